@@ -1,0 +1,136 @@
+// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors.
+//
+// A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
+// itself. What may wait for a disk (sendfile) or is meant to wait (epoll_wait with a timeout) is announced, so that
+// other goroutines get the processor meanwhile. Results are errno values as they come, 0 for success: turning them
+// into errors is left to whoever shows them to somebody. EINTR is retried here.
+package sysio
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"unsafe"
+
+	"github.com/lwango/lwango/internal/invariants"
+	"golang.org/x/sys/unix"
+)
+
+// Read is read(2) on a non-blocking descriptor.
+func Read(fd int, p []byte) (int, syscall.Errno) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	p, again := forceShort(p)
+	if again {
+		return 0, unix.EAGAIN
+	}
+	for {
+		n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+		if e != unix.EINTR {
+			return count(n, e)
+		}
+	}
+}
+
+// Write is send(2) with MSG_NOSIGNAL on a non-blocking socket; more announces that further data follows at once
+// (MSG_MORE).
+func Write(fd int, p []byte, more bool) (int, syscall.Errno) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	p, again := forceShort(p)
+	if again {
+		return 0, unix.EAGAIN
+	}
+	flags := unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
+	if more {
+		flags |= unix.MSG_MORE
+	}
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), uintptr(flags), 0, 0)
+		if e != unix.EINTR {
+			return count(n, e)
+		}
+	}
+}
+
+// Writev is sendmsg(2) of two buffers with MSG_NOSIGNAL on a non-blocking socket. Neither may be empty.
+func Writev(fd int, a, b []byte) (int, syscall.Errno) {
+	if invariants.Enabled {
+		return Write(fd, a, false)
+	}
+	iov := [2]unix.Iovec{{Base: &a[0], Len: uint64(len(a))}, {Base: &b[0], Len: uint64(len(b))}}
+	msg := unix.Msghdr{Iov: &iov[0], Iovlen: 2}
+	for {
+		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		if e != unix.EINTR {
+			return count(n, e)
+		}
+	}
+}
+
+// Sendfile is sendfile(2) from a regular file at *off, which it moves on, to a non-blocking socket. It may sleep on
+// the disk.
+func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
+	for {
+		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(out), uintptr(in), uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
+		if e != unix.EINTR {
+			return count(r, e)
+		}
+	}
+}
+
+// EpollWait is epoll_wait(2); msec as there. EINTR counts as no event.
+func EpollWait(epfd int, events []unix.EpollEvent, msec int) (int, syscall.Errno) {
+	var n uintptr
+	var e syscall.Errno
+	if msec == 0 {
+		n, _, e = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	} else {
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(msec), 0, 0)
+	}
+	if e == unix.EINTR {
+		return 0, 0
+	}
+	return count(n, e)
+}
+
+// EpollCtl is epoll_ctl(2) with the descriptor and a generation as the event's data.
+func EpollCtl(epfd, op, fd int, events, gen uint32) syscall.Errno {
+	ev := unix.EpollEvent{Events: events, Fd: int32(fd), Pad: int32(gen)}
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	return e
+}
+
+// Accept is accept4(2) with SOCK_NONBLOCK and SOCK_CLOEXEC; the peer's address is left in sa.
+func Accept(fd int, sa *unix.RawSockaddrAny) (int, syscall.Errno) {
+	for {
+		size := uint32(unsafe.Sizeof(*sa))
+		sa.Addr.Family = unix.AF_UNSPEC
+		n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(sa)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		if e != unix.EINTR {
+			return count(n, e)
+		}
+	}
+}
+
+// Close is close(2). It is announced to the scheduler: a socket with SO_LINGER set waits in it.
+func Close(fd int) { _ = syscall.Close(fd) }
+
+func count(n uintptr, e syscall.Errno) (int, syscall.Errno) {
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), 0
+}
+
+// forceShort makes the rare paths common under the invariants tag.
+func forceShort(p []byte) (_ []byte, again bool) {
+	if !invariants.Enabled {
+		return p, false
+	}
+	if rand.IntN(8) == 0 {
+		return nil, true
+	}
+	return p[:1+rand.IntN(len(p))], false
+}

@@ -1,0 +1,103 @@
+package loop
+
+import (
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/sysio"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	acceptsPerTurn = 64 // connections; the rest stays in the kernel's queue for the next turn
+	firstBackOff   = 10 * time.Millisecond
+	lastBackOff    = time.Second
+)
+
+// Listener is the thread that accepts the connections of one listening socket on one loop.
+type Listener struct {
+	Thread
+	accept  func(fd int, remote netip.AddrPort)
+	closing bool
+}
+
+// Accept calls accept on the loop for every connection to the listening socket fd, which is the Listener's from now
+// on. remote is the zero AddrPort for UNIX sockets. accept owns the connection's descriptor.
+//
+// While descriptors or memory are short (EMFILE, ENFILE, ENOBUFS, ENOMEM) the listener is left alone for a while
+// that doubles up to a second; the connections wait in the kernel, and everything else goes on.
+func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*Listener, error) {
+	ln := &Listener{accept: accept}
+	if err := l.Attach(&ln.Thread, fd, ln, -1); err != nil {
+		return nil, err
+	}
+	return ln, nil
+}
+
+// Close accepts what has come so far and then closes the listening socket. It is the loop's.
+func (ln *Listener) Close() {
+	ln.closing = true
+	ln.Wake()
+}
+
+// Left is the loop's; a listener has no peer.
+func (ln *Listener) Left() {}
+
+// Ended is the loop's.
+func (ln *Listener) Ended() {}
+
+// Run is the loop's.
+func (ln *Listener) Run(t *Thread) coro.Code {
+	var sa unix.RawSockaddrAny
+	backOff := time.Duration(0)
+	for n := 0; ; {
+		last := ln.closing || t.loop.Stopping()
+		fd, errno := sysio.Accept(t.FD(), &sa)
+		switch errno {
+		case 0:
+			if backOff > 0 {
+				t.loop.log.Info("accepting again")
+				backOff = 0
+			}
+			ln.accept(fd, remoteAddr(&sa))
+			if n++; n%acceptsPerTurn == 0 {
+				if !last {
+					return coro.WantRead
+				}
+				t.Yield()
+			}
+		case unix.EAGAIN:
+			if last {
+				return coro.Abort
+			}
+			return coro.WantRead
+		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+			if backOff == 0 {
+				t.loop.log.Error("accept: out of resources, new connections wait", "error", errno)
+			}
+			if last {
+				return coro.Abort
+			}
+			backOff = min(max(2*backOff, firstBackOff), lastBackOff)
+			_ = t.Sleep(backOff)
+		default:
+			if !passing(errno) {
+				t.loop.log.Error("accept: listener closed", "error", errno)
+				return coro.Abort
+			}
+		}
+	}
+}
+
+// passing reports an error of the connection that was to be accepted, not of the listener (accept(2), "Error
+// handling").
+func passing(errno syscall.Errno) bool {
+	switch errno {
+	case unix.ECONNABORTED, unix.ENETDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET,
+		unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH, unix.EPERM, unix.ETIMEDOUT:
+		return true
+	}
+	return false
+}

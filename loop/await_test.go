@@ -1,0 +1,193 @@
+package loop_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+func pipe(t *testing.T) (r, w int) {
+	t.Helper()
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(p[0]); unix.Close(p[1]) })
+	return p[0], p[1]
+}
+
+func TestAwaitOtherDescriptors(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		r, w := pipe(t)
+		var got string
+		l.Go(func(th *loop.Thread) {
+			buf := make([]byte, 8)
+			for range 3 {
+				if err := th.AwaitRead(r, time.Minute); err != nil {
+					t.Error(err)
+					return
+				}
+				n, _ := unix.Read(r, buf)
+				got += string(buf[:n])
+			}
+			if err := th.AwaitRead(r, time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("nothing there: %v", err)
+			}
+			if err := th.AwaitRead(r, 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("timeout 0: %v", err)
+			}
+			if err := th.AwaitWrite(w, -1); err != nil {
+				t.Errorf("AwaitWrite: %v", err)
+			}
+		})
+		l.Go(func(th *loop.Thread) {
+			for _, s := range []string{"a", "b", "c"} {
+				_ = th.Sleep(2 * time.Millisecond)
+				_, _ = unix.Write(w, []byte(s))
+			}
+		})
+		mustRun(t, l)
+		if got != "abc" {
+			t.Errorf("read %q", got)
+		}
+	})
+}
+
+func TestAwaitErrors(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		r, w := pipe(t)
+		file, err := os.Open("await_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		l.Go(func(th *loop.Thread) {
+			if err := th.AwaitRead(r, time.Minute); err != nil {
+				t.Errorf("first: %v", err)
+			}
+		})
+		l.Go(func(th *loop.Thread) {
+			if err := th.AwaitRead(r, time.Minute); !errors.Is(err, loop.ErrAwaited) {
+				t.Errorf("second: %v, want ErrAwaited", err)
+			}
+			if err := th.AwaitRead(1<<20, time.Minute); !errors.Is(err, unix.EBADF) {
+				t.Errorf("bad descriptor: %v", err)
+			}
+			if err := th.AwaitRead(-1, time.Minute); !errors.Is(err, unix.EBADF) {
+				t.Errorf("descriptor -1: %v", err)
+			}
+			if err := th.AwaitRead(int(file.Fd()), time.Minute); !errors.Is(err, unix.EPERM) {
+				t.Errorf("regular file: %v", err)
+			}
+			_, _ = unix.Write(w, []byte("x"))
+		})
+		mustRun(t, l)
+	})
+}
+
+func TestAwaitHangUp(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fds[0])
+		l.Go(func(th *loop.Thread) {
+			if err := th.AwaitRead(fds[0], time.Minute); err != nil {
+				t.Error(err)
+			}
+			if n, errno := sysio.Read(fds[0], make([]byte, 1)); n != 0 || errno != 0 && errno != unix.EAGAIN {
+				t.Errorf("read %d, %v", n, errno)
+			}
+		})
+		l.Go(func(th *loop.Thread) { unix.Close(fds[1]) })
+		mustRun(t, l)
+	})
+}
+
+func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		r, w := pipe(t)
+		var err error
+		entered := make(chan struct{})
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			_, _ = sysio.Read(b.FD(), make([]byte, 1))
+			close(entered)
+			err = b.AwaitRead(r, time.Minute)
+			return coro.Abort
+		}})
+		_, _ = c.Write([]byte("x"))
+		stop := false
+		l.Go(func(th *loop.Thread) {
+			for !stop {
+				_ = th.Sleep(time.Millisecond)
+			}
+			if err := th.AwaitRead(r, 0); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the loan was not given back: %v", err)
+			}
+		})
+		wait := start(t, l)
+		<-entered
+		c.Close()
+		for gone := false; !gone; {
+			on(t, l, func() { gone = l.Threads() == 1 })
+		}
+		_, _ = unix.Write(w, nil)
+		on(t, l, func() { stop = true })
+		wait()
+		if !errors.Is(err, loop.ErrClientGone) {
+			t.Errorf("await: %v", err)
+		}
+	})
+}
+
+func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		l.Go(func(th *loop.Thread) {
+			if err := th.AwaitRead(p[0], 20*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("closed under the await: %v", err)
+			}
+		})
+		var reused int
+		l.Go(func(th *loop.Thread) {
+			unix.Close(p[0])
+			unix.Close(p[1])
+			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			reused = fds[0]
+			b := &body{run: func(b *body) coro.Code {
+				n, _ := sysio.Read(b.FD(), make([]byte, 1))
+				if n == 0 {
+					return coro.WantRead
+				}
+				return coro.Abort
+			}}
+			if err := l.Attach(&b.Thread, fds[0], b, time.Minute); err != nil {
+				t.Error(err)
+			}
+			_ = th.Sleep(40 * time.Millisecond) // past the first thread's timeout, which must not touch the new owner
+			_, _ = unix.Write(fds[1], []byte("x"))
+			for th.Loop().Threads() > 1 {
+				_ = th.Sleep(time.Millisecond)
+			}
+			unix.Close(fds[1])
+		})
+		mustRun(t, l)
+		if reused != p[0] {
+			t.Skipf("the descriptor was not reused: %d, %d", p[0], reused)
+		}
+	})
+}

@@ -1,0 +1,22 @@
+// Package loop runs green threads over epoll: sequential code that waits for descriptors and timers by yielding to
+// its loop, which resumes it when the kernel says so.
+//
+// A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs to the
+// goroutine that calls Run. A Thread is a green thread; everything that waits is one, the accepting of connections
+// included. Its record stays when its coroutine goes: a thread whose Body returned WantRead (an idle connection)
+// holds no goroutine, and the next event runs the Body again on whichever coroutine is free.
+//
+// Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by functions given to
+// Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post, Stop and Stopped
+// are for any goroutine.
+//
+//	loop.go      the Loop, its turn, Run
+//	flags.go     a descriptor's state and the tables that map a yielded code to the next one
+//	interest.go  wanted and armed interest, epoll_ctl, what an event does
+//	thread.go    Thread: start, waits, end
+//	await.go     waiting for descriptors other than the thread's own
+//	post.go      functions from other goroutines
+//	accept.go    the thread that accepts connections
+//	listen.go    listening sockets
+//	stop.go      the orderly stop
+package loop

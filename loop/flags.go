@@ -1,0 +1,74 @@
+package loop
+
+import (
+	"github.com/lwango/lwango/coro"
+	"golang.org/x/sys/unix"
+)
+
+// flags is the state of a descriptor.
+//
+//	31          16 15                       0
+//	| wanted mask | suspended fin hup ...    |
+//
+// The upper half is the epoll mask its thread wants to be told of (every event bit we use is below 1<<16); the lower
+// half is state. A yielded code moves the whole word on in two operations, (f | orMask[code]) & andMask[code], and
+// the mask needs no look-up: it is a shift away.
+type flags uint32
+
+const (
+	suspended   flags = 1 << iota // the thread waits for nobody but whoever resumes it
+	queued                        // the thread is in the run queue
+	finished                      // RDHUP was seen: the peer sends no more
+	hungUp                        // ERR or HUP was seen; the descriptor is out of epoll
+	keepWaiting                   // a suspended thread does not want to hear that its client left
+	lent                          // the slot is borrowed by an awaiting thread, not a thread's own
+	ended                         // the record is free
+)
+
+const maskShift = 16
+
+const (
+	in    = unix.EPOLLIN
+	out   = unix.EPOLLOUT
+	rdhup = unix.EPOLLRDHUP
+)
+
+func mask(events uint32) flags { return flags(events) << maskShift }
+
+// wanted returns the epoll mask.
+func (f flags) wanted() uint32 { return uint32(f >> maskShift) }
+
+// orMask and andMask turn the flags of a record into those that follow a yielded code. RDHUP is in neither: it is
+// wanted from the start until it was told.
+var (
+	orMask = [coro.NumCodes]flags{
+		coro.WantRead:            mask(in),
+		coro.WantWrite:           mask(out),
+		coro.WantReadWrite:       mask(in | out),
+		coro.Suspend:             suspended,
+		coro.AsyncAwaitRead:      suspended,
+		coro.AsyncAwaitWrite:     suspended,
+		coro.AsyncAwaitReadWrite: suspended,
+	}
+	andMask = [coro.NumCodes]flags{
+		coro.Abort:               ^mask(in | out | rdhup),
+		coro.Yield:               ^suspended,
+		coro.WantRead:            ^(mask(out) | suspended),
+		coro.WantWrite:           ^(mask(in) | suspended),
+		coro.WantReadWrite:       ^suspended,
+		coro.Suspend:             ^mask(in | out),
+		coro.Resume:              ^suspended,
+		coro.AsyncAwaitRead:      ^mask(in | out),
+		coro.AsyncAwaitWrite:     ^mask(in | out),
+		coro.AsyncAwaitReadWrite: ^mask(in | out),
+	}
+)
+
+func (f flags) next(c coro.Code) flags { return (f | orMask[c]) & andMask[c] }
+
+// awaitMask is the interest of the AsyncAwait codes in the awaited descriptor.
+var awaitMask = [coro.NumCodes]flags{
+	coro.AsyncAwaitRead:      mask(in),
+	coro.AsyncAwaitWrite:     mask(out),
+	coro.AsyncAwaitReadWrite: mask(in | out),
+}

@@ -1,0 +1,170 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const backlog = 4096 // the kernel lowers it to net.core.somaxconn
+
+// Listen makes a listening socket, non-blocking. network is "tcp" with an address of the form host:port, where host
+// is an IP address in the form net.JoinHostPort takes, or "*" or nothing for all addresses of both families; or
+// "unix" with a path. reusePort lets several sockets listen to one TCP address, one per loop, among which the kernel
+// spreads the connections (SO_REUSEPORT, socket(7)). Accepted sockets inherit TCP_NODELAY from it.
+func Listen(network, address string, reusePort bool) (fd int, err error) {
+	switch network {
+	case "unix":
+		return listenUnix(address)
+	case "tcp":
+		return listenTCP(address, reusePort)
+	}
+	return -1, fmt.Errorf("listen %s %s: network must be tcp or unix", network, address)
+}
+
+func listenUnix(path string) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, listenError("unix", path, "socket", err)
+	}
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
+		if err = unix.Listen(fd, backlog); err == nil {
+			return fd, nil
+		}
+	}
+	unix.Close(fd)
+	return -1, listenError("unix", path, "bind", err)
+}
+
+func listenTCP(address string, reusePort bool) (int, error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return -1, fmt.Errorf("listen tcp %s: want host:port: %w", address, err)
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return -1, fmt.Errorf("listen tcp %s: port %q: want 0 to 65535", address, portText)
+	}
+	if host == "*" || host == "" {
+		fd, err := listenAddr(netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)), reusePort)
+		if err == nil || !noIPv6(err) {
+			return fd, err
+		}
+		return listenAddr(netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), reusePort)
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		if host != "localhost" {
+			return -1, fmt.Errorf("listen tcp %s: host %q: want an IP address or *", address, host)
+		}
+		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return listenAddr(netip.AddrPortFrom(addr, uint16(port)), reusePort)
+}
+
+func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
+	family := unix.AF_INET6
+	if a.Addr().Is4() {
+		family = unix.AF_INET
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return -1, listenError("tcp", a.String(), "socket", err)
+	}
+	fail := func(call string, err error) (int, error) {
+		unix.Close(fd)
+		return -1, listenError("tcp", a.String(), call, err)
+	}
+	options := []struct{ level, name, value int }{
+		{unix.SOL_SOCKET, unix.SO_REUSEADDR, 1},
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+	}
+	if reusePort {
+		options = append(options, struct{ level, name, value int }{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
+	}
+	if family == unix.AF_INET6 {
+		v6only := 1
+		if a.Addr().IsUnspecified() {
+			v6only = 0 // one socket for both families
+		}
+		options = append(options, struct{ level, name, value int }{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, v6only})
+	}
+	for _, o := range options {
+		if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
+			return fail("setsockopt", err)
+		}
+	}
+	sa, err := sockaddr(a)
+	if err != nil {
+		return fail("address", err)
+	}
+	if err := unix.Bind(fd, sa); err != nil {
+		return fail("bind", err)
+	}
+	if err := unix.Listen(fd, backlog); err != nil {
+		return fail("listen", err)
+	}
+	return fd, nil
+}
+
+func sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, nil
+	}
+	sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
+	if zone := a.Addr().Zone(); zone != "" {
+		iface, err := net.InterfaceByName(zone)
+		if err != nil {
+			return nil, err
+		}
+		sa.ZoneId = uint32(iface.Index)
+	}
+	return sa, nil
+}
+
+func listenError(network, address, call string, err error) error {
+	return fmt.Errorf("listen %s %s: %w", network, address, os.NewSyscallError(call, err))
+}
+
+func noIPv6(err error) bool {
+	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)
+}
+
+// remoteAddr reads what accept4 left; the zero AddrPort for families without ports.
+func remoteAddr(sa *unix.RawSockaddrAny) netip.AddrPort {
+	switch sa.Addr.Family {
+	case unix.AF_INET:
+		in4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
+		return netip.AddrPortFrom(netip.AddrFrom4(in4.Addr), networkOrder(in4.Port))
+	case unix.AF_INET6:
+		in6 := (*unix.RawSockaddrInet6)(unsafe.Pointer(sa))
+		return netip.AddrPortFrom(netip.AddrFrom16(in6.Addr).Unmap(), networkOrder(in6.Port))
+	}
+	return netip.AddrPort{}
+}
+
+func networkOrder(port uint16) uint16 {
+	b := (*[2]byte)(unsafe.Pointer(&port))
+	return uint16(b[0])<<8 | uint16(b[1])
+}
+
+// LocalAddr returns the address a socket is bound to; the zero AddrPort for UNIX sockets.
+func LocalAddr(fd int) netip.AddrPort {
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}

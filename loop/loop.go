@@ -1,0 +1,297 @@
+package loop
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/timeoutwheel"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	eventsPerTurn = 256              // what one epoll_wait takes; the rest keeps its order for the next
+	unusedAfter   = 10 * time.Second // parked coroutines end
+	noBlockLimit  = time.Millisecond // then other goroutines get the processor
+)
+
+// Options of a new loop. The zero value is good.
+type Options struct {
+	Handoff coro.Handoff
+	Logger  *slog.Logger // for panics and the like; nil: slog.Default
+}
+
+// Stats counts what a loop did since it was made.
+type Stats struct {
+	Waits  int64 // returns of epoll_wait
+	Ctls   int64 // calls of epoll_ctl
+	Events int64 // events delivered
+	Resume int64 // coroutines resumed
+}
+
+// Loop runs green threads. See the package comment for who may call what.
+type Loop struct {
+	// Set once.
+	log    *slog.Logger
+	epfd   int
+	wakefd int
+	start  time.Time
+
+	// Owned by the loop.
+	table    []*desc // by descriptor
+	gen      uint32
+	detached map[*Thread]struct{} // threads without a descriptor
+	threads  int                  // all that have not ended
+	wall     time.Time            // of this turn
+	now      int64                // of this turn, milliseconds since start
+	slept    int64                // when epoll_wait last blocked
+	wheel    *timeoutwheel.Wheel
+	runq     queue
+	pool     coro.Pool
+	trim     trimmer
+	current  *Thread // on whose coroutine the loop's goroutine waits
+	stop     stopper
+	stats    Stats
+	events   [eventsPerTurn]unix.EpollEvent
+
+	post poster // safe from any goroutine
+}
+
+// New makes a loop. It holds two descriptors until Run returns, or Close if it is never run.
+func New(o Options) (*Loop, error) {
+	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	wakefd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(epfd)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	if e := sysio.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wakefd, in, 0); e != 0 {
+		unix.Close(epfd)
+		unix.Close(wakefd)
+		return nil, os.NewSyscallError("epoll_ctl", e)
+	}
+	l := &Loop{
+		log:      o.Logger,
+		epfd:     epfd,
+		wakefd:   wakefd,
+		start:    time.Now(),
+		detached: make(map[*Thread]struct{}),
+		wheel:    timeoutwheel.New(0),
+		pool:     coro.Pool{Handoff: o.Handoff},
+	}
+	if l.log == nil {
+		l.log = slog.Default()
+	}
+	l.wall = l.start
+	l.trim.init(l)
+	l.stop.init(l)
+	l.post.wakefd = wakefd
+	return l, nil
+}
+
+// Run turns the loop on the calling goroutine, which must not be locked to its thread (a channel handoff would cost
+// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once.
+func (l *Loop) Run() error {
+	defer l.Close()
+	for l.threads > 0 || !l.post.closeIfEmpty() {
+		l.runPosted()
+		l.runQueued()
+		if err := l.wait(); err != nil {
+			l.killAll()
+			return err
+		}
+		l.wheel.Advance(l.now)
+	}
+	return nil
+}
+
+// Close frees a loop that is not running, its threads included.
+func (l *Loop) Close() {
+	if l.epfd < 0 {
+		return
+	}
+	l.post.close()
+	l.killAll()
+	l.pool.Close()
+	unix.Close(l.wakefd)
+	unix.Close(l.epfd)
+	l.epfd, l.wakefd = -1, -1
+}
+
+// wait lets the kernel's events in. It looks without blocking first: under load there are some, and a call that
+// cannot sleep is made raw, at half the cost.
+func (l *Loop) wait() error {
+	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
+	l.stats.Waits++
+	if n == 0 && errno == 0 {
+		if msec := l.timeout(); msec != 0 {
+			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
+			l.stats.Waits++
+			l.tick()
+			l.slept = l.now
+		}
+	}
+	if errno != 0 {
+		return os.NewSyscallError("epoll_wait", errno)
+	}
+	l.tick()
+	if l.now-l.slept >= noBlockLimit.Milliseconds() {
+		// Without this, goroutines beside the loop wait for the 10 ms of forced preemption and more.
+		runtime.Gosched()
+		l.slept = l.now
+	}
+	l.stats.Events += int64(n)
+	for i := range l.events[:n] {
+		e := &l.events[i]
+		if int(e.Fd) == l.wakefd {
+			l.post.rearm()
+			continue
+		}
+		l.dispatch(e)
+	}
+	return nil
+}
+
+// timeout is how long the loop may block, in milliseconds as epoll_wait takes it.
+func (l *Loop) timeout() int {
+	if l.threads == 0 || !l.runq.empty() || l.post.pending() {
+		return 0
+	}
+	at, ok := l.wheel.Next()
+	if !ok {
+		return -1
+	}
+	// The turn's time may be old by now, and epoll_wait rounds up no less than a timer needs: look again.
+	l.tick()
+	return int(min(max(at-l.now, 0), math.MaxInt32))
+}
+
+func (l *Loop) tick() {
+	l.wall = time.Now()
+	l.now = l.wall.Sub(l.start).Milliseconds()
+}
+
+// Time returns the time at which this turn of the loop began to act on its events.
+func (l *Loop) Time() time.Time { return l.wall }
+
+// Stats returns what the loop has counted.
+func (l *Loop) Stats() Stats { return l.stats }
+
+// Threads returns how many threads have not ended.
+func (l *Loop) Threads() int { return l.threads }
+
+// resume lets t go on, or starts its body on a free coroutine, and does what it then yields.
+func (l *Loop) resume(t *Thread) {
+	l.wheel.Cancel(&t.timer)
+	if t.loan != nil {
+		l.repay(t)
+	}
+	l.stats.Resume++
+	l.current = t
+	var v coro.Value
+	if t.co == nil {
+		t.co = l.pool.Get()
+		v = t.co.Start(t)
+	} else {
+		v = t.co.Resume()
+	}
+	l.current = nil
+
+	code := v.Code()
+	if !t.co.Parked() && !t.co.Dead() {
+		switch {
+		case code == coro.Abort:
+			l.kill(t)
+			return
+		case code >= coro.AsyncAwaitRead:
+			t.own.flags = t.own.flags.next(code)
+			l.await(t, v)
+			return
+		}
+	} else {
+		if p := t.co.Panic(); p != nil {
+			l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
+		}
+		l.park(t)
+		if code == coro.Abort {
+			l.end(t)
+			return
+		}
+	}
+
+	t.own.flags = t.own.flags.next(code)
+	if code == coro.Yield {
+		l.ready(t, wokenByEvent)
+		return
+	}
+	if invariants.Enabled && t.own.fd < 0 && t.own.flags.wanted() != 0 {
+		panic("loop: a thread without a descriptor wants one")
+	}
+	l.arm(&t.own)
+}
+
+// park gives t's coroutine back.
+func (l *Loop) park(t *Thread) {
+	l.pool.Put(t.co, l.now)
+	t.co = nil
+	if !l.trim.timer.Pending() {
+		l.wheel.Add(&l.trim.timer, l.now+unusedAfter.Milliseconds())
+	}
+}
+
+// trimmer ends coroutines that a burst left over.
+type trimmer struct {
+	loop  *Loop
+	timer timeoutwheel.Timer
+}
+
+func (tr *trimmer) init(l *Loop) {
+	tr.loop = l
+	tr.timer.Init(tr)
+}
+
+// Expire is the wheel's.
+func (tr *trimmer) Expire() {
+	l := tr.loop
+	l.pool.Trim(l.now - unusedAfter.Milliseconds())
+	if l.pool.Len() > 0 && l.threads > 0 {
+		l.wheel.Add(&tr.timer, l.now+unusedAfter.Milliseconds())
+	}
+}
+
+// queue is the run queue: threads that go on in the next turn, first come first served.
+type queue struct{ head, tail *Thread }
+
+func (q *queue) empty() bool { return q.head == nil }
+
+func (q *queue) push(t *Thread) {
+	if q.tail == nil {
+		q.head = t
+	} else {
+		q.tail.next = t
+	}
+	q.tail = t
+}
+
+// runQueued resumes the threads that are in the queue now; those that come meanwhile wait for the next turn.
+func (l *Loop) runQueued() {
+	t := l.runq.head
+	l.runq = queue{}
+	for t != nil {
+		next := t.next
+		t.next = nil
+		t.own.flags &^= queued
+		if t.own.flags&ended == 0 {
+			l.resume(t)
+		}
+		t = next
+	}
+}

@@ -1,0 +1,598 @@
+package loop_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// run gives every handoff the same test.
+func run(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
+	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
+		t.Run(h.String(), func(t *testing.T) {
+			l, err := loop.New(loop.Options{Handoff: h})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, l)
+		})
+	}
+}
+
+func mustRun(t *testing.T, l *loop.Loop) {
+	t.Helper()
+	if err := l.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs l on a goroutine and returns a function that waits for its end.
+func start(t *testing.T, l *loop.Loop) (wait func()) {
+	done := make(chan error, 1)
+	go func() { done <- l.Run() }()
+	return func() {
+		t.Helper()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("the loop does not end")
+		}
+	}
+}
+
+// on calls f on the loop and waits for it.
+func on(t *testing.T, l *loop.Loop, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	if err := l.Post(func() { f(); close(done) }); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+}
+
+// body is a test's thread.
+type body struct {
+	loop.Thread
+	run   func(b *body) coro.Code
+	left  int
+	ended chan struct{}
+}
+
+func (b *body) Run(*loop.Thread) coro.Code { return b.run(b) }
+func (b *body) Left()                      { b.left++ }
+func (b *body) Ended() {
+	if b.ended != nil {
+		close(b.ended)
+	}
+}
+
+// serve attaches a thread to one end of a TCP connection and returns the other end.
+func serve(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
+	t.Helper()
+	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ended = make(chan struct{})
+	addr := loop.LocalAddr(fd)
+	var ln *loop.Listener
+	ln, err = l.Accept(fd, func(fd int, remote netip.AddrPort) {
+		if err := l.Attach(&b.Thread, fd, b, -1); err != nil {
+			t.Error(err)
+		}
+		ln.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c.(*net.TCPConn)
+}
+
+func TestRunReturnsWhenNoWorkRemains(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var trace []string
+		for _, s := range []struct {
+			name  string
+			steps []time.Duration
+		}{{"a", []time.Duration{10, 30}}, {"b", []time.Duration{20, 10}}} {
+			l.Go(func(th *loop.Thread) {
+				for i, d := range s.steps {
+					if err := th.Sleep(d * time.Millisecond); err != nil {
+						t.Error(err)
+					}
+					trace = append(trace, fmt.Sprint(s.name, i+1))
+				}
+			})
+		}
+		began := time.Now()
+		mustRun(t, l)
+		if got := strings.Join(trace, " "); got != "a1 b1 b2 a2" {
+			t.Errorf("order %s", got)
+		}
+		if d := time.Since(began); d < 40*time.Millisecond {
+			t.Errorf("timers early: ended after %v", d)
+		}
+	})
+}
+
+func TestYieldLetsOthersRun(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var trace strings.Builder
+		for _, name := range "ab" {
+			l.Go(func(th *loop.Thread) {
+				for range 3 {
+					trace.WriteRune(name)
+					th.Yield()
+				}
+			})
+		}
+		mustRun(t, l)
+		if trace.String() != "ababab" {
+			t.Errorf("order %s", trace.String())
+		}
+	})
+}
+
+func TestPostKeepsOrderAndEndsWithTheLoop(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		release := make(chan struct{})
+		l.Go(func(th *loop.Thread) {
+			for {
+				select {
+				case <-release:
+					return
+				default:
+					_ = th.Sleep(time.Millisecond)
+				}
+			}
+		})
+		wait := start(t, l)
+		const posters, each = 8, 500
+		got := make([][]int, posters)
+		var wg sync.WaitGroup
+		for p := range posters {
+			wg.Go(func() {
+				for i := range each {
+					if err := l.Post(func() { got[p] = append(got[p], i) }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		on(t, l, func() {
+			for p := range got {
+				for i, v := range got[p] {
+					if v != i {
+						t.Fatalf("poster %d: %d at %d", p, v, i)
+					}
+				}
+				if len(got[p]) != each {
+					t.Errorf("poster %d: %d calls", p, len(got[p]))
+				}
+			}
+		})
+		close(release)
+		wait()
+		if err := l.Post(func() { t.Error("called after the end") }); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Post after the end: %v", err)
+		}
+	})
+}
+
+func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		buf := make([]byte, 512)
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			n, errno := sysio.Read(b.FD(), buf)
+			if errno == unix.EAGAIN {
+				return coro.WantRead
+			}
+			if n == 0 {
+				return coro.Abort
+			}
+			if m, errno := sysio.Write(b.FD(), buf[:n], false); m != n && errno != unix.EAGAIN {
+				t.Errorf("write: %d of %d, %v", m, n, errno)
+			}
+			return coro.WantRead
+		}})
+		wait := start(t, l)
+		ping := func() {
+			if _, err := c.Write([]byte("p")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ping()
+		var before, after loop.Stats
+		on(t, l, func() { before = l.Stats() })
+		for range 100 {
+			ping()
+		}
+		on(t, l, func() { after = l.Stats() })
+		if n := after.Ctls - before.Ctls; n != 0 {
+			t.Errorf("%d epoll_ctl calls in 100 echoes", n)
+		}
+		c.Close()
+		wait()
+	})
+}
+
+// A thread in every state, with a peer that left something behind: the loop must go to sleep and stay asleep.
+func TestNothingSpins(t *testing.T) {
+	states := map[string]func(b *body) coro.Code{
+		"suspended": func(b *body) coro.Code { b.KeepWaiting(true); _ = b.Sleep(time.Hour); return coro.Abort },
+		"want write": func(b *body) coro.Code {
+			for chunk := make([]byte, 1<<20); ; {
+				if _, errno := sysio.Write(b.FD(), chunk, false); errno == unix.EAGAIN {
+					_ = b.WantWrite(time.Hour)
+				} else if errno != 0 {
+					b.KeepWaiting(true)
+					_ = b.Sleep(time.Hour)
+				}
+			}
+		},
+		"sleeping, client noticed": func(b *body) coro.Code {
+			for {
+				if err := b.Sleep(time.Hour); err != nil {
+					b.KeepWaiting(true)
+				}
+			}
+		},
+		"awaiting a pipe": func(b *body) coro.Code {
+			var p [2]int
+			if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+				panic(err)
+			}
+			b.Defer(func() { unix.Close(p[0]); unix.Close(p[1]) })
+			b.KeepWaiting(true)
+			_ = b.AwaitRead(p[0], time.Hour)
+			return coro.Abort
+		},
+	}
+	peers := map[string]func(c *net.TCPConn){
+		"half-closed":            func(c *net.TCPConn) { _ = c.CloseWrite() },
+		"half-closed after data": func(c *net.TCPConn) { _, _ = c.Write([]byte("x")); _ = c.CloseWrite() },
+		"reset":                  func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
+		"readable, not awaited":  func(c *net.TCPConn) { _, _ = c.Write([]byte("x")) },
+	}
+	for state, f := range states {
+		for peer, leave := range peers {
+			t.Run(state+"/"+peer, func(t *testing.T) {
+				t.Parallel()
+				run(t, func(t *testing.T, l *loop.Loop) {
+					entered := make(chan struct{})
+					c := serve(t, l, &body{run: func(b *body) coro.Code {
+						_, _ = sysio.Read(b.FD(), make([]byte, 1))
+						close(entered)
+						return f(b)
+					}})
+					wait := start(t, l)
+					_, _ = c.Write([]byte("!"))
+					<-entered
+					leave(c)
+					settled := func() (n int64) {
+						on(t, l, func() { n = l.Stats().Waits })
+						return n
+					}
+					// What the peer did takes effect within a few turns; then there is silence but for our own looks.
+					for range 20 {
+						settled()
+						time.Sleep(time.Millisecond)
+					}
+					before := settled()
+					time.Sleep(time.Second) // the time over which silence is measured
+					if n := settled() - before; n > 4 {
+						t.Errorf("%d returns of epoll_wait in a silent second", n)
+					}
+					l.Stop(0)
+					wait()
+				})
+			})
+		}
+	}
+}
+
+func TestSleepEndsWhenTheClientLeaves(t *testing.T) {
+	for name, leave := range map[string]func(c *net.TCPConn){
+		"by FIN":   func(c *net.TCPConn) { _ = c.CloseWrite() },
+		"by reset": func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, l *loop.Loop) {
+				var first, second, kept error
+				entered := make(chan struct{})
+				b := &body{run: func(b *body) coro.Code {
+					close(entered)
+					first = b.Sleep(time.Hour)
+					second = b.Sleep(time.Hour)
+					b.KeepWaiting(true)
+					kept = b.Sleep(time.Millisecond)
+					return coro.Abort
+				}}
+				c := serve(t, l, b)
+				_, _ = c.Write([]byte("x"))
+				wait := start(t, l)
+				<-entered
+				leave(c)
+				wait()
+				if !errors.Is(first, loop.ErrClientGone) || !errors.Is(second, loop.ErrClientGone) || kept != nil {
+					t.Errorf("errors %v, %v, %v", first, second, kept)
+				}
+				if b.left != 1 || !b.Gone() {
+					t.Errorf("Left called %d times, Gone %v", b.left, b.Gone())
+				}
+			})
+		})
+	}
+}
+
+func TestWantsTimeOut(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var errs []error
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			_, _ = sysio.Read(b.FD(), make([]byte, 8))
+			errs = append(errs, b.WantRead(10*time.Millisecond), b.WantRead(0), b.WantReadWrite(time.Hour), b.WantWrite(time.Hour))
+			return coro.Abort
+		}})
+		_, _ = c.Write([]byte("x"))
+		mustRun(t, l)
+		want := []error{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, nil, nil}
+		for i := range want {
+			if !errors.Is(errs[i], want[i]) {
+				t.Errorf("wait %d: %v, want %v", i, errs[i], want[i])
+			}
+		}
+	})
+}
+
+func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		const threads = 50
+		runs := make(map[any]int)
+		for range threads {
+			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fds[1])
+			b := &body{run: func(b *body) coro.Code {
+				if b.Local() == nil {
+					b.SetLocal(new(int))
+				}
+				runs[b.Local()]++
+				_, _ = sysio.Read(b.FD(), make([]byte, 8))
+				b.Timeout(20 * time.Millisecond)
+				return coro.WantRead
+			}}
+			if err := l.Attach(&b.Thread, fds[0], b, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = unix.Write(fds[1], []byte("x"))
+		}
+		mustRun(t, l) // ends because all time out
+		if len(runs) != 1 {
+			t.Errorf("%d threads in turn took %d coroutines", threads, len(runs))
+		}
+	})
+}
+
+func TestPanicAndGoexitEndTheirThreadAlone(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		cleaned := 0
+		l.Go(func(th *loop.Thread) {
+			th.Defer(func() { cleaned++ })
+			panic("on purpose")
+		})
+		alive := false
+		l.Go(func(th *loop.Thread) {
+			_ = th.Sleep(5 * time.Millisecond)
+			alive = true
+		})
+		mustRun(t, l)
+		if cleaned != 1 || !alive {
+			t.Errorf("cleaned %d, the other alive %v", cleaned, alive)
+		}
+	})
+}
+
+func TestStopGivesIdleThreadsALastRunAndKillsAfterTheGracePeriod(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		lastRun, cleaned, finished := false, false, false
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			_, _ = sysio.Read(b.FD(), make([]byte, 8))
+			if b.Loop().Stopping() {
+				lastRun = true
+				return coro.Abort
+			}
+			return coro.WantRead
+		}})
+		_, _ = c.Write([]byte("x"))
+		started := make(chan struct{})
+		l.Go(func(th *loop.Thread) {
+			th.Defer(func() { cleaned = true; _ = th.Sleep(time.Hour) })
+			close(started)
+			_ = th.Sleep(time.Hour)
+		})
+		l.Go(func(th *loop.Thread) {
+			for !th.Loop().Stopping() {
+				_ = th.Sleep(time.Millisecond)
+			}
+			_ = th.Sleep(5 * time.Millisecond)
+			finished = true
+		})
+		wait := start(t, l)
+		<-started
+		l.Stop(200 * time.Millisecond)
+		wait()
+		if !lastRun || !cleaned || !finished {
+			t.Errorf("last run %v, deferred call of the killed %v, thread within the grace period finished %v", lastRun, cleaned, finished)
+		}
+	})
+}
+
+func TestAccept(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		fd, err := loop.Listen("tcp", "127.0.0.1:0", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := loop.LocalAddr(fd).String()
+		const n = 200
+		got := 0
+		if _, err = l.Accept(fd, func(fd int, remote netip.AddrPort) {
+			if !remote.Addr().IsLoopback() || remote.Port() == 0 {
+				t.Errorf("remote %v", remote)
+			}
+			unix.Close(fd)
+			if got++; got == n {
+				l.Stop(time.Minute)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		wait := start(t, l)
+		for range n {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		wait()
+		if got != n {
+			t.Errorf("%d accepted", got)
+		}
+	})
+}
+
+func TestAcceptGoesOnAfterDescriptorsRanOut(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := loop.LocalAddr(fd).String()
+		accepted := make(chan int, 1)
+		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) { accepted <- fd }); err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", addr) // waits in the kernel's queue
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var old unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: old.Max}); err != nil {
+			t.Fatal(err)
+		}
+		ticks, stopTicks := make(chan struct{}), false
+		l.Go(func(th *loop.Thread) { // goes on meanwhile
+			for i := 0; !stopTicks; i++ {
+				_ = th.Sleep(time.Millisecond)
+				if i == 100 {
+					close(ticks)
+				}
+			}
+		})
+		wait := start(t, l)
+		<-ticks
+		var waits int64
+		on(t, l, func() { waits = l.Stats().Waits })
+		if waits > 1000 {
+			t.Errorf("%d returns of epoll_wait in 100 ms: the listener spins", waits)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case fd := <-accepted:
+			unix.Close(fd)
+		case <-time.After(5 * time.Second):
+			t.Error("not accepted once there were descriptors again")
+		}
+		on(t, l, func() { stopTicks = true })
+		l.Stop(time.Second)
+		wait()
+	})
+}
+
+func TestListenErrors(t *testing.T) {
+	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for _, row := range []struct{ network, address, want string }{
+		{"tcp", loop.LocalAddr(fd).String(), "address already in use"},
+		{"tcp", "127.0.0.1", "want host:port"},
+		{"tcp", "127.0.0.1:http", `port "http": want 0 to 65535`},
+		{"tcp", "127.0.0.1:65536", "want 0 to 65535"},
+		{"tcp", "example.org:80", "want an IP address or *"},
+		{"tcp", "[::1%nosuch]:0", "no such network interface"},
+		{"udp", "127.0.0.1:0", "network must be tcp or unix"},
+		{"unix", "/nonexistent/dir/sock", "no such file or directory"},
+	} {
+		if _, err := loop.Listen(row.network, row.address, false); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("Listen(%q, %q): %v, want %q in it", row.network, row.address, err, row.want)
+		}
+	}
+}
+
+// The tables against the sentences of the design.
+func TestTablesMapCodesToInterest(t *testing.T) {
+	const in, out, rdhup = unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLRDHUP
+	wanted := map[coro.Code]uint32{
+		coro.WantRead: in, coro.WantWrite: out, coro.WantReadWrite: in | out,
+		coro.Suspend: 0, coro.AsyncAwaitRead: 0, coro.AsyncAwaitWrite: 0, coro.AsyncAwaitReadWrite: 0,
+	}
+	for from := range uint32(1 << 2) {
+		for _, extra := range []uint32{0, loop.Suspended, rdhup << loop.MaskShift} {
+			f := (from&1)*in<<loop.MaskShift | (from>>1)*out<<loop.MaskShift | extra
+			for code := coro.Yield; code < coro.NumCodes; code++ {
+				got := loop.NextFlags(f, code)
+				want, fixed := wanted[code]
+				if !fixed { // Yield and Resume leave the interest alone
+					want = f >> loop.MaskShift & (in | out)
+				}
+				if got>>loop.MaskShift&(in|out) != want {
+					t.Errorf("%v from %#x: wants %#x, want %#x", code, f, got>>loop.MaskShift, want)
+				}
+				if got>>loop.MaskShift&rdhup != f>>loop.MaskShift&rdhup {
+					t.Errorf("%v from %#x changed RDHUP", code, f)
+				}
+				waits := code == coro.Suspend || code >= coro.AsyncAwaitRead
+				if (got&loop.Suspended != 0) != waits {
+					t.Errorf("%v from %#x: suspended %v", code, f, got&loop.Suspended != 0)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/lwango/lwango/timeoutwheel"
+)
+
+// stopper is the state of an orderly stop.
+type stopper struct {
+	loop     *Loop
+	stopping bool
+	grace    timeoutwheel.Timer
+}
+
+func (s *stopper) init(l *Loop) {
+	s.loop = l
+	s.grace.Init(s)
+}
+
+// Expire is the wheel's: the grace period is over.
+func (s *stopper) Expire() { s.loop.killAll() }
+
+// Stop ends the loop's threads, so that Run returns. Idle ones run once more and see Stopping: a listener accepts
+// what has come, a connection reads what was sent. The others have the grace period to finish what they are at;
+// those left after it are killed, which runs their deferred calls. Any goroutine may call it; a second call can
+// only shorten the grace period.
+func (l *Loop) Stop(grace time.Duration) {
+	_ = l.Post(func() {
+		at := l.now + milliseconds(max(grace, 0))
+		if !l.stop.grace.Pending() || at < l.stop.grace.At() {
+			l.wheel.Add(&l.stop.grace, at)
+		}
+		if l.stop.stopping {
+			return
+		}
+		l.stop.stopping = true
+		for _, d := range l.table {
+			if d != nil && d.flags&lent == 0 {
+				d.thread.Wake()
+			}
+		}
+	})
+}
+
+// Stopping reports that Stop was called. It is for the loop's threads.
+func (l *Loop) Stopping() bool { return l.stop.stopping }
+
+// killAll ends every thread at once.
+func (l *Loop) killAll() {
+	for _, d := range l.table {
+		if d != nil && d.flags&lent == 0 {
+			l.kill(d.thread)
+		}
+	}
+	for len(l.detached) > 0 {
+		for t := range l.detached {
+			l.kill(t)
+		}
+	}
+}
