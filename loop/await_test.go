@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -102,7 +101,7 @@ func TestAwaitHangUp(t *testing.T) {
 			if err := th.AwaitRead(fds[0], time.Minute); err != nil {
 				t.Error(err)
 			}
-			if n, errno := sysio.Read(fds[0], make([]byte, 1)); n != 0 || errno != 0 && errno != unix.EAGAIN {
+			if n, errno := unix.Read(fds[0], make([]byte, 1)); n != 0 || errno != nil && errno != unix.EAGAIN {
 				t.Errorf("read %d, %v", n, errno)
 			}
 		})
@@ -117,7 +116,7 @@ func TestAwaitEndsWhenTheClientLeavesAndLeavesNothing(t *testing.T) {
 		var err error
 		entered := make(chan struct{})
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
-			_, _ = sysio.Read(b.FD(), make([]byte, 1))
+			_, _ = unix.Read(b.FD(), make([]byte, 1))
 			close(entered)
 			err = b.AwaitRead(r, time.Minute)
 			return coro.Abort
@@ -169,7 +168,7 @@ func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
 			}
 			reused = fds[0]
 			b := &body{run: func(b *body) coro.Code {
-				n, _ := sysio.Read(b.FD(), make([]byte, 1))
+				n, _ := unix.Read(b.FD(), make([]byte, 1))
 				if n == 0 {
 					return coro.WantRead
 				}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/leaktest"
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -206,14 +205,14 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		buf := make([]byte, 512)
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
-			n, errno := sysio.Read(b.FD(), buf)
+			n, errno := unix.Read(b.FD(), buf)
 			if errno == unix.EAGAIN {
 				return coro.WantRead
 			}
 			if n == 0 {
 				return coro.Abort
 			}
-			if m, errno := sysio.Write(b.FD(), buf[:n], false); m != n && errno != unix.EAGAIN {
+			if m, errno := unix.Write(b.FD(), buf[:n]); m != n && errno != unix.EAGAIN {
 				t.Errorf("write: %d of %d, %v", m, n, errno)
 			}
 			return coro.WantRead
@@ -248,9 +247,9 @@ func TestNothingSpins(t *testing.T) {
 		"suspended": func(b *body) coro.Code { b.KeepWaiting(true); _ = b.Sleep(time.Hour); return coro.Abort },
 		"want write": func(b *body) coro.Code {
 			for chunk := make([]byte, 1<<20); ; {
-				if _, errno := sysio.Write(b.FD(), chunk, false); errno == unix.EAGAIN {
+				if _, errno := unix.Write(b.FD(), chunk); errno == unix.EAGAIN {
 					_ = b.WantWrite(time.Hour)
-				} else if errno != 0 {
+				} else if errno != nil {
 					b.KeepWaiting(true)
 					_ = b.Sleep(time.Hour)
 				}
@@ -287,7 +286,7 @@ func TestNothingSpins(t *testing.T) {
 				run(t, func(t *testing.T, l *loop.Loop) {
 					entered := make(chan struct{})
 					c := serve(t, l, &body{run: func(b *body) coro.Code {
-						_, _ = sysio.Read(b.FD(), make([]byte, 1))
+						_, _ = unix.Read(b.FD(), make([]byte, 1))
 						close(entered)
 						return f(b)
 					}})
@@ -355,7 +354,7 @@ func TestWantsTimeOut(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var errs []error
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
-			_, _ = sysio.Read(b.FD(), make([]byte, 8))
+			_, _ = unix.Read(b.FD(), make([]byte, 8))
 			errs = append(errs, b.WantRead(10*time.Millisecond), b.WantRead(0), b.WantReadWrite(time.Hour), b.WantWrite(time.Hour))
 			return coro.Abort
 		}})
@@ -385,7 +384,7 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 					b.SetLocal(new(int))
 				}
 				runs[b.Local()]++
-				_, _ = sysio.Read(b.FD(), make([]byte, 8))
+				_, _ = unix.Read(b.FD(), make([]byte, 8))
 				b.Timeout(20 * time.Millisecond)
 				return coro.WantRead
 			}}
@@ -424,7 +423,7 @@ func TestStopGivesIdleThreadsALastRunAndKillsAfterTheGracePeriod(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		lastRun, cleaned, finished := false, false, false
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
-			_, _ = sysio.Read(b.FD(), make([]byte, 8))
+			_, _ = unix.Read(b.FD(), make([]byte, 8))
 			if b.Loop().Stopping() {
 				lastRun = true
 				return coro.Abort

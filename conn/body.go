@@ -1,0 +1,177 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Errors of Body.Read, besides those of the connection. If the head has not gone out when the handler returns, they
+// decide the status: 413, 408, 400.
+var (
+	ErrBodyTooLarge = errors.New("request body too large")
+	ErrBodyTimeout  = errors.New("request body not sent in time")
+)
+
+// drainLimit is how much of a body that its handler left unread is read to keep the connection. Beyond it a new
+// connection is cheaper.
+const drainLimit = 256 << 10
+
+// Body reads a request's body, framed by Content-Length or chunked (RFC 9112 section 6.3), straight from the
+// connection: nothing is held but what came in one read with the head. Only the request's thread may use it.
+type Body struct {
+	x       *exchange
+	left    int64 // with a Content-Length
+	chunked bool
+	chunks  http1.Chunked
+	read    int64
+	ask     bool  // the client waits for 100 (Continue)
+	err     error // sticky; io.EOF at the end
+}
+
+func (b *Body) reset(x *exchange) {
+	h := &x.req.head
+	b.x, b.left, b.chunked, b.read, b.err = x, max(h.ContentLength, 0), h.Chunked, 0, nil
+	b.ask = h.Expect100
+	if b.chunked {
+		b.chunks.Reset()
+	} else if b.left == 0 {
+		b.err = io.EOF
+	}
+}
+
+// Read reads up to len(p) bytes, waiting for the first of them. It returns io.EOF at the end of the body,
+// ErrBodyTooLarge past max_body_size, ErrBodyTimeout when the client is too slow (body_timeout, min_rate), an error
+// that wraps io.ErrUnexpectedEOF when it left before the end, and an error of package http1 for bad chunks.
+func (b *Body) Read(p []byte) (int, error) {
+	if b.err != nil || len(p) == 0 {
+		return 0, b.err
+	}
+	x := b.x
+	if b.ask {
+		b.ask = false
+		if x.r == x.w { // else it has not waited (RFC 9110 section 10.1.1)
+			x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
+		}
+	}
+	var n int
+	var err error
+	if b.chunked {
+		n, err = b.readChunked(p)
+	} else {
+		n, err = b.readLength(p)
+	}
+	b.read += int64(n)
+	x.reading.bytes += int64(n)
+	if limit := x.set.MaxBodySize; err == nil && limit >= 0 && b.read > limit {
+		n, err = 0, ErrBodyTooLarge
+	}
+	if err == nil && x.reading.tooSlow(x.set.MinRate) {
+		err = ErrBodyTimeout
+	}
+	switch {
+	case err == errEnd:
+		err = io.EOF
+	case err == io.EOF: // the client's end, not the body's
+		err = io.ErrUnexpectedEOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = ErrBodyTimeout
+	}
+	if err != nil {
+		b.err = err
+	}
+	return n, err
+}
+
+// errEnd is the end of the body, as opposed to the end of the connection.
+var errEnd = errors.New("end of body")
+
+func (b *Body) readLength(p []byte) (n int, err error) {
+	x := b.x
+	p = p[:min(int64(len(p)), b.left)]
+	if x.r < x.w {
+		n = copy(p, x.in[x.r:x.w])
+		x.r += n
+	} else {
+		n, err = x.read(p, x.set.BodyTimeout)
+	}
+	b.left -= int64(n)
+	if err == nil && b.left == 0 {
+		b.err = io.EOF // for the next call
+	}
+	return n, err
+}
+
+func (b *Body) readChunked(p []byte) (int, error) {
+	x := b.x
+	for {
+		if x.r < x.w {
+			nd, ns, done, err := b.chunks.Decode(p, x.in[x.r:x.w])
+			x.r += ns
+			switch {
+			case err != nil:
+				return nd, err
+			case done && nd > 0:
+				b.err = io.EOF // for the next call
+				return nd, nil
+			case done:
+				return 0, errEnd
+			case nd > 0:
+				return nd, nil
+			}
+			if x.reading.tooSlow(x.set.MinRate) {
+				return 0, ErrBodyTimeout
+			}
+		}
+		if x.r == x.w {
+			x.r, x.w = x.base, x.base
+		}
+		if err := x.fill(x.set.BodyTimeout); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// failure returns the status that a failed read of the body calls for, 0 for none.
+func (b *Body) failure() int {
+	var bad *http1.Error
+	switch {
+	case b.err == nil || b.err == io.EOF:
+		return 0
+	case b.err == ErrBodyTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case b.err == ErrBodyTimeout:
+		return http.StatusRequestTimeout
+	case errors.As(b.err, &bad):
+		return bad.Status
+	}
+	return http.StatusBadRequest
+}
+
+// unread reports whether some of the body may still be under way.
+func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
+
+// mustClose reports that no other request can follow on the connection, as far as is known before draining.
+func (b *Body) mustClose() bool {
+	return b.err != nil && b.err != io.EOF || b.ask || b.err == nil && b.left > drainLimit
+}
+
+// drain reads what the handler has left, and reports whether the connection can go on.
+func (b *Body) drain() bool {
+	if b.err == io.EOF {
+		return true
+	}
+	if b.mustClose() {
+		return false
+	}
+	buf := b.x.copyBuffer()
+	for from := b.read; b.read-from <= drainLimit; {
+		if _, err := b.Read(buf); err != nil {
+			return err == io.EOF
+		}
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package conn
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/netip"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
+)
+
+// connection is the record of one client. While the client is idle it is all there is of it, so every field counts
+// thousands of times: what a request needs belongs to exchange.
+type connection struct {
+	loop.Thread
+	port   *port
+	x      *exchange // nil while idle
+	tls    *tls.Conn // nil: plain, or before the handshake
+	remote netip.AddrPort
+
+	served  uint32 // requests
+	refused bool   // beyond MaxConnections
+}
+
+// Run is the loop's: it serves requests until none is left that could be served without waiting.
+func (c *connection) Run(t *loop.Thread) coro.Code {
+	x, _ := t.Local().(*exchange)
+	if x == nil {
+		x = newExchange()
+		t.SetLocal(x)
+	}
+	x.attach(c)
+	code := x.serve()
+	x.detach()
+	return code
+}
+
+// Left is the loop's: the client sends no more.
+func (c *connection) Left() {
+	if c.x != nil && c.x.req.cancel != nil {
+		c.x.req.cancel(loop.ErrClientGone)
+	}
+}
+
+// Ended is the loop's.
+func (c *connection) Ended() {
+	if c.x != nil && c.x.req.cancel != nil { // killed in the middle of a request
+		c.x.req.cancel(loop.ErrClientGone)
+	}
+	if c.refused {
+		c.port.server.refusing.Add(-1)
+	} else {
+		c.port.server.active.Add(-1)
+	}
+}
+
+// serve answers requests as long as there are any, and says what the loop does next.
+func (x *exchange) serve() coro.Code {
+	c := x.c
+	if c.refused {
+		x.reject(errOverload)
+		return coro.Abort
+	}
+	if c.port.tls != nil && c.tls == nil {
+		if err := x.handshake(); err != nil {
+			return coro.Abort
+		}
+	}
+	for {
+		x.set = c.port.server.settings.Load()
+		err := x.readHead()
+		var reject *http1.Error
+		switch {
+		case err == nil:
+			if !x.exchange() {
+				x.close()
+				return coro.Abort
+			}
+		case err == errWouldBlock:
+			if x.flush() != nil || c.Loop().Stopping() {
+				x.close()
+				return coro.Abort
+			}
+			timeout := x.set.KeepAliveTimeout
+			if c.served == 0 {
+				timeout = x.set.HeaderTimeout
+			}
+			c.Timeout(timeout)
+			return coro.WantRead
+		case errors.As(err, &reject):
+			x.reject(reject)
+			return coro.Abort
+		default: // the client has left, at the end of a request or within one
+			x.close()
+			return coro.Abort
+		}
+	}
+}
+
+// reject answers what cannot be served, and closes: after a framing error nobody can say where the next request
+// begins (RFC 9112 section 9.3.1 allows it, section 11.2 is why).
+func (x *exchange) reject(e *http1.Error) {
+	x.req.reset(x)
+	x.resp.reset(x)
+	x.resp.close = true
+	x.resp.finish(e.Status)
+	x.logAccess()
+	x.lingeringClose()
+}

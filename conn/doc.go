@@ -1,0 +1,26 @@
+// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop.
+//
+// A connection is a thread of its loop. Its record, connection, is all that an idle client costs; the buffers, the
+// Request and the Response sit in an exchange, which stays with the coroutine and serves whichever connection is
+// run on it next. Parsing is package http1's; this package reads, hands requests to the Handler in order, frames
+// what the handler answers, and decides when a connection goes on and when it ends.
+//
+// A Handler runs on its connection's thread: it may read the body, write, sleep and await in plain sequential code,
+// and must not block in any other way, for its whole loop waits with it. Request and Response belong to that thread
+// and to the time of the call; strings taken from them may be kept, byte views may not.
+//
+//	server.go      Server, Config, accepting, limits
+//	connection.go  the record, and the life of a connection from request to request
+//	exchange.go    one request and its answer
+//	input.go       reading: the buffer, heads, time limits
+//	output.go      writing: gathered, in full, in time
+//	tls.go         the same over crypto/tls
+//	linger.go      closing so that the client can read the last answer
+//	request.go     Request
+//	body.go        request bodies: lengths, chunks, limits
+//	form.go        forms and cookies
+//	response.go    Response, as handlers see it
+//	finish.go      Response, as it goes out: head and framing
+//	header.go      header fields
+//	status.go      status lines and error pages
+package conn

@@ -1,0 +1,192 @@
+package conn
+
+import (
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/invariants"
+)
+
+const (
+	firstInput = 4 << 10  // bytes of the input buffer to begin with
+	keptBuffer = 64 << 10 // larger ones are not kept for the next request
+	turnBudget = 1 << 20  // bytes that one connection may move before others get their turn
+	opCost     = 4 << 10  // what a request or a system call counts at least
+)
+
+// exchange is what a connection needs while it is being served. It belongs to a coroutine, not to a connection, and
+// so the few that are in use stay in the cache.
+type exchange struct {
+	c   *connection
+	set *settings // of the present request
+
+	// Input. in[r:w] has been read and not been used. What is before base belongs to the present request's head and
+	// must stay where it is.
+	in      []byte
+	base    int
+	r, w    int
+	drained bool // the socket was read empty in this turn
+
+	// Output.
+	out      []byte // not written yet
+	writeErr error  // sticky
+
+	spent int // of the turn's budget
+
+	// What the peer had us wait for, in this request, and what it got done meanwhile.
+	reading, writing pace
+
+	began time.Time
+	req   Request
+	resp  Response
+}
+
+func newExchange() *exchange {
+	return &exchange{in: make([]byte, firstInput)}
+}
+
+func (x *exchange) port() *port { return x.c.port }
+
+func (x *exchange) attach(c *connection) {
+	x.c, c.x = c, x
+	x.spent, x.drained = 0, false
+}
+
+// detach leaves the exchange fit for another connection.
+func (x *exchange) detach() {
+	x.req.release()
+	x.resp.release()
+	x.c.x = nil
+	x.c, x.set, x.writeErr = nil, nil, nil
+	x.r, x.w, x.base = 0, 0, 0
+	if len(x.in) > keptBuffer {
+		x.in = make([]byte, firstInput)
+	}
+	if cap(x.out) > keptBuffer {
+		x.out = nil
+	}
+	x.out = x.out[:0]
+	if invariants.Enabled {
+		mangle(x.in)
+		mangle(x.out[:cap(x.out)])
+	}
+}
+
+func mangle(b []byte) {
+	for i := range b {
+		b[i] = 0xDB
+	}
+}
+
+// exchange serves the request whose head was read, and reports whether the connection goes on.
+func (x *exchange) exchange() bool {
+	c := x.c
+	c.served++
+	x.spend(opCost)
+	x.began = c.Loop().Time()
+	x.reading, x.writing = pace{}, pace{}
+	x.req.reset(x)
+	x.resp.reset(x)
+
+	status := x.precheck()
+	if status == 0 {
+		mark := c.Mark()
+		status = x.call()
+		if s := x.req.body.failure(); s != 0 && !x.resp.headSent {
+			x.resp.discard()
+			x.resp.header.reset()
+			status = s
+		}
+		x.resp.finish(status)
+		c.RunDeferred(mark)
+	} else {
+		x.resp.finish(status)
+	}
+	if x.req.cancel != nil {
+		x.req.cancel(nil)
+	}
+	if x.set.AccessLog != nil {
+		x.logAccess()
+	}
+	if x.writeErr != nil || x.resp.close {
+		return false
+	}
+	return x.req.body.drain()
+}
+
+// precheck answers what no handler needs to see; 0: go on.
+func (x *exchange) precheck() int {
+	h := &x.req.head
+	switch {
+	case h.Method == http1.CONNECT: // we are no proxy (RFC 9110 section 9.3.6)
+		x.resp.header.Set("Allow", allowed)
+		x.resp.close = true
+		return http.StatusMethodNotAllowed
+	case h.Asterisk: // the server as a whole (RFC 9110 section 9.3.7)
+		x.resp.header.Set("Allow", allowed)
+		return http.StatusNoContent
+	case x.set.MaxBodySize >= 0 && h.ContentLength > x.set.MaxBodySize:
+		x.resp.close = true
+		return http.StatusRequestEntityTooLarge
+	}
+	if !x.req.cleanPath() {
+		x.resp.close = true
+		return http.StatusBadRequest
+	}
+	return 0
+}
+
+const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
+// call runs the handler. A panic costs this connection, and nothing else.
+func (x *exchange) call() (status int) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		x.resp.close = true
+		if p != http.ErrAbortHandler {
+			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(debug.Stack()))
+		}
+		x.resp.discard()
+		x.resp.header.reset()
+		x.resp.broken = x.resp.headSent
+		status = http.StatusInternalServerError
+	}()
+	return x.set.Handler(&x.req, &x.resp)
+}
+
+func (x *exchange) logAccess() {
+	if x.set.AccessLog == nil {
+		return
+	}
+	h, raw := &x.req.head, x.req.raw
+	e := AccessEntry{
+		Remote:   x.c.remote,
+		Time:     x.began,
+		Duration: time.Since(x.began),
+		Proto:    x.req.Proto(),
+		Status:   x.resp.status,
+		Bytes:    x.resp.bytes,
+	}
+	if raw != nil {
+		e.Method = h.Method.String()
+		e.Target = h.Target.Of(raw)
+		e.Host = h.Host.Of(raw)
+		e.Referer, _ = h.Get(raw, "Referer")
+		e.UserAgent, _ = h.Get(raw, "User-Agent")
+	}
+	x.set.AccessLog.LogRequest(x.c.Loop(), &e)
+}
+
+// spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
+func (x *exchange) spend(n int) {
+	if x.spent += n; x.spent >= turnBudget {
+		x.spent = 0
+		x.c.Yield()
+		x.drained = false
+	}
+}

@@ -1,0 +1,243 @@
+package conn
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// finish sends what is not yet sent of the response. status is the handler's.
+func (w *Response) finish(status int) {
+	if w.headSent {
+		w.finishStream(status)
+		return
+	}
+	if status == 0 {
+		status = 200
+	}
+	if status < 200 || status > 999 {
+		w.x.set.Logger.Error("handler returned no final status", "status", status, "target", w.x.req.Target())
+		w.discard()
+		status = 500
+	}
+	if bad := w.badField(); bad != nil {
+		w.x.set.Logger.Error("response header refused: not a valid field", "name", bad.Name, "value", bad.Value, "target", w.x.req.Target())
+		w.discard()
+		w.header.reset()
+		status = 500
+	}
+	if w.kind == gathered {
+		w.size = int64(len(w.buf))
+	}
+	if status >= 400 && w.size == 0 {
+		w.discard()
+		w.header.Set("Content-Type", "text/html; charset=utf-8")
+		w.buf = appendErrorPage(w.buf, status)
+		w.size = int64(len(w.buf))
+	}
+	w.sendHead(status)
+	if !w.bodiless {
+		w.sendBody()
+	}
+	w.discard()
+}
+
+// finishStream ends a body whose head went out before its end was known.
+func (w *Response) finishStream(status int) {
+	if status != 0 && status != w.status {
+		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned", "sent", w.status, "returned", status, "target", w.x.req.Target())
+	}
+	if w.broken {
+		_ = w.x.cut(errShortBody)
+		return
+	}
+	if w.stream(w.buf) != nil || !w.bodiless && !w.chunked && w.size >= 0 && w.left > 0 {
+		_ = w.x.cut(errShortBody)
+		return
+	}
+	w.buf = w.buf[:0]
+	if w.chunked && !w.bodiless {
+		w.x.out = append(w.x.out, http1.LastChunk...)
+	}
+}
+
+// sendHead decides the framing and gathers the head. w.size is the body's size, -1 if it is not known.
+func (w *Response) sendHead(status int) {
+	x := w.x
+	w.headSent, w.status = true, status
+	w.bodiless = x.req.head.Method == http1.HEAD || status == 204 || status == 304
+	if status == 204 || status == 304 {
+		w.chunked = false
+	} else {
+		w.chunked = w.size < 0 && x.req.head.Minor >= 1
+		if w.size < 0 && !w.chunked && !w.bodiless {
+			w.close = true // the end of the connection is the end of the body
+		}
+	}
+	w.left = w.size
+	w.decideClose()
+
+	out := appendStatusLine(x.out, status)
+	out = append(out, x.port().dateField()...)
+	out = w.appendConfigured(out)
+	hasType := false
+	for i := range w.header.fields {
+		f := &w.header.fields[i]
+		switch len(f.Name) {
+		case len("Content-Type"):
+			hasType = hasType || equalFold(f.Name, "Content-Type")
+		case len("Date"):
+			if equalFold(f.Name, "Date") {
+				continue
+			}
+		case len("Connection"): // and Keep-Alive
+			if equalFold(f.Name, "Connection") || equalFold(f.Name, "Keep-Alive") {
+				continue
+			}
+		case len("Content-Length"):
+			if equalFold(f.Name, "Content-Length") {
+				continue
+			}
+		case len("Transfer-Encoding"):
+			if equalFold(f.Name, "Transfer-Encoding") {
+				continue
+			}
+		}
+		out = appendField(out, f.Name, f.Value)
+	}
+	if !hasType && (w.kind == gathered || w.kind == given) && w.size != 0 && status != 204 && status != 304 {
+		out = append(out, "Content-Type: text/plain; charset=utf-8\r\n"...)
+	}
+	switch {
+	case status == 204: // no Content-Length (RFC 9110 section 8.6)
+	case status == 304: // not that of an empty body either: it would be the representation's
+	case w.chunked:
+		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+	case w.size >= 0:
+		n := w.size
+		if d, ok := w.declared(); ok && n == 0 && x.req.head.Method == http1.HEAD {
+			n = d // a handler that knows the size and does not bother to make the body
+		}
+		out = append(out, "Content-Length: "...)
+		out = strconv.AppendInt(out, n, 10)
+		out = append(out, "\r\n"...)
+	}
+	if w.close {
+		out = append(out, "Connection: close\r\n"...)
+	} else if x.req.head.Minor == 0 {
+		out = append(out, "Connection: keep-alive\r\n"...)
+	}
+	x.out = append(out, "\r\n"...)
+}
+
+// decideClose: the client's wish (RFC 9112 section 9.3), the handler's, a body that nobody will read, a stop.
+func (w *Response) decideClose() {
+	if w.close || w.x.req.raw == nil {
+		w.close = true
+		return
+	}
+	h := &w.x.req.head
+	w.close = h.Close || h.Minor == 0 && !h.KeepAlive || w.x.req.body.mustClose() || w.x.c.Loop().Stopping()
+	if !w.close && w.header.Len() > 0 {
+		w.close = equalFold(w.header.Get("Connection"), "close")
+	}
+}
+
+// appendConfigured adds the configured fields that the handler has not set itself.
+func (w *Response) appendConfigured(out []byte) []byte {
+	set := w.x.set
+	for i := range w.header.fields {
+		for j := range set.Headers {
+			if equalFold(w.header.fields[i].Name, set.Headers[j].Name) {
+				return w.appendConfiguredRest(out)
+			}
+		}
+	}
+	return append(out, set.fields...)
+}
+
+func (w *Response) appendConfiguredRest(out []byte) []byte {
+	for _, f := range w.x.set.Headers {
+		if !w.header.Has(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
+			out = appendField(out, f.Name, f.Value)
+		}
+	}
+	return out
+}
+
+// declared is the Content-Length that the handler has set.
+func (w *Response) declared() (int64, bool) {
+	if w.header.Len() == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(w.header.Get("Content-Length"), 10, 63)
+	return int64(n), err == nil
+}
+
+// badField returns a header field that must not be sent: CR or LF in it would let a client's input write header
+// fields and whole responses (RFC 9110 section 5.5).
+func (w *Response) badField() *Field {
+	for i := range w.header.fields {
+		f := &w.header.fields[i]
+		if !http1.ValidToken(f.Name) || !http1.ValidFieldValue(f.Value) {
+			return f
+		}
+	}
+	return nil
+}
+
+// sendBody sends the body after its head.
+func (w *Response) sendBody() {
+	x := w.x
+	switch w.kind {
+	case gathered:
+		w.bytes = w.size
+		_ = x.send(w.buf)
+	case given:
+		w.bytes = w.size
+		_ = x.send(w.body)
+	case file:
+		before := x.writing.bytes
+		_ = x.sendFile(w.file, w.off, w.size)
+		w.bytes = min(x.writing.bytes-before, w.size)
+	case reader:
+		w.sendFrom()
+	}
+}
+
+// sendFrom sends the body from a reader. What a read gives goes out before the next one that would wait: the reader
+// may have nothing more for a long time.
+func (w *Response) sendFrom() {
+	x := w.x
+	buf := x.copyBuffer()
+	for w.size < 0 || w.left > 0 {
+		p := buf
+		if w.size >= 0 {
+			p = p[:min(int64(len(p)), w.left)]
+		}
+		n, err := w.from.Read(p)
+		if n > 0 {
+			if w.frame(p[:n]) != nil {
+				return
+			}
+			if w.size < 0 && x.flush() != nil {
+				return
+			}
+		}
+		if err == io.EOF && w.size < 0 {
+			break
+		}
+		if err != nil && (w.size < 0 || w.left > 0) {
+			if err == io.EOF {
+				err = errShortBody
+			}
+			x.set.Logger.Error("response body cut short", "error", err, "target", x.req.Target())
+			_ = x.cut(err)
+			return
+		}
+	}
+	if w.chunked {
+		x.out = append(x.out, http1.LastChunk...)
+	}
+}

@@ -1,0 +1,70 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/url"
+)
+
+// maxFormSize bounds an urlencoded body, which is read into memory as a whole.
+const maxFormSize = 10 << 20
+
+// ErrNoForm is returned when a request's body is not of the type that was asked for.
+var ErrNoForm = errors.New("request body is not a form of that type")
+
+// Form returns the fields of an urlencoded body, at most 10 MiB (ErrBodyTooLarge), followed by the query's
+// parameters. With a body of any other type it returns the query's alone. It reads the body and remembers the
+// result.
+func (r *Request) Form() (url.Values, error) {
+	if r.form != nil {
+		return r.form, nil
+	}
+	form := make(url.Values)
+	if kind, _ := r.mediaType(); kind == "application/x-www-form-urlencoded" {
+		text, err := io.ReadAll(io.LimitReader(&r.body, maxFormSize+1))
+		if err != nil {
+			return nil, err
+		}
+		if len(text) > maxFormSize {
+			r.body.err = ErrBodyTooLarge
+			return nil, ErrBodyTooLarge
+		}
+		if form, err = url.ParseQuery(string(text)); err != nil {
+			return nil, err
+		}
+	}
+	for name, values := range r.Query() {
+		form[name] = append(form[name], values...)
+	}
+	r.form = form
+	return form, nil
+}
+
+// MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the files beyond that
+// go to temporary files, which are removed when the request ends. The error is ErrNoForm for other types.
+func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
+	if r.multipart != nil {
+		return r.multipart, nil
+	}
+	kind, params := r.mediaType()
+	if kind != "multipart/form-data" || params["boundary"] == "" {
+		return nil, ErrNoForm
+	}
+	form, err := multipart.NewReader(&r.body, params["boundary"]).ReadForm(maxMemory)
+	if err != nil {
+		return nil, err
+	}
+	r.Defer(func() { _ = form.RemoveAll() })
+	r.multipart = form
+	return form, nil
+}
+
+func (r *Request) mediaType() (string, map[string]string) {
+	kind, params, err := mime.ParseMediaType(r.Header().Get("Content-Type"))
+	if err != nil {
+		return "", nil
+	}
+	return kind, params
+}

@@ -1,0 +1,105 @@
+package conn
+
+import "iter"
+
+// Field is one header field.
+type Field struct{ Name, Value string }
+
+// Header is a list of header fields in order. Names are compared without regard to ASCII case (RFC 9110 section
+// 5.1). The zero value is empty.
+type Header struct{ fields []Field }
+
+// Get returns the value of the first field of that name, "" where there is none.
+func (h *Header) Get(name string) string {
+	if i := h.index(name, 0); i >= 0 {
+		return h.fields[i].Value
+	}
+	return ""
+}
+
+// Has reports whether there is a field of that name.
+func (h *Header) Has(name string) bool { return h.index(name, 0) >= 0 }
+
+// Values returns the values of all fields of that name, in order.
+func (h *Header) Values(name string) []string {
+	var v []string
+	for i := h.index(name, 0); i >= 0; i = h.index(name, i+1) {
+		v = append(v, h.fields[i].Value)
+	}
+	return v
+}
+
+// Set puts one field of that name in the place of all there were. A name that is no token or a value with CR, LF,
+// NUL or another control in it is found when the response goes out, and makes it a 500.
+func (h *Header) Set(name, value string) {
+	i := h.index(name, 0)
+	if i < 0 {
+		h.Add(name, value)
+		return
+	}
+	h.fields[i] = Field{name, value}
+	h.deleteFrom(i+1, name)
+}
+
+// Add appends a field.
+func (h *Header) Add(name, value string) { h.fields = append(h.fields, Field{name, value}) }
+
+// Del removes all fields of that name.
+func (h *Header) Del(name string) { h.deleteFrom(0, name) }
+
+// Len returns the number of fields.
+func (h *Header) Len() int { return len(h.fields) }
+
+// All yields name and value of each field in order.
+func (h *Header) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, f := range h.fields {
+			if !yield(f.Name, f.Value) {
+				return
+			}
+		}
+	}
+}
+
+func (h *Header) index(name string, from int) int {
+	for i := from; i < len(h.fields); i++ {
+		if equalFold(h.fields[i].Name, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (h *Header) deleteFrom(from int, name string) {
+	kept := h.fields[:from]
+	for _, f := range h.fields[from:] {
+		if !equalFold(f.Name, name) {
+			kept = append(kept, f)
+		}
+	}
+	clear(h.fields[len(kept):])
+	h.fields = kept
+}
+
+// reset empties the list and keeps its memory, but nothing it pointed to.
+func (h *Header) reset() {
+	clear(h.fields)
+	h.fields = h.fields[:0]
+}
+
+// equalFold is strings.EqualFold for ASCII alone: there, the Kelvin sign is a K.
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := 0; i < len(a); i++ {
+		x, y := a[i], b[i]
+		if x == y {
+			continue
+		}
+		if x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,164 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
+	"golang.org/x/sys/unix"
+)
+
+// wouldBlock is the error of a read that has nothing to give at the moment. crypto/tls keeps its state over a
+// net.Error that says it is temporary, and takes any other for the end.
+type wouldBlock struct{}
+
+func (wouldBlock) Error() string   { return "read would block" }
+func (wouldBlock) Timeout() bool   { return false }
+func (wouldBlock) Temporary() bool { return true }
+
+var errWouldBlock error = wouldBlock{}
+
+// errTooSlow ends a peer that keeps us waiting with a byte now and then.
+var errTooSlow = errors.New("peer is too slow")
+
+// readHead reads until the head of the next request is there. errWouldBlock means that nothing of it has come; an
+// *http1.Error is to be answered; with any other the client is gone.
+func (x *exchange) readHead() error {
+	h := &x.req.head
+	h.Reset()
+	x.req.raw = nil
+	x.base = 0 // the head before is done with
+	if x.r == x.w {
+		x.r, x.w = 0, 0
+	}
+	var deadline time.Time // of the whole head, set by its first byte
+	for {
+		if x.r < x.w {
+			n, err := h.Parse(x.in[x.r:x.w])
+			if err != nil {
+				return err
+			}
+			if n > x.set.MaxHeaderSize || n == 0 && x.w-x.r > x.set.MaxHeaderSize {
+				if n == 0 && h.InRequestLine() {
+					return errTargetTooLong
+				}
+				return errHeadTooLarge
+			}
+			if n > 0 {
+				x.req.raw = x.in[x.r : x.r+n : x.r+n]
+				x.r += n
+				x.base = x.r
+				return nil
+			}
+		}
+		wait := time.Duration(0)
+		if x.r < x.w {
+			if deadline.IsZero() {
+				deadline = x.c.Loop().Time().Add(x.set.HeaderTimeout)
+			}
+			wait = max(deadline.Sub(x.c.Loop().Time()), 1)
+		}
+		if err := x.fill(wait); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return errHeadTooSlow
+			}
+			return err
+		}
+		if !deadline.IsZero() && !x.c.Loop().Time().Before(deadline) {
+			return errHeadTooSlow
+		}
+	}
+}
+
+var (
+	errHeadTooSlow   = &http1.Error{Status: 408, Reason: "request head not complete in time"}
+	errHeadTooLarge  = &http1.Error{Status: 431, Reason: "request head too large"}
+	errTargetTooLong = &http1.Error{Status: 414, Reason: "request line too long"}
+	errOverload      = &http1.Error{Status: 503, Reason: "too many connections"}
+)
+
+// fill reads more into the buffer, at least one byte, waiting at most d.
+func (x *exchange) fill(d time.Duration) error {
+	if x.w == len(x.in) {
+		if x.r > x.base { // move down what is not used; the head before base stays
+			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
+			x.r = x.base
+		} else {
+			// A new buffer: the old one lives on where the present head points into it.
+			grown := make([]byte, max(2*(x.w-x.r), firstInput))
+			x.w = copy(grown, x.in[x.r:x.w])
+			x.r, x.base, x.in = 0, 0, grown
+		}
+	}
+	n, err := x.read(x.in[x.w:], d)
+	x.w += n
+	return err
+}
+
+// read reads at least one byte, waiting at most d; d of 0 means not at all, with errWouldBlock. Before it waits it
+// writes what there is to write: the client may be waiting for that.
+func (x *exchange) read(p []byte, d time.Duration) (int, error) {
+	for {
+		n, err := x.tryRead(p)
+		if err != errWouldBlock {
+			return n, err
+		}
+		if d == 0 {
+			return 0, err
+		}
+		if err := x.flush(); err != nil {
+			return 0, err
+		}
+		before := x.c.Loop().Time()
+		err = x.c.WantRead(d)
+		x.spent, x.drained = 0, false
+		x.reading.waited += x.c.Loop().Time().Sub(before)
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (x *exchange) tryRead(p []byte) (int, error) {
+	if x.c.tls != nil {
+		return x.c.tls.Read(p)
+	}
+	return x.tryReadSocket(p)
+}
+
+// tryReadSocket reads what is there. After a read that left room there is nothing more, and to ask the kernel again
+// before the next event would be a system call for nothing.
+func (x *exchange) tryReadSocket(p []byte) (int, error) {
+	if x.drained {
+		return 0, errWouldBlock
+	}
+	n, errno := sysio.Read(x.c.FD(), p)
+	switch {
+	case errno == unix.EAGAIN:
+		x.drained = true
+		return 0, errWouldBlock
+	case errno != 0:
+		return 0, os.NewSyscallError("read", errno)
+	case n == 0:
+		return 0, io.EOF
+	}
+	x.drained = n < len(p)
+	x.spend(opCost + n)
+	return n, nil
+}
+
+// pace is how much a peer moved in the time it had us wait.
+type pace struct {
+	bytes  int64
+	waited time.Duration
+}
+
+// graceOfRate is the time waited for a peer before its rate counts.
+const graceOfRate = 10 * time.Second
+
+func (p *pace) tooSlow(minRate int) bool {
+	return minRate > 0 && p.waited > graceOfRate && float64(p.bytes) < float64(minRate)*p.waited.Seconds()
+}

@@ -1,0 +1,193 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/lwango/lwango/internal/sysio"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	gather    = 16 << 10 // output is written at this size at the latest
+	copyBelow = 4 << 10  // smaller pieces are copied to the output rather than written from where they are
+)
+
+// flush writes what has been gathered.
+func (x *exchange) flush() error {
+	if len(x.out) == 0 {
+		return x.writeErr
+	}
+	out := x.out
+	x.out = x.out[:0]
+	return x.write(out, nil, false)
+}
+
+// send gathers p, or writes it after what was gathered where it is large.
+func (x *exchange) send(p []byte) error {
+	if len(p) < copyBelow {
+		x.out = append(x.out, p...)
+		if len(x.out) < gather {
+			return x.writeErr
+		}
+		return x.flush()
+	}
+	out := x.out
+	x.out = x.out[:0]
+	return x.write(out, p, false)
+}
+
+// write writes a and then b, all of both, waiting as long as the client takes some at times. more: the next write
+// follows at once.
+func (x *exchange) write(a, b []byte, more bool) error {
+	if x.writeErr != nil {
+		return x.writeErr
+	}
+	if x.c.tls != nil {
+		for _, p := range [2][]byte{a, b} {
+			if len(p) > 0 && x.writeErr == nil {
+				if _, err := x.c.tls.Write(p); err != nil {
+					x.fail(err)
+				}
+			}
+		}
+		return x.writeErr
+	}
+	return x.writeSocket(a, b, more)
+}
+
+func (x *exchange) writeSocket(a, b []byte, more bool) error {
+	for len(a)+len(b) > 0 {
+		var n int
+		var errno syscall.Errno
+		switch {
+		case len(a) == 0:
+			n, errno = sysio.Write(x.c.FD(), b, more)
+		case len(b) == 0:
+			n, errno = sysio.Write(x.c.FD(), a, more)
+		default:
+			n, errno = sysio.Writev(x.c.FD(), a, b)
+		}
+		if errno != 0 {
+			if err := x.wrote(errno); err != nil {
+				return err
+			}
+			continue
+		}
+		k := min(n, len(a))
+		a, b = a[k:], b[n-k:]
+		x.writing.bytes += int64(n)
+		x.spend(opCost + n)
+	}
+	return nil
+}
+
+// wrote deals with the error of a write: it waits where there was only no room.
+func (x *exchange) wrote(errno syscall.Errno) error {
+	if errno != unix.EAGAIN {
+		return x.fail(os.NewSyscallError("write", errno))
+	}
+	before := x.c.Loop().Time()
+	err := x.c.WantWrite(x.set.WriteTimeout)
+	x.spent, x.drained = 0, false
+	x.writing.waited += x.c.Loop().Time().Sub(before)
+	if err == nil && x.writing.tooSlow(x.set.MinRate) {
+		err = errTooSlow
+	}
+	if err == nil {
+		return nil
+	}
+	// Closing now would leave the kernel with the client's unread data for minutes. A reset frees it.
+	_ = unix.SetsockoptLinger(x.c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+	return x.fail(err)
+}
+
+func (x *exchange) fail(err error) error {
+	if x.writeErr == nil {
+		x.writeErr = err
+	}
+	x.out = x.out[:0]
+	return x.writeErr
+}
+
+// cut ends the connection in the middle of a body, so that the client can tell; what was complete before goes out.
+func (x *exchange) cut(err error) error {
+	_ = x.flush()
+	return x.fail(err)
+}
+
+// errShortBody is a body source with less to give than was announced.
+var errShortBody = errors.New("response body is shorter than announced")
+
+// sendFile writes n bytes of f from off on, without copying them where the connection is plain.
+func (x *exchange) sendFile(f File, off, n int64) error {
+	fd := int(f.Fd())
+	if x.c.tls != nil {
+		return x.sendReader(io.NewSectionReader(preader(fd), off, n), n)
+	}
+	out := x.out
+	x.out = x.out[:0]
+	if err := x.write(out, nil, n > 0); err != nil {
+		return err
+	}
+	for n > 0 {
+		moved, errno := sysio.Sendfile(x.c.FD(), fd, &off, int(min(n, turnBudget)))
+		switch {
+		case errno != 0:
+			if err := x.wrote(errno); err != nil {
+				return err
+			}
+		case moved == 0: // truncated while it was being sent
+			return x.cut(errShortBody)
+		default:
+			n -= int64(moved)
+			x.writing.bytes += int64(moved)
+			x.spend(opCost + moved)
+		}
+	}
+	return nil
+}
+
+// sendReader copies n bytes from r.
+func (x *exchange) sendReader(r io.Reader, n int64) error {
+	buf := x.copyBuffer()
+	for n > 0 {
+		k, err := r.Read(buf[:min(n, int64(len(buf)))])
+		if k > 0 {
+			if err := x.send(buf[:k]); err != nil {
+				return err
+			}
+			n -= int64(k)
+		}
+		if err != nil && n > 0 {
+			if err == io.EOF {
+				err = errShortBody
+			}
+			return x.cut(err)
+		}
+	}
+	return nil
+}
+
+func (x *exchange) copyBuffer() []byte {
+	if cap(x.resp.buf) < gather {
+		x.resp.buf = make([]byte, 0, gather)
+	}
+	return x.resp.buf[:gather]
+}
+
+// preader reads a descriptor at an offset.
+type preader int
+
+func (fd preader) ReadAt(p []byte, off int64) (int, error) {
+	n, err := unix.Pread(int(fd), p, off)
+	switch {
+	case err != nil:
+		return max(n, 0), os.NewSyscallError("pread", err)
+	case n < len(p):
+		return n, io.EOF
+	}
+	return n, nil
+}

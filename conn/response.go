@@ -1,0 +1,200 @@
+package conn
+
+import (
+	"errors"
+	"io"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Errors of Response's methods.
+var (
+	ErrBodySet      = errors.New("conn: response body was set already")
+	ErrWroteTooMuch = errors.New("conn: more written than the declared Content-Length")
+)
+
+// streamAt is how much Write gathers before the head has to go out.
+const streamAt = 32 << 10
+
+// File is a file that a response's body can come from: an *os.File, for one.
+type File interface {
+	Fd() uintptr
+	Close() error
+}
+
+// Response is the answer a handler builds. There are two ways to give it a body.
+//
+// SetBody, SetBodyReader and SetBodyFile say where it comes from; it is sent after the handler returned, with the
+// status that was returned. Write gathers it; when more than 32 KiB come together, or at Flush, the head goes out
+// with status 200 and what follows is streamed, chunked unless Content-Length was set. The two do not mix.
+type Response struct {
+	x      *exchange
+	header Header
+
+	buf  []byte // gathered by Write; elsewhere a buffer to copy through
+	kind source
+	body []byte
+	from io.Reader
+	file File
+	off  int64
+	size int64 // of the body, -1: unknown
+
+	status   int
+	headSent bool
+	chunked  bool
+	close    bool  // the connection ends with this response
+	bodiless bool  // HEAD, 204, 304: no body is sent, whatever there is
+	broken   bool  // the body cannot be finished: cut the connection
+	left     int64 // of a declared Content-Length, once the head is out
+	bytes    int64 // of the body sent
+}
+
+type source uint8
+
+const (
+	gathered source = iota
+	given
+	reader
+	file
+)
+
+func (w *Response) reset(x *exchange) {
+	w.release()
+	w.x = x
+}
+
+func (w *Response) release() {
+	w.discard()
+	if w.header.Len() > 0 {
+		w.header.reset()
+	}
+	if cap(w.buf) > keptBuffer {
+		w.buf = nil
+	}
+	w.status, w.left, w.bytes = 0, 0, 0
+	w.headSent, w.chunked, w.close, w.bodiless, w.broken = false, false, false, false, false
+}
+
+// discard drops the body.
+func (w *Response) discard() {
+	switch w.kind {
+	case reader:
+		if c, ok := w.from.(io.Closer); ok {
+			_ = c.Close()
+		}
+	case file:
+		_ = w.file.Close()
+	}
+	w.kind, w.body, w.from, w.file = gathered, nil, nil, nil
+	w.buf = w.buf[:0]
+}
+
+// Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,
+// Content-Length are the server's business; setting Connection to "close" closes the connection afterwards.
+func (w *Response) Header() *Header { return &w.header }
+
+// HeadSent reports whether status and header have gone out, and cannot be changed any more.
+func (w *Response) HeadSent() bool { return w.headSent }
+
+// Write adds to the body. Once the body is being streamed it may wait for the client, and returns an error when
+// that has gone, is too slow (write_timeout, min_rate), or more is written than Content-Length declared.
+func (w *Response) Write(p []byte) (int, error) {
+	if w.kind != gathered {
+		return 0, ErrBodySet
+	}
+	if len(w.buf)+len(p) <= streamAt {
+		w.buf = append(w.buf, p...)
+		return len(p), nil
+	}
+	if err := w.stream(w.buf); err != nil {
+		return 0, err
+	}
+	w.buf = w.buf[:0]
+	if len(p) < copyBelow {
+		w.buf = append(w.buf, p...)
+		return len(p), nil
+	}
+	if err := w.stream(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// WriteString is Write of a string.
+func (w *Response) WriteString(s string) (int, error) {
+	if w.kind == gathered && len(w.buf)+len(s) <= streamAt {
+		w.buf = append(w.buf, s...)
+		return len(s), nil
+	}
+	return w.Write([]byte(s))
+}
+
+// SetBody makes b the body, without copying it: it must not change until the response is out. What was written or
+// set before is dropped.
+func (w *Response) SetBody(b []byte) {
+	w.discard()
+	w.kind, w.body, w.size = given, b, int64(len(b))
+}
+
+// SetBodyReader makes the body what r gives, n bytes of it, or all to io.EOF where n is negative. r is read on the
+// request's thread and may use it to wait; it is closed afterwards if it is an io.Closer. If it fails, or ends
+// early, the connection is cut, so that the client can tell.
+func (w *Response) SetBodyReader(r io.Reader, n int64) {
+	w.discard()
+	w.kind, w.from, w.size = reader, r, max(n, -1)
+}
+
+// SetBodyFile makes n bytes of f from off on the body, sent by sendfile(2), and closes f afterwards. f must be a
+// regular file. If it turns out shorter the connection is cut.
+func (w *Response) SetBodyFile(f File, off, n int64) {
+	w.discard()
+	w.kind, w.file, w.off, w.size = file, f, off, max(n, 0)
+}
+
+// Flush sends the head, with status 200, if it has not gone out, and all that was written so far.
+func (w *Response) Flush() error {
+	if w.kind != gathered {
+		return ErrBodySet
+	}
+	if err := w.stream(w.buf); err != nil {
+		return err
+	}
+	w.buf = w.buf[:0]
+	return w.x.flush()
+}
+
+// stream sends p as part of a body whose end is not known.
+func (w *Response) stream(p []byte) error {
+	if !w.headSent {
+		w.size = -1
+		if n, ok := w.declared(); ok {
+			w.size = n
+		}
+		w.sendHead(200)
+	}
+	if len(p) == 0 || w.bodiless {
+		return w.x.writeErr
+	}
+	return w.frame(p)
+}
+
+// frame sends a piece of the body within the framing that the head announced.
+func (w *Response) frame(p []byte) error {
+	x := w.x
+	if !w.chunked && w.size >= 0 {
+		if int64(len(p)) > w.left {
+			return ErrWroteTooMuch
+		}
+		w.left -= int64(len(p))
+	}
+	w.bytes += int64(len(p))
+	if !w.chunked {
+		return x.send(p)
+	}
+	x.out = http1.AppendChunkHeader(x.out, len(p))
+	if err := x.send(p); err != nil {
+		return err
+	}
+	x.out = append(x.out, "\r\n"...)
+	return nil
+}

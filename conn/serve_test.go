@@ -1,0 +1,39 @@
+package conn_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+)
+
+func TestHello(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello, Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
+		got := s.exchange("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		for i, a := range answers(t, strings.NewReader(got), "GET", "GET") {
+			if a.StatusCode != 200 || a.text != "Hello, world!" || a.Header.Get("Server") != "lwango" || a.Header.Get("Date") == "" {
+				t.Errorf("answer %d: %v %q", i, a.Response, a.text)
+			}
+		}
+		if strings.Count(got, "Connection: close") != 1 {
+			t.Errorf("answers\n%s", got)
+		}
+	})
+}
+
+func TestKeepAliveOneByOne(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		c := s.dial()
+		for range 100 {
+			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if a := answers(t, c, "GET")[0]; a.text != "Hello, world!" {
+				t.Fatalf("%v", a)
+			}
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package conn
+
+import (
+	"net/http"
+	"strconv"
+)
+
+var statusLines = func() (lines [600][]byte) {
+	for code := range lines {
+		if text := http.StatusText(code); text != "" {
+			lines[code] = []byte("HTTP/1.1 " + strconv.Itoa(code) + " " + text + "\r\n")
+		}
+	}
+	return lines
+}()
+
+// appendStatusLine announces HTTP/1.1 whatever the client speaks (RFC 9110 section 6.2: a server's version is its
+// own).
+func appendStatusLine(b []byte, status int) []byte {
+	if status < len(statusLines) && statusLines[status] != nil {
+		return append(b, statusLines[status]...)
+	}
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(status), 10)
+	return append(b, " \r\n"...) // the space is not optional (RFC 9112 section 4)
+}
+
+// appendErrorPage is what a client sees of an error: its name, and nothing of the inside.
+func appendErrorPage(b []byte, status int) []byte {
+	title := strconv.Itoa(status)
+	if text := http.StatusText(status); text != "" {
+		title += " " + text
+	}
+	b = append(b, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"+
+		"<meta name=\"color-scheme\" content=\"light dark\">\n<title>"...)
+	b = append(b, title...)
+	b = append(b, "</title>\n<h1>"...)
+	b = append(b, title...)
+	return append(b, "</h1>\n</html>\n"...)
+}

@@ -1,0 +1,164 @@
+package http1
+
+// field parses the field line buf[start:end], without its CRLF.
+func (h *Head) field(buf []byte, start, end int) *Error {
+	line := buf[start:end]
+	i := 0
+	for i < len(line) && class[line[i]]&isTchar != 0 {
+		i++
+	}
+	if i == 0 || i == len(line) || line[i] != ':' {
+		return badName(line)
+	}
+	from, to := i+1, len(line)
+	for from < to && (line[from] == ' ' || line[from] == '\t') {
+		from++
+	}
+	for to > from && (line[to-1] == ' ' || line[to-1] == '\t') {
+		to--
+	}
+	value := line[from:to]
+	if !validValue(value) {
+		return ErrFieldValue
+	}
+	if len(h.Fields) == MaxFields {
+		return ErrFieldCount
+	}
+	h.Fields = append(h.Fields, Field{
+		Name:  Span{uint32(start), uint32(start + i)},
+		Value: Span{uint32(start + from), uint32(start + to)},
+	})
+
+	// The length tells most names apart from those that matter here.
+	switch name := line[:i]; len(name) {
+	case len("host"):
+		if foldEqual(name, "host") {
+			return h.host(value, start+from)
+		}
+	case len("expect"):
+		if foldEqual(name, "expect") && h.Minor == 1 {
+			return h.expect(value)
+		}
+	case len("upgrade"):
+		if foldEqual(name, "upgrade") {
+			h.noted |= upgradeField
+		}
+	case len("connection"):
+		if foldEqual(name, "connection") {
+			h.connection(value)
+		}
+	case len("content-length"):
+		if foldEqual(name, "content-length") {
+			return h.contentLength(value)
+		}
+	case len("transfer-encoding"):
+		if foldEqual(name, "transfer-encoding") {
+			return h.transferEncoding(value)
+		}
+	}
+	return nil
+}
+
+// badName tells why a line has no field name. White space at its begin is obs-fold, which RFC 9112 section 5.2 lets a server refuse, or,
+// behind the request line, what section 2.2 says to refuse or to skip: a parser that joins the line to the one before and one that does
+// not see different fields. White space before the colon must be refused (section 5.1), for the same reason.
+func badName(line []byte) *Error {
+	if c := line[0]; c == ' ' || c == '\t' {
+		return ErrFold
+	}
+	return ErrFieldName
+}
+
+// host takes the Host field, from position from of the buffer. An empty value is what a client must send that has no authority to
+// name (RFC 9112 section 3.2), and leaves the authority empty (section 3.3). A port without a host is nothing of the kind.
+func (h *Head) host(value []byte, from int) *Error {
+	if h.noted&hostSeen != 0 {
+		return ErrHostRepeated
+	}
+	h.noted |= hostSeen
+	if hostLen, _, ok := parseAuthority(value); !ok || hostLen == 0 && len(value) > 0 {
+		return ErrHost
+	}
+	if !h.Absolute && h.Method != CONNECT { // RFC 9112 section 3.2.2: the target's authority wins
+		h.Host = Span{uint32(from), uint32(from + len(value))}
+	}
+	return nil
+}
+
+// expect takes the Expect field, which is a list by its grammar. RFC 9110 section 10.1.1 knows one expectation and lets any other be
+// answered with 417.
+func (h *Head) expect(value []byte) (e *Error) {
+	eachElement(value, func(m []byte) bool {
+		if !foldEqual(m, "100-continue") {
+			e = ErrExpectation
+			return false
+		}
+		h.noted |= expectSeen
+		return true
+	})
+	return e
+}
+
+// connection takes the options of a Connection field (RFC 9110 section 7.6.1); there may be several such fields. Options we do not know
+// name fields of this hop, and ask nothing of a server that forwards none.
+func (h *Head) connection(value []byte) {
+	switch { // the whole value is one option nearly always
+	case foldEqual(value, "keep-alive"):
+		h.KeepAlive = true
+		return
+	case foldEqual(value, "close"):
+		h.Close = true
+		return
+	}
+	eachElement(value, func(m []byte) bool {
+		switch {
+		case foldEqual(m, "close"):
+			h.Close = true
+		case foldEqual(m, "keep-alive"):
+			h.KeepAlive = true
+		case foldEqual(m, "upgrade"):
+			h.noted |= upgradeToken
+		}
+		return true
+	})
+}
+
+// contentLength takes the Content-Length field: digits, no sign, no list (RFC 9112 section 6.3 (5); the same number twice could be
+// accepted by RFC 9110 section 8.6, but no client sends it that way and a proxy before us may have taken either).
+func (h *Head) contentLength(value []byte) *Error {
+	if h.ContentLength >= 0 {
+		return ErrLengthTwice
+	}
+	n, ok := parseDecimal(value)
+	if !ok {
+		return ErrLength
+	}
+	h.ContentLength = n
+	return nil
+}
+
+// transferEncoding takes the Transfer-Encoding field. Requests with any coding but chunked, chunked twice, or chunked not at the end are
+// refused by RFC 9112 sections 6.1, 6.3 (4) and 7.1; for a coding unknown section 6.1 suggests 501, but an obfuscated "chunked" looks the same
+// and a list of one is all that clients send. In HTTP/1.0 the framing is faulty (section 6.1): a proxy of that age passes it on unread.
+func (h *Head) transferEncoding(value []byte) *Error {
+	if h.Minor == 0 {
+		return ErrCodingOn10
+	}
+	if h.Chunked || !foldEqual(value, "chunked") {
+		return ErrCoding
+	}
+	h.Chunked = true
+	return nil
+}
+
+// parseDecimal reads 1*DIGIT up to 2^63-1.
+func parseDecimal(b []byte) (n int64, ok bool) {
+	for _, c := range b {
+		d := int64(c - '0')
+		if d > 9 || n > (1<<63-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, len(b) > 0
+}

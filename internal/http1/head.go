@@ -1,0 +1,226 @@
+package http1
+
+import (
+	"bytes"
+	"math"
+)
+
+// maxEmptyLines is how many CRLFs may stand before a request. RFC 9112 section 2.2 asks for one at least (old clients sent one behind a
+// POST body); without an end, a client could keep a connection busy forever with no request to time.
+const maxEmptyLines = 8
+
+// MaxFields is the number of field lines a head may have. The size limit of the caller does not replace it: four bytes make a field
+// line and sixteen a Field, so the array would grow to four times the size of the head, and stay.
+const MaxFields = 256
+
+// A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for use; Reset makes it ready again. All
+// spans are positions in the buffer given to Parse. The fields mean something once Parse has returned the length of the head; after
+// an error Method, Minor and Target may be of use to a log. Not safe for use by several goroutines at once.
+type Head struct {
+	Method   Method
+	Minor    uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)
+	HasQuery bool  // there is a '?' in the target
+	Asterisk bool  // "OPTIONS *": the server as a whole (RFC 9112 section 3.2.4)
+	Absolute bool  // the target has a scheme and an authority
+
+	Target Span // as sent
+	Path   Span // raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means "/"
+	Query  Span // raw, without the '?'
+	Host   Span // effective authority (RFC 9112 section 3.3), raw, port included; empty where the client named none
+
+	Fields []Field // in the order sent; the array is used again after Reset
+
+	ContentLength int64 // -1: no such field
+	Chunked       bool  // the body comes in the chunked coding
+	Close         bool  // Connection: close
+	KeepAlive     bool  // Connection: keep-alive
+	Expect100     bool  // the client waits for 100 (Continue) before it sends the body there is
+	Upgrade       bool  // HTTP/1.1 with Connection: upgrade and an Upgrade field
+
+	// Progress of Parse.
+	stage      stage
+	noted      notes
+	emptyLines uint8
+	line       int // where the first line not yet parsed begins
+	searched   int // no LF between line and here
+	failed     *Error
+}
+
+type stage uint8
+
+const (
+	inRequestLine stage = iota
+	inFields
+	complete
+	broken
+)
+
+// notes are what field lines leave for the check at the end of the head.
+type notes uint8
+
+const (
+	hostSeen notes = 1 << iota
+	upgradeToken
+	upgradeField
+	expectSeen
+)
+
+// Reset makes h ready for the next head. It keeps the array of Fields.
+func (h *Head) Reset() { *h = Head{Fields: h.Fields[:0], ContentLength: -1} }
+
+// Parse reads on in a head. buf is all of the message received so far; between calls it may have grown and moved, but not changed.
+// Only lines not seen complete before are looked at, so a head that comes byte by byte costs no more than its length, and any split
+// gives the same result. n is 0 with a nil error while more bytes are needed, then the length of the head with the empty lines before
+// and after it: the body, or the next request, begins at buf[n]. An error is always an *Error, and then every later call returns it.
+// How long a head may get is for the caller to limit; see InRequestLine. Parse allocates only to let Fields grow.
+func (h *Head) Parse(buf []byte) (n int, err error) {
+	switch h.stage {
+	case inRequestLine:
+		if len(buf) > math.MaxUint32 { // spans could not point there
+			return h.fail(ErrHeadSize)
+		}
+		more, e := h.begin(buf)
+		if e != nil {
+			return h.fail(e)
+		}
+		if !more {
+			return 0, nil
+		}
+	case complete:
+		return h.line, nil
+	case broken:
+		return 0, h.failed
+	}
+	for {
+		start := h.line
+		i := bytes.IndexByte(buf[h.searched:], '\n')
+		if i < 0 {
+			return h.incomplete(buf)
+		}
+		end := h.searched + i - 1 // of the line, where its CR should be
+		h.line = end + 2
+		h.searched = h.line
+		if end < start || buf[end] != '\r' {
+			// RFC 9112 section 2.2 lets a recipient take a lone LF for a line end. One parser that does so before or behind one that does
+			// not is how a field is hidden from the other.
+			return h.fail(orBareCR(ErrBareLF, buf[start:end+1]))
+		}
+		var e *Error
+		switch {
+		case h.stage == inRequestLine:
+			e = h.requestLine(buf, start, end)
+			h.stage = inFields
+		case start == end:
+			if e = h.finish(); e == nil {
+				h.stage = complete
+				return h.line, nil
+			}
+		default:
+			e = h.field(buf, start, end)
+		}
+		if e != nil {
+			return h.fail(orBareCR(e, buf[start:end]))
+		}
+	}
+}
+
+// orBareCR is e, or ErrBareCR if there is a CR in the line. A line with one is always wrong; that it is called wrong for this reason
+// makes the answer the same whether the line was complete or, as in incomplete, not yet.
+func orBareCR(e *Error, line []byte) *Error {
+	if bytes.IndexByte(line, '\r') >= 0 {
+		return ErrBareCR
+	}
+	return e
+}
+
+// InRequestLine reports whether the request line is still incomplete: a head that grows too large is then answered with 414 (URI Too
+// Long), afterwards with 431 (Request Header Fields Too Large).
+func (h *Head) InRequestLine() bool { return h.stage == inRequestLine }
+
+// Persistent reports whether the client lets the connection go on after this request (RFC 9112 section 9.3): close outweighs keep-alive,
+// and 1.0 needs to ask.
+func (h *Head) Persistent() bool { return !h.Close && (h.Minor == 1 || h.KeepAlive) }
+
+// HasBody reports whether bytes of a body follow the head. Without a framing field there is none (RFC 9112 section 6.3 (7)).
+func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
+
+// Get returns the value of the first field of that name, in any case of letters, and whether there is one. buf is the buffer last
+// given to Parse; the value is a part of it.
+func (h *Head) Get(buf []byte, name string) ([]byte, bool) {
+	for i := range h.Fields {
+		if f := &h.Fields[i]; f.Name.Len() == len(name) && sameName(f.Name.Of(buf), name) {
+			return f.Value.Of(buf), true
+		}
+	}
+	return nil, false
+}
+
+// sameName compares two names of the same length.
+func sameName(a []byte, b string) bool {
+	for i, c := range a {
+		if d := b[i]; c != d && lower(c) != lower(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// begin skips empty lines before the request and looks at its first byte. That byte alone tells a request from a TLS hello or a
+// binary protocol, whose client would wait for our answer while we wait for its line end. more is false if there is nothing to parse.
+func (h *Head) begin(buf []byte) (more bool, e *Error) {
+	for h.line < len(buf) {
+		switch c := buf[h.line]; {
+		case class[c]&isTchar != 0:
+			h.searched = max(h.searched, h.line)
+			return true, nil
+		case c == '\n':
+			return false, ErrBareLF
+		case c == ' ' || c == '\t':
+			return false, ErrFold
+		case c != '\r':
+			return false, ErrMethodSyntax
+		case h.line+1 == len(buf):
+			return false, nil
+		case buf[h.line+1] != '\n':
+			return false, ErrBareCR
+		case h.emptyLines == maxEmptyLines:
+			return false, ErrEmptyLines
+		}
+		h.emptyLines++
+		h.line += 2
+	}
+	return false, nil
+}
+
+// incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will never have one, and need not wait
+// for a timeout.
+func (h *Head) incomplete(buf []byte) (int, error) {
+	from := max(h.searched-1, h.line) // a CR that was last then may not be now
+	if i := bytes.IndexByte(buf[from:], '\r'); i >= 0 && from+i+1 < len(buf) {
+		return h.fail(ErrBareCR)
+	}
+	h.searched = len(buf)
+	return 0, nil
+}
+
+func (h *Head) fail(e *Error) (int, error) {
+	h.stage, h.failed = broken, e
+	return 0, e
+}
+
+// finish checks what only the whole head shows.
+func (h *Head) finish() *Error {
+	if h.noted&hostSeen == 0 && h.Minor == 1 {
+		// Section 3.2 of RFC 9112 demands it even beside an absolute target, which overrides it.
+		return ErrHostMissing
+	}
+	if h.Chunked && h.ContentLength >= 0 {
+		// RFC 9112 section 6.3 (3) would let us drop Content-Length. Whoever sends both hopes for a second reader that drops the other.
+		return ErrCodingLength
+	}
+	// RFC 9110 section 7.8: from a 1.0 client Upgrade MUST be ignored.
+	h.Upgrade = h.Minor == 1 && h.noted&(upgradeToken|upgradeField) == upgradeToken|upgradeField
+	// RFC 9110 section 10.1.1: from a 1.0 client the expectation MUST be ignored; field takes care of that. Without a body there is nothing to wait for.
+	h.Expect100 = h.noted&expectSeen != 0 && h.HasBody()
+	return nil
+}

@@ -1,0 +1,92 @@
+package http1
+
+// CleanPath turns the raw path of a request into the one to route and to open: percent-encodings decoded once, runs of '/' made one,
+// "." and ".." resolved (RFC 3986 section 5.2.4), all in one go, so that "%2e%2e" and "%2F" cannot carry a dot segment past a check done
+// earlier. The result begins with '/', never contains "//", "/./" or "/../", and ends with '/' if raw names a directory by "/", "/." or
+// "/..". An empty raw path is "/" (RFC 9110 section 4.2.3).
+//
+// A path above the root, which RFC 3986 would cut off there, is ErrPathAbove: nobody but a prober sends one. Malformed encodings, NUL,
+// other controls and DEL, raw or decoded, are ErrPath, as is a path that does not begin with '/'. Bytes above 0x7f pass, valid UTF-8
+// or not: file names are bytes.
+//
+// A path that is clean already is returned as it is, without a copy. Otherwise the result is written to dst[:0], which is replaced
+// only if its capacity is smaller than len(raw); dst may be raw[:0], as writing never overtakes reading.
+func CleanPath(dst, raw []byte) (path []byte, err error) {
+	if len(raw) == 0 {
+		return append(dst[:0], '/'), nil
+	}
+	if raw[0] != '/' {
+		return nil, ErrPath
+	}
+	segment := 1 // where the last segment begins
+	for i := 1; i < len(raw); i++ {
+		c := raw[i]
+		if class[c]&isPlain != 0 && (c != '.' || i != segment) {
+			continue
+		}
+		if c != '/' || i == segment {
+			// Possibly work to do: an encoding, an empty segment or one that begins with a dot. Up to this segment all was clean.
+			return cleanFrom(dst, raw, segment)
+		}
+		segment = i + 1
+	}
+	return raw, nil
+}
+
+// cleanFrom is CleanPath for a path whose first n bytes, up to and with a '/', are clean.
+func cleanFrom(dst, raw []byte, n int) ([]byte, error) {
+	if cap(dst) < len(raw) {
+		dst = make([]byte, 0, len(raw))
+	}
+	out := append(dst[:0], raw[:n]...)
+	segment := n
+	for i := n; i < len(raw); i++ {
+		c := raw[i]
+		if c == '%' {
+			if i+2 >= len(raw) || class[raw[i+1]]&class[raw[i+2]]&isHex == 0 {
+				return nil, ErrPath
+			}
+			c = unhex(raw[i+1])<<4 | unhex(raw[i+2])
+			i += 2
+		}
+		if c < 0x20 || c == 0x7f {
+			return nil, ErrPath
+		}
+		if c != '/' {
+			out = append(out, c)
+			continue
+		}
+		var ok bool
+		if out, ok = closeSegment(out, segment); !ok {
+			return nil, ErrPathAbove
+		}
+		if out[len(out)-1] != '/' {
+			out = append(out, '/')
+		}
+		segment = len(out)
+	}
+	out, ok := closeSegment(out, segment)
+	if !ok {
+		return nil, ErrPathAbove
+	}
+	return out, nil
+}
+
+// closeSegment removes the segment that begins at n if it is a dot segment, and the one before it if it is two dots; ok is false if
+// there is none before.
+func closeSegment(out []byte, n int) (_ []byte, ok bool) {
+	switch string(out[n:]) {
+	case ".":
+		return out[:n], true
+	case "..":
+		if n == 1 {
+			return nil, false
+		}
+		n-- // the '/' before
+		for out[n-1] != '/' {
+			n--
+		}
+		return out[:n], true
+	}
+	return out, true
+}
