@@ -53,7 +53,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	x := b.x
 	if b.ask {
 		b.ask = false
-		if x.r == x.w { // else it has not waited (RFC 9110 section 10.1.1)
+		// Not if the client has not waited, nor within a response that has begun (RFC 9110 section 10.1.1).
+		if x.r == x.w && !x.resp.headSent {
 			x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
 		}
 	}
@@ -137,10 +138,11 @@ func (b *Body) readChunked(p []byte) (int, error) {
 
 // failure returns the status that a failed read of the body calls for, 0 for none.
 func (b *Body) failure() int {
+	if b.err == nil || b.err == io.EOF {
+		return 0
+	}
 	var bad *http1.Error
 	switch {
-	case b.err == nil || b.err == io.EOF:
-		return 0
 	case b.err == ErrBodyTooLarge:
 		return http.StatusRequestEntityTooLarge
 	case b.err == ErrBodyTimeout:

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"crypto/tls"
-	"errors"
 	"net/netip"
 
 	"github.com/lwango/lwango/coro"
@@ -69,15 +68,13 @@ func (x *exchange) serve() coro.Code {
 	}
 	for {
 		x.set = c.port.server.settings.Load()
-		err := x.readHead()
-		var reject *http1.Error
-		switch {
-		case err == nil:
+		switch err := x.readHead(); err := err.(type) {
+		case nil:
 			if !x.exchange() {
 				x.close()
 				return coro.Abort
 			}
-		case err == errWouldBlock:
+		case wouldBlock:
 			if x.flush() != nil || c.Loop().Stopping() {
 				x.close()
 				return coro.Abort
@@ -88,8 +85,8 @@ func (x *exchange) serve() coro.Code {
 			}
 			c.Timeout(timeout)
 			return coro.WantRead
-		case errors.As(err, &reject):
-			x.reject(reject)
+		case *http1.Error:
+			x.reject(err)
 			return coro.Abort
 		default: // the client has left, at the end of a request or within one
 			x.close()

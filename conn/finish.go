@@ -168,10 +168,11 @@ func (w *Response) appendConfiguredRest(out []byte) []byte {
 
 // declared is the Content-Length that the handler has set.
 func (w *Response) declared() (int64, bool) {
-	if w.header.Len() == 0 {
+	text := w.header.Get("Content-Length")
+	if text == "" {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(w.header.Get("Content-Length"), 10, 63)
+	n, err := strconv.ParseUint(text, 10, 63)
 	return int64(n), err == nil
 }
 

@@ -1,0 +1,18 @@
+// Package handlers turns a configuration into one conn.Handler: a Registry knows the modules and the compiled-in handlers by name, a
+// Router sends each request to the handler of the longest matching prefix in the site of its host.
+//
+// A module is a package below this one with a manual of its own (README.md): a settings struct, a function that builds a handler from it,
+// and Register, which puts both under the module's name. Reading TOML is not a module's business: it receives its settings filled in and
+// checked for unknown keys and wrong types, and answers a bad value with a KeyError.
+//
+// Registries and routers are values. A Registry is filled by one goroutine before anybody else reads it, and only read from then on; a
+// Router never changes after NewRouter, so every loop may use the same one at once. Handlers run on many loops at once as well: what a
+// handler shares between requests, it guards itself.
+//
+//	registry.go  Registry, RegisterModule, Module, Env, KeyError
+//	router.go    Site, Route, Router: the way from a request to its handler
+//	hosts.go     which site answers for which host
+//	prefixes.go  which route of a site answers for which path
+//
+// Package modtest, beside the modules, runs a handler behind a real server for their tests.
+package handlers

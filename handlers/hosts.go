@@ -1,0 +1,163 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unsafe"
+)
+
+// hostTable finds the site of a host. Names are kept in lower case without the dot that may end them, wildcards as the suffix that begins
+// with a dot, and IPv6 addresses parsed, because each has many spellings.
+type hostTable struct {
+	names     map[string]*prefixTree
+	wildcards map[string]*prefixTree
+	addrs     map[netip.Addr]*prefixTree
+
+	other *prefixTree // the default site; nil only if there is no site at all
+}
+
+// maxName is the length of the longest name that DNS allows (RFC 1035 section 2.3.4), as text without the last dot.
+const maxName = 253
+
+// find returns the site for the Host of a request, which may have a port, a dot at its end and any case. It is on the way of every
+// request: the name is lowered in a local array, and map look-ups by string(bytes) do not allocate.
+func (t *hostTable) find(host []byte) *prefixTree {
+	if len(t.names)+len(t.wildcards)+len(t.addrs) == 0 || len(host) == 0 {
+		return t.other
+	}
+	if host[0] == '[' {
+		return t.findAddr(host)
+	}
+	if i := bytes.LastIndexByte(host, ':'); i >= 0 {
+		host = host[:i]
+	}
+	if n := len(host); n > 0 && host[n-1] == '.' {
+		host = host[:n-1]
+	}
+	if len(host) > maxName {
+		return t.other
+	}
+	var lowered [maxName]byte
+	name := lowered[:len(host)]
+	for i := range name {
+		name[i] = lower(host[i])
+	}
+	if tree := t.names[string(name)]; tree != nil {
+		return tree
+	}
+	if len(t.wildcards) > 0 {
+		// From the left, so the longest suffix is found first; from 1, as a wildcard stands for at least one label.
+		for i := 1; i < len(name); i++ {
+			if name[i] != '.' {
+				continue
+			}
+			if tree := t.wildcards[string(name[i:])]; tree != nil {
+				return tree
+			}
+		}
+	}
+	return t.other
+}
+
+// findAddr is find for an address in brackets.
+func (t *hostTable) findAddr(host []byte) *prefixTree {
+	end := bytes.IndexByte(host, ']')
+	if len(t.addrs) == 0 || end < 2 {
+		return t.other
+	}
+	// A string without a copy: ParseAddr keeps it in its error only, which goes no further than here.
+	addr, err := netip.ParseAddr(unsafe.String(&host[1], end-1))
+	if err != nil {
+		return t.other
+	}
+	if tree := t.addrs[addr]; tree != nil {
+		return tree
+	}
+	return t.other
+}
+
+// add enters one host of the configuration.
+func (t *hostTable) add(host string, tree *prefixTree) error {
+	if strings.HasPrefix(host, "[") || strings.Count(host, ":") > 1 {
+		return t.addAddr(host, tree)
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	table, key := &t.names, name
+	if domain, ok := strings.CutPrefix(name, "*."); ok {
+		table, key, name = &t.wildcards, name[1:], domain
+	}
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("%q: %w", host, err)
+	}
+	if (*table)[key] != nil {
+		return fmt.Errorf("%q: %w", host, errTwice)
+	}
+	if *table == nil {
+		*table = make(map[string]*prefixTree)
+	}
+	(*table)[key] = tree
+	return nil
+}
+
+func (t *hostTable) addAddr(host string, tree *prefixTree) error {
+	text := host
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		text, ok = strings.CutSuffix(inner, "]")
+		if !ok {
+			return fmt.Errorf("%q: expected an address in brackets, without a port", host)
+		}
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil || !addr.Is6() || addr.Zone() != "" {
+		return fmt.Errorf("%q: not an IPv6 address", host)
+	}
+	if t.addrs[addr] != nil {
+		return fmt.Errorf("%q: %w", host, errTwice)
+	}
+	if t.addrs == nil {
+		t.addrs = make(map[netip.Addr]*prefixTree)
+	}
+	t.addrs[addr] = tree
+	return nil
+}
+
+// checkName refuses what can never equal the name in a Host field, with the reason that most likely explains it.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("no name in it; a site for every host leaves `host` out")
+	case name == "*":
+		return errors.New("a wildcard needs a domain, as in *.example.org; a site for every host leaves `host` out")
+	case strings.Contains(name, ":"):
+		return errors.New("a host is named without its port")
+	case strings.Contains(name, "*"):
+		return errors.New("a wildcard stands at the beginning only, as in *.example.org")
+	case len(name) > maxName:
+		return fmt.Errorf("longer than %d characters", maxName)
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 {
+			return errors.New("each part between dots has 1 to 63 characters")
+		}
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 0x80:
+			return errors.New("international names are written in their ASCII form, xn--...")
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return fmt.Errorf("%q cannot be part of a host name", c)
+		}
+	}
+	return nil
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}

@@ -1,0 +1,81 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// prefixTree holds the routes of a site, one level per path segment. A walk from the root passes every prefix of a path in the order of
+// their length and ends at the first segment that no route has, so a request costs no more than the deepest route, whatever its path.
+// (Looking up ever shorter prefixes in one map would hash a long path once for each slash in it, which the client chooses.)
+type prefixTree struct {
+	target   *target
+	children map[string]*prefixTree
+}
+
+// add puts a route into the tree. A prefix that no cleaned path can match is refused: it is a mistake that would otherwise show as 404.
+func (t *prefixTree) add(prefix string, h conn.Handler) error {
+	if !strings.HasPrefix(prefix, "/") {
+		return fmt.Errorf("%q does not begin with a slash", prefix)
+	}
+	clean := strings.TrimSuffix(prefix, "/")
+	for rest := []byte(clean); len(rest) > 0; {
+		var next []byte
+		next, rest = cutSegment(rest)
+		segment := string(next)
+		switch segment {
+		case "":
+			return fmt.Errorf("%q has an empty segment, which paths are rid of before they are routed", prefix)
+		case ".", "..":
+			return fmt.Errorf("%q has a dot segment, which paths are rid of before they are routed", prefix)
+		}
+		child := t.children[segment]
+		if child == nil {
+			child = new(prefixTree)
+			if t.children == nil {
+				t.children = make(map[string]*prefixTree)
+			}
+			t.children[segment] = child
+		}
+		t = child
+	}
+	if t.target != nil {
+		return fmt.Errorf("%q: %w", prefix, errTwice)
+	}
+	t.target = &target{prefix: clean, handler: h}
+	return nil
+}
+
+var errTwice = errors.New("named twice")
+
+// find returns the target of the longest prefix of path, nil if there is none. A map look-up by string(bytes) does not allocate.
+func (t *prefixTree) find(path []byte) *target {
+	if len(path) == 0 || path[0] != '/' {
+		return nil
+	}
+	found := t.target
+	for len(path) > 0 && t.children != nil {
+		var segment []byte
+		segment, path = cutSegment(path)
+		if t = t.children[string(segment)]; t == nil {
+			break
+		}
+		if t.target != nil {
+			found = t.target
+		}
+	}
+	return found
+}
+
+// cutSegment splits "/a/b" into "a" and "/b". The slash at the end of a path is a segment too, an empty one, which no route has.
+func cutSegment(path []byte) (segment, rest []byte) {
+	path = path[1:]
+	if i := bytes.IndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i:]
+	}
+	return path, nil
+}

@@ -1,0 +1,50 @@
+// Package redirect is the module `redirect`: a route that sends its clients to another address.
+//
+//	redirect.go  settings and handler
+//	template.go  `to` with its placeholders
+package redirect
+
+import (
+	"net/http"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+)
+
+// Settings are the module's keys.
+type Settings struct {
+	To     string `toml:"to"`
+	Status int    `toml:"status"`
+}
+
+// Register puts the module into r. The default status is 302: a wrong 301 stays in the caches of clients long after it was corrected.
+func Register(r *handlers.Registry) {
+	handlers.RegisterModule(r, "redirect", Settings{Status: http.StatusFound}, New)
+}
+
+// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once.
+func New(s Settings, _ handlers.Env) (conn.Handler, error) {
+	switch s.Status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, handlers.BadKey("status", "expected 301, 302, 303, 307 or 308, not %d", s.Status)
+	}
+	to, err := parseTemplate(s.To)
+	if err != nil {
+		return nil, &handlers.KeyError{Key: "to", Err: err}
+	}
+	needsHost := to.needsHost()
+	return func(req *conn.Request, resp *conn.Response) int {
+		// HTTP/1.0 may leave the host out, and a Location of "https:///x" leads browsers to a server called x.
+		if needsHost && withoutPort(req.Host()) == "" {
+			return http.StatusBadRequest
+		}
+		resp.Header().Set("Location", to.expand(source{
+			host:  req.Host(),
+			path:  req.Path(),
+			below: req.SubPath(),
+			query: req.RawQuery(),
+		}))
+		return s.Status
+	}, nil
+}

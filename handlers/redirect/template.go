@@ -1,0 +1,136 @@
+package redirect
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// template is a parsed `to`: literal text and placeholders in turn.
+type template []piece
+
+// piece is literal text or, where that is empty, a placeholder.
+type piece struct {
+	text string
+	name string // "path", "uri", "query" or "host"
+}
+
+// source is what a request has to offer to a template.
+type source struct {
+	host  string // as sent, maybe with a port
+	path  string // whole, decoded
+	below string // what the path has below the route's prefix, decoded, with a slash in front
+	query string // raw, without the question mark
+}
+
+// needsHost reports whether the template cannot be expanded for a request without a Host.
+func (t template) needsHost() bool {
+	return slices.ContainsFunc(t, func(p piece) bool { return p.name == "host" })
+}
+
+// expand gives the Location. Paths are escaped again. Where a path follows a slash, its own is left out: "//" at the beginning of a
+// Location would make the first segment, which the client wrote, the name of a server.
+func (t template) expand(s source) string {
+	if len(t) == 1 && t[0].name == "" {
+		return t[0].text
+	}
+	var b strings.Builder
+	for i, p := range t {
+		switch p.name {
+		case "":
+			b.WriteString(p.text)
+		case "host":
+			b.WriteString(withoutPort(s.host))
+		case "query":
+			writeQuery(&b, s.query)
+		default:
+			path := s.below
+			if p.name == "uri" {
+				path = s.path
+			}
+			if i > 0 && strings.HasSuffix(t[i-1].text, "/") {
+				path = strings.TrimPrefix(path, "/")
+			}
+			b.WriteString((&url.URL{Path: path}).EscapedPath())
+			if p.name == "uri" {
+				writeQuery(&b, s.query)
+			}
+		}
+	}
+	return b.String()
+}
+
+func writeQuery(b *strings.Builder, query string) {
+	if query != "" {
+		b.WriteByte('?')
+		b.WriteString(query)
+	}
+}
+
+// withoutPort cuts the port, which belongs to the listener that was asked and hardly ever to the place where the client is sent.
+func withoutPort(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i]
+	}
+	return host
+}
+
+// parseTemplate reads `to`.
+func parseTemplate(to string) (template, error) {
+	if to == "" {
+		return nil, errors.New("missing: the address to send clients to")
+	}
+	for i := range len(to) {
+		if c := to[i]; c <= ' ' || c >= 0x7f || c == '\\' || c == '"' || c == '<' || c == '>' {
+			return nil, fmt.Errorf("%q cannot be part of an address; write it as %%%02X", c, c)
+		}
+	}
+	var t template
+	for rest := to; rest != ""; {
+		text, after, placeholder := strings.Cut(rest, "{")
+		if strings.Contains(text, "}") {
+			return nil, fmt.Errorf("%q: a } without its {", to)
+		}
+		if text != "" {
+			t = append(t, piece{text: text})
+		}
+		if !placeholder {
+			break
+		}
+		name, after, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, fmt.Errorf("%q: a { without its }", to)
+		}
+		switch name {
+		case "path", "uri", "query", "host":
+			t = append(t, piece{name: name})
+		default:
+			return nil, fmt.Errorf("%q: unknown placeholder {%s} (known: {path}, {uri}, {query}, {host})", to, name)
+		}
+		rest = after
+	}
+	return t, t.check(to)
+}
+
+// check refuses a template whose server would be named by the path of a request, which any link can carry: an open redirect. The server
+// comes from the configuration, or is the one that the client asked ({host}), and must be complete before the path begins.
+func (t template) check(to string) error {
+	sample := t.expand(source{host: "host.example", path: "/uri.example", below: "/path.example"})
+	u, err := url.Parse(sample)
+	if err != nil {
+		return fmt.Errorf("%q: not an address", to)
+	}
+	switch {
+	case sample == "":
+		return fmt.Errorf("%q: nothing but a query", to)
+	case u.Scheme == "" && u.Host == "" && !strings.HasPrefix(sample, "/"):
+		return fmt.Errorf("%q: expected http://..., https://... or a path that begins with a slash", to)
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
+		return fmt.Errorf("%q: no server after %s:", to, u.Scheme)
+	case strings.Contains(u.Host, "path.example") || strings.Contains(u.Host, "uri.example"):
+		return fmt.Errorf("%q: the path of a request would name the server", to)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package handlers
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// Env is what a module may know of the place it is built in.
+type Env struct {
+	// Dir is the folder of the configuration file. A relative path in a module's settings is meant from here.
+	Dir string
+
+	// Prefix is the route's path prefix as configured, "/" for a whole site.
+	Prefix string
+
+	// Logger takes what the module has to say, at start and later. It is never nil when internal/server builds the module; Log gives one
+	// that can be used in any case.
+	Logger *slog.Logger
+}
+
+// Log returns the logger of e, or one that drops everything. It may be called from any goroutine.
+func (e Env) Log() *slog.Logger {
+	if e.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return e.Logger
+}
+
+// KeyError is the answer of a module's build function to a bad value, so that the configuration can point at the line of the key.
+type KeyError struct {
+	Key string // as it stands in the file, such as "status"
+	Err error  // what was expected, without the key's name
+}
+
+// Error gives the key and what is wrong with it.
+func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// BadKey makes a KeyError for key with a formatted cause; %w works as in fmt.Errorf.
+func BadKey(key, format string, args ...any) error {
+	return &KeyError{Key: key, Err: fmt.Errorf(format, args...)}
+}
+
+// Module is a kind of handler that is configured by settings of its own.
+type Module struct {
+	// Name is what `module = "..."` says in the configuration.
+	Name string
+
+	// NewSettings returns a pointer to a new settings struct that holds the defaults. Its fields carry `toml:"key"` tags.
+	NewSettings func() any
+
+	// Build makes a handler from settings, which must come from NewSettings. An error that concerns one key is a *KeyError. Build may
+	// open files and the like; it is called on an ordinary goroutine, never on a loop.
+	Build func(settings any, env Env) (conn.Handler, error)
+}
+
+// Registry holds modules and compiled-in handlers by name. The zero value is an empty one, ready for use. Registering is for one
+// goroutine at a time and ends before others read; reading is for any number of them.
+type Registry struct {
+	modules  map[string]Module
+	handlers map[string]conn.Handler
+}
+
+// RegisterModule puts a module with settings of type S, a struct, into r. Every route that names the module starts from a copy of
+// defaults. The copy is shallow: maps and slices in defaults are shared by all routes, so build must not write to them.
+//
+// It panics if the name is empty or taken: two modules of one name are a mistake of the program, not of its configuration.
+func RegisterModule[S any](r *Registry, name string, defaults S, build func(S, Env) (conn.Handler, error)) {
+	if name == "" || build == nil {
+		panic("handlers: a module needs a name and a build function")
+	}
+	if _, taken := r.modules[name]; taken {
+		panic("handlers: module " + name + " registered twice")
+	}
+	if r.modules == nil {
+		r.modules = make(map[string]Module)
+	}
+	r.modules[name] = Module{
+		Name: name,
+		NewSettings: func() any {
+			s := defaults
+			return &s
+		},
+		Build: func(settings any, env Env) (conn.Handler, error) {
+			s, ok := settings.(*S)
+			if !ok {
+				return nil, fmt.Errorf("module %s takes settings of type %T, not %T", name, s, settings)
+			}
+			return build(*s, env)
+		},
+	}
+}
+
+// HandleFunc puts a compiled-in handler into r, for `handler = "name"` in the configuration. It panics if the name is empty or taken, or
+// if h is nil.
+func (r *Registry) HandleFunc(name string, h conn.Handler) {
+	if name == "" || h == nil {
+		panic("handlers: a handler needs a name and a function")
+	}
+	if _, taken := r.handlers[name]; taken {
+		panic("handlers: handler " + name + " registered twice")
+	}
+	if r.handlers == nil {
+		r.handlers = make(map[string]conn.Handler)
+	}
+	r.handlers[name] = h
+}
+
+// Module returns the module of that name.
+func (r *Registry) Module(name string) (Module, bool) {
+	m, ok := r.modules[name]
+	return m, ok
+}
+
+// Handler returns the compiled-in handler of that name.
+func (r *Registry) Handler(name string) (conn.Handler, bool) {
+	h, ok := r.handlers[name]
+	return h, ok
+}
+
+// ModuleNames returns the names of all modules, sorted.
+func (r *Registry) ModuleNames() []string { return slices.Sorted(maps.Keys(r.modules)) }
+
+// HandlerNames returns the names of all compiled-in handlers, sorted.
+func (r *Registry) HandlerNames() []string { return slices.Sorted(maps.Keys(r.handlers)) }

@@ -1,0 +1,338 @@
+package handlers_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+)
+
+// numbered gives handlers that can be told apart: each returns its number.
+func numbered(n int) conn.Handler {
+	return func(*conn.Request, *conn.Response) int { return n }
+}
+
+// find returns "site/prefix", the site by its number from 1 and the prefix as it is set, or "404".
+func find(r *handlers.Router, host, path string) string {
+	prefix, h, ok := r.Find([]byte(host), []byte(path))
+	if !ok {
+		return "404"
+	}
+	return fmt.Sprintf("%d%s", h(nil, nil), prefix)
+}
+
+// site numbers all routes of a site alike.
+func site(n int, hosts string, prefixes ...string) handlers.Site {
+	s := handlers.Site{Hosts: strings.Fields(hosts)}
+	for _, p := range prefixes {
+		s.Routes = append(s.Routes, handlers.Route{Prefix: p, Handler: numbered(n)})
+	}
+	return s
+}
+
+func newRouter(t testing.TB, sites ...handlers.Site) *handlers.Router {
+	t.Helper()
+	r, err := handlers.NewRouter(sites)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestPrefixes(t *testing.T) {
+	r := newRouter(t, site(1, "", "/hello", "/a/b/c", "/a/", "/a/b/c/d/e", "/with space"))
+	root := newRouter(t, site(2, "", "/hello", "/"))
+	for _, c := range []struct {
+		router     *handlers.Router
+		path, want string
+		why        string
+	}{
+		{r, "/hello", "1/hello", "the prefix itself"},
+		{r, "/hello/", "1/hello", "its folder"},
+		{r, "/hello/x/y", "1/hello", "below"},
+		{r, "/helloworld", "404", "no boundary"},
+		{r, "/heddo", "404", "as long, but another"},
+		{r, "/hell", "404", "a part of a segment"},
+		{r, "/Hello", "404", "paths have case"},
+		{r, "/", "404", "no route for the root"},
+		{r, "/a", "1/a", "a slash at the end of a prefix makes no difference"},
+		{r, "/a/b", "1/a", "a folder on the way to a longer prefix is none"},
+		{r, "/a/b/c", "1/a/b/c", "the longest"},
+		{r, "/a/b/c/d", "1/a/b/c", "between two"},
+		{r, "/a/b/c/d/e/f", "1/a/b/c/d/e", "the longest of three"},
+		{r, "/a/b/cc", "1/a", "back to the last that matched"},
+		{r, "/with space/x", "1/with space", "prefixes are compared decoded"},
+		{r, "*", "404", "OPTIONS * has no path"},
+		{r, "", "404", ""},
+		{root, "/", "2", "a root route has no prefix to cut"},
+		{root, "/other", "2", ""},
+		{root, "/hello/", "2/hello", ""},
+		{root, "/helloworld", "2", ""},
+	} {
+		if got := find(c.router, "", c.path); got != c.want {
+			t.Errorf("%q: got %s, want %s (%s)", c.path, got, c.want, c.why)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	many := newRouter(t,
+		site(1, "example.org www.example.org", "/"),
+		site(2, "*.example.org", "/"),
+		site(3, "*.deep.example.org", "/"),
+		site(4, "Mixed.Example", "/"),
+		site(5, "", "/"),
+		site(6, "127.0.0.1 [::1] 2001:db8::1", "/"),
+	)
+	first := newRouter(t, site(1, "one.example", "/"), site(2, "two.example", "/"))
+	single := newRouter(t, site(1, "", "/"))
+	for _, c := range []struct {
+		router     *handlers.Router
+		host, want string
+		why        string
+	}{
+		{many, "example.org", "1", "exact"},
+		{many, "EXAMPLE.org", "1", "any case"},
+		{many, "example.org.", "1", "a dot at the end is DNS's way of saying that it is complete"},
+		{many, "example.org:8080", "1", "the port does not matter"},
+		{many, "example.org.:8080", "1", "both"},
+		{many, "www.example.org", "1", "exact before wildcard"},
+		{many, "a.example.org", "2", "wildcard"},
+		{many, "a.b.example.org", "2", "more than one label"},
+		{many, "a.deep.example.org", "3", "the longest wildcard"},
+		{many, "deep.example.org", "2", "a wildcard stands for at least one label"},
+		{many, ".example.org", "5", "an empty one is none"},
+		{many, "badexample.org", "5", "wildcards end at a dot"},
+		{many, "mixed.example", "4", "names in the configuration have any case"},
+		{many, "", "5", "HTTP/1.0 without Host"},
+		{many, "other.example", "5", "the default site"},
+		{many, strings.Repeat("a", 300) + ".example.org", "5", "longer than names can be"},
+		{many, "127.0.0.1:80", "6", "IPv4"},
+		{many, "[::1]", "6", "IPv6"},
+		{many, "[::1]:8080", "6", ""},
+		{many, "[0:0:0::1]", "6", "another spelling of it"},
+		{many, "[2001:DB8::1]", "6", "without brackets in the configuration"},
+		{many, "[::2]", "5", ""},
+		{many, "[::1", "5", "broken"},
+		{many, "[v1.x]", "5", "IPvFuture"},
+		{first, "nobody.example", "1", "none is the default: the first"},
+		{first, "two.example", "2", ""},
+		{single, "whatever.example", "1", ""},
+	} {
+		if got := find(c.router, c.host, "/"); got != c.want {
+			t.Errorf("%q: got site %s, want %s (%s)", c.host, got, c.want, c.why)
+		}
+	}
+	if got := find(newRouter(t), "a", "/"); got != "404" {
+		t.Errorf("no sites: got %s", got)
+	}
+}
+
+func TestRouterErrors(t *testing.T) {
+	ok := site(1, "ok.example", "/")
+	for _, c := range []struct {
+		sites []handlers.Site
+		want  string
+	}{
+		{[]handlers.Site{ok, site(1, "", "hello")}, `site 2, route 1: prefix: "hello" does not begin with a slash`},
+		{[]handlers.Site{site(1, "", "/", "")}, `site 1, route 2: prefix: "" does not begin with a slash`},
+		{[]handlers.Site{site(1, "", "/a//b")}, `site 1, route 1: prefix: "/a//b" has an empty segment, which paths are rid of before they are routed`},
+		{[]handlers.Site{site(1, "", "/a/../b")}, `site 1, route 1: prefix: "/a/../b" has a dot segment, which paths are rid of before they are routed`},
+		{[]handlers.Site{site(1, "", "/a", "/b", "/a/")}, `site 1, route 3: prefix: "/a/": named twice`},
+		{[]handlers.Site{{Routes: []handlers.Route{{Prefix: "/"}}}}, `site 1, route 1: handler: missing`},
+		{[]handlers.Site{ok, site(1, "x.example OK.example.", "/")}, `site 2: host: "OK.example.": named twice`},
+		{[]handlers.Site{site(1, "*.x.example *.X.example", "/")}, `site 1: host: "*.X.example": named twice`},
+		{[]handlers.Site{site(1, "[::1] 0::1", "/")}, `site 1: host: "0::1": named twice`},
+		{[]handlers.Site{site(1, "", "/"), ok, site(1, "", "/")}, `site 3: host: missing, and site 1 has none either: only one site can be the default`},
+		{[]handlers.Site{site(1, "example.org:80", "/")}, `site 1: host: "example.org:80": a host is named without its port`},
+		{[]handlers.Site{site(1, "[::1]:80", "/")}, `site 1: host: "[::1]:80": expected an address in brackets, without a port`},
+		{[]handlers.Site{site(1, "[::1%eth0]", "/")}, `site 1: host: "[::1%eth0]": not an IPv6 address`},
+		{[]handlers.Site{site(1, "[127.0.0.1]", "/")}, `site 1: host: "[127.0.0.1]": not an IPv6 address`},
+		{[]handlers.Site{site(1, "*", "/")}, `site 1: host: "*": a wildcard needs a domain, as in *.example.org; a site for every host leaves ` + "`host`" + ` out`},
+		{[]handlers.Site{site(1, "www.*.org", "/")}, `site 1: host: "www.*.org": a wildcard stands at the beginning only, as in *.example.org`},
+		{[]handlers.Site{site(1, "a..b", "/")}, `site 1: host: "a..b": each part between dots has 1 to 63 characters`},
+		{[]handlers.Site{site(1, ".example.org", "/")}, `site 1: host: ".example.org": each part between dots has 1 to 63 characters`},
+		{[]handlers.Site{site(1, "münchen.example", "/")}, `site 1: host: "münchen.example": international names are written in their ASCII form, xn--...`},
+		{[]handlers.Site{site(1, "a_b!.example", "/")}, `site 1: host: "a_b!.example": '!' cannot be part of a host name`},
+		{[]handlers.Site{{Hosts: []string{""}}}, `site 1: host: "": no name in it; a site for every host leaves ` + "`host`" + ` out`},
+	} {
+		_, err := handlers.NewRouter(c.sites)
+		var re *handlers.RouteError
+		if !errors.As(err, &re) || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+// reference is the router as one would explain it: of all prefixes that match, the longest.
+func reference(prefixes []string, path string) string {
+	best := "404"
+	for _, p := range prefixes {
+		p = strings.TrimSuffix(p, "/")
+		if (path == p || strings.HasPrefix(path, p+"/")) && (best == "404" || len(p) > len(best)) {
+			best = p
+		}
+	}
+	return best
+}
+
+func FuzzPrefixes(f *testing.F) {
+	f.Add("/ /hello /a/b /a", "/hello/x")
+	f.Add("/a/b/c /a /ab", "/a/bc")
+	f.Add("/x/ /x/y", "/x/y/")
+	f.Fuzz(func(t *testing.T, list, path string) {
+		var prefixes []string
+		for _, p := range strings.Fields(list) {
+			// Only what NewRouter takes, one by one: errors have a test of their own.
+			if _, err := handlers.NewRouter([]handlers.Site{site(1, "", append(prefixes, p)...)}); err == nil {
+				prefixes = append(prefixes, p)
+			}
+		}
+		if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") {
+			return // no cleaned path
+		}
+		r := newRouter(t, site(1, "", prefixes...))
+		want := reference(prefixes, path)
+		got, _, ok := r.Find(nil, []byte(path))
+		if !ok {
+			got = "404"
+		}
+		if got != want {
+			t.Errorf("prefixes %q, path %q: got %q, want %q", prefixes, path, got, want)
+		}
+	})
+}
+
+// Many small routes over few names: the cases that lie next to each other.
+func TestPrefixesAgainstReference(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	path := func() string {
+		var b strings.Builder
+		for range rnd.IntN(5) {
+			b.WriteString("/" + []string{"a", "b", "ab", "abc"}[rnd.IntN(4)])
+		}
+		if b.Len() == 0 || rnd.IntN(4) == 0 {
+			b.WriteByte('/')
+		}
+		return b.String()
+	}
+	for range 500 {
+		var prefixes []string
+		for range rnd.IntN(8) {
+			if p := path(); !slices.Contains(prefixes, p) && !slices.Contains(prefixes, p+"/") && !slices.Contains(prefixes, strings.TrimSuffix(p, "/")) {
+				prefixes = append(prefixes, p)
+			}
+		}
+		r := newRouter(t, site(1, "", prefixes...))
+		for range 20 {
+			p := path()
+			want := reference(prefixes, p)
+			got, _, ok := r.Find(nil, []byte(p))
+			if !ok {
+				got = "404"
+			}
+			if got != want {
+				t.Fatalf("prefixes %q, path %q: got %q, want %q", prefixes, p, got, want)
+			}
+		}
+	}
+}
+
+// referenceHost repeats the rules for hosts over a list of sites.
+func referenceHost(hosts []string, host string) int {
+	if strings.HasPrefix(host, "[") {
+		text, _, ok := strings.Cut(host[1:], "]")
+		addr, err := netip.ParseAddr(text)
+		for i, h := range hosts {
+			if a, e := netip.ParseAddr(strings.Trim(h, "[]")); ok && err == nil && e == nil && a.Is6() && a == addr {
+				return i
+			}
+		}
+		return -1
+	}
+	if i := strings.LastIndex(host, ":"); i >= 0 {
+		host = host[:i]
+	}
+	host = asciiLower(strings.TrimSuffix(host, "."))
+	best, length := -1, 0
+	for i, h := range hosts {
+		h = asciiLower(strings.TrimSuffix(h, "."))
+		if h == host {
+			return i
+		}
+		if tail, ok := strings.CutPrefix(h, "*"); ok && len(host) > len(tail) && strings.HasSuffix(host, tail) && len(tail) > length {
+			best, length = i, len(tail)
+		}
+	}
+	if len(host) > 253 {
+		return -1
+	}
+	return best
+}
+
+func asciiLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+	return string(b)
+}
+
+func FuzzHosts(f *testing.F) {
+	f.Add("example.org *.example.org *.a.example.org", "x.a.Example.ORG.:80")
+	f.Add("[::1] a.b", "[0::1]:8080")
+	f.Add("*.b a.b", "a.b:")
+	f.Fuzz(func(t *testing.T, list, host string) {
+		var hosts []string
+		sites := []handlers.Site{site(0, "", "/")}
+		for _, h := range strings.Fields(list) {
+			s := site(len(hosts)+1, "", "/")
+			s.Hosts = []string{h}
+			if _, err := handlers.NewRouter(append(sites, s)); err == nil {
+				sites, hosts = append(sites, s), append(hosts, h)
+			}
+		}
+		r := newRouter(t, sites...)
+		if got, want := find(r, host, "/"), fmt.Sprint(referenceHost(hosts, host)+1); got != want {
+			t.Errorf("hosts %q, host %q: got %s, want %s", hosts, host, got, want)
+		}
+	})
+}
+
+func TestFindDoesNotAllocate(t *testing.T) {
+	r := newRouter(t, site(1, "example.org *.example.org [::1]", "/", "/a/b", "/hello"), site(2, "", "/"))
+	path := []byte("/a/b/c")
+	for _, host := range []string{"Example.org:8080", "a.b.example.org", "[::1]:80", "other"} {
+		view := []byte(host)
+		if n := testing.AllocsPerRun(100, func() { r.Find(view, path) }); n != 0 {
+			t.Errorf("%s: %v allocations", host, n)
+		}
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		router *handlers.Router
+	}{
+		{"one route", newRouter(b, site(1, "", "/"))},
+		{"three routes", newRouter(b, site(1, "", "/", "/hello", "/static"))},
+		{"virtual hosts", newRouter(b, site(1, "example.org", "/", "/hello"), site(2, "*.example.org", "/", "/hello"))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			host, path := []byte("www.example.org:8080"), []byte("/hello/world")
+			for b.Loop() {
+				c.router.Find(host, path)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package servefiles
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// answer decides between the whole file, ranges of it and none of it. It owns f, and sets header fields only once the status is certain: an
+// error page must not be kept by caches for as long as the file may.
+func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *facts) int {
+	if conditional(req) {
+		switch status := precondition(req.Header(), facts); status {
+		case http.StatusNotModified:
+			f.Close()
+			m.describe(resp, facts)
+			return status
+		case http.StatusPreconditionFailed:
+			f.Close()
+			return status
+		}
+	}
+	// Range is defined for GET alone (RFC 9110 section 14.2).
+	if has(req, "Range") && req.Method() == http.MethodGet && rangeApplies(req.Header(), facts) {
+		if status := m.ranges(req, resp, f, facts); status != 0 {
+			return status
+		}
+	}
+	m.describe(resp, facts)
+	h := resp.Header()
+	h.Set("Content-Type", facts.contentType)
+	h.Set("Accept-Ranges", "bytes")
+	if facts.size <= smallBody && req.Method() == http.MethodGet {
+		resp.SetBodyReader(f, facts.size)
+	} else {
+		resp.SetBodyFile(f, 0, facts.size)
+	}
+	return http.StatusOK
+}
+
+// smallBody is the length up to which a file is read and sent in one write together with its head. For longer ones sendfile costs less
+// than the copy.
+const smallBody = 16 << 10
+
+// describe sets the fields that a 200, a 206 and a 304 have in common (RFC 9110 section 15.4.5).
+func (m *module) describe(resp *conn.Response, facts *facts) {
+	h := resp.Header()
+	h.Set("ETag", facts.etag)
+	h.Set("Last-Modified", facts.lastModified)
+	if m.cacheControl != "" {
+		h.Set("Cache-Control", m.cacheControl)
+	}
+}
+
+// ranges answers a Range field: 206, or 416 if no range lies in the file. It returns 0, and f is still open, if the field is to be ignored.
+func (m *module) ranges(req *conn.Request, resp *conn.Response, f file, facts *facts) int {
+	values := req.Header().Values("Range")
+	if len(values) != 1 {
+		return 0 // which of them is meant?
+	}
+	ranges, err := http1.ParseRange(values[0], facts.size)
+	h := resp.Header()
+	switch {
+	case errors.Is(err, http1.ErrRangeUnsatisfiable):
+		f.Close()
+		h.Set("Content-Range", contentRange(http1.Range{}, facts.size))
+		return http.StatusRequestedRangeNotSatisfiable
+	case err != nil:
+		return 0
+	case len(ranges) == 1:
+		h.Set("Content-Range", contentRange(ranges[0], facts.size))
+		h.Set("Content-Type", facts.contentType)
+		resp.SetBodyFile(f, ranges[0].Start, ranges[0].Length)
+	default:
+		body, boundary, length := newMultipart(f, ranges, facts)
+		h.Set("Content-Type", "multipart/byteranges; boundary="+boundary)
+		resp.SetBodyReader(body, length)
+	}
+	m.describe(resp, facts)
+	h.Set("Accept-Ranges", "bytes")
+	return http.StatusPartialContent
+}

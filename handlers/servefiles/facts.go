@@ -1,0 +1,78 @@
+package servefiles
+
+import (
+	"hash/maphash"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// facts are the header values that describe one state of one file.
+type facts struct {
+	name  string
+	size  int64
+	mtime unix.Timespec
+
+	contentType  string
+	etag         string
+	lastModified string
+	modified     int64 // lastModified, Unix seconds
+}
+
+// newFacts writes the values. The entity tag is a strong one (RFC 9110 section 8.8.1): the modification time in nanoseconds and the
+// length, in hexadecimal. The inode is no part of it, so that machines behind one address agree about copies of the same file.
+func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
+	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim, contentType: typeOf(string(name), own)}
+
+	var buf [64]byte
+	b := append(buf[:0], '"')
+	b = strconv.AppendUint(b, uint64(st.Mtim.Nano()), 16)
+	b = append(b, '-')
+	b = strconv.AppendUint(b, uint64(st.Size), 16)
+	b = append(b, '"')
+	f.etag = string(b)
+
+	// RFC 9110 section 8.8.2.1: a Last-Modified later than Date must not be sent, since the client could not tell the next change from
+	// it. A file from the future is one that changed just now.
+	f.modified = min(st.Mtim.Sec, now.Unix())
+	f.lastModified = string(http1.AppendDate(buf[:0], time.Unix(f.modified, 0)))
+	return f
+}
+
+// same reports whether f describes the file that st was taken of.
+func (f *facts) same(name []byte, st *unix.Stat_t) bool {
+	return f.size == st.Size && f.mtime == st.Mtim && f.name == string(name)
+}
+
+// factsCache saves writing the same values again for the files that are asked for most. It is only about the words: every request has
+// the file opened and its state read, so a change is seen by the next one. A slot holds the file that was asked for last of all that share
+// it, which needs no lock between loops and no bookkeeping, and bounds the memory.
+type factsCache struct {
+	seed  maphash.Seed
+	slots [512]atomic.Pointer[facts]
+}
+
+// maxCachedName keeps clients from filling the slots with kilobytes of names.
+const maxCachedName = 256
+
+func newFactsCache() *factsCache { return &factsCache{seed: maphash.MakeSeed()} }
+
+// get returns the facts of the file. Any goroutine may call it.
+func (c *factsCache) get(name []byte, st *unix.Stat_t, own map[string]string) *facts {
+	if len(name) > maxCachedName {
+		return newFacts(name, st, own, time.Now())
+	}
+	slot := &c.slots[maphash.Bytes(c.seed, name)%uint64(len(c.slots))]
+	if f := slot.Load(); f != nil && f.same(name, st) {
+		return f
+	}
+	f := newFacts(name, st, own, time.Now())
+	if f.modified == st.Mtim.Sec { // else the date moves with the clock
+		slot.Store(f)
+	}
+	return f
+}

@@ -1,0 +1,120 @@
+// Package servefiles is the module `serve_files`: files of one folder, as they are.
+//
+//	module.go      settings, start
+//	serve.go       the way of one request to a file
+//	names.go       which names are hidden, and the Location of a folder
+//	open.go        opening beneath the root
+//	file.go        an open descriptor
+//	answer.go      what of the file is sent: all, ranges, nothing
+//	mime.go        media types by extension
+//	facts.go       what the answer says about a file: type, entity tag, date
+//	conditions.go  If-Match and its kin, If-Range
+//	multipart.go   several ranges in one answer
+package servefiles
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Settings are the module's keys.
+type Settings struct {
+	Path         string            `toml:"path"`
+	Index        []string          `toml:"index"`
+	Fallback     string            `toml:"fallback"`
+	CacheControl string            `toml:"cache_control"`
+	Types        map[string]string `toml:"types"`
+}
+
+// Defaults are the settings of a route that gives only a path.
+var Defaults = Settings{Index: []string{"index.html"}}
+
+// Register puts the module into r.
+func Register(r *handlers.Registry) {
+	handlers.RegisterModule(r, "serve_files", Defaults, New)
+}
+
+// New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once; the
+// folder is closed when nothing refers to the handler any more.
+func New(s Settings, env handlers.Env) (conn.Handler, error) {
+	if s.Path == "" {
+		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
+	}
+	dir := s.Path
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(env.Dir, dir)
+	}
+	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl, facts: newFactsCache()}
+	for _, name := range m.index {
+		if name == "" || strings.Contains(name, "/") {
+			return nil, handlers.BadKey("index", "expected the name of a file, not %q", name)
+		}
+	}
+	if s.Fallback != "" {
+		m.fallback = strings.TrimPrefix(s.Fallback, "/")
+		if !filepath.IsLocal(m.fallback) {
+			return nil, handlers.BadKey("fallback", "expected a file below path, not %q", s.Fallback)
+		}
+	}
+	if !http1.ValidFieldValue(s.CacheControl) {
+		return nil, handlers.BadKey("cache_control", "a header value has no control characters")
+	}
+	var err error
+	if m.types, err = ownTypes(s.Types); err != nil {
+		return nil, &handlers.KeyError{Key: "types", Err: err}
+	}
+	if m.root, err = openRoot(dir); err != nil {
+		return nil, &handlers.KeyError{Key: "path", Err: err}
+	}
+	return m.serve, nil
+}
+
+// module is a route's state.
+type module struct {
+	// Set once.
+	log          *slog.Logger
+	root         *root
+	index        []string
+	fallback     string // below the root, "" for none
+	cacheControl string
+	types        map[string]string // from the configuration; lower case, with the dot
+
+	// Safe from any goroutine.
+	facts      *factsCache
+	complained atomic.Int64 // Unix second
+}
+
+// complain tells the operator of a file that is there and could not be served. It does so once a second at most: the reason is usually the same
+// for many requests.
+func (m *module) complain(name []byte, err error) {
+	if now := time.Now().Unix(); m.complained.Swap(now) != now {
+		m.log.Warn("file not served", "name", string(name), "error", err)
+	}
+}
+
+func ownTypes(types map[string]string) (map[string]string, error) {
+	own := make(map[string]string, len(types))
+	for ext, mediaType := range types {
+		key := "." + strings.ToLower(strings.TrimPrefix(ext, "."))
+		if key == "." || strings.ContainsAny(key[1:], "./") {
+			return nil, fmt.Errorf("%q is not an extension, such as .txt", ext)
+		}
+		if _, twice := own[key]; twice {
+			return nil, fmt.Errorf("%s: named twice", key)
+		}
+		if !strings.Contains(mediaType, "/") || !http1.ValidFieldValue(mediaType) {
+			return nil, fmt.Errorf("%s: expected a media type, such as text/plain, not %q", ext, mediaType)
+		}
+		own[key] = mediaType
+	}
+	return own, nil
+}

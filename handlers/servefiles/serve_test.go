@@ -1,0 +1,388 @@
+package servefiles_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/handlers/servefiles"
+)
+
+func TestPaths(t *testing.T) {
+	root := tree(t)
+	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+		s := start(t, root, "/", handoff, nil)
+		below := start(t, root, "/static", handoff, nil)
+		for _, c := range []struct {
+			server *modtest.Server
+			line   string
+			status int
+			want   string // the body of a 200, the Location of a 301
+			why    string
+		}{
+			{s, "GET /a.txt", 200, "0123456789", ""},
+			{s, "GET /a.txt?query", 200, "0123456789", "a query means nothing to a file"},
+			{s, "GET /", 200, "<h1>root</h1>", "the index file"},
+			{s, "GET /index.html", 200, "<h1>root</h1>", "by its own name"},
+			{s, "GET /sub/", 200, "<h1>sub</h1>", ""},
+			{s, "GET /sub", 301, "/sub/", "a folder without its slash: relative links in it would go wrong"},
+			{s, "GET /sub?x=1&y", 301, "/sub/?x=1&y", "the query is kept"},
+			{s, "GET /a%20b", 301, "/a%20b/", "escaped again"},
+			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/", "browsers take a backslash for a slash"},
+			{s, "GET //sub", 301, "/sub/", "never a Location that names a server"},
+			{s, "GET /%2Fsub", 301, "/sub/", ""},
+			{s, "GET //evil.example/../sub", 301, "/sub/", ""},
+			{s, "GET /noindex", 301, "/noindex/", "also if there is no index file"},
+			{s, "GET /noindex/", 404, "", "folders are not listed"},
+			{s, "GET /folderindex/", 404, "", "the index file is a folder"},
+			{s, "GET /a.txt/", 404, "", "a file is no folder"},
+			{s, "GET /a.txt/x", 404, "", ""},
+			{s, "GET /nothing", 404, "", ""},
+			{s, "GET /nothing/", 404, "", ""},
+			{s, "GET /A.txt", 404, "", "names have case"},
+			{s, "GET /empty.txt", 200, "", "an empty file"},
+			{s, "GET /small.bin", 200, big[:16<<10], "as long as is sent in one write"},
+			{s, "GET /big.bin", 200, big, "sendfile"},
+			{s, "GET /a%20b/%C3%A9%3F.txt", 200, "odd", "decoded"},
+			{s, "GET /sub/../a.txt", 200, "0123456789", "dot segments are resolved before"},
+			{s, "GET /../a.txt", 400, "", "never above the root"},
+			{s, "GET /%2e%2e/outside.txt", 400, "", ""},
+			{s, "GET /sub/..%2f..%2foutside.txt", 400, "", ""},
+			{s, "GET /a.txt%00.html", 400, "", "a zero byte would end the name for the kernel"},
+			{s, "GET /link-file", 200, "0123456789", "links within the folder work"},
+			{s, "GET /link-folder/page.html", 200, "<h1>page</h1>", ""},
+			{s, "GET /link-folder", 301, "/link-folder/", ""},
+			{s, "GET /noindex/link-up", 200, "<h1>page</h1>", "upwards too"},
+			{s, "GET /link-out", 404, "", "a way out"},
+			{s, "GET /link-out-folder/x.txt", 404, "", ""},
+			{s, "GET /link-absolute", 404, "", "absolute links lead out, wherever they end"},
+			{s, "GET /link-loop", 404, "", ""},
+			{s, "GET /link-broken", 404, "", ""},
+			{s, "GET /link-magic", 404, "", ""},
+			{s, "GET /link-device", 404, "", ""},
+			{s, "GET /fifo", 404, "", "does not wait for a writer"},
+			{s, "GET /socket", 404, "", ""},
+			{s, "GET /" + strings.Repeat("x", 300), 404, "", "longer than a name can be"},
+			{s, "GET /" + strings.Repeat("x/", 3000), 404, "", "longer than a path can be"},
+			{s, "GET /.hidden", 404, "", "dot files"},
+			{s, "GET /%2ehidden", 404, "", "however they are written"},
+			{s, "GET /.git/config", 404, "", "and what lies in hidden folders"},
+			{s, "GET /.git", 404, "", "a 301 would tell that it is there"},
+			{s, "GET /sub/.env", 404, "", ""},
+			{s, "GET /.well-known/token", 200, "token", "RFC 8615"},
+			{s, "GET /.well-known", 301, "/.well-known/", ""},
+			{s, "GET /.well-known/.secret", 404, "", "hidden within it"},
+			{s, "GET /.well-knownx/token", 404, "", "another name"},
+			{s, "GET /sub/.well-known/token", 404, "", "at the top only"},
+			{below, "GET /static/a.txt", 200, "0123456789", "below a prefix"},
+			{below, "GET /static/", 200, "<h1>root</h1>", ""},
+			{below, "GET /static", 301, "/static/", "the prefix is a folder too"},
+			{below, "GET /static?x", 301, "/static/?x", ""},
+			{below, "GET /static/sub", 301, "/static/sub/", "the whole path, not what is below the prefix"},
+			{below, "GET /static/.git/config", 404, "", ""},
+			{below, "GET /static/../a.txt", 404, "", "another route's path"},
+			{below, "GET /staticx", 404, "", ""},
+		} {
+			got := c.server.Do(c.line, nil, "")
+			body := got.Body
+			if got.Status == 301 {
+				body = got.Header.Get("Location")
+			}
+			if got.Status != c.status || body != c.want && c.status < 400 {
+				t.Errorf("%.60s: got %d %.60q, want %d %.60q (%s)", c.line, got.Status, body, c.status, c.want, c.why)
+			}
+			if strings.Contains(got.Body, "secret") || got.Status >= 400 && (got.Header.Get("ETag") != "" || got.Header.Get("Last-Modified") != "") {
+				t.Errorf("%s: gives away %v %q", c.line, got.Header, got.Body)
+			}
+		}
+	})
+}
+
+func TestMethods(t *testing.T) {
+	s := start(t, tree(t), "/", coro.Channel, nil)
+	for _, c := range []struct {
+		line   string
+		status int
+		length int64
+		allow  string
+	}{
+		{"GET /a.txt", 200, 10, ""},
+		{"HEAD /a.txt", 200, 10, ""},
+		{"HEAD /big.bin", 200, 100_000, ""},
+		{"HEAD /empty.txt", 200, 0, ""},
+		{"HEAD /sub", 301, 0, ""},
+		{"OPTIONS /a.txt", 204, -1, "GET, HEAD, OPTIONS"},
+		{"POST /a.txt", 405, -1, "GET, HEAD, OPTIONS"},
+		{"PUT /nothing", 405, -1, "GET, HEAD, OPTIONS"},
+		{"DELETE /", 405, -1, "GET, HEAD, OPTIONS"},
+		{"PATCH /.git", 405, -1, "GET, HEAD, OPTIONS"},
+	} {
+		got := s.Do(c.line, nil, "")
+		if got.Status != c.status || got.Header.Get("Allow") != c.allow || c.length >= 0 && got.Length != c.length {
+			t.Errorf("%s: got %d, Content-Length %d, Allow %q", c.line, got.Status, got.Length, got.Header.Get("Allow"))
+		}
+	}
+	get, head := s.Do("GET /a.txt", nil, ""), s.Do("HEAD /a.txt", nil, "")
+	get.Header.Del("Date")
+	head.Header.Del("Date")
+	if fmt.Sprint(get.Header) != fmt.Sprint(head.Header) {
+		t.Errorf("HEAD has other fields than GET:\n%v\n%v", head.Header, get.Header)
+	}
+}
+
+func TestFields(t *testing.T) {
+	root := tree(t)
+	s := start(t, root, "/", coro.Channel, func(s *servefiles.Settings) {
+		s.Types = map[string]string{"GPX": "application/gpx+xml", ".html": "text/html"}
+		s.CacheControl = "max-age=60"
+	})
+	plain := start(t, root, "/", coro.Channel, nil)
+	for _, c := range []struct {
+		server *modtest.Server
+		path   string
+		fields map[string]string
+	}{
+		{s, "/a.txt", map[string]string{
+			"Content-Type": "text/plain; charset=utf-8", "ETag": etag, "Last-Modified": lastModified, "Accept-Ranges": "bytes", "Cache-Control": "max-age=60",
+		}},
+		{s, "/track.gpx", map[string]string{"Content-Type": "application/gpx+xml"}},
+		{s, "/", map[string]string{"Content-Type": "text/html"}},
+		{s, "/nothing", map[string]string{"Cache-Control": "", "Accept-Ranges": ""}},
+		{s, "/sub", map[string]string{"Cache-Control": ""}},
+		{plain, "/", map[string]string{"Content-Type": "text/html; charset=utf-8", "Cache-Control": ""}},
+		{plain, "/A.HTML", map[string]string{"Content-Type": "text/html; charset=utf-8"}},
+		{plain, "/track.gpx", map[string]string{"Content-Type": "application/octet-stream"}},
+		{plain, "/noextension", map[string]string{"Content-Type": "application/octet-stream"}},
+		{plain, "/link-file", map[string]string{"Content-Type": "application/octet-stream", "ETag": etag}},
+	} {
+		for range 2 { // the second answer takes its values from the cache
+			got := c.server.Do("GET "+c.path, nil, "")
+			for name, want := range c.fields {
+				if v := got.Header.Get(name); v != want {
+					t.Errorf("%s: %s: got %q, want %q", c.path, name, v, want)
+				}
+			}
+		}
+	}
+}
+
+func TestIndexAndFallback(t *testing.T) {
+	root := tree(t)
+	for _, c := range []struct {
+		index    []string
+		fallback string
+		path     string
+		status   int
+		want     string
+	}{
+		{[]string{"default.htm", "index.html"}, "", "/sub/", 200, "<h1>default</h1>"},
+		{[]string{"default.htm", "index.html"}, "", "/", 200, "<h1>root</h1>"},
+		{[]string{"default.htm"}, "", "/", 404, ""},
+		{nil, "", "/", 404, ""},
+		{nil, "", "/sub", 301, ""},
+		{nil, "sub/page.html", "/", 200, "<h1>page</h1>"},
+		{[]string{"index.html"}, "index.html", "/no/such/view", 200, "<h1>root</h1>"},
+		{[]string{"index.html"}, "/index.html", "/noindex/", 200, "<h1>root</h1>"},
+		{[]string{"index.html"}, "index.html", "/a.txt", 200, "0123456789"},
+		{[]string{"index.html"}, "index.html", "/.git/config", 404, ""},
+		{[]string{"index.html"}, "index.html", "/fifo", 200, "<h1>root</h1>"},
+		{[]string{"index.html"}, "sub", "/nothing", 404, ""},
+		{[]string{"index.html"}, "missing.html", "/nothing", 404, ""},
+	} {
+		s := start(t, root, "/", coro.Channel, func(s *servefiles.Settings) { s.Index, s.Fallback = c.index, c.fallback })
+		got := s.Do("GET "+c.path, nil, "")
+		if got.Status != c.status || c.want != "" && got.Body != c.want {
+			t.Errorf("index %q, fallback %q, %s: got %d %q", c.index, c.fallback, c.path, got.Status, got.Body)
+		}
+	}
+}
+
+// A file that changes has new values with the next request, and one from the future is not dated later than the answer.
+func TestChange(t *testing.T) {
+	root := tree(t)
+	s := start(t, root, "/", coro.Channel, nil)
+	file := filepath.Join(root, "a.txt")
+	if got := s.Do("GET /a.txt", nil, ""); got.Header.Get("ETag") != etag {
+		t.Fatalf("ETag %q", got.Header.Get("ETag"))
+	}
+	check(t, os.Chtimes(file, modified, modified.Add(time.Nanosecond)))
+	if got := s.Do("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag || got.Header.Get("Last-Modified") != lastModified {
+		t.Errorf("touched: %v", got.Header)
+	}
+	check(t, os.WriteFile(file, []byte("new"), 0o644))
+	check(t, os.Chtimes(file, modified, modified))
+	if got := s.Do("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag || got.Body != "new" {
+		t.Errorf("rewritten: %v %q", got.Header, got.Body)
+	}
+	check(t, os.Chtimes(file, modified, time.Now().Add(time.Hour)))
+	got := s.Do("GET /a.txt", nil, "")
+	date, err := http.ParseTime(got.Header.Get("Date"))
+	check(t, err)
+	last, err := http.ParseTime(got.Header.Get("Last-Modified"))
+	check(t, err)
+	if last.After(date) {
+		t.Errorf("Last-Modified %v is later than Date %v", last, date)
+	}
+	check(t, os.Remove(file))
+	if got := s.Do("GET /a.txt", nil, ""); got.Status != 404 {
+		t.Errorf("removed: %d", got.Status)
+	}
+}
+
+// A file that becomes shorter while it is sent ends the connection: the length was promised.
+func TestTruncatedWhileSent(t *testing.T) {
+	root := tree(t)
+	file := filepath.Join(root, "long.bin")
+	check(t, os.WriteFile(file, nil, 0o644))
+	check(t, os.Truncate(file, 256<<20))
+	s := start(t, root, "/", coro.Channel, nil)
+	c := s.Dial()
+	fmt.Fprint(c, "GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+	r := bufio.NewReader(c)
+	answer, err := http.ReadResponse(r, nil)
+	check(t, err)
+	defer answer.Body.Close()
+	if answer.ContentLength != 256<<20 {
+		t.Fatalf("Content-Length %d", answer.ContentLength)
+	}
+	_, err = io.CopyN(io.Discard, answer.Body, 1<<20)
+	check(t, err)
+	check(t, os.Truncate(file, 0))
+	if n, err := io.Copy(io.Discard, answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("after %d more bytes: %v", n, err)
+	}
+	if got := s.Do("GET /a.txt", nil, ""); got.Status != 200 {
+		t.Errorf("afterwards: %d", got.Status)
+	}
+}
+
+// Without a descriptor to open the file with, a client is asked to come again, and is served when it does.
+func TestNoDescriptors(t *testing.T) {
+	var log syncBuffer
+	root := tree(t)
+	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = "." })
+	check(t, err)
+	s := modtest.Start(t, "/", h, coro.Channel)
+	c := s.Dial()
+	r := bufio.NewReader(c)
+	ask := func() modtest.Response {
+		fmt.Fprint(c, "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+		return s.Read(r, "GET")
+	}
+	if got := ask(); got.Status != 200 {
+		t.Fatalf("before: %d", got.Status)
+	}
+	var held []int
+	free := func() {
+		for _, fd := range held {
+			unix.Close(fd)
+		}
+		held = nil
+	}
+	defer free()
+	var limit unix.Rlimit
+	check(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	lowered := limit
+	lowered.Cur = 64
+	check(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &lowered))
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	for {
+		fd, err := unix.Dup(0)
+		if err != nil {
+			break
+		}
+		held = append(held, fd)
+	}
+	if got := ask(); got.Status != 503 || got.Header.Get("Retry-After") != "1" {
+		t.Errorf("without descriptors: %d %v", got.Status, got.Header)
+	}
+	ask()
+	free()
+	if got := ask(); got.Status != 200 {
+		t.Errorf("afterwards: %d", got.Status)
+	}
+	if text := log.String(); !strings.Contains(text, "name=a.txt") || !strings.Contains(text, "too many open files") {
+		t.Errorf("the log says %q", text)
+	}
+}
+
+// syncBuffer is a buffer that the loop writes and the test reads.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestErrors(t *testing.T) {
+	root := tree(t)
+	for _, c := range []struct {
+		change    func(*servefiles.Settings)
+		key, want string
+	}{
+		{func(s *servefiles.Settings) { s.Path = "" }, "path", "path: missing: the folder whose files are served"},
+		{func(s *servefiles.Settings) { s.Path = root + "/nothing" }, "path", fmt.Sprintf("path: cannot open the folder %q: no such file or directory", root+"/nothing")},
+		{func(s *servefiles.Settings) { s.Path = "a.txt" }, "path", fmt.Sprintf("path: cannot open the folder %q: not a directory", root+"/a.txt")},
+		{func(s *servefiles.Settings) { s.Index = []string{"sub/index.html"} }, "index", `index: expected the name of a file, not "sub/index.html"`},
+		{func(s *servefiles.Settings) { s.Index = []string{""} }, "index", `index: expected the name of a file, not ""`},
+		{func(s *servefiles.Settings) { s.Fallback = "../outside.txt" }, "fallback", `fallback: expected a file below path, not "../outside.txt"`},
+		{func(s *servefiles.Settings) { s.CacheControl = "a\nb" }, "cache_control", "cache_control: a header value has no control characters"},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "text"} }, "types", `types: .x: expected a media type, such as text/plain, not "text"`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".tar.gz": "a/b"} }, "types", `types: ".tar.gz" is not an extension, such as .txt`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{"": "a/b"} }, "types", `types: "" is not an extension, such as .txt`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} }, "types", "types: .x: named twice"},
+	} {
+		_, err := build(t, handlers.Env{Dir: root}, func(s *servefiles.Settings) {
+			s.Path = "sub"
+			c.change(s)
+		})
+		var bad *handlers.KeyError
+		if !errors.As(err, &bad) || bad.Key != c.key || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	root := tree(t)
+	check(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
+	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+		s := start(t, root, "/", handoff, nil)
+		for _, c := range []struct {
+			path string
+			most float64
+		}{
+			{"/4k.html", 0},
+			{"/big.bin", 0},
+		} {
+			if n := s.Allocs(t, "GET "+c.path+" HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n > c.most {
+				t.Errorf("%s: %v allocations", c.path, n)
+			}
+		}
+	})
+}
