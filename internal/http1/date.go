@@ -105,12 +105,15 @@ func parseDate(s string, now func() time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// century completes a two-digit year: RFC 9110 section 5.6.7 has one that seems to be more than 50 years in the future mean the most recent
-// year in the past with these digits.
+// century completes a two-digit year to the one from 49 years ago to 50 years ahead: RFC 9110 section 5.6.7 has what seems to be further ahead
+// mean the past.
 func century(yy, now int) int {
 	year := now - now%100 + yy
-	if year > now+50 {
-		year -= 100
+	switch {
+	case year > now+50:
+		return year - 100
+	case year < now-49:
+		return year + 100
 	}
 	return year
 }

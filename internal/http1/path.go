@@ -21,16 +21,24 @@ func CleanPath(dst, raw []byte) (path []byte, err error) {
 	segment := 1 // where the last segment begins
 	for i := 1; i < len(raw); i++ {
 		c := raw[i]
-		if class[c]&isPlain != 0 && (c != '.' || i != segment) {
+		if class[c]&isPlain != 0 && (c != '.' || i != segment || !dotSegment(raw[i:])) {
 			continue
 		}
 		if c != '/' || i == segment {
-			// Possibly work to do: an encoding, an empty segment or one that begins with a dot. Up to this segment all was clean.
+			// Work to do, and up to this segment all was clean.
 			return cleanFrom(dst, raw, segment)
 		}
 		segment = i + 1
 	}
 	return raw, nil
+}
+
+// dotSegment reports whether s, which begins with a dot, begins with a segment of one or two dots.
+func dotSegment(s []byte) bool {
+	if s = s[1:]; len(s) > 0 && s[0] == '.' {
+		s = s[1:]
+	}
+	return len(s) == 0 || s[0] == '/'
 }
 
 // cleanFrom is CleanPath for a path whose first n bytes, up to and with a '/', are clean.

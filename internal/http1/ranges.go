@@ -111,10 +111,10 @@ func abusive(ranges []Range, size int64) bool {
 	}
 	total, ascending, overlapping := int64(0), true, 0
 	for i, r := range ranges {
-		// Stopping as soon as the whole is exceeded also keeps the sum from overflowing.
-		if total += r.Length; total > size {
+		if r.Length > size-total { // the sum itself could overflow
 			return true
 		}
+		total += r.Length
 		ascending = ascending && (i == 0 || r.Start >= ranges[i-1].Start)
 		for j, q := range ranges {
 			if i != j && r.Start < q.Start+q.Length && q.Start < r.Start+r.Length {

@@ -1,0 +1,120 @@
+package lwango_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/lwango/lwango"
+
+// allowed names, for each package, what of the module its code may import: the arrows of ARCHITECTURE.md. Tests may
+// import what they like. A folder that is not listed may not exist without a decision about its place.
+var allowed = map[string][]string{
+	"coro":                {},
+	"timeoutwheel":        {},
+	"internal/invariants": {},
+	"internal/sysio":      {"internal/invariants"},
+	"internal/http1":      {},
+	"internal/leaktest":   {},
+	"loop":                {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
+	"conn":                {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
+	"handlers":            {"conn", "internal/http1"},
+	"handlers/*":          {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
+	"internal/server":     {"internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server/*":   {"internal/server/*"},
+	"":                    {"conn", "loop", "internal/server"},
+	"cmd/*":               {""},
+	"samples/*":           {"", "conn", "loop"},
+}
+
+// only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
+var only = map[string][]string{
+	"github.com/BurntSushi/toml": {"internal/server", "internal/server/*"},
+	"golang.org/x/sys/unix":      {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
+	"net/http":                   {"conn", "handlers", "handlers/*", "internal/server"},
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if path == "bench" || path != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		seen++
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir == "." {
+			dir = ""
+		}
+		rule, ok := lookup(dir)
+		if !ok {
+			t.Errorf("%s: the folder has no place in the architecture; decide it here and in ARCHITECTURE.md", path)
+			return nil
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if inside, ok := strings.CutPrefix(name+"/", module+"/"); ok {
+				if inside = strings.TrimSuffix(inside, "/"); !matches(rule, inside) {
+					t.Errorf("%s imports %s", path, name)
+				}
+				continue
+			}
+			if users, ok := only[name]; ok && !matches(users, dir) {
+				t.Errorf("%s imports %s", path, name)
+			}
+			std := !strings.Contains(strings.Split(name, "/")[0], ".")
+			if !std && only[name] == nil && dir != "internal/leaktest" {
+				t.Errorf("%s imports %s, which no package may", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 20 {
+		t.Fatalf("%d files seen: the walk is wrong", seen)
+	}
+}
+
+func lookup(dir string) ([]string, bool) {
+	if rule, ok := allowed[dir]; ok {
+		return rule, true
+	}
+	rule, ok := allowed[pattern(dir)]
+	return rule, ok
+}
+
+// pattern is the entry that stands for all folders below one.
+func pattern(dir string) string {
+	if i := strings.LastIndexByte(dir, '/'); i >= 0 {
+		return dir[:i] + "/*"
+	}
+	return dir
+}
+
+func matches(list []string, dir string) bool {
+	for _, entry := range list {
+		if entry == dir || strings.HasSuffix(entry, "/*") && entry == pattern(dir) {
+			return true
+		}
+	}
+	return false
+}

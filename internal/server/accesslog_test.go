@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/loop"
+)
+
+func entry() *conn.AccessEntry {
+	return &conn.AccessEntry{
+		Remote: netip.MustParseAddrPort("192.0.2.7:1234"),
+		Time:   time.Date(2026, 2, 3, 4, 5, 6, 0, time.Local),
+		Method: "GET", Target: []byte("/a?b"), Proto: "HTTP/1.1",
+		Status: 200, Bytes: 12,
+	}
+}
+
+func TestLogLines(t *testing.T) {
+	stamp := entry().Time.Format("[02/Jan/2006:15:04:05 -0700]")
+	tests := []struct {
+		name, format string
+		change       func(e *conn.AccessEntry)
+		want         string
+	}{
+		{"common", "common", func(e *conn.AccessEntry) {}, `192.0.2.7 - - TIME "GET /a?b HTTP/1.1" 200 12`},
+		{"combined, nothing sent along", "combined", func(e *conn.AccessEntry) {},
+			`192.0.2.7 - - TIME "GET /a?b HTTP/1.1" 200 12 "-" "-"`},
+		{"combined", "combined", func(e *conn.AccessEntry) { e.Referer, e.UserAgent = []byte("http://r/"), []byte("ua") },
+			`192.0.2.7 - - TIME "GET /a?b HTTP/1.1" 200 12 "http://r/" "ua"`},
+		{"no body", "common", func(e *conn.AccessEntry) { e.Status, e.Bytes = 304, 0 },
+			`192.0.2.7 - - TIME "GET /a?b HTTP/1.1" 304 -`},
+		{"IPv6", "common", func(e *conn.AccessEntry) { e.Remote = netip.MustParseAddrPort("[2001:db8::1]:80") },
+			`2001:db8::1 - - TIME "GET /a?b HTTP/1.1" 200 12`},
+		{"UNIX socket", "common", func(e *conn.AccessEntry) { e.Remote = netip.AddrPort{} },
+			`unix: - - TIME "GET /a?b HTTP/1.1" 200 12`},
+		{"no request line", "common", func(e *conn.AccessEntry) { e.Method, e.Target, e.Status = "", nil, 400 },
+			`192.0.2.7 - - TIME "-" 400 12`},
+		{"a forged line", "combined", func(e *conn.AccessEntry) {
+			e.Target, e.UserAgent = []byte(`/"`), []byte("x\"\n1.2.3.4 - - \\ \x1b[2J\x7f\xc3\xa4")
+		}, `192.0.2.7 - - TIME "GET /\x22 HTTP/1.1" 200 12 "-" "x\x22\x0A1.2.3.4 - - \x5C \x1B[2J\x7F\xC3\xA4"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e := entry()
+			test.change(e)
+			got := server.LogLine(test.format, e)
+			want := strings.Replace(test.want, "TIME", stamp, 1) + "\n"
+			if got != want {
+				t.Errorf("\n got %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+func TestAccessLogReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	a, err := server.OpenAccessLog(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops := []*loop.Loop{new(loop.Loop), new(loop.Loop)}
+	a.LogRequest(loops[0], entry())
+	a.LogRequest(loops[1], entry())
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reopen(path); err != nil {
+		t.Fatal(err)
+	}
+	a.LogRequest(loops[0], entry())
+	a.Close()
+	if got := lines(t, path+".1"); got != 2 {
+		t.Errorf("%d lines in the old file, want 2", got)
+	}
+	if got := lines(t, path); got != 1 {
+		t.Errorf("%d lines in the new file, want 1", got)
+	}
+}
+
+func lines(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(b, []byte{'\n'})
+}
+
+// A file that takes nothing must not hold up a loop nor take its memory; what is dropped is counted. The file is a
+// FIFO that nobody reads until the end.
+func TestAccessLogStuck(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	log := new(lockedBuffer)
+	a, err := server.OpenAccessLog(path, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lp := new(loop.Loop)
+	e := entry()
+	e.UserAgent = bytes.Repeat([]byte{'x'}, 1000)
+	total := 4 * server.LogBufferSize / 1000
+	for range total {
+		a.LogRequest(lp, e) // the test ends, so it does not wait
+	}
+
+	written := make(chan int)
+	go func() {
+		n := 0
+		for sc := bufio.NewScanner(reader); sc.Scan() && sc.Text() != "last"; {
+			n++
+		}
+		written <- n
+	}()
+	a.Close()
+	if _, err := reader.WriteString("last\n"); err != nil {
+		t.Fatal(err)
+	}
+	n := <-written
+	if n == 0 || n >= total {
+		t.Errorf("%d of %d lines written, want some to be dropped", n, total)
+	}
+	if !strings.Contains(log.String(), "access log lines dropped") {
+		t.Errorf("nothing was said about dropped lines:\n%s", log.String())
+	}
+}
+
+// A line costs no memory but the buffer's, which grows a few times and stays.
+func TestLogRequestAllocates(t *testing.T) {
+	a, err := server.OpenAccessLog(filepath.Join(t.TempDir(), "log"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	lp, e := new(loop.Loop), entry()
+	if n := testing.AllocsPerRun(500, func() { a.LogRequest(lp, e) }); n > 0 {
+		t.Errorf("%v allocations a line", n)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Address is where a listener listens. Equal addresses are the same socket.
+type Address struct {
+	Network string // "tcp", "unix" or "systemd"
+	Name    string // host:port in one spelling, an absolute path, or the name of a socket unit's FileDescriptorName
+}
+
+// maxUnixPath is the room for a path in a sockaddr_un, less the NUL at its end (unix(7)).
+const maxUnixPath = 107
+
+// ParseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is an IP address,
+// "*" or nothing for all of them, or localhost: names that need DNS could mean something else at each start. A
+// relative path begins in dir.
+func ParseAddress(s, dir string) (Address, error) {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
+		if path == "" {
+			return Address{}, errors.New("expected a path behind unix:")
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if len(path) > maxUnixPath {
+			return Address{}, fmt.Errorf("the path of a UNIX socket has at most %d bytes, %s has %d", maxUnixPath, path, len(path))
+		}
+		return Address{"unix", path}, nil
+	}
+	if name, ok := strings.CutPrefix(s, "systemd:"); ok {
+		if name == "" {
+			return Address{}, errors.New("expected the name of a socket behind systemd:")
+		}
+		return Address{"systemd", name}, nil
+	}
+	return parseTCP(s)
+}
+
+func parseTCP(s string) (Address, error) {
+	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
+		return Address{}, fmt.Errorf("expected host:port, found %q (for port %s of all addresses write \"*:%s\")", s, s, s)
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		if _, v6 := netip.ParseAddr(s); v6 == nil && strings.Contains(s, ":") {
+			return Address{}, fmt.Errorf("expected [address]:port, found %q", s)
+		}
+		return Address{}, fmt.Errorf("expected host:port, unix:path or systemd:name, found %q", s)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return Address{}, fmt.Errorf("port %q: expected a number from 0 to 65535", port)
+	}
+	switch host {
+	case "", "*":
+		host = "*"
+	case "localhost":
+		host = "127.0.0.1"
+	default:
+		addr, err := netip.ParseAddr(host)
+		if err != nil {
+			return Address{}, fmt.Errorf("host %q: expected an IP address, * for all of them, or localhost", host)
+		}
+		host = addr.String()
+	}
+	return Address{"tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
+}
+
+// Port returns the port of a TCP address, which is 0 if the kernel is to choose one, and -1 for other addresses.
+func (a Address) Port() int {
+	if a.Network != "tcp" {
+		return -1
+	}
+	_, port, _ := net.SplitHostPort(a.Name)
+	n, _ := strconv.Atoi(port)
+	return n
+}
+
+// String gives the form that ParseAddress reads.
+func (a Address) String() string {
+	if a.Network == "tcp" {
+		return a.Name
+	}
+	return a.Network + ":" + a.Name
+}

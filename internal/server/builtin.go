@@ -1,0 +1,38 @@
+package server
+
+import (
+	"path/filepath"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/echo"
+	"github.com/lwango/lwango/handlers/helloworld"
+	"github.com/lwango/lwango/handlers/redirect"
+	"github.com/lwango/lwango/handlers/response"
+	"github.com/lwango/lwango/handlers/servefiles"
+)
+
+// Builtin returns a registry with all modules and handlers that come with lwango.
+func Builtin() *handlers.Registry {
+	r := new(handlers.Registry)
+	servefiles.Register(r)
+	response.Register(r)
+	redirect.Register(r)
+	helloworld.Register(r)
+	echo.Register(r)
+	return r
+}
+
+// rootSite is the one site of -r: the folder, for every host and path.
+func rootSite(s Source) (handlers.Site, error) {
+	dir, err := filepath.Abs(s.Root)
+	if err != nil {
+		return handlers.Site{}, err
+	}
+	set := servefiles.Defaults
+	set.Path = dir
+	h, err := servefiles.New(set, handlers.Env{Dir: dir, Prefix: "/", Logger: s.Logger})
+	if err != nil {
+		return handlers.Site{}, err
+	}
+	return handlers.Site{Routes: []handlers.Route{{Prefix: "/", Handler: h}}}, nil
+}

@@ -1,0 +1,285 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/server/settings"
+)
+
+// Config is a configuration: what a file says, checked, and what follows from it. The `toml` tags are the keys of the
+// file; the fields without one are computed by Load.
+type Config struct {
+	Table settings.Table `toml:",table"`
+
+	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips of the pen.
+	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
+	HeaderTimeout    time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
+	BodyTimeout      time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
+	WriteTimeout     time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
+	MinRate          int           `toml:"min_rate" min:"0" max:"1000000000"`
+	MaxConnections   int           `toml:"max_connections" min:"0" max:"100000000"`
+	MaxHeaderSize    settings.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	MaxBodySize      settings.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
+
+	// Process.
+	Grace    time.Duration  `toml:"grace" min:"0s" max:"24h"`
+	Watchdog *time.Duration `toml:"watchdog" min:"1ms" max:"1h"` // reserved; nil if the file does not have it
+	Threads  int            `toml:"threads" min:"0" max:"1024"`
+	Handoff  string         `toml:"handoff" oneof:"channel direct"`
+
+	Headers   map[string][]string `toml:"headers"`
+	Listeners []ListenerConfig    `toml:"listener"`
+	AccessLog *AccessLogConfig    `toml:"access_log"`
+	Sites     []SiteConfig        `toml:"site"`
+
+	// File is the path of the file, and empty if there is none. Dir is its folder, or the working directory: relative
+	// paths in the configuration begin there. Both are absolute.
+	File, Dir string
+
+	// Router sends requests to the sites.
+	Router *handlers.Router
+}
+
+// ListenerConfig is a [[listener]].
+type ListenerConfig struct {
+	Table  settings.Table `toml:",table"`
+	Listen string         `toml:"address"`
+	Certs  []CertConfig   `toml:"tls"`
+
+	Address Address     // of Listen
+	TLS     *tls.Config // of Certs; nil without any
+}
+
+// CertConfig is one certificate with its key, both PEM files.
+type CertConfig struct {
+	Table settings.Table `toml:",table"`
+	Cert  string         `toml:"cert"`
+	Key   string         `toml:"key"`
+}
+
+// AccessLogConfig is [access_log].
+type AccessLogConfig struct {
+	Table  settings.Table `toml:",table"`
+	Path   string         `toml:"path"`
+	Format string         `toml:"format" oneof:"combined common"`
+}
+
+// SiteConfig is a [[site]].
+type SiteConfig struct {
+	Table  settings.Table `toml:",table"`
+	Hosts  []string       `toml:"host"`
+	Routes []RouteConfig  `toml:"route"`
+}
+
+// RouteConfig is a [[site.route]]. All keys but its own belong to its module.
+type RouteConfig struct {
+	Prefix  string         `toml:"prefix"`
+	Module  string         `toml:"module"`
+	Handler string         `toml:"handler"`
+	Rest    settings.Table `toml:",rest"`
+}
+
+// Defaults returns the configuration of a file that says nothing.
+func Defaults() *Config {
+	return &Config{
+		KeepAliveTimeout: 15 * time.Second,
+		HeaderTimeout:    10 * time.Second,
+		BodyTimeout:      30 * time.Second,
+		WriteTimeout:     30 * time.Second,
+		MinRate:          500,
+		MaxHeaderSize:    16 << 10,
+		MaxBodySize:      40 << 20,
+		Grace:            5 * time.Second,
+		Handoff:          coro.Channel.String(),
+	}
+}
+
+// Source is where a configuration comes from.
+type Source struct {
+	File    string   // path of the file; empty: none is read
+	Listen  []string // addresses that replace those of the file, as -l has them
+	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
+	Modules *handlers.Registry
+	Routes  []handlers.Route // compiled-in routes, for every site that does not route their prefix itself
+	Logger  *slog.Logger     // for modules; never nil
+}
+
+// Load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
+// file's, with everything that is wrong in it.
+func (s Source) Load() (*Config, error) {
+	if s.File == "" {
+		return s.Parse("", "")
+	}
+	text, err := os.ReadFile(s.File)
+	if err != nil {
+		return nil, err
+	}
+	return s.Parse(s.File, string(text))
+}
+
+// Parse is Load for text that has been read already. name stands in messages as it is, and its folder is where
+// relative paths begin.
+func (s Source) Parse(name, text string) (*Config, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	c := Defaults()
+	c.Dir = wd
+	if name != "" {
+		c.File = name
+		if !filepath.IsAbs(name) {
+			c.File = filepath.Join(wd, name)
+		}
+		c.Dir = filepath.Dir(c.File)
+	}
+
+	f := settings.Parse(name, text)
+	if f.Broken() {
+		return nil, f.Err()
+	}
+	f.Top(settings.Keys(c))
+	f.Root().Decode(c)
+	c.checkHeaders()
+	c.checkAccessLog()
+	c.checkListeners()
+	if len(s.Listen) > 0 {
+		c.Listeners = nil
+		for _, l := range s.Listen {
+			addr, err := ParseAddress(l, wd)
+			if err != nil {
+				return nil, fmt.Errorf("-l: %w", err)
+			}
+			if slices.ContainsFunc(c.Listeners, func(o ListenerConfig) bool { return o.Address == addr }) {
+				return nil, fmt.Errorf("-l: %s is listened to twice", l)
+			}
+			c.Listeners = append(c.Listeners, ListenerConfig{Listen: l, Address: addr})
+		}
+	}
+	sites := c.buildSites(s)
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	return c, c.route(s, sites)
+}
+
+// defaultListen is where a configuration without a listener listens.
+const defaultListen = "*:8080"
+
+func (c *Config) checkListeners() {
+	if len(c.Listeners) == 0 {
+		addr, _ := ParseAddress(defaultListen, c.Dir)
+		c.Listeners = []ListenerConfig{{Listen: defaultListen, Address: addr}}
+		return
+	}
+	seen := map[Address]bool{}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.Listen == "" {
+			l.Table.Errorf("address", `missing; expected something like "*:8080"`)
+			continue
+		}
+		addr, err := ParseAddress(l.Listen, c.Dir)
+		if err != nil {
+			l.Table.Errorf("address", "%v", err)
+			continue
+		}
+		if seen[addr] {
+			l.Table.Errorf("address", "%s is listened to twice", l.Listen)
+			continue
+		}
+		seen[addr] = true
+		l.Address = addr
+		l.TLS = c.loadCerts(l)
+	}
+}
+
+// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit the client's SNI,
+// and the first one for clients that send none.
+func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
+	if len(l.Certs) == 0 {
+		if l.Table.Has("tls") {
+			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
+		}
+		return nil
+	}
+	t := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+	for _, pair := range l.Certs {
+		if pair.Cert == "" || pair.Key == "" {
+			pair.Table.Errorf("", "expected both cert and key, paths of PEM files")
+			continue
+		}
+		cert, err := tls.LoadX509KeyPair(c.path(pair.Cert), c.path(pair.Key))
+		if err != nil {
+			pair.Table.Errorf("", "%v", err)
+			continue
+		}
+		t.Certificates = append(t.Certificates, cert)
+	}
+	return t
+}
+
+// path makes a path of the configuration absolute.
+func (c *Config) path(p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(c.Dir, p)
+}
+
+func (c *Config) checkAccessLog() {
+	a := c.AccessLog
+	if a == nil {
+		return
+	}
+	if a.Path == "" {
+		a.Table.Errorf("path", "missing; expected the path of a file")
+		return
+	}
+	if a.Format == "" {
+		a.Format = "combined"
+	}
+	a.Path = c.path(a.Path)
+	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
+		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
+	}
+}
+
+// ownHeaders are fields that frame a message or speak about the connection: the server sets them as each answer
+// needs them, and a second one would contradict it.
+var ownHeaders = []string{"connection", "content-length", "date", "keep-alive", "trailer", "transfer-encoding", "upgrade"}
+
+func (c *Config) checkHeaders() {
+	seen := map[string]bool{}
+	at := c.Table.Sub("headers")
+	for name, values := range c.Headers {
+		lower := strings.ToLower(name)
+		switch {
+		case !http1.ValidToken(name):
+			at.Errorf(name, "not a valid name of a header field")
+		case slices.Contains(ownHeaders, lower):
+			at.Errorf(name, "is set by the server itself")
+		case slices.Contains(settings.Keys(c), name):
+			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as one.
+			at.Errorf(name, "belongs at the top of the file, above the first [table]")
+		case seen[lower]:
+			at.Errorf(name, "named twice, in different case")
+		}
+		seen[lower] = true
+		for _, v := range values {
+			if !http1.ValidFieldValue(v) {
+				at.Errorf(name, "control characters cannot be part of a header field")
+			}
+		}
+	}
+}

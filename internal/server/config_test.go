@@ -1,0 +1,229 @@
+package server_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/server/settings"
+)
+
+func source() server.Source {
+	return server.Source{Modules: server.Builtin(), Logger: slog.New(slog.DiscardHandler)}
+}
+
+// route makes the smallest configuration around the lines of a route, which begin on line 3.
+func route(lines string) string { return "[[site]]\n[[site.route]]\n" + lines }
+
+func TestConfigErrors(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"the design's example", "\nkeep_alive_timout = \"15s\"",
+			`t.conf:2: keep_alive_timout: unknown key (did you mean keep_alive_timeout?)`},
+		{"zero timeouts", "keep_alive_timeout = \"0s\"\nheader_timeout = \"0s\"\nbody_timeout = \"0s\"\nwrite_timeout = \"0s\"",
+			`t.conf:1: keep_alive_timeout: must be between 1ms and 24h, found 0s
+t.conf:2: header_timeout: must be between 1ms and 24h, found 0s
+t.conf:3: body_timeout: must be between 1ms and 24h, found 0s
+t.conf:4: write_timeout: must be between 1ms and 24h, found 0s`},
+		{"seconds as a number", "grace = 5",
+			`t.conf:1: grace: expected a duration such as "15s", found the integer 5 (for seconds write "5s")`},
+		{"ranges", "min_rate = -1\nmax_connections = -1\nmax_header_size = 100\nmax_body_size = 0\nwatchdog = \"0s\"\nthreads = 5000",
+			`t.conf:1: min_rate: must be between 0 and 1000000000, found -1
+t.conf:2: max_connections: must be between 0 and 100000000, found -1
+t.conf:3: max_header_size: must be between 1KiB and 16MiB, found 100B
+t.conf:4: max_body_size: must be between 1B and 1TiB, found 0B
+t.conf:5: watchdog: must be between 1ms and 1h, found 0s
+t.conf:6: threads: must be between 0 and 1024, found 5000`},
+		{"handoff", "handoff = \"iter\"", `t.conf:1: handoff: expected "channel" or "direct", found "iter"`},
+
+		{"header fields", "[headers]\n\"a b\" = \"x\"\nok = \"x\"\nContent-Length = \"1\"\nx = [\"a\", \"b\\nc\"]\n",
+			`t.conf:2: headers."a b": not a valid name of a header field
+t.conf:4: headers.Content-Length: is set by the server itself
+t.conf:5: headers.x: control characters cannot be part of a header field`},
+		{"a key below [headers]", "[headers]\nserver = \"x\"\nwrite_timeout = \"1s\"",
+			`t.conf:3: headers.write_timeout: belongs at the top of the file, above the first [table]`},
+
+		{"listener without address", "[[listener]]\n", `t.conf:1: listener.address: missing; expected something like "*:8080"`},
+		{"listener twice", "[[listener]]\naddress = \":80\"\n[[listener]]\naddress = \"*:80\"",
+			`t.conf:4: listener.address: *:80 is listened to twice`},
+		{"no address", "[[listener]]\naddress = \"80\"",
+			`t.conf:2: listener.address: expected host:port, found "80" (for port 80 of all addresses write "*:80")`},
+		{"certificate", "[[listener]]\naddress = \"*:443\"\ntls = { cert = \"none.pem\", key = \"none.pem\" }",
+			`t.conf:3: listener.tls: open DIR/none.pem: no such file or directory`},
+		{"access log", "[access_log]\nformat = \"json\"",
+			`t.conf:1: access_log.path: missing; expected the path of a file
+t.conf:2: access_log.format: expected "combined" or "common", found "json"`},
+
+		{"access log in no folder", "[access_log]\npath = \"none/log\"",
+			`t.conf:2: access_log.path: there is no folder DIR/none`},
+
+		{"route without prefix", route("handler = \"echo\""),
+			`t.conf:2: site.route.prefix: missing; expected the beginning of a path, such as "/"`},
+		{"route without handler", route("prefix = \"/\""), `t.conf:2: site.route: a route needs a module or a handler`},
+		{"route with both", route("prefix = \"/\"\nmodule = \"response\"\nhandler = \"echo\""),
+			`t.conf:5: site.route.handler: a route has a module or a handler, not both`},
+		{"unknown handler", route("prefix = \"/\"\nhandler = \"eco\""),
+			`t.conf:4: site.route.handler: there is no handler "eco" (did you mean echo?)`},
+		{"unknown module", route("prefix = \"/\"\nmodule = \"cgi-bin\""),
+			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: redirect, response, serve_files)`},
+		{"key of a module", route("prefix = \"/\"\nmodule = \"redirect\"\ntoo = \"/x\"\nprefixx = 1"),
+			`t.conf:5: site.route.too: unknown key (did you mean to?)
+t.conf:6: site.route.prefixx: unknown key (did you mean prefix?)`},
+		{"type in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = 1"),
+			`t.conf:5: site.route.to: expected a string, found the integer 1`},
+		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
+			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
+		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\npath = \"x\""),
+			`t.conf:5: site.route.path: unknown key (known here: handler, module, prefix)`},
+		{"prefixes", route("prefix = \"x\"\nhandler = \"echo\"") +
+			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
+			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",
+			`t.conf:3: site.route.prefix: "x" does not begin with a slash
+t.conf:6: site.route.prefix: "/a//b" has an empty segment, which paths are rid of before they are routed
+t.conf:12: site.route.prefix: "/a/": named twice`},
+		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
+			`t.conf:4: site.host: "A.example": named twice
+t.conf:6: site.host: missing, and site 2 has none either: only one site can be the default
+t.conf:8: site.host: expected at least one name; leave it out for the default site`},
+	}
+	dir := t.TempDir()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := source().Parse(filepath.Join(dir, "t.conf"), test.text)
+			got := strings.ReplaceAll(fmt.Sprint(err), dir+"/t.conf", "t.conf")
+			got = strings.ReplaceAll(got, dir, "DIR")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("text:\n%s\n(-want +got):\n%s", test.text, diff)
+			}
+		})
+	}
+}
+
+// The file in the repository's root is the manual of all keys: it must load, name every key, and tell the truth about
+// the defaults.
+func TestExampleFile(t *testing.T) {
+	const file = "../../lwango.conf"
+	if _, err := (source().Load()); err != nil {
+		t.Fatalf("no file: %v", err)
+	}
+	s := source()
+	s.File = file
+	if _, err := s.Load(); err != nil {
+		t.Fatalf("as it is: %v", err)
+	}
+
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Lines like `# key = value  # why` at the top of the file show defaults.
+	top, _, _ := strings.Cut(string(text), "\n[")
+	shown := regexp.MustCompile(`(?m)^# ([a-z_]+ = .*)$`).FindAllStringSubmatch(top, -1)
+	var all []string
+	for _, m := range shown {
+		all = append(all, m[1])
+	}
+	got, err := source().Parse("lwango.conf", strings.Join(all, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Watchdog == nil || !strings.Contains(string(text), "# reserved") {
+		t.Error("watchdog is not shown as reserved")
+	}
+	want, err := source().Parse("lwango.conf", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(scalars(want), scalars(got)); diff != "" {
+		t.Errorf("the defaults that lwango.conf shows are not those of the program (-program +shown):\n%s", diff)
+	}
+	for _, key := range settings.Keys(got) {
+		if !regexp.MustCompile(`(?m)^(# )?(\[*` + key + `\]|` + key + ` =)`).Match(text) {
+			t.Errorf("lwango.conf does not show %s", key)
+		}
+	}
+}
+
+// scalars are the values of a configuration's plain keys.
+func scalars(c *server.Config) map[string]string {
+	m := map[string]string{}
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag.Get("toml")
+		switch v.Field(i).Kind() {
+		case reflect.Int, reflect.Int64, reflect.String:
+			if tag != "" {
+				m[tag] = fmt.Sprint(v.Field(i).Interface())
+			}
+		}
+	}
+	return m
+}
+
+func TestRelativePaths(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "www"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := "[[listener]]\naddress = \"unix:s\"\n[access_log]\npath = \"log\"\n" +
+		route("prefix = \"/\"\nmodule = \"serve_files\"\npath = \"www\"")
+	c, err := source().Parse(filepath.Join(dir, "t.conf"), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.Listeners[0].Address.Name, filepath.Join(dir, "s"); got != want {
+		t.Errorf("socket %s, want %s", got, want)
+	}
+	if got, want := c.AccessLog.Path, filepath.Join(dir, "log"); got != want {
+		t.Errorf("log %s, want %s", got, want)
+	}
+	if c.AccessLog.Format != "combined" {
+		t.Errorf("format %q", c.AccessLog.Format)
+	}
+}
+
+// A compiled-in route is served on every site, unless the site has a route of that prefix.
+func TestCompiledRoutes(t *testing.T) {
+	p := server.NewProgram(server.Builtin())
+	h := func(*conn.Request, *conn.Response) int { return 0 }
+	p.Handle("/app", h)
+	p.Handle("/", h)
+	for _, bad := range []string{"/app", "/app/", "app", "", "/a//b"} {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.HasPrefix(fmt.Sprint(r), "lwango: Handle: ") {
+					t.Errorf("Handle(%q): recovered %v", bad, r)
+				}
+			}()
+			p.Handle(bad, h)
+		}()
+	}
+	s := source()
+	s.Routes = []handlers.Route{{Prefix: "/app", Handler: h}, {Prefix: "/", Handler: h}}
+	if _, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")); err != nil {
+		t.Errorf("the file's own route of the same prefix: %v", err)
+	}
+}
+
+// Whatever the text, loading it ends without a panic.
+func FuzzConfig(f *testing.F) {
+	f.Add("[[site]]\nhost = [\"*.a\"]\n[[site.route]]\nprefix = \"/\"\nmodule = \"redirect\"\nto = \"/{path}\"\n")
+	f.Add("[headers]\na = \"b\"\n[[listener]]\naddress = \"[::1]:0\"\ntls = {}\n[access_log]\npath = \"x\"")
+	f.Add("max_body_size = \"1MiB\"\ngrace = \"1h\"\nthreads = 1\n")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := source().Parse(filepath.Join(dir, "t.conf"), text)
+		if (c == nil) == (err == nil) {
+			t.Errorf("configuration %v and error %v", c, err)
+		}
+	})
+}

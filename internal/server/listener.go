@@ -1,0 +1,58 @@
+package server
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// listener is one address that is listened to.
+type listener struct {
+	socket *socket
+	tls    *tls.Config                 // what conn has; nil without TLS
+	certs  *atomic.Pointer[tls.Config] // what that leads to, which a reload exchanges; nil without TLS
+
+	// By loop. Each entry is its loop's from the time that it serves the listener.
+	given   [][]int // duplicates of the socket's descriptors
+	handles [][]*loop.Listener
+}
+
+// newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
+func newListener(sock *socket, lc ListenerConfig, n int) (*listener, error) {
+	l := &listener{socket: sock, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	if lc.TLS != nil {
+		certs := new(atomic.Pointer[tls.Config])
+		certs.Store(lc.TLS)
+		l.certs = certs
+		// The outer configuration stays, and with it the keys of session tickets: a reload costs no client its session.
+		l.tls = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return certs.Load(), nil }}
+	}
+	for i := range n {
+		for _, fd := range sock.forLoop(i, n) {
+			d, err := dup(fd)
+			if err != nil {
+				l.discard()
+				return nil, err
+			}
+			l.given[i] = append(l.given[i], d)
+		}
+	}
+	return l, nil
+}
+
+// discard closes all that no loop has got.
+func (l *listener) discard() {
+	for _, fds := range l.given {
+		closeAll(fds)
+	}
+	l.socket.close()
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers, which every tool
+// reads; like nginx, \xHH stands for what a client could send to forge a line or to confuse a terminal.
+type lineFormat func(b []byte, e *conn.AccessEntry, time []byte) []byte
+
+func formatNamed(name string) *lineFormat {
+	format := lineFormat(appendCombined)
+	if name == "common" {
+		format = appendCommon
+	}
+	return &format
+}
+
+// appendCommon appends `remote - - [time] "request line" status bytes`.
+func appendCommon(b []byte, e *conn.AccessEntry, time []byte) []byte {
+	return append(appendFields(b, e, time), '\n')
+}
+
+// appendCombined appends the same with referrer and user agent.
+func appendCombined(b []byte, e *conn.AccessEntry, time []byte) []byte {
+	b = appendFields(b, e, time)
+	b = append(b, ` "`...)
+	b = appendOrDash(b, e.Referer)
+	b = append(b, `" "`...)
+	b = appendOrDash(b, e.UserAgent)
+	return append(b, '"', '\n')
+}
+
+func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
+	b = appendRemote(b, e.Remote)
+	b = append(b, " - - ["...)
+	b = append(b, time...)
+	b = append(b, `] "`...)
+	if e.Method == "" {
+		b = append(b, '-') // refused before there was a request line
+	} else {
+		b = append(b, e.Method...) // one that is known, so nothing to escape
+		b = append(b, ' ')
+		b = appendEscaped(b, e.Target)
+		b = append(b, ' ')
+		b = append(b, e.Proto...)
+	}
+	b = append(b, `" `...)
+	b = strconv.AppendInt(b, int64(e.Status), 10)
+	b = append(b, ' ')
+	if e.Bytes == 0 {
+		return append(b, '-') // CLF's word for nothing
+	}
+	return strconv.AppendInt(b, e.Bytes, 10)
+}
+
+func appendRemote(b []byte, remote netip.AddrPort) []byte {
+	if !remote.IsValid() {
+		return append(b, "unix:"...) // as nginx calls clients of a UNIX socket
+	}
+	return remote.Addr().AppendTo(b)
+}
+
+func appendOrDash(b, text []byte) []byte {
+	if len(text) == 0 {
+		return append(b, '-')
+	}
+	return appendEscaped(b, text)
+}
+
+func appendEscaped(b, text []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range text {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+			continue
+		}
+		b = append(b, c)
+	}
+	return b
+}
+
+// clock keeps the text of a second, for the many requests that come in the same one.
+type clock struct {
+	second int64
+	cached []byte
+}
+
+func (c *clock) text(t time.Time) []byte {
+	if s := t.Unix(); s != c.second || c.cached == nil {
+		c.second = s
+		c.cached = t.AppendFormat(c.cached[:0], "02/Jan/2006:15:04:05 -0700")
+	}
+	return c.cached
+}

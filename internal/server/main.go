@@ -1,0 +1,243 @@
+package server
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server/settings"
+)
+
+// Exit codes of the program.
+const (
+	exitStopped = 0 // by a signal, in order
+	exitFailure = 1 // it could not start or go on, or was stopped in the middle of its stopping
+	exitUsage   = 2 // the command line or the configuration is wrong
+)
+
+// defaultFile is read from the working directory if no other file is named.
+const defaultFile = "lwango.conf"
+
+// Program is a server program: its modules, and the routes that are compiled in.
+type Program struct {
+	modules *handlers.Registry
+
+	mu     sync.Mutex
+	routes []handlers.Route
+}
+
+// NewProgram makes a program of these modules and handlers.
+func NewProgram(modules *handlers.Registry) *Program { return &Program{modules: modules} }
+
+// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as http.Handle does: both
+// are mistakes of the program. It is safe for any goroutine and has no effect on a server that runs already.
+func (p *Program) Handle(prefix string, h conn.Handler) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	routes := append(slices.Clip(p.routes), handlers.Route{Prefix: prefix, Handler: h})
+	if _, err := handlers.NewRouter([]handlers.Site{{Routes: routes}}); err != nil {
+		var re *handlers.RouteError
+		if errors.As(err, &re) {
+			err = re.Err
+		}
+		panic(fmt.Sprintf("lwango: Handle: %v", err))
+	}
+	p.routes = routes
+}
+
+// options is the command line.
+type options struct {
+	file    string
+	listen  []string
+	root    string
+	check   bool
+	version bool
+}
+
+const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
+
+  -c FILE     configuration; without it, lwango.conf in the working directory, if there is one
+  -l ADDRESS  listen here (host:port, *:port, [v6]:port, unix:/path, systemd:name) and not
+              where the configuration says; may be repeated
+  -r ROOT     serve this folder and not the sites of the configuration; without -c, with the
+              built-in defaults for everything else
+  -t          check the configuration and exit
+  -v          print the version and exit
+
+SIGTERM and SIGINT stop it after the requests in flight, SIGHUP has it read its configuration again.
+Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
+`
+
+// Main runs the program with the arguments of a command line, without its name, until it is stopped by a signal, and
+// returns the exit code. Logs and errors go to stderr, what was asked for to stdout.
+func (p *Program) Main(args []string, stdout, stderr io.Writer) int {
+	o, err := parseArgs(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "lwango: %v\n%s", err, usage)
+		return exitUsage
+	case o.version:
+		fmt.Fprintln(stdout, version())
+		return 0
+	}
+
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	source, err := p.source(o, log)
+	if err != nil {
+		fmt.Fprintf(stderr, "lwango: %v\n", err)
+		return exitUsage
+	}
+	config, err := source.Load()
+	if err != nil {
+		if !errors.As(err, new(settings.Errors)) { // these begin with file and line, which editors look for
+			err = fmt.Errorf("lwango: %w", err)
+		}
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
+	if o.check {
+		fmt.Fprintf(stdout, "%s: ok\n", orElse(source.File, "built-in defaults"))
+		return 0
+	}
+
+	// A reader of our log that goes away is no reason to stop serving.
+	signal.Ignore(syscall.SIGPIPE)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	s, err := Start(source, config)
+	if err != nil {
+		log.Error("cannot start", "error", err)
+		return exitFailure
+	}
+	return s.untilStopped(signals)
+}
+
+// untilStopped obeys signals until the loops have ended, and returns the exit code.
+func (s *Server) untilStopped(signals <-chan os.Signal) int {
+	code := exitStopped
+	ended := s.Ended()
+	var stopped chan error
+	stop := func() {
+		s.Stop()
+		ended = nil // from here on Wait tells
+		stopped = make(chan error, 1)
+		go func() { stopped <- s.Wait() }()
+	}
+	for {
+		select {
+		case sig := <-signals:
+			switch {
+			case stopped == nil && sig == syscall.SIGHUP:
+				s.logReload(s.Reload())
+			case stopped == nil:
+				active := s.conn.Active()
+				stop()
+				s.log.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
+			case sig != syscall.SIGHUP:
+				s.log.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
+				return exitFailure
+			}
+		case err := <-ended:
+			s.log.Error("a loop has ended, stopping", "error", err)
+			code = exitFailure
+			stop()
+		case err := <-stopped:
+			if err != nil {
+				s.log.Error("a loop failed", "error", err)
+				code = exitFailure
+			}
+			s.log.Info("stopped")
+			return code
+		}
+	}
+}
+
+func (s *Server) logReload(err error) {
+	var all settings.Errors
+	switch {
+	case err == nil:
+		s.log.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
+	case errors.As(err, &all):
+		for _, e := range all {
+			s.log.Error("reload refused, everything stays as it was", "error", e)
+		}
+	default:
+		s.log.Error("reload refused, everything stays as it was", "error", err)
+	}
+}
+
+func parseArgs(args []string) (o options, err error) {
+	f := flag.NewFlagSet("lwango", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // Main prints the error, and a usage that is meant to be read
+	f.StringVar(&o.file, "c", "", "")
+	f.Func("l", "", func(s string) error {
+		o.listen = append(o.listen, s)
+		return nil
+	})
+	f.StringVar(&o.root, "r", "", "")
+	f.BoolVar(&o.check, "t", false, "")
+	f.BoolVar(&o.version, "v", false, "")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	return o, nil
+}
+
+// source decides which file is read, once for the whole run: a reload must not take up a file of the working
+// directory that happens to have come there meanwhile.
+func (p *Program) source(o options, log *slog.Logger) (Source, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Logger: log}
+	if o.file == "" && o.root == "" {
+		switch _, err := os.Stat(defaultFile); {
+		case err == nil:
+			s.File = defaultFile
+		case !errors.Is(err, fs.ErrNotExist):
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+const modulePath = "github.com/lwango/lwango"
+
+// version is that of this module, whether it is the program itself or a program is built with it.
+func version() string {
+	v := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == modulePath {
+				v = m.Version
+			}
+		}
+	}
+	return "lwango " + orElse(v, "(devel)") + " " + runtime.Version()
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

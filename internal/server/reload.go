@@ -1,0 +1,194 @@
+package server
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Reload reads the configuration again and goes over to it: the next request on any connection is handled by the new
+// sites, limits and log. It is all or nothing. Whatever can fail is done first - reading, building the handlers,
+// opening files and sockets - and only then is anything exchanged; after an error the server goes on as it was.
+func (s *Server) Reload() error {
+	next, err := s.source.Load()
+	if err != nil {
+		return err
+	}
+	access, logFile, err := s.nextAccessLog(next.AccessLog)
+	if err != nil {
+		return err
+	}
+	added, err := s.openAdded(next)
+	if err != nil {
+		if logFile != nil {
+			logFile.Close()
+		}
+		if access != s.access {
+			access.close()
+		}
+		return err
+	}
+
+	s.restartNeeded(next)
+	if access == s.access && access != nil {
+		access.reopen(logFile, next.AccessLog)
+	}
+	s.access = access
+	s.config = next
+	s.conn.Configure(s.connConfig())
+	s.exchange(next, added)
+	s.notice()
+	return nil
+}
+
+// nextAccessLog opens the file that is to be logged to, by itself or, if there was no log before, as a new one. The
+// file is opened anew even under the same name: it may have been moved away by a log rotation.
+func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, error) {
+	switch {
+	case cfg == nil:
+		return s.access, nil, nil
+	case s.access == nil:
+		a, err := openAccessLog(cfg, s.log)
+		return a, nil, err
+	}
+	f, err := openLogFile(cfg.Path)
+	return s.access, f, err
+}
+
+// openAdded makes the listeners that next has and the running configuration does not have. One that begins or ceases
+// to speak TLS is added with duplicates of its sockets, so there is no moment in which nobody listens.
+func (s *Server) openAdded(next *Config) (map[Address]*listener, error) {
+	added := map[Address]*listener{}
+	for _, lc := range next.Listeners {
+		old := s.listeners[lc.Address]
+		if old != nil && (old.certs == nil) == (lc.TLS == nil) {
+			continue
+		}
+		var l *listener
+		var err error
+		if old == nil {
+			l, err = s.open(lc)
+		} else {
+			l, err = s.reuse(old, lc)
+		}
+		if err != nil {
+			for addr, l := range added {
+				if s.listeners[addr] == nil {
+					l.socket.remove()
+				}
+				l.discard()
+			}
+			return nil, err
+		}
+		added[lc.Address] = l
+	}
+	return added, nil
+}
+
+// reuse makes a listener on the sockets of old.
+func (s *Server) reuse(old *listener, lc ListenerConfig) (*listener, error) {
+	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file}
+	for _, fd := range old.socket.fds {
+		if err := sock.duplicate(fd, 1); err != nil {
+			sock.close()
+			return nil, err
+		}
+	}
+	return newListener(sock, lc, len(s.loops))
+}
+
+// exchange puts the added listeners to work and closes those that next does not have. Clients that have connected to
+// a closed one and were not accepted yet still are.
+func (s *Server) exchange(next *Config, added map[Address]*listener) {
+	keep := map[Address]bool{}
+	for _, lc := range next.Listeners {
+		keep[lc.Address] = true
+	}
+	var closing, gone []*listener
+	for addr, l := range s.listeners {
+		if keep[addr] && added[addr] == nil {
+			continue
+		}
+		closing = append(closing, l)
+		if !keep[addr] {
+			l.socket.remove()
+			delete(s.listeners, addr)
+			gone = append(gone, l)
+		}
+	}
+	for addr, l := range added {
+		s.listeners[addr] = l
+	}
+	for _, lc := range next.Listeners {
+		if l := s.listeners[lc.Address]; added[lc.Address] == nil && l.certs != nil {
+			l.certs.Store(lc.TLS)
+		}
+	}
+	for _, l := range closing {
+		l.socket.close()
+	}
+	s.onLoops(func(i int) {
+		// New ones first: a loop without any listener or connection would be done and end.
+		for _, l := range added {
+			if err := s.serve(l, i); err != nil {
+				s.log.Error("reload: an address is not served by one of the loops", "error", err)
+			}
+		}
+		for _, l := range closing {
+			for _, h := range l.handles[i] {
+				h.Close()
+			}
+		}
+	})
+	// Close has its effect within the turn, so in the next one it is done: what is announced is true then.
+	s.onLoops(func(int) {})
+	for _, l := range gone {
+		s.log.Info("no longer listening", "address", l.socket.shown)
+	}
+	for _, lc := range next.Listeners {
+		if l := added[lc.Address]; l != nil {
+			s.announce(l)
+		}
+	}
+}
+
+// restartNeeded names what a reload cannot change.
+func (s *Server) restartNeeded(next *Config) {
+	if next.Threads != s.config.Threads {
+		s.log.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
+	}
+	if next.Handoff != s.config.Handoff {
+		s.log.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
+	}
+	// What is running is what the next reload must compare with.
+	next.Threads, next.Handoff = s.config.Threads, s.config.Handoff
+}
+
+// loopWait is how long a reload waits for a loop that a handler holds up.
+const loopWait = 2 * time.Second
+
+// onLoops calls f on each loop, with its index, and waits until that is done.
+func (s *Server) onLoops(f func(i int)) {
+	var called sync.WaitGroup
+	for i, l := range s.loops {
+		called.Add(1)
+		if l.Post(func() { f(i); called.Done() }) != nil {
+			called.Done() // it has ended, which is somebody else's worry
+		}
+	}
+	all := make(chan struct{})
+	go func() {
+		called.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(loopWait):
+		s.log.Warn("reload: a loop is held up by a handler and will follow later")
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

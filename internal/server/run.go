@@ -1,0 +1,240 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+)
+
+// Server is a running server: loops, listeners and the configuration that they go by. Its methods are for one
+// goroutine, except Ended's channel.
+type Server struct {
+	source    Source
+	log       *slog.Logger
+	config    *Config
+	conn      *conn.Server
+	loops     []*loop.Loop
+	inherited map[string][]int
+	listeners map[Address]*listener
+	access    *accessLog // nil until a configuration has asked for one
+
+	running sync.WaitGroup // loops
+	ended   chan error
+}
+
+// Start makes the loops and listeners of a configuration and lets them run, each loop on a goroutine of its own which
+// is not locked to a thread. When it returns, clients can connect.
+func Start(source Source, config *Config) (*Server, error) {
+	s := &Server{source: source, log: source.Logger, config: config, listeners: map[Address]*listener{}}
+	if err := s.start(); err != nil {
+		for _, l := range s.listeners {
+			l.socket.remove()
+			l.discard()
+		}
+		for _, l := range s.loops {
+			l.Close()
+		}
+		if s.access != nil {
+			s.access.close()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) start() (err error) {
+	if s.inherited, err = inheritedSockets(); err != nil {
+		return err
+	}
+	n := s.config.Threads
+	if n > 0 {
+		runtime.GOMAXPROCS(n)
+	} else {
+		n = runtime.GOMAXPROCS(0)
+	}
+	s.ended = make(chan error, n)
+	handoff, err := coro.ParseHandoff(s.config.Handoff)
+	if err != nil {
+		return err
+	}
+	for range n {
+		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.log})
+		if err != nil {
+			return err
+		}
+		s.loops = append(s.loops, l)
+	}
+	if a := s.config.AccessLog; a != nil {
+		if s.access, err = openAccessLog(a, s.log); err != nil {
+			return err
+		}
+	}
+	for _, lc := range s.config.Listeners {
+		if s.listeners[lc.Address], err = s.open(lc); err != nil {
+			delete(s.listeners, lc.Address)
+			return err
+		}
+	}
+	s.conn = conn.NewServer(s.connConfig())
+	for _, l := range s.listeners {
+		for i := range s.loops {
+			if err := s.serve(l, i); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range s.loops {
+		s.running.Go(func() { s.ended <- l.Run() })
+	}
+	for _, lc := range s.config.Listeners {
+		s.announce(s.listeners[lc.Address])
+	}
+	s.notice()
+	return nil
+}
+
+// Ended receives from each loop when it ends, nil if it did so in order. Before Stop, none should.
+func (s *Server) Ended() <-chan error { return s.ended }
+
+// Stop stops listening and lets the loops end within the grace period of the configuration. It does not wait.
+func (s *Server) Stop() {
+	s.closeListeners()
+	for _, l := range s.loops {
+		l.Stop(s.config.Grace)
+	}
+}
+
+// closeListeners gives up our part of the listening sockets; the loops accept what has come and then close theirs.
+func (s *Server) closeListeners() {
+	for _, l := range s.listeners {
+		l.socket.remove()
+		l.socket.close()
+	}
+}
+
+// Wait waits until all loops have ended, after Stop, and returns the errors that were not received from Ended.
+func (s *Server) Wait() error {
+	s.running.Wait()
+	if s.access != nil {
+		s.access.close()
+	}
+	close(s.ended)
+	var errs []error
+	for err := range s.ended {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Addresses returns the addresses that are listened to, with the ports that the kernel chose, sorted.
+func (s *Server) Addresses() []string {
+	var all []string
+	for _, l := range s.listeners {
+		all = append(all, l.socket.shown)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// connConfig translates the configuration for package conn.
+func (s *Server) connConfig() conn.Config {
+	c := s.config
+	cc := conn.Config{
+		Handler:          c.Router.Serve,
+		KeepAliveTimeout: c.KeepAliveTimeout,
+		HeaderTimeout:    c.HeaderTimeout,
+		BodyTimeout:      c.BodyTimeout,
+		WriteTimeout:     c.WriteTimeout,
+		MinRate:          c.MinRate,
+		MaxConnections:   c.MaxConnections,
+		MaxHeaderSize:    int(c.MaxHeaderSize),
+		MaxBodySize:      int64(c.MaxBodySize),
+		Logger:           s.log,
+	}
+	if c.MinRate == 0 {
+		cc.MinRate = -1 // conn's word for none; its 0 is the default
+	}
+	if limit := descriptorLimit(); c.MaxConnections == 0 {
+		cc.MaxConnections = connectionsFor(limit)
+	} else if c.MaxConnections > connectionsFor(limit) {
+		s.log.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
+			"descriptors", limit)
+	}
+	for _, name := range sortedKeys(c.Headers) {
+		for _, value := range c.Headers[name] {
+			cc.Headers = append(cc.Headers, conn.Field{Name: name, Value: value})
+		}
+	}
+	if c.AccessLog != nil {
+		cc.AccessLog = s.access
+	}
+	return cc
+}
+
+// notice tells what a configuration has that the user may not expect.
+func (s *Server) notice() {
+	if s.config.Watchdog != nil {
+		s.log.Warn("watchdog is reserved: this version does not act on it")
+	}
+	if s.config.File == "" && s.source.Root == "" {
+		s.log.Info("no configuration file: built-in defaults")
+	}
+}
+
+// descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its start.
+func descriptorLimit() int {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
+		return 1024 // what every system allows
+	}
+	return int(min(lim.Cur, 1<<30))
+}
+
+// connectionsFor leaves an eighth of the descriptors, and at least 64 where there are more than 128, for what is not
+// a client: loops, listeners, logs, and the files that are being sent. When these run out all the same, accepting
+// pauses; it is only better to say 503 before.
+func connectionsFor(descriptors int) int {
+	return max(descriptors-max(descriptors/8, 64), descriptors/2)
+}
+
+// announce is the sign that clients can connect; scripts wait for it.
+func (s *Server) announce(l *listener) {
+	s.log.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
+}
+
+// open makes the sockets of a listener.
+func (s *Server) open(lc ListenerConfig) (*listener, error) {
+	ours := map[int]bool{}
+	for addr := range s.listeners {
+		ours[addr.Port()] = true
+	}
+	sock, err := openSocket(lc.Address, len(s.loops), s.inherited, ours)
+	if err != nil {
+		return nil, err
+	}
+	return newListener(sock, lc, len(s.loops))
+}
+
+// serve lets the i-th loop accept from l. It is called on that loop, or before it runs.
+func (s *Server) serve(l *listener, i int) error {
+	fds := l.given[i]
+	l.given[i] = nil
+	for j, fd := range fds {
+		h, err := s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls})
+		if err != nil {
+			closeAll(fds[j:])
+			return fmt.Errorf("listen %s: %w", l.socket.shown, err)
+		}
+		l.handles[i] = append(l.handles[i], h)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lwango/lwango/internal/server"
+)
+
+func fetch(t *testing.T, address string) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	return len(entries)
+}
+
+// settleTo waits until no more than limit descriptors are open. Both ends of a connection close theirs in their own
+// time.
+func settleTo(t *testing.T, limit int, when string) {
+	t.Helper()
+	end := time.Now().Add(10 * time.Second)
+	for now := descriptors(t); now > limit; now = descriptors(t) {
+		if time.Now().After(end) {
+			t.Errorf("%s: %d descriptors, want %d", when, now, limit)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// startPoller has Go's own poller open its descriptors, so that they are not taken for ours.
+func startPoller(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+}
+
+// Reloads that succeed and reloads that fail, with listeners that come, go, and stay, leave nothing behind: neither
+// does the stop.
+func TestReloadLeavesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+
+	dir := t.TempDir()
+	file := filepath.Join(dir, "lwango.conf")
+	write := func(body string, more ...string) {
+		text := strings.Join(more, "\n") + "\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
+			"[access_log]\npath = \"log\"\n" + route("prefix = \"/\"\nmodule = \"response\"\nbody = \""+body+"\"\n")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startPoller(t)
+	before := descriptors(t)
+	var log bytes.Buffer
+	s := source()
+	s.File = file
+	s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	write("0", "threads = 2")
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := srv.Addresses()[0]
+	if got := fetch(t, address); got != "0" {
+		t.Fatalf("got %q", got)
+	}
+
+	started := 0
+	for i := range 20 {
+		want := fmt.Sprint(i)
+		if i%2 == 0 {
+			write(want, "threads = 2")
+		} else {
+			write(want, "threads = 2", "[[listener]]", "address = \"unix:s\"")
+		}
+		if err := srv.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if got := fetch(t, address); got != want {
+			t.Fatalf("after reload %d: got %q", i, got)
+		}
+		// Sockets and a log are opened before this one fails.
+		write("not this", "[[listener]]", "address = \"unix:none/s\"")
+		if err := srv.Reload(); err == nil {
+			t.Fatal("an impossible address was accepted")
+		}
+		if got := fetch(t, address); got != want {
+			t.Fatalf("after refused reload %d: got %q", i, got)
+		}
+		if i == 1 {
+			started = descriptors(t)
+		}
+	}
+	settleTo(t, started, "after 20 reloads")
+
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+	settleTo(t, before, "after the stop")
+	if _, err := os.Stat(filepath.Join(dir, "s")); err == nil {
+		t.Error("the UNIX socket's file is still there")
+	}
+	if t.Failed() {
+		t.Log(log.String())
+	}
+}
+
+// A start that fails half way closes what it has opened.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	startPoller(t)
+	before := descriptors(t)
+	dir := t.TempDir()
+	s := source()
+	s.Listen = []string{"127.0.0.1:0", "unix:" + dir + "/s", "unix:" + dir + "/none/s"}
+	config, err := s.Parse(filepath.Join(dir, "t.conf"), "[access_log]\npath = \"log\"")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if srv, err := server.Start(s, config); err == nil {
+		t.Errorf("started: %v", srv.Addresses())
+	}
+	settleTo(t, before, "after the failed start")
+	if _, err := os.Stat(dir + "/s"); err == nil {
+		t.Error("the UNIX socket's file is still there")
+	}
+}

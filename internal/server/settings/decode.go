@@ -1,0 +1,94 @@
+package settings
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Decode fills the struct that dst points to. Keys that the table does not have leave their fields as they are, so
+// defaults are set before. Everything wrong is reported to the file; a field whose value is wrong keeps its default.
+//
+// Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers, floats,
+// time.Duration, Size, encoding.TextUnmarshaler (from a string), structs, pointers to these (set only when the key is
+// there), lists of these (one value may stand for a list of one) and maps from strings to these. Further tags: `min` and
+// `max`, inclusive, for numbers, durations and sizes; `oneof`, words separated by spaces, for strings.
+//
+// The result tells whether all was right. A struct that these rules do not cover is a mistake of the program, not of
+// the file: Decode panics.
+func (t Table) Decode(dst any) bool {
+	v := reflect.ValueOf(dst)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		panic(fmt.Sprintf("settings: Decode into %T: want a pointer to a struct", dst))
+	}
+	before := len(t.file.errs)
+	t.decode(v.Elem())
+	return len(t.file.errs) == before
+}
+
+func (t Table) decode(v reflect.Value) {
+	var known []string
+	rest := -1
+	for i := range v.NumField() {
+		tag, ok := v.Type().Field(i).Tag.Lookup("toml")
+		switch {
+		case !ok || tag == "-":
+		case tag == ",table":
+			v.Field(i).Set(reflect.ValueOf(t))
+		case tag == ",rest":
+			rest = i
+		default:
+			known = append(known, tag)
+			if value, ok := t.values[tag]; ok {
+				t.file.value(value, t.at.child(tag), v.Field(i), v.Type().Field(i).Tag)
+			}
+		}
+	}
+	others := map[string]any{}
+	for key, value := range t.values {
+		if !slices.Contains(known, key) {
+			others[key] = value
+		}
+	}
+	if rest >= 0 {
+		v.Field(rest).Set(reflect.ValueOf(Table{t.file, others, t.at, known}))
+		return
+	}
+	for key := range others {
+		t.file.errorAt(t.at.child(key), "unknown key%s", t.hint(key, slices.Concat(known, t.beside)))
+	}
+}
+
+// maxListed is the number of keys up to which a message can name them all and still be read.
+const maxListed = 12
+
+// hint says what may have been meant by a key that nothing knows.
+func (t Table) hint(key string, known []string) string {
+	if s := Suggest(key, known); s != "" {
+		return fmt.Sprintf(" (did you mean %s?)", s)
+	}
+	// The classic slip of TOML: a key of the whole file, written below the first [table].
+	if t.at.path != "" && slices.Contains(t.file.top, key) {
+		return fmt.Sprintf(" (%s belongs at the top of the file, above the first [table])", key)
+	}
+	if n := len(known); n == 0 || n > maxListed {
+		return ""
+	}
+	slices.Sort(known)
+	return " (known here: " + strings.Join(known, ", ") + ")"
+}
+
+// Top names the keys that may stand at the top of the file, for the hint that a key found elsewhere belongs there.
+func (f *File) Top(keys []string) { f.top = keys }
+
+// Keys returns the keys of the struct that v points to, in the order of its fields.
+func Keys(v any) (keys []string) {
+	t := reflect.TypeOf(v).Elem()
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("toml"); tag != "" && tag != "-" && tag[0] != ',' {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}

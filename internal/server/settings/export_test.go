@@ -1,0 +1,6 @@
+package settings
+
+var (
+	ScanLines = func(text string) map[string]int { return scanLines(text) }
+	ChildPath = childPath
+)

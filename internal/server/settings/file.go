@@ -1,0 +1,128 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// File is one parsed text and the errors found in it so far.
+type File struct {
+	name  string
+	root  map[string]any
+	lines lineMap
+	errs  Errors
+	top   []string // see Top
+}
+
+// Parse reads text. Syntax errors are found by Err like all others; a file that has one has no keys, so that nothing
+// is reported as missing that merely could not be read.
+func Parse(name, text string) *File {
+	f := &File{name: name}
+	if _, err := toml.Decode(text, &f.root); err != nil {
+		f.root = nil
+		f.errs = append(f.errs, syntaxError(name, text, err))
+		return f
+	}
+	f.lines = scanLines(text)
+	return f
+}
+
+// syntaxError keeps the decoder's explanation and takes the line from its Position: ParseError.Line, which its Error
+// method does not use either, holds a length for some kinds of error.
+func syntaxError(name, text string, err error) *Error {
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		return &Error{File: name, Msg: strings.TrimPrefix(err.Error(), "toml: ")}
+	}
+	// At the end of the text the position can lie one line behind it.
+	line := max(1, min(pe.Position.Line, strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1))
+	return &Error{File: name, Line: line, Msg: pe.Message}
+}
+
+// Broken reports whether the text was not TOML at all.
+func (f *File) Broken() bool { return f.lines == nil }
+
+// Root returns the table that is the whole file.
+func (f *File) Root() Table { return Table{file: f, values: f.root} }
+
+// Err returns nil, or Errors in the order of lines.
+func (f *File) Err() error {
+	if len(f.errs) == 0 {
+		return nil
+	}
+	return f.errs.sorted()
+}
+
+// Table is one table of a file and knows where it stands. A struct gets the table that it was decoded from in a field
+// of this type tagged `toml:",table"`, for checks that the tags cannot express; and the keys that are not its own in
+// one tagged `toml:",rest"`, to decode them into another struct later.
+type Table struct {
+	file   *File
+	values map[string]any
+	at     place
+	beside []string // keys that belong to the struct which left this rest: known here too
+}
+
+// place names a value twice: path has the indexes of lists and finds the line; name is what a message shows.
+type place struct{ path, name string }
+
+func (p place) child(key string) place {
+	name := key
+	if !bareKey(key) {
+		name = quoteKey(key)
+	}
+	if p.name != "" {
+		name = p.name + "." + name
+	}
+	return place{childPath(p.path, key), name}
+}
+
+func (p place) index(i int) place { return place{indexPath(p.path, i), p.name} }
+
+// Has reports whether the table has the key, whatever its value.
+func (t Table) Has(key string) bool {
+	_, ok := t.values[key]
+	return ok
+}
+
+// Len returns the number of keys.
+func (t Table) Len() int { return len(t.values) }
+
+// Sub returns the table that is the value of key; an empty one if there is none.
+func (t Table) Sub(key string) Table {
+	values, _ := t.values[key].(map[string]any)
+	return Table{file: t.file, values: values, at: t.at.child(key)}
+}
+
+// Line returns the line on which key stands, that of the table itself where the key is absent, and 0 where both are
+// unknown.
+func (t Table) Line(key string) int {
+	if line, ok := t.file.lines[childPath(t.at.path, key)]; ok && key != "" {
+		return line
+	}
+	return t.file.lines[t.at.path]
+}
+
+// Errorf reports an error of the given key of this table; the key may be absent, and empty for the table itself.
+func (t Table) Errorf(key, format string, args ...any) {
+	if t.file == nil {
+		panic("settings: Errorf on a Table that came from no file")
+	}
+	at := t.at
+	if key != "" {
+		at = at.child(key)
+	}
+	t.file.errs = append(t.file.errs, &Error{
+		File: t.file.name, Line: t.Line(key), Key: at.name, Msg: fmt.Sprintf(format, args...),
+	})
+}
+
+// errorAt reports an error of the value at a place inside this table's file.
+func (f *File) errorAt(at place, format string, args ...any) {
+	f.errs = append(f.errs, &Error{
+		File: f.name, Line: f.lines[at.path], Key: at.name, Msg: fmt.Sprintf(format, args...),
+	})
+}

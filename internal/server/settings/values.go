@@ -1,0 +1,321 @@
+package settings
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	durationType = reflect.TypeFor[time.Duration]()
+	sizeType     = reflect.TypeFor[Size]()
+	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// value stores one decoded TOML value in v or reports why it cannot.
+func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag) {
+	t := v.Type()
+	switch {
+	case t == durationType:
+		f.duration(value, at, v, tag)
+		return
+	case t == sizeType:
+		f.size(value, at, v, tag)
+		return
+	case v.CanAddr() && reflect.PointerTo(t).Implements(textType):
+		s, ok := value.(string)
+		if !ok {
+			f.wrongType(value, at, t)
+			return
+		}
+		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
+			f.errorAt(at, "%v", err)
+		}
+		return
+	}
+
+	switch t.Kind() {
+	case reflect.Pointer:
+		n := len(f.errs)
+		p := reflect.New(t.Elem())
+		if !v.IsNil() {
+			p.Elem().Set(v.Elem())
+		}
+		f.value(value, at, p.Elem(), tag)
+		if t.Elem().Kind() == reflect.Struct || len(f.errs) == n {
+			v.Set(p)
+		}
+	case reflect.String:
+		s, ok := value.(string)
+		if !ok {
+			f.wrongType(value, at, t)
+		} else if f.oneOf(s, at, tag) {
+			v.SetString(s)
+		}
+	case reflect.Bool:
+		b, ok := value.(bool)
+		if !ok {
+			f.wrongType(value, at, t)
+			return
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		f.integer(value, at, v, tag)
+	case reflect.Float32, reflect.Float64:
+		switch n := value.(type) {
+		case float64:
+			v.SetFloat(n)
+		case int64:
+			v.SetFloat(float64(n))
+		default:
+			f.wrongType(value, at, t)
+		}
+	case reflect.Struct:
+		m, ok := value.(map[string]any)
+		if !ok {
+			f.wrongType(value, at, t)
+			return
+		}
+		Table{file: f, values: m, at: at}.decode(v)
+	case reflect.Slice:
+		f.list(value, at, v, tag)
+	case reflect.Map:
+		f.mapping(value, at, v, tag)
+	default:
+		panic(fmt.Sprintf("settings: %s: a field of type %s cannot be set from a file", at.name, t))
+	}
+}
+
+func (f *File) integer(value any, at place, v reflect.Value, tag reflect.StructTag) {
+	n, ok := value.(int64)
+	if !ok {
+		f.wrongType(value, at, v.Type())
+		return
+	}
+	low, high := kindRange(v.Type())
+	if s, ok := tag.Lookup("min"); ok {
+		low = must(strconv.ParseInt(s, 10, 64))
+	}
+	if s, ok := tag.Lookup("max"); ok {
+		high = must(strconv.ParseInt(s, 10, 64))
+	}
+	if n < low || n > high {
+		f.errorAt(at, "must be between %d and %d, found %d", low, high, n)
+		return
+	}
+	if v.CanInt() {
+		v.SetInt(n)
+	} else {
+		v.SetUint(uint64(n))
+	}
+}
+
+// kindRange is what fits into the type; TOML's own integers end at 63 bits.
+func kindRange(t reflect.Type) (low, high int64) {
+	bits := t.Bits()
+	switch t.Kind() {
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return 0, 1<<min(bits, 63) - 1
+	}
+	return -1 << (bits - 1), 1<<(bits-1) - 1
+}
+
+// duration takes strings only. A bare number would be seconds to one reader and milliseconds to another.
+func (f *File) duration(value any, at place, v reflect.Value, tag reflect.StructTag) {
+	if n, ok := value.(int64); ok {
+		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()), found(value), n)
+		return
+	}
+	s, ok := value.(string)
+	if !ok {
+		f.wrongType(value, at, v.Type())
+		return
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		f.errorAt(at, "expected %s, found %q (units are ms, s, m, h)", expected(v.Type()), s)
+		return
+	}
+	low, hasLow := tag.Lookup("min")
+	high, hasHigh := tag.Lookup("max")
+	if hasLow && d < must(time.ParseDuration(low)) || hasHigh && d > must(time.ParseDuration(high)) {
+		f.errorAt(at, "must be %s, found %s", between(low, high), s)
+		return
+	}
+	v.SetInt(int64(d))
+}
+
+func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag) {
+	var n Size
+	switch value := value.(type) {
+	case int64:
+		n = Size(value)
+	case string:
+		var err error
+		if n, err = ParseSize(value); err != nil {
+			f.errorAt(at, "%v", err)
+			return
+		}
+	default:
+		f.wrongType(value, at, v.Type())
+		return
+	}
+	low, hasLow := tag.Lookup("min")
+	high, hasHigh := tag.Lookup("max")
+	if hasLow && n < must(ParseSize(low)) || hasHigh && n > must(ParseSize(high)) {
+		f.errorAt(at, "must be %s, found %s", between(low, high), n)
+		return
+	}
+	v.SetInt(int64(n))
+}
+
+// between puts a range of which one end may be open into words.
+func between(low, high string) string {
+	switch {
+	case high == "":
+		return "at least " + low
+	case low == "":
+		return "at most " + high
+	}
+	return "between " + low + " and " + high
+}
+
+func (f *File) oneOf(s string, at place, tag reflect.StructTag) bool {
+	words := strings.Fields(tag.Get("oneof"))
+	if len(words) == 0 {
+		return true
+	}
+	for i, w := range words {
+		if w == s {
+			return true
+		}
+		words[i] = strconv.Quote(w)
+	}
+	f.errorAt(at, "expected %s, found %q", strings.Join(words, " or "), s)
+	return false
+}
+
+// list takes a TOML array or, as a list of one, a single value: `host = "a"` is what everybody writes first.
+func (f *File) list(value any, at place, v reflect.Value, tag reflect.StructTag) {
+	var items []any
+	switch value := value.(type) {
+	case []any:
+		items = value
+	case []map[string]any:
+		for _, m := range value {
+			items = append(items, m)
+		}
+	default:
+		if !fits(value, v.Type().Elem()) {
+			f.wrongType(value, at, v.Type())
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		f.value(value, at, v.Index(0), tag)
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
+	for i, item := range items {
+		f.value(item, at.index(i), v.Index(i), tag)
+	}
+}
+
+// fits reports whether a single value has the right TOML type for an element; if not, the message should speak of the
+// list.
+func fits(value any, elem reflect.Type) bool {
+	switch value.(type) {
+	case map[string]any:
+		return elem.Kind() == reflect.Struct || elem.Kind() == reflect.Map
+	case string:
+		return elem.Kind() == reflect.String || elem == durationType || elem == sizeType ||
+			reflect.PointerTo(elem).Implements(textType)
+	case bool:
+		return elem.Kind() == reflect.Bool
+	}
+	return elem.Kind() != reflect.String && elem.Kind() != reflect.Struct && elem.Kind() != reflect.Bool
+}
+
+func (f *File) mapping(value any, at place, v reflect.Value, tag reflect.StructTag) {
+	m, ok := value.(map[string]any)
+	if !ok {
+		f.wrongType(value, at, v.Type())
+		return
+	}
+	out := reflect.MakeMapWithSize(v.Type(), len(m))
+	for key, item := range m {
+		e := reflect.New(v.Type().Elem()).Elem()
+		f.value(item, at.child(key), e, tag)
+		out.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), e)
+	}
+	v.Set(out)
+}
+
+func (f *File) wrongType(value any, at place, t reflect.Type) {
+	f.errorAt(at, "expected %s, found %s", expected(t), found(value))
+}
+
+// expected names a type as the reader of a TOML file would.
+func expected(t reflect.Type) string {
+	switch {
+	case t == durationType:
+		return `a duration such as "15s"`
+	case t == sizeType:
+		return `a size such as "16KiB"`
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return expected(t.Elem())
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Struct, reflect.Map:
+		if reflect.PointerTo(t).Implements(textType) {
+			return "a string"
+		}
+		return "a table"
+	case reflect.Slice:
+		e := expected(t.Elem())
+		return e + " or a list of them"
+	case reflect.String:
+		return "a string"
+	}
+	if reflect.PointerTo(t).Implements(textType) {
+		return "a string"
+	}
+	return "an integer"
+}
+
+// found names a value that was not expected.
+func found(value any) string {
+	switch value := value.(type) {
+	case string:
+		if len(value) > 40 {
+			value = value[:40] + "..."
+		}
+		return fmt.Sprintf("the string %q", value)
+	case int64:
+		return fmt.Sprintf("the integer %d", value)
+	case float64:
+		return fmt.Sprintf("the number %v", value)
+	case bool:
+		return fmt.Sprintf("%v", value)
+	case time.Time:
+		return "a date"
+	case map[string]any:
+		return "a table"
+	}
+	return "a list"
+}
+
+// must is for the values of struct tags, which the program's author wrote.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic("settings: in a struct tag: " + err.Error())
+	}
+	return v
+}

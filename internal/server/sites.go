@@ -1,0 +1,161 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server/settings"
+)
+
+// builtSite is a site of the file with its handlers, and the tables to blame for what the router refuses.
+type builtSite struct {
+	handlers.Site
+	table  settings.Table
+	routes []settings.Table
+}
+
+// buildSites makes the handlers of all routes. What is wrong with one is reported and leaves it out, so that the
+// errors of all routes are found in one run.
+func (c *Config) buildSites(s Source) (sites []builtSite) {
+	for _, site := range c.Sites {
+		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
+		for _, r := range site.Routes {
+			if r.Prefix == "" {
+				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
+			}
+			h, err := c.buildRoute(s, r)
+			if err != nil {
+				reportRoute(r, err)
+			}
+			if h != nil && r.Prefix != "" {
+				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h})
+				b.routes = append(b.routes, r.Rest)
+			}
+		}
+		if len(site.Hosts) == 0 && site.Table.Has("host") {
+			site.Table.Errorf("host", "expected at least one name; leave it out for the default site")
+			continue
+		}
+		sites = append(sites, b)
+	}
+	return reportRefused(sites)
+}
+
+// buildRoute makes the handler of one route.
+func (c *Config) buildRoute(s Source, r RouteConfig) (conn.Handler, error) {
+	switch {
+	case r.Module != "" && r.Handler != "":
+		return nil, keyError("handler", "a route has a module or a handler, not both")
+	case r.Module == "" && r.Handler == "":
+		return nil, keyError("", "a route needs a module or a handler")
+	case r.Handler != "":
+		h, ok := s.Modules.Handler(r.Handler)
+		if !ok {
+			return nil, keyError("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
+		}
+		r.Rest.Decode(&struct{}{}) // a handler has no settings
+		return h, nil
+	}
+	m, ok := s.Modules.Module(r.Module)
+	if !ok {
+		return nil, keyError("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
+	}
+	set := m.NewSettings()
+	if !r.Rest.Decode(set) {
+		return nil, nil // reported; a module is not asked to build from what it did not say
+	}
+	return m.Build(set, handlers.Env{Dir: c.Dir, Prefix: r.Prefix, Logger: s.Logger})
+}
+
+// reportRoute points at the key that a build error names, or at the one that chose the module.
+func reportRoute(r RouteConfig, err error) {
+	var ke *handlers.KeyError
+	switch {
+	case errors.As(err, &ke):
+		r.Rest.Errorf(ke.Key, "%v", ke.Err)
+	default:
+		r.Rest.Errorf("module", "%s: %v", r.Module, err)
+	}
+}
+
+func keyError(key, format string, args ...any) error {
+	return &handlers.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
+}
+
+func unknownName(what, got string, names []string) string {
+	msg := fmt.Sprintf("there is no %s %q", what, got)
+	if s := settings.Suggest(got, names); s != "" {
+		return msg + fmt.Sprintf(" (did you mean %s?)", s)
+	}
+	return msg + " (known: " + strings.Join(names, ", ") + ")"
+}
+
+// reportRefused has the router judge hosts and prefixes, which are its own matter. It names one error at a time, so
+// the culprit is taken out and the rest tried again until nothing is refused.
+func reportRefused(sites []builtSite) []builtSite {
+	for {
+		_, err := handlers.NewRouter(plain(sites))
+		var re *handlers.RouteError
+		if !errors.As(err, &re) {
+			return sites
+		}
+		site := &sites[re.Site]
+		if re.Route >= 0 {
+			site.routes[re.Route].Errorf(re.Key, "%v", re.Err)
+			site.routes = slices.Delete(site.routes, re.Route, re.Route+1)
+			site.Routes = slices.Delete(slices.Clone(site.Routes), re.Route, re.Route+1)
+			continue
+		}
+		site.table.Errorf(re.Key, "%v", re.Err)
+		sites = slices.Delete(sites, re.Site, re.Site+1)
+	}
+}
+
+func plain(sites []builtSite) []handlers.Site {
+	out := make([]handlers.Site, len(sites))
+	for i, s := range sites {
+		out[i] = s.Site
+	}
+	return out
+}
+
+// route makes the router: the sites of the file or the folder of -r, and beside them the compiled-in routes. These
+// belong to every host, as those of http.Handle do; a site that routes the same prefix itself has the last word,
+// since whoever runs the program may know better than whoever wrote it. With nothing to serve at all there is a page
+// that says so.
+func (c *Config) route(s Source, built []builtSite) error {
+	sites := plain(built)
+	if s.Root != "" {
+		site, err := rootSite(s)
+		if err != nil {
+			return fmt.Errorf("-r %s: %w", s.Root, err)
+		}
+		sites = []handlers.Site{site}
+	}
+	if len(sites) == 0 {
+		sites = []handlers.Site{{}}
+		if len(s.Routes) == 0 {
+			sites[0].Routes = []handlers.Route{{Prefix: "/", Handler: welcome}}
+		}
+	}
+	for i := range sites {
+		for _, r := range s.Routes {
+			same := func(o handlers.Route) bool {
+				return strings.TrimSuffix(o.Prefix, "/") == strings.TrimSuffix(r.Prefix, "/")
+			}
+			if !slices.ContainsFunc(sites[i].Routes, same) {
+				sites[i].Routes = append(slices.Clip(sites[i].Routes), r)
+			}
+		}
+	}
+	router, err := handlers.NewRouter(sites)
+	if err != nil {
+		return err
+	}
+	c.Router = router
+	return nil
+}

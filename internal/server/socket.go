@@ -1,0 +1,212 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// socket is what listens to one address: a descriptor for each loop. TCP sockets are separate, and the kernel spreads
+// connections over them (SO_REUSEPORT); UNIX and inherited ones are one socket, shared by all loops.
+//
+// Loops get duplicates of these descriptors, which are theirs to close; so the ones here are valid until close, and a
+// reload can hand out others. A socket stops listening when both are closed.
+type socket struct {
+	fds   []int
+	shown string // the address with the port that the kernel chose
+
+	// The file of a UNIX socket, to be removed at the end if it is still this one.
+	path string
+	file unix.Stat_t
+}
+
+// openSocket makes the descriptors of addr for n loops. inherited are the sockets of the service manager; ours are the
+// ports that this process listens to already.
+func openSocket(addr Address, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
+	switch addr.Network {
+	case "unix":
+		return openUnix(addr.Name, n)
+	case "systemd":
+		fds := inherited[addr.Name]
+		if len(fds) == 0 {
+			return nil, fmt.Errorf("listen %s: %s", addr, notInherited(inherited))
+		}
+		s := &socket{}
+		for _, fd := range fds {
+			if err := s.duplicate(fd, n); err != nil {
+				s.close()
+				return nil, fmt.Errorf("listen %s: %w", addr, err)
+			}
+		}
+		s.shown = addr.String()
+		return s, nil
+	}
+	return openTCP(addr.Name, n, ours[addr.Port()])
+}
+
+// openTCP makes n sockets that share a port. With SO_REUSEPORT a second server of the same user could bind the port
+// as well and would silently take half of the connections, where everybody expects "address already in use". So the
+// port is bound once without the option first, which fails if anybody has it - unless we do: a reload may well move
+// from one address to another of the same port.
+func openTCP(name string, n int, ours bool) (*socket, error) {
+	s := &socket{}
+	for range n {
+		if len(s.fds) == 0 && !ours {
+			if err := probe(name); err != nil {
+				return nil, err
+			}
+		}
+		fd, err := loop.Listen("tcp", name, true)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.fds = append(s.fds, fd)
+		if s.shown == "" {
+			bound := loop.LocalAddr(fd)
+			s.shown = bound.String()
+			// With port 0, the other loops get the port that the first one got.
+			host, _, _ := net.SplitHostPort(name)
+			name = net.JoinHostPort(host, strconv.Itoa(int(bound.Port())))
+			if host == "*" {
+				s.shown = name
+			}
+		}
+	}
+	return s, nil
+}
+
+// probe binds without listening, so no client can be accepted and lost.
+func probe(name string) error {
+	host, port, err := net.SplitHostPort(name)
+	if err != nil || port == "0" {
+		return err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return err
+	}
+	var sa unix.Sockaddr
+	family := unix.AF_INET6
+	switch addr, err := netip.ParseAddr(host); {
+	case host == "*":
+		sa = &unix.SockaddrInet6{Port: int(n)}
+	case err != nil:
+		return err
+	case addr.Is4():
+		family = unix.AF_INET
+		sa = &unix.SockaddrInet4{Port: int(n), Addr: addr.As4()}
+	case addr.Zone() != "":
+		return nil // link-local; loop.Listen says what is wrong with it
+	default:
+		sa = &unix.SockaddrInet6{Port: int(n), Addr: addr.As16()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return nil // no IPv6; loop.Listen knows what to do then
+	}
+	defer unix.Close(fd)
+	// Connections of the server before this one, in TIME_WAIT, do not count as somebody.
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if family == unix.AF_INET6 && host != "*" {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
+	}
+	if err := unix.Bind(fd, sa); errors.Is(err, unix.EADDRINUSE) {
+		return fmt.Errorf("listen tcp %s: %w", name, os.NewSyscallError("bind", err))
+	}
+	return nil
+}
+
+// openUnix makes one socket. A file that a killed server left behind is removed; one behind which somebody listens
+// never is.
+func openUnix(path string, n int) (*socket, error) {
+	fd, err := loop.Listen("unix", path, false)
+	if errors.Is(err, unix.EADDRINUSE) && stale(path) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		fd, err = loop.Listen("unix", path, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{path: path, shown: "unix:" + path, fds: []int{fd}}
+	if err := unix.Lstat(path, &s.file); err != nil {
+		s.close()
+		return nil, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	if err := s.duplicate(fd, n-1); err != nil {
+		s.remove()
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// stale reports whether path is a socket that nobody listens to: only then is a connection refused. Everything else,
+// a full queue or a missing permission included, leaves it alone.
+func stale(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return false
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return errors.Is(unix.Connect(fd, &unix.SockaddrUnix{Name: path}), unix.ECONNREFUSED)
+}
+
+// duplicate adds n descriptors for the same socket.
+func (s *socket) duplicate(fd, n int) error {
+	for range n {
+		d, err := dup(fd)
+		if err != nil {
+			return err
+		}
+		s.fds = append(s.fds, d)
+	}
+	return nil
+}
+
+func dup(fd int) (int, error) {
+	d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return d, os.NewSyscallError("fcntl", err)
+}
+
+// forLoop returns the descriptors of the i-th of n loops. Several inherited sockets may have one name, for instance
+// one for each address family.
+func (s *socket) forLoop(i, n int) (fds []int) {
+	for j := i; j < len(s.fds); j += n {
+		fds = append(fds, s.fds[j])
+	}
+	return fds
+}
+
+func (s *socket) close() {
+	for _, fd := range s.fds {
+		unix.Close(fd)
+	}
+	s.fds = nil
+}
+
+// remove takes the file of a UNIX socket away, unless somebody has put another one in its place. It comes before
+// close: the inode's number can be that of another file once the socket is gone.
+func (s *socket) remove() {
+	if s.path == "" {
+		return
+	}
+	var now unix.Stat_t
+	if err := unix.Lstat(s.path, &now); err == nil && now.Dev == s.file.Dev && now.Ino == s.file.Ino {
+		_ = os.Remove(s.path)
+	}
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func openTest(t *testing.T, address string, n int) (*socket, error) {
+	t.Helper()
+	addr, err := ParseAddress(address, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSocket(addr, n, nil, nil)
+	if err == nil {
+		t.Cleanup(s.close)
+	}
+	return s, err
+}
+
+// All loops get sockets of the one port that the first got, and nobody else gets it.
+func TestTCPSockets(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "*:0", "[::1]:0"} {
+		s, err := openTest(t, address, 3)
+		if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT) {
+			t.Logf("%s: no IPv6 here", address)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.fds) != 3 {
+			t.Errorf("%s: %d sockets, want 3", address, len(s.fds))
+		}
+		_, port, _ := net.SplitHostPort(s.shown)
+		for _, other := range []string{"127.0.0.1:" + port, "*:" + port} {
+			if address == "[::1]:0" && other[0] == '1' {
+				continue // the same port of another family
+			}
+			if _, err := openTest(t, other, 1); !errors.Is(err, unix.EADDRINUSE) {
+				t.Errorf("%s beside %s: %v, want EADDRINUSE", other, s.shown, err)
+			}
+		}
+		s.close()
+		if _, err := openTest(t, s.shown, 1); err != nil {
+			t.Errorf("%s again: %v", s.shown, err)
+		}
+	}
+}
+
+func TestUnixSocketFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	exists := func() bool { _, err := os.Lstat(path); return err == nil }
+
+	s, err := openTest(t, "unix:"+path, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openTest(t, "unix:"+path, 2); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("beside a live one: %v, want EADDRINUSE", err)
+	}
+
+	// Nobody listens, the file is there: as after a kill.
+	s.close()
+	next, err := openTest(t, "unix:"+path, 2)
+	if err != nil {
+		t.Fatalf("over a stale file: %v", err)
+	}
+
+	// Somebody has made room for another server while this one runs.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	third, err := openTest(t, "unix:"+path, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.remove()
+	if !exists() {
+		t.Error("a server has removed the file of another one")
+	}
+	third.remove()
+	if exists() {
+		t.Error("the file is still there")
+	}
+	third.remove() // twice is no harm
+}
+
+// Only a socket may be taken for stale; a connection to anything else is refused as well.
+func TestUnixSocketOverFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openTest(t, "unix:"+path, 1); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("got %v, want EADDRINUSE", err)
+	}
+	link := path + "l"
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openTest(t, "unix:"+link, 1); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("a symbolic link: got %v, want EADDRINUSE", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
+		t.Errorf("the file is now %q, %v", b, err)
+	}
+}
+
+func TestInheritedNotForUs(t *testing.T) {
+	t.Setenv("LISTEN_FDS", "1")
+	t.Setenv("LISTEN_PID", "1")
+	t.Setenv("LISTEN_FDNAMES", "web")
+	if got, err := inheritedSockets(); err != nil || got != nil {
+		t.Errorf("took the sockets of another process: %v, %v", got, err)
+	}
+	if os.Getenv("LISTEN_FDS") != "" {
+		t.Error("LISTEN_FDS is left for children")
+	}
+}
+
+func TestConnectionsFor(t *testing.T) {
+	for descriptors, want := range map[int]int{20: 10, 128: 64, 256: 192, 1024: 896, 20000: 17500, 1 << 20: 917504} {
+		if got := connectionsFor(descriptors); got != want {
+			t.Errorf("connectionsFor(%d) = %d, want %d", descriptors, got, want)
+		}
+	}
+}

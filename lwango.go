@@ -1,0 +1,55 @@
+// Package lwango is what a program with request handlers of its own imports. A whole one:
+//
+//	package main
+//
+//	import "github.com/lwango/lwango"
+//
+//	func main() {
+//		lwango.Handle("/", func(req *lwango.Request, resp *lwango.Response) int {
+//			resp.WriteString("Hello, " + req.Path())
+//			return 200
+//		})
+//		lwango.Main()
+//	}
+//
+// Such a program has the command line, the configuration file and the modules of lwango itself (see lwango.conf in
+// the repository): its handlers stand beside what the file routes.
+//
+// A handler runs on a green thread of one of the server's event loops. It is written as plain sequential code: reading
+// the body, writing the answer and req.Sleep yield to the loop and come back. What blocks in any other way - a mutex,
+// a channel, a file, another connection - holds up all requests of that loop.
+package lwango
+
+import (
+	"os"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/server"
+)
+
+type (
+	// Request is what a client asks. It belongs to the handler it was given to, until that returns.
+	Request = conn.Request
+
+	// Response is the answer that the handler makes. It belongs to the handler until that returns.
+	Response = conn.Response
+
+	// Handler answers a request and returns the status; 0 means 200. See conn.Handler.
+	Handler = conn.Handler
+)
+
+// program is the one default server program that Handle and Main speak of.
+var program = server.NewProgram(server.Builtin())
+
+// Handle has h answer all requests whose path is prefix or begins with prefix and a slash; the longest prefix wins.
+// It is called before Main, from any goroutine, and panics if the prefix is invalid or was given before.
+//
+// The prefix is served on every site of the configuration, and with no configuration at all there is nothing else. A
+// site that routes the very same prefix itself gets its own route: who runs a program has the last word over who
+// wrote it.
+func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
+
+// Main runs the server as the command line and lwango.conf say, until a signal stops it. It does not return: it exits
+// with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it
+// prints its flags.
+func Main() { os.Exit(program.Main(os.Args[1:], os.Stdout, os.Stderr)) }
