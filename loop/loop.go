@@ -199,7 +199,7 @@ func (l *Loop) resume(t *Thread) {
 	var v coro.Value
 	if t.co == nil {
 		t.co = l.pool.Get()
-		v = t.co.Start(t)
+		v = t.co.Start((*entry)(t))
 	} else {
 		v = t.co.Resume()
 	}

@@ -68,7 +68,7 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	if err := l.add(&t.own); err != nil {
 		return err
 	}
-	t.timer.Init(t)
+	t.timer.Init((*alarm)(t))
 	l.threads++
 	t.Timeout(timeout)
 	return nil
@@ -78,7 +78,7 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 func (l *Loop) Go(f func(t *Thread)) {
 	t := &Thread{own: desc{fd: -1}, loop: l, body: funcBody(f)}
 	t.own.thread = t
-	t.timer.Init(t)
+	t.timer.Init((*alarm)(t))
 	l.threads++
 	l.detached[t] = struct{}{}
 	l.ready(t, wokenByEvent)
@@ -93,11 +93,22 @@ func (f funcBody) Run(t *Thread) coro.Code {
 func (funcBody) Left()  {}
 func (funcBody) Ended() {}
 
-// Run is the coroutine's entry; it is not for calling.
-func (t *Thread) Run(*coro.Coro) coro.Value { return coro.Make(t.body.Run(t), 0) }
+// entry and alarm are a Thread as its coroutine and the wheel see it: the methods they call are nothing for the users of
+// a Thread, nor of what embeds one.
+type (
+	entry Thread
+	alarm Thread
+)
 
-// Expire is the wheel's; it is not for calling.
-func (t *Thread) Expire() {
+// Run implements coro.Body.
+func (e *entry) Run(*coro.Coro) coro.Value {
+	t := (*Thread)(e)
+	return coro.Make(t.body.Run(t), 0)
+}
+
+// Expire implements timeoutwheel.Expirer.
+func (a *alarm) Expire() {
+	t := (*Thread)(a)
 	if t.co == nil && t.own.flags&queued == 0 {
 		t.loop.end(t)
 		return
