@@ -85,6 +85,14 @@ func (b *body) Ended() {
 // serve attaches a thread to one end of a TCP connection and returns the other end.
 func serve(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
 	t.Helper()
+	c := connect(t, l, b)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// connect is serve for connections that outlive the subtest.
+func connect(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
+	t.Helper()
 	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +113,6 @@ func serve(t *testing.T, l *loop.Loop, b *body) *net.TCPConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
 	return c.(*net.TCPConn)
 }
 
@@ -279,40 +286,52 @@ func TestNothingSpins(t *testing.T) {
 		"reset":                  func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
 		"readable, not awaited":  func(c *net.TCPConn) { _, _ = c.Write([]byte("x")) },
 	}
+	type running struct {
+		name   string
+		c      *net.TCPConn
+		l      *loop.Loop
+		wait   func()
+		before int64
+	}
+	var all []running // at once: the silent second is the same for all
 	for state, f := range states {
 		for peer, leave := range peers {
-			t.Run(state+"/"+peer, func(t *testing.T) {
-				t.Parallel()
-				run(t, func(t *testing.T, l *loop.Loop) {
-					entered := make(chan struct{})
-					c := serve(t, l, &body{run: func(b *body) coro.Code {
-						_, _ = unix.Read(b.FD(), make([]byte, 1))
-						close(entered)
-						return f(b)
-					}})
-					wait := start(t, l)
-					_, _ = c.Write([]byte("!"))
-					<-entered
-					leave(c)
-					settled := func() (n int64) {
-						on(t, l, func() { n = l.Stats().Waits })
-						return n
-					}
-					// What the peer did takes effect within a few turns; then there is silence but for our own looks.
-					for range 20 {
-						settled()
-						time.Sleep(time.Millisecond)
-					}
-					before := settled()
-					time.Sleep(time.Second) // the time over which silence is measured
-					if n := settled() - before; n > 4 {
-						t.Errorf("%d returns of epoll_wait in a silent second", n)
-					}
-					l.Stop(0)
-					wait()
-				})
+			run(t, func(t *testing.T, l *loop.Loop) {
+				entered := make(chan struct{})
+				c := connect(t, l, &body{run: func(b *body) coro.Code {
+					_, _ = unix.Read(b.FD(), make([]byte, 1))
+					close(entered)
+					return f(b)
+				}})
+				wait := start(t, l)
+				_, _ = c.Write([]byte("!"))
+				<-entered
+				leave(c)
+				all = append(all, running{name: t.Name() + ", " + state + ", " + peer, c: c, l: l, wait: wait})
 			})
 		}
+	}
+	waits := func(l *loop.Loop) (n int64) {
+		on(t, l, func() { n = l.Stats().Waits })
+		return n
+	}
+	for range 20 { // what the peers did takes effect within a few turns; then there is silence but for our own looks
+		for i := range all {
+			all[i].before = waits(all[i].l)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for i := range all {
+		all[i].before = waits(all[i].l)
+	}
+	time.Sleep(time.Second)
+	for _, r := range all {
+		if n := waits(r.l) - r.before; n > 4 {
+			t.Errorf("%s: %d returns of epoll_wait in a silent second", r.name, n)
+		}
+		r.l.Stop(0)
+		r.wait()
+		r.c.Close()
 	}
 }
 
