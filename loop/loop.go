@@ -162,7 +162,7 @@ func (l *Loop) wait() error {
 
 // timeout is how long the loop may block, in milliseconds as epoll_wait takes it.
 func (l *Loop) timeout() int {
-	if l.threads == 0 || !l.runq.empty() || l.post.pending() {
+	if l.threads == 0 || !l.runq.empty() {
 		return 0
 	}
 	at, ok := l.wheel.Next()

@@ -3,6 +3,7 @@ package loop
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,9 +13,10 @@ import (
 type poster struct {
 	wakefd int
 
+	awake atomic.Bool // the queue has something, and the eventfd was written; changes under mu
+
 	mu     sync.Mutex
 	queue  []func()
-	awake  bool // the eventfd was written, or the loop is about to look
 	closed bool
 
 	running []func() // the loop's: the other half of a double buffer
@@ -32,8 +34,8 @@ func (l *Loop) Post(f func()) error {
 		return net.ErrClosed
 	}
 	p.queue = append(p.queue, f)
-	if !p.awake {
-		p.awake = true
+	if !p.awake.Load() {
+		p.awake.Store(true)
 		one := [8]byte{1}
 		// The write cannot fail but by the counter's overflow, and then the loop is woken all the same. It is made
 		// under the lock: the descriptor is closed only after closed was set.
@@ -46,12 +48,6 @@ func (l *Loop) Post(f func()) error {
 func (p *poster) rearm() {
 	var buf [8]byte
 	_, _ = unix.Read(p.wakefd, buf[:])
-}
-
-func (p *poster) pending() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.queue) > 0
 }
 
 // closeIfEmpty refuses posts from now on, unless there is one.
@@ -71,9 +67,12 @@ func (p *poster) close() {
 
 func (l *Loop) runPosted() {
 	p := &l.post
+	if !p.awake.Load() {
+		return
+	}
 	p.mu.Lock()
 	p.running, p.queue = p.queue, p.running[:0]
-	p.awake = false
+	p.awake.Store(false)
 	p.mu.Unlock()
 	for i, f := range p.running {
 		p.running[i] = nil
