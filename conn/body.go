@@ -52,11 +52,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	x := b.x
 	if b.ask {
-		b.ask = false
-		// Not if the client has not waited, nor within a response that has begun (RFC 9110 section 10.1.1).
-		if x.r == x.w && !x.resp.headSent {
-			x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
-		}
+		b.proceed()
 	}
 	var n int
 	var err error
@@ -66,25 +62,30 @@ func (b *Body) Read(p []byte) (int, error) {
 		n, err = b.readLength(p)
 	}
 	b.read += int64(n)
-	x.reading.bytes += int64(n)
 	if limit := x.set.MaxBodySize; err == nil && limit >= 0 && b.read > limit {
 		n, err = 0, ErrBodyTooLarge
-	}
-	if err == nil && x.reading.tooSlow(x.set.MinRate) {
-		err = ErrBodyTimeout
 	}
 	switch {
 	case err == errEnd:
 		err = io.EOF
 	case err == io.EOF: // the client's end, not the body's
 		err = io.ErrUnexpectedEOF
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case err == errTooSlow || errors.Is(err, os.ErrDeadlineExceeded):
 		err = ErrBodyTimeout
 	}
 	if err != nil {
 		b.err = err
 	}
 	return n, err
+}
+
+// proceed tells a client that waits for it to send the body. One that did not wait needs no telling (RFC 9110 section
+// 10.1.1), and after the head an interim response would be taken for the body's.
+func (b *Body) proceed() {
+	b.ask = false
+	if x := b.x; x.r == x.w && !x.resp.headSent {
+		x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
+	}
 }
 
 // errEnd is the end of the body, as opposed to the end of the connection.
@@ -123,9 +124,6 @@ func (b *Body) readChunked(p []byte) (int, error) {
 			case nd > 0:
 				return nd, nil
 			}
-			if x.reading.tooSlow(x.set.MinRate) {
-				return 0, ErrBodyTimeout
-			}
 		}
 		if x.r == x.w {
 			x.r, x.w = x.base, x.base
@@ -156,17 +154,18 @@ func (b *Body) failure() int {
 // unread reports whether some of the body may still be under way.
 func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
 
-// mustClose reports that no other request can follow on the connection, as far as is known before draining.
-func (b *Body) mustClose() bool {
-	return b.err != nil && b.err != io.EOF || b.ask || b.err == nil && b.left > drainLimit
-}
+// mustClose reports that no other request can follow on the connection, whatever is still read of the body.
+func (b *Body) mustClose() bool { return b.err != nil && b.err != io.EOF || b.ask }
+
+// tooMuch reports that more is left than drain would read.
+func (b *Body) tooMuch() bool { return b.err == nil && b.left > drainLimit }
 
 // drain reads what the handler has left, and reports whether the connection can go on.
 func (b *Body) drain() bool {
 	if b.err == io.EOF {
 		return true
 	}
-	if b.mustClose() {
+	if b.mustClose() || b.tooMuch() {
 		return false
 	}
 	buf := b.x.copyBuffer()

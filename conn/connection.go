@@ -30,9 +30,8 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		t.SetLocal(x)
 	}
 	x.attach(c)
-	code := x.serve()
-	x.detach()
-	return code
+	defer x.leave() // also when a handler ends its goroutine, or a reader of its response panics
+	return x.serve()
 }
 
 // Left is the loop's: the client sends no more.
@@ -44,9 +43,6 @@ func (c *connection) Left() {
 
 // Ended is the loop's.
 func (c *connection) Ended() {
-	if c.x != nil && c.x.req.cancel != nil { // killed in the middle of a request
-		c.x.req.cancel(loop.ErrClientGone)
-	}
 	if c.refused {
 		c.port.server.refusing.Add(-1)
 	} else {
@@ -71,7 +67,7 @@ func (x *exchange) serve() coro.Code {
 		switch err := x.readHead(); err := err.(type) {
 		case nil:
 			if !x.exchange() {
-				x.close()
+				x.closeAfter()
 				return coro.Abort
 			}
 		case wouldBlock:
@@ -88,8 +84,10 @@ func (x *exchange) serve() coro.Code {
 		case *http1.Error:
 			x.reject(err)
 			return coro.Abort
-		default: // the client has left, at the end of a request or within one
-			x.close()
+		default: // the client has left, at the end of a request or within one: there is nothing to linger for
+			if x.flush() == nil {
+				x.closeTLS()
+			}
 			return coro.Abort
 		}
 	}
@@ -98,8 +96,7 @@ func (x *exchange) serve() coro.Code {
 // reject answers what cannot be served, and closes: after a framing error nobody can say where the next request
 // begins (RFC 9112 section 9.3.1 allows it, section 11.2 is why).
 func (x *exchange) reject(e *http1.Error) {
-	x.req.reset(x)
-	x.resp.reset(x)
+	x.begin()
 	x.resp.close = true
 	x.resp.finish(e.Status)
 	x.logAccess()

@@ -18,7 +18,8 @@
 //	linger.go      closing so that the client can read the last answer
 //	request.go     Request
 //	body.go        request bodies: lengths, chunks, limits
-//	form.go        forms and cookies
+//	spool.go       bodies in memory or in a temporary file
+//	form.go        forms
 //	response.go    Response, as handlers see it
 //	finish.go      Response, as it goes out: head and framing
 //	header.go      header fields

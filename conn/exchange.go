@@ -1,12 +1,14 @@
 package conn
 
 import (
+	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
 )
 
 const (
@@ -27,7 +29,9 @@ type exchange struct {
 	in      []byte
 	base    int
 	r, w    int
-	drained bool // the socket was read empty in this turn
+	drained bool      // the socket was read empty in this turn
+	sealed  int       // bytes read since the last head; with TLS not all of them may have given plaintext
+	until   time.Time // when the head that is being read must be complete
 
 	// Output.
 	out      []byte // not written yet
@@ -51,16 +55,30 @@ func (x *exchange) port() *port { return x.c.port }
 
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
+	x.set = c.port.server.settings.Load()
 	x.spent, x.drained = 0, false
+}
+
+// leave ends the connection's turn. What was answered goes out, whichever way the turn has ended: only after a panic
+// or runtime.Goexit is there anything left to write.
+func (x *exchange) leave() {
+	defer x.detach()
+	_ = x.flush()
 }
 
 // detach leaves the exchange fit for another connection.
 func (x *exchange) detach() {
+	if x.req.cancel != nil {
+		x.req.cancel(loop.ErrClientGone)
+	}
 	x.req.release()
+	x.req.head.Reset()
+	x.req.raw, x.req.body = nil, Body{err: io.EOF}
 	x.resp.release()
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
+	x.until = time.Time{}
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
 	}
@@ -85,20 +103,11 @@ func (x *exchange) exchange() bool {
 	c := x.c
 	c.served++
 	x.spend(opCost)
-	x.began = c.Loop().Time()
-	x.reading, x.writing = pace{}, pace{}
-	x.req.reset(x)
-	x.resp.reset(x)
-
+	x.begin()
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
 		status = x.call()
-		if s := x.req.body.failure(); s != 0 && !x.resp.headSent {
-			x.resp.discard()
-			x.resp.header.reset()
-			status = s
-		}
 		x.resp.finish(status)
 		c.RunDeferred(mark)
 	} else {
@@ -106,6 +115,7 @@ func (x *exchange) exchange() bool {
 	}
 	if x.req.cancel != nil {
 		x.req.cancel(nil)
+		x.req.cancel = nil
 	}
 	if x.set.AccessLog != nil {
 		x.logAccess()
@@ -113,7 +123,19 @@ func (x *exchange) exchange() bool {
 	if x.writeErr != nil || x.resp.close {
 		return false
 	}
+	if len(x.out) >= gather && x.flush() != nil { // answers without a body come to something, too
+		return false
+	}
 	return x.req.body.drain()
+}
+
+// begin makes everything ready for one answer.
+func (x *exchange) begin() {
+	x.began = x.c.Loop().Time()
+	x.reading, x.writing = pace{}, pace{}
+	x.req.reset(x)
+	x.resp.reset(x)
+	x.c.KeepWaiting(false) // the last handler's wish is not this one's
 }
 
 // precheck answers what no handler needs to see; 0: go on.
@@ -140,7 +162,8 @@ func (x *exchange) precheck() int {
 
 const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler. A panic costs this connection, and nothing else.
+// call runs the handler. A panic costs this connection, and nothing else; with http.ErrAbortHandler it is no error, and
+// gets no answer.
 func (x *exchange) call() (status int) {
 	defer func() {
 		p := recover()
@@ -148,12 +171,12 @@ func (x *exchange) call() (status int) {
 			return
 		}
 		x.resp.close = true
+		x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
 		if p != http.ErrAbortHandler {
 			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(debug.Stack()))
 		}
 		x.resp.discard()
 		x.resp.header.reset()
-		x.resp.broken = x.resp.headSent
 		status = http.StatusInternalServerError
 	}()
 	return x.set.Handler(&x.req, &x.resp)

@@ -11,21 +11,44 @@ import (
 func (w *Response) finish(status int) {
 	if w.headSent {
 		w.finishStream(status)
+	} else {
+		w.finishWhole(status)
+	}
+	w.discard()
+	w.done = true
+}
+
+// finishWhole sends a response of which nothing has gone out.
+func (w *Response) finishWhole(status int) {
+	x := w.x
+	if w.broken {
+		_ = x.cut(errAborted)
 		return
 	}
 	if status == 0 {
 		status = 200
 	}
 	if status < 200 || status > 999 {
-		w.x.set.Logger.Error("handler returned no final status", "status", status, "target", w.x.req.Target())
+		x.set.Logger.Error("handler returned no final status", "status", status, "target", x.req.Target())
 		w.discard()
 		status = 500
 	}
 	if bad := w.badField(); bad != nil {
-		w.x.set.Logger.Error("response header refused: not a valid field", "name", bad.Name, "value", bad.Value, "target", w.x.req.Target())
+		x.set.Logger.Error("response header refused: not a valid field", "name", bad.Name, "value", bad.Value, "target", x.req.Target())
 		w.discard()
 		w.header.reset()
 		status = 500
+	}
+	n, err := w.readAhead()
+	if failed := x.req.body.failure(); failed != 0 {
+		w.discard()
+		w.header.reset()
+		status, n, err = failed, 0, nil
+	} else if err != nil && err != io.EOF {
+		x.set.Logger.Error("response body cannot be read", "error", err, "target", x.req.Target())
+		w.discard()
+		w.header.reset()
+		status, n, err = 500, 0, nil
 	}
 	if w.kind == gathered {
 		w.size = int64(len(w.buf))
@@ -36,24 +59,47 @@ func (w *Response) finish(status int) {
 		w.buf = appendErrorPage(w.buf, status)
 		w.size = int64(len(w.buf))
 	}
+	w.close = w.close || w.kind != reader && x.req.body.tooMuch()
 	w.sendHead(status)
-	if !w.bodiless {
-		w.sendBody()
+	if w.bodiless {
+		return
 	}
-	w.discard()
+	switch w.kind {
+	case gathered:
+		w.bytes = w.size
+		_ = x.send(w.buf)
+	case given:
+		w.bytes = w.size
+		_ = x.send(w.body)
+	case file:
+		before := x.writing.bytes
+		_ = x.sendFile(w.file, w.off, w.size)
+		w.bytes = min(x.writing.bytes-before, w.size)
+	case reader:
+		w.sendFrom(n, err)
+	}
+}
+
+// readAhead reads a first piece from a source that may lead back to the request's body, which is not read to its end.
+// A client that waits for 100 (Continue) gets it before the head then, and a bad body can still have its status.
+func (w *Response) readAhead() (int, error) {
+	if w.kind != reader || w.x.req.body.err != nil || w.x.req.head.Method == http1.HEAD || w.size == 0 {
+		return 0, nil
+	}
+	return w.readPiece(w.x.copyBuffer(), w.size)
 }
 
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
-	if status != 0 && status != w.status {
+	if status != 0 && status != w.status && !w.broken {
 		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned", "sent", w.status, "returned", status, "target", w.x.req.Target())
 	}
 	if w.broken {
-		_ = w.x.cut(errShortBody)
+		w.cut(errShortBody)
 		return
 	}
 	if w.stream(w.buf) != nil || !w.bodiless && !w.chunked && w.size >= 0 && w.left > 0 {
-		_ = w.x.cut(errShortBody)
+		w.cut(errShortBody)
 		return
 	}
 	w.buf = w.buf[:0]
@@ -138,7 +184,8 @@ func (w *Response) decideClose() {
 		return
 	}
 	h := &w.x.req.head
-	w.close = h.Close || h.Minor == 0 && !h.KeepAlive || w.x.req.body.mustClose() || w.x.c.Loop().Stopping()
+	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // what was pipelined is in flight too
+	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 	if !w.close && w.header.Len() > 0 {
 		w.close = equalFold(w.header.Get("Connection"), "close")
 	}
@@ -188,57 +235,58 @@ func (w *Response) badField() *Field {
 	return nil
 }
 
-// sendBody sends the body after its head.
-func (w *Response) sendBody() {
-	x := w.x
-	switch w.kind {
-	case gathered:
-		w.bytes = w.size
-		_ = x.send(w.buf)
-	case given:
-		w.bytes = w.size
-		_ = x.send(w.body)
-	case file:
-		before := x.writing.bytes
-		_ = x.sendFile(w.file, w.off, w.size)
-		w.bytes = min(x.writing.bytes-before, w.size)
-	case reader:
-		w.sendFrom()
-	}
-}
+// maxEmptyReads is how often in turn a reader may give nothing, as in package bufio.
+const maxEmptyReads = 100
 
-// sendFrom sends the body from a reader. What a read gives goes out before the next one that would wait: the reader
-// may have nothing more for a long time.
-func (w *Response) sendFrom() {
+// sendFrom sends the body from a reader, beginning with what readAhead has read. What a read gives goes out before the
+// next one: the reader may have nothing more for a long time.
+func (w *Response) sendFrom(n int, err error) {
 	x := w.x
 	buf := x.copyBuffer()
-	for w.size < 0 || w.left > 0 {
-		p := buf
-		if w.size >= 0 {
-			p = p[:min(int64(len(p)), w.left)]
-		}
-		n, err := w.from.Read(p)
+	for empty := -1; ; { // -1: readAhead need not have read
 		if n > 0 {
-			if w.frame(p[:n]) != nil {
+			empty = 0
+			if w.frame(buf[:n]) != nil || w.left != 0 && x.flush() != nil {
 				return
 			}
-			if w.size < 0 && x.flush() != nil {
-				return
-			}
+		} else if empty++; empty > maxEmptyReads && err == nil {
+			err = io.ErrNoProgress
+		}
+		if w.size >= 0 && w.left == 0 {
+			return
 		}
 		if err == io.EOF && w.size < 0 {
-			break
+			if w.chunked {
+				x.out = append(x.out, http1.LastChunk...)
+			}
+			return
 		}
-		if err != nil && (w.size < 0 || w.left > 0) {
+		if err != nil {
 			if err == io.EOF {
 				err = errShortBody
 			}
 			x.set.Logger.Error("response body cut short", "error", err, "target", x.req.Target())
-			_ = x.cut(err)
+			w.cut(err)
 			return
 		}
+		n, err = w.readPiece(buf, w.left)
 	}
-	if w.chunked {
-		x.out = append(x.out, http1.LastChunk...)
+}
+
+// readPiece reads from the source into buf, no more than left bytes if that is not negative.
+func (w *Response) readPiece(buf []byte, left int64) (int, error) {
+	if left >= 0 {
+		buf = buf[:min(int64(len(buf)), left)]
 	}
+	return w.from.Read(buf)
+}
+
+// cut ends the connection within the body. Where the end of the connection is the body's, only a reset tells the client
+// (RFC 9112 section 8).
+func (w *Response) cut(err error) {
+	_ = w.x.flush()
+	if !w.chunked && w.size < 0 {
+		w.x.resetOnClose()
+	}
+	w.x.fail(err)
 }

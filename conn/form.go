@@ -52,7 +52,13 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, ErrNoForm
 	}
-	form, err := multipart.NewReader(&r.body, params["boundary"]).ReadForm(maxMemory)
+	// ReadForm must not be interrupted: killed while it waits for the client, it would leave files behind that nobody
+	// else knows of.
+	body, _, err := r.Spool(maxMemory)
+	if err != nil {
+		return nil, err
+	}
+	form, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
 	if err != nil {
 		return nil, err
 	}

@@ -138,6 +138,7 @@ func (s *site) dial() net.Conn {
 func (s *site) exchange(raw string) string {
 	s.t.Helper()
 	c := s.dial()
+	defer c.Close()
 	if _, err := io.WriteString(c, raw); err != nil {
 		s.t.Fatal(err)
 	}

@@ -30,19 +30,25 @@ func (x *exchange) readHead() error {
 	h := &x.req.head
 	h.Reset()
 	x.req.raw = nil
+	x.until = time.Time{}
+	if x.c.Loop().Stopping() {
+		x.drained = false // perhaps not since the handler waited
+	}
 	x.base = 0 // the head before is done with
 	if x.r == x.w {
 		x.r, x.w = 0, 0
 	}
-	var deadline time.Time // of the whole head, set by its first byte
+	sealed := false // a part of a TLS record has come: the beginning of a head, as far as time is concerned
+	x.sealed = 0
 	for {
 		if x.r < x.w {
-			n, err := h.Parse(x.in[x.r:x.w])
+			// Nothing beyond the limit is looked at, so that the answer does not depend on how the bytes came.
+			n, err := h.Parse(x.in[x.r:min(x.w, x.r+x.set.MaxHeaderSize)])
 			if err != nil {
 				return err
 			}
-			if n > x.set.MaxHeaderSize || n == 0 && x.w-x.r > x.set.MaxHeaderSize {
-				if n == 0 && h.InRequestLine() {
+			if n == 0 && x.w-x.r > x.set.MaxHeaderSize {
+				if h.InRequestLine() {
 					return errTargetTooLong
 				}
 				return errHeadTooLarge
@@ -51,24 +57,24 @@ func (x *exchange) readHead() error {
 				x.req.raw = x.in[x.r : x.r+n : x.r+n]
 				x.r += n
 				x.base = x.r
+				x.until = time.Time{}
 				return nil
 			}
 		}
 		wait := time.Duration(0)
-		if x.r < x.w {
-			if deadline.IsZero() {
-				deadline = x.c.Loop().Time().Add(x.set.HeaderTimeout)
+		if x.r < x.w || sealed {
+			if wait = x.set.HeaderTimeout; x.until.IsZero() {
+				x.until = x.c.Loop().Time().Add(wait)
 			}
-			wait = max(deadline.Sub(x.c.Loop().Time()), 1)
 		}
-		if err := x.fill(wait); err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return errHeadTooSlow
-			}
-			return err
-		}
-		if !deadline.IsZero() && !x.c.Loop().Time().Before(deadline) {
+		switch err := x.fill(wait); {
+		case err == nil:
+		case err == errWouldBlock && x.sealed > 0:
+			sealed = true
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			return errHeadTooSlow
+		default:
+			return err
 		}
 	}
 }
@@ -100,6 +106,9 @@ func (x *exchange) fill(d time.Duration) error {
 
 // read reads at least one byte, waiting at most d; d of 0 means not at all, with errWouldBlock. Before it waits it
 // writes what there is to write: the client may be waiting for that.
+//
+// Over TLS a wait can be for the rest of a record, and be ended by any byte of it. So the head has its absolute limit
+// here, and a body must keep its pace.
 func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 	for {
 		n, err := x.tryRead(p)
@@ -113,6 +122,13 @@ func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 			return 0, err
 		}
 		before := x.c.Loop().Time()
+		if x.until.IsZero() {
+			if x.reading.tooSlow(x.set.MinRate) {
+				return 0, errTooSlow
+			}
+		} else if d = x.until.Sub(before); d <= 0 {
+			return 0, os.ErrDeadlineExceeded
+		}
 		err = x.c.WantRead(d)
 		x.spent, x.drained = 0, false
 		x.reading.waited += x.c.Loop().Time().Sub(before)
@@ -123,10 +139,14 @@ func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 }
 
 func (x *exchange) tryRead(p []byte) (int, error) {
-	if x.c.tls != nil {
-		return x.c.tls.Read(p)
+	if x.c.tls == nil {
+		return x.tryReadSocket(p)
 	}
-	return x.tryReadSocket(p)
+	n, err := x.c.tls.Read(p)
+	if n > 0 {
+		return n, nil // an error that came with it comes again
+	}
+	return 0, err
 }
 
 // tryReadSocket reads what is there. After a read that left room there is nothing more, and to ask the kernel again
@@ -135,7 +155,7 @@ func (x *exchange) tryReadSocket(p []byte) (int, error) {
 	if x.drained {
 		return 0, errWouldBlock
 	}
-	n, errno := sysio.Read(x.c.FD(), p)
+	n, errno := sysio.Recv(x.c.FD(), p)
 	switch {
 	case errno == unix.EAGAIN:
 		x.drained = true
@@ -146,6 +166,8 @@ func (x *exchange) tryReadSocket(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	x.drained = n < len(p)
+	x.sealed += n
+	x.reading.bytes += int64(n)
 	x.spend(opCost + n)
 	return n, nil
 }
@@ -156,8 +178,8 @@ type pace struct {
 	waited time.Duration
 }
 
-// graceOfRate is the time waited for a peer before its rate counts.
-const graceOfRate = 10 * time.Second
+// graceOfRate is the time waited for a peer before its rate counts. It is a variable for the tests alone.
+var graceOfRate = 10 * time.Second
 
 func (p *pace) tooSlow(minRate int) bool {
 	return minRate > 0 && p.waited > graceOfRate && float64(p.bytes) < float64(minRate)*p.waited.Seconds()

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	lingerTime  = 5 * time.Second
-	lingerBytes = 1 << 20
-)
+const lingerBytes = 1 << 20
+
+// lingerTime is a variable for the tests alone.
+var lingerTime = 5 * time.Second
 
 // close flushes and leaves the rest to the loop, which closes the socket. Input that is known to be unread makes it
 // a lingering close.
@@ -24,6 +24,15 @@ func (x *exchange) close() {
 	x.closeTLS()
 }
 
+// closeAfter closes behind an answer. A client that did not ask for the end may be sending its next request already.
+func (x *exchange) closeAfter() {
+	if x.req.head.Persistent() {
+		x.lingeringClose()
+		return
+	}
+	x.close()
+}
+
 // lingeringClose closes in two steps (RFC 9112 section 9.6): a socket that is closed with input unread is reset, and
 // a reset can take the answer away from a client that has not read it yet. So the sending half is closed first, and
 // what the client still sends is read and dropped, for a bounded time and amount.
@@ -35,8 +44,12 @@ func (x *exchange) lingeringClose() {
 	if unix.Shutdown(x.c.FD(), unix.SHUT_WR) != nil {
 		return
 	}
-	end := x.c.Loop().Time().Add(lingerTime)
-	buf := x.copyBuffer()
+	limit := lingerTime
+	if x.c.Loop().Stopping() {
+		limit /= 10 // a stop is not to wait for clients that keep their end open
+	}
+	end := x.c.Loop().Time().Add(limit)
+	buf := x.in
 	for dropped := 0; dropped < lingerBytes; {
 		n, err := x.tryReadSocket(buf)
 		dropped += n

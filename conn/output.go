@@ -62,13 +62,14 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 	for len(a)+len(b) > 0 {
 		var n int
 		var errno syscall.Errno
+		piece := b[:min(len(b), turnBudget)] // the kernel may take megabytes at once, and nobody else is served meanwhile
 		switch {
 		case len(a) == 0:
-			n, errno = sysio.Write(x.c.FD(), b, more)
+			n, errno = sysio.Send(x.c.FD(), piece, more)
 		case len(b) == 0:
-			n, errno = sysio.Write(x.c.FD(), a, more)
+			n, errno = sysio.Send(x.c.FD(), a, more)
 		default:
-			n, errno = sysio.Writev(x.c.FD(), a, b)
+			n, errno = sysio.Sendv(x.c.FD(), a, piece)
 		}
 		if errno != 0 {
 			if err := x.wrote(errno); err != nil {
@@ -89,19 +90,23 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 	if errno != unix.EAGAIN {
 		return x.fail(os.NewSyscallError("write", errno))
 	}
-	before := x.c.Loop().Time()
-	err := x.c.WantWrite(x.set.WriteTimeout)
-	x.spent, x.drained = 0, false
-	x.writing.waited += x.c.Loop().Time().Sub(before)
-	if err == nil && x.writing.tooSlow(x.set.MinRate) {
-		err = errTooSlow
+	err := errTooSlow
+	if !x.writing.tooSlow(x.set.MinRate) {
+		before := x.c.Loop().Time()
+		err = x.c.WantWrite(x.set.WriteTimeout)
+		x.spent, x.drained = 0, false
+		x.writing.waited += x.c.Loop().Time().Sub(before)
+		if err == nil {
+			return nil
+		}
 	}
-	if err == nil {
-		return nil
-	}
-	// Closing now would leave the kernel with the client's unread data for minutes. A reset frees it.
-	_ = unix.SetsockoptLinger(x.c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+	x.resetOnClose() // an orderly close would leave the kernel with the client's unread data for minutes
 	return x.fail(err)
+}
+
+// resetOnClose has the connection end with a reset, which drops what the client has not taken.
+func (x *exchange) resetOnClose() {
+	_ = unix.SetsockoptLinger(x.c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 }
 
 func (x *exchange) fail(err error) error {
@@ -118,8 +123,10 @@ func (x *exchange) cut(err error) error {
 	return x.fail(err)
 }
 
-// errShortBody is a body source with less to give than was announced.
-var errShortBody = errors.New("response body is shorter than announced")
+var (
+	errShortBody = errors.New("response body is shorter than announced")
+	errAborted   = errors.New("response given up by its handler")
+)
 
 // sendFile writes n bytes of f from off on, without copying them where the connection is plain.
 func (x *exchange) sendFile(f File, off, n int64) error {

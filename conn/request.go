@@ -45,7 +45,7 @@ func (r *Request) reset(x *exchange) {
 	r.body.reset(x)
 }
 
-// release drops what the last request left. The head and its bytes are readHead's.
+// release drops what the last request left but the head and its bytes, which are readHead's.
 func (r *Request) release() {
 	r.Thread = nil
 	r.text, r.prefix = "", ""

@@ -5,12 +5,15 @@ import (
 	"io"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // Errors of Response's methods.
 var (
 	ErrBodySet      = errors.New("conn: response body was set already")
+	ErrComplete     = errors.New("conn: response is complete")
 	ErrWroteTooMuch = errors.New("conn: more written than the declared Content-Length")
+	ErrBadField     = errors.New("conn: response header has a name or value that is not valid")
 )
 
 // streamAt is how much Write gathers before the head has to go out.
@@ -44,7 +47,8 @@ type Response struct {
 	chunked  bool
 	close    bool  // the connection ends with this response
 	bodiless bool  // HEAD, 204, 304: no body is sent, whatever there is
-	broken   bool  // the body cannot be finished: cut the connection
+	broken   bool  // the response cannot be finished: cut the connection
+	done     bool  // finish was called
 	left     int64 // of a declared Content-Length, once the head is out
 	bytes    int64 // of the body sent
 }
@@ -72,7 +76,7 @@ func (w *Response) release() {
 		w.buf = nil
 	}
 	w.status, w.left, w.bytes = 0, 0, 0
-	w.headSent, w.chunked, w.close, w.bodiless, w.broken = false, false, false, false, false
+	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, false
 }
 
 // discard drops the body.
@@ -99,8 +103,8 @@ func (w *Response) HeadSent() bool { return w.headSent }
 // Write adds to the body. Once the body is being streamed it may wait for the client, and returns an error when
 // that has gone, is too slow (write_timeout, min_rate), or more is written than Content-Length declared.
 func (w *Response) Write(p []byte) (int, error) {
-	if w.kind != gathered {
-		return 0, ErrBodySet
+	if err := w.writable(); err != nil {
+		return 0, err
 	}
 	if len(w.buf)+len(p) <= streamAt {
 		w.buf = append(w.buf, p...)
@@ -122,39 +126,70 @@ func (w *Response) Write(p []byte) (int, error) {
 
 // WriteString is Write of a string.
 func (w *Response) WriteString(s string) (int, error) {
-	if w.kind == gathered && len(w.buf)+len(s) <= streamAt {
+	if w.writable() == nil && len(w.buf)+len(s) <= streamAt {
 		w.buf = append(w.buf, s...)
 		return len(s), nil
 	}
 	return w.Write([]byte(s))
 }
 
+func (w *Response) writable() error {
+	switch {
+	case w.done:
+		return ErrComplete
+	case w.kind != gathered:
+		return ErrBodySet
+	}
+	return nil
+}
+
 // SetBody makes b the body, without copying it: it must not change until the response is out. What was written or
-// set before is dropped.
+// set before is dropped. Once the head has gone out it is too late for this and the other two: it is logged, and the
+// connection is cut.
 func (w *Response) SetBody(b []byte) {
-	w.discard()
-	w.kind, w.body, w.size = given, b, int64(len(b))
+	if w.replace() {
+		w.kind, w.body, w.size = given, b, int64(len(b))
+	}
+}
+
+// replace drops the body that there is, if another can take its place.
+func (w *Response) replace() bool {
+	if !w.headSent {
+		w.discard()
+		return true
+	}
+	if !w.done {
+		w.x.set.Logger.Error("response body set after the head was sent", "target", w.x.req.Target())
+		w.broken = true
+	}
+	return false
 }
 
 // SetBodyReader makes the body what r gives, n bytes of it, or all to io.EOF where n is negative. r is read on the
 // request's thread and may use it to wait; it is closed afterwards if it is an io.Closer. If it fails, or ends
 // early, the connection is cut, so that the client can tell.
 func (w *Response) SetBodyReader(r io.Reader, n int64) {
-	w.discard()
-	w.kind, w.from, w.size = reader, r, max(n, -1)
+	if w.replace() {
+		w.kind, w.from, w.size = reader, r, max(n, -1)
+	} else if c, ok := r.(io.Closer); ok {
+		_ = c.Close()
+	}
 }
 
 // SetBodyFile makes n bytes of f from off on the body, sent by sendfile(2), and closes f afterwards. f must be a
 // regular file. If it turns out shorter the connection is cut.
 func (w *Response) SetBodyFile(f File, off, n int64) {
-	w.discard()
-	w.kind, w.file, w.off, w.size = file, f, off, max(n, 0)
+	if w.replace() {
+		w.kind, w.file, w.off, w.size = file, f, off, max(n, 0)
+	} else {
+		_ = f.Close()
+	}
 }
 
 // Flush sends the head, with status 200, if it has not gone out, and all that was written so far.
 func (w *Response) Flush() error {
-	if w.kind != gathered {
-		return ErrBodySet
+	if err := w.writable(); err != nil {
+		return err
 	}
 	if err := w.stream(w.buf); err != nil {
 		return err
@@ -166,13 +201,23 @@ func (w *Response) Flush() error {
 // stream sends p as part of a body whose end is not known.
 func (w *Response) stream(p []byte) error {
 	if !w.headSent {
+		if w.badField() != nil {
+			return ErrBadField // unless the handler mends it, finish makes it a 500
+		}
 		w.size = -1
 		if n, ok := w.declared(); ok {
 			w.size = n
 		}
 		w.sendHead(200)
 	}
-	if len(p) == 0 || w.bodiless {
+	if len(p) == 0 {
+		return w.x.writeErr
+	}
+	if w.bodiless {
+		w.x.spend(opCost) // nothing else would end an endless body, or let others run meanwhile
+		if w.x.c.Gone() {
+			return loop.ErrClientGone
+		}
 		return w.x.writeErr
 	}
 	return w.frame(p)

@@ -164,7 +164,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		c.Ended()
 		return
 	}
-	if c.refused {
+	if c.refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
 		c.Wake()
 	}
 }

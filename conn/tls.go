@@ -20,8 +20,7 @@ type socket struct {
 // handshake makes the connection a TLS one.
 func (x *exchange) handshake() error {
 	c := x.c
-	s := &socket{c: c, handshake: true, deadline: c.Loop().Time().Add(x.c.port.server.settings.Load().HeaderTimeout)}
-	x.set = c.port.server.settings.Load()
+	s := &socket{c: c, handshake: true, deadline: c.Loop().Time().Add(x.set.HeaderTimeout)}
 	conn := tls.Server(s, c.port.tls)
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
@@ -60,8 +59,11 @@ func (s *socket) Read(p []byte) (int, error) {
 			return n, err
 		}
 		left := s.deadline.Sub(s.c.Loop().Time())
-		if left <= 0 {
+		switch {
+		case left <= 0:
 			return 0, os.ErrDeadlineExceeded
+		case s.c.Loop().Stopping(): // no request is in flight yet
+			return 0, net.ErrClosed
 		}
 		err = s.c.WantRead(left)
 		x.drained = false

@@ -21,6 +21,7 @@ type Listener struct {
 	Thread
 	accept  func(fd int, remote netip.AddrPort)
 	closing bool
+	backOff time.Duration // the last one; 0 once all that had come were accepted
 }
 
 // Accept calls accept on the loop for every connection to the listening socket fd, which is the Listener's from now
@@ -51,16 +52,11 @@ func (ln *Listener) Ended() {}
 // Run is the loop's.
 func (ln *Listener) Run(t *Thread) coro.Code {
 	var sa unix.RawSockaddrAny
-	backOff := time.Duration(0)
 	for n := 0; ; {
 		last := ln.closing || t.loop.Stopping()
 		fd, errno := sysio.Accept(t.FD(), &sa)
 		switch errno {
 		case 0:
-			if backOff > 0 {
-				t.loop.log.Info("accepting again")
-				backOff = 0
-			}
 			ln.accept(fd, remoteAddr(&sa))
 			if n++; n%acceptsPerTurn == 0 {
 				if !last {
@@ -69,19 +65,23 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 				t.Yield()
 			}
 		case unix.EAGAIN:
+			if ln.backOff > 0 {
+				ln.backOff = 0
+				t.loop.log.Info("accepting again, nobody waits")
+			}
 			if last {
 				return coro.Abort
 			}
 			return coro.WantRead
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
-			if backOff == 0 {
+			if ln.backOff == 0 {
 				t.loop.log.Error("accept: out of resources, new connections wait", "error", errno)
 			}
 			if last {
 				return coro.Abort
 			}
-			backOff = min(max(2*backOff, firstBackOff), lastBackOff)
-			_ = t.Sleep(backOff)
+			ln.backOff = min(max(2*ln.backOff, firstBackOff), lastBackOff)
+			_ = t.Sleep(ln.backOff)
 		default:
 			if !passing(errno) {
 				t.loop.log.Error("accept: listener closed", "error", errno)

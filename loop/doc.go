@@ -7,8 +7,8 @@
 // holds no goroutine, and the next event runs the Body again on whichever coroutine is free.
 //
 // Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by functions given to
-// Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post, Stop and Stopped
-// are for any goroutine.
+// Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post and Stop are
+// for any goroutine.
 //
 //	loop.go      the Loop, its turn, Run
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one

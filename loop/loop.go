@@ -179,6 +179,17 @@ func (l *Loop) tick() {
 	l.now = l.wall.Sub(l.start).Milliseconds()
 }
 
+// after returns the wheel's time at which d will have passed since the beginning of the turn. It rounds up: no timer is
+// early.
+func (l *Loop) after(d time.Duration) int64 {
+	if d <= 0 {
+		return l.now
+	}
+	elapsed := l.wall.Sub(l.start)
+	d = min(d, math.MaxInt64-elapsed-time.Millisecond)
+	return int64((elapsed + d + time.Millisecond - 1) / time.Millisecond)
+}
+
 // Time returns the time at which this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
 

@@ -27,7 +27,7 @@ func (s *stopper) Expire() { s.loop.killAll() }
 // only shorten the grace period.
 func (l *Loop) Stop(grace time.Duration) {
 	_ = l.Post(func() {
-		at := l.now + milliseconds(max(grace, 0))
+		at := l.after(grace)
 		if !l.stop.grace.Pending() || at < l.stop.grace.At() {
 			l.wheel.Add(&l.stop.grace, at)
 		}

@@ -176,18 +176,15 @@ func (t *Thread) Local() any { return t.co.Local }
 // SetLocal leaves v with the coroutine.
 func (t *Thread) SetLocal(v any) { t.co.Local = v }
 
-// Timeout sets when the thread's next wait ends, counted from the beginning of the loop's turn; negative: never.
-// Every wait of its own clears it.
+// Timeout sets how long the thread may be idle after its body returned WantRead, counted from the beginning of the
+// loop's turn; negative: for ever. The waits have limits of their own and clear it.
 func (t *Thread) Timeout(d time.Duration) {
 	if d < 0 {
 		t.loop.wheel.Cancel(&t.timer)
 		return
 	}
-	t.loop.wheel.Add(&t.timer, t.loop.now+milliseconds(d))
+	t.loop.wheel.Add(&t.timer, t.loop.after(d))
 }
-
-// milliseconds rounds up: a timer is never early.
-func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // Yield lets the loop's other threads run; t goes on in the next turn.
 func (t *Thread) Yield() { _ = t.wait(coro.Yield, -1) }
@@ -238,6 +235,9 @@ func (t *Thread) wait(code coro.Code, d time.Duration) error {
 
 // kill ends a thread that waits.
 func (l *Loop) kill(t *Thread) {
+	if t.loan != nil {
+		l.repay(t)
+	}
 	if t.co != nil {
 		l.current = t
 		t.co.Kill()
@@ -259,9 +259,6 @@ func (l *Loop) end(t *Thread) {
 	t.own.flags |= ended
 	l.wheel.Cancel(&t.timer)
 	l.threads--
-	if t.loan != nil {
-		l.repay(t)
-	}
 	if fd := int(t.own.fd); fd >= 0 {
 		l.remove(&t.own)
 		l.forget(&t.own)

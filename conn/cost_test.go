@@ -1,0 +1,94 @@
+package conn_test
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// TestPlainRequestIsFree goes through the real parser, writer and loop, with a client that allocates nothing itself.
+func TestPlainRequestIsFree(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("short reads and writes cost epoll_ctl")
+	}
+	h := func(req *conn.Request, resp *conn.Response) int {
+		resp.Header().Set("Content-Type", "text/plain")
+		if ua, ok := req.HeaderView("user-agent"); !ok || len(ua) == 0 || len(req.PathView()) != 6 {
+			return 500
+		}
+		resp.WriteString("Hello, world!")
+		return 200
+	}
+	raw := []byte("GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: h, Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
+		f, err := s.dial().(*net.TCPConn).File() // blocking, and out of Go's poller
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		fd := int(f.Fd())
+		buf := make([]byte, 16<<10)
+		for _, pipelined := range []int{1, 16} {
+			batch := []byte(strings.Repeat(string(raw), pipelined))
+			size := 0
+			ask := func() {
+				if _, err := unix.Write(fd, batch); err != nil {
+					t.Fatal(err)
+				}
+				for got := 0; got == 0 || got < size; {
+					n, err := unix.Read(fd, buf[got:])
+					if n <= 0 {
+						t.Fatal(n, err)
+					}
+					got += n
+					if size == 0 { // the first time
+						size = n
+					}
+				}
+			}
+			ask()
+			if got := strings.Count(string(buf[:size]), "200 OK"); got != pipelined {
+				t.Fatalf("%d answers in one read, want %d", got, pipelined)
+			}
+			var before, after loop.Stats
+			s.on(func(l *loop.Loop) { before = l.Stats() })
+			if n := testing.AllocsPerRun(100, ask); n != 0 {
+				t.Errorf("%v allocations for %d requests", n, pipelined)
+			}
+			s.on(func(l *loop.Loop) { after = l.Stats() })
+			if n := after.Ctls - before.Ctls; n != 0 {
+				t.Errorf("%d calls of epoll_ctl", n)
+			}
+		}
+	}, plain, direct)
+}
+
+func TestIdleConnectionsHoldNoCoroutine(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		before := runtime.NumGoroutine()
+		const n = 200
+		for range n {
+			c := s.dial()
+			send(t, c, get)
+			if a := answers(t, io.LimitReader(c, 1<<20), "GET"); a[0].StatusCode != 200 {
+				t.Fatal(a[0].Status)
+			}
+		}
+		if s.server.Active() != n {
+			t.Errorf("%d connections counted, want %d", s.server.Active(), n)
+		}
+		s.settle()
+		if more := runtime.NumGoroutine() - before; more > 5 {
+			t.Errorf("%d goroutines for %d idle connections", more, n)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package conn
+
+import (
+	"bytes"
+	"io"
+	"os"
+)
+
+// Spooled is a whole request body, ready to be read any number of times, without waiting for the client.
+type Spooled interface {
+	io.Reader
+	io.ReaderAt
+	io.Seeker
+}
+
+// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a temporary file in
+// os.TempDir, which has no name from the start and is closed when the request ends. It returns the body, positioned
+// at its beginning, and its length in bytes. The error is that of Body.Read, or the file's.
+//
+// Writing the file goes to the page cache; where the disk cannot keep up, the loop waits for it.
+func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
+	var head bytes.Buffer
+	if n := r.ContentLength(); n > 0 && n <= maxMemory {
+		head.Grow(int(n))
+	}
+	n, err := io.CopyN(&head, &r.body, maxMemory+1)
+	if err == io.EOF {
+		return bytes.NewReader(head.Bytes()), n, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	file, err := os.CreateTemp("", "lwango-body-*")
+	if err != nil {
+		return nil, 0, err
+	}
+	r.Defer(func() { _ = file.Close() })
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, 0, err
+	}
+	if _, err := head.WriteTo(file); err != nil {
+		return nil, 0, err
+	}
+	// Not io.Copy: an *os.File would look for a way to have the kernel copy, and find that a Body has none.
+	more, err := io.CopyBuffer(struct{ io.Writer }{file}, &r.body, make([]byte, 32<<10))
+	if err != nil {
+		return nil, 0, err
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return file, n + more, err
+}

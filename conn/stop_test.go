@@ -1,0 +1,163 @@
+package conn_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+)
+
+// TestStopUnderLoad: every request whose bytes were sent before the stop is answered, those of a pipeline and those of
+// connections that were not accepted yet too, and then the loops end, long before the grace period does.
+func TestStopUnderLoad(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("a forced EAGAIN hides what was sent from the last read")
+	}
+	h := byPath(map[string]conn.Handler{"/": hello, "/sleep": func(req *conn.Request, w *conn.Response) int {
+		if err := req.Sleep(5 * time.Millisecond); err != nil {
+			return 500
+		}
+		return hello(req, w)
+	}})
+	run(t, func(t *testing.T, m mode) {
+		for round := range 5 {
+			s := start(t, m, conn.Config{Handler: h})
+			var stopping atomic.Bool
+			var served atomic.Int32
+			var wg sync.WaitGroup
+			for i := range 24 {
+				sleep := "GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n"
+				raw := []string{get, sleep, strings.Repeat(get, 20), get + sleep + get}[i%4]
+				n := strings.Count(raw, "GET")
+				again := i%3 > 0 // the others connect for each
+				wg.Go(func() {
+					var c *client
+					for !stopping.Load() {
+						if c == nil {
+							nc, err := net.Dial("tcp", s.addr)
+							if err != nil {
+								return // the listener has gone
+							}
+							c = &client{nc, t, bufio.NewReader(nc)}
+							defer nc.Close()
+						}
+						_, err := c.Write([]byte(raw))
+						if stopping.Load() {
+							return // too late to be sure
+						}
+						if err != nil {
+							t.Errorf("write before the stop: %v", err)
+							return
+						}
+						_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+						for k := range n {
+							resp, err := http.ReadResponse(c.br, nil)
+							if err != nil {
+								t.Errorf("answer %d of %d: %v", k+1, n, err)
+								return
+							}
+							if resp.StatusCode != 200 || resp.Close && k < n-1 {
+								t.Errorf("answer %d of %d: %s, close %v", k+1, n, resp.Status, resp.Close)
+								return
+							}
+							_, _ = c.br.Discard(int(resp.ContentLength))
+							served.Add(1)
+							if resp.Close {
+								return
+							}
+						}
+						if !again {
+							c.Close()
+							c = nil
+						}
+					}
+				})
+			}
+			for until := int32(100 * (1 + round)); served.Load() < until; {
+				time.Sleep(time.Millisecond)
+			}
+			stopping.Store(true)
+			began := time.Now()
+			s.stop(10 * time.Second)
+			if d := time.Since(began); d > 3*time.Second {
+				t.Errorf("the stop took %v", d)
+			}
+			wg.Wait()
+		}
+	}, plain, direct, several)
+}
+
+// TestStopDoesNotWaitForTheSilent: connections without a request, also those that nobody has accepted yet.
+func TestStopDoesNotWaitForTheSilent(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		c := s.client()
+		c.do("GET", get)
+		s.dial()
+		s.settle()
+		// The loop is held up twice: the second time with the stop behind, in the same turn, so that the listener's
+		// last look comes before any other.
+		began := time.Now()
+		first, held, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		for _, f := range []func(){func() { <-first }, func() { close(held); <-second }} {
+			if err := s.loops[0].Post(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.loops[0].Stop(20 * time.Second)
+		close(first)
+		<-held
+		s.dialSmall()
+		last := s.dialSmall()
+		if !m.tls {
+			send(t, last, get)
+		}
+		close(second)
+		s.stop(20 * time.Second)
+		if d := time.Since(began); d > 3*time.Second {
+			t.Errorf("the stop took %v", d)
+		}
+		if !m.tls && !invariants.Enabled {
+			if a := last.answer("GET"); a.StatusCode != 200 || !a.Close {
+				t.Errorf("%v", a.Response)
+			}
+			last.ends()
+		}
+		c.ends()
+	}, plain, direct, overTLS)
+}
+
+// TestStopKillsAfterTheGracePeriod, and says so by the connection's end alone.
+func TestStopKillsAfterTheGracePeriod(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		var ended sync.WaitGroup
+		ended.Add(3)
+		entered := make(chan struct{}, 3)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			req.Defer(ended.Done)
+			entered <- struct{}{}
+			for {
+				func() {
+					defer func() { _ = recover() }()
+					_ = req.Sleep(time.Minute)
+				}()
+			}
+		}})
+		for range 3 {
+			send(t, s.dial(), get)
+			<-entered
+		}
+		began := time.Now()
+		s.stop(50 * time.Millisecond)
+		ended.Wait()
+		within(t, fmt.Sprint(m.name, ": stopped"), began, 50*time.Millisecond)
+	}, plain, direct, overTLS)
+}

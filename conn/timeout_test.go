@@ -1,0 +1,328 @@
+package conn_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// within fails the test if what began then did not end after at least least and well before a minute. The loop counts
+// from the beginning of its turn, which is a little earlier than what the client saw.
+func within(t *testing.T, what string, began time.Time, least time.Duration) {
+	t.Helper()
+	if d := time.Since(began); d < least-10*time.Millisecond || d > 8*time.Second {
+		t.Errorf("%s after %v, want %v", what, d, least)
+	}
+}
+
+// drip sends raw byte by byte until a write fails or raw is used up.
+func drip(c net.Conn, raw string, every time.Duration) {
+	for i := range len(raw) {
+		if _, err := io.WriteString(c, raw[i:i+1]); err != nil {
+			return
+		}
+		time.Sleep(every)
+	}
+}
+
+func TestSlowHead(t *testing.T) {
+	t.Parallel()
+	const limit = 150 * time.Millisecond
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: time.Minute})
+		for _, before := range []string{"", get} {
+			c := s.client()
+			if before != "" {
+				c.do("GET", before)
+			}
+			began := time.Now()
+			go drip(c.Conn, "GET /"+strings.Repeat("a", 1000), limit/20) // never idle for long
+			a := c.answer("GET")
+			if a.StatusCode != 408 || !a.Close {
+				t.Errorf("%v", a.Response)
+			}
+			within(t, "408", began, limit)
+			c.ends()
+			c.Close()
+		}
+		// With a body's first bytes in the same segment the head was complete, and the limit is not the body's.
+		c := s.client()
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
+		time.Sleep(limit * 3 / 2)
+		c.do("POST", "2")
+	}, plain, direct, overTLS)
+}
+
+// dripping is a net.Conn whose writes, once it was told so, go out byte by byte.
+type dripping struct {
+	net.Conn
+	every time.Duration
+}
+
+func (d *dripping) Write(p []byte) (int, error) {
+	if d.every == 0 {
+		return d.Conn.Write(p)
+	}
+	drip(d.Conn, string(p), d.every)
+	return len(p), nil
+}
+
+// TestSlowRecords: a TLS record that drips in gives no plaintext for a long time, and is a slow head or body all the
+// same, and not an idle client.
+func TestSlowRecords(t *testing.T) {
+	defer conn.SetGraceOfRate(60 * time.Millisecond)()
+	const limit = 150 * time.Millisecond
+	run(t, func(t *testing.T, m mode) {
+		for what, cfg := range map[string]conn.Config{
+			"head": {HeaderTimeout: limit, KeepAliveTimeout: time.Minute, Handler: hello},
+			"body": {MinRate: 1 << 30, Handler: echoes["/collect"]},
+		} {
+			s := start(t, m, cfg)
+			raw, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slow := &dripping{Conn: raw}
+			c := tls.Client(slow, &tls.Config{InsecureSkipVerify: true})
+			_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+			if err := c.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			if what == "body" {
+				send(t, c, post+"Content-Length: 1000\r\n\r\n")
+			}
+			began := time.Now()
+			written := make(chan struct{})
+			go func() {
+				slow.every = limit / 30
+				_, _ = io.WriteString(c, strings.Repeat("a", 1000))
+				close(written)
+			}()
+			if a := parse(t, rest(t, c), "POST")[0]; a.StatusCode != 408 {
+				t.Errorf("%s: %s", what, a.Status)
+			}
+			within(t, "slow "+what, began, 60*time.Millisecond)
+			raw.Close()
+			<-written
+			s.idle()
+		}
+	}, overTLS)
+}
+
+func TestSilentClientsAreClosedSilently(t *testing.T) {
+	t.Parallel()
+	const limit = 100 * time.Millisecond
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: 2 * limit})
+		began := time.Now()
+		c := s.client()
+		if m.tls { // not even a handshake
+			raw, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close()
+			send(t, raw, "\x16\x03\x01")
+			rest(t, raw)
+		} else {
+			c.ends()
+		}
+		within(t, "new connection closed", began, limit)
+
+		c = s.client()
+		c.do("GET", get)
+		began = time.Now()
+		c.do("GET", get)
+		if _, err := c.br.ReadByte(); err != io.EOF && !(m.tls && errors.Is(err, io.ErrUnexpectedEOF)) {
+			t.Errorf("idle connection: %v", err)
+		}
+		within(t, "idle connection closed", began, 2*limit)
+		s.idle()
+	}, plain, direct, overTLS)
+}
+
+func TestSlowPeersAreHeldToTheRate(t *testing.T) {
+	defer conn.SetGraceOfRate(60 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		got := make(chan error, 1)
+		s := start(t, m, conn.Config{MinRate: 1 << 30, Handler: byPath(map[string]conn.Handler{
+			"/read": func(req *conn.Request, w *conn.Response) int {
+				_, err := io.Copy(io.Discard, req.Body())
+				got <- err
+				return 200
+			},
+			"/write": func(req *conn.Request, w *conn.Response) int {
+				for {
+					if _, err := w.Write(noise()); err != nil {
+						got <- err
+						return 200
+					}
+				}
+			},
+		})})
+		for _, framing := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
+			c := s.client()
+			began := time.Now()
+			send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\n"+framing+"\r\n\r\n")
+			go drip(c.Conn, "400;"+strings.Repeat("a", 900), 2*time.Millisecond) // in the second case an extension of a chunk
+			if a := c.answer("POST"); a.StatusCode != 408 {
+				t.Errorf("%s: %s", framing, a.Status)
+			}
+			if err := <-got; !errors.Is(err, conn.ErrBodyTimeout) {
+				t.Errorf("%s: %v", framing, err)
+			}
+			within(t, "slow body", began, 60*time.Millisecond)
+			c.Close()
+		}
+		c := s.dialSmall()
+		if m.tls {
+			c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
+		}
+		began := time.Now()
+		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
+		for buf := make([]byte, 4096); ; time.Sleep(time.Millisecond) {
+			if _, err := c.Conn.Read(buf); err != nil {
+				break
+			}
+		}
+		if err := <-got; err == nil {
+			t.Error("slow reader: no error")
+		}
+		within(t, "slow reader", began, 60*time.Millisecond)
+		c.Close()
+		s.idle()
+	}, plain, direct, overTLS)
+}
+
+// TestClientThatDoesNotRead costs what the kernel buffers, and only until write_timeout.
+func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	const limit = 150 * time.Millisecond
+	run(t, func(t *testing.T, m mode) {
+		var given atomic.Int64
+		endless := readerFunc(func(p []byte) (int, error) {
+			given.Add(int64(len(p)))
+			return len(p), nil
+		})
+		s := start(t, m, conn.Config{WriteTimeout: limit, KeepAliveTimeout: time.Minute, Handler: byPath(map[string]conn.Handler{
+			"/source": func(_ *conn.Request, w *conn.Response) int { w.SetBodyReader(endless, 1<<40); return 200 },
+			"/write":  func(_ *conn.Request, w *conn.Response) int { _, _ = io.Copy(w, endless); return 200 },
+			"/small":  func(_ *conn.Request, w *conn.Response) int { given.Add(1000); w.SetBody(noise()[:1000]); return 200 },
+		})})
+		for _, path := range []string{"/source", "/write", "/small"} {
+			given.Store(0)
+			c := s.dialSmall()
+			if m.tls {
+				c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
+			}
+			began := time.Now()
+			if path == "/small" { // pipelined without end: requests are not read ahead of their answers
+				_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
+				for {
+					if _, err := io.WriteString(c, strings.Repeat("GET /small HTTP/1.1\r\nHost: a\r\n\r\n", 1000)); err != nil {
+						break
+					}
+				}
+			} else {
+				send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			}
+			s.idle()
+			within(t, path+": closed", began, limit)
+			if n := given.Load(); n > 16<<20 {
+				t.Errorf("%s: %d bytes were made for a client that reads none", path, n)
+			}
+			c.Close()
+		}
+	}, plain, direct, overTLS)
+}
+
+// TestSlowClientsDoNotDelayAGoodOne: heads and bodies that drip in, and readers that do not read, 1,000 in all.
+func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
+	defer conn.SetLingerTime(100 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{HeaderTimeout: 1200 * time.Millisecond, BodyTimeout: time.Second, WriteTimeout: time.Second,
+			Handler: byPath(map[string]conn.Handler{
+				"/":    hello,
+				"/bad": echoes["/collect"],
+				"/large": func(_ *conn.Request, w *conn.Response) int {
+					w.SetBody(noise())
+					return 200
+				},
+			})})
+		starts := []string{"GET / HTTP/1.1\r\nHost:", post + "Content-Length: 100\r\n\r\nabc", chunked + "5;"}
+		const n, readers = 1000, 40 // the kernel takes more than 2 MiB for each of these, which is a lot of copying
+		slow := make([]net.Conn, n)
+		for i := range slow {
+			if i < readers {
+				slow[i] = s.dialSmall()
+				send(t, slow[i], "GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+				continue
+			}
+			slow[i] = s.dial()
+			send(t, slow[i], starts[i%len(starts)])
+		}
+		quick := s.client()
+		worst := time.Duration(0)
+		for i := range 200 {
+			began := time.Now()
+			quick.do("GET", get)
+			worst = max(worst, time.Since(began))
+			for j := i; j < n; j += 200 {
+				_, _ = io.WriteString(slow[j], "a")
+			}
+		}
+		if worst > 900*time.Millisecond {
+			t.Errorf("a good client waited %v", worst)
+		}
+		s.settled("slow clients gone", func(*loop.Loop) bool { return s.server.Active() == 1 })
+		quick.do("GET", get)
+		for _, c := range slow {
+			c.Close()
+		}
+	}, plain)
+}
+
+// TestLingeringCloseIsBounded in time and in bytes, for clients that go on as if nothing was.
+func TestLingeringCloseIsBounded(t *testing.T) {
+	const limit = 150 * time.Millisecond
+	defer conn.SetLingerTime(limit)()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		for _, every := range []time.Duration{0, limit / 10, time.Minute} {
+			c := s.client()
+			if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 {
+				t.Errorf("%v", a.Response)
+			}
+			began := time.Now()
+			sent := make(chan int)
+			go func() {
+				n := 0
+				for every < time.Second {
+					k, err := c.Conn.Write(noise()[:1000])
+					if n += k; err != nil {
+						break
+					}
+					time.Sleep(every)
+				}
+				sent <- n
+			}()
+			s.idle()
+			if every > 0 {
+				within(t, fmt.Sprintf("a byte every %v: closed", every), began, limit)
+			}
+			if n := <-sent; n > 16*conn.LingerBytes {
+				t.Errorf("%d bytes were taken from a client that was refused", n)
+			}
+			c.Close()
+		}
+	}, plain, direct)
+}
