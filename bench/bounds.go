@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// bound is a figure that lwango is to reach: its value over the peer's, or with no peer the value itself.
+type bound struct {
+	work   string
+	metric metric
+	peer   string
+	most   float64 // NaN: for information
+}
+
+var bounds = []bound{
+	{"hello", cpuTotal, "nginx", 1.00},
+	{"hello", cpuTotal, "fasthttp", 0.90},
+	{"hello", cpuTotal, "nethttp", 0.60},
+	{"pipelined", cpuTotal, "fasthttp", 1.00},
+	{"busy", cpuTotal, "fasthttp", 0.85},
+	{"file4k", cpuTotal, "nginx", 1.00},
+	{"file4k", cpuTotal, "nginx-nopush", 1.00},
+	{"file1m", cpuTotal, "nginx", 1.05},
+	{"file1m", cpuTotal, "nginx-nopush", 1.05},
+	{"file1m", cpuBoth, "nginx", math.NaN()}, // see nginxCommand: the client may do the server's sending
+	{"file1m", cpuBoth, "nginx-nopush", math.NaN()},
+	{"idle", idleBytes, "", 500},
+}
+
+// value is NaN where something was not measured.
+func (b bound) value(all results, handoff string) float64 {
+	own := all[cellKey{b.work, handoff}]
+	if own == nil {
+		return math.NaN()
+	}
+	if b.peer == "" {
+		return median(own.values[b.metric])
+	}
+	other := all[cellKey{b.work, b.peer}]
+	if other == nil {
+		return math.NaN()
+	}
+	return ratio(own.values[b.metric], other.values[b.metric])
+}
+
+func (b bound) title() string {
+	switch b.metric {
+	case idleBytes:
+		return "bytes per idle connection"
+	case cpuBoth:
+		return "server's and client's CPU per request, lwango / " + b.peer
+	}
+	return "CPU per request, lwango / " + b.peer
+}
+
+// boundsTable is empty without lwango. The default handoff must hold; the other is for information.
+func boundsTable(all results) string {
+	var text strings.Builder
+	for _, b := range bounds {
+		channel, direct := b.value(all, baseline), b.value(all, "lwango-direct")
+		if math.IsNaN(channel) && math.IsNaN(direct) {
+			continue
+		}
+		verdict := "holds"
+		switch {
+		case math.IsNaN(b.most):
+			verdict = "-"
+		case math.IsNaN(channel):
+			verdict = "not measured"
+		case channel > b.most:
+			verdict = "falls short"
+		}
+		format := ratioText
+		if b.peer == "" {
+			format = wholeText
+		}
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", b.work, b.title(), format(b.most), format(channel), format(direct), verdict)
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return "### Bounds\n\n| work | figure | at most | channel (default) | direct | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// serverOptions is what a work asks of a server.
+type serverOptions struct {
+	dir     string // of its own, for its configuration
+	files   string // the folder served below filesPrefix
+	addr    string // 127.0.0.1:port
+	threads int
+}
+
+// peer is one server that takes part. command writes what configuration the server needs into o.dir and says how to
+// start it in the foreground.
+type peer struct {
+	name    string
+	files   bool // takes part in the works with files only
+	command func(env *environment, o serverOptions) (argv, environ []string, err error)
+	ready   string // a line with this word and the address on stderr means that it serves; empty: it accepts
+	ends    bool   // exits with 0 on SIGTERM
+}
+
+// baseline is the peer that the others are put in relation to: lwango as it comes.
+const baseline = "lwango-channel"
+
+// errNotInstalled makes a peer stay out of the report instead of failing the run.
+var errNotInstalled = errors.New("not installed")
+
+var peers = []peer{
+	{name: baseline, command: lwangoCommand("channel"), ready: "listening", ends: true},
+	{name: "lwango-direct", command: lwangoCommand("direct"), ready: "listening", ends: true},
+	{name: "nginx", command: nginxCommand("off"), ends: true},
+	{name: "nginx-nopush", files: true, command: nginxCommand("on"), ends: true},
+	{name: "fasthttp", command: goCommand("fasthttp")},
+	{name: "nethttp", command: goCommand("nethttp")},
+}
+
+func peerNames() []string {
+	var names []string
+	for _, p := range peers {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// takesPart is false where the peer would only repeat another one's figures.
+func (p peer) takesPart(w work) bool { return !p.files || strings.HasPrefix(w.path, filesPrefix+"/") }
+
+func (p peer) isLwango() bool { return strings.HasPrefix(p.name, "lwango-") }
+func (p peer) isNginx() bool  { return strings.HasPrefix(p.name, "nginx") }
+
+func lwangoCommand(handoff string) func(*environment, serverOptions) ([]string, []string, error) {
+	return func(env *environment, o serverOptions) ([]string, []string, error) {
+		// Long enough for idle connections to stay through a measurement; all servers have the same.
+		conf := fmt.Sprintf(`keep_alive_timeout = "300s"
+threads = %d
+handoff = %q
+
+[headers]
+server = "lwango"
+
+[[listener]]
+address = %q
+
+[[site]]
+
+[[site.route]]
+prefix = "/"
+handler = "hello_world"
+
+[[site.route]]
+prefix = %q
+module = "serve_files"
+path = %q
+`, o.threads, handoff, o.addr, filesPrefix, o.files)
+		file := filepath.Join(o.dir, "lwango.conf")
+		if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
+			return nil, nil, err
+		}
+		return []string{env.lwango, "-c", file}, nil, nil
+	}
+}
+
+// goCommand runs one of serve.go's servers. GOMAXPROCS is its number of loops.
+func goCommand(name string) func(*environment, serverOptions) ([]string, []string, error) {
+	return func(env *environment, o serverOptions) ([]string, []string, error) {
+		argv := []string{env.self, "serve", name, o.addr, o.files}
+		return argv, []string{fmt.Sprintf("GOMAXPROCS=%d", o.threads)}, nil
+	}
+}
+
+// nginxCommand writes a configuration that gives nginx its best: no log, no limit on requests per connection (the
+// default of 1,000 would have wrk connect again and again), sendfile. With two workers each gets its own listening
+// socket.
+//
+// tcp_nopush matters for files, and both ways: off, nginx's default, the head is a segment of its own; on, as in
+// Debian's nginx.conf, it shares one with the file's first bytes. The small file is cheaper with it. The large one is
+// dearer for the server: a short segment makes the client's window grow more slowly, so that most of the file waits in
+// the send buffer and leaves it while the client's acknowledgements are handled, in the client's time (and at a lower
+// rate). Neither is the better nginx, so both are measured.
+func nginxCommand(nopush string) func(*environment, serverOptions) ([]string, []string, error) {
+	return func(env *environment, o serverOptions) ([]string, []string, error) {
+		return writeNginx(env, o, nopush)
+	}
+}
+
+func writeNginx(env *environment, o serverOptions, nopush string) ([]string, []string, error) {
+	if env.nginx == "" {
+		return nil, nil, errNotInstalled
+	}
+	reuse := ""
+	if o.threads > 1 {
+		reuse = " reuseport"
+	}
+	// Debian's build has these folders below /var/lib/nginx, where only root may write.
+	var temporary strings.Builder
+	for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		if !strings.Contains(env.nginxBuild, "--without-http_"+name+"_module") {
+			fmt.Fprintf(&temporary, "    %s_temp_path %s;\n", name, filepath.Join(o.dir, name))
+		}
+	}
+	conf := fmt.Sprintf(`daemon off;
+worker_processes %d;
+worker_rlimit_nofile %d;
+pid %s/nginx.pid;
+error_log %s/error.log error;
+events { worker_connections 16384; }
+http {
+%s    access_log off;
+    sendfile on;
+    tcp_nopush %s;
+    keepalive_timeout 300s;
+    keepalive_requests 1000000000;
+    default_type application/octet-stream;
+    server {
+        listen %s backlog=4096%s;
+        location / { default_type text/plain; return 200 %q; }
+        location %s/ { root %s; }
+    }
+}
+`, o.threads, env.maxFiles, o.dir, o.dir, temporary.String(), nopush, o.addr, reuse, hello, filesPrefix, filepath.Dir(o.files))
+	file := filepath.Join(o.dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
+		return nil, nil, err
+	}
+	return []string{env.nginx, "-p", o.dir, "-e", filepath.Join(o.dir, "error.log"), "-c", file}, nil, nil
+}
+
+// findNginx looks in sbin too, which is not in everybody's PATH.
+func findNginx() string {
+	for _, name := range []string{"nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// metric is one figure of a cell, one value per round.
+type metric uint8
+
+const (
+	perSecond    metric = iota // requests/s, closed loop
+	cpuTotal                   // server CPU per request, closed loop, µs
+	cpuUser                    // the part of it in the server's own code
+	cpuSystem                  // the part in the kernel
+	cpuBoth                    // server's and wrk's, closed loop, µs
+	cpuClient                  // wrk's CPU per request, µs
+	busyPart                   // server CPU time per time: 1 is one CPU
+	halfRate                   // answers/s sent for in the open loop
+	halfCPU                    // server CPU per request at that rate, µs
+	latency50                  // µs, at that rate
+	latency99                  // µs, at that rate
+	peak                       // most resident memory, MiB
+	idleBytes                  // resident memory per idle connection, bytes
+	idleResident               // resident memory with them, MiB
+	idleCPU                    // server CPU per connection: accept, one request, answer; µs
+	metrics
+)
+
+// cell is one server at one work.
+type cell struct {
+	values [metrics][]float64 // by round; NaN where a round failed or the work has no such figure
+	errs   []error
+}
+
+func newCell(rounds int) *cell {
+	c := &cell{}
+	for m := range c.values {
+		c.values[m] = slices.Repeat([]float64{math.NaN()}, rounds)
+	}
+	return c
+}
+
+// round is one row of a cell's values.
+type round struct {
+	*cell
+	index int
+}
+
+func (r round) set(m metric, v float64) { r.values[m][r.index] = v }
+
+type cellKey struct{ work, peer string }
+
+// results has a cell for each work and peer of the settings.
+type results map[cellKey]*cell
+
+// failures joins all errors; nil when everything was measured.
+func (r results) failures() error {
+	var errs []error
+	for key, c := range r {
+		for _, err := range c.errs {
+			errs = append(errs, fmt.Errorf("%s, %s: %w", key.work, key.peer, err))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// runAll measures work after work. Within a work the rounds are interleaved, all servers once per round, and each
+// round begins with another server: what changes slowly on the machine, and what one server leaves behind for the
+// next, meets all of them. A server that fails keeps its other cells.
+func runAll(ctx context.Context, env *environment, s settings) results {
+	all := results{}
+	for _, w := range s.works {
+		peers := s.peersOf(w)
+		for _, p := range peers {
+			all[cellKey{w.name, p.name}] = newCell(s.rounds)
+		}
+		for index := range s.rounds {
+			for i := range peers {
+				p := peers[(index+i)%len(peers)]
+				if ctx.Err() != nil {
+					return all
+				}
+				fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.name, index+1, s.rounds, p.name)
+				c := all[cellKey{w.name, p.name}]
+				if err := measure(ctx, env, s, w, p, round{c, index}); err != nil {
+					fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, p.name, err)
+					c.errs = append(c.errs, err)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// measure starts a fresh server, so that memory is that of this work alone.
+func measure(ctx context.Context, env *environment, s settings, w work, p peer, r round) (err error) {
+	srv, err := startServer(ctx, env, p, w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	if w.kind == idle {
+		return measureIdleCell(ctx, w, srv, s.settle, r)
+	}
+	return measureLoad(ctx, env, s, w, srv, r)
+}
+
+func measureLoad(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
+	if s.warmup > 0 {
+		// Not checked: on a slow machine it may take thousands of connections that long to come about.
+		if _, err := runWrk(ctx, env, w, srv.addr, s.warmup); err != nil {
+			return err
+		}
+	}
+	if err := srv.findProcesses(); err != nil {
+		return err
+	}
+	before, err := readCPU(srv.pids)
+	if err != nil {
+		return err
+	}
+	closed, err := runWrk(ctx, env, w, srv.addr, s.duration)
+	if err != nil {
+		return err
+	}
+	after, err := readCPU(srv.pids)
+	if err != nil {
+		return err
+	}
+	if err := closed.check(); err != nil {
+		return err
+	}
+	usage := after.since(before)
+	requests := float64(closed.Requests)
+
+	half := closed.perSecond() / 2
+	open, err := runOpenLoop(ctx, env, w, srv, half, s.duration)
+	if err != nil {
+		return err
+	}
+	if open.Answers == 0 {
+		return errors.New("open loop: no request was answered")
+	}
+	highest, err := peakMemory(srv.pids)
+	if err != nil {
+		return err
+	}
+
+	r.set(perSecond, closed.perSecond())
+	r.set(cpuTotal, micro(usage.total())/requests)
+	r.set(cpuUser, micro(usage.User)/requests)
+	r.set(cpuSystem, micro(usage.System)/requests)
+	r.set(cpuClient, micro(closed.client)/requests)
+	r.set(cpuBoth, micro(closed.client+usage.total())/requests)
+	r.set(busyPart, micro(usage.total())/float64(closed.Microseconds))
+	r.set(halfRate, half)
+	r.set(halfCPU, micro(open.CPU.total())/float64(open.Answers))
+	r.set(latency50, micro(open.P50))
+	r.set(latency99, micro(open.P99))
+	r.set(peak, mebi(highest))
+	return nil
+}
+
+func measureIdleCell(ctx context.Context, w work, srv *server, settle time.Duration, r round) error {
+	figures, err := measureIdle(ctx, w, srv, settle)
+	if err != nil {
+		return err
+	}
+	r.set(idleBytes, float64(figures.after-figures.before)/float64(w.conns))
+	r.set(idleResident, mebi(figures.after))
+	r.set(idleCPU, micro(figures.cpu.total())/float64(w.conns))
+	return nil
+}
+
+func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+const idleTimeout = 300 * time.Second
+
+// serveCommand is `bench serve NAME ADDRESS FILES`: it serves until it is killed.
+func serveCommand(args []string) error {
+	if len(args) != 3 {
+		return fmt.Errorf("usage: bench serve nethttp|fasthttp ADDRESS FILES")
+	}
+	ln, err := net.Listen("tcp", args[1])
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "nethttp":
+		return serveNetHTTP(ln, args[2])
+	case "fasthttp":
+		return serveFastHTTP(ln, args[2])
+	}
+	return fmt.Errorf("no server %q", args[0])
+}
+
+// serveNetHTTP answers with a Server field because the others have one.
+func serveNetHTTP(ln net.Listener, folder string) error {
+	fileServer := http.StripPrefix(filesPrefix, http.FileServer(http.Dir(folder)))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		header := w.Header()
+		header.Set("Server", "nethttp")
+		header.Set("Content-Type", "text/plain")
+		io.WriteString(w, hello)
+	})
+	mux.HandleFunc(filesPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", "nethttp")
+		fileServer.ServeHTTP(w, r)
+	})
+	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
+}
+
+// serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open per request that
+// nginx and net/http make.
+func serveFastHTTP(ln net.Listener, folder string) error {
+	fs := &fasthttp.FS{Root: folder, PathRewrite: fasthttp.NewPathPrefixStripper(len(filesPrefix)), AcceptByteRange: true}
+	fileHandler := fs.NewRequestHandler()
+	handler := func(ctx *fasthttp.RequestCtx) {
+		if path := ctx.Path(); len(path) > len(filesPrefix) && string(path[:len(filesPrefix)+1]) == filesPrefix+"/" {
+			fileHandler(ctx)
+			return
+		}
+		ctx.SetContentType("text/plain")
+		ctx.SetBodyString(hello)
+	}
+	return (&fasthttp.Server{Handler: handler, Name: "fasthttp", IdleTimeout: idleTimeout}).Serve(ln)
+}

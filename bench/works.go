@@ -1,0 +1,71 @@
+package main
+
+import "bytes"
+
+// kind tells how a work is measured.
+type kind uint8
+
+const (
+	load kind = iota // closed loop for CPU per request, then open loop at half that rate for latency
+	idle             // connections that have had one request and stay; memory
+)
+
+// work is one thing that all servers are asked to do.
+type work struct {
+	name       string
+	title      string
+	kind       kind
+	path       string
+	conns      int
+	smokeConns int // at most so many in a smoke run
+	depth      int // requests sent in one write; 1 unless pipelined
+	threads    int // loops, workers or GOMAXPROCS of the server; above 1 nothing is pinned
+	body       []byte
+	text       bool // answered as text/plain
+}
+
+// hello is the body of every plain answer, of the same length for all servers.
+const hello = "Hello, world!"
+
+// filesPrefix is where every server has the folder of files.
+const filesPrefix = "/files"
+
+// files are what that folder holds. Random-looking but fixed bytes: a wrong offset or a short read shows.
+var files = map[string][]byte{
+	"4k.bin": pattern(4 << 10),
+	"1m.bin": pattern(1 << 20),
+}
+
+var works = []work{
+	{name: "hello", title: "keep-alive hello, 64 connections", path: "/", conns: 64, smokeConns: 64, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "pipelined", title: "hello pipelined x16, 64 connections", path: "/", conns: 64, smokeConns: 16, depth: 16, threads: 1, body: []byte(hello), text: true},
+	{name: "file4k", title: "4 KiB file, 64 connections", path: filesPrefix + "/4k.bin", conns: 64, smokeConns: 16, depth: 1, threads: 1, body: files["4k.bin"]},
+	{name: "file1m", title: "1 MiB file, 16 connections", path: filesPrefix + "/1m.bin", conns: 16, smokeConns: 4, depth: 1, threads: 1, body: files["1m.bin"]},
+	{name: "busy", title: "hello, 4,000 busy connections", path: "/", conns: 4000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "idle", title: "10,000 idle keep-alive connections after one request each", kind: idle, path: "/", conns: 10000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "twoloops", title: "hello, 64 connections, two loops or workers, nothing pinned", path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
+}
+
+func workNames() []string {
+	var names []string
+	for _, w := range works {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	x := uint32(1)
+	for i := range b {
+		x = x*1664525 + 1013904223 // the linear congruential generator of Numerical Recipes
+		b[i] = byte(x >> 24)
+	}
+	return b
+}
+
+// request is the bytes that the Go clients send; wrk's own request has the same two lines.
+func (w work) request(addr string) []byte {
+	one := "GET " + w.path + " HTTP/1.1\r\nHost: " + addr + "\r\n\r\n"
+	return bytes.Repeat([]byte(one), w.depth)
+}
