@@ -51,8 +51,6 @@ func newExchange() *exchange {
 	return &exchange{in: make([]byte, firstInput)}
 }
 
-func (x *exchange) port() *port { return x.c.port }
-
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
 	x.set = c.port.server.settings.Load()
@@ -68,16 +66,11 @@ func (x *exchange) leave() {
 
 // detach leaves the exchange fit for another connection.
 func (x *exchange) detach() {
-	if x.req.cancel != nil {
-		x.req.cancel(loop.ErrClientGone)
-	}
-	x.req.release()
-	x.req.head.Reset()
-	x.req.raw, x.req.body = nil, Body{err: io.EOF}
-	x.resp.release()
+	x.end()
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
+	x.req.body.err = io.EOF // nothing of it is the next client's
 	x.until = time.Time{}
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
@@ -90,6 +83,18 @@ func (x *exchange) detach() {
 		mangle(x.in)
 		mangle(x.out[:cap(x.out)])
 	}
+}
+
+// end drops what the present request and its answer hold, if there is one.
+func (x *exchange) end() {
+	if x.req.Thread == nil {
+		return
+	}
+	if x.req.cancel != nil {
+		x.req.cancel(loop.ErrClientGone)
+	}
+	x.req.release()
+	x.resp.release()
 }
 
 func mangle(b []byte) {
@@ -120,7 +125,9 @@ func (x *exchange) exchange() bool {
 	if x.set.AccessLog != nil {
 		x.logAccess()
 	}
-	if x.writeErr != nil || x.resp.close {
+	last := x.writeErr != nil || x.resp.close
+	x.end()
+	if last {
 		return false
 	}
 	if len(x.out) >= gather && x.flush() != nil { // answers without a body come to something, too
@@ -133,8 +140,8 @@ func (x *exchange) exchange() bool {
 func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
 	x.reading, x.writing = pace{}, pace{}
-	x.req.reset(x)
-	x.resp.reset(x)
+	x.req.begin(x)
+	x.resp.x = x
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
 }
 

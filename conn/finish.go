@@ -125,8 +125,7 @@ func (w *Response) sendHead(status int) {
 	w.decideClose()
 
 	out := appendStatusLine(x.out, status)
-	out = append(out, x.port().dateField()...)
-	out = w.appendConfigured(out)
+	out = w.appendStanding(out)
 	hasType := false
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
@@ -191,21 +190,21 @@ func (w *Response) decideClose() {
 	}
 }
 
-// appendConfigured adds the configured fields that the handler has not set itself.
-func (w *Response) appendConfigured(out []byte) []byte {
-	set := w.x.set
+// appendStanding adds the date, and the configured fields that the handler has not set itself.
+func (w *Response) appendStanding(out []byte) []byte {
+	p, set := w.x.c.port, w.x.set
+	p.refresh(set)
+	overridden := false
 	for i := range w.header.fields {
 		for j := range set.Headers {
-			if equalFold(w.header.fields[i].Name, set.Headers[j].Name) {
-				return w.appendConfiguredRest(out)
-			}
+			overridden = overridden || equalFold(w.header.fields[i].Name, set.Headers[j].Name)
 		}
 	}
-	return append(out, set.fields...)
-}
-
-func (w *Response) appendConfiguredRest(out []byte) []byte {
-	for _, f := range w.x.set.Headers {
+	if !overridden {
+		return append(out, p.fields...)
+	}
+	out = append(out, p.date...)
+	for _, f := range set.Headers {
 		if !w.header.Has(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
 			out = appendField(out, f.Name, f.Value)
 		}

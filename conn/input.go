@@ -21,6 +21,12 @@ func (wouldBlock) Temporary() bool { return true }
 
 var errWouldBlock error = wouldBlock{}
 
+// blocks reports that err is errWouldBlock, without the call that comparing two interfaces takes.
+func blocks(err error) bool {
+	_, ok := err.(wouldBlock)
+	return ok
+}
+
 // errTooSlow ends a peer that keeps us waiting with a byte now and then.
 var errTooSlow = errors.New("peer is too slow")
 
@@ -69,7 +75,7 @@ func (x *exchange) readHead() error {
 		}
 		switch err := x.fill(wait); {
 		case err == nil:
-		case err == errWouldBlock && x.sealed > 0:
+		case blocks(err) && x.sealed > 0:
 			sealed = true
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return errHeadTooSlow
@@ -112,7 +118,7 @@ func (x *exchange) fill(d time.Duration) error {
 func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 	for {
 		n, err := x.tryRead(p)
-		if err != errWouldBlock {
+		if !blocks(err) {
 			return n, err
 		}
 		if d == 0 {

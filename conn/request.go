@@ -38,9 +38,8 @@ type Request struct {
 	id        uint64
 }
 
-// reset makes r ready for the request whose head was read.
-func (r *Request) reset(x *exchange) {
-	r.release()
+// begin makes r, released, ready for the request whose head was read.
+func (r *Request) begin(x *exchange) {
 	r.x, r.Thread = x, &x.c.Thread
 	r.body.reset(x)
 }

@@ -62,11 +62,7 @@ const (
 	file
 )
 
-func (w *Response) reset(x *exchange) {
-	w.release()
-	w.x = x
-}
-
+// release makes w ready for the next response.
 func (w *Response) release() {
 	w.discard()
 	if w.header.Len() > 0 {

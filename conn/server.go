@@ -136,8 +136,11 @@ type port struct {
 	loop   *loop.Loop
 	tls    *tls.Config
 
-	second int64 // of date
-	date   []byte
+	// What all responses of this second begin with.
+	second int64
+	set    *settings
+	date   []byte // the Date field
+	fields []byte // it and the configured fields
 }
 
 // maxRefusing bounds the connections that are told 503, beyond MaxConnections.
@@ -169,15 +172,15 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	}
 }
 
-// dateField returns the Date field of this second. The loop's time is that of its turn, so the text is right even
+// refresh makes date and fields those of this second. The loop's time is that of its turn, so the text is right even
 // after the loop has slept.
-func (p *port) dateField() []byte {
+func (p *port) refresh(set *settings) {
 	now := p.loop.Time()
-	if sec := now.Unix(); sec != p.second {
-		p.second = sec
+	if sec := now.Unix(); sec != p.second || set != p.set {
+		p.second, p.set = sec, set
 		p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
+		p.fields = append(append(p.fields[:0], p.date...), set.fields...)
 	}
-	return p.date
 }
 
 func appendField(b []byte, name, value string) []byte {

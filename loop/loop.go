@@ -201,7 +201,7 @@ func (l *Loop) Threads() int { return l.threads }
 
 // resume lets t go on, or starts its body on a free coroutine, and does what it then yields.
 func (l *Loop) resume(t *Thread) {
-	l.wheel.Cancel(&t.timer)
+	t.until = never
 	if t.loan != nil {
 		l.repay(t)
 	}

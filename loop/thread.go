@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -36,6 +37,7 @@ type Thread struct {
 	body  Body
 	co    *coro.Coro // nil while the thread is idle
 	timer timeoutwheel.Timer
+	until int64   // when the present wait ends; the timer may be pending for an earlier one
 	next  *Thread // in the run queue
 	loan  *loan   // the descriptor it awaits
 	woken reason
@@ -109,6 +111,12 @@ func (e *entry) Run(*coro.Coro) coro.Value {
 // Expire implements timeoutwheel.Expirer.
 func (a *alarm) Expire() {
 	t := (*Thread)(a)
+	if t.until > t.loop.now {
+		if t.until != never {
+			t.loop.wheel.Add(&t.timer, t.until)
+		}
+		return
+	}
 	if t.co == nil && t.own.flags&queued == 0 {
 		t.loop.end(t)
 		return
@@ -123,7 +131,7 @@ func (l *Loop) ready(t *Thread, why reason) {
 	}
 	t.own.flags = t.own.flags.next(coro.Resume) | queued
 	t.woken = why
-	l.wheel.Cancel(&t.timer)
+	t.until = never
 	l.runq.push(t)
 }
 
@@ -180,11 +188,19 @@ func (t *Thread) SetLocal(v any) { t.co.Local = v }
 // loop's turn; negative: for ever. The waits have limits of their own and clear it.
 func (t *Thread) Timeout(d time.Duration) {
 	if d < 0 {
-		t.loop.wheel.Cancel(&t.timer)
+		t.until = never
 		return
 	}
-	t.loop.wheel.Add(&t.timer, t.loop.after(d))
+	// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it
+	// expires, and only then moved: a connection in use costs no timer operation.
+	t.until = t.loop.after(d)
+	if !t.timer.Pending() || t.timer.At() > t.until {
+		t.loop.wheel.Add(&t.timer, t.until)
+	}
 }
+
+// never is the end of a wait without a limit.
+const never = math.MaxInt64
 
 // Yield lets the loop's other threads run; t goes on in the next turn.
 func (t *Thread) Yield() { _ = t.wait(coro.Yield, -1) }
