@@ -265,7 +265,7 @@ func TestNothingSpins(t *testing.T) {
 		if n := after.Waits - before.Waits; n > 20 {
 			t.Errorf("epoll_wait returned %d times in a second with nothing to do", n)
 		}
-		if n := after.Resume - before.Resume; n > 5 {
+		if n := after.Resumes - before.Resumes; n > 5 {
 			t.Errorf("%d coroutines were resumed with nothing to do", n)
 		}
 		s.stop(0)

@@ -75,8 +75,10 @@ func (x *exchange) readHead() error {
 		}
 		switch err := x.fill(wait); {
 		case err == nil:
-		case blocks(err) && x.sealed > 0:
-			sealed = true
+		case blocks(err):
+			if sealed = x.sealed > 0 && x.c.tls != nil; !sealed {
+				return err
+			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return errHeadTooSlow
 		default:

@@ -43,6 +43,7 @@ type Coro struct {
 	// body to the next.
 	Local any
 
+	next     func(*Coro, Value) Body // see New
 	body     Body
 	deferred []func()
 	panicked *PanicError
@@ -52,8 +53,12 @@ type Coro struct {
 }
 
 // New makes a parked coroutine.
-func New(h Handoff) *Coro {
-	c := new(Coro)
+//
+// next, if not nil, is called on the coroutine when a body has ended, with its last word, and can give it another one
+// to go on with at once. Bodies that do not wait are run in a row that way, without a handoff between them. The Value
+// of a body that is followed by another never reaches Start or Resume; next has to act on it.
+func New(h Handoff, next func(c *Coro, v Value) Body) *Coro {
+	c := &Coro{next: next}
 	c.begin(h, c.main)
 	return c
 }
@@ -123,6 +128,12 @@ func (c *Coro) main() {
 	defer c.end()
 	for c.body != nil {
 		v := c.runBody()
+		if c.next != nil {
+			if c.body = c.next(c, v); c.body != nil {
+				c.panicked = nil
+				continue
+			}
+		}
 		c.body, c.state = nil, parked
 		c.switchOut(v)
 	}

@@ -44,7 +44,7 @@ func TestValue(t *testing.T) {
 
 func TestResumeAndYieldAlternate(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
-		c := coro.New(h)
+		c := coro.New(h, nil)
 		defer c.Close()
 		for round := range 3 { // the same coroutine with one body after another
 			var trace []string
@@ -78,11 +78,54 @@ func TestResumeAndYieldAlternate(t *testing.T) {
 	})
 }
 
+// Bodies that do not wait follow each other without the loop; the first that waits hands back.
+func TestNextBodyFollowsWithoutAHandoff(t *testing.T) {
+	run(t, func(t *testing.T, h coro.Handoff) {
+		var trace string
+		body := func(name string, f func(c *coro.Coro)) coro.Body {
+			return bodyFunc(func(c *coro.Coro) coro.Value {
+				trace += name
+				c.Defer(func() { trace += "." })
+				if f != nil {
+					f(c)
+				}
+				return val(coro.WantRead)
+			})
+		}
+		rest := []coro.Body{
+			body("b", func(*coro.Coro) { panic("b") }),
+			body("c", func(c *coro.Coro) { c.Yield(val(coro.Suspend)) }),
+			body("d", nil),
+		}
+		c := coro.New(h, func(c *coro.Coro, v coro.Value) coro.Body {
+			if p := c.Panic(); p != nil {
+				trace += "!"
+			}
+			trace += v.Code().String()[:1]
+			if len(rest) == 0 {
+				return nil
+			}
+			b := rest[0]
+			rest = rest[1:]
+			return b
+		})
+		v := c.Start(body("a", nil))
+		if want := "a.Wb.!Ac"; trace != want || v != val(coro.Suspend) || c.Parked() {
+			t.Fatalf("trace %q, want %q; %v", trace, want, v.Code())
+		}
+		v = c.Resume()
+		if want := "a.Wb.!Ac.Wd.W"; trace != want || v != val(coro.WantRead) || !c.Parked() {
+			t.Fatalf("trace %q, want %q; %v", trace, want, v.Code())
+		}
+		c.Close()
+	})
+}
+
 func TestDeferredCallsRunLastFirstDownToTheMark(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		var trace string
 		add := func(s string) func() { return func() { trace += s } }
-		c := coro.New(h)
+		c := coro.New(h, nil)
 		defer c.Close()
 		c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(add("1"))
@@ -102,7 +145,7 @@ func TestDeferredCallsRunLastFirstDownToTheMark(t *testing.T) {
 func TestDeferredCallsSurviveEachOther(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		var trace string
-		c := coro.New(h)
+		c := coro.New(h, nil)
 		c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(func() { trace += "1" })
 			c.Defer(func() { trace += "2"; panic("two") })
@@ -122,7 +165,7 @@ func TestDeferredCallsSurviveEachOther(t *testing.T) {
 
 func TestPanicIsCaughtWithItsStack(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
-		c := coro.New(h)
+		c := coro.New(h, nil)
 		defer c.Close()
 		cause := errors.New("cause")
 		cleaned := false
@@ -167,7 +210,7 @@ func TestKillCannotBeSwallowed(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				var notes []string
 				note := func(s string) { notes = append(notes, s) }
-				c := coro.New(h)
+				c := coro.New(h, nil)
 				c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
 					c.Defer(func() { note("last") })
 					body(c, note)
@@ -191,7 +234,7 @@ func TestKillCannotBeSwallowed(t *testing.T) {
 func TestGoexitOfTheBodyLeavesTheLoopAlive(t *testing.T) {
 	run(t, func(t *testing.T, h coro.Handoff) {
 		cleaned := false
-		c := coro.New(h)
+		c := coro.New(h, nil)
 		v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
 			c.Defer(func() { cleaned = true })
 			runtime.Goexit()
@@ -214,7 +257,7 @@ func TestTenThousandKillsLeakNothing(t *testing.T) {
 			}
 		})
 		for range 10_000 {
-			c := coro.New(h)
+			c := coro.New(h, nil)
 			c.Start(body)
 			c.Resume()
 			c.Kill()
@@ -259,7 +302,7 @@ func TestMisuseIsCaught(t *testing.T) {
 		}()
 		f()
 	}
-	c := coro.New(coro.Channel)
+	c := coro.New(coro.Channel, nil)
 	mustPanic("Resume of a parked coroutine", func() { c.Resume() })
 	c.Start(bodyFunc(func(c *coro.Coro) coro.Value { c.Yield(0); return 0 }))
 	mustPanic("Start of a running coroutine", func() { c.Start(nil) })
@@ -291,7 +334,7 @@ func BenchmarkHandoff(b *testing.B) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		b.Run(h.String(), func(b *testing.B) {
 			b.ReportAllocs()
-			c := coro.New(h)
+			c := coro.New(h, nil)
 			c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
 				for {
 					c.Yield(val(coro.Yield))
@@ -307,7 +350,7 @@ func BenchmarkHandoff(b *testing.B) {
 }
 
 func Example() {
-	c := coro.New(coro.Channel)
+	c := coro.New(coro.Channel, nil)
 	v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
 		fmt.Fprintln(os.Stdout, "one")
 		c.Yield(coro.Make(coro.WantRead, 0))

@@ -5,6 +5,7 @@ package coro
 // one loop.
 type Pool struct {
 	Handoff Handoff
+	Next    func(c *Coro, v Value) Body // see New
 
 	free []parkedCoro
 }
@@ -18,7 +19,7 @@ type parkedCoro struct {
 func (p *Pool) Get() *Coro {
 	last := len(p.free) - 1
 	if last < 0 {
-		return New(p.Handoff)
+		return New(p.Handoff, p.Next)
 	}
 	c := p.free[last].c
 	p.free[last].c = nil

@@ -87,7 +87,7 @@ func (l *Loop) forget(d *desc) {
 
 // dispatch acts on one event.
 //
-//   - What the thread waits for resumes it.
+//   - What the thread waits for puts it into the run queue.
 //   - That the peer left is noted, and told to a thread that waits for something else.
 //   - What is armed but not wanted is disarmed by one MOD, or it would be reported for ever: epoll is
 //     level-triggered. ERR and HUP cannot be disarmed, so the descriptor leaves epoll.
@@ -112,9 +112,8 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 
 	t := d.thread
 	if d.flags&lent != 0 {
-		if hit != 0 && t.own.flags&queued == 0 {
-			t.woken = wokenByEvent
-			l.resume(t)
+		if hit != 0 {
+			l.ready(t, wokenByEvent)
 		}
 		return
 	}
@@ -122,10 +121,7 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		t.left()
 	}
 	if hit != 0 {
-		if t.own.flags&queued == 0 {
-			t.woken = wokenByEvent
-			l.resume(t)
-		}
+		l.ready(t, wokenByEvent)
 		return
 	}
 	if surplus := events & d.armed &^ d.flags.wanted(); surplus != 0 {

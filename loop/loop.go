@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/timeoutwheel"
 	"golang.org/x/sys/unix"
@@ -28,10 +27,10 @@ type Options struct {
 
 // Stats counts what a loop did since it was made.
 type Stats struct {
-	Waits  int64 // returns of epoll_wait
-	Ctls   int64 // calls of epoll_ctl
-	Events int64 // events delivered
-	Resume int64 // coroutines resumed
+	Waits   int64 // returns of epoll_wait
+	Ctls    int64 // calls of epoll_ctl
+	Events  int64 // events delivered
+	Resumes int64 // times that a thread was begun or resumed
 }
 
 // Loop runs green threads. See the package comment for who may call what.
@@ -51,7 +50,8 @@ type Loop struct {
 	now      int64                // of this turn, milliseconds since start
 	slept    int64                // when epoll_wait last blocked
 	wheel    *timeoutwheel.Wheel
-	runq     queue
+	runq     queue // for the next turn
+	turn     queue // what is left of this one's
 	pool     coro.Pool
 	trim     trimmer
 	current  *Thread // on whose coroutine the loop's goroutine waits
@@ -85,8 +85,8 @@ func New(o Options) (*Loop, error) {
 		start:    time.Now(),
 		detached: make(map[*Thread]struct{}),
 		wheel:    timeoutwheel.New(0),
-		pool:     coro.Pool{Handoff: o.Handoff},
 	}
+	l.pool = coro.Pool{Handoff: o.Handoff, Next: l.follow}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
@@ -201,58 +201,84 @@ func (l *Loop) Threads() int { return l.threads }
 
 // resume lets t go on, or starts its body on a free coroutine, and does what it then yields.
 func (l *Loop) resume(t *Thread) {
+	c := t.co
+	var v coro.Value
+	if c == nil {
+		c = l.pool.Get()
+		l.enter(t, c)
+		v = c.Start((*entry)(t))
+	} else {
+		l.enter(t, c)
+		v = c.Resume()
+	}
+	t = l.current // not the same if its body has ended and others have followed
+	l.current = nil
+
+	code := v.Code()
+	switch {
+	case c.Parked(): // ended has seen to it
+		l.park(c)
+	case c.Dead(): // the body has ended its goroutine
+		l.pool.Put(c, l.now)
+		t.co = nil
+		l.end(t)
+	case code == coro.Abort:
+		l.kill(t)
+	case code == coro.Yield:
+		t.own.flags = t.own.flags.next(code)
+		l.ready(t, wokenByEvent)
+	case code >= coro.AsyncAwaitRead:
+		t.own.flags = t.own.flags.next(code)
+		l.await(t, v)
+	default:
+		t.own.flags = t.own.flags.next(code)
+		l.arm(&t.own)
+	}
+}
+
+// enter makes t the thread that runs, on c.
+func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	t.until = never
 	if t.loan != nil {
 		l.repay(t)
 	}
-	l.stats.Resume++
+	t.co = c
 	l.current = t
-	var v coro.Value
-	if t.co == nil {
-		t.co = l.pool.Get()
-		v = t.co.Start((*entry)(t))
-	} else {
-		v = t.co.Resume()
-	}
-	l.current = nil
+	l.stats.Resumes++
+}
 
-	code := v.Code()
-	if !t.co.Parked() && !t.co.Dead() {
-		switch {
-		case code == coro.Abort:
-			l.kill(t)
-			return
-		case code >= coro.AsyncAwaitRead:
-			t.own.flags = t.own.flags.next(code)
-			l.await(t, v)
-			return
-		}
-	} else {
-		if p := t.co.Panic(); p != nil {
-			l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
-		}
-		l.park(t)
-		if code == coro.Abort {
-			l.end(t)
-			return
-		}
+// ended acts on the last word of the body that ran on c.
+func (l *Loop) ended(c *coro.Coro, v coro.Value) {
+	t := l.current
+	t.co = nil
+	if p := c.Panic(); p != nil {
+		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
 	}
-
-	t.own.flags = t.own.flags.next(code)
-	if code == coro.Yield {
-		l.ready(t, wokenByEvent)
+	if v.Code() == coro.Abort {
+		l.end(t)
 		return
 	}
-	if invariants.Enabled && t.own.fd < 0 && t.own.flags.wanted() != 0 {
-		panic("loop: a thread without a descriptor wants one")
-	}
+	t.own.flags = t.own.flags.next(v.Code())
 	l.arm(&t.own)
 }
 
-// park gives t's coroutine back.
-func (l *Loop) park(t *Thread) {
-	l.pool.Put(t.co, l.now)
-	t.co = nil
+// follow is called on a coroutine whose body has ended, while the loop waits for it. If the next thread in the queue is
+// an idle one, the coroutine takes it on. Under load, most requests are answered without waiting and so without a
+// handoff of their own.
+func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Body {
+	l.ended(c, v)
+	for t := l.turn.head; t != nil && t.co == nil; t = l.turn.head {
+		if l.turn.pop(); t.own.flags&ended == 0 {
+			l.enter(t, c)
+			return (*entry)(t)
+		}
+	}
+	return nil
+}
+
+// park gives a coroutine back.
+func (l *Loop) park(c *coro.Coro) {
+	l.pool.Put(c, l.now)
 	if !l.trim.timer.Pending() {
 		l.wheel.Add(&l.trim.timer, l.now+unusedAfter.Milliseconds())
 	}
@@ -278,7 +304,7 @@ func (tr *trimmer) Expire() {
 	}
 }
 
-// queue is the run queue: threads that go on in the next turn, first come first served.
+// queue is a list of threads that are to go on, first come first served.
 type queue struct{ head, tail *Thread }
 
 func (q *queue) empty() bool { return q.head == nil }
@@ -292,17 +318,22 @@ func (q *queue) push(t *Thread) {
 	q.tail = t
 }
 
-// runQueued resumes the threads that are in the queue now; those that come meanwhile wait for the next turn.
+// pop takes the head off a queue that has one.
+func (q *queue) pop() *Thread {
+	t := q.head
+	if q.head, t.next = t.next, nil; q.head == nil {
+		q.tail = nil
+	}
+	t.own.flags &^= queued
+	return t
+}
+
+// runQueued resumes the threads that are in the run queue now; those that come meanwhile wait for the next turn.
 func (l *Loop) runQueued() {
-	t := l.runq.head
-	l.runq = queue{}
-	for t != nil {
-		next := t.next
-		t.next = nil
-		t.own.flags &^= queued
-		if t.own.flags&ended == 0 {
+	l.turn, l.runq = l.runq, queue{}
+	for !l.turn.empty() {
+		if t := l.turn.pop(); t.own.flags&ended == 0 {
 			l.resume(t)
 		}
-		t = next
 	}
 }
