@@ -26,12 +26,11 @@ type exchange struct {
 
 	// Input. in[r:w] has been read and not been used. What is before base belongs to the present request's head and
 	// must stay where it is.
-	in      []byte
-	base    int
-	r, w    int
-	drained bool      // the socket was read empty in this turn
-	sealed  int       // bytes read since the last head; with TLS not all of them may have given plaintext
-	until   time.Time // when the head that is being read must be complete
+	in     []byte
+	base   int
+	r, w   int
+	sealed int       // bytes read since the last head; with TLS not all of them may have given plaintext
+	until  time.Time // when the head that is being read must be complete
 
 	// Output.
 	out      []byte // not written yet
@@ -54,7 +53,7 @@ func newExchange() *exchange {
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
 	x.set = c.port.server.settings.Load()
-	x.spent, x.drained = 0, false
+	x.spent = 0
 }
 
 // leave ends the connection's turn. What was answered goes out, whichever way the turn has ended: only after a panic
@@ -217,6 +216,5 @@ func (x *exchange) spend(n int) {
 	if x.spent += n; x.spent >= turnBudget {
 		x.spent = 0
 		x.c.Yield()
-		x.drained = false
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,9 +37,6 @@ func (x *exchange) readHead() error {
 	h.Reset()
 	x.req.raw = nil
 	x.until = time.Time{}
-	if x.c.Loop().Stopping() {
-		x.drained = false // perhaps not since the handler waited
-	}
 	x.base = 0 // the head before is done with
 	if x.r == x.w {
 		x.r, x.w = 0, 0
@@ -138,7 +135,7 @@ func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 			return 0, os.ErrDeadlineExceeded
 		}
 		err = x.c.WantRead(d)
-		x.spent, x.drained = 0, false
+		x.spent = 0
 		x.reading.waited += x.c.Loop().Time().Sub(before)
 		if err != nil {
 			return 0, err
@@ -157,23 +154,21 @@ func (x *exchange) tryRead(p []byte) (int, error) {
 	return 0, err
 }
 
-// tryReadSocket reads what is there. After a read that left room there is nothing more, and to ask the kernel again
-// before the next event would be a system call for nothing.
+// tryReadSocket reads what is there. Where nothing has come since it was read empty, asking the kernel again would be a
+// system call for nothing; but at a stop it is asked, since what came in this very moment is in flight, too.
 func (x *exchange) tryReadSocket(p []byte) (int, error) {
-	if x.drained {
+	if !loop.Readable(&x.c.Thread) && !x.c.Loop().Stopping() {
 		return 0, errWouldBlock
 	}
-	n, errno := sysio.Recv(x.c.FD(), p)
+	n, errno := loop.Recv(&x.c.Thread, p)
 	switch {
 	case errno == unix.EAGAIN:
-		x.drained = true
 		return 0, errWouldBlock
 	case errno != 0:
 		return 0, os.NewSyscallError("read", errno)
 	case n == 0:
 		return 0, io.EOF
 	}
-	x.drained = n < len(p)
 	x.sealed += n
 	x.reading.bytes += int64(n)
 	x.spend(opCost + n)

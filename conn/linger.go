@@ -59,7 +59,6 @@ func (x *exchange) lingeringClose() {
 				return
 			}
 			err = x.c.WantRead(left)
-			x.drained = false
 		}
 		if err != nil {
 			return

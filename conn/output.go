@@ -6,7 +6,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
@@ -65,11 +65,11 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 		piece := b[:min(len(b), turnBudget)] // the kernel may take megabytes at once, and nobody else is served meanwhile
 		switch {
 		case len(a) == 0:
-			n, errno = sysio.Send(x.c.FD(), piece, more)
+			n, errno = loop.Send(&x.c.Thread, piece, more)
 		case len(b) == 0:
-			n, errno = sysio.Send(x.c.FD(), a, more)
+			n, errno = loop.Send(&x.c.Thread, a, more)
 		default:
-			n, errno = sysio.Sendv(x.c.FD(), a, piece)
+			n, errno = loop.Sendv(&x.c.Thread, a, piece)
 		}
 		if errno != 0 {
 			if err := x.wrote(errno); err != nil {
@@ -94,7 +94,7 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 	if !x.writing.tooSlow(x.set.MinRate) {
 		before := x.c.Loop().Time()
 		err = x.c.WantWrite(x.set.WriteTimeout)
-		x.spent, x.drained = 0, false
+		x.spent = 0
 		x.writing.waited += x.c.Loop().Time().Sub(before)
 		if err == nil {
 			return nil
@@ -140,7 +140,7 @@ func (x *exchange) sendFile(f File, off, n int64) error {
 		return err
 	}
 	for n > 0 {
-		moved, errno := sysio.Sendfile(x.c.FD(), fd, &off, int(min(n, turnBudget)))
+		moved, errno := loop.Sendfile(&x.c.Thread, fd, &off, int(min(n, turnBudget)))
 		switch {
 		case errno != 0:
 			if err := x.wrote(errno); err != nil {

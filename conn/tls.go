@@ -66,7 +66,6 @@ func (s *socket) Read(p []byte) (int, error) {
 			return 0, net.ErrClosed
 		}
 		err = s.c.WantRead(left)
-		x.drained = false
 		if err != nil {
 			return 0, err
 		}

@@ -65,6 +65,7 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 				t.Yield()
 			}
 		case unix.EAGAIN:
+			t.own.exhausted(in)
 			if ln.backOff > 0 {
 				ln.backOff = 0
 				t.loop.log.Info("accepting again, nobody waits")

@@ -14,6 +14,7 @@
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does
 //	thread.go    Thread: start, waits, end
+//	socket.go    reading and writing the thread's own socket
 //	await.go     waiting for descriptors other than the thread's own
 //	post.go      functions from other goroutines
 //	accept.go    the thread that accepts connections

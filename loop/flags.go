@@ -33,10 +33,10 @@ const (
 	rdhup = unix.EPOLLRDHUP
 )
 
-func mask(events uint32) flags { return flags(events) << maskShift }
+func mask(events uint16) flags { return flags(events) << maskShift }
 
 // wanted returns the epoll mask.
-func (f flags) wanted() uint32 { return uint32(f >> maskShift) }
+func (f flags) wanted() uint16 { return uint16(f >> maskShift) }
 
 // orMask and andMask turn the flags of a record into those that follow a yielded code. RDHUP is in neither: it is
 // wanted from the start until it was told.

@@ -7,11 +7,9 @@
 package sysio
 
 import (
-	"math/rand/v2"
 	"syscall"
 	"unsafe"
 
-	"github.com/lwango/lwango/internal/invariants"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,10 +18,6 @@ import (
 func Recv(fd int, p []byte) (int, syscall.Errno) {
 	if len(p) == 0 {
 		return 0, 0
-	}
-	p, again := forceShort(p)
-	if again {
-		return 0, unix.EAGAIN
 	}
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -39,10 +33,6 @@ func Send(fd int, p []byte, more bool) (int, syscall.Errno) {
 	if len(p) == 0 {
 		return 0, 0
 	}
-	p, again := forceShort(p)
-	if again {
-		return 0, unix.EAGAIN
-	}
 	flags := unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
 	if more {
 		flags |= unix.MSG_MORE
@@ -57,9 +47,6 @@ func Send(fd int, p []byte, more bool) (int, syscall.Errno) {
 
 // Sendv is sendmsg(2) of two buffers with MSG_NOSIGNAL on a socket. Neither may be empty.
 func Sendv(fd int, a, b []byte) (int, syscall.Errno) {
-	if invariants.Enabled {
-		return Send(fd, a, false)
-	}
 	iov := [2]unix.Iovec{{Base: &a[0], Len: uint64(len(a))}, {Base: &b[0], Len: uint64(len(b))}}
 	msg := unix.Msghdr{Iov: &iov[0], Iovlen: 2}
 	for {
@@ -123,15 +110,4 @@ func count(n uintptr, e syscall.Errno) (int, syscall.Errno) {
 		return 0, e
 	}
 	return int(n), 0
-}
-
-// forceShort makes the rare paths common under the invariants tag.
-func forceShort(p []byte) (_ []byte, again bool) {
-	if !invariants.Enabled {
-		return p, false
-	}
-	if rand.IntN(8) == 0 {
-		return nil, true
-	}
-	return p[:1+rand.IntN(len(p))], false
 }
