@@ -14,7 +14,7 @@ import (
 const (
 	firstInput = 4 << 10  // bytes of the input buffer to begin with
 	keptBuffer = 64 << 10 // larger ones are not kept for the next request
-	turnBudget = 1 << 20  // bytes that one connection may move before others get their turn
+	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
 	opCost     = 4 << 10  // what a request or a system call counts at least
 )
 
