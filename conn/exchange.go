@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	firstInput = 4 << 10  // bytes of the input buffer to begin with
-	keptBuffer = 64 << 10 // larger ones are not kept for the next request
+	firstInput = 4 << 10   // bytes of the input buffer to begin with
+	keptBuffer = 64 << 10  // larger ones are not kept for the next request
 	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
-	opCost     = 4 << 10  // what a request or a system call counts at least
+	opCost     = 4 << 10   // what a request or a system call counts at least
 )
 
 // exchange is what a connection needs while it is being served. It belongs to a coroutine, not to a connection, and
