@@ -54,8 +54,6 @@ func (c *connection) Ended() {
 func (x *exchange) serve() coro.Code {
 	c := x.c
 	if c.refused {
-		x.req.head.Reset()
-		x.req.raw = nil
 		x.reject(errOverload)
 		return coro.Abort
 	}

@@ -60,16 +60,20 @@ func (x *exchange) attach(c *connection) {
 // or runtime.Goexit is there anything left to write.
 func (x *exchange) leave() {
 	defer x.detach()
+	defer x.c.RunDeferred(0) // while request and response are still theirs
 	_ = x.flush()
 }
 
 // detach leaves the exchange fit for another connection.
 func (x *exchange) detach() {
 	x.end()
+	x.req.head.Reset()
+	x.req.raw = nil
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
 	x.req.body.err = io.EOF // nothing of it is the next client's
+	x.reading, x.writing = pace{}, pace{}
 	x.until = time.Time{}
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
@@ -140,7 +144,7 @@ func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
 	x.reading, x.writing = pace{}, pace{}
 	x.req.begin(x)
-	x.resp.x = x
+	x.resp.begin(x)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
 }
 

@@ -262,10 +262,11 @@ func TestNothingSpins(t *testing.T) {
 		s.on(func(l *loop.Loop) { before = l.Stats() })
 		time.Sleep(time.Second)
 		s.on(func(l *loop.Loop) { after = l.Stats() })
-		if n := after.Waits - before.Waits; n > 20 {
+		// Probes of closed windows and the like come to a handful. What spins comes to tens of thousands.
+		if n := after.Waits - before.Waits; n > 50 {
 			t.Errorf("epoll_wait returned %d times in a second with nothing to do", n)
 		}
-		if n := after.Resumes - before.Resumes; n > 5 {
+		if n := after.Resumes - before.Resumes; n > 50 {
 			t.Errorf("%d coroutines were resumed with nothing to do", n)
 		}
 		s.stop(0)

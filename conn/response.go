@@ -62,7 +62,11 @@ const (
 	file
 )
 
-// release makes w ready for the next response.
+func (w *Response) begin(x *exchange) {
+	w.x, w.done = x, false
+}
+
+// release makes w ready for the next response. Until that begins, it is done with.
 func (w *Response) release() {
 	w.discard()
 	if w.header.Len() > 0 {
@@ -72,21 +76,20 @@ func (w *Response) release() {
 		w.buf = nil
 	}
 	w.status, w.left, w.bytes = 0, 0, 0
-	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, false
+	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
 }
 
 // discard drops the body.
 func (w *Response) discard() {
-	switch w.kind {
-	case reader:
-		if c, ok := w.from.(io.Closer); ok {
-			_ = c.Close()
-		}
-	case file:
-		_ = w.file.Close()
-	}
-	w.kind, w.body, w.from, w.file = gathered, nil, nil, nil
+	from, file := w.from, w.file
+	w.kind, w.body, w.from, w.file = gathered, nil, nil, nil // first: a Close that panics is not called again
 	w.buf = w.buf[:0]
+	if c, ok := from.(io.Closer); ok {
+		_ = c.Close()
+	}
+	if file != nil {
+		_ = file.Close()
+	}
 }
 
 // Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,

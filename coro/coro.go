@@ -63,7 +63,7 @@ func New(h Handoff, next func(c *Coro, v Value) Body) *Coro {
 	return c
 }
 
-// Start runs b in a parked coroutine until it first yields or returns.
+// Start runs b in a parked coroutine until it, or one that follows it, yields, or the last of them returns.
 func (c *Coro) Start(b Body) Value {
 	if c.state != parked {
 		panic("coro: Start of a coroutine that is not parked")
@@ -72,7 +72,7 @@ func (c *Coro) Start(b Body) Value {
 	return c.switchIn()
 }
 
-// Resume lets a coroutine that waits in Yield go on, until it yields again or its body returns.
+// Resume lets a coroutine that waits in Yield go on; it returns as Start does.
 func (c *Coro) Resume() Value {
 	if c.state != running {
 		panic("coro: Resume of a coroutine without a body")

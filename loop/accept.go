@@ -59,7 +59,7 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 		case 0:
 			ln.accept(fd, remoteAddr(&sa))
 			if n++; n%acceptsPerTurn == 0 {
-				if !last {
+				if !ln.closing && !t.loop.Stopping() {
 					return coro.WantRead
 				}
 				t.Yield()

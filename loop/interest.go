@@ -101,7 +101,7 @@ func (l *Loop) forget(d *desc) {
 func (l *Loop) dispatch(e *unix.EpollEvent) {
 	fd := int(e.Fd)
 	if fd >= len(l.table) || l.table[fd] == nil || l.table[fd].gen != uint32(e.Pad) {
-		return // stale: the descriptor was closed in this turn
+		return // stale: the descriptor was closed under its thread, and its description lives on elsewhere
 	}
 	d, events := l.table[fd], uint16(e.Events)
 	d.armed &^= events

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/timeoutwheel"
 	"golang.org/x/sys/unix"
@@ -219,6 +220,7 @@ func (l *Loop) resume(t *Thread) {
 	case c.Parked(): // ended has seen to it
 		l.park(c)
 	case c.Dead(): // the body has ended its goroutine
+		l.logPanic(c)
 		l.pool.Put(c, l.now)
 		t.co = nil
 		l.end(t)
@@ -251,15 +253,22 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	t := l.current
 	t.co = nil
-	if p := c.Panic(); p != nil {
-		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
-	}
+	l.logPanic(c)
 	if v.Code() == coro.Abort {
 		l.end(t)
 		return
 	}
+	if invariants.Enabled && (v.Code() != coro.WantRead || t.own.fd < 0) {
+		panic("loop: the last word of a body is Abort, or WantRead on a socket")
+	}
 	t.own.flags = t.own.flags.next(v.Code())
 	l.arm(&t.own)
+}
+
+func (l *Loop) logPanic(c *coro.Coro) {
+	if p := c.Panic(); p != nil {
+		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
+	}
 }
 
 // follow is called on a coroutine whose body has ended, while the loop waits for it. If the next thread in the queue is

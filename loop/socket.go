@@ -14,7 +14,8 @@ import (
 // other calls on its socket, or waits before the end, has its Want cost an epoll_ctl. They are functions, and no
 // methods, because a Request embeds its Thread, and handlers are to leave the socket alone.
 
-// Recv reads from t's socket, as recv(2).
+// Recv reads from t's socket, as recv(2). That must be a stream socket without urgent data or passed descriptors: a read
+// stops short of those, and of the end of a datagram, with more to come.
 func Recv(t *Thread, p []byte) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {

@@ -192,7 +192,7 @@ func (t *Thread) Timeout(d time.Duration) {
 		return
 	}
 	// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it
-	// expires, and only then moved: a connection in use costs no timer operation.
+	// expires, perhaps for nothing, and only then moved: a connection in use costs no timer operation.
 	t.until = t.loop.after(d)
 	if !t.timer.Pending() || t.timer.At() > t.until {
 		t.loop.wheel.Add(&t.timer, t.until)
@@ -258,9 +258,7 @@ func (l *Loop) kill(t *Thread) {
 		l.current = t
 		t.co.Kill()
 		l.current = nil
-		if p := t.co.Panic(); p != nil {
-			l.log.Error("panic in a deferred call", "panic", p.Value, "stack", string(p.Stack))
-		}
+		l.logPanic(t.co)
 		l.pool.Put(t.co, l.now)
 		t.co = nil
 	}

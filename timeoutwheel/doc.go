@@ -1,5 +1,5 @@
 // Package timeoutwheel keeps the timers of one event loop: many thousands, of
-// which nearly all are cancelled or moved long before they expire.
+// which nearly all are cancelled or moved before they mean anything.
 //
 // That use decides the structure. A heap makes each Add and Cancel cost
 // O(log n) for an order that is seldom needed; a [Wheel] sorts a timer only as
