@@ -30,14 +30,14 @@ func (t template) needsHost() bool {
 	return slices.ContainsFunc(t, func(p piece) bool { return p.name == "host" })
 }
 
-// expand gives the Location. Paths are escaped again. Where a path follows a slash, its own is left out: "//" at the beginning of a
-// Location would make the first segment, which the client wrote, the name of a server.
+// expand gives the Location. Paths are escaped again. Where a path follows a slash, its own is left out, and whatever a path of "/" is
+// followed by, no second slash comes to stand at the beginning: with "//" there, the first segment is the name of a server.
 func (t template) expand(s source) string {
 	if len(t) == 1 && t[0].name == "" {
 		return t[0].text
 	}
 	var b strings.Builder
-	for i, p := range t {
+	for _, p := range t {
 		switch p.name {
 		case "":
 			b.WriteString(p.text)
@@ -50,7 +50,7 @@ func (t template) expand(s source) string {
 			if p.name == "uri" {
 				path = s.path
 			}
-			if i > 0 && strings.HasSuffix(t[i-1].text, "/") {
+			if strings.HasSuffix(b.String(), "/") {
 				path = strings.TrimPrefix(path, "/")
 			}
 			b.WriteString((&url.URL{Path: path}).EscapedPath())
@@ -59,7 +59,13 @@ func (t template) expand(s source) string {
 			}
 		}
 	}
-	return b.String()
+	location := b.String()
+	if t[0].name != "" { // else a second slash is the configuration's
+		for strings.HasPrefix(location, "//") {
+			location = location[1:]
+		}
+	}
+	return location
 }
 
 func writeQuery(b *strings.Builder, query string) {
