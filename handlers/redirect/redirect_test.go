@@ -110,6 +110,7 @@ func TestErrors(t *testing.T) {
 		{redirect.Settings{To: "https:{path}", Status: 302}, "to", `to: "https:{path}": no server after https:`},
 		{redirect.Settings{To: "https://{path}", Status: 302}, "to", `to: "https://{path}": the path of a request would name the server`},
 		{redirect.Settings{To: "//{uri}", Status: 302}, "to", `to: "//{uri}": the path of a request would name the server`},
+		{redirect.Settings{To: "//{query}0", Status: 302}, "to", `to: "//{query}0": the query of a request would name the server`},
 		{redirect.Settings{To: "//{path}", Status: 302}, "to", `to: "//{path}": the path of a request would name the server`},
 	} {
 		_, err := modtest.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { *s = c.settings })

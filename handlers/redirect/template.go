@@ -60,7 +60,7 @@ func (t template) expand(s source) string {
 		}
 	}
 	location := b.String()
-	if t[0].name != "" { // else a second slash is the configuration's
+	if !strings.HasPrefix(t[0].text, "//") { // else the second slash is the configuration's
 		for strings.HasPrefix(location, "//") {
 			location = location[1:]
 		}
@@ -128,7 +128,13 @@ func (t template) check(to string) error {
 	if err != nil {
 		return fmt.Errorf("%q: not an address", to)
 	}
+	asked, err := url.Parse(t.expand(source{host: "host.example", path: "/uri.example", below: "/path.example", query: "query.example"}))
+	if err != nil {
+		return fmt.Errorf("%q: not an address", to)
+	}
 	switch {
+	case asked.Host != u.Host:
+		return fmt.Errorf("%q: the query of a request would name the server", to)
 	case sample == "":
 		return fmt.Errorf("%q: nothing but a query", to)
 	case u.Scheme == "" && u.Host == "" && !strings.HasPrefix(sample, "/"):
