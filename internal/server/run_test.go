@@ -38,7 +38,7 @@ func descriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("no /proc")
+		t.Fatal(err)
 	}
 	return len(entries)
 }
