@@ -24,13 +24,13 @@ type connection struct {
 
 // Run is the loop's: it serves requests until none is left that could be served without waiting.
 func (c *connection) Run(t *loop.Thread) coro.Code {
-	x, _ := t.Local().(*exchange)
+	x, _ := loop.Local(t).(*exchange)
 	if x == nil {
 		x = newExchange()
-		t.SetLocal(x)
+		loop.SetLocal(t, x)
 	}
 	x.attach(c)
-	defer x.leave() // also when a handler ends its goroutine, or a reader of its response panics
+	defer func() { c.x.leave() }() // also when a handler ends its goroutine, or a reader of its response panics
 	return x.serve()
 }
 
@@ -66,7 +66,13 @@ func (x *exchange) serve() coro.Code {
 		x.set = c.port.server.settings.Load()
 		switch err := x.readHead(); err := err.(type) {
 		case nil:
-			if !x.exchange() {
+			goesOn := x.exchange()
+			if x != c.x { // it was abandoned
+				if x = c.x; !goesOn {
+					return coro.Abort
+				}
+			}
+			if !goesOn {
 				x.closeAfter()
 				return coro.Abort
 			}
@@ -79,7 +85,7 @@ func (x *exchange) serve() coro.Code {
 			if c.served == 0 {
 				timeout = x.set.HeaderTimeout
 			}
-			c.Timeout(timeout)
+			loop.IdleTimeout(&c.Thread, timeout)
 			return coro.WantRead
 		case *http1.Error:
 			x.reject(err)

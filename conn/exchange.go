@@ -117,17 +117,15 @@ func (x *exchange) exchange() bool {
 		mark := c.Mark()
 		status = x.call()
 		x.resp.finish(status)
+		stranded := loop.CallsRunning(&c.Thread) > 0
 		c.RunDeferred(mark)
+		if stranded {
+			return x.abandon()
+		}
 	} else {
 		x.resp.finish(status)
 	}
-	if x.req.cancel != nil {
-		x.req.cancel(nil)
-		x.req.cancel = nil
-	}
-	if x.set.AccessLog != nil {
-		x.logAccess()
-	}
+	x.completed()
 	last := x.writeErr != nil || x.resp.close
 	x.end()
 	if last {
@@ -137,6 +135,38 @@ func (x *exchange) exchange() bool {
 		return false
 	}
 	return x.req.body.drain()
+}
+
+// completed is called when the answer has been given.
+func (x *exchange) completed() {
+	if x.req.cancel != nil {
+		x.req.cancel(nil)
+		x.req.cancel = nil
+	}
+	if x.set.AccessLog != nil {
+		x.logAccess()
+	}
+}
+
+// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The connection
+// goes on with another one, unless it has to end, too.
+func (x *exchange) abandon() bool {
+	c := x.c
+	x.completed()
+	last := x.resp.close || x.req.body.unread()
+	y := newExchange()
+	y.attach(c)
+	loop.SetLocal(&c.Thread, y)
+	y.set, y.out, y.writeErr = x.set, x.out, x.writeErr
+	if n := x.w - x.r; n > len(y.in) {
+		y.in = make([]byte, n)
+	}
+	y.w = copy(y.in, x.in[x.r:x.w])
+	y.req.body.err = io.EOF
+	if last && y.writeErr == nil {
+		y.lingeringClose()
+	}
+	return !last && y.writeErr == nil
 }
 
 // begin makes everything ready for one answer.
@@ -172,12 +202,18 @@ func (x *exchange) precheck() int {
 
 const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler. A panic costs this connection, and nothing else; with http.ErrAbortHandler it is no error, and
-// gets no answer.
+// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing else;
+// with http.ErrAbortHandler it is no error, and gets no answer.
 func (x *exchange) call() (status int) {
+	returned := false
 	defer func() {
+		if returned {
+			return
+		}
 		p := recover()
-		if p == nil {
+		x.c.Cancel()
+		_ = x.c.Join()
+		if p == nil { // runtime.Goexit
 			return
 		}
 		x.resp.close = true
@@ -189,7 +225,19 @@ func (x *exchange) call() (status int) {
 		x.resp.header.reset()
 		status = http.StatusInternalServerError
 	}()
-	return x.set.Handler(&x.req, &x.resp)
+	status = x.set.Handler(&x.req, &x.resp)
+	err := x.c.Join()
+	returned = true
+	if err != nil {
+		x.set.Logger.Error("thread of a handler failed", "error", err, "target", x.req.Target(), "remote", x.c.remote)
+		if x.resp.headSent {
+			x.resp.broken = true
+		}
+		x.resp.discard()
+		x.resp.header.reset()
+		status = http.StatusInternalServerError
+	}
+	return status
 }
 
 func (x *exchange) logAccess() {

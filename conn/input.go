@@ -157,10 +157,10 @@ func (x *exchange) tryRead(p []byte) (int, error) {
 // tryReadSocket reads what is there. Where nothing has come since it was read empty, asking the kernel again would be a
 // system call for nothing; but at a stop it is asked, since what came in this very moment is in flight, too.
 func (x *exchange) tryReadSocket(p []byte) (int, error) {
-	if !loop.Readable(&x.c.Thread) && !x.c.Loop().Stopping() {
+	if !loop.Own(&x.c.Thread).Unread() && !x.c.Loop().Stopping() {
 		return 0, errWouldBlock
 	}
-	n, errno := loop.Recv(&x.c.Thread, p)
+	n, errno := loop.Own(&x.c.Thread).Recv(p)
 	switch {
 	case errno == unix.EAGAIN:
 		return 0, errWouldBlock

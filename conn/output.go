@@ -65,11 +65,11 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 		piece := b[:min(len(b), turnBudget)] // the kernel may take megabytes at once, and nobody else is served meanwhile
 		switch {
 		case len(a) == 0:
-			n, errno = loop.Send(&x.c.Thread, piece, more)
+			n, errno = loop.Own(&x.c.Thread).Send(piece, more)
 		case len(b) == 0:
-			n, errno = loop.Send(&x.c.Thread, a, more)
+			n, errno = loop.Own(&x.c.Thread).Send(a, more)
 		default:
-			n, errno = loop.Sendv(&x.c.Thread, a, piece)
+			n, errno = loop.Own(&x.c.Thread).Sendv(a, piece)
 		}
 		if errno != 0 {
 			if err := x.wrote(errno); err != nil {
@@ -140,7 +140,7 @@ func (x *exchange) sendFile(f File, off, n int64) error {
 		return err
 	}
 	for n > 0 {
-		moved, errno := loop.Sendfile(&x.c.Thread, fd, &off, int(min(n, turnBudget)))
+		moved, errno := loop.Own(&x.c.Thread).Sendfile(fd, &off, int(min(n, turnBudget)))
 		switch {
 		case errno != 0:
 			if err := x.wrote(errno); err != nil {

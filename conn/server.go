@@ -168,7 +168,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		return
 	}
 	if c.refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
-		c.Wake()
+		loop.Wake(&c.Thread)
 	}
 }
 

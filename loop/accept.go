@@ -40,7 +40,7 @@ func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*List
 // Close accepts what has come so far and then closes the listening socket. It is the loop's.
 func (ln *Listener) Close() {
 	ln.closing = true
-	ln.Wake()
+	Wake(&ln.Thread)
 }
 
 // Left is the loop's; a listener has no peer.

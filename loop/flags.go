@@ -21,7 +21,11 @@ const (
 	finished                      // RDHUP was seen: the peer sends no more
 	hungUp                        // ERR or HUP was seen; the descriptor is out of epoll
 	keepWaiting                   // a suspended thread does not want to hear that its client left
-	lent                          // the slot is borrowed by an awaiting thread, not a thread's own
+	lent                          // the descriptor is no thread's own: whoever waits for it claims it
+	borrowed                      // it is awaited by its bare number, and closed by whoever opened it
+	split                         // one thread waits for input and another for output
+	listening                     // the thread looks at its sources again when it is notified
+	canceled                      // the thread's scope has ended: it is not to wait any more
 	ended                         // the record is free
 )
 
@@ -66,9 +70,11 @@ var (
 
 func (f flags) next(c coro.Code) flags { return (f | orMask[c]) & andMask[c] }
 
-// awaitMask is the interest of the AsyncAwait codes in the awaited descriptor.
-var awaitMask = [coro.NumCodes]flags{
-	coro.AsyncAwaitRead:      mask(in),
-	coro.AsyncAwaitWrite:     mask(out),
-	coro.AsyncAwaitReadWrite: mask(in | out),
-}
+// awaitCode and wantCode are the codes that wait for an interest, of another descriptor and of the thread's own.
+var (
+	awaitCode = byInterest{in: coro.AsyncAwaitRead, out: coro.AsyncAwaitWrite, in | out: coro.AsyncAwaitReadWrite}
+	wantCode  = byInterest{0: coro.Suspend, in: coro.WantRead, out: coro.WantWrite, in | out: coro.WantReadWrite}
+)
+
+// byInterest is indexed by an interest: IN is 1 and OUT is 4.
+type byInterest [1 + (in | out)]coro.Code

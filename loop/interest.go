@@ -1,19 +1,21 @@
 package loop
 
 import (
+	"net"
 	"os"
 
 	"github.com/lwango/lwango/internal/sysio"
 	"golang.org/x/sys/unix"
 )
 
-// desc is what a loop knows of one descriptor. Every thread with a socket has one inside its record; an awaited
-// descriptor gets one of its own for the time of the loan.
+// Descriptor is what a loop knows of one file descriptor. Every thread with a socket has one inside its record; Open
+// makes one for a socket that any thread of the loop may use; and one that is awaited by its bare number gets one for
+// the time of the loan.
 //
 // Epoll is told of (fd, gen) and gives both back with each event; the generation of a slot's next user differs, so
 // an event that was under way when a descriptor was closed and its number reused finds nobody.
-type desc struct {
-	thread *Thread // who is told
+type Descriptor struct {
+	thread *Thread // who is told; on a split descriptor, of input
 	fd     int32   // -1: none
 	gen    uint32
 	flags  flags  // state, and the interest that is wanted
@@ -21,14 +23,26 @@ type desc struct {
 	armed  uint16 // the part of it of which the next event is still to come
 }
 
+// FD returns the number, -1 if there is none.
+func (d *Descriptor) FD() int { return int(d.fd) }
+
+// Gone reports that the peer was seen to send no more, or to have left altogether. What it sent before may still be
+// unread.
+func (d *Descriptor) Gone() bool { return d.flags&finished != 0 }
+
 // exhausted notes that a read or write came to its end, so that of the given event epoll has not reported the next one.
-func (d *desc) exhausted(event uint16) { d.armed |= event & d.known }
+func (d *Descriptor) exhausted(event uint16) { d.armed |= event & d.known }
+
+// fired reports that one of the events has come since they were armed, or that there will be none.
+func (d *Descriptor) fired(events uint16) bool {
+	return events&^d.armed != 0 || d.flags&hungUp != 0
+}
 
 // add registers d, whose thread, fd and flags are set.
-func (l *Loop) add(d *desc) error {
+func (l *Loop) add(d *Descriptor) error {
 	fd := int(d.fd)
-	if fd >= len(l.table) {
-		grown := make([]*desc, max(fd+1, 2*len(l.table), 64))
+	if fd >= len(l.table) && fd < maxFD {
+		grown := make([]*Descriptor, max(fd+1, 2*len(l.table), 64))
 		copy(grown, l.table)
 		l.table = grown
 	}
@@ -40,8 +54,28 @@ func (l *Loop) add(d *desc) error {
 	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, edge|uint32(d.known), d.gen); e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
+	if old := l.table[fd]; old != nil {
+		// Epoll did not know the descriptor: it was closed under its last user, and the number is another's now.
+		l.evict(old)
+	}
 	l.table[fd] = d
 	return nil
+}
+
+// maxFD bounds the table against numbers that cannot be descriptors (fs.nr_open is lower everywhere); epoll_ctl refuses
+// them.
+const maxFD = 1 << 30
+
+// evict takes d's slot away. Whoever waits for d is told.
+func (l *Loop) evict(d *Descriptor) {
+	l.forget(d)
+	d.fd = -1
+	d.known, d.armed = 0, 0
+	d.flags |= finished | hungUp
+	if d.flags&lent == 0 { // a thread lives on without its descriptor
+		l.detached[d.thread] = struct{}{}
+	}
+	l.wakeWaiters(d, d.flags.wanted())
 }
 
 // edge: epoll reports an event once, and not again as long as it lasts. So what nobody waits for does not have to be
@@ -51,33 +85,37 @@ func (l *Loop) add(d *desc) error {
 const edge = unix.EPOLLET
 
 // arm makes epoll deliver what is wanted. Only a bit that is not armed costs a system call: with it epoll looks at the
-// socket anew, for all the bits it knows. A surplus bit costs nothing and stays.
-func (l *Loop) arm(d *desc) {
+// socket anew, for all the bits it knows. A surplus bit costs nothing and stays. It reports that there is nothing to
+// wait for: the descriptor is out of epoll, and whoever wants to read or write shall do so and get the error.
+func (l *Loop) arm(d *Descriptor) (over bool) {
 	missing := d.flags.wanted() &^ d.armed
 	if missing == 0 {
-		return
+		return false
 	}
 	if d.flags&hungUp != 0 {
-		// Out of epoll for good. Whoever wants to read or write shall do so and get the error.
-		if missing&(in|out) != 0 {
-			l.ready(d.thread, wokenByEvent)
-		}
-		return
+		return missing&(in|out) != 0
 	}
-	l.stats.Ctls++
-	d.known |= missing
-	d.armed = d.known
-	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_MOD, int(d.fd), edge|uint32(d.known), d.gen); e != 0 {
+	if l.modify(d, d.known|missing) != nil {
 		// Somebody closed the descriptor under its thread, which learns it from its next read or write.
 		d.known, d.armed = 0, 0
 		d.flags |= hungUp
-		l.ready(d.thread, wokenByEvent)
+		return true
 	}
+	return false
+}
+
+func (l *Loop) modify(d *Descriptor, known uint16) error {
+	l.stats.Ctls++
+	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_MOD, int(d.fd), edge|uint32(known), d.gen); e != 0 {
+		return os.NewSyscallError("epoll_ctl", e)
+	}
+	d.known, d.armed = known, known
+	return nil
 }
 
 // remove takes d out of epoll. It comes before every close: a description that lives on elsewhere (dup, fork) would
 // keep firing, and close would not end that.
-func (l *Loop) remove(d *desc) {
+func (l *Loop) remove(d *Descriptor) {
 	if d.flags&hungUp == 0 {
 		l.stats.Ctls++
 		_ = sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, int(d.fd), 0, 0)
@@ -86,18 +124,26 @@ func (l *Loop) remove(d *desc) {
 }
 
 // forget frees d's slot, where it is still d's.
-func (l *Loop) forget(d *desc) {
-	if fd := int(d.fd); fd >= 0 && fd < len(l.table) && l.table[fd] == d {
-		l.table[fd] = nil
+func (l *Loop) forget(d *Descriptor) {
+	if l.lookup(int(d.fd)) == d {
+		l.table[d.fd] = nil
 	}
+}
+
+// lookup returns who has the slot of a descriptor, or nil.
+func (l *Loop) lookup(fd int) *Descriptor {
+	if fd < 0 || fd >= len(l.table) {
+		return nil
+	}
+	return l.table[fd]
 }
 
 // dispatch acts on one event.
 //
-//   - What the thread waits for puts it into the run queue.
+//   - What a thread waits for puts it into the run queue.
 //   - That the peer left is noted, and told to a thread that waits for something else.
 //   - What nobody waits for is forgotten; whoever comes to want it finds it not armed.
-//   - After ERR or HUP the descriptor leaves epoll, and its thread does not wait for it any more.
+//   - After ERR or HUP the descriptor leaves epoll, and nobody waits for it any more.
 func (l *Loop) dispatch(e *unix.EpollEvent) {
 	fd := int(e.Fd)
 	if fd >= len(l.table) || l.table[fd] == nil || l.table[fd].gen != uint32(e.Pad) {
@@ -117,18 +163,67 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		d.flags = (d.flags | finished | hungUp) &^ mask(rdhup)
 		hit |= wanted & (in | out)
 	}
+	if d.flags&lent == 0 && before&finished == 0 && d.flags&finished != 0 {
+		d.thread.left()
+	}
+	if hit != 0 {
+		l.wakeWaiters(d, hit)
+	}
+}
 
-	t := d.thread
-	if d.flags&lent != 0 {
-		if hit != 0 {
-			l.ready(t, wokenByEvent)
+// wakeWaiters lets those go on who wait for one of the events.
+func (l *Loop) wakeWaiters(d *Descriptor, events uint16) {
+	if d.flags&split == 0 {
+		if events&(in|out) != 0 {
+			l.ready(d.thread, wokenByEvent)
 		}
 		return
 	}
-	if before&finished == 0 && d.flags&finished != 0 {
-		t.left()
+	if events&in != 0 {
+		l.ready(d.thread, wokenByEvent)
 	}
-	if hit != 0 {
-		l.ready(t, wokenByEvent)
+	if events&out != 0 {
+		l.ready(l.writers[d], wokenByEvent)
+	}
+}
+
+// claim has t told of the events of a descriptor that is no thread's own. One thread may wait for input and another for
+// output.
+func (l *Loop) claim(t *Thread, d *Descriptor, events uint16) error {
+	if d.fd < 0 {
+		return net.ErrClosed
+	}
+	wanted := d.flags.wanted() & (in | out)
+	switch {
+	case wanted&events != 0:
+		return ErrAwaited
+	case wanted == 0 || d.thread == t:
+		d.thread = t
+	case events == out:
+		l.split(d, d.thread, t)
+	default:
+		l.split(d, t, d.thread)
+	}
+	d.flags |= mask(events)
+	return nil
+}
+
+func (l *Loop) split(d *Descriptor, reader, writer *Thread) {
+	if l.writers == nil {
+		l.writers = make(map[*Descriptor]*Thread)
+	}
+	d.flags |= split
+	d.thread, l.writers[d] = reader, writer
+}
+
+// release ends a claim.
+func (l *Loop) release(d *Descriptor, events uint16) {
+	d.flags &^= mask(events)
+	if d.flags&split != 0 {
+		if events&in != 0 {
+			d.thread = l.writers[d]
+		}
+		d.flags &^= split
+		delete(l.writers, d)
 	}
 }

@@ -24,6 +24,7 @@ const (
 type Options struct {
 	Handoff coro.Handoff
 	Logger  *slog.Logger // for panics and the like; nil: slog.Default
+	Workers int          // functions that run off the loop at a time; 0: DefaultWorkers
 }
 
 // Stats counts what a loop did since it was made.
@@ -32,6 +33,7 @@ type Stats struct {
 	Ctls    int64 // calls of epoll_ctl
 	Events  int64 // events delivered
 	Resumes int64 // times that a thread was begun or resumed
+	Calls   int   // functions that run off the loop now, those that nobody waits for any more included
 }
 
 // Loop runs green threads. See the package comment for who may call what.
@@ -43,7 +45,8 @@ type Loop struct {
 	start  time.Time
 
 	// Owned by the loop.
-	table    []*desc // by descriptor
+	table    []*Descriptor           // by number
+	writers  map[*Descriptor]*Thread // of split descriptors
 	gen      uint32
 	detached map[*Thread]struct{} // threads without a descriptor
 	threads  int                  // all that have not ended
@@ -57,6 +60,7 @@ type Loop struct {
 	trim     trimmer
 	current  *Thread // on whose coroutine the loop's goroutine waits
 	stop     stopper
+	workers  workers
 	stats    Stats
 	events   [eventsPerTurn]unix.EpollEvent
 
@@ -90,6 +94,9 @@ func New(o Options) (*Loop, error) {
 	l.pool = coro.Pool{Handoff: o.Handoff, Next: l.follow}
 	if l.log == nil {
 		l.log = slog.Default()
+	}
+	if l.workers.limit = o.Workers; o.Workers <= 0 {
+		l.workers.limit = DefaultWorkers
 	}
 	l.wall = l.start
 	l.trim.init(l)
@@ -180,10 +187,13 @@ func (l *Loop) tick() {
 	l.now = l.wall.Sub(l.start).Milliseconds()
 }
 
-// after returns the wheel's time at which d will have passed since the beginning of the turn. It rounds up: no timer is
-// early.
+// after returns the wheel's time at which d will have passed since the loop last looked at the clock, never for a
+// negative d. It rounds up: no timer is early.
 func (l *Loop) after(d time.Duration) int64 {
 	if d <= 0 {
+		if d < 0 {
+			return never
+		}
 		return l.now
 	}
 	elapsed := l.wall.Sub(l.start)
@@ -195,7 +205,15 @@ func (l *Loop) after(d time.Duration) int64 {
 func (l *Loop) Time() time.Time { return l.wall }
 
 // Stats returns what the loop has counted.
-func (l *Loop) Stats() Stats { return l.stats }
+func (l *Loop) Stats() Stats {
+	s := l.stats
+	s.Calls = l.workers.running
+	return s
+}
+
+// Current returns the thread that runs at present, nil where none does. It is for code on a thread that was not told
+// which: the methods of a net.Conn.
+func (l *Loop) Current() *Thread { return l.current }
 
 // Threads returns how many threads have not ended.
 func (l *Loop) Threads() int { return l.threads }
@@ -229,21 +247,21 @@ func (l *Loop) resume(t *Thread) {
 	case code == coro.Yield:
 		t.own.flags = t.own.flags.next(code)
 		l.ready(t, wokenByEvent)
-	case code >= coro.AsyncAwaitRead:
-		t.own.flags = t.own.flags.next(code)
-		l.await(t, v)
 	default:
 		t.own.flags = t.own.flags.next(code)
-		l.arm(&t.own)
+		d := &t.own
+		if code >= coro.AsyncAwaitRead {
+			d = l.table[v.FD()] // which the thread has claimed
+		}
+		if l.arm(d) {
+			l.ready(t, wokenByEvent)
+		}
 	}
 }
 
 // enter makes t the thread that runs, on c.
 func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	t.until = never
-	if t.loan != nil {
-		l.repay(t)
-	}
 	t.co = c
 	l.current = t
 	l.stats.Resumes++
@@ -261,8 +279,13 @@ func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	if invariants.Enabled && (v.Code() != coro.WantRead || t.own.fd < 0) {
 		panic("loop: the last word of a body is Abort, or WantRead on a socket")
 	}
+	if t.more != nil && t.more.end == nil {
+		t.more = nil // an idle thread has as little as possible
+	}
 	t.own.flags = t.own.flags.next(v.Code())
-	l.arm(&t.own)
+	if l.arm(&t.own) {
+		l.ready(t, wokenByEvent)
+	}
 }
 
 func (l *Loop) logPanic(c *coro.Coro) {

@@ -213,7 +213,7 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		buf := make([]byte, 512)
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
-			n, errno := loop.Recv(&b.Thread, buf)
+			n, errno := loop.Own(&b.Thread).Recv(buf)
 			if errno == unix.EAGAIN {
 				return coro.WantRead
 			}
@@ -400,12 +400,12 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 			}
 			defer unix.Close(fds[1])
 			b := &body{run: func(b *body) coro.Code {
-				if b.Local() == nil {
-					b.SetLocal(new(int))
+				if loop.Local(&b.Thread) == nil {
+					loop.SetLocal(&b.Thread, new(int))
 				}
-				runs[b.Local()]++
+				runs[loop.Local(&b.Thread)]++
 				_, _ = unix.Read(b.FD(), make([]byte, 8))
-				b.Timeout(20 * time.Millisecond)
+				loop.IdleTimeout(&b.Thread, 20*time.Millisecond)
 				return coro.WantRead
 			}}
 			if err := l.Attach(&b.Thread, fds[0], b, time.Hour); err != nil {

@@ -15,11 +15,13 @@ type poster struct {
 
 	awake atomic.Bool // the queue has something, and the eventfd was written; changes under mu
 
-	mu     sync.Mutex
-	queue  []func()
-	closed bool
+	mu      sync.Mutex
+	queue   []func()
+	threads []*Thread // to be notified
+	closed  bool
 
-	running []func() // the loop's: the other half of a double buffer
+	running   []func() // the loop's: the other halves of double buffers
+	notifying []*Thread
 }
 
 // Post has f called on the loop. Any goroutine may call it; it does not wait. Calls are made in order. The error is
@@ -34,6 +36,22 @@ func (l *Loop) Post(f func()) error {
 		return net.ErrClosed
 	}
 	p.queue = append(p.queue, f)
+	p.wake()
+	return nil
+}
+
+// notify has t's notify called on the loop.
+func (p *poster) notify(t *Thread) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.threads = append(p.threads, t)
+		p.wake()
+	}
+}
+
+// wake is called under the lock.
+func (p *poster) wake() {
 	if !p.awake.Load() {
 		p.awake.Store(true)
 		one := [8]byte{1}
@@ -41,7 +59,6 @@ func (l *Loop) Post(f func()) error {
 		// under the lock: the descriptor is closed only after closed was set.
 		_, _ = unix.Write(p.wakefd, one[:])
 	}
-	return nil
 }
 
 // rearm consumes the eventfd's count; runPosted follows in the next turn.
@@ -54,7 +71,7 @@ func (p *poster) rearm() {
 func (p *poster) closeIfEmpty() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = p.closed || len(p.queue) == 0
+	p.closed = p.closed || len(p.queue)+len(p.threads) == 0
 	return p.closed
 }
 
@@ -62,7 +79,7 @@ func (p *poster) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	p.queue = nil
+	p.queue, p.threads = nil, nil
 }
 
 func (l *Loop) runPosted() {
@@ -72,10 +89,16 @@ func (l *Loop) runPosted() {
 	}
 	p.mu.Lock()
 	p.running, p.queue = p.queue, p.running[:0]
+	p.notifying, p.threads = p.threads, p.notifying[:0]
 	p.awake.Store(false)
 	p.mu.Unlock()
 	for i, f := range p.running {
 		p.running[i] = nil
 		f()
+	}
+	for i, t := range p.notifying {
+		p.notifying[i] = nil
+		t.notified.Store(false) // before it looks
+		t.notify()
 	}
 }

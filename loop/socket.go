@@ -3,63 +3,124 @@ package loop
 import (
 	"math/rand/v2"
 	"syscall"
+	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"golang.org/x/sys/unix"
 )
 
-// The functions here move bytes over a thread's own socket without waiting, and note when that has come to its end:
-// what epoll was armed for is armed still then, and the wait that follows costs no system call. A thread that uses
-// other calls on its socket, or waits before the end, has its Want cost an epoll_ctl. They are functions, and no
-// methods, because a Request embeds its Thread, and handlers are to leave the socket alone.
+// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on; but
+// only one at a time may wait for input, and one for output. On an error fd is still the caller's.
+func (l *Loop) Open(d *Descriptor, fd int) error {
+	*d = Descriptor{fd: int32(fd), flags: lent | mask(in|rdhup)}
+	err := l.add(d)
+	d.flags = lent
+	if err != nil {
+		d.fd = -1
+	}
+	return err
+}
 
-// Recv reads from t's socket, as recv(2). That must be a stream socket without urgent data or passed descriptors: a read
+// Release takes d, which Open has made, out of the loop, and returns its number, -1 if it has none any more. Who waits for
+// it gets net.ErrClosed. It is called by the loop's threads, or on the loop.
+func (l *Loop) Release(d *Descriptor) (fd int) {
+	if fd = int(d.fd); fd >= 0 {
+		l.remove(d)
+		l.evict(d)
+	}
+	return fd
+}
+
+// CloseDescriptor closes what Open has made.
+func (l *Loop) CloseDescriptor(d *Descriptor) {
+	if fd := l.Release(d); fd >= 0 {
+		sysio.Close(fd)
+	}
+}
+
+// AwaitRead has t wait until d can be read or has hung up, at most timeout; negative: without limit. d is t's own or one
+// that Open has made. For t's own the errors are those of WantRead, else those of AwaitRead.
+func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
+	return d.await(t, in, timeout)
+}
+
+// AwaitWrite has t wait until d can be written.
+func (d *Descriptor) AwaitWrite(t *Thread, timeout time.Duration) error {
+	return d.await(t, out, timeout)
+}
+
+// AwaitReadWrite has t wait until d can be read or written.
+func (d *Descriptor) AwaitReadWrite(t *Thread, timeout time.Duration) error {
+	return d.await(t, in|out, timeout)
+}
+
+func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) error {
+	if d == &t.own {
+		return t.want(wantCode[events], timeout)
+	}
+	if d.flags&lent == 0 {
+		return ErrAwaited
+	}
+	if err := t.refused(); err != nil {
+		return err
+	}
+	if err := t.loop.claim(t, d, events); err != nil {
+		return err
+	}
+	return t.await(d, events, t.loop.after(timeout))
+}
+
+// The methods below move bytes over a socket without waiting, and note when that has come to its end: what epoll was
+// armed for is armed still then, and the wait that follows costs no system call. After other calls on the socket, or
+// before the end, the wait costs an epoll_ctl.
+
+// Recv reads from a socket, as recv(2). That must be a stream socket without urgent data or passed descriptors: a read
 // stops short of those, and of the end of a datagram, with more to come.
-func Recv(t *Thread, p []byte) (int, syscall.Errno) {
+func (d *Descriptor) Recv(p []byte) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {
 		return 0, unix.EAGAIN
 	}
-	n, errno := sysio.Recv(t.FD(), p)
+	n, errno := sysio.Recv(int(d.fd), p)
 	// After a read that left room there is nothing more, unless the end has been reported already: it comes behind the
 	// data and would not be reported again.
-	if errno == unix.EAGAIN || 0 < n && n < len(p) && !t.Gone() {
-		t.own.exhausted(in)
+	if errno == unix.EAGAIN || 0 < n && n < len(p) && !d.Gone() {
+		d.exhausted(in)
 	}
 	return n, errno
 }
 
-// Readable reports whether a Recv may have something to give: an event has come since the last one came to the end of
+// Unread reports whether a Recv may have something to give: an event has come since the last one came to the end of
 // what there was.
-func Readable(t *Thread) bool { return t.own.armed&in == 0 }
+func (d *Descriptor) Unread() bool { return d.armed&in == 0 }
 
-// Send writes to t's socket, as send(2). more announces that further data follows at once (MSG_MORE).
-func Send(t *Thread, p []byte, more bool) (int, syscall.Errno) {
+// Send writes to a socket, as send(2). more announces that further data follows at once (MSG_MORE).
+func (d *Descriptor) Send(p []byte, more bool) (int, syscall.Errno) {
 	p, again := forceShort(p)
 	if again {
 		return 0, unix.EAGAIN
 	}
-	return t.sent(sysio.Send(t.FD(), p, more))
+	return d.sent(sysio.Send(int(d.fd), p, more))
 }
 
 // Sendv writes a and then b, neither of them empty, in one call, as sendmsg(2).
-func Sendv(t *Thread, a, b []byte) (int, syscall.Errno) {
+func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	if invariants.Enabled {
-		return Send(t, a, false)
+		return d.Send(a, false)
 	}
-	return t.sent(sysio.Sendv(t.FD(), a, b))
+	return d.sent(sysio.Sendv(int(d.fd), a, b))
 }
 
 // Sendfile sends up to n bytes of the regular file fd, from *off on, which it moves, as sendfile(2). It may sleep on the
 // disk.
-func Sendfile(t *Thread, fd int, off *int64, n int) (int, syscall.Errno) {
-	return t.sent(sysio.Sendfile(t.FD(), fd, off, n))
+func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
+	return d.sent(sysio.Sendfile(int(d.fd), fd, off, n))
 }
 
-func (t *Thread) sent(n int, errno syscall.Errno) (int, syscall.Errno) {
+func (d *Descriptor) sent(n int, errno syscall.Errno) (int, syscall.Errno) {
 	if errno == unix.EAGAIN {
-		t.own.exhausted(out)
+		d.exhausted(out)
 	}
 	return n, errno
 }

@@ -27,7 +27,7 @@ func (s *stopper) Expire() { s.loop.killAll() }
 // only shorten the grace period.
 func (l *Loop) Stop(grace time.Duration) {
 	_ = l.Post(func() {
-		at := l.after(grace)
+		at := l.after(max(grace, 0))
 		if !l.stop.grace.Pending() || at < l.stop.grace.At() {
 			l.wheel.Add(&l.stop.grace, at)
 		}
@@ -37,7 +37,7 @@ func (l *Loop) Stop(grace time.Duration) {
 		l.stop.stopping = true
 		for _, d := range l.table {
 			if d != nil && d.flags&lent == 0 {
-				d.thread.Wake()
+				Wake(d.thread)
 			}
 		}
 	})

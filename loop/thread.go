@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -32,15 +33,38 @@ type Body interface {
 
 // Thread is the record of a green thread. It may be embedded in a larger one, so that a connection is one object.
 type Thread struct {
-	own   desc
+	own   Descriptor
 	loop  *Loop
 	body  Body
 	co    *coro.Coro // nil while the thread is idle
 	timer timeoutwheel.Timer
 	until int64   // when the present wait ends; the timer may be pending for an earlier one
 	next  *Thread // in the run queue
-	loan  *loan   // the descriptor it awaits
+	more  *more   // nil until it is needed
 	woken reason
+
+	refusals uint16 // waits that ended at once, because there is nobody left to wait for
+	notified atomic.Bool
+}
+
+// more is what few threads need.
+type more struct {
+	awaited   *Descriptor   // in a wait for one that is not the thread's own
+	events    uint16        // of it
+	ownEvents uint16        // of the thread's own, in a wait for several sources
+	loans     []*Descriptor // awaited by their numbers, since deferred calls last ran
+	calls     *calls        // functions off the loop
+	scope     *scope        // of the threads it has started, the innermost
+	member    *scope        // that the thread was started in, nil for one of its own
+	end       *Promise[struct{}]
+	err       error // that it has ended with
+}
+
+func (t *Thread) extra() *more {
+	if t.more == nil {
+		t.more = new(more)
+	}
+	return t.more
 }
 
 // reason is why a waiting thread goes on.
@@ -50,6 +74,7 @@ const (
 	wokenByEvent reason = iota
 	wokenByTimer
 	wokenByLeaving
+	wokenByCancel
 )
 
 func (r reason) err() error {
@@ -58,28 +83,38 @@ func (r reason) err() error {
 		return os.ErrDeadlineExceeded
 	case wokenByLeaving:
 		return ErrClientGone
+	case wokenByCancel:
+		return ErrCanceled
 	}
 	return nil
 }
 
 // Attach makes t the thread of the socket fd, non-blocking and owned by t from now on, and has b.Run called when it
-// can be read. timeout is as for Timeout. On an error fd is still the caller's.
+// can be read. timeout is as for IdleTimeout. On an error fd is still the caller's.
 func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
-	t.own = desc{thread: t, fd: int32(fd), flags: mask(in | rdhup)}
+	t.own = Descriptor{thread: t, fd: int32(fd), flags: mask(in | rdhup)}
 	t.loop, t.body = l, b
 	if err := l.add(&t.own); err != nil {
 		return err
 	}
 	t.timer.Init((*alarm)(t))
 	l.threads++
-	t.Timeout(timeout)
+	IdleTimeout(t, timeout)
 	return nil
 }
 
-// Go starts f as a thread without a descriptor of its own.
-func (l *Loop) Go(f func(t *Thread)) {
-	t := &Thread{own: desc{fd: -1}, loop: l, body: funcBody(f)}
-	t.own.thread = t
+// Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns, when
+// it panics, which is logged, or with the loop. It waits then for the threads that it has started itself.
+func (l *Loop) Go(f func(t *Thread)) *Thread {
+	t := new(Thread)
+	l.begin(t, funcBody(f))
+	return t
+}
+
+// begin starts a thread without a descriptor.
+func (l *Loop) begin(t *Thread, b Body) {
+	t.own = Descriptor{thread: t, fd: -1, flags: t.own.flags}
+	t.loop, t.body = l, b
 	t.timer.Init((*alarm)(t))
 	l.threads++
 	l.detached[t] = struct{}{}
@@ -89,7 +124,13 @@ func (l *Loop) Go(f func(t *Thread)) {
 type funcBody func(t *Thread)
 
 func (f funcBody) Run(t *Thread) coro.Code {
-	f(t)
+	err := t.joined(func() error {
+		f(t)
+		return nil
+	})
+	if err != nil {
+		t.loop.log.Error("thread ended with an error of one that it had started", "error", err)
+	}
 	return coro.Abort
 }
 func (funcBody) Left()  {}
@@ -136,7 +177,7 @@ func (l *Loop) ready(t *Thread, why reason) {
 }
 
 // Wake has an idle thread's body run in the next turn, as if its descriptor could be read. It is the loop's.
-func (t *Thread) Wake() {
+func Wake(t *Thread) {
 	if t.co == nil {
 		t.loop.ready(t, wokenByEvent)
 	}
@@ -148,6 +189,9 @@ func (t *Thread) left() {
 	if t.own.flags&(suspended|keepWaiting) == suspended {
 		t.loop.ready(t, wokenByLeaving)
 	}
+	if t.own.flags&keepWaiting == 0 {
+		t.forsake()
+	}
 }
 
 // Loop returns the loop the thread lives on.
@@ -156,8 +200,11 @@ func (t *Thread) Loop() *Loop { return t.loop }
 // FD returns the thread's own descriptor, -1 if it has none.
 func (t *Thread) FD() int { return int(t.own.fd) }
 
+// Own returns the thread's own descriptor as its loop knows it.
+func Own(t *Thread) *Descriptor { return &t.own }
+
 // Gone reports that the peer was seen to send no more, or to have left altogether. What it sent before may still be
-// unread.
+// unread. For a thread that another has started, it is that one's peer.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
 // KeepWaiting says whether the thread's waits go on after its client left; without it they end with ErrClientGone.
@@ -179,23 +226,23 @@ func (t *Thread) RunDeferred(mark int) { t.co.RunDeferred(mark) }
 
 // Local returns what SetLocal left with the coroutine that the thread runs on at present, perhaps for another
 // thread: buffers that stay with a stack.
-func (t *Thread) Local() any { return t.co.Local }
+func Local(t *Thread) any { return t.co.Local }
 
 // SetLocal leaves v with the coroutine.
-func (t *Thread) SetLocal(v any) { t.co.Local = v }
+func SetLocal(t *Thread, v any) { t.co.Local = v }
 
-// Timeout sets how long the thread may be idle after its body returned WantRead, counted from the beginning of the
-// loop's turn; negative: for ever. The waits have limits of their own and clear it.
-func (t *Thread) Timeout(d time.Duration) {
-	if d < 0 {
-		t.until = never
-		return
-	}
-	// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it
-	// expires, perhaps for nothing, and only then moved: a connection in use costs no timer operation.
-	t.until = t.loop.after(d)
-	if !t.timer.Pending() || t.timer.At() > t.until {
-		t.loop.wheel.Add(&t.timer, t.until)
+// IdleTimeout sets how long t may be idle after its body returned WantRead, counted from the beginning of the loop's
+// turn; negative: for ever. The waits have limits of their own and clear it.
+func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
+
+// limit sets the time at which the present wait ends.
+//
+// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it expires,
+// perhaps for nothing, and only then moved: a connection in use costs no timer operation.
+func (t *Thread) limit(at int64) {
+	t.until = at
+	if at != never && (!t.timer.Pending() || t.timer.At() > at) {
+		t.loop.wheel.Add(&t.timer, at)
 	}
 }
 
@@ -203,7 +250,7 @@ func (t *Thread) Timeout(d time.Duration) {
 const never = math.MaxInt64
 
 // Yield lets the loop's other threads run; t goes on in the next turn.
-func (t *Thread) Yield() { _ = t.wait(coro.Yield, -1) }
+func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
 
 // WantRead waits until the thread's own descriptor can be read, at most d, without limit where d is negative. It
 // returns nil, also when the peer is gone (a read tells more), or os.ErrDeadlineExceeded.
@@ -219,40 +266,70 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 	if t.own.fd < 0 {
 		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
 	}
-	return t.wait(code, d)
+	return t.wait(coro.Make(code, 0), t.loop.after(d))
 }
 
-// Sleep waits for d, and returns nil, or ErrClientGone as soon as the thread's client leaves (see KeepWaiting).
+// Sleep waits for d, and returns nil, or ErrClientGone as soon as the thread's client leaves (see KeepWaiting), or
+// ErrCanceled.
 func (t *Thread) Sleep(d time.Duration) error {
+	if err := t.refused(); err != nil {
+		return err
+	}
 	t.loop.tick() // what the thread did before may have taken its time
-	if err := t.suspend(max(d, 0)); err != os.ErrDeadlineExceeded {
+	if err := t.wait(coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0))); err != os.ErrDeadlineExceeded {
 		return err
 	}
 	return nil
 }
 
-// suspend waits until the loop calls ready, at most d.
-func (t *Thread) suspend(d time.Duration) error {
-	if t.own.flags&(finished|keepWaiting) == finished {
-		return ErrClientGone
+// refused returns the error of a wait that is not to be: the client has left, or the thread was canceled.
+//
+// A thread that has no regard for the errors of its waits, and goes on, must not hold its loop that way, nor go on for
+// ever: it has to give way each time, and is killed after so many.
+func (t *Thread) refused() error {
+	err := t.leaving()
+	if err == nil {
+		return nil
 	}
-	return t.wait(coro.Suspend, d)
+	if t.refusals++; t.refusals > maxRefusals {
+		t.loop.log.Error("thread ended: it goes on and on, and does not heed the errors of its waits", "error", err)
+		t.co.Yield(coro.Make(coro.Abort, 0)) // does not return
+	}
+	t.Yield()
+	return err
 }
 
-func (t *Thread) wait(code coro.Code, d time.Duration) error {
+const maxRefusals = 1000
+
+// leaving returns why the thread is not to wait any more, if so.
+func (t *Thread) leaving() error {
+	switch f := t.own.flags; {
+	case f&canceled != 0:
+		return ErrCanceled
+	case f&(finished|keepWaiting) == finished:
+		return ErrClientGone
+	}
+	return nil
+}
+
+// wait yields v and returns when the loop has called ready, at the given time at the latest.
+func (t *Thread) wait(v coro.Value, until int64) error {
 	if invariants.Enabled && t.loop.current != t {
 		panic("loop: a thread waits that does not run")
 	}
-	t.Timeout(d)
+	t.limit(until)
 	t.woken = wokenByEvent
-	t.co.Yield(coro.Make(code, 0))
+	t.co.Yield(v)
 	return t.woken.err()
 }
 
-// kill ends a thread that waits.
+// kill ends a thread that waits, after those that it has started.
 func (l *Loop) kill(t *Thread) {
-	if t.loan != nil {
-		l.repay(t)
+	if t.own.flags&ended != 0 {
+		return
+	}
+	if t.more != nil {
+		l.killMembers(t.more.scope)
 	}
 	if t.co != nil {
 		l.current = t
@@ -261,6 +338,9 @@ func (l *Loop) kill(t *Thread) {
 		l.logPanic(t.co)
 		l.pool.Put(t.co, l.now)
 		t.co = nil
+	}
+	if t.more != nil {
+		t.more.err = ErrCanceled
 	}
 	l.end(t)
 }
@@ -279,6 +359,14 @@ func (l *Loop) end(t *Thread) {
 		sysio.Close(fd)
 	} else {
 		delete(l.detached, t)
+	}
+	if m := t.more; m != nil {
+		if m.awaited != nil { // killed
+			l.release(m.awaited, m.events)
+		}
+		if m.end != nil {
+			m.end.settle(struct{}{}, m.err)
+		}
 	}
 	t.body.Ended()
 }

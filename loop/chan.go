@@ -1,0 +1,129 @@
+package loop
+
+import (
+	"net"
+	"sync"
+)
+
+// Chan is a Source that receives from a Go channel. FromChan makes it. It is for one thread at a time.
+type Chan[T any] struct {
+	ch   <-chan T
+	want chan struct{} // has the helper receive a value; nil: there is none
+
+	mu     sync.Mutex
+	waiter *Thread
+	state  chanState
+	value  T
+}
+
+type chanState uint8
+
+const (
+	empty  chanState = iota
+	asked            // the helper is receiving
+	full             // there is a value
+	closed           // the channel was
+	spent            // the helper has ended with its thread's deferred calls
+)
+
+// FromChan returns a source that is ready when ch has a value, or is closed.
+//
+// A loop cannot wait for a channel, so a goroutine does. It runs from the first wait that finds the channel empty until
+// the waiting thread runs its deferred calls, which is the end of the source, too: after that its waits fail with
+// net.ErrClosed. The goroutine is at most one value ahead: one that comes when the wait has been ended by something else
+// is kept for the next wait, and lost if there is none.
+func FromChan[T any](ch <-chan T) *Chan[T] { return &Chan[T]{ch: ch} }
+
+// Value takes what was received. ok is false when the channel is closed, and while the source is not ready.
+func (c *Chan[T]) Value() (value T, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != full {
+		return value, false
+	}
+	value = c.value
+	var none T
+	c.value, c.state = none, empty
+	return value, true
+}
+
+// Watch implements Source.
+func (c *Chan[T]) Watch(t *Thread) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state == spent:
+		return net.ErrClosed
+	case c.waiter != nil:
+		return ErrAwaited
+	}
+	c.waiter = t
+	if c.state != empty {
+		return nil
+	}
+	select { // often there is something already
+	case v, ok := <-c.ch:
+		c.put(v, ok)
+		return nil
+	default:
+	}
+	if c.want == nil {
+		c.want = make(chan struct{}, 1)
+		quit := make(chan struct{})
+		go c.receive(c.want, quit)
+		t.Defer(func() {
+			close(quit)
+			c.mu.Lock()
+			c.state = spent
+			c.mu.Unlock()
+		})
+	}
+	c.state = asked
+	c.want <- struct{}{}
+	return nil
+}
+
+// receive is the helper.
+func (c *Chan[T]) receive(want, quit chan struct{}) {
+	for {
+		select {
+		case <-want:
+		case <-quit:
+			return
+		}
+		select {
+		case v, ok := <-c.ch:
+			c.mu.Lock()
+			if c.state == asked {
+				c.put(v, ok)
+			}
+			waiter := c.waiter
+			c.mu.Unlock()
+			if waiter != nil {
+				Notify(waiter)
+			}
+		case <-quit:
+			return
+		}
+	}
+}
+
+func (c *Chan[T]) put(v T, ok bool) {
+	if c.state = closed; ok {
+		c.value, c.state = v, full
+	}
+}
+
+// Ready implements Source.
+func (c *Chan[T]) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state == full || c.state == closed
+}
+
+// Unwatch implements Source.
+func (c *Chan[T]) Unwatch(*Thread) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiter = nil
+}

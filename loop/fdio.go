@@ -1,0 +1,116 @@
+package loop
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/internal/sysio"
+	"golang.org/x/sys/unix"
+)
+
+// The methods here do what their system calls do, and wait where these would: they try, await on EAGAIN, and try again.
+// The descriptor must be non-blocking and not the thread's own; see AwaitRead for what else holds of it. d limits each
+// wait; negative: none. Errors are those of AwaitRead and of the call, as *os.SyscallError.
+
+// ReadFD reads from fd, as read(2), at least one byte if p has room for any. The end is io.EOF.
+func (t *Thread) ReadFD(fd int, p []byte, d time.Duration) (int, error) {
+	return t.readFD("read", fd, p, d, unix.Read)
+}
+
+// RecvFD reads from the socket fd, as recv(2). The end is io.EOF.
+func (t *Thread) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
+	return t.readFD("recv", fd, p, d, func(fd int, p []byte) (int, error) {
+		n, errno := sysio.Recv(fd, p)
+		if errno != 0 {
+			return 0, errno
+		}
+		return n, nil
+	})
+}
+
+func (t *Thread) readFD(call string, fd int, p []byte, d time.Duration, read func(int, []byte) (int, error)) (int, error) {
+	for {
+		n, err := read(fd, p)
+		switch {
+		case err == unix.EAGAIN:
+			t.emptied(fd, in)
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, os.NewSyscallError(call, err)
+		case n == 0 && len(p) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+		if err := t.AwaitRead(fd, d); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// WriteFD writes all of p to fd, as write(2). On an error it returns how much was written.
+func (t *Thread) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
+	written := 0
+	for written < len(p) {
+		n, err := unix.Write(fd, p[written:])
+		if err == nil {
+			written += n
+		} else if err := t.writable("write", fd, err, d); err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// WritevFD writes all of the buffers to fd, as writev(2), with as few calls as it takes. It does not change them. On an
+// error it returns how much was written.
+func (t *Thread) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, error) {
+	left := append([][]byte(nil), buffers...)
+	var written int64
+	for {
+		for len(left) > 0 && len(left[0]) == 0 {
+			left = left[1:]
+		}
+		if len(left) == 0 {
+			return written, nil
+		}
+		n, err := unix.Writev(fd, left[:min(len(left), maxIovecs)])
+		if err != nil {
+			if err := t.writable("writev", fd, err, d); err != nil {
+				return written, err
+			}
+			continue
+		}
+		written += int64(n)
+		for n > 0 {
+			k := min(n, len(left[0]))
+			left[0] = left[0][k:]
+			if n -= k; len(left[0]) == 0 {
+				left = left[1:]
+			}
+		}
+	}
+}
+
+const maxIovecs = 1024 // UIO_MAXIOV
+
+// writable deals with the error of a write: it waits where there was only no room.
+func (t *Thread) writable(call string, fd int, err error, d time.Duration) error {
+	switch err {
+	case unix.EINTR:
+		return nil
+	case unix.EAGAIN:
+		t.emptied(fd, out)
+		return t.AwaitWrite(fd, d)
+	}
+	return os.NewSyscallError(call, err)
+}
+
+// emptied notes what EAGAIN says of a borrowed descriptor.
+func (t *Thread) emptied(fd int, event uint16) {
+	if d := t.loop.lookup(fd); d != nil && d.flags&borrowed != 0 {
+		d.exhausted(event)
+	}
+}

@@ -1,0 +1,156 @@
+package loop
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrPending is the error of a promise that has not been kept yet.
+var ErrPending = errors.New("promise is pending")
+
+// Promise is a result that is still to come: a value or an error, set once. It is a Source, for any number of threads on
+// any loops. All methods but Await, and those of a Source, are for any goroutine. The zero Promise is pending; it must not
+// be copied, but its address may.
+type Promise[T any] struct {
+	mu      sync.Mutex
+	settled atomic.Bool // value and err do not change any more
+	value   T
+	err     error
+	waiters []*Thread
+}
+
+// Resolve keeps the promise, and reports whether that was the first to settle it.
+func (p *Promise[T]) Resolve(value T) bool { return p.settle(value, nil) }
+
+// Reject settles the promise with an error, and reports whether that was the first to settle it.
+func (p *Promise[T]) Reject(err error) bool {
+	var none T
+	return p.settle(none, err)
+}
+
+func (p *Promise[T]) settle(value T, err error) bool {
+	p.mu.Lock()
+	if p.settled.Load() {
+		p.mu.Unlock()
+		return false
+	}
+	p.value, p.err = value, err
+	p.settled.Store(true)
+	waiters := p.waiters
+	p.waiters = nil
+	p.mu.Unlock()
+	for _, t := range waiters {
+		Notify(t)
+	}
+	return true
+}
+
+// Value returns what the promise was settled with, ErrPending before.
+func (p *Promise[T]) Value() (T, error) {
+	if !p.settled.Load() {
+		var none T
+		return none, ErrPending
+	}
+	return p.value, p.err
+}
+
+// Await has t wait for the promise, at most d; negative: without limit. The error is the promise's own, or one of
+// AwaitAny's.
+func (p *Promise[T]) Await(t *Thread, d time.Duration) (T, error) {
+	if _, err := t.AwaitAny(d, p); err != nil {
+		var none T
+		return none, err
+	}
+	return p.value, p.err
+}
+
+// Watch implements Source.
+func (p *Promise[T]) Watch(t *Thread) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.settled.Load() {
+		p.waiters = append(p.waiters, t)
+	}
+	return nil
+}
+
+// Ready implements Source.
+func (p *Promise[T]) Ready() bool { return p.settled.Load() }
+
+// Unwatch implements Source.
+func (p *Promise[T]) Unwatch(t *Thread) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.waiters, t); i >= 0 {
+		p.waiters = slices.Delete(p.waiters, i, i+1)
+	}
+}
+
+// Go starts f as a thread within t's scope, as t.Go does, and promises what it returns: a value, an error, or a panic as a
+// *PanicError. The error is the promise's alone, and does not cancel the others of the scope.
+func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
+	p := new(Promise[T])
+	t.Go(func(t *Thread) error {
+		err := errExited
+		var value T
+		defer func() { p.settle(value, err) }() // also when the thread is killed
+		err = func() (err error) {
+			defer recoverTo(&err)
+			value, err = f(t)
+			return err
+		}()
+		return nil
+	})
+	return p
+}
+
+// Call runs f on a goroutine of its own, off the loop, and promises what it returns: a value, an error, or a panic as a
+// *PanicError. At most Options.Workers functions of a loop run at a time; others wait for their turn, and those that have
+// not begun when t runs its deferred calls do not run at all: their error is ErrCanceled.
+//
+// f may block. It must not use t, nor what belongs to it, such as a Request, but by copies made before. It cannot be
+// stopped. If it is still running when a request ends, Request and Response are left to it and not used for another one.
+func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
+	p := new(Promise[T])
+	t.submit(&call{
+		run: func() {
+			err := errExited
+			var value T
+			defer func() { p.settle(value, err) }()
+			err = func() (err error) {
+				defer recoverTo(&err)
+				value, err = f()
+				return err
+			}()
+		},
+		drop: func() { p.Reject(ErrCanceled) },
+	})
+	return p
+}
+
+// Await runs f off the loop, as Call does, and waits until it has returned, at most d; negative: without limit. The error
+// is f's, its panic as a *PanicError, or one of AwaitAny's. If the wait ends early and f has not begun, it does not run.
+func (t *Thread) Await(f func() error, d time.Duration) error {
+	p := new(Promise[struct{}])
+	c := &call{
+		run: func() {
+			err := errExited
+			defer func() { p.settle(struct{}{}, err) }()
+			err = func() (err error) {
+				defer recoverTo(&err)
+				return f()
+			}()
+		},
+		drop: func() {},
+	}
+	if err := t.leaving(); err != nil {
+		return t.refused()
+	}
+	t.submit(c)
+	defer t.loop.withdraw(c)
+	_, err := p.Await(t, d)
+	return err
+}

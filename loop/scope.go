@@ -1,0 +1,206 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/lwango/lwango/coro"
+)
+
+// ErrCanceled ends the waits of a thread whose scope was canceled. It is a context.Canceled.
+var ErrCanceled = fmt.Errorf("thread canceled: %w", context.Canceled)
+
+// PanicError is a panic that arrives where the result was to be.
+type PanicError = coro.PanicError
+
+var errExited = errors.New("goroutine ended by runtime.Goexit")
+
+// scope holds the threads that another has started, until they have ended.
+type scope struct {
+	owner    *Thread
+	outer    *scope
+	members  map[*Thread]struct{}
+	err      error // the first of them
+	canceled bool
+}
+
+// Go starts f as a thread within t's scope, on the same loop: whatever happens, it ends before the scope does. That is
+// the one of the call of Scope that t is in, or the whole of t's body, with a Request that of its handler.
+//
+// An error or a panic of f cancels the others of the scope: their waits end with ErrCanceled. When the client leaves,
+// theirs end as t's own do, with ErrClientGone. To start something that outlives t, say so: Loop.Go.
+//
+// f may use what belongs to t, a Response for one, as long as the two do not use it in turns.
+func (t *Thread) Go(f func(t *Thread) error) *Thread {
+	m := t.extra()
+	if m.scope == nil {
+		m.scope = &scope{owner: t}
+	}
+	s := m.scope
+	member := &Thread{more: &more{member: s}}
+	member.own.flags = t.own.flags & (finished | keepWaiting | canceled)
+	if s.canceled {
+		member.own.flags |= canceled
+	}
+	if s.members == nil {
+		s.members = make(map[*Thread]struct{})
+	}
+	s.members[member] = struct{}{}
+	t.loop.begin(member, &memberBody{thread: member, f: f})
+	return member
+}
+
+// Join waits for the threads of t's scope, and returns the error, or the panic as a *PanicError, of the one that failed
+// first, if t has not canceled them. It does not end before they have: neither a limit of time nor the client's leaving
+// can end it, but they do end the waits of those it waits for.
+func (t *Thread) Join() error {
+	if t.more == nil || t.more.scope == nil {
+		return nil
+	}
+	s := t.more.scope
+	for len(s.members) > 0 {
+		_ = t.listen(coro.Suspend, never)
+	}
+	err := s.err
+	s.err, s.canceled = nil, false
+	return err
+}
+
+// Cancel ends the waits of all threads in t's scope with ErrCanceled, those of their own scopes included. Join tells
+// when they have ended.
+func (t *Thread) Cancel() {
+	if t.more != nil && t.more.scope != nil {
+		t.more.scope.cancel()
+	}
+}
+
+// Scope runs f with a scope of its own for the threads that it starts with t.Go, and returns when these have ended. It
+// returns f's error, or else theirs. If f fails, or panics, they are canceled.
+func (t *Thread) Scope(f func() error) error {
+	m := t.extra()
+	outer := m.scope
+	m.scope = &scope{owner: t, outer: outer}
+	defer func() { m.scope = outer }()
+	return t.joined(f)
+}
+
+// joined runs f, and ends with the last thread of the present scope.
+func (t *Thread) joined(f func() error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			t.Cancel()
+			_ = t.Join()
+		}
+	}()
+	err := f()
+	returned = true
+	if err != nil {
+		t.Cancel()
+	}
+	if e := t.Join(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// End returns a promise that is kept when t has ended, with the error it has ended with. It is called on t's loop; the
+// promise can be awaited anywhere.
+func (t *Thread) End() *Promise[struct{}] {
+	m := t.extra()
+	if m.end == nil {
+		m.end = new(Promise[struct{}])
+		if t.own.flags&ended != 0 {
+			m.end.settle(struct{}{}, m.err)
+		}
+	}
+	return m.end
+}
+
+func (s *scope) cancel() {
+	if s == nil || s.canceled {
+		return
+	}
+	s.canceled = true
+	for t := range s.members {
+		t.own.flags |= canceled
+		t.stopWaiting(wokenByCancel)
+		for inner := t.more.scope; inner != nil; inner = inner.outer {
+			inner.cancel()
+		}
+	}
+}
+
+// forsake tells the threads that t has started that the client has left.
+func (t *Thread) forsake() {
+	if t.more == nil {
+		return
+	}
+	for s := t.more.scope; s != nil; s = s.outer {
+		for member := range s.members {
+			member.own.flags |= finished
+			if member.own.flags&keepWaiting == 0 {
+				member.stopWaiting(wokenByLeaving)
+				member.forsake()
+			}
+		}
+	}
+}
+
+func (t *Thread) stopWaiting(why reason) {
+	if t.own.flags&suspended != 0 {
+		t.loop.ready(t, why)
+	}
+}
+
+func (l *Loop) killMembers(s *scope) {
+	for ; s != nil; s = s.outer {
+		for len(s.members) > 0 {
+			for t := range s.members {
+				l.kill(t)
+			}
+		}
+	}
+}
+
+// memberBody is what a thread within a scope does.
+type memberBody struct {
+	thread *Thread
+	f      func(t *Thread) error
+}
+
+// Run implements Body.
+func (b *memberBody) Run(t *Thread) coro.Code {
+	t.more.err = errExited
+	t.more.err = t.joined(func() (err error) {
+		defer recoverTo(&err)
+		return b.f(t)
+	})
+	return coro.Abort
+}
+
+// recoverTo turns a panic into an error. It is to be deferred.
+func recoverTo(err *error) {
+	if p := recover(); p != nil {
+		*err = &PanicError{Value: p, Stack: debug.Stack()}
+	}
+}
+
+// Left implements Body; it has no peer of its own.
+func (b *memberBody) Left() {}
+
+// Ended implements Body.
+func (b *memberBody) Ended() {
+	t := b.thread
+	s := t.more.member
+	delete(s.members, t)
+	if err := t.more.err; err != nil && !s.canceled {
+		s.err = err
+		s.cancel()
+	}
+	if len(s.members) == 0 {
+		s.owner.notify()
+	}
+}

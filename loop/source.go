@@ -1,0 +1,129 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/lwango/lwango/coro"
+)
+
+// Source is something that threads can wait for. What it has to give is for its own type to say: after AwaitAny the
+// caller asks the source that was ready.
+//
+// All methods are called by the thread that waits, on its loop. Where the source's state is changed from elsewhere,
+// Ready and Watch guard it: a change after Watch must not be missed.
+type Source interface {
+	// Watch has Notify(t) called when Ready may have become true, from any goroutine, until Unwatch. On an error it
+	// watches nothing.
+	Watch(t *Thread) error
+
+	// Ready reports whether there is something to take. It is called after Watch, and then whenever t was notified,
+	// perhaps for nothing.
+	Ready() bool
+
+	// Unwatch ends what Watch began. A call of Notify that is under way does no harm.
+	Unwatch(t *Thread)
+}
+
+// AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns the index of the
+// first that is, in the order given. All are asked before the error is considered that the wait ends with:
+// os.ErrDeadlineExceeded, ErrClientGone (unless t's own socket is among the sources, which tells it first) or
+// ErrCanceled, with the index -1. A source that cannot be waited for is returned with its own error.
+func (t *Thread) AwaitAny(d time.Duration, sources ...Source) (int, error) {
+	return t.awaitSources(d, sources, false)
+}
+
+// AwaitAll waits until all of the sources are ready, at most d; negative: without limit. Its errors are those of
+// AwaitAny.
+func (t *Thread) AwaitAll(d time.Duration, sources ...Source) error {
+	_, err := t.awaitSources(d, sources, true)
+	return err
+}
+
+func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
+	watched, known := 0, false
+	defer func() { // also when the thread is killed
+		for _, s := range sources[:watched] {
+			s.Unwatch(t)
+		}
+	}()
+	for i, s := range sources {
+		if err := s.Watch(t); err != nil {
+			return i, err
+		}
+		watched++
+		if r, ok := s.(*Readiness); ok && r.known {
+			known = true
+		}
+	}
+
+	t.loop.tick() // what the thread did before may have taken its time
+	until := t.loop.after(d)
+	first := 0 // that is not ready
+	for err := error(nil); ; {
+		if all {
+			for first < len(sources) && sources[first].Ready() {
+				first++
+			}
+			if first == len(sources) {
+				return first - 1, nil
+			}
+		} else {
+			for i, s := range sources {
+				if s.Ready() {
+					return i, nil
+				}
+			}
+		}
+		if err != nil {
+			return -1, err
+		}
+		code := coro.Suspend
+		if t.more != nil {
+			code = wantCode[t.more.ownEvents]
+		}
+		if code == coro.Suspend || t.own.flags&canceled != 0 { // t's own socket would have told that the client left
+			if err := t.refused(); err != nil {
+				return -1, err
+			}
+		}
+		if !known {
+			err = t.listen(code, until)
+			continue
+		}
+		known = false
+		err = t.listen(code, min(until, t.loop.now+trust))
+		if err == errTimeout && t.loop.now < until {
+			err = nil
+			for i, s := range sources {
+				if r, ok := s.(*Readiness); ok && r.known {
+					if err := t.loop.check(r.d); err != nil {
+						return i, err
+					}
+				}
+			}
+		}
+	}
+}
+
+// listen waits until t is notified, or any event of its own that the code asks for, at the given time at the latest.
+func (t *Thread) listen(code coro.Code, until int64) error {
+	t.own.flags |= listening
+	err := t.wait(coro.Make(code, 0), until)
+	t.own.flags &^= listening
+	return err
+}
+
+// notify has t look at its sources again. It is the loop's.
+func (t *Thread) notify() {
+	if t.own.flags&listening != 0 {
+		t.loop.ready(t, wokenByEvent)
+	}
+}
+
+// Notify has t, if it waits in AwaitAny or AwaitAll, ask its sources again. Any goroutine may call it. It does not wait,
+// and many calls cost one wake-up of t's loop; after the loop has ended it does nothing.
+func Notify(t *Thread) {
+	if t.notified.CompareAndSwap(false, true) {
+		t.loop.post.notify(t)
+	}
+}

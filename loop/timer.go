@@ -1,0 +1,62 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/lwango/lwango/timeoutwheel"
+)
+
+// Timer is a Source that is ready from some time on. It belongs to the loop of the thread that made it, for whose threads
+// it is, one at a time.
+type Timer struct {
+	loop   *Loop
+	timer  timeoutwheel.Timer
+	at     int64
+	waiter *Thread
+}
+
+// After returns a timer that is ready when d has passed.
+func (t *Thread) After(d time.Duration) *Timer {
+	tm := &Timer{loop: t.loop}
+	tm.timer.Init((*timerExpiry)(tm))
+	tm.Reset(d)
+	return tm
+}
+
+// Reset has the timer be ready when d has passed from now on.
+func (tm *Timer) Reset(d time.Duration) {
+	tm.loop.tick()
+	tm.at = tm.loop.after(max(d, 0))
+	if tm.waiter != nil {
+		tm.loop.wheel.Add(&tm.timer, tm.at)
+	}
+}
+
+// Watch implements Source. It is only now that the wheel is told: a timer that nobody waits for costs nothing.
+func (tm *Timer) Watch(t *Thread) error {
+	if tm.waiter != nil {
+		return ErrAwaited
+	}
+	if tm.waiter = t; !tm.Ready() {
+		tm.loop.wheel.Add(&tm.timer, tm.at)
+	}
+	return nil
+}
+
+// Ready implements Source.
+func (tm *Timer) Ready() bool { return tm.loop.now >= tm.at }
+
+// Unwatch implements Source.
+func (tm *Timer) Unwatch(*Thread) {
+	tm.waiter = nil
+	tm.loop.wheel.Cancel(&tm.timer)
+}
+
+type timerExpiry Timer
+
+// Expire implements timeoutwheel.Expirer.
+func (e *timerExpiry) Expire() {
+	if e.waiter != nil {
+		e.waiter.notify()
+	}
+}
