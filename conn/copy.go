@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyBuffers are for copies from and to streams. A buffer is held while there is something in it, not while a copy waits
-// for its source.
+// copyBuffers are for copies from and to streams. A copy from a stream holds one while there is something in it, and none
+// while it waits for more.
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 const copySize = 64 << 10
@@ -147,9 +147,12 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 
 // copySome copies what one read gives without waiting.
 func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
+	if !s.unread() {
+		return 0, errWouldBlock
+	}
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
-	n, err := s.tryRead(buf[:min(copySize, limit)])
+	n, err := s.received(s.d.Recv(buf[:min(copySize, limit)]))
 	if err != nil {
 		return 0, s.failRead(err)
 	}

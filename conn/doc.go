@@ -1,4 +1,5 @@
-// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop.
+// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop, and gives whatever else is spoken there
+// a net.Conn: Stream, with Dial, Listen and ServeStreams.
 //
 // A connection is a thread of its loop. Its record, connection, is all that an idle client costs; the buffers, the
 // Request and the Response sit in an exchange, which stays with the coroutine and serves whichever connection is
@@ -24,4 +25,15 @@
 //	finish.go      Response, as it goes out: head and framing
 //	header.go      header fields
 //	status.go      status lines and error pages
+//
+// And of streams, which know nothing of HTTP:
+//
+//	stream.go        Stream: reading, writing, closing, Detach
+//	deadline.go      deadlines
+//	addr.go          addresses
+//	copy.go          ReadFrom and WriteTo: buffers, sendfile, splice
+//	dial.go          Dialer: attempts at addresses
+//	resolve.go       from names to addresses
+//	listen.go        Listen, Accept
+//	servestreams.go  ServeStreams: connections that cost nothing between messages
 package conn

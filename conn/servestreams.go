@@ -19,6 +19,7 @@ type StreamServer struct {
 	loop     *loop.Loop
 	addr     net.Addr
 	path     string // of a UNIX socket
+	closed   bool
 	idle     time.Duration
 	handler  func(t *loop.Thread, s *Stream) error
 }
@@ -58,6 +59,10 @@ func (srv *StreamServer) Addr() net.Addr { return srv.addr }
 // removed.
 func (srv *StreamServer) Close() error {
 	srv.loop.Check()
+	if srv.closed {
+		return &net.OpError{Op: "close", Net: srv.addr.Network(), Addr: srv.addr, Err: net.ErrClosed}
+	}
+	srv.closed = true
 	srv.listener.Close()
 	return unlink(srv.path)
 }
@@ -91,11 +96,14 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	s.spent, s.asked = 0, false
 	err := c.server.handler(t, s)
 	switch {
+	case err == nil, blocks(err), errors.Is(err, ErrWouldBlock):
 	case err == io.EOF:
 		return coro.Abort
-	case err != nil && !errors.Is(err, ErrWouldBlock):
+	default:
 		t.Loop().Logger().Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
 		return coro.Abort
+	}
+	switch {
 	case s.gone() || s.ended || t.Loop().Stopping():
 		return coro.Abort
 	case !s.asked:
@@ -107,15 +115,15 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	return coro.WantRead
 }
 
+// Left is the loop's; the next read tells.
+func (c *served) Left() {}
+
+// Ended is the loop's.
+func (c *served) Ended() { c.stream.closed = true }
+
 // pending reports whether there is something to read, the end included.
 func (s *Stream) pending() bool {
 	fds := []unix.PollFd{{Fd: int32(s.d.FD()), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return n > 0 || err != nil
 }
-
-// Left is the loop's; the next read tells.
-func (c *served) Left() {}
-
-// Ended is the loop's.
-func (c *served) Ended() { c.stream.closed = true }

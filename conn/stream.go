@@ -107,12 +107,12 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 }
 
-// tryRead reads what is there.
+// tryRead reads what is there, of a large amount a part.
 func (s *Stream) tryRead(p []byte) (int, error) {
 	if !s.unread() {
 		return 0, errWouldBlock
 	}
-	return s.received(s.d.Recv(p))
+	return s.received(s.d.Recv(p[:min(len(p), turnBudget)]))
 }
 
 // unread reports whether the kernel is worth asking, as in exchange.tryReadSocket.
