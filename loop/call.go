@@ -41,8 +41,12 @@ func (t *Thread) submit(c *call) {
 	}
 	c.queued = true
 	w.queue = append(w.queue, c)
-	if !m.dropping {
-		m.dropping = true
+}
+
+// keepCall has c withdrawn with the deferred calls, if it has not begun by then.
+func (t *Thread) keepCall(c *call) {
+	if c.queued && !t.more.dropping {
+		t.more.dropping = true
 		t.Defer(t.dropCalls)
 	}
 }

@@ -241,7 +241,7 @@ func (l *Loop) resume(t *Thread) {
 	case c.Dead(): // the body has ended its goroutine
 		l.logPanic(t)
 		if t.extra().err == nil {
-			t.more.err = errExited
+			t.more.err = ErrExited
 		}
 		l.pool.Put(c, l.now)
 		t.co = nil

@@ -114,6 +114,7 @@ func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 	c, p := newCall(t, f)
 	t.submit(c)
+	t.keepCall(c)
 	return p
 }
 
@@ -134,7 +135,7 @@ func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 	p := new(Promise[T])
 	c := &call{thread: t, drop: func() { p.Reject(ErrCanceled) }}
 	c.run = func() {
-		err := errExited
+		err := ErrExited
 		var value T
 		defer func() {
 			c.group.running.Add(-1) // before anybody hears of it: a request that has heard has nothing running

@@ -16,7 +16,8 @@ var ErrCanceled = fmt.Errorf("thread canceled: %w", context.Canceled)
 // PanicError is a panic that arrives where the result was to be.
 type PanicError = coro.PanicError
 
-var errExited = errors.New("goroutine ended by runtime.Goexit")
+// ErrExited is the error of what has ended its goroutine instead of returning.
+var ErrExited = errors.New("goroutine ended by runtime.Goexit")
 
 // scope holds the threads that another has started, until they have ended.
 type scope struct {
@@ -204,7 +205,7 @@ type memberBody struct {
 
 // Run implements Body.
 func (b *memberBody) Run(t *Thread) coro.Code {
-	t.more.err = errExited
+	t.more.err = ErrExited
 	t.more.err = t.joined(func() (err error) {
 		defer recoverTo(&err)
 		return b.f(t)
