@@ -64,8 +64,22 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
+// strand has nobody use the exchange any more, which a function off the loop may hold.
+func (x *exchange) strand() {
+	if x.req.cancel != nil {
+		x.req.cancel(loop.ErrClientGone)
+	}
+	loop.SetLocal(&x.c.Thread, nil)
+	x.c.x, x.out = nil, nil
+	x.resp.discard()
+}
+
 // detach leaves the exchange fit for another connection.
 func (x *exchange) detach() {
+	if loop.Stranded(&x.c.Thread) {
+		x.strand()
+		return
+	}
 	x.end()
 	x.req.head.Reset()
 	x.req.raw = nil
@@ -117,9 +131,8 @@ func (x *exchange) exchange() bool {
 		mark := c.Mark()
 		status = x.call()
 		x.resp.finish(status)
-		stranded := loop.CallsRunning(&c.Thread) > 0
 		c.RunDeferred(mark)
-		if stranded {
+		if loop.Stranded(&c.Thread) {
 			return x.abandon()
 		}
 	} else {
@@ -155,9 +168,10 @@ func (x *exchange) abandon() bool {
 	x.completed()
 	last := x.resp.close || x.req.body.unread()
 	y := newExchange()
+	y.out, y.writeErr = x.out, x.writeErr
+	x.strand()
 	y.attach(c)
 	loop.SetLocal(&c.Thread, y)
-	y.set, y.out, y.writeErr = x.set, x.out, x.writeErr
 	if n := x.w - x.r; n > len(y.in) {
 		y.in = make([]byte, n)
 	}

@@ -10,24 +10,19 @@
 // Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post and Stop are
 // for any goroutine.
 //
-// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for other threads (Go, Join),
-// for what somebody else will bring (Promise, FromChan), or for any mix of these and of other packages' Sources
-// (AwaitAny, AwaitAll). Every wait ends when its time is over, when the thread's client leaves, and when the scope that
-// the thread was started in is canceled.
-//
 //	loop.go      the Loop, its turn, Run
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does
 //	thread.go    Thread: start, waits, end
-//	scope.go     threads that others have started, and their end
-//	socket.go    sockets: reading, writing, and waiting for those that are no thread's own
-//	await.go     waiting for descriptors by their numbers
-//	fdio.go      reading and writing them
-//	source.go    waiting for several things at once
+//	socket.go    sockets whose reads and writes tell the loop what is left to wait for
+//	await.go     waiting for descriptors other than the thread's own
+//	fdio.go      system calls that try, wait and try again
+//	source.go    waiting for any or all of several things; Source, open to other packages
+//	timer.go     a point in time as a source
+//	chan.go      a Go channel as a source
 //	promise.go   results that are still to come
-//	timer.go     points in time, as a Source
-//	chan.go      Go channels, as a Source
-//	call.go      functions off the loop
+//	call.go      functions that may block, off the loop
+//	scope.go     threads that others have started, and that end before them
 //	post.go      functions from other goroutines
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets

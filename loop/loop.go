@@ -140,8 +140,9 @@ func (l *Loop) wait() error {
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
 	if n == 0 && errno == 0 {
-		if msec := l.timeout(); msec != 0 {
+		if msec := l.timeout(); msec != 0 && l.post.sleep() {
 			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
+			l.post.asleep.Store(false)
 			l.stats.Waits++
 			l.tick()
 			l.slept = l.now
@@ -230,7 +231,7 @@ func (l *Loop) resume(t *Thread) {
 		l.enter(t, c)
 		v = c.Resume()
 	}
-	t = l.current // not the same if its body has ended and others have followed
+	t = l.current // not the same if its body has ended and others have followed; nil if the last of them has, too
 	l.current = nil
 
 	code := v.Code()
@@ -238,7 +239,10 @@ func (l *Loop) resume(t *Thread) {
 	case c.Parked(): // ended has seen to it
 		l.park(c)
 	case c.Dead(): // the body has ended its goroutine
-		l.logPanic(c)
+		l.logPanic(t)
+		if t.extra().err == nil {
+			t.more.err = ErrExited
+		}
 		l.pool.Put(c, l.now)
 		t.co = nil
 		l.end(t)
@@ -270,8 +274,9 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 // ended acts on the last word of the body that ran on c.
 func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	t := l.current
+	l.current = nil
+	l.logPanic(t)
 	t.co = nil
-	l.logPanic(c)
 	if v.Code() == coro.Abort {
 		l.end(t)
 		return
@@ -288,9 +293,11 @@ func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	}
 }
 
-func (l *Loop) logPanic(c *coro.Coro) {
-	if p := c.Panic(); p != nil {
+// logPanic logs the panic that has ended t's body, which is what t has ended with.
+func (l *Loop) logPanic(t *Thread) {
+	if p := t.co.Panic(); p != nil {
 		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
+		t.extra().err = p
 	}
 }
 

@@ -90,19 +90,17 @@ func (p *Promise[T]) Unwatch(t *Thread) {
 }
 
 // Go starts f as a thread within t's scope, as t.Go does, and promises what it returns: a value, an error, or a panic as a
-// *PanicError. The error is the promise's alone, and does not cancel the others of the scope.
+// *PanicError. The promise is settled when the thread has ended, and those that it has started itself. The error is the
+// promise's alone, and does not cancel the others of the scope.
 func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	p := new(Promise[T])
-	t.Go(func(t *Thread) error {
-		err := errExited
-		var value T
-		defer func() { p.settle(value, err) }() // also when the thread is killed
-		err = func() (err error) {
-			defer recoverTo(&err)
+	var value T
+	t.start(&memberBody{
+		f: func(t *Thread) (err error) {
 			value, err = f(t)
 			return err
-		}()
-		return nil
+		},
+		settle: func(err error) { p.settle(value, err) },
 	})
 	return p
 }
@@ -114,43 +112,40 @@ func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 // f may block. It must not use t, nor what belongs to it, such as a Request, but by copies made before. It cannot be
 // stopped. If it is still running when a request ends, Request and Response are left to it and not used for another one.
 func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
-	p := new(Promise[T])
-	t.submit(&call{
-		run: func() {
-			err := errExited
-			var value T
-			defer func() { p.settle(value, err) }()
-			err = func() (err error) {
-				defer recoverTo(&err)
-				value, err = f()
-				return err
-			}()
-		},
-		drop: func() { p.Reject(ErrCanceled) },
-	})
+	c, p := newCall(t, f)
+	t.submit(c)
+	t.keepCall(c)
 	return p
 }
 
 // Await runs f off the loop, as Call does, and waits until it has returned, at most d; negative: without limit. The error
 // is f's, its panic as a *PanicError, or one of AwaitAny's. If the wait ends early and f has not begun, it does not run.
 func (t *Thread) Await(f func() error, d time.Duration) error {
-	p := new(Promise[struct{}])
-	c := &call{
-		run: func() {
-			err := errExited
-			defer func() { p.settle(struct{}{}, err) }()
-			err = func() (err error) {
-				defer recoverTo(&err)
-				return f()
-			}()
-		},
-		drop: func() {},
+	if err := t.refused(); err != nil {
+		return err
 	}
-	if err := t.leaving(); err != nil {
-		return t.refused()
-	}
+	c, p := newCall(t, func() (struct{}, error) { return struct{}{}, f() })
 	t.submit(c)
 	defer t.loop.withdraw(c)
 	_, err := p.Await(t, d)
 	return err
+}
+
+func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
+	p := new(Promise[T])
+	c := &call{thread: t, drop: func() { p.Reject(ErrCanceled) }}
+	c.run = func() {
+		err := ErrExited
+		var value T
+		defer func() {
+			c.group.running.Add(-1) // before anybody hears of it: a request that has heard has nothing running
+			p.settle(value, err)
+		}()
+		err = func() (err error) {
+			defer recoverTo(&err)
+			value, err = f()
+			return err
+		}()
+	}
+	return c, p
 }

@@ -13,13 +13,13 @@ import (
 func TestAwaitAnyMix(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		r, w := pipe(t)
-		ch := make(chan string)
-		promise := new(loop.Promise[int])
+		ch, release := make(chan string), make(chan struct{})
+		promise, childMay := new(loop.Promise[int]), new(loop.Promise[int])
 		l.Go(func(th *loop.Thread) {
-			child := th.Go(func(th *loop.Thread) error { return th.Sleep(60 * time.Millisecond) })
-			readable, timer, fromChan := loop.Readable(r), th.After(20*time.Millisecond), loop.FromChan(ch)
+			child := th.Go(func(th *loop.Thread) error { _, err := childMay.Await(th, -1); return err })
+			readable, timer, fromChan := loop.Readable(r), th.After(time.Millisecond), loop.FromChan(ch)
 			call := loop.Call(th, func() (string, error) {
-				time.Sleep(40 * time.Millisecond)
+				<-release
 				return "called", nil
 			})
 			sources := []loop.Source{readable, timer, fromChan, promise, call, child.End()}
@@ -30,11 +30,11 @@ func TestAwaitAnyMix(t *testing.T) {
 					t.Errorf("source %d, %v; want %d", i, err, want)
 				}
 			}
+			next(1)
+			timer.Reset(time.Hour)
 			_, _ = unix.Write(w, []byte("x"))
 			next(0)
 			_, _ = th.ReadFD(r, make([]byte, 9), 0)
-			next(1)
-			timer.Reset(time.Hour)
 			go promise.Resolve(7)
 			next(3)
 			if v, err := promise.Value(); v != 7 || err != nil {
@@ -46,11 +46,13 @@ func TestAwaitAnyMix(t *testing.T) {
 			if v, ok := fromChan.Value(); v != "hello" || !ok {
 				t.Errorf("channel: %q, %v", v, ok)
 			}
+			close(release)
 			next(4)
 			if v, err := call.Value(); v != "called" || err != nil {
 				t.Errorf("call: %q, %v", v, err)
 			}
 			sources[4] = new(loop.Promise[int])
+			childMay.Resolve(0)
 			next(5)
 			sources[5] = new(loop.Promise[int])
 			if i, err := th.AwaitAny(time.Millisecond, sources...); i != -1 || !errors.Is(err, os.ErrDeadlineExceeded) {

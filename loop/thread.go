@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/timeoutwheel"
 )
@@ -49,11 +48,10 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	awaited   *Descriptor   // in a wait for one that is not the thread's own
-	events    uint16        // of it
-	ownEvents uint16        // of the thread's own, in a wait for several sources
+	ownEvents uint16        // of the thread's own descriptor, in a wait for several sources
+	dropping  bool          // dropCalls is deferred
 	loans     []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls     *calls        // functions off the loop
+	calls     *calls        // off the loop, by the thread and those within its scopes
 	scope     *scope        // of the threads it has started, the innermost
 	member    *scope        // that the thread was started in, nil for one of its own
 	end       *Promise[struct{}]
@@ -165,9 +163,10 @@ func (a *alarm) Expire() {
 	t.loop.ready(t, wokenByTimer)
 }
 
-// ready puts a waiting thread into the run queue.
+// ready puts a waiting thread into the run queue. One that runs is not waiting, though it may be what somebody finds
+// noted with a descriptor that it has a hand in closing: woken now, its next wait would end early.
 func (l *Loop) ready(t *Thread, why reason) {
-	if t.own.flags&(queued|ended) != 0 {
+	if t.own.flags&(queued|ended) != 0 || t == l.current {
 		return
 	}
 	t.own.flags = t.own.flags.next(coro.Resume) | queued
@@ -189,9 +188,7 @@ func (t *Thread) left() {
 	if t.own.flags&(suspended|keepWaiting) == suspended {
 		t.loop.ready(t, wokenByLeaving)
 	}
-	if t.own.flags&keepWaiting == 0 {
-		t.forsake()
-	}
+	t.forsake()
 }
 
 // Loop returns the loop the thread lives on.
@@ -222,7 +219,10 @@ func (t *Thread) Defer(f func()) { t.co.Defer(f) }
 func (t *Thread) Mark() int { return t.co.Mark() }
 
 // RunDeferred calls what was deferred since mark, last first.
-func (t *Thread) RunDeferred(mark int) { t.co.RunDeferred(mark) }
+func (t *Thread) RunDeferred(mark int) {
+	t.co.RunDeferred(mark)
+	t.refusals = 0 // what comes next is another request
+}
 
 // Local returns what SetLocal left with the coroutine that the thread runs on at present, perhaps for another
 // thread: buffers that stay with a stack.
@@ -312,9 +312,10 @@ func (t *Thread) leaving() error {
 	return nil
 }
 
-// wait yields v and returns when the loop has called ready, at the given time at the latest.
+// wait yields v and returns when the loop has called ready, at the given time at the latest. By another thread, or from
+// another goroutine, it would hand over a coroutine that does not run, and the loop would stand still for ever.
 func (t *Thread) wait(v coro.Value, until int64) error {
-	if invariants.Enabled && t.loop.current != t {
+	if t.loop.current != t {
 		panic("loop: a thread waits that does not run")
 	}
 	t.limit(until)
@@ -335,9 +336,10 @@ func (l *Loop) kill(t *Thread) {
 		l.current = t
 		t.co.Kill()
 		l.current = nil
-		l.logPanic(t.co)
+		l.logPanic(t)
 		l.pool.Put(t.co, l.now)
 		t.co = nil
+		t.extra()
 	}
 	if t.more != nil {
 		t.more.err = ErrCanceled
@@ -360,13 +362,8 @@ func (l *Loop) end(t *Thread) {
 	} else {
 		delete(l.detached, t)
 	}
-	if m := t.more; m != nil {
-		if m.awaited != nil { // killed
-			l.release(m.awaited, m.events)
-		}
-		if m.end != nil {
-			m.end.settle(struct{}{}, m.err)
-		}
+	if m := t.more; m != nil && m.end != nil {
+		m.end.settle(struct{}{}, m.err)
 	}
 	t.body.Ended()
 }
