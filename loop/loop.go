@@ -60,7 +60,9 @@ type Loop struct {
 	stats    Stats
 	events   [eventsPerTurn]unix.EpollEvent
 
-	post poster // safe from any goroutine
+	// Safe from any goroutine.
+	post  poster
+	pulse pulse
 }
 
 // New makes a loop. It holds two descriptors until Run returns, or Close if it is never run.
@@ -99,8 +101,10 @@ func New(o Options) (*Loop, error) {
 }
 
 // Run turns the loop on the calling goroutine, which must not be locked to its thread (a channel handoff would cost
-// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once.
+// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once. The goroutine has a
+// profiler label of the loop meanwhile, and none afterwards.
 func (l *Loop) Run() error {
+	defer l.pulse.run(l.epfd)()
 	defer l.Close()
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
@@ -130,11 +134,14 @@ func (l *Loop) Close() {
 // wait lets the kernel's events in. It looks without blocking first: under load there are some, and a call that
 // cannot sleep is made raw, at half the cost.
 func (l *Loop) wait() error {
+	l.pulse.beat()
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
 	if n == 0 && errno == 0 {
 		if msec := l.timeout(); msec != 0 {
+			l.pulse.sleep()
 			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
+			l.pulse.wake()
 			l.stats.Waits++
 			l.tick()
 			l.slept = l.now
@@ -240,6 +247,7 @@ func (l *Loop) resume(t *Thread) {
 
 // enter makes t the thread that runs, on c.
 func (l *Loop) enter(t *Thread, c *coro.Coro) {
+	l.pulse.beat()
 	t.until = never
 	if t.loan != nil {
 		l.repay(t)

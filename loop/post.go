@@ -76,6 +76,7 @@ func (l *Loop) runPosted() {
 	p.mu.Unlock()
 	for i, f := range p.running {
 		p.running[i] = nil
+		l.pulse.beat()
 		f()
 	}
 }
