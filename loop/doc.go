@@ -27,4 +27,6 @@
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets
 //	stop.go      the orderly stop
+//	watchdog.go  what holds a loop for too long is logged
+//	culprit.go   whose stack that is
 package loop

@@ -2,6 +2,8 @@ package loop
 
 import (
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/lwango/lwango/coro"
 )
@@ -61,3 +63,17 @@ func Loans(t *Thread) int { return len(t.extra().loans) }
 
 // TableSize returns the length of the table of descriptors.
 func TableSize(l *Loop) int { return len(l.table) }
+
+// PlaceOf is where the watchdog sees a stack of these functions, innermost first: the function's name.
+func PlaceOf(functions ...string) string {
+	var s stack
+	for _, f := range functions {
+		s = append(s, frame{function: f, position: f})
+	}
+	return s.place()
+}
+
+// NewWatchdogAt is NewWatchdog with a clock, which is asked when it is made and at each look.
+func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration, loops ...*Loop) *Watchdog {
+	return newWatchdog(log, now, limit, loops)
+}

@@ -64,7 +64,9 @@ type Loop struct {
 	stats    Stats
 	events   [eventsPerTurn]unix.EpollEvent
 
-	post poster // safe from any goroutine
+	// Safe from any goroutine.
+	post  poster
+	pulse pulse
 }
 
 // New makes a loop. It holds two descriptors until Run returns, or Close if it is never run.
@@ -106,8 +108,10 @@ func New(o Options) (*Loop, error) {
 }
 
 // Run turns the loop on the calling goroutine, which must not be locked to its thread (a channel handoff would cost
-// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once.
+// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once. The goroutine has a
+// profiler label of the loop meanwhile, and none afterwards.
 func (l *Loop) Run() error {
+	defer l.pulse.run(l.epfd)()
 	defer l.Close()
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
@@ -137,11 +141,14 @@ func (l *Loop) Close() {
 // wait lets the kernel's events in. It looks without blocking first: under load there are some, and a call that
 // cannot sleep is made raw, at half the cost.
 func (l *Loop) wait() error {
+	l.pulse.beat()
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
 	if n == 0 && errno == 0 {
 		if msec := l.timeout(); msec != 0 && l.post.sleep() {
+			l.pulse.sleep()
 			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
+			l.pulse.wake()
 			l.post.asleep.Store(false)
 			l.stats.Waits++
 			l.tick()
@@ -265,6 +272,7 @@ func (l *Loop) resume(t *Thread) {
 
 // enter makes t the thread that runs, on c.
 func (l *Loop) enter(t *Thread, c *coro.Coro) {
+	l.pulse.beat()
 	t.until = never
 	t.co = c
 	l.current = t

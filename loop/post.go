@@ -107,6 +107,7 @@ func (l *Loop) runPosted() {
 	p.mu.Unlock()
 	for i, f := range p.running {
 		p.running[i] = nil
+		l.pulse.beat()
 		f()
 	}
 	for i, t := range p.notifying {
