@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"internal/sysio":      {"internal/invariants"},
 	"internal/http1":      {},
 	"internal/leaktest":   {},
+	"internal/sampletest": {},
 	"loop":                {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"handlers":            {"conn", "internal/http1"},

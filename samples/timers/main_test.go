@@ -2,24 +2,16 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// TestMain lets the test's binary be the sample, so that the test runs what `go run` would.
-func TestMain(m *testing.M) {
-	if os.Getenv("TIMERS_SAMPLE") != "" {
-		main()
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
 func TestTimers(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "TIMERS_SAMPLE=1", "GORACE=atexit_sleep_ms=0")
+	cmd := sampletest.Command(t)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
