@@ -54,10 +54,10 @@ func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 // options is the command line, once it was parsed.
 var options *server.Options
 
-// ParseFlags reads the command line, which Main does if nobody has. A program whose own flags decide what it serves calls
-// it before Handle, where it would call flag.Parse. The flags that it has defined with package flag are taken beside
-// lwango's; -c, -l, -r, -t, -v and -h are lwango's. A mistake ends the program with 2, as Main does, and -h prints all
-// flags.
+// ParseFlags reads the command line, which Main does if nobody has. A program that needs the values of its own flags
+// before Main calls it where it would call flag.Parse. What it has defined with package flag is taken beside lwango's
+// flags: -c, -l, -r, -t, -v and -h keep their meaning. A mistake ends the program with 2, as Main does, and -h prints
+// all flags.
 func ParseFlags() {
 	o, code := server.Parse(os.Args[1:], flag.CommandLine, os.Stdout, os.Stderr)
 	if o == nil {

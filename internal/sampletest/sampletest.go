@@ -1,5 +1,5 @@
-// Package sampletest lets the test of a program run it as one: the test's binary starts itself once more, as the program.
-// What runs is what `go run` would.
+// Package sampletest lets the test of a program run it as one: the test's binary starts itself once more, as the
+// program. What runs is what `go run` would.
 package sampletest
 
 import (
@@ -40,8 +40,8 @@ type Server struct {
 	cmd     *exec.Cmd
 }
 
-// Start runs the program until it listens, on a free port. When the test ends, a SIGTERM has the program end in order, and
-// its log is shown if the test has failed.
+// Start runs the program until it listens, on a free port. When the test ends, a SIGTERM has the program end in order,
+// and its log is shown if the test has failed.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
 	s := &Server{cmd: Command(t, append([]string{"-l", "127.0.0.1:0"}, args...)...)}

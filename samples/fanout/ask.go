@@ -23,9 +23,9 @@ type answer struct {
 	contentType string
 }
 
-// ask makes one request. The standard library writes it and reads the response, over a connection whose reads and writes
-// yield; they fail when the time is over, when t is canceled, and when the client that t works for leaves. An answer
-// without success comes with an error, too.
+// ask makes one request. The standard library writes it and reads the response, over a connection whose reads and
+// writes yield; they fail when the time is over, when t is canceled, and when the client that t works for leaves. An
+// answer other than 2xx comes with an error, too.
 func ask(t *loop.Thread, address, target string) (answer, error) {
 	a := answer{Upstream: address}
 	deadline := time.Now().Add(*timeout)
