@@ -59,7 +59,9 @@ func first(req *lwango.Request, resp *lwango.Response) int {
 		return failure(err)
 	}
 	a, _ := found.Value()
-	resp.Header().Set("Content-Type", a.contentType)
+	if a.contentType != "" {
+		resp.Header().Set("Content-Type", a.contentType)
+	}
 	resp.Header().Set("X-Upstream", a.Upstream)
 	resp.WriteString(a.Body)
 	return a.Status
