@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"internal/sysio":      {"internal/invariants"},
 	"internal/http1":      {},
 	"internal/leaktest":   {},
+	"internal/sampletest": {},
 	"loop":                {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"handlers":            {"conn", "internal/http1"},
@@ -36,7 +37,7 @@ var allowed = map[string][]string{
 var only = map[string][]string{
 	"github.com/BurntSushi/toml": {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":      {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
-	"net/http":                   {"conn", "handlers", "handlers/*", "internal/server"},
+	"net/http":                   {"conn", "handlers", "handlers/*", "internal/server", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -1,10 +1,12 @@
 package conn
 
 import (
+	"errors"
 	"io"
 	"strconv"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // finish sends what is not yet sent of the response. status is the handler's.
@@ -45,7 +47,7 @@ func (w *Response) finishWhole(status int) {
 		w.header.reset()
 		status, n, err = failed, 0, nil
 	} else if err != nil && err != io.EOF {
-		x.set.Logger.Error("response body cannot be read", "error", err, "target", x.req.Target())
+		w.logReader("response body cannot be read", err)
 		w.discard()
 		w.header.reset()
 		status, n, err = 500, 0, nil
@@ -264,11 +266,18 @@ func (w *Response) sendFrom(n int, err error) {
 			if err == io.EOF {
 				err = errShortBody
 			}
-			x.set.Logger.Error("response body cut short", "error", err, "target", x.req.Target())
+			w.logReader("response body cut short", err)
 			w.cut(err)
 			return
 		}
 		n, err = w.readPiece(buf, w.left)
+	}
+}
+
+// logReader logs that the body's reader has failed. A client that leaves while the reader waits is no failure.
+func (w *Response) logReader(what string, err error) {
+	if !errors.Is(err, loop.ErrClientGone) {
+		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
 	}
 }
 

@@ -300,3 +300,32 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 		}
 	}, plain, direct)
 }
+
+// A client that leaves while the body's reader waits is nobody's failure.
+func TestLeavingIsNotLogged(t *testing.T) {
+	requests := []string{
+		get,
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", // the reader is asked before the head goes out
+	}
+	waiting := make(chan struct{})
+	h := func(req *conn.Request, w *conn.Response) int {
+		w.SetBodyReader(readerFunc(func([]byte) (int, error) {
+			waiting <- struct{}{}
+			return 0, req.Sleep(time.Minute)
+		}), -1)
+		return 200
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: h})
+		for _, raw := range requests {
+			c := s.client()
+			send(t, c, raw)
+			<-waiting
+			c.Close()
+			s.idle()
+		}
+		if log := s.log.String(); log != "" {
+			t.Errorf("logged %s", log)
+		}
+	})
+}

@@ -62,6 +62,7 @@ type Loop struct {
 	stop     stopper
 	workers  workers
 	stats    Stats
+	owner    invariants.Owner // the goroutine in Run
 	events   [eventsPerTurn]unix.EpollEvent
 
 	// Safe from any goroutine.
@@ -113,6 +114,8 @@ func New(o Options) (*Loop, error) {
 func (l *Loop) Run() error {
 	defer l.pulse.run(l.epfd)()
 	defer l.Close()
+	l.owner.Enter()
+	defer l.owner.Leave()
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
 		l.runQueued()
@@ -222,6 +225,21 @@ func (l *Loop) Stats() Stats {
 // Current returns the thread that runs at present, nil where none does. It is for code on a thread that was not told
 // which: the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
+
+// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does, the
+// loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a net.Conn:
+// another goroutine would use it beside the loop.
+func (l *Loop) Check() {
+	if invariants.Enabled {
+		owner := &l.owner
+		if l.current != nil {
+			owner = &l.current.owner
+		}
+		if !owner.Here() {
+			panic("loop: use of what belongs to a loop by a goroutine that is not one of its threads")
+		}
+	}
+}
 
 // Threads returns how many threads have not ended.
 func (l *Loop) Threads() int { return l.threads }
