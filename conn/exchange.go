@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	firstInput = 4 << 10   // bytes of the input buffer to begin with
+	firstInput = 2 << 10   // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
 	keptBuffer = 64 << 10  // larger ones are not kept for the next request
 	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
 	opCost     = 4 << 10   // what a request or a system call counts at least

@@ -148,9 +148,9 @@ func (l *Loop) wait() error {
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
 	if n == 0 && errno == 0 {
-		if msec := l.timeout(); msec != 0 && l.post.sleep() {
+		if d := l.timeout(); d != 0 && l.post.sleep() {
 			l.pulse.sleep()
-			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
+			n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
 			l.pulse.wake()
 			l.post.asleep.Store(false)
 			l.stats.Waits++
@@ -179,8 +179,8 @@ func (l *Loop) wait() error {
 	return nil
 }
 
-// timeout is how long the loop may block, in milliseconds as epoll_wait takes it.
-func (l *Loop) timeout() int {
+// timeout is how long the loop may block, negative: without limit.
+func (l *Loop) timeout() time.Duration {
 	if l.threads == 0 || !l.runq.empty() {
 		return 0
 	}
@@ -188,10 +188,13 @@ func (l *Loop) timeout() int {
 	if !ok {
 		return -1
 	}
-	// The turn's time may be old by now, and epoll_wait rounds up no less than a timer needs: look again.
-	l.tick()
-	return int(min(max(at-l.now, 0), math.MaxInt32))
+	l.tick() // the turn's time may be old by now
+	// To the nanosecond: a timer is late by up to a millisecond of the wheel as it is.
+	return max(time.Duration(min(at, maxWait))*time.Millisecond-l.wall.Sub(l.start), 0)
 }
+
+// maxWait, in milliseconds, is what a Duration can hold.
+const maxWait = math.MaxInt64 / int64(time.Millisecond)
 
 func (l *Loop) tick() {
 	l.wall = time.Now()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/timeoutwheel"
 )
