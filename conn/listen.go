@@ -1,9 +1,8 @@
 package conn
 
 import (
-	"fmt"
+	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
@@ -19,7 +18,7 @@ type StreamListener struct {
 	addr     net.Addr
 	readable *loop.Readiness
 	path     string // of a UNIX socket
-	turn     int    // connections accepted without waiting
+	turn     int    // connections accepted since it last waited
 }
 
 // Listen listens on a loop: it is called by one of its threads, on the loop, or before it runs. Networks and addresses are
@@ -49,56 +48,67 @@ func listen(network, address string) (fd int, addr net.Addr, err error) {
 	return fd, addrOf(network, address, loop.LocalAddr(fd)), nil
 }
 
-const acceptsPerTurn = 64
+const (
+	acceptsPerTurn = 64 // connections accepted without waiting, before others get their turn
+	firstBackOff   = 10 * time.Millisecond
+	lastBackOff    = time.Second
+)
 
 // Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop is to
-// stop and has accepted what had come.
+// stop and all that had come were accepted. While descriptors or memory are short, connections wait in the kernel, and
+// Accept for better times.
 func (ln *StreamListener) Accept() (net.Conn, error) {
-	for backOff := 10 * time.Millisecond; ; {
-		ln.loop.Check()
-		t := ln.loop.Current()
-		if t == nil {
-			return nil, ln.fail(errNoThread)
-		}
-		if ln.turn++; ln.turn > acceptsPerTurn {
-			ln.turn = 0
-			t.Yield()
-		}
+	c, err := ln.accept()
+	if err != nil {
+		return nil, &net.OpError{Op: "accept", Net: ln.addr.Network(), Addr: ln.addr, Err: err}
+	}
+	return c, nil
+}
+
+func (ln *StreamListener) accept() (*Stream, error) {
+	ln.loop.Check()
+	t := ln.loop.Current()
+	if t == nil {
+		return nil, errNoThread
+	}
+	if ln.turn++; ln.turn > acceptsPerTurn {
+		ln.turn = 0
+		t.Yield()
+	}
+	for backOff := firstBackOff; ; {
 		if ln.d.FD() < 0 {
-			return nil, ln.fail(net.ErrClosed)
+			return nil, net.ErrClosed
 		}
 		fd, remote, errno := ln.d.Accept()
 		switch errno {
 		case 0:
-			return ln.accepted(fd, remote)
+			s := &Stream{loop: ln.loop, remote: remote, unix: !remote.IsValid()}
+			if err := s.open(fd); err != nil {
+				sysio.Close(fd)
+				return nil, err
+			}
+			return s, nil
 		case unix.EAGAIN:
 			ln.turn = 0
 			i, err := t.AwaitAny(-1, ln.readable, ln.loop.Stopped())
-			if i == 1 && err == nil && !ln.readable.Ready() {
-				err = net.ErrClosed
-			}
 			if err != nil {
-				return nil, ln.fail(err)
+				return nil, err
+			}
+			if i == 1 { // and the listener is not ready
+				return nil, net.ErrClosed
 			}
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
-			// Connections wait in the kernel until there are resources for them.
-			if err := t.Sleep(backOff); err != nil {
-				return nil, ln.fail(err)
+			if backOff == firstBackOff {
+				slog.Error("accept: out of resources, new connections wait", "address", ln.addr, "error", errno)
 			}
-			backOff = min(2*backOff, time.Second)
+			if err := t.Sleep(backOff); err != nil {
+				return nil, err
+			}
+			backOff = min(2*backOff, lastBackOff)
 		default:
-			return nil, ln.fail(os.NewSyscallError("accept", errno))
+			return nil, os.NewSyscallError("accept", errno)
 		}
 	}
-}
-
-func (ln *StreamListener) accepted(fd int, remote netip.AddrPort) (net.Conn, error) {
-	s := &Stream{loop: ln.loop, remote: remote, unix: ln.path != ""}
-	if err := s.open(fd); err != nil {
-		sysio.Close(fd)
-		return nil, ln.fail(err)
-	}
-	return s, nil
 }
 
 // Addr returns the address, with the real port where 0 was asked for.
@@ -108,7 +118,7 @@ func (ln *StreamListener) Addr() net.Addr { return ln.addr }
 func (ln *StreamListener) Close() error {
 	ln.loop.Check()
 	if ln.d.FD() < 0 {
-		return ln.fail(net.ErrClosed)
+		return &net.OpError{Op: "close", Net: ln.addr.Network(), Addr: ln.addr, Err: net.ErrClosed}
 	}
 	ln.loop.CloseDescriptor(&ln.d)
 	return unlink(ln.path)
@@ -120,8 +130,4 @@ func unlink(path string) error {
 		return nil
 	}
 	return os.Remove(path)
-}
-
-func (ln *StreamListener) fail(err error) error {
-	return fmt.Errorf("accept %s: %w", ln.addr, err)
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -28,7 +29,8 @@ type StreamServer struct {
 // the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
 //
 // So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves something
-// is called again.
+// is called again; one that does not read at all is an error. When a loop stops, handlers are called once more, and their
+// connections closed.
 func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Stream) error) (*StreamServer, error) {
 	fd, addr, err := listen(network, address)
@@ -83,12 +85,18 @@ func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
 // Run is the loop's.
 func (c *served) Run(t *loop.Thread) coro.Code {
 	s := &c.stream
-	s.spent = 0
+	s.spent, s.asked = 0, false
 	err := c.server.handler(t, s)
-	if err != nil && !blocks(err) && err != io.EOF {
+	switch {
+	case err == io.EOF:
+		return coro.Abort
+	case err != nil && !errors.Is(err, ErrWouldBlock):
 		slog.Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
-	}
-	if err != nil && !blocks(err) || s.gone() || s.ended || t.Loop().Stopping() {
+		return coro.Abort
+	case s.gone() || s.ended || t.Loop().Stopping():
+		return coro.Abort
+	case !s.asked:
+		slog.Error("connection closed: the handler does not read, and would be called for ever", "remote", s.RemoteAddr())
 		return coro.Abort
 	}
 	loop.IdleTimeout(t, c.server.idle)

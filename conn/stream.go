@@ -37,7 +37,8 @@ type Stream struct {
 	unix   bool
 	noWait bool
 	closed bool
-	ended  bool // the peer sends no more
+	ended  bool // there is nothing more to read
+	asked  bool // somebody has tried to read, in this call of ServeStreams' handler
 }
 
 // ErrWouldBlock is the error of a read that has nothing to give at the moment, after SetNoWait. It is a net.Error and
@@ -97,38 +98,43 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	for {
 		n, err := s.tryRead(p)
-		if err == nil || err == io.EOF {
-			return n, err
+		if !blocks(err) || s.noWait {
+			return n, s.failRead(err)
 		}
-		if blocks(err) {
-			if s.noWait {
-				return 0, err
-			}
-			err = s.waitRead()
-		}
-		if err != nil {
+		if err := s.waitRead(); err != nil {
 			return 0, s.fail("read", err)
 		}
 	}
 }
 
-// tryRead reads what is there. Where nothing has come since it was read empty, the kernel is not asked, as in
-// exchange.tryReadSocket.
+// tryRead reads what is there.
 func (s *Stream) tryRead(p []byte) (int, error) {
-	if !s.d.Unread() && !s.loop.Stopping() {
+	if !s.unread() {
 		return 0, errWouldBlock
 	}
-	n, errno := s.d.Recv(p)
+	return s.received(s.d.Recv(p))
+}
+
+// unread reports whether the kernel is worth asking, as in exchange.tryReadSocket.
+func (s *Stream) unread() bool {
+	s.asked = true
+	return s.d.Unread() || s.loop.Stopping()
+}
+
+// received acts on what a read came to.
+func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 	switch {
 	case errno == unix.EAGAIN:
 		return 0, errWouldBlock
 	case errno != 0:
+		s.ended = true
 		return 0, os.NewSyscallError("read", errno)
 	case n == 0:
 		s.ended = true
 		return 0, io.EOF
 	}
-	return n, s.spend(n)
+	_ = s.spend(n) // whether it was closed meanwhile is for whatever is next to find out
+	return n, nil
 }
 
 // Write implements net.Conn. It returns when all of p was written, or with an error.
@@ -282,8 +288,14 @@ func (s *Stream) Detach() (net.Conn, error) {
 
 // fail says in which operation and on what connection an error came up, as package net does.
 func (s *Stream) fail(op string, err error) error {
-	if wrapped, ok := err.(*net.OpError); ok {
-		return wrapped
+	local := s.LocalAddr()
+	return &net.OpError{Op: op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: err}
+}
+
+// failRead is fail for a read, the common ends of which go as they are.
+func (s *Stream) failRead(err error) error {
+	if err == nil || err == io.EOF || blocks(err) {
+		return err
 	}
-	return &net.OpError{Op: op, Net: s.LocalAddr().Network(), Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
+	return s.fail("read", err)
 }

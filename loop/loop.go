@@ -128,13 +128,18 @@ func (l *Loop) Run() error {
 	return nil
 }
 
-// Close frees a loop that is not running, its threads included.
+// Close frees a loop that is not running, its threads included, and closes what Open has made and nobody has closed.
 func (l *Loop) Close() {
 	if l.epfd < 0 {
 		return
 	}
 	l.post.close()
 	l.killAll()
+	for _, d := range l.table { // nobody is left to close it: a thread may have been killed before it began
+		if d != nil && d.flags&borrowed == 0 {
+			l.CloseDescriptor(d)
+		}
+	}
 	l.pool.Close()
 	unix.Close(l.wakefd)
 	unix.Close(l.epfd)
