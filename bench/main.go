@@ -130,6 +130,11 @@ func parseSettings(args []string) (settings, error) {
 	if s.peers, err = choose(*peersFlag, peers, func(p peer) string { return p.name }); err != nil {
 		return s, usageError{fmt.Errorf("-peers: %w", err)}
 	}
+	// Who has no part in any of the works need not be built or installed.
+	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool { return !slices.ContainsFunc(s.works, p.takesPart) })
+	if len(s.peers) == 0 {
+		return s, usageError{errors.New("none of these peers has a part in these works")}
+	}
 	if s.smoke {
 		s.rounds, s.duration, s.warmup, s.settle = 1, 150*time.Millisecond, 0, 100*time.Millisecond
 		for i := range s.works {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,6 @@ type serverOptions struct {
 // start it in the foreground.
 type peer struct {
 	name    string
-	files   bool // takes part in the works with files only
 	command func(env *environment, o serverOptions) (argv, environ []string, err error)
 	ready   string // a line with this word and the address on stderr means that it serves; empty: it accepts
 	ends    bool   // exits with 0 on SIGTERM
@@ -37,7 +37,7 @@ var peers = []peer{
 	{name: baseline, command: lwangoCommand("channel"), ready: "listening", ends: true},
 	{name: "lwango-direct", command: lwangoCommand("direct"), ready: "listening", ends: true},
 	{name: "nginx", command: nginxCommand("off"), ends: true},
-	{name: "nginx-nopush", files: true, command: nginxCommand("on"), ends: true},
+	{name: "nginx-nopush", command: nginxCommand("on"), ends: true},
 	{name: "fasthttp", command: goCommand("fasthttp")},
 	{name: "nethttp", command: goCommand("nethttp")},
 }
@@ -50,8 +50,7 @@ func peerNames() []string {
 	return names
 }
 
-// takesPart is false where the peer would only repeat another one's figures.
-func (p peer) takesPart(w work) bool { return !p.files || strings.HasPrefix(w.path, filesPrefix+"/") }
+func (p peer) takesPart(w work) bool { return slices.Contains(w.peers, p.name) }
 
 func (p peer) isLwango() bool { return strings.HasPrefix(p.name, "lwango-") }
 func (p peer) isNginx() bool  { return strings.HasPrefix(p.name, "nginx") }

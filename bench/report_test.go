@@ -85,7 +85,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestParseSettings(t *testing.T) {
-	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
+	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-works", "hello", "-peers", "nginx-nopush"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
 		if _, err := parseSettings(args); !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want a usage error", args, err)
 		}

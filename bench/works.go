@@ -15,6 +15,7 @@ type work struct {
 	name       string
 	title      string
 	kind       kind
+	peers      []string // the servers that take part
 	path       string
 	conns      int
 	smokeConns int // at most so many in a smoke run
@@ -36,14 +37,27 @@ var files = map[string][]byte{
 	"1m.bin": pattern(1 << 20),
 }
 
+// The servers that answer plain requests, and those of them and beside them that serve files.
+var (
+	helloServers = []string{baseline, "lwango-direct", "nginx", "fasthttp", "nethttp"}
+	fileServers  = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
+)
+
 var works = []work{
-	{name: "hello", title: "keep-alive hello, 64 connections", path: "/", conns: 64, smokeConns: 64, depth: 1, threads: 1, body: []byte(hello), text: true},
-	{name: "pipelined", title: "hello pipelined x16, 64 connections", path: "/", conns: 64, smokeConns: 16, depth: 16, threads: 1, body: []byte(hello), text: true},
-	{name: "file4k", title: "4 KiB file, 64 connections", path: filesPrefix + "/4k.bin", conns: 64, smokeConns: 16, depth: 1, threads: 1, body: files["4k.bin"]},
-	{name: "file1m", title: "1 MiB file, 16 connections", path: filesPrefix + "/1m.bin", conns: 16, smokeConns: 4, depth: 1, threads: 1, body: files["1m.bin"]},
-	{name: "busy", title: "hello, 4,000 busy connections", path: "/", conns: 4000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
-	{name: "idle", title: "10,000 idle keep-alive connections after one request each", kind: idle, path: "/", conns: 10000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
-	{name: "twoloops", title: "hello, 64 connections, two loops or workers, nothing pinned", path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
+	{name: "hello", title: "keep-alive hello, 64 connections",
+		peers: helloServers, path: "/", conns: 64, smokeConns: 64, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "pipelined", title: "hello pipelined x16, 64 connections",
+		peers: helloServers, path: "/", conns: 64, smokeConns: 16, depth: 16, threads: 1, body: []byte(hello), text: true},
+	{name: "file4k", title: "4 KiB file, 64 connections",
+		peers: fileServers, path: filesPrefix + "/4k.bin", conns: 64, smokeConns: 16, depth: 1, threads: 1, body: files["4k.bin"]},
+	{name: "file1m", title: "1 MiB file, 16 connections",
+		peers: fileServers, path: filesPrefix + "/1m.bin", conns: 16, smokeConns: 4, depth: 1, threads: 1, body: files["1m.bin"]},
+	{name: "busy", title: "hello, 4,000 busy connections",
+		peers: helloServers, path: "/", conns: 4000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "idle", title: "10,000 idle keep-alive connections after one request each", kind: idle,
+		peers: helloServers, path: "/", conns: 10000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "twoloops", title: "hello, 64 connections, two loops or workers, nothing pinned",
+		peers: helloServers, path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
 }
 
 func workNames() []string {
