@@ -10,6 +10,7 @@
 //	proc.go       CPU time and memory of a process, from /proc
 //	verify.go     the bytes every server must answer before it is measured
 //	wrk.go        the closed-loop client: as fast as the server goes
+//	client.go     running this binary's own clients
 //	openloop.go   the open-loop client: a fixed rate of arrivals (`bench openloop`)
 //	arrivals.go   its connections and the reading of answers
 //	epoll.go      its system calls
@@ -80,7 +81,7 @@ func main() {
 var subcommands = map[string]func(args []string) error{
 	"serve":    serveCommand,
 	"pin":      pinCommand,
-	"openloop": openLoopCommand,
+	"openloop": clientCommand("openloop", openLoop),
 }
 
 // peersOf are the chosen peers that have a row for the work.
