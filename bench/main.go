@@ -15,6 +15,9 @@
 //	arrivals.go   its connections and the reading of answers
 //	epoll.go      its system calls
 //	idle.go       memory of idle connections
+//	echo.go       the client of the TCP echo (`bench echo`)
+//	echoserve.go  a goroutine per connection, as its peer
+//	epollecho.go  a bare epoll loop, as its peer
 //	run.go        rounds: who is measured when
 //	stats.go      median, ratio, spread
 //	histogram.go  latency quantiles
@@ -82,6 +85,7 @@ var subcommands = map[string]func(args []string) error{
 	"serve":    serveCommand,
 	"pin":      pinCommand,
 	"openloop": clientCommand("openloop", openLoop),
+	"echo":     clientCommand("echo", loadEcho),
 }
 
 // peersOf are the chosen peers that have a row for the work.
@@ -109,7 +113,7 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.serverCPU, "server-cpu", first, "CPU of the server")
 	flags.IntVar(&s.clientCPU, "client-cpu", second, "CPU of the client")
 	flags.StringVar(&s.repo, "repo", "..", "folder of the lwango module")
-	flags.StringVar(&s.lwango, "lwango", "", "lwango command to measure (default: built from -repo)")
+	flags.StringVar(&s.lwango, "lwango", "", "lwango command to measure in the works that need no other program of it (default: built from -repo)")
 	flags.BoolVar(&s.smoke, "smoke", false, "run everything once and briefly, check the answers, judge no figures")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -134,9 +134,9 @@ func TestVerify(t *testing.T) {
 }
 
 func TestUnknownBuild(t *testing.T) {
-	s := settings{repo: t.TempDir()}
+	s := settings{repo: t.TempDir(), works: works[:1], peers: peers[:1]}
 	env := &environment{dir: t.TempDir()}
-	if err := env.findLwango(context.Background(), &s); err == nil || !strings.Contains(err.Error(), "building lwango") {
+	if err := env.findLwango(context.Background(), &s); err == nil || !strings.Contains(err.Error(), "building ") {
 		t.Errorf("findLwango in an empty folder: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ const idleTimeout = 300 * time.Second
 // serveCommand is `bench serve NAME ADDRESS FILES`: it serves until it is killed.
 func serveCommand(args []string) error {
 	if len(args) != 3 {
-		return fmt.Errorf("usage: bench serve nethttp|fasthttp ADDRESS FILES")
+		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho ADDRESS FILES")
 	}
 	ln, err := net.Listen("tcp", args[1])
 	if err != nil {
@@ -26,6 +26,10 @@ func serveCommand(args []string) error {
 		return serveNetHTTP(ln, args[2])
 	case "fasthttp":
 		return serveFastHTTP(ln, args[2])
+	case "goecho":
+		return serveGoEcho(ln)
+	case "epollecho":
+		return serveEpollEcho(ln)
 	}
 	return fmt.Errorf("no server %q", args[0])
 }
