@@ -30,6 +30,8 @@ var bounds = []bound{
 	{"idle", bytesEach, "", 500},
 	{"echo", cpuTotal, "goecho", 1.00},
 	{"echo", cpuTotal, "epollecho", 1.08},
+	{"sleepers", bytesEach, "", 10 << 10},
+	{"sleepers", late99, "", 2000},
 }
 
 // value is NaN where something was not measured.
@@ -53,6 +55,8 @@ func (b bound) title() string {
 	switch b.metric {
 	case bytesEach:
 		return "bytes per " + unit
+	case late99:
+		return "µs that a " + unit + " wakes late, p99"
 	case cpuBoth:
 		return "server's and client's CPU per " + unit + ", lwango / " + b.peer
 	}

@@ -18,6 +18,9 @@
 //	echo.go       the client of the TCP echo (`bench echo`)
 //	echoserve.go  a goroutine per connection, as its peer
 //	epollecho.go  a bare epoll loop, as its peer
+//	sleepers.go   the client of handlers that sleep (`bench sleepers`)
+//	sleepserve.go such a handler for net/http
+//	lwangoapp/    lwango with such handlers: a program of its own
 //	run.go        rounds: who is measured when
 //	stats.go      median, ratio, spread
 //	histogram.go  latency quantiles
@@ -48,6 +51,7 @@ type settings struct {
 	duration  time.Duration // of one measurement
 	warmup    time.Duration // of closed-loop load before it, not counted
 	settle    time.Duration // before resident memory is read
+	spread    time.Duration // over which sleepers wake
 	serverCPU int
 	clientCPU int
 	repo      string // where lwango's module is
@@ -86,6 +90,7 @@ var subcommands = map[string]func(args []string) error{
 	"pin":      pinCommand,
 	"openloop": clientCommand("openloop", openLoop),
 	"echo":     clientCommand("echo", loadEcho),
+	"sleepers": clientCommand("sleepers", loadSleepers),
 }
 
 // peersOf are the chosen peers that have a row for the work.
@@ -102,7 +107,7 @@ func (s settings) peersOf(w work) []peer {
 type usageError struct{ error }
 
 func parseSettings(args []string) (settings, error) {
-	s := settings{settle: 2 * time.Second}
+	s := settings{settle: 2 * time.Second, spread: 2 * time.Second}
 	first, second := defaultCPUs()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	worksFlag := flags.String("works", "", "works to measure, comma separated (default all: "+strings.Join(workNames(), ",")+")")
@@ -141,7 +146,7 @@ func parseSettings(args []string) (settings, error) {
 		return s, usageError{errors.New("none of these peers has a part in these works")}
 	}
 	if s.smoke {
-		s.rounds, s.duration, s.warmup, s.settle = 1, 150*time.Millisecond, 0, 100*time.Millisecond
+		s.rounds, s.duration, s.warmup, s.settle, s.spread = 1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
 		for i := range s.works {
 			s.works[i].conns = min(s.works[i].conns, s.works[i].smokeConns)
 		}

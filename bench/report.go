@@ -72,6 +72,18 @@ var echoColumns = []column{
 	toLwango("x lwango", peak),
 }
 
+var sleeperColumns = []column{
+	value("bytes/handler", bytesEach, wholeText),
+	toLwango("x lwango", bytesEach),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[bytesEach])) }},
+	value("resident MiB", resident, oneDigitText),
+	value("woke late by µs, p50", late50, wholeText),
+	value("p99", late99, wholeText),
+	value("at most", lateMost, wholeText),
+	value("CPU µs/handler", cpuEach, microText),
+	toLwango("x lwango", cpuEach),
+}
+
 // columnsOf are the figures that a kind of work has.
 func columnsOf(k kind) []column {
 	switch k {
@@ -79,6 +91,8 @@ func columnsOf(k kind) []column {
 		return idleColumns
 	case echo:
 		return echoColumns
+	case sleepers:
+		return sleeperColumns
 	}
 	return loadColumns
 }

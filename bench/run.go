@@ -30,6 +30,9 @@ const (
 	bytesEach               // growth of resident memory per connection, bytes
 	resident                // resident memory with them, MiB
 	cpuEach                 // server CPU per connection: accept, one request, answer; µs
+	late50                  // how late sleepers woke, µs
+	late99
+	lateMost
 	metrics
 )
 
@@ -112,6 +115,8 @@ func measure(ctx context.Context, env *environment, s settings, w work, p peer, 
 		return measureIdleCell(ctx, w, srv, s.settle, r)
 	case echo:
 		return measureEcho(ctx, env, s, w, srv, r)
+	case sleepers:
+		return measureSleepers(ctx, env, s, w, srv, r)
 	}
 	return measureLoad(ctx, env, s, w, srv, r)
 }
@@ -201,6 +206,20 @@ func measureIdleCell(ctx context.Context, w work, srv *server, settle time.Durat
 	r.set(bytesEach, float64(figures.after-figures.before)/float64(w.conns))
 	r.set(resident, mebi(figures.after))
 	r.set(cpuEach, micro(figures.cpu.total())/float64(w.conns))
+	return nil
+}
+
+func measureSleepers(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
+	report, err := runSleepers(ctx, env, s, w, srv)
+	if err != nil {
+		return err
+	}
+	r.set(bytesEach, float64(report.Asleep-report.Before)/float64(w.conns))
+	r.set(resident, mebi(report.Asleep))
+	r.set(cpuEach, micro(report.CPU.total())/float64(w.conns))
+	r.set(late50, micro(report.P50))
+	r.set(late99, micro(report.P99))
+	r.set(lateMost, micro(report.Max))
 	return nil
 }
 

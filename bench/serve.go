@@ -44,6 +44,7 @@ func serveNetHTTP(ln net.Listener, folder string) error {
 		header.Set("Content-Type", "text/plain")
 		io.WriteString(w, hello)
 	})
+	mux.HandleFunc("/sleep", sleepNetHTTP)
 	mux.HandleFunc(filesPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)

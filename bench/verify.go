@@ -16,8 +16,11 @@ const verifyLimit = 10 * time.Second
 
 // verifyWork asks a server for what is going to be measured, once or twice.
 func verifyWork(addr string, w work) error {
-	if w.kind == echo {
+	switch w.kind {
+	case echo:
 		return verifyEcho(addr, len(w.body))
+	case sleepers:
+		return sleeperOptions{Addr: addr, Path: w.path}.sleepOnce(bufio.NewReader(nil))
 	}
 	return verify(addr, w)
 }

@@ -6,9 +6,10 @@ import "bytes"
 type kind uint8
 
 const (
-	load kind = iota // closed loop for CPU per request, then open loop at half that rate for latency
-	idle             // connections that have had one request and stay; memory
-	echo             // messages over TCP, closed loop for CPU per message
+	load     kind = iota // closed loop for CPU per request, then open loop at half that rate for latency
+	idle                 // connections that have had one request and stay; memory
+	echo                 // messages over TCP, closed loop for CPU per message
+	sleepers             // handlers that sleep at the same time; memory, and how late they wake
 )
 
 // work is one thing that all servers are asked to do.
@@ -45,6 +46,7 @@ var (
 	helloServers = []string{baseline, "lwango-direct", "nginx", "fasthttp", "nethttp"}
 	fileServers  = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
 	echoServers  = []string{baseline, "lwango-direct", "goecho", "epollecho"}
+	sleepServers = []string{baseline, "lwango-direct", "nethttp"}
 )
 
 // command is the program of lwango that answers most works.
@@ -67,6 +69,8 @@ var works = []work{
 		peers: helloServers, program: command, path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
 	{name: "echo", title: "TCP echo of 1 KiB messages, 64 connections", kind: echo, unit: "message",
 		peers: echoServers, program: "samples/echo", conns: 64, smokeConns: 16, threads: 1, body: pattern(1 << 10)},
+	{name: "sleepers", title: "10,000 handlers that sleep at the same time and wake over 2 s", kind: sleepers, unit: "sleeping handler",
+		peers: sleepServers, program: "bench/lwangoapp", path: "/sleep", conns: 10000, smokeConns: 200, threads: 1},
 }
 
 func workNames() []string {
