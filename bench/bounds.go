@@ -27,6 +27,7 @@ var bounds = []bound{
 	{"file1m", cpuTotal, "nginx-nopush", 1.05},
 	{"file1m", cpuBoth, "nginx", math.NaN()}, // see nginxCommand: the client may do the server's sending
 	{"file1m", cpuBoth, "nginx-nopush", math.NaN()},
+	{"bridge", cpuTotal, "nethttp", 0.85},
 	{"idle", bytesEach, "", 500},
 	{"echo", cpuTotal, "goecho", 1.00},
 	{"echo", cpuTotal, "epollecho", 1.08},

@@ -20,7 +20,8 @@
 //	epollecho.go  a bare epoll loop, as its peer
 //	sleepers.go   the client of handlers that sleep (`bench sleepers`)
 //	sleepserve.go such a handler for net/http
-//	lwangoapp/    lwango with such handlers: a program of its own
+//	lwangoapp/    lwango with handlers of its own: a program of its own
+//	httphello/    the http.Handler that both sides of the bridge work serve
 //	run.go        rounds: who is measured when
 //	stats.go      median, ratio, spread
 //	histogram.go  latency quantiles

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lwango/lwango/bench/httphello"
 	"github.com/valyala/fasthttp"
 )
 
@@ -44,6 +45,7 @@ func serveNetHTTP(ln net.Listener, folder string) error {
 		header.Set("Content-Type", "text/plain")
 		io.WriteString(w, hello)
 	})
+	mux.Handle(httphello.Path, httphello.Handler)
 	mux.HandleFunc("/sleep", sleepNetHTTP)
 	mux.HandleFunc(filesPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "nethttp")

@@ -1,6 +1,10 @@
 package main
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/lwango/lwango/bench/httphello"
+)
 
 // kind tells how a work is measured.
 type kind uint8
@@ -43,10 +47,11 @@ var files = map[string][]byte{
 
 // The servers that answer plain requests, and those of them and beside them that serve files.
 var (
-	helloServers = []string{baseline, "lwango-direct", "nginx", "fasthttp", "nethttp"}
-	fileServers  = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
-	echoServers  = []string{baseline, "lwango-direct", "goecho", "epollecho"}
-	sleepServers = []string{baseline, "lwango-direct", "nethttp"}
+	helloServers  = []string{baseline, "lwango-direct", "nginx", "fasthttp", "nethttp"}
+	fileServers   = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
+	echoServers   = []string{baseline, "lwango-direct", "goecho", "epollecho"}
+	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
+	bridgeServers = []string{"nethttp"} // lwango joins with lwangoapp's bridge
 )
 
 // command is the program of lwango that answers most works.
@@ -67,6 +72,8 @@ var works = []work{
 		peers: helloServers, program: command, path: "/", conns: 10000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
 	{name: "twoloops", title: "hello, 64 connections, two loops or workers, nothing pinned", unit: "request",
 		peers: helloServers, program: command, path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
+	{name: "bridge", title: "hello by one http.Handler, 64 connections", unit: "request",
+		peers: bridgeServers, program: "bench/lwangoapp", path: httphello.Path, conns: 64, smokeConns: 16, depth: 1, threads: 1, body: []byte(hello), text: true},
 	{name: "echo", title: "TCP echo of 1 KiB messages, 64 connections", kind: echo, unit: "message",
 		peers: echoServers, program: "samples/echo", conns: 64, smokeConns: 16, threads: 1, body: pattern(1 << 10)},
 	{name: "sleepers", title: "10,000 handlers that sleep at the same time and wake over 2 s", kind: sleepers, unit: "sleeping handler",
