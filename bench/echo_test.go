@@ -106,6 +106,28 @@ func TestEchoNoticesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Who serves some of the connections only is not quick, but wrong.
+func TestEchoServesAll(t *testing.T) {
+	ln := listen(t)
+	go func() {
+		first, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		buf := make([]byte, echoBuffer)
+		for {
+			n, err := first.Read(buf)
+			if err != nil {
+				return
+			}
+			first.Write(buf[:n])
+		}
+	}()
+	if _, err := loadEcho(echoOf(ln.Addr().String())); err == nil || !strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
+		t.Errorf("%v, want a complaint about the second connection", err)
+	}
+}
+
 func TestEchoed(t *testing.T) {
 	want := pattern(10)
 	for cut := range want {

@@ -37,7 +37,7 @@ func runSleepers(ctx context.Context, env *environment, s settings, w work, srv 
 
 // lead is when the first of them wakes, since the first request. Until then all are to be sent, and memory read.
 func (o sleeperOptions) lead() time.Duration {
-	return o.Settle + 500*time.Millisecond + time.Duration(o.Conns)*150*time.Microsecond
+	return o.Settle + 500*time.Millisecond + time.Duration(o.Conns)*300*time.Microsecond
 }
 
 // due is when the i-th wakes.
