@@ -54,7 +54,7 @@ func loadSleepers(o sleeperOptions) (report sleeperReport, err error) {
 	in := bufio.NewReader(nil)
 	// As for idle connections: what a server allocates once is to be there before the first reading.
 	for range min(warmConns, o.Conns) {
-		if err := o.sleepOnce(in); err != nil {
+		if _, err := o.sleepOnce(in, time.Millisecond); err != nil {
 			return report, fmt.Errorf("warming up: %w", err)
 		}
 	}
@@ -78,6 +78,9 @@ func loadSleepers(o sleeperOptions) (report sleeperReport, err error) {
 			return report, fmt.Errorf("connection %d of %d: %w", i+1, o.Conns, err)
 		}
 	}
+	if err := o.waitAsleep(in, start); err != nil {
+		return report, err
+	}
 	time.Sleep(o.Settle)
 	if report.Asleep, err = residentMemory(o.PIDs); err != nil {
 		return report, err
@@ -87,17 +90,12 @@ func loadSleepers(o sleeperOptions) (report sleeperReport, err error) {
 	}
 
 	var late histogram
-	most := 0
 	for i, conn := range conns { // in the order of their waking: the next to answer is the next to be read
 		found, err := readSleep(in, conn)
 		if err != nil {
 			return report, fmt.Errorf("connection %d of %d: %w", i+1, o.Conns, err)
 		}
-		most = max(most, found.asleep)
 		late.add(found.late.Abs()) // early would be no better
-	}
-	if most != o.Conns {
-		return report, fmt.Errorf("%d slept at the same time, want %d", most, o.Conns)
 	}
 	after, err := readCPU(o.PIDs)
 	if err != nil {
@@ -108,17 +106,34 @@ func loadSleepers(o sleeperOptions) (report sleeperReport, err error) {
 	return report, nil
 }
 
-func (o sleeperOptions) sleepOnce(in *bufio.Reader) error {
+// waitAsleep has one more handler say how many sleep, until all do.
+func (o sleeperOptions) waitAsleep(in *bufio.Reader, start time.Time) error {
+	for {
+		found, err := o.sleepOnce(in, 0)
+		if err != nil {
+			return err
+		}
+		if found.asleep == o.Conns+1 {
+			return nil
+		}
+		if time.Since(start) > o.lead() {
+			return fmt.Errorf("%d slept at the same time after %v, want %d", found.asleep-1, o.lead(), o.Conns)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// sleepOnce is for one request on a connection of its own.
+func (o sleeperOptions) sleepOnce(in *bufio.Reader, d time.Duration) (slept, error) {
 	conn, err := net.DialTimeout("tcp", o.Addr, verifyLimit)
 	if err != nil {
-		return err
+		return slept{}, err
 	}
 	defer closeAll([]net.Conn{conn})
-	if err := o.ask(conn, time.Millisecond); err != nil {
-		return err
+	if err := o.ask(conn, d); err != nil {
+		return slept{}, err
 	}
-	_, err = readSleep(in, conn)
-	return err
+	return readSleep(in, conn)
 }
 
 // dialAll gives the connections that it opened, also with an error.

@@ -20,7 +20,8 @@ func verifyWork(addr string, w work) error {
 	case echo:
 		return verifyEcho(addr, len(w.body))
 	case sleepers:
-		return sleeperOptions{Addr: addr, Path: w.path}.sleepOnce(bufio.NewReader(nil))
+		_, err := sleeperOptions{Addr: addr, Path: w.path}.sleepOnce(bufio.NewReader(nil), time.Millisecond)
+		return err
 	}
 	return verify(addr, w)
 }
