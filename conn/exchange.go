@@ -235,8 +235,7 @@ func (x *exchange) call() (status int) {
 		if p != http.ErrAbortHandler {
 			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(debug.Stack()))
 		}
-		x.resp.discard()
-		x.resp.header.reset()
+		x.resp.clear()
 		status = http.StatusInternalServerError
 	}()
 	status = x.set.Handler(&x.req, &x.resp)
@@ -247,8 +246,7 @@ func (x *exchange) call() (status int) {
 		if x.resp.headSent {
 			x.resp.broken = true
 		}
-		x.resp.discard()
-		x.resp.header.reset()
+		x.resp.clear()
 		status = http.StatusInternalServerError
 	}
 	return status
