@@ -139,6 +139,7 @@ func (l *Loop) Close() {
 func (l *Loop) wait() error {
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
+	l.tick()
 	if n == 0 && errno == 0 {
 		if msec := l.timeout(); msec != 0 && l.post.sleep() {
 			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
@@ -151,7 +152,6 @@ func (l *Loop) wait() error {
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
-	l.tick()
 	if l.now-l.slept >= noBlockLimit.Milliseconds() {
 		// Without this, goroutines beside the loop wait for the 10 ms of forced preemption and more.
 		runtime.Gosched()
@@ -178,8 +178,6 @@ func (l *Loop) timeout() int {
 	if !ok {
 		return -1
 	}
-	// The turn's time may be old by now, and epoll_wait rounds up no less than a timer needs: look again.
-	l.tick()
 	return int(min(max(at-l.now, 0), math.MaxInt32))
 }
 
