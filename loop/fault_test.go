@@ -373,7 +373,6 @@ func TestCanceledWhileQueued(t *testing.T) {
 				loop.Notify(member)
 				fulfilled := make(chan struct{})
 				go func() { w.fulfil(f); close(fulfilled) }()
-				th.KeepWaiting(true)
 				for done := false; !done; th.Yield() {
 					select {
 					case <-fulfilled:
