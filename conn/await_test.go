@@ -53,8 +53,8 @@ func (s *stray) holds(req *conn.Request) bool {
 	return false
 }
 
-// A request that a function off the loop may still hold is nobody else's, whichever way it ends; its connection goes on,
-// where it can, with what was pipelined.
+// A request that a function off the loop may still hold is nobody else's, whichever way it ends; its connection goes
+// on, where it can, with what was pipelined.
 func TestRequestIsLeftToItsFunction(t *testing.T) {
 	early := func(t *testing.T, th *loop.Thread, f func() error) error {
 		err := th.Await(f, time.Millisecond)
@@ -68,7 +68,9 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 		status  int  // 0: no answer
 		ends    bool // the connection
 	}{
-		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) { _ = early(t, req.Thread, f) }, 200, false},
+		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			_ = early(t, req.Thread, f)
+		}, 200, false},
 		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
 			req.Go(func(th *loop.Thread) error { return early(t, th, f) })
 		}, 200, false},
@@ -262,7 +264,8 @@ func TestThreadsOfAHandler(t *testing.T) {
 			"/fails": {500, ""}, "/panics": {500, ""}, "/behalf": {500, ""},
 		} {
 			a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if a.StatusCode != want.status || want.text != "" && a.text != want.text || strings.Contains(a.text, "secret") {
+			wrong := want.text != "" && a.text != want.text || strings.Contains(a.text, "secret")
+			if a.StatusCode != want.status || wrong {
 				t.Errorf("%s: %d %q", path, a.StatusCode, a.text)
 			}
 			if path == "/fails" || path == "/panics" {
@@ -292,6 +295,41 @@ func TestThreadsOfAHandler(t *testing.T) {
 		late.Close()
 		s.stop(time.Second)
 	}, plain, direct, overTLS)
+}
+
+// A handler that goes on after its client has left, and does not heed the errors of its waits, is ended, and others are
+// served meanwhile.
+func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		entered, ended := make(chan struct{}), make(chan struct{})
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() != "/deaf" {
+				return hello(req, resp)
+			}
+			req.Defer(func() { close(ended) })
+			close(entered)
+			for {
+				_ = req.Sleep(time.Hour)
+				req.Go(func(th *loop.Thread) error { return th.Sleep(time.Hour) })
+			}
+		}})
+		c := s.client()
+		send(t, c, "GET /deaf HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-entered
+		c.Close()
+		other := s.client()
+		for gone := false; !gone; {
+			other.do("GET", get)
+			select {
+			case <-ended:
+				gone = true
+			default:
+			}
+		}
+		if !strings.Contains(s.log.String(), "does not heed") {
+			t.Errorf("logged %q", s.log.String())
+		}
+	})
 }
 
 // A handler may wait for longer than any limit of the connection.

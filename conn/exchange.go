@@ -161,8 +161,8 @@ func (x *exchange) completed() {
 	}
 }
 
-// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The connection
-// goes on with another one, unless it has to end, too.
+// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The
+// connection goes on with another one, unless it has to end, too.
 func (x *exchange) abandon() bool {
 	c := x.c
 	x.completed()
@@ -216,8 +216,8 @@ func (x *exchange) precheck() int {
 
 const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing else;
-// with http.ErrAbortHandler it is no error, and gets no answer.
+// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing
+// else; with http.ErrAbortHandler it is no error, and gets no answer.
 func (x *exchange) call() (status int) {
 	returned := false
 	defer func() {

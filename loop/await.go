@@ -11,15 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrAwaited is returned when a descriptor is already waited for on the same loop, or is the thread's own, for which there
-// is WantRead. Across loops that cannot be seen: two loops that await one descriptor are both told.
+// ErrAwaited is returned when a descriptor is already waited for on the same loop, or is the thread's own, for which
+// there is WantRead. Across loops that cannot be seen: two loops that await one descriptor are both told.
 var ErrAwaited = errors.New("descriptor is awaited already")
 
 var errTimeout = os.ErrDeadlineExceeded
 
 // AwaitRead waits until fd, which is not the thread's own, can be read or has hung up, at most d; negative d: without
 // limit. The error is os.ErrDeadlineExceeded, ErrClientGone, ErrCanceled, ErrAwaited, net.ErrClosed where CloseFD has
-// closed the descriptor meanwhile, or epoll_ctl's: EBADF, or EPERM for what cannot be waited for, such as a regular file.
+// closed the descriptor meanwhile, or epoll_ctl's: EBADF, or EPERM for what cannot be waited for, such as a regular
+// file.
 //
 // The descriptor stays with the loop, on loan, until deferred calls are run, which a Request does at its end. A wait
 // costs no system call where the last ReadFD or RecvFD came to the end of what there was; else it is one, with which
@@ -65,8 +66,8 @@ func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
 }
 
 // trust is how long, in milliseconds, a wait for a borrowed descriptor that has cost no system call goes on before the
-// loop makes sure that it is the one that epoll was told of. Whoever opened it can have closed it since, and then nothing
-// would ever come.
+// loop makes sure that it is the one that epoll was told of. Whoever opened it can have closed it since, and then
+// nothing would ever come.
 const trust = 100
 
 // renew tells epoll anew what is wanted of a borrowed descriptor, which may be another than the one that it knows.
@@ -85,8 +86,8 @@ func (l *Loop) renew(d *Descriptor) error {
 	return err
 }
 
-// borrow claims fd for t and has epoll tell the events. known reports that it was going to, to the best of our knowledge,
-// and was not asked.
+// borrow claims fd for t and has epoll tell the events. known reports that it was going to, to the best of our
+// knowledge, and was not asked.
 func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Descriptor, known bool, err error) {
 	d = l.lookup(fd)
 	if d != nil && d.flags&borrowed == 0 {
@@ -149,8 +150,8 @@ func (t *Thread) giveBack() {
 	t.more.loans = t.more.loans[:0]
 }
 
-// CloseFD closes a descriptor that threads have awaited. A thread that waits for it gets net.ErrClosed. ErrAwaited means
-// that it is a thread's own, or a stream's, and was not closed.
+// CloseFD closes a descriptor that threads have awaited. A thread that waits for it gets net.ErrClosed. ErrAwaited
+// means that it is a thread's own, or a stream's, and was not closed.
 func (t *Thread) CloseFD(fd int) error {
 	if d := t.loop.lookup(fd); d != nil {
 		if d.flags&borrowed == 0 {

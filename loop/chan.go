@@ -29,10 +29,10 @@ const (
 // FromChan returns a source that is ready when ch has a value, or is closed.
 //
 // A loop cannot wait for a channel, so a goroutine does. It runs from the first wait that finds the channel empty until
-// that is closed, or until the thread that waited runs its deferred calls. This is the end of the source, too: after that
-// its waits fail with net.ErrClosed. So a thread that goes on and on makes one for a channel, and uses it again. The
-// goroutine is at most one value ahead: one that comes when the wait has been ended by something else is kept for the
-// next wait, and lost if there is none.
+// that is closed, or until the thread that waited runs its deferred calls. This is the end of the source, too: after
+// that its waits fail with net.ErrClosed. So a thread that goes on and on makes one for a channel, and uses it again.
+// The goroutine is at most one value ahead: one that comes when the wait has been ended by something else is kept for
+// the next wait, and lost if there is none.
 func FromChan[T any](ch <-chan T) *Chan[T] { return &Chan[T]{ch: ch} }
 
 // Value takes what was received. ok is false when the channel is closed or the source has ended, and while it is not

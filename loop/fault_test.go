@@ -81,7 +81,8 @@ type things struct {
 }
 
 func newThings(t *testing.T, l *loop.Loop) *things {
-	f := &things{t: t, l: l, promise: new(loop.Promise[int]), ch: make(chan int), sub: new(signal), release: make(chan struct{})}
+	f := &things{t: t, l: l, promise: new(loop.Promise[int]), sub: new(signal)}
+	f.ch, f.release = make(chan int), make(chan struct{})
 	f.r, f.w = pipe(t)
 	f.fr, f.fw = pipe(t)
 	fill(f.fw)
@@ -169,8 +170,12 @@ var waits = []wait{
 		_ = th.AwaitRead(f.r, 0)
 		return th.AwaitRead(f.r, d)
 	}, write},
-	{"AwaitWrite", func(f *things, th *loop.Thread, d time.Duration) error { return th.AwaitWrite(f.fw, d) }, makeRoom},
-	{"AwaitReadWrite", func(f *things, th *loop.Thread, d time.Duration) error { return th.AwaitReadWrite(f.r, d) }, write},
+	{"AwaitWrite", func(f *things, th *loop.Thread, d time.Duration) error {
+		return th.AwaitWrite(f.fw, d)
+	}, makeRoom},
+	{"AwaitReadWrite", func(f *things, th *loop.Thread, d time.Duration) error {
+		return th.AwaitReadWrite(f.r, d)
+	}, write},
 	{"ReadFD", func(f *things, th *loop.Thread, d time.Duration) error {
 		_, err := th.ReadFD(f.r, make([]byte, 1), d)
 		return err
@@ -199,17 +204,33 @@ var waits = []wait{
 		_, err := f.promise.Await(th, d)
 		return err
 	}, keep},
-	{"AwaitAny, readable", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, loop.Readable(f.r)) }, write},
-	{"AwaitAny, writable", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, loop.Writable(f.fw)) }, makeRoom},
-	{"AwaitAny, timer", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, th.After(time.Hour)) }, nil},
-	{"AwaitAny, channel", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, f.channed) }, func(f *things) { f.ch <- 1 }},
-	{"AwaitAny, closed channel", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, f.channed) }, func(f *things) { close(f.ch) }},
-	{"AwaitAny, promise", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, f.promise) }, keep},
-	{"AwaitAny, subscription", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, f.sub) }, func(f *things) { f.sub.set() }},
+	{"AwaitAny, readable", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, loop.Readable(f.r))
+	}, write},
+	{"AwaitAny, writable", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, loop.Writable(f.fw))
+	}, makeRoom},
+	{"AwaitAny, timer", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, th.After(time.Hour))
+	}, nil},
+	{"AwaitAny, channel", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, f.channed)
+	}, func(f *things) { f.ch <- 1 }},
+	{"AwaitAny, closed channel", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, f.channed)
+	}, func(f *things) { close(f.ch) }},
+	{"AwaitAny, promise", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, f.promise)
+	}, keep},
+	{"AwaitAny, subscription", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, f.sub)
+	}, func(f *things) { f.sub.set() }},
 	{"AwaitAny, function", func(f *things, th *loop.Thread, d time.Duration) error {
 		return f.any(th, d, loop.Call(th, func() (int, error) { return 0, f.block() }))
 	}, (*things).free},
-	{"AwaitAny, end of a thread", func(f *things, th *loop.Thread, d time.Duration) error { return f.any(th, d, f.child(th).End()) }, keep},
+	{"AwaitAny, end of a thread", func(f *things, th *loop.Thread, d time.Duration) error {
+		return f.any(th, d, f.child(th).End())
+	}, keep},
 	{"AwaitAny, nothing", func(f *things, th *loop.Thread, d time.Duration) error {
 		_, err := th.AwaitAny(d)
 		return err
@@ -329,7 +350,8 @@ func TestEveryWaitIsCanceled(t *testing.T) {
 	})
 }
 
-// A thread that is canceled when what it has waited for is there, but has not gone on yet, keeps that; its next wait ends.
+// A thread that is canceled when what it has waited for is there, but has not gone on yet, keeps that; its next wait
+// ends.
 func TestCanceledWhileQueued(t *testing.T) {
 	eachWait(t, func(t *testing.T, l *loop.Loop, w wait, f *things) {
 		if w.fulfil == nil {
@@ -351,7 +373,6 @@ func TestCanceledWhileQueued(t *testing.T) {
 				loop.Notify(member)
 				fulfilled := make(chan struct{})
 				go func() { w.fulfil(f); close(fulfilled) }()
-				th.KeepWaiting(true)
 				for done := false; !done; th.Yield() {
 					select {
 					case <-fulfilled:

@@ -14,11 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// fdWait waits for a descriptor, by its number.
+type fdWait = func(th *loop.Thread, fd int, d time.Duration) error
+
 // fdWaits are the waits for any descriptor, as far as one can wait for input.
-var fdWaits = map[string]func(th *loop.Thread, fd int, d time.Duration) error{
+var fdWaits = map[string]fdWait{
 	"AwaitRead":      func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitRead(fd, d) },
 	"AwaitReadWrite": func(th *loop.Thread, fd int, d time.Duration) error { return th.AwaitReadWrite(fd, d) },
 	"AwaitAny": func(th *loop.Thread, fd int, d time.Duration) error {
+		_, err := th.AwaitAny(d, new(signal), loop.Readable(fd))
+		return err
+	},
+	"AwaitAny, notified for nothing": func(th *loop.Thread, fd int, d time.Duration) error {
+		th.Loop().Go(func(*loop.Thread) { loop.Notify(th) })
 		_, err := th.AwaitAny(d, new(signal), loop.Readable(fd))
 		return err
 	},
@@ -26,7 +34,7 @@ var fdWaits = map[string]func(th *loop.Thread, fd int, d time.Duration) error{
 }
 
 // fdCalls are the calls that wait where they have to.
-var fdCalls = map[string]func(th *loop.Thread, fd int, d time.Duration) error{
+var fdCalls = map[string]fdWait{
 	"ReadFD": func(th *loop.Thread, fd int, d time.Duration) error {
 		_, err := th.ReadFD(fd, make([]byte, 1), d)
 		return err
@@ -46,7 +54,7 @@ var fdCalls = map[string]func(th *loop.Thread, fd int, d time.Duration) error{
 }
 
 // eachFD runs a test for each of these. What it leaves behind is found by the loop's end.
-func eachFD(t *testing.T, ways map[string]func(*loop.Thread, int, time.Duration) error, test func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error)) {
+func eachFD(t *testing.T, ways map[string]fdWait, test func(t *testing.T, th *loop.Thread, wait fdWait)) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
@@ -66,7 +74,7 @@ func eachFD(t *testing.T, ways map[string]func(*loop.Thread, int, time.Duration)
 }
 
 func TestBadDescriptor(t *testing.T) {
-	bad := func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+	bad := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, fd := range []int{-1, -2, 1 << 20, 1 << 29, 1<<31 - 1} {
 			want(t, wait(th, fd, time.Minute), unix.EBADF)
 		}
@@ -84,14 +92,14 @@ func TestDescriptorThatCannotBeAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
 		want(t, wait(th, int(file.Fd()), time.Minute), unix.EPERM)
 	})
 }
 
 // A descriptor that was awaited before, and is closed by a plain close.
 func TestClosedDescriptor(t *testing.T) {
-	closed := func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+	closed := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, armed := range []bool{false, true} {
 			s := openPair(t)
 			want(t, th.AwaitRead(s[0], 0), os.ErrDeadlineExceeded)
@@ -120,7 +128,7 @@ func openPair(t *testing.T) [2]int {
 
 // A descriptor that was awaited before; its number is another's when it is awaited again.
 func TestReusedDescriptor(t *testing.T) {
-	reused := func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+	reused := func(t *testing.T, th *loop.Thread, wait fdWait) {
 		for _, armed := range []bool{false, true} {
 			old := openPair(t)
 			want(t, th.AwaitRead(old[0], 0), os.ErrDeadlineExceeded)
@@ -145,19 +153,19 @@ func TestReusedDescriptor(t *testing.T) {
 			unix.Close(old[1])
 		}
 	}
-	waits := make(map[string]func(*loop.Thread, int, time.Duration) error)
+	waits := make(map[string]fdWait)
 	for name, w := range fdWaits {
 		if name != "AwaitReadWrite" { // it can be written, always
 			waits[name] = w
 		}
 	}
 	eachFD(t, waits, reused)
-	eachFD(t, map[string]func(*loop.Thread, int, time.Duration) error{"ReadFD": fdCalls["ReadFD"], "RecvFD": fdCalls["RecvFD"]}, reused)
+	eachFD(t, map[string]fdWait{"ReadFD": fdCalls["ReadFD"], "RecvFD": fdCalls["RecvFD"]}, reused)
 }
 
 // CloseFD under a wait.
 func TestClosedUnderAWait(t *testing.T) {
-	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
 		s := openPair(t)
 		defer unix.Close(s[1])
 		fill(s[0])
@@ -175,9 +183,12 @@ func TestBothHalvesAreTold(t *testing.T) {
 		do  func(th *loop.Thread, s [2]int)
 		err error
 	}{
-		"CloseFD":          {func(th *loop.Thread, s [2]int) { _ = th.CloseFD(s[0]) }, net.ErrClosed},
-		"hang-up":          {func(th *loop.Thread, s [2]int) { unix.Close(s[1]) }, nil},
-		"events":           {func(th *loop.Thread, s [2]int) { empty(s[1]); _, _ = unix.Write(s[1], []byte("x")) }, nil},
+		"CloseFD": {func(th *loop.Thread, s [2]int) { _ = th.CloseFD(s[0]) }, net.ErrClosed},
+		"hang-up": {func(th *loop.Thread, s [2]int) { unix.Close(s[1]) }, nil},
+		"events": {func(th *loop.Thread, s [2]int) {
+			empty(s[1])
+			_, _ = unix.Write(s[1], []byte("x"))
+		}, nil},
 		"close, found out": {func(th *loop.Thread, s [2]int) { unix.Close(s[0]); unix.Close(s[1]) }, net.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +236,7 @@ func TestBothHalvesAreTold(t *testing.T) {
 }
 
 func TestSecondAwait(t *testing.T) {
-	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+	eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
 		r, w := pipe(t)
 		l := th.Loop()
 		first := l.Go(func(th *loop.Thread) { want(t, wait(th, r, -1), nil) })
@@ -252,13 +263,13 @@ func TestOwnDescriptor(t *testing.T) {
 			_, _ = unix.Read(fd, make([]byte, 1))
 			want(t, b.AwaitRead(fd, time.Minute), loop.ErrAwaited)
 			want(t, b.CloseFD(fd), loop.ErrAwaited)
-			_, err := loop.Go(&b.Thread, func(th *loop.Thread) (int, error) { return 0, th.AwaitRead(fd, time.Minute) }).Await(&b.Thread, -1)
-			want(t, err, loop.ErrAwaited)
-			_, err = loop.Go(&b.Thread, func(th *loop.Thread) (int, error) {
+			b.Go(func(th *loop.Thread) error { // nor another's
+				want(t, th.AwaitRead(fd, time.Minute), loop.ErrAwaited)
 				_, err := th.AwaitAny(-1, loop.Own(&b.Thread).Readable())
-				return 0, err
-			}).Await(&b.Thread, -1)
-			want(t, err, loop.ErrAwaited)
+				want(t, err, loop.ErrAwaited)
+				return nil
+			})
+			want(t, b.Join(), nil)
 			i, err := b.AwaitAny(time.Millisecond, loop.Readable(fd), b.After(time.Hour))
 			if i != -1 {
 				t.Errorf("source %d", i)
@@ -324,8 +335,8 @@ func TestOwnSocketAmongTheSources(t *testing.T) {
 	}
 }
 
-// What is seen of a peer that hangs up, ends its half, or of an error, is the same for each of the waits and as often as
-// it is asked; and there is silence in between.
+// What is seen of a peer that hangs up, ends its half, or of an error, is the same for each of the waits and as often
+// as it is asked; and there is silence in between.
 func TestHangUpEndAndError(t *testing.T) {
 	states := map[string]func(t *testing.T) (fd int, free func()){
 		"peer closed": func(t *testing.T) (int, func()) {
@@ -349,7 +360,8 @@ func TestHangUpEndAndError(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := unix.Connect(fd, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}); err != unix.EINPROGRESS && err != unix.ECONNREFUSED {
+			nobody := &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}}
+			if err := unix.Connect(fd, nobody); err != unix.EINPROGRESS && err != unix.ECONNREFUSED {
 				t.Fatal(err)
 			}
 			return fd, func() { unix.Close(fd) }
@@ -357,7 +369,7 @@ func TestHangUpEndAndError(t *testing.T) {
 	}
 	for name, state := range states {
 		t.Run(name, func(t *testing.T) {
-			eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait func(*loop.Thread, int, time.Duration) error) {
+			eachFD(t, fdWaits, func(t *testing.T, th *loop.Thread, wait fdWait) {
 				fd, free := state(t)
 				defer free()
 				for range 3 {
@@ -411,6 +423,38 @@ func TestLongLivedThreadForgetsItsDescriptors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A thread that finds out itself that its own descriptor was closed and reused is not woken for it: it does not wait.
+func TestRunningThreadIsNotWoken(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			_, _ = unix.Read(b.FD(), make([]byte, 1))
+			want(t, b.WantRead(0), os.ErrDeadlineExceeded) // input is what it wants now
+			s := openPair(t)
+			if err := unix.Dup3(s[0], b.FD(), unix.O_CLOEXEC); err != nil { // closes it
+				t.Fatal(err)
+			}
+			unix.Close(s[0])
+			other := &body{run: func(*body) coro.Code { return coro.Abort }}
+			if err := l.Attach(&other.Thread, b.FD(), other, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			b.KeepWaiting(true)
+			began, d := time.Now(), 3*time.Millisecond
+			want(t, b.Sleep(d), nil)
+			if took := time.Since(began); took < d {
+				t.Errorf("Sleep of %v ended after %v", d, took)
+			}
+			unix.Close(s[1])
+			return coro.Abort
+		}})
+		_, _ = c.Write([]byte("x"))
+		mustRun(t, l)
+		if left := loop.Left(l); left != nil {
+			t.Errorf("left with the loop: %v", left)
+		}
+	})
 }
 
 // The loan passes from thread to thread, and ends with the last.

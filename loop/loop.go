@@ -152,6 +152,7 @@ func (l *Loop) wait() error {
 	l.pulse.beat()
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
+	l.tick()
 	if n == 0 && errno == 0 {
 		if d := l.timeout(); d != 0 && l.post.sleep() {
 			l.pulse.sleep()
@@ -166,7 +167,6 @@ func (l *Loop) wait() error {
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
-	l.tick()
 	if l.now-l.slept >= noBlockLimit.Milliseconds() {
 		// Without this, goroutines beside the loop wait for the 10 ms of forced preemption and more.
 		runtime.Gosched()
@@ -193,7 +193,6 @@ func (l *Loop) timeout() time.Duration {
 	if !ok {
 		return -1
 	}
-	l.tick() // the turn's time may be old by now
 	// To the nanosecond: a timer is late by up to a millisecond of the wheel as it is.
 	return max(time.Duration(min(at, maxWait))*time.Millisecond-l.wall.Sub(l.start), 0)
 }

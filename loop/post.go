@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poster takes functions from any goroutine. The eventfd is written only where the loop sleeps, or is about to, and only
-// by the first one: a burst costs one wake-up, and what the loop's own threads post costs none.
+// poster takes functions from any goroutine. The eventfd is written only where the loop sleeps, or is about to, and
+// only by the first one: a burst costs one wake-up, and what the loop's own threads post costs none.
 type poster struct {
 	wakefd int
 
@@ -95,6 +95,7 @@ func (p *poster) close() {
 	p.queue, p.threads = nil, nil
 }
 
+// runPosted calls what was posted, and has the threads look that were notified, by these calls as well.
 func (l *Loop) runPosted() {
 	p := &l.post
 	if !p.pending.Load() {
@@ -102,14 +103,16 @@ func (l *Loop) runPosted() {
 	}
 	p.mu.Lock()
 	p.running, p.queue = p.queue, p.running[:0]
-	p.notifying, p.threads = p.threads, p.notifying[:0]
-	p.pending.Store(false)
 	p.mu.Unlock()
 	for i, f := range p.running {
 		p.running[i] = nil
 		l.pulse.beat()
 		f()
 	}
+	p.mu.Lock()
+	p.notifying, p.threads = p.threads, p.notifying[:0]
+	p.pending.Store(len(p.queue) > 0)
+	p.mu.Unlock()
 	for i, t := range p.notifying {
 		p.notifying[i] = nil
 		t.notified.Store(false) // before it looks

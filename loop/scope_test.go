@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -18,26 +19,38 @@ func sleeper(err *error) func(*loop.Thread) error {
 }
 
 func TestScope(t *testing.T) {
+	fail := func(*loop.Thread) error { return errBoom }
+	var begun error
 	for name, row := range map[string]struct {
 		f      func(th *loop.Thread) error // in the scope, beside a thread that sleeps
 		scope  error
 		sleeps error
 	}{
-		"fails":        {func(th *loop.Thread) error { return errBoom }, errBoom, loop.ErrCanceled},
-		"cancels":      {func(th *loop.Thread) error { th.Cancel(); return nil }, nil, loop.ErrCanceled},
-		"child fails":  {func(th *loop.Thread) error { th.Go(func(*loop.Thread) error { return errBoom }); return nil }, errBoom, loop.ErrCanceled},
-		"child panics": {func(th *loop.Thread) error { th.Go(func(*loop.Thread) error { panic(errBoom) }); return nil }, errBoom, loop.ErrCanceled},
-		"grandchild": {func(th *loop.Thread) error {
-			th.Go(func(th *loop.Thread) error { th.Go(func(*loop.Thread) error { return errBoom }); return nil })
+		"fails":   {fail, errBoom, loop.ErrCanceled},
+		"cancels": {func(th *loop.Thread) error { th.Cancel(); return nil }, nil, loop.ErrCanceled},
+		"child fails": {func(th *loop.Thread) error {
+			th.Go(fail)
 			return nil
 		}, errBoom, loop.ErrCanceled},
-		"first of both": {func(th *loop.Thread) error {
-			th.Go(func(*loop.Thread) error { return errBoom })
+		"child panics": {func(th *loop.Thread) error {
+			th.Go(func(*loop.Thread) error { panic(errBoom) })
+			return nil
+		}, errBoom, loop.ErrCanceled},
+		"grandchild fails": {func(th *loop.Thread) error {
+			th.Go(func(th *loop.Thread) error { th.Go(fail); return nil })
+			return nil
+		}, errBoom, loop.ErrCanceled},
+		"both fail": {func(th *loop.Thread) error {
+			th.Go(fail)
 			th.Yield()
 			th.Yield()
-			return errors.New("mine")
+			return os.ErrInvalid // the scope's is the function's own
+		}, os.ErrInvalid, loop.ErrCanceled},
+		"starts a canceled one": {func(th *loop.Thread) error {
+			th.Cancel()
+			th.Go(sleeper(&begun))
+			return nil
 		}, nil, loop.ErrCanceled},
-		"begun canceled": {func(th *loop.Thread) error { th.Cancel(); var err error; th.Go(sleeper(&err)); return nil }, nil, loop.ErrCanceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
@@ -49,13 +62,7 @@ func TestScope(t *testing.T) {
 						th.Yield()
 						return row.f(th)
 					})
-					if name == "first of both" {
-						if err == nil || err.Error() != "mine" {
-							t.Errorf("scope: %v", err)
-						}
-					} else if !errors.Is(err, row.scope) {
-						t.Errorf("scope: %v", err)
-					}
+					want(t, err, row.scope)
 					want(t, sleeps, row.sleeps)
 					want(t, th.Join(), nil) // the outer one is not concerned
 					want(t, outer, nil)
@@ -273,14 +280,20 @@ func TestWaitsThatAreNotHeeded(t *testing.T) {
 	deaf := map[string]func(th *loop.Thread, f *things) error{
 		"Sleep":     func(th *loop.Thread, _ *things) error { return th.Sleep(time.Hour) },
 		"AwaitRead": func(th *loop.Thread, f *things) error { return th.AwaitRead(f.r, -1) },
-		"ReadFD":    func(th *loop.Thread, f *things) error { _, err := th.ReadFD(f.r, make([]byte, 1), -1); return err },
+		"ReadFD": func(th *loop.Thread, f *things) error {
+			_, err := th.ReadFD(f.r, make([]byte, 1), -1)
+			return err
+		},
 		"AwaitAny": func(th *loop.Thread, f *things) error {
 			_, err := th.AwaitAny(-1, f.sub, loop.Readable(f.r))
 			return err
 		},
-		"AwaitAll":      func(th *loop.Thread, f *things) error { return th.AwaitAll(-1, f.sub, f.channed) },
-		"Await":         func(th *loop.Thread, f *things) error { return th.Await(f.block, -1) },
-		"Promise.Await": func(th *loop.Thread, f *things) error { _, err := f.promise.Await(th, -1); return err },
+		"AwaitAll": func(th *loop.Thread, f *things) error { return th.AwaitAll(-1, f.sub, f.channed) },
+		"Await":    func(th *loop.Thread, f *things) error { return th.Await(f.block, -1) },
+		"Promise.Await": func(th *loop.Thread, f *things) error {
+			_, err := f.promise.Await(th, -1)
+			return err
+		},
 	}
 	for name, wait := range deaf {
 		t.Run(name, func(t *testing.T) {

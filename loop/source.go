@@ -10,8 +10,8 @@ import (
 // Source is something that threads can wait for. What it has to give is for its own type to say: after AwaitAny the
 // caller asks the source that was ready.
 //
-// All methods are called by the thread that waits, on its loop, and must not wait themselves. Where the source's state is
-// changed from elsewhere, Ready and Watch guard it: a change after Watch must not be missed.
+// All methods are called by the thread that waits, on its loop, and must not wait themselves. Where the source's state
+// is changed from elsewhere, Ready and Watch guard it: a change after Watch must not be missed.
 type Source interface {
 	// Watch has Notify(t) called when Ready may have become true, from any goroutine, until Unwatch. On an error it
 	// watches nothing.
@@ -131,8 +131,8 @@ func (t *Thread) notify() {
 	}
 }
 
-// Notify has t, if it waits in AwaitAny or AwaitAll, ask its sources again. Any goroutine may call it. It does not wait,
-// and many calls cost one wake-up of t's loop; after the loop has ended it does nothing.
+// Notify has t, if it waits in AwaitAny or AwaitAll, ask its sources again. Any goroutine may call it. It does not
+// wait, and many calls cost one wake-up of t's loop; after the loop has ended it does nothing.
 func Notify(t *Thread) {
 	if t.notified.CompareAndSwap(false, true) {
 		t.loop.post.notify(t)

@@ -246,8 +246,8 @@ func osPipe() (r, w int, err error) {
 	return p[0], p[1], err
 }
 
-// TestStress has threads do everything at once, ends them in the middle of it, and sees that nothing was early, untrue or
-// left behind. The seed is in the subtest's name.
+// TestStress has threads do everything at once, ends them in the middle of it, and sees that nothing was early, untrue
+// or left behind. The seed is in the subtest's name.
 func TestStress(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

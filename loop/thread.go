@@ -103,8 +103,8 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	return nil
 }
 
-// Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns, when
-// it panics, which is logged, or with the loop. It waits then for the threads that it has started itself.
+// Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns,
+// when it panics, which is logged, or with the loop. It waits then for the threads that it has started itself.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
 	t := new(Thread)
 	l.begin(t, funcBody(f))
@@ -136,8 +136,8 @@ func (f funcBody) Run(t *Thread) coro.Code {
 func (funcBody) Left()  {}
 func (funcBody) Ended() {}
 
-// entry and alarm are a Thread as its coroutine and the wheel see it: the methods they call are nothing for the users of
-// a Thread, nor of what embeds one.
+// entry and alarm are a Thread as its coroutine and the wheel see it: the methods they call are nothing for the users
+// of a Thread, nor of what embeds one.
 type (
 	entry Thread
 	alarm Thread
@@ -240,8 +240,8 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 
 // limit sets the time at which the present wait ends.
 //
-// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it expires,
-// perhaps for nothing, and only then moved: a connection in use costs no timer operation.
+// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it
+// expires, perhaps for nothing, and only then moved: a connection in use costs no timer operation.
 func (t *Thread) limit(at int64) {
 	t.until = at
 	if at != never && (!t.timer.Pending() || t.timer.At() > at) {
@@ -255,8 +255,9 @@ const never = math.MaxInt64
 // Yield lets the loop's other threads run; t goes on in the next turn.
 func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
 
-// WantRead waits until the thread's own descriptor can be read, at most d, without limit where d is negative. It
-// returns nil, also when the peer is gone (a read tells more), or os.ErrDeadlineExceeded.
+// WantRead waits until the thread's own descriptor can be read, at most d, counted from the beginning of the loop's
+// turn, without limit where d is negative. It returns nil, also when the peer is gone (a read tells more), or
+// os.ErrDeadlineExceeded.
 func (t *Thread) WantRead(d time.Duration) error { return t.want(coro.WantRead, d) }
 
 // WantWrite waits until it can be written.
