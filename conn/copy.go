@@ -3,10 +3,11 @@ package conn
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"math"
-	"os"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,7 +35,7 @@ func (s *Stream) readFrom(r io.Reader, limit int64) (int64, error) {
 	switch from := r.(type) {
 	case *Stream:
 		return from.copyTo(s, limit)
-	case *os.File:
+	case fileLike:
 		if n, err := s.sendFile(from, limit); err != errNoSendfile {
 			return n, err
 		}
@@ -61,11 +62,17 @@ func (s *Stream) readFrom(r io.Reader, limit int64) (int64, error) {
 	return copied, nil
 }
 
+// fileLike is an *os.File, or what it passes itself off as in its own WriteTo, which io.Copy calls.
+type fileLike interface {
+	Stat() (fs.FileInfo, error)
+	SyscallConn() (syscall.RawConn, error)
+}
+
 var errNoSendfile = errors.New("not a file for sendfile")
 
 // sendFile sends a file from its present position on, which it moves. errNoSendfile means that nothing has been done:
 // some files below /proc cannot be sent that way, for example.
-func (s *Stream) sendFile(f *os.File, limit int64) (sent int64, err error) {
+func (s *Stream) sendFile(f fileLike, limit int64) (sent int64, err error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, errNoSendfile
