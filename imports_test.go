@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"conn":                  {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"handlers":              {"conn", "internal/http1"},
 	"handlers/*":            {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
+	"fastcgi/internal/cgi":  {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire": {},
 	"internal/server":       {"internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":     {"internal/server/*"},
