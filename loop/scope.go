@@ -32,8 +32,9 @@ type scope struct {
 // the one of the call of Scope that t is in, or else the whole of t's body, with a Request that of its handler; what
 // deferred calls start is waited for as well.
 //
-// An error or a panic of f cancels the others of the scope: their waits end with ErrCanceled. When the client leaves,
-// theirs end as t's own do, with ErrClientGone. To start something that outlives t, say so: Loop.Go.
+// An error or a panic of f cancels the others of the scope, and t itself until it joins them: their waits end with
+// ErrCanceled, but for t's on its own socket. When the client leaves, all waits end with ErrClientGone. To start something
+// that outlives t, say so: Loop.Go.
 //
 // Of f and t only one runs at a time, so they share variables without locks. But what waits on t's behalf, reading a
 // Request's body or writing its Response, is for t alone, and panics elsewhere.
@@ -107,7 +108,7 @@ func (t *Thread) Cancel() {
 }
 
 // Scope runs f with a scope of its own for the threads that it starts with t.Go, and returns when these have ended. It
-// returns f's error, or else theirs. If f fails, or panics, they are canceled.
+// returns f's error, or theirs if f has none but ErrCanceled. If f fails, or panics, they are canceled.
 func (t *Thread) Scope(f func() error) error {
 	m := t.extra()
 	outer := m.scope
@@ -130,7 +131,7 @@ func (t *Thread) joined(f func() error) error {
 	if err != nil {
 		t.Cancel()
 	}
-	if e := t.Join(); err == nil {
+	if e := t.Join(); e != nil && (err == nil || errors.Is(err, ErrCanceled)) {
 		err = e
 	}
 	return err
@@ -163,6 +164,28 @@ func (s *scope) cancel() {
 	}
 }
 
+// fail cancels the scope because of the error of a member, and its owner with it, who may be in a scope within.
+func (s *scope) fail(err error) {
+	s.err = err
+	s.cancel()
+	for inner := s.owner.more.scope; inner != nil && inner != s; inner = inner.outer {
+		inner.cancel()
+	}
+	s.owner.stopWaiting(wokenByCancel)
+}
+
+// failed reports that a thread has failed in one of t's scopes, and t has not learned it from Join.
+func (t *Thread) failed() bool {
+	if t.more != nil {
+		for s := t.more.scope; s != nil; s = s.outer {
+			if s.err != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // forsake tells the threads that t has started that the client has left.
 func (t *Thread) forsake() {
 	if t.more == nil {
@@ -180,7 +203,7 @@ func (t *Thread) forsake() {
 }
 
 func (t *Thread) stopWaiting(why reason) {
-	if t.own.flags&suspended != 0 {
+	if t.own.flags&(suspended|listening) != 0 {
 		t.loop.ready(t, why)
 	}
 }
@@ -231,8 +254,7 @@ func (b *memberBody) Ended() {
 	if b.settle != nil {
 		b.settle(err)
 	} else if err != nil && !s.canceled {
-		s.err = err
-		s.cancel()
+		s.fail(err)
 	}
 	if len(s.members) == 0 {
 		s.owner.notify()

@@ -376,3 +376,60 @@ func TestWaitOnAnotherThreadsBehalf(t *testing.T) {
 		mustRun(t, l)
 	})
 }
+
+// Who has started threads waits in vain for what they were to bring once one of them has failed.
+func TestAFailureEndsTheWaitsOfItsParent(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		boom := errors.New("boom")
+		fails := func(th *loop.Thread) error {
+			_ = th.Sleep(time.Millisecond)
+			return boom
+		}
+		var own, nested, sibling, after error
+		var scope error
+		l.Go(func(th *loop.Thread) {
+			scope = th.Scope(func() error {
+				th.Go(fails)
+				return th.Scope(func() error {
+					th.Go(func(th *loop.Thread) error {
+						nested = th.Sleep(time.Hour)
+						return nested
+					})
+					_, own = new(loop.Promise[int]).Await(th, time.Hour)
+					sibling = th.Sleep(time.Hour) // the scope stays failed until it is joined
+					return own
+				})
+			})
+			after = th.Sleep(0)
+		})
+		mustRun(t, l)
+		for what, err := range map[string]error{"own": own, "nested": nested, "sibling": sibling} {
+			if !errors.Is(err, loop.ErrCanceled) {
+				t.Errorf("%s wait: %v", what, err)
+			}
+		}
+		if scope != boom || after != nil {
+			t.Errorf("scope: %v, wait after it: %v", scope, after)
+		}
+	})
+}
+
+func TestAFailureEndsAWaitForTheOwnSocketAmongOthers(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var err error
+		var joined error
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			_, _ = unix.Read(b.FD(), make([]byte, 1))
+			b.Go(func(th *loop.Thread) error { return os.ErrNotExist })
+			_, err = b.AwaitAny(time.Hour, loop.Readable(b.FD()), new(loop.Promise[int]))
+			joined = b.Join()
+			return coro.Abort
+		}})
+		wait := start(t, l)
+		_, _ = c.Write([]byte("x"))
+		wait()
+		if !errors.Is(err, loop.ErrCanceled) || joined != os.ErrNotExist {
+			t.Errorf("wait: %v, joined: %v", err, joined)
+		}
+	})
+}

@@ -99,10 +99,9 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		if t.more != nil {
 			code = wantCode[t.more.ownEvents]
 		}
-		if code == coro.Suspend { // t's own socket would have told that the client left
-			if err := t.refused(); err != nil {
-				return -1, err
-			}
+		// Where its own socket is among the sources, that tells t that the client has left.
+		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
+			return -1, t.refused()
 		}
 		err = t.listen(code, min(until, doubt))
 	}

@@ -308,7 +308,7 @@ const maxRefusals = 1000
 // leaving returns why the thread is not to wait any more, if so.
 func (t *Thread) leaving() error {
 	switch f := t.own.flags; {
-	case f&canceled != 0:
+	case f&canceled != 0 || t.failed():
 		return ErrCanceled
 	case f&(finished|keepWaiting) == finished:
 		return ErrClientGone
