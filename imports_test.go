@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 var only = map[string][]string{
 	"github.com/BurntSushi/toml": {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":      {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
-	"net/http":                   {"conn", "handlers", "handlers/*", "internal/server"},
+	"net/http":                   {"", "conn", "handlers", "handlers/*", "internal/server"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
