@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"internal/server/*":   {"internal/server/*"},
 	"":                    {"conn", "loop", "internal/server"},
 	"cmd/*":               {""},
-	"samples/*":           {"", "conn", "loop"},
+	"samples/*":           {"", "conn", "loop", "coro"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.

@@ -175,15 +175,22 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 func (l *Loop) wakeWaiters(d *Descriptor, events uint16) {
 	if d.flags&split == 0 {
 		if events&(in|out) != 0 {
-			l.ready(d.thread, wokenByEvent)
+			l.wake(d.thread)
 		}
 		return
 	}
 	if events&in != 0 {
-		l.ready(d.thread, wokenByEvent)
+		l.wake(d.thread)
 	}
 	if events&out != 0 {
-		l.ready(l.writers[d], wokenByEvent)
+		l.wake(l.writers[d])
+	}
+}
+
+// wake lets t go on, unless it is the one that runs: a thread may take its own descriptor out of the loop.
+func (l *Loop) wake(t *Thread) {
+	if t != l.current {
+		l.ready(t, wokenByEvent)
 	}
 }
 

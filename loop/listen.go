@@ -100,7 +100,7 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 			return fail("setsockopt", err)
 		}
 	}
-	sa, err := sockaddr(a)
+	sa, err := Sockaddr(a)
 	if err != nil {
 		return fail("address", err)
 	}
@@ -113,7 +113,8 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 	return fd, nil
 }
 
-func sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
+// Sockaddr is the address as the system calls take it.
+func Sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, nil
 	}

@@ -62,6 +62,7 @@ type Loop struct {
 	stop     stopper
 	workers  workers
 	stats    Stats
+	owner    invariants.Owner // the goroutine in Run
 	events   [eventsPerTurn]unix.EpollEvent
 
 	post poster // safe from any goroutine
@@ -109,6 +110,8 @@ func New(o Options) (*Loop, error) {
 // a hundred times as much), until no thread is left or Stop has ended them. A loop runs once.
 func (l *Loop) Run() error {
 	defer l.Close()
+	l.owner.Enter()
+	defer l.owner.Leave()
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
 		l.runQueued()
@@ -121,13 +124,18 @@ func (l *Loop) Run() error {
 	return nil
 }
 
-// Close frees a loop that is not running, its threads included.
+// Close frees a loop that is not running, its threads included, and closes what Open has made and nobody has closed.
 func (l *Loop) Close() {
 	if l.epfd < 0 {
 		return
 	}
 	l.post.close()
 	l.killAll()
+	for _, d := range l.table { // nobody is left to close it: a thread may have been killed before it began
+		if d != nil && d.flags&borrowed == 0 {
+			l.CloseDescriptor(d)
+		}
+	}
 	l.pool.Close()
 	unix.Close(l.wakefd)
 	unix.Close(l.epfd)
@@ -214,6 +222,21 @@ func (l *Loop) Stats() Stats {
 // Current returns the thread that runs at present, nil where none does. It is for code on a thread that was not told
 // which: the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
+
+// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does, the
+// loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a net.Conn:
+// another goroutine would use it beside the loop.
+func (l *Loop) Check() {
+	if invariants.Enabled {
+		owner := &l.owner
+		if l.current != nil {
+			owner = &l.current.owner
+		}
+		if !owner.Here() {
+			panic("loop: use of what belongs to a loop by a goroutine that is not one of its threads")
+		}
+	}
+}
 
 // Threads returns how many threads have not ended.
 func (l *Loop) Threads() int { return l.threads }

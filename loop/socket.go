@@ -2,6 +2,7 @@ package loop
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -22,8 +23,9 @@ func (l *Loop) Open(d *Descriptor, fd int) error {
 	return err
 }
 
-// Release takes d, which Open has made, out of the loop, and returns its number, -1 if it has none any more. Who waits for
-// it gets net.ErrClosed. It is called by the loop's threads, or on the loop.
+// Release takes d, which Open has made or which is a thread's own, out of the loop, and returns its number, -1 if it has
+// none any more. Who waits for it gets net.ErrClosed, or goes on in WantRead. It is called by the loop's threads, or on the
+// loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
 	if fd = int(d.fd); fd >= 0 {
 		l.remove(d)
@@ -32,10 +34,17 @@ func (l *Loop) Release(d *Descriptor) (fd int) {
 	return fd
 }
 
-// CloseDescriptor closes what Open has made.
+// CloseDescriptor closes what Release returns.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
 	if fd := l.Release(d); fd >= 0 {
 		sysio.Close(fd)
+	}
+}
+
+// Rouse has whoever waits for d, idle threads aside, look at it again, as if an event had come.
+func (l *Loop) Rouse(d *Descriptor) {
+	if d.flags&lent != 0 || d.thread.co != nil {
+		l.wakeWaiters(d, d.flags.wanted())
 	}
 }
 
@@ -112,6 +121,14 @@ func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	return d.sent(sysio.Sendv(int(d.fd), a, b))
 }
 
+// Sendmsg writes, of all the buffers but for the first skip bytes, as much as one call takes, at most max bytes.
+func (d *Descriptor) Sendmsg(buffers [][]byte, skip, max int) (int, syscall.Errno) {
+	if invariants.Enabled {
+		max = 1 + rand.IntN(max)
+	}
+	return d.sent(sysio.Sendmsg(int(d.fd), buffers, skip, max))
+}
+
 // Sendfile sends up to n bytes of the regular file fd, from *off on, which it moves, as sendfile(2). It may sleep on the
 // disk.
 func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
@@ -123,6 +140,37 @@ func (d *Descriptor) sent(n int, errno syscall.Errno) (int, syscall.Errno) {
 		d.exhausted(out)
 	}
 	return n, errno
+}
+
+// SpliceTo moves up to n bytes that were received into a pipe with room for them, as splice(2).
+func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
+	moved, errno := sysio.Splice(int(d.fd), pipe, n)
+	if errno == unix.EAGAIN {
+		d.exhausted(in)
+	}
+	return moved, errno
+}
+
+// SpliceFrom sends up to n bytes from a pipe that has them, as splice(2).
+func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
+	return d.sent(sysio.Splice(pipe, int(d.fd), n))
+}
+
+// Accept accepts a connection to a listening socket, as accept4(2), with its peer's address as Loop.Accept gives it.
+func (d *Descriptor) Accept() (fd int, remote netip.AddrPort, errno syscall.Errno) {
+	var sa unix.RawSockaddrAny
+	for {
+		fd, errno = sysio.Accept(int(d.fd), &sa)
+		if errno == 0 {
+			return fd, remoteAddr(&sa), 0
+		}
+		if !passing(errno) {
+			if errno == unix.EAGAIN {
+				d.exhausted(in)
+			}
+			return -1, remote, errno
+		}
+	}
 }
 
 // forceShort makes the rare paths common under the invariants tag.

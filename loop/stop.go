@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lwango/lwango/timeoutwheel"
@@ -11,6 +12,7 @@ type stopper struct {
 	loop     *Loop
 	stopping bool
 	grace    timeoutwheel.Timer
+	waiters  []*Thread // that want to know
 }
 
 func (s *stopper) init(l *Loop) {
@@ -40,7 +42,29 @@ func (l *Loop) Stop(grace time.Duration) {
 				Wake(d.thread)
 			}
 		}
+		for _, t := range l.stop.waiters {
+			t.notify()
+		}
 	})
+}
+
+// Stopped returns a source that is ready once Stop was called, for the loop's threads that would wait on and on.
+func (l *Loop) Stopped() Source { return &l.stop }
+
+// Watch implements Source.
+func (s *stopper) Watch(t *Thread) error {
+	s.waiters = append(s.waiters, t)
+	return nil
+}
+
+// Ready implements Source.
+func (s *stopper) Ready() bool { return s.stopping }
+
+// Unwatch implements Source.
+func (s *stopper) Unwatch(t *Thread) {
+	if i := slices.Index(s.waiters, t); i >= 0 {
+		s.waiters = slices.Delete(s.waiters, i, i+1)
+	}
 }
 
 // Stopping reports that Stop was called. It is for the loop's threads.

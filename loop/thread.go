@@ -42,6 +42,7 @@ type Thread struct {
 	next  *Thread // in the run queue
 	more  *more   // nil until it is needed
 	woken reason
+	owner invariants.Owner // the coroutine's goroutine
 
 	refusals uint16 // waits that ended at once, because there is nobody left to wait for
 	notified atomic.Bool
@@ -146,6 +147,7 @@ type (
 // Run implements coro.Body.
 func (e *entry) Run(*coro.Coro) coro.Value {
 	t := (*Thread)(e)
+	t.owner.Enter()
 	return coro.Make(t.body.Run(t), 0)
 }
 

@@ -1,0 +1,364 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// Dialer connects. The zero value is good.
+type Dialer struct {
+	// Timeout limits the whole, the look-up of the name included; 0: none but the kernel's.
+	Timeout time.Duration
+
+	// FallbackDelay is how long one address of a name is tried alone, before the next one is tried beside it (RFC 8305,
+	// section 5); 0: 250 ms; negative: until it has failed.
+	FallbackDelay time.Duration
+
+	// Resolver looks names up; nil: net.DefaultResolver.
+	Resolver *net.Resolver
+}
+
+// Dial connects with a timeout; 0: none. See Dialer.Dial.
+func Dial(t *loop.Thread, network, address string, timeout time.Duration) (*Stream, error) {
+	d := Dialer{Timeout: timeout}
+	return d.Dial(t, network, address)
+}
+
+// Dial connects t to an address: network "tcp", "tcp4" or "tcp6" with host:port, or "unix" with a path. Names of hosts and
+// services are looked up off the loop. A host's addresses are tried in the resolver's order, families by turns, with
+// staggered starts, and the first that connects wins (RFC 8305).
+//
+// Errors are *net.OpError around that of the first address that failed, a *net.DNSError, os.ErrDeadlineExceeded, or
+// loop.ErrClientGone and loop.ErrCanceled. Whatever the end, no descriptor is left.
+func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) {
+	l := t.Loop()
+	l.Check()
+	a := attempts{Dialer: d, thread: t, network: network}
+	if d.Timeout > 0 {
+		a.by = instantOf(time.Now().Add(d.Timeout))
+	}
+	var s *Stream
+	var addr net.Addr
+	var err error
+	switch network {
+	case "unix":
+		addr = &net.UnixAddr{Net: network, Name: address}
+		s, err = a.dialUnix(address)
+	case "tcp", "tcp4", "tcp6":
+		var addrs []netip.AddrPort
+		if addrs, err = a.resolve(address); err == nil {
+			addr = net.TCPAddrFromAddrPort(addrs[0])
+			s, err = a.dialTCP(addrs)
+		}
+	default:
+		err = net.UnknownNetworkError(network)
+	}
+	if err == nil {
+		return s, nil
+	}
+	var detailed *net.OpError
+	if errors.As(err, &detailed) {
+		return nil, err
+	}
+	return nil, &net.OpError{Op: "dial", Net: network, Addr: addr, Err: err}
+}
+
+// attempts is one Dial.
+type attempts struct {
+	*Dialer
+	thread  *loop.Thread
+	network string
+	by      instant
+	running []attempt
+	next    *loop.Timer // says when to try another address, nil: when none is running
+	first   error       // of those that failed
+}
+
+// left is how much time there is, negative: no limit.
+func (a *attempts) left() (time.Duration, error) {
+	if !a.by.set() {
+		return -1, nil
+	}
+	if d := a.by.after(time.Now()); d > 0 {
+		return d, nil
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+// attempt is one address's.
+type attempt struct {
+	stream   *Stream
+	writable *loop.Readiness
+}
+
+func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
+	defer a.closeAll() // also when the thread is killed
+	for {
+		if len(addrs) > 0 && (len(a.running) == 0 || a.next != nil && a.next.Ready()) {
+			to := addrs[0]
+			if addrs = addrs[1:]; len(addrs) > 0 {
+				a.next = a.nextAfter()
+			} else {
+				a.next = nil
+			}
+			a.start(to)
+			continue
+		}
+		if len(a.running) == 0 {
+			return nil, a.first
+		}
+		left, err := a.left()
+		if err != nil {
+			return nil, err
+		}
+		sources := make([]loop.Source, 0, 4)
+		for _, r := range a.running {
+			sources = append(sources, r.writable)
+		}
+		if a.next != nil {
+			sources = append(sources, a.next)
+		}
+		i, err := a.thread.AwaitAny(left, sources...)
+		if err != nil {
+			return nil, err
+		}
+		if i == len(a.running) {
+			continue // it is time for the next one
+		}
+		s := a.running[i].stream
+		a.running = slices.Delete(a.running, i, i+1)
+		if err = s.connected(); err == nil {
+			return s, nil
+		}
+		_ = s.Close()
+		a.failed(s.remote, err)
+	}
+}
+
+// nextAfter tells when to try the address after the one that is tried now.
+func (a *attempts) nextAfter() *loop.Timer {
+	switch {
+	case a.FallbackDelay < 0:
+		return nil
+	case a.FallbackDelay == 0:
+		return a.thread.After(250 * time.Millisecond)
+	}
+	return a.thread.After(a.FallbackDelay)
+}
+
+// start begins to connect to an address.
+func (a *attempts) start(to netip.AddrPort) {
+	s := &Stream{loop: a.thread.Loop(), remote: to}
+	fd, err := connectTCP(to)
+	if err == nil {
+		if err = s.open(fd); err != nil {
+			sysio.Close(fd)
+		}
+	}
+	if err != nil {
+		a.failed(to, err)
+		return
+	}
+	a.running = append(a.running, attempt{s, s.d.Writable()})
+}
+
+// failed notes an error. The next address need not wait any more.
+func (a *attempts) failed(to netip.AddrPort, err error) {
+	if a.next != nil {
+		a.next.Reset(0)
+	}
+	if a.first == nil {
+		a.first = &net.OpError{Op: "dial", Net: a.network, Addr: net.TCPAddrFromAddrPort(to), Err: err}
+	}
+}
+
+func (a *attempts) closeAll() {
+	for _, r := range a.running {
+		_ = r.stream.Close()
+	}
+}
+
+// connected returns what connecting came to, once the socket can be written.
+func (s *Stream) connected() error {
+	errno, err := unix.GetsockoptInt(s.d.FD(), unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return os.NewSyscallError("getsockopt", err)
+	}
+	if errno != 0 {
+		return os.NewSyscallError("connect", unix.Errno(errno))
+	}
+	if s.remote.Addr().IsLoopback() && loop.LocalAddr(s.d.FD()) == s.remote {
+		// Nobody listens, and the kernel gave the socket that very port: it is connected to itself.
+		return os.NewSyscallError("connect", unix.ECONNREFUSED)
+	}
+	return nil
+}
+
+func connectTCP(to netip.AddrPort) (int, error) {
+	family := unix.AF_INET6
+	if to.Addr().Is4() {
+		family = unix.AF_INET
+	}
+	sa, err := loop.Sockaddr(to)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("setsockopt", err)
+	}
+	if err := connect(fd, sa); err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("connect", err)
+	}
+	return fd, nil
+}
+
+// connect is connect(2). One that a signal interrupts goes on by itself.
+func connect(fd int, sa unix.Sockaddr) error {
+	err := unix.Connect(fd, sa)
+	if err == unix.EINTR {
+		return unix.EINPROGRESS
+	}
+	return err
+}
+
+// dialUnix connects to a UNIX socket. That is done at once, but for a listener whose queue is full: a blocking connect
+// would wait there, and a non-blocking one has no way to be told.
+func (a *attempts) dialUnix(path string) (_ *Stream, err error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	done := false
+	defer func() { // also when the thread is killed
+		if !done {
+			unix.Close(fd)
+		}
+	}()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := connect(fd, &unix.SockaddrUnix{Name: path})
+		if err == nil {
+			break
+		}
+		if err != unix.EAGAIN {
+			return nil, os.NewSyscallError("connect", err)
+		}
+		left, err := a.left()
+		if err != nil {
+			return nil, err
+		}
+		if left < 0 {
+			left = pause
+		}
+		if err := a.thread.Sleep(min(pause, left)); err != nil {
+			return nil, err
+		}
+	}
+	s := &Stream{loop: a.thread.Loop(), unix: true}
+	if err := s.open(fd); err != nil {
+		return nil, err
+	}
+	done = true
+	return s, nil
+}
+
+// resolve returns the addresses in the order in which they are to be tried. There is at least one.
+func (a *attempts) resolve(address string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ips, port, err := a.lookUp(host, service)
+	if err != nil {
+		return nil, err
+	}
+	var addrs []netip.AddrPort
+	for _, ip := range byTurns(ips) {
+		if ip = ip.Unmap(); a.network == "tcp" || ip.Is4() == (a.network == "tcp4") {
+			addrs = append(addrs, netip.AddrPortFrom(ip, port))
+		}
+	}
+	if len(addrs) == 0 {
+		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
+	}
+	return addrs, nil
+}
+
+// lookUp finds the addresses of a host and the port of a service. Names are for the resolver, off the loop.
+func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, err error) {
+	if host == "" { // this machine, as net.Dial has it
+		host = "127.0.0.1"
+		if a.network == "tcp6" {
+			host = "::1"
+		}
+	}
+	number, portErr := strconv.ParseUint(service, 10, 16)
+	ip, ipErr := netip.ParseAddr(host)
+	if portErr == nil && ipErr == nil {
+		return []netip.Addr{ip}, uint16(number), nil
+	}
+	left, err := a.left()
+	if err != nil {
+		return nil, 0, err
+	}
+	r := a.Resolver
+	if r == nil {
+		r = net.DefaultResolver
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel() // the look-up does not outlive the wait for it
+	var found struct {
+		port int
+		ips  []netip.Addr
+	}
+	err = a.thread.Await(func() (err error) {
+		if found.port, err = r.LookupPort(ctx, a.network, service); err == nil {
+			found.ips, err = r.LookupNetIP(ctx, "ip"+a.network[len("tcp"):], host)
+		}
+		return err
+	}, left)
+	if err != nil {
+		return nil, 0, err // it may be running still, so nothing of what it found is looked at
+	}
+	return found.ips, uint16(found.port), nil
+}
+
+// byTurns orders addresses so that the families take turns, beginning with the first one's (RFC 8305, section 4): where
+// one family does not work at all, the other is tried second and not last.
+func byTurns(ips []netip.Addr) []netip.Addr {
+	ordered := make([]netip.Addr, 0, len(ips))
+	var same, other []netip.Addr
+	for _, ip := range ips {
+		if ip.Unmap().Is4() == ips[0].Unmap().Is4() {
+			same = append(same, ip)
+		} else {
+			other = append(other, ip)
+		}
+	}
+	for len(same)+len(other) > 0 {
+		if len(same) > 0 {
+			ordered = append(ordered, same[0])
+			same = same[1:]
+		}
+		if len(other) > 0 {
+			ordered = append(ordered, other[0])
+			other = other[1:]
+		}
+	}
+	return ordered
+}

@@ -1,0 +1,110 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+)
+
+// StreamServer is what ServeStreams has begun.
+type StreamServer struct {
+	listener *loop.Listener
+	loop     *loop.Loop
+	addr     net.Addr
+	path     string // of a UNIX socket
+	idle     time.Duration
+	handler  func(t *loop.Thread, s *Stream) error
+}
+
+// ServeStreams serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks: the
+// handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any thread.
+// When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to read, at most for
+// the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
+//
+// So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves something
+// is called again; one that does not read at all is an error. When a loop stops, handlers are called once more, and their
+// connections closed.
+func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
+	handler func(t *loop.Thread, s *Stream) error) (*StreamServer, error) {
+	fd, addr, err := listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	srv := &StreamServer{loop: l, addr: addr, idle: idle, handler: handler}
+	if idle <= 0 {
+		srv.idle = -1
+	}
+	if network == "unix" {
+		srv.path = address
+	}
+	if srv.listener, err = l.Accept(fd, srv.accept); err != nil {
+		sysio.Close(fd)
+		return nil, err
+	}
+	return srv, nil
+}
+
+// Addr returns the address, with the real port where 0 was asked for.
+func (srv *StreamServer) Addr() net.Addr { return srv.addr }
+
+// Close accepts what has come so far, and no more. Connections go on. It is called on the loop. A UNIX socket's path is
+// removed.
+func (srv *StreamServer) Close() error {
+	srv.loop.Check()
+	srv.listener.Close()
+	return unlink(srv.path)
+}
+
+// served is a connection.
+type served struct {
+	loop.Thread
+	server *StreamServer
+	stream Stream
+}
+
+func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
+	c := &served{server: srv}
+	if err := srv.loop.Attach(&c.Thread, fd, c, srv.idle); err != nil {
+		slog.Error("connection not accepted", "error", err)
+		sysio.Close(fd)
+		return
+	}
+	c.stream.own(&c.Thread, remote)
+	if srv.loop.Stopping() { // the stop has been past those that had nothing to say yet
+		loop.Wake(&c.Thread)
+	}
+}
+
+// Run is the loop's.
+func (c *served) Run(t *loop.Thread) coro.Code {
+	s := &c.stream
+	s.spent, s.asked = 0, false
+	err := c.server.handler(t, s)
+	switch {
+	case err == io.EOF:
+		return coro.Abort
+	case err != nil && !errors.Is(err, ErrWouldBlock):
+		slog.Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
+		return coro.Abort
+	case s.gone() || s.ended || t.Loop().Stopping():
+		return coro.Abort
+	case !s.asked:
+		slog.Error("connection closed: the handler does not read, and would be called for ever", "remote", s.RemoteAddr())
+		return coro.Abort
+	}
+	loop.IdleTimeout(t, c.server.idle)
+	return coro.WantRead
+}
+
+// Left is the loop's; the next read tells.
+func (c *served) Left() {}
+
+// Ended is the loop's.
+func (c *served) Ended() { c.stream.closed = true }

@@ -1,0 +1,301 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// Stream is a net.Conn on a loop: what waits in it is a thread of the loop, and nothing else. Code that takes a net.Conn,
+// such as crypto/tls, runs unchanged on a thread.
+//
+// A Stream is for the threads of its loop. One of them may read while another one writes; a second reader or writer that
+// would have to wait gets loop.ErrAwaited. A Stream over a thread's own descriptor (OwnStream, ServeStreams) is waited for
+// by that thread alone. Close and the deadlines are for any of them, and end waits. Other goroutines must not touch it,
+// which the invariants build tag checks; Detach is the way to them.
+//
+// Besides those of net.Conn a wait can end with loop.ErrClientGone, when what is waited for is not the thread's own
+// client, and that one has left, and with loop.ErrCanceled.
+type Stream struct {
+	d    *loop.Descriptor
+	loop *loop.Loop
+
+	opened loop.Descriptor // what d points to, where that is not a thread's own
+
+	readBy, writeBy instant // deadlines
+
+	remote netip.AddrPort // of TCP
+	local  net.Addr       // once it was asked for
+	spent  int32          // of the turn's budget
+	unix   bool
+	noWait bool
+	closed bool
+	ended  bool // there is nothing more to read
+	asked  bool // somebody has tried to read, in this call of ServeStreams' handler
+}
+
+// ErrWouldBlock is the error of a read that has nothing to give at the moment, after SetNoWait. It is a net.Error and
+// temporary, so that crypto/tls can be asked again after it.
+var ErrWouldBlock = errWouldBlock
+
+var errNoThread = errors.New("a stream waits on a thread of its own loop, and nowhere else; Detach it for other goroutines")
+
+// NewStream makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an error fd
+// is still the caller's.
+func NewStream(l *loop.Loop, fd int) (*Stream, error) {
+	s := &Stream{loop: l}
+	if err := s.open(fd); err != nil {
+		return nil, err
+	}
+	switch sa, _ := unix.Getpeername(fd); sa := sa.(type) {
+	case *unix.SockaddrUnix:
+		s.unix = true
+	case *unix.SockaddrInet4:
+		s.remote = netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		s.remote = netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return s, nil
+}
+
+// OwnStream makes a stream of t's own socket, whose peer is remote; the zero AddrPort for UNIX sockets. Once it is closed
+// or detached, t is a thread without a descriptor. It must not be used after t's end.
+func OwnStream(t *loop.Thread, remote netip.AddrPort) *Stream {
+	s := new(Stream)
+	s.own(t, remote)
+	return s
+}
+
+func (s *Stream) own(t *loop.Thread, remote netip.AddrPort) {
+	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
+}
+
+func (s *Stream) open(fd int) error {
+	s.d = &s.opened
+	return s.loop.Open(s.d, fd)
+}
+
+// SetNoWait says whether reads that would wait return ErrWouldBlock instead.
+func (s *Stream) SetNoWait(on bool) { s.noWait = on }
+
+// Readable returns a source that is ready when there is something to read. It can be used again and again.
+func (s *Stream) Readable() *loop.Readiness { return s.d.Readable() }
+
+// Read implements net.Conn.
+func (s *Stream) Read(p []byte) (int, error) {
+	if err := s.begin(&s.readBy); err != nil {
+		return 0, s.fail("read", err)
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		n, err := s.tryRead(p)
+		if !blocks(err) || s.noWait {
+			return n, s.failRead(err)
+		}
+		if err := s.waitRead(); err != nil {
+			return 0, s.fail("read", err)
+		}
+	}
+}
+
+// tryRead reads what is there.
+func (s *Stream) tryRead(p []byte) (int, error) {
+	if !s.unread() {
+		return 0, errWouldBlock
+	}
+	return s.received(s.d.Recv(p))
+}
+
+// unread reports whether the kernel is worth asking, as in exchange.tryReadSocket.
+func (s *Stream) unread() bool {
+	s.asked = true
+	return s.d.Unread() || s.loop.Stopping()
+}
+
+// received acts on what a read came to.
+func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
+	switch {
+	case errno == unix.EAGAIN:
+		return 0, errWouldBlock
+	case errno != 0:
+		s.ended = true
+		return 0, os.NewSyscallError("read", errno)
+	case n == 0:
+		s.ended = true
+		return 0, io.EOF
+	}
+	_ = s.spend(n) // whether it was closed meanwhile is for whatever is next to find out
+	return n, nil
+}
+
+// Write implements net.Conn. It returns when all of p was written, or with an error.
+func (s *Stream) Write(p []byte) (int, error) {
+	err := s.begin(&s.writeBy)
+	written := 0
+	for err == nil && written < len(p) {
+		// The kernel may take megabytes at once, and nobody else is served meanwhile.
+		n, errno := s.d.Send(p[written:min(len(p), written+turnBudget)], false)
+		written += n
+		err = s.wrote(n, errno)
+	}
+	if err != nil {
+		err = s.fail("write", err)
+	}
+	return written, err
+}
+
+// Writev writes all of the buffers, with as few system calls as it takes. It does not change them.
+func (s *Stream) Writev(buffers [][]byte) (int64, error) {
+	err := s.begin(&s.writeBy)
+	var written int64
+	for skip := 0; err == nil; {
+		for len(buffers) > 0 && skip >= len(buffers[0]) {
+			skip -= len(buffers[0])
+			buffers = buffers[1:]
+		}
+		if len(buffers) == 0 {
+			break
+		}
+		n, errno := s.d.Sendmsg(buffers, skip, turnBudget)
+		skip += n
+		written += int64(n)
+		err = s.wrote(n, errno)
+	}
+	if err != nil {
+		err = s.fail("write", err)
+	}
+	return written, err
+}
+
+// wrote acts on what a write came to: it waits where there was no room.
+func (s *Stream) wrote(n int, errno syscall.Errno) error {
+	switch errno {
+	case 0:
+		return s.spend(n)
+	case unix.EAGAIN:
+		return s.waitWrite()
+	}
+	return os.NewSyscallError("write", errno)
+}
+
+// begin refuses what cannot be.
+func (s *Stream) begin(by *instant) error {
+	s.loop.Check()
+	switch {
+	case s.gone():
+		return net.ErrClosed
+	case by.passed():
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// gone reports that there is no descriptor any more.
+func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
+
+// spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
+func (s *Stream) spend(n int) error {
+	if s.spent += int32(opCost + n); s.spent < turnBudget {
+		return nil
+	}
+	s.spent = 0
+	if t := s.loop.Current(); t != nil {
+		t.Yield()
+		if s.gone() {
+			return net.ErrClosed
+		}
+	}
+	return nil
+}
+
+// waitRead waits until there is perhaps something to read.
+func (s *Stream) waitRead() error { return s.wait((*loop.Descriptor).AwaitRead, &s.readBy) }
+
+// waitWrite waits until there is perhaps room to write.
+func (s *Stream) waitWrite() error { return s.wait((*loop.Descriptor).AwaitWrite, &s.writeBy) }
+
+func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) error, by *instant) error {
+	t := s.loop.Current()
+	if t == nil {
+		return errNoThread
+	}
+	left := time.Duration(-1)
+	if by.set() {
+		// The loop counts its limits from the beginning of the turn, and so does this.
+		if left = by.after(s.loop.Time()); left <= 0 {
+			return os.ErrDeadlineExceeded
+		}
+	}
+	err := await(s.d, t, left)
+	s.spent = 0
+	if s.gone() {
+		return net.ErrClosed
+	}
+	if err == os.ErrDeadlineExceeded {
+		return nil // what has come meanwhile counts, and the deadline may have been moved; else it is found above
+	}
+	return err
+}
+
+// Close implements net.Conn. Who waits for the stream gets net.ErrClosed, as does a second Close.
+func (s *Stream) Close() error {
+	s.loop.Check()
+	if s.gone() {
+		return s.fail("close", net.ErrClosed)
+	}
+	s.closed = true
+	s.loop.CloseDescriptor(s.d)
+	return nil
+}
+
+// CloseWrite tells the peer that no more will be written.
+func (s *Stream) CloseWrite() error {
+	s.loop.Check()
+	if s.gone() {
+		return s.fail("close", net.ErrClosed)
+	}
+	if err := unix.Shutdown(s.d.FD(), unix.SHUT_WR); err != nil {
+		return s.fail("close", os.NewSyscallError("shutdown", err))
+	}
+	return nil
+}
+
+// Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UNIXConn, for any goroutines, and leaves the
+// stream as after Close. On an error it is closed. Deadlines are not taken over.
+func (s *Stream) Detach() (net.Conn, error) {
+	s.loop.Check()
+	if s.gone() {
+		return nil, s.fail("detach", net.ErrClosed)
+	}
+	s.closed = true
+	f := os.NewFile(uintptr(s.loop.Release(s.d)), "stream")
+	defer f.Close() // net.FileConn duplicates it
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, s.fail("detach", err)
+	}
+	return c, nil
+}
+
+// fail says in which operation and on what connection an error came up, as package net does.
+func (s *Stream) fail(op string, err error) error {
+	local := s.LocalAddr()
+	return &net.OpError{Op: op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: err}
+}
+
+// failRead is fail for a read, the common ends of which go as they are.
+func (s *Stream) failRead(err error) error {
+	if err == nil || err == io.EOF || blocks(err) {
+		return err
+	}
+	return s.fail("read", err)
+}

@@ -1,0 +1,578 @@
+package conn_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// onLoop gives each handoff the same test: f starts threads, and the loop runs until they have ended.
+func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
+	t.Helper()
+	for _, m := range []mode{plain, direct} {
+		t.Run(m.name, func(t *testing.T) {
+			l, err := loop.New(loop.Options{Handoff: m.handoff})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, l)
+			late := time.AfterFunc(30*time.Second, func() {
+				t.Error("the threads do not end")
+				l.Stop(0)
+			})
+			defer late.Stop()
+			if err := l.Run(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// sockets returns a connected pair, TCP or UNIX.
+func sockets(t *testing.T, network string) (a, b int) {
+	t.Helper()
+	if network == "unix" {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fds[0], fds[1]
+	}
+	ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ln)
+	must(t, unix.Bind(ln, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must(t, unix.Listen(ln, 1))
+	addr, err := unix.Getsockname(ln)
+	must(t, err)
+	a, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	must(t, unix.Connect(a, addr))
+	must(t, unix.SetNonblock(a, true))
+	b, _, err = unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	must(t, err)
+	return a, b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pair returns a connection with both ends on the loop.
+func pair(t *testing.T, l *loop.Loop, network string) (a, b *conn.Stream) {
+	t.Helper()
+	x, y := sockets(t, network)
+	a, err := conn.NewStream(l, x)
+	must(t, err)
+	b, err = conn.NewStream(l, y)
+	must(t, err)
+	return a, b
+}
+
+// wants checks an error: it is the given one, and an *net.OpError of that operation.
+func wants(t *testing.T, what string, err, want error, op string) {
+	t.Helper()
+	var detail *net.OpError
+	if !errors.Is(err, want) || !errors.As(err, &detail) || detail.Op != op || detail.Addr == nil {
+		t.Errorf("%s: %v (%T), want %v from %s", what, err, err, want, op)
+	}
+}
+
+// fill writes until the peer has no more room.
+func fill(s *conn.Stream) {
+	for stuck := 0; stuck < 2; stuck++ {
+		_ = s.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+		if n, _ := s.Write(make([]byte, 1<<20)); n > 0 {
+			stuck = 0
+		}
+	}
+	_ = s.SetWriteDeadline(time.Time{})
+}
+
+func TestStreamIsANetConn(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		onLoop(t, func(t *testing.T, l *loop.Loop) {
+			a, b := pair(t, l, network)
+			l.Go(func(*loop.Thread) {
+				defer a.Close()
+				if a.LocalAddr().Network() != network || a.LocalAddr().String() != b.RemoteAddr().String() ||
+					a.RemoteAddr().String() != b.LocalAddr().String() {
+					t.Errorf("addresses: %v-%v, %v-%v", a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
+				}
+				if n, err := a.Write(nil); n != 0 || err != nil {
+					t.Errorf("empty write: %d, %v", n, err)
+				}
+				_, _ = io.WriteString(a, "hello, ")
+				n, err := a.Writev([][]byte{nil, []byte("wo"), {}, []byte("rl"), []byte("d"), nil})
+				if n != 5 || err != nil {
+					t.Errorf("writev: %d, %v", n, err)
+				}
+				must(t, a.CloseWrite())
+				answer, err := io.ReadAll(a)
+				if string(answer) != "HELLO, WORLD" || err != nil {
+					t.Errorf("answer %q, %v", answer, err)
+				}
+			})
+			l.Go(func(*loop.Thread) {
+				if n, err := b.Read(nil); n != 0 || err != nil {
+					t.Errorf("empty read: %d, %v", n, err)
+				}
+				question, err := io.ReadAll(b)
+				if err != nil {
+					t.Error(err)
+				}
+				for range 2 {
+					if n, err := b.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+						t.Errorf("after the end: %d, %v", n, err)
+					}
+				}
+				_, _ = b.Write(bytes.ToUpper(question))
+				must(t, b.Close())
+			})
+		})
+	}
+}
+
+// Every way of writing gives the bytes as they are, whatever the peer takes at a time.
+func TestStreamWritesAreExact(t *testing.T) {
+	data := make([]byte, 3<<20)
+	for i := range data {
+		data[i] = byte(i >> 8 * i)
+	}
+	var pieces [][]byte
+	for rest, n := data, 0; len(rest) > 0; n = (n*7 + 1) % 5003 {
+		k := min(n, len(rest))
+		pieces = append(pieces, rest[:k])
+		rest = rest[k:]
+	}
+	writes := map[string]func(s *conn.Stream) (int64, error){
+		"Write":    func(s *conn.Stream) (int64, error) { n, err := s.Write(data); return int64(n), err },
+		"Writev":   func(s *conn.Stream) (int64, error) { return s.Writev(pieces) },
+		"Writev 1": func(s *conn.Stream) (int64, error) { return s.Writev([][]byte{data}) },
+		"ReadFrom": func(s *conn.Stream) (int64, error) { return s.ReadFrom(bytes.NewReader(data)) },
+	}
+	for name, write := range writes {
+		t.Run(name, func(t *testing.T) {
+			onLoop(t, func(t *testing.T, l *loop.Loop) {
+				a, b := pair(t, l, "tcp")
+				l.Go(func(*loop.Thread) {
+					n, err := write(a)
+					if n != int64(len(data)) || err != nil {
+						t.Errorf("wrote %d of %d, %v", n, len(data), err)
+					}
+					_ = a.Close()
+				})
+				l.Go(func(th *loop.Thread) {
+					got, buf := []byte(nil), make([]byte, 50_000)
+					for {
+						n, err := b.Read(buf[:1+len(got)%len(buf)])
+						got = append(got, buf[:n]...)
+						if err != nil {
+							break
+						}
+					}
+					if !bytes.Equal(got, data) {
+						t.Errorf("got %d bytes, other than written", len(got))
+					}
+					_ = b.Close()
+				})
+			})
+		})
+	}
+	for i, p := range pieces {
+		if len(p) > 0 && &p[0] == nil || i > 0 && len(p) == 0 {
+			t.Fatal("Writev changed the buffers")
+		}
+	}
+}
+
+// One thread reads while another writes; a third is one too many. The writer goes on when the reader is gone.
+func TestStreamHasOneReaderAndOneWriter(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		var filled, read loop.Promise[int]
+		l.Go(func(*loop.Thread) {
+			defer read.Resolve(0)
+			buf := make([]byte, 3)
+			if _, err := io.ReadFull(a, buf); string(buf) != "abc" || err != nil {
+				t.Errorf("reader: %q, %v", buf, err)
+			}
+		})
+		l.Go(func(th *loop.Thread) {
+			fill(a)
+			filled.Resolve(0)
+			if n, err := a.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
+				t.Errorf("writer: %d, %v", n, err)
+			}
+			_, _ = read.Await(th, -1)
+			_ = a.Close()
+		})
+		l.Go(func(th *loop.Thread) {
+			_, _ = filled.Await(th, -1)
+			_, err := a.Read(make([]byte, 1))
+			wants(t, "second reader", err, loop.ErrAwaited, "read")
+			_, err = a.Write(make([]byte, 16<<20))
+			wants(t, "second writer", err, loop.ErrAwaited, "write")
+			_, _ = b.Write([]byte("abc"))
+			if _, err := io.Copy(io.Discard, b); err != nil {
+				t.Error(err)
+			}
+			_ = b.Close()
+		})
+	})
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		var ready, ended loop.Promise[int]
+		l.Go(func(*loop.Thread) {
+			_, err := a.Read(make([]byte, 1))
+			wants(t, "Read", err, net.ErrClosed, "read")
+			ended.Resolve(0)
+		})
+		l.Go(func(*loop.Thread) {
+			fill(a)
+			ready.Resolve(0)
+			_, err := a.Write(make([]byte, 16<<20))
+			wants(t, "Write", err, net.ErrClosed, "write")
+		})
+		l.Go(func(th *loop.Thread) {
+			_, _ = ready.Await(th, -1)
+			must(t, a.Close())
+			_, _ = ended.Await(th, -1)
+			_, err := a.Read(make([]byte, 1))
+			wants(t, "Read after Close", err, net.ErrClosed, "read")
+			_, err = a.Write(make([]byte, 1))
+			wants(t, "Write after Close", err, net.ErrClosed, "write")
+			_, err = a.Writev([][]byte{{1}})
+			wants(t, "Writev after Close", err, net.ErrClosed, "write")
+			_, err = io.Copy(io.Discard, a)
+			wants(t, "WriteTo after Close", err, net.ErrClosed, "read")
+			_, err = a.Detach()
+			wants(t, "Detach after Close", err, net.ErrClosed, "detach")
+			wants(t, "SetDeadline after Close", a.SetDeadline(time.Now()), net.ErrClosed, "set")
+			wants(t, "CloseWrite after Close", a.CloseWrite(), net.ErrClosed, "close")
+			wants(t, "second Close", a.Close(), net.ErrClosed, "close")
+			if a.LocalAddr() == nil || a.RemoteAddr() == nil {
+				t.Error("no addresses after Close")
+			}
+			must(t, b.Close())
+		})
+	})
+}
+
+func TestDeadlines(t *testing.T) {
+	timedOut := func(t *testing.T, what string, err error, op string) {
+		t.Helper()
+		wants(t, what, err, os.ErrDeadlineExceeded, op)
+		var n net.Error
+		if !errors.As(err, &n) || !n.Timeout() {
+			t.Errorf("%s: %v is no timeout", what, err)
+		}
+	}
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		steps := make([]loop.Promise[int], 5)
+		buf := make([]byte, 8)
+		l.Go(func(th *loop.Thread) {
+			defer a.Close()
+			defer b.Close()
+			_, _ = b.Write([]byte("x"))
+			must(t, a.SetDeadline(time.Now().Add(-time.Second)))
+			_, err := a.Read(buf)
+			timedOut(t, "read, passed", err, "read")
+			_, err = a.Write(buf)
+			timedOut(t, "write, passed", err, "write")
+			_, err = a.Writev([][]byte{buf})
+			timedOut(t, "writev, passed", err, "write")
+			_, err = io.Copy(io.Discard, a)
+			timedOut(t, "copy, passed", err, "read")
+			must(t, a.SetDeadline(time.Time{}))
+			if n, err := a.Read(buf); n != 1 || err != nil {
+				t.Errorf("deadline removed: %d, %v", n, err)
+			}
+
+			began := time.Now()
+			must(t, a.SetReadDeadline(began.Add(20*time.Millisecond)))
+			_, err = a.Read(buf)
+			timedOut(t, "read, coming", err, "read")
+			if d := time.Since(began); d < 20*time.Millisecond {
+				t.Errorf("read, coming: after %v", d)
+			}
+			if _, err := a.Write([]byte("y")); err != nil {
+				t.Errorf("the read deadline is for reads only: %v", err)
+			}
+
+			fill(a)
+			before := l.Stats().Waits
+			began = time.Now()
+			must(t, a.SetWriteDeadline(began.Add(20*time.Millisecond)))
+			n, err := a.Write(make([]byte, 64<<20))
+			timedOut(t, "write to who does not read", err, "write")
+			if d := time.Since(began); d < 20*time.Millisecond || n == 64<<20 {
+				t.Errorf("%d bytes after %v", n, d)
+			}
+			if n := l.Stats().Waits - before; n > 50 && !invariants.Enabled { // which forces short writes and EAGAIN
+				t.Errorf("%d turns of the loop meanwhile", n)
+			}
+
+			// From now on it is the other thread that says when. It goes on when this one waits.
+			must(t, a.SetDeadline(time.Time{}))
+			steps[0].Resolve(0)
+			_, err = a.Read(buf)
+			timedOut(t, "set while it waits", err, "read")
+			must(t, a.SetReadDeadline(time.Now().Add(time.Hour)))
+			steps[1].Resolve(0)
+			_, err = a.Read(buf)
+			timedOut(t, "moved to earlier", err, "read")
+			must(t, a.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+			steps[2].Resolve(0)
+			if n, err := a.Read(buf); n != 1 || err != nil {
+				t.Errorf("moved to later: %d, %v", n, err)
+			}
+			must(t, a.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+			steps[3].Resolve(0)
+			if n, err := a.Read(buf); n != 1 || err != nil {
+				t.Errorf("removed: %d, %v", n, err)
+			}
+			steps[4].Resolve(0)
+			_, err = a.Write(make([]byte, 16<<20))
+			timedOut(t, "write, set while it waits", err, "write")
+		})
+		l.Go(func(th *loop.Thread) {
+			for i, act := range []func(){
+				func() { must(t, a.SetReadDeadline(time.Unix(1, 0))) },
+				func() { must(t, a.SetDeadline(time.Now())) },
+				func() {
+					must(t, a.SetDeadline(time.Now().Add(time.Hour)))
+					_ = th.Sleep(110 * time.Millisecond)
+					_, _ = b.Write([]byte("z"))
+				},
+				func() {
+					must(t, a.SetReadDeadline(time.Time{}))
+					_ = th.Sleep(110 * time.Millisecond)
+					_, _ = b.Write([]byte("z"))
+				},
+				func() { must(t, a.SetWriteDeadline(time.Now())) },
+			} {
+				_, _ = steps[i].Await(th, -1)
+				act()
+			}
+		})
+	})
+}
+
+// A deadline that is set again and again, as many protocols do it, wakes nobody who does not wait.
+func TestDeadlinesOfOnesOwn(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
+			b := make([]byte, 4)
+			for {
+				_ = s.SetDeadline(time.Now().Add(time.Minute))
+				if _, err := io.ReadFull(s, b); err != nil {
+					return err
+				}
+				began := time.Now()
+				_ = s.SetDeadline(time.Now().Add(time.Second))
+				if err := th.Sleep(5 * time.Millisecond); err != nil || time.Since(began) < 5*time.Millisecond {
+					t.Errorf("slept %v, %v", time.Since(began), err)
+				}
+				if _, err := s.Write(b); err != nil {
+					return err
+				}
+			}
+		})
+		must(t, err)
+		l.Go(func(th *loop.Thread) {
+			c, err := conn.Dial(th, "tcp", srv.Addr().String(), time.Minute)
+			must(t, err)
+			for range 3 {
+				_, _ = c.Write([]byte("ping"))
+				_, err := io.ReadFull(c, make([]byte, 4))
+				must(t, err)
+			}
+			_ = c.Close()
+			_ = srv.Close()
+		})
+	})
+}
+
+func TestPeerErrors(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			reset := func() (s *conn.Stream) {
+				x, y := sockets(t, "tcp")
+				s, err := conn.NewStream(l, x)
+				must(t, err)
+				must(t, unix.SetsockoptLinger(y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
+				unix.Close(y)
+				return s
+			}
+			s := reset()
+			_, err := s.Read(make([]byte, 1))
+			wants(t, "read", err, syscall.ECONNRESET, "read")
+			must(t, s.Close())
+
+			s = reset()
+			_, err = s.Write(make([]byte, 1))
+			wants(t, "write", err, syscall.ECONNRESET, "write")
+			_, err = s.Write(make([]byte, 1))
+			wants(t, "write again", err, syscall.EPIPE, "write")
+			must(t, s.Close())
+		})
+	})
+}
+
+// TestWaitsEndForTheThread: with the client of the thread that waits, and with its scope. Nothing is left of the wait.
+func TestWaitsEndForTheThread(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		up, far := pair(t, l, "tcp")
+		waiting, over := new(loop.Promise[int]), new(loop.Promise[int])
+		srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
+			waiting.Resolve(0)
+			_, err := up.Read(make([]byte, 1))
+			wants(t, "the client left", err, loop.ErrClientGone, "read")
+			fill := make([]byte, 64<<20)
+			_, err = up.Write(fill)
+			wants(t, "the client has left", err, loop.ErrClientGone, "write")
+			over.Resolve(0)
+			return io.EOF
+		})
+		must(t, err)
+		l.Go(func(th *loop.Thread) {
+			c, err := conn.Dial(th, "tcp", srv.Addr().String(), time.Minute)
+			must(t, err)
+			_, _ = c.Write([]byte("x"))
+			_, _ = waiting.Await(th, -1)
+			_ = c.Close()
+			_, _ = over.Await(th, -1)
+			_ = srv.Close()
+
+			th.Go(func(*loop.Thread) error {
+				_, err := up.Read(make([]byte, 1))
+				wants(t, "canceled", err, loop.ErrCanceled, "read")
+				return nil
+			})
+			th.Yield()
+			th.Cancel()
+			_ = th.Join()
+
+			killed := l.Go(func(*loop.Thread) {
+				defer up.Close()
+				_, _ = up.Read(make([]byte, 1))
+				t.Error("a killed thread goes on")
+			})
+			th.Yield()
+			l.Stop(0)
+			_ = killed
+			_ = th.Sleep(time.Hour)
+		})
+		_ = far
+	})
+}
+
+func TestNoWait(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		l.Go(func(th *loop.Thread) {
+			defer a.Close()
+			a.SetNoWait(true)
+			buf := make([]byte, 2)
+			readable := a.Readable()
+			next := func() string {
+				for {
+					n, err := a.Read(buf)
+					if err == nil {
+						return string(buf[:n])
+					}
+					var ne net.Error
+					if !errors.As(err, &ne) || ne.Timeout() || !ne.Temporary() || !errors.Is(err, conn.ErrWouldBlock) {
+						return err.Error()
+					}
+					if _, err := th.AwaitAny(time.Minute, readable); err != nil {
+						return err.Error()
+					}
+				}
+			}
+			got := ""
+			for len(got) < len("abcde") {
+				got += next()
+			}
+			if got != "abcde" {
+				t.Errorf("read %q", got)
+			}
+			if n, err := io.Copy(io.Discard, a); n != 0 || err != conn.ErrWouldBlock {
+				t.Errorf("copy: %d, %v", n, err)
+			}
+			a.SetNoWait(false)
+			_, _ = a.Write([]byte("go on"))
+			if end := next(); end != "f" {
+				t.Errorf("waiting again: %q", end)
+			}
+			a.SetNoWait(true)
+			if end := next(); end != "EOF" {
+				t.Errorf("end: %q", end)
+			}
+		})
+		l.Go(func(th *loop.Thread) {
+			defer b.Close()
+			for _, s := range strings.Fields("a bcd e") {
+				_, _ = io.WriteString(b, s)
+				_ = th.Sleep(2 * time.Millisecond)
+			}
+			_, _ = io.ReadFull(b, make([]byte, len("go on")))
+			_, _ = io.WriteString(b, "f")
+		})
+	})
+}
+
+// TestForeignGoroutines: a stream is not for them. Where it could be told only by luck, the invariants tag tells it.
+func TestForeignGoroutines(t *testing.T) {
+	l, err := loop.New(loop.Options{})
+	must(t, err)
+	a, b := pair(t, l, "tcp")
+	if _, err := a.Read(make([]byte, 1)); err == nil {
+		t.Error("a read waited without a thread")
+	}
+	asked := make(chan string)
+	l.Go(func(th *loop.Thread) {
+		defer a.Close()
+		defer b.Close()
+		if !invariants.Enabled {
+			return
+		}
+		for _, use := range []func(){
+			func() { _, _ = a.Read(nil) },
+			func() { _, _ = a.Write(nil) },
+			func() { _ = a.SetDeadline(time.Time{}) },
+			func() { _ = a.Close() },
+			func() { _, _ = a.Detach() },
+		} {
+			go func() {
+				defer func() { p, _ := recover().(string); asked <- p }()
+				use()
+			}()
+			if p := <-asked; !strings.Contains(p, "goroutine") { // this thread holds its loop meanwhile
+				t.Errorf("panic %q", p)
+			}
+		}
+	})
+	must(t, l.Run())
+}
