@@ -46,6 +46,7 @@ type crossing struct {
 	returned bool
 	panicked any
 	limits   struct{ read, write time.Time }
+	hijack   hijacking // both sides'
 
 	// The thread's.
 	in        []byte // of the body
@@ -123,8 +124,14 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		}
 		w.over = true
 		w.removeForm()
+		if e, ok := panicked.(*loop.PanicError); ok && w.hijacked { // the thread is gone
+			w.log.Error("panic in a handler", "panic", e.Value, "target", w.req.RequestURI, "stack", string(e.Stack))
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if c.hijack.cancel != nil {
+			c.hijack.cancel(nil)
+		}
 		c.returned, c.closed, c.panicked = true, true, panicked
 		c.cut(ErrComplete)
 		c.tell()
@@ -273,8 +280,12 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}()
 	for {
 		x.sendHeld() // first: take leaves what there is no room for, and waits for no news of it
-		if c.take(resp) {
+		returned, hijack := c.take(resp)
+		if returned {
 			break
+		}
+		if hijack && c.handOver(req, resp) {
+			return resp.status
 		}
 		asked := c.give(&req.body)
 		if asked {
@@ -293,8 +304,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 }
 
 // take takes what the handler has for the client, unless the client has not taken the last of it yet, and reports
-// whether the handler has returned.
-func (c *crossing) take(resp *Response) (over bool) {
+// whether the handler has returned, or waits for the connection.
+func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	x := resp.x
 	c.mu.Lock()
 	c.news = false
@@ -303,7 +314,9 @@ func (c *crossing) take(resp *Response) (over bool) {
 	c.interim = nil
 	var out []byte
 	push := c.push
-	if over = c.returned; over || len(x.held) == 0 && (push || len(c.out) == pipeSize) {
+	returned, hijack = c.returned, c.hijack.wanted
+	over := returned || hijack
+	if over || len(x.held) == 0 && (push || len(c.out) == pipeSize) {
 		if !c.begun {
 			c.begun, c.first = true, len(c.out)
 		}
@@ -336,7 +349,7 @@ func (c *crossing) take(resp *Response) (over bool) {
 			_ = x.flush()
 		}
 	}
-	return over
+	return returned, hijack
 }
 
 // give reads what the handler asks for, and reports whether that is still to come.

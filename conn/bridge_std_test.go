@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -195,23 +196,22 @@ func TestBridgeReverseProxy(t *testing.T) {
 	up := reference(t, origin)
 	run(t, func(t *testing.T, m mode) {
 		for _, before := range []string{"net/http", "a handler off the loop", "a handler on the loop"} {
-			handlers := map[string]conn.Handler{}
-			s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-				if p := req.HeaderView; p != nil {
-					if _, proxied := p("X-Forwarded-For"); !proxied {
-						return handlers["proxy"](req, resp)
-					}
-				}
-				return handlers["origin"](req, resp)
-			}})
+			s := start(t, m, conn.Config{Handler: hello})
+			to, behind := proxy(t, m, s.addr), conn.HTTP(origin)
 			switch before {
 			case "net/http":
-				handlers["proxy"] = conn.HTTP(proxy(t, plain, up))
-			case "a handler off the loop":
-				handlers["proxy"], handlers["origin"] = conn.HTTP(proxy(t, m, s.addr)), conn.HTTP(origin)
-			default:
-				handlers["proxy"], handlers["origin"] = conn.HTTP(proxy(t, m, s.addr)), conn.HTTPOnLoop(origin)
+				to = proxy(t, plain, up)
+			case "a handler on the loop":
+				behind = conn.HTTPOnLoop(origin)
 			}
+			front := conn.HTTP(to)
+			s.server.Configure(conn.Config{Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+				Handler: func(req *conn.Request, resp *conn.Response) int {
+					if _, proxied := req.HeaderView("X-Forwarded-For"); proxied {
+						return behind(req, resp)
+					}
+					return front(req, resp)
+				}})
 			t.Run(before, func(t *testing.T) { throughProxy(t, s) })
 			s.stop(time.Second)
 		}

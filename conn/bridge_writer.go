@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -42,7 +41,7 @@ type outlet interface {
 	end(trailer []Field)
 	setReadDeadline(t time.Time)
 	setWriteDeadline(t time.Time)
-	hijack() (net.Conn, *bufio.Reader, error)
+	Hijack() (net.Conn, *bufio.Reader, error)
 }
 
 // Header implements http.ResponseWriter.
@@ -140,12 +139,10 @@ func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 			return resp.sendPart(f, off, n, src)
 		}
 	}
-	buf := copyBuffers.Get().(*[pipeSize]byte)
+	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
 	return io.CopyBuffer(struct{ io.Writer }{w}, src, buf[:])
 }
-
-var copyBuffers = sync.Pool{New: func() any { return new([pipeSize]byte) }}
 
 // Flush implements http.Flusher.
 func (w *httpWriter) Flush() { _ = w.FlushError() }
@@ -203,7 +200,7 @@ func (w *httpWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.over {
 		return nil, nil, ErrComplete
 	}
-	c, br, err := w.to.hijack()
+	c, br, err := w.to.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
