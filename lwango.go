@@ -17,12 +17,13 @@
 // ParseFlags).
 //
 // A handler runs on a green thread of one of the server's event loops. It is written as plain sequential code: reading
-// the body, writing the answer and req.Sleep yield to the loop and come back. What blocks in any other way - a mutex,
-// a channel, a file, another connection - holds up all requests of that loop.
+// the body, writing the answer and req.Sleep yield to the loop and come back. What blocks in any other way - a mutex, a
+// channel, a file, another connection - holds up all requests of that loop. HTTP takes handlers of net/http, which may.
 package lwango
 
 import (
 	"flag"
+	"net/http"
 	"os"
 
 	"github.com/lwango/lwango/conn"
@@ -65,6 +66,12 @@ func ParseFlags() {
 	}
 	options = o
 }
+
+// HTTP makes a Handler of any net/http handler, which runs off the loop and may block. See conn.HTTP.
+func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
+
+// HTTPOnLoop is HTTP for handlers that do not block: they run on the request's own thread, and cost less.
+func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 
 // Main runs the server as the command line and lwango.conf say, until a signal stops it. It does not return: it exits
 // with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it

@@ -51,7 +51,7 @@ var (
 	fileServers   = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
 	echoServers   = []string{baseline, "lwango-direct", "goecho", "epollecho"}
 	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
-	bridgeServers = []string{"nethttp"} // lwango joins with lwangoapp's bridge
+	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
 )
 
 // command is the program of lwango that answers most works.

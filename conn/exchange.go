@@ -30,11 +30,16 @@ type exchange struct {
 	base   int
 	r, w   int
 	sealed int       // bytes read since the last head; with TLS not all of them may have given plaintext
-	until  time.Time // when the head that is being read must be complete
+	until  time.Time // when the head that is being read must be complete; or the handler's deadline
 
 	// Output.
-	out      []byte // not written yet
-	writeErr error  // sticky
+	out        []byte    // not written yet
+	writeErr   error     // sticky
+	writeUntil time.Time // the handler's deadline
+
+	// Both directions at once, for a handler off the loop: writes do not wait, and what there was no room for is held.
+	duplex bool
+	held   []byte
 
 	spent int // of the turn's budget
 
@@ -89,16 +94,21 @@ func (x *exchange) detach() {
 	x.req.body.err = io.EOF // nothing of it is the next client's
 	x.reading, x.writing = pace{}, pace{}
 	x.until = time.Time{}
+	x.held = x.held[:0]
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
 	}
 	if cap(x.out) > keptBuffer {
 		x.out = nil
 	}
+	if cap(x.held) > keptBuffer {
+		x.held = nil
+	}
 	x.out = x.out[:0]
 	if invariants.Enabled {
 		mangle(x.in)
 		mangle(x.out[:cap(x.out)])
+		mangle(x.held[:cap(x.held)])
 	}
 }
 
@@ -187,6 +197,7 @@ func (x *exchange) abandon() bool {
 func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
 	x.reading, x.writing = pace{}, pace{}
+	x.writeUntil = time.Time{}
 	x.req.begin(x)
 	x.resp.begin(x)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
@@ -231,9 +242,13 @@ func (x *exchange) call() (status int) {
 			return
 		}
 		x.resp.close = true
+		stack := debug.Stack()
+		if e, ok := p.(*loop.PanicError); ok { // it comes from elsewhere
+			p, stack = e.Value, e.Stack
+		}
 		x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
 		if p != http.ErrAbortHandler {
-			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(debug.Stack()))
+			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(stack))
 		}
 		x.resp.clear()
 		status = http.StatusInternalServerError
@@ -251,6 +266,9 @@ func (x *exchange) call() (status int) {
 	}
 	return status
 }
+
+func (x *exchange) setReadDeadline(t time.Time)  { x.until = t }
+func (x *exchange) setWriteDeadline(t time.Time) { x.writeUntil = t }
 
 func (x *exchange) logAccess() {
 	if x.set.AccessLog == nil {

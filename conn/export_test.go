@@ -18,3 +18,9 @@ func SetLingerTime(d time.Duration) (restore func()) {
 
 // LingerBytes is the bound on what a lingering close reads.
 const LingerBytes = lingerBytes
+
+// ByTurns is the order in which addresses are tried.
+var ByTurns = byTurns
+
+// FD is the descriptor of a stream.
+func FD(s *Stream) int { return s.d.FD() }

@@ -12,7 +12,9 @@ import (
 
 // finish sends what is not yet sent of the response. status is the handler's.
 func (w *Response) finish(status int) {
-	if w.headSent {
+	if w.hijacked {
+		// whatever there is to say the handler has said
+	} else if w.headSent {
 		w.finishStream(status)
 	} else {
 		w.finishWhole(status)

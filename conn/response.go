@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"io"
+	"net/http"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -50,6 +51,7 @@ type Response struct {
 	bodiless bool  // HEAD, 204, 304: no body is sent, whatever there is
 	broken   bool  // the response cannot be finished: cut the connection
 	done     bool  // finish was called
+	hijacked bool  // there is no response
 	left     int64 // of a declared Content-Length, once the head is out
 	bytes    int64 // of the body sent
 
@@ -83,7 +85,7 @@ func (w *Response) release() {
 		w.buf = nil
 	}
 	w.early, w.status, w.left, w.bytes = 0, 0, 0, 0
-	w.std, w.sniff, w.dated, w.trailer = false, false, false, nil
+	w.std, w.sniff, w.dated, w.hijacked, w.trailer = false, false, false, false, nil
 	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
 }
 
@@ -151,6 +153,8 @@ func (w *Response) WriteString(s string) (int, error) {
 
 func (w *Response) writable() error {
 	switch {
+	case w.hijacked:
+		return http.ErrHijacked
 	case w.done:
 		return ErrComplete
 	case w.kind != gathered:
