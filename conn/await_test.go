@@ -332,8 +332,9 @@ func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
 	})
 }
 
-// A handler may wait for longer than any limit of the connection.
-func TestHandlerOutlivesTheKeepAliveTimeout(t *testing.T) {
+// A handler may wait for longer than any limit of the connection: they are for clients.
+func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
+	t.Parallel()
 	const limit = 20 * time.Millisecond
 	never := new(loop.Promise[int])
 	handlers := map[string]conn.Handler{
@@ -354,7 +355,7 @@ func TestHandlerOutlivesTheKeepAliveTimeout(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{
-			KeepAliveTimeout: limit, HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
+			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
 			Handler: func(req *conn.Request, resp *conn.Response) int { return handlers[req.Path()](req, resp) },
 		})
 		for path := range handlers {
@@ -366,7 +367,7 @@ func TestHandlerOutlivesTheKeepAliveTimeout(t *testing.T) {
 				t.Errorf("%s: only %v", path, took)
 			}
 		}
-	}, plain, direct)
+	})
 }
 
 // The first wait of a request allocates, and the others do not.

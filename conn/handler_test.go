@@ -182,27 +182,6 @@ func TestContextEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitingHandlerOutlivesTheOtherTimeouts: they are for clients.
-func TestWaitingHandlerOutlivesTheOtherTimeouts(t *testing.T) {
-	t.Parallel()
-	const short = 40 * time.Millisecond
-	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{KeepAliveTimeout: short, HeaderTimeout: short, BodyTimeout: short, WriteTimeout: short,
-			Handler: func(req *conn.Request, resp *conn.Response) int {
-				if err := req.Sleep(4 * short); err != nil {
-					return 500
-				}
-				return hello(req, resp)
-			}})
-		c := s.client()
-		for range 2 {
-			if a := c.do("GET", get); a.text != "Hello, world!" {
-				t.Error(a.Status)
-			}
-		}
-	})
-}
-
 // closing is a source that counts how often it was closed.
 type closing struct {
 	io.Reader
