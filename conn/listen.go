@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -99,7 +98,7 @@ func (ln *StreamListener) accept() (*Stream, error) {
 			}
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 			if backOff == firstBackOff {
-				slog.Error("accept: out of resources, new connections wait", "address", ln.addr, "error", errno)
+				ln.loop.Logger().Error("accept: out of resources, new connections wait", "address", ln.addr, "error", errno)
 			}
 			if err := t.Sleep(backOff); err != nil {
 				return nil, err

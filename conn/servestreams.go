@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // StreamServer is what ServeStreams has begun.
@@ -29,8 +29,8 @@ type StreamServer struct {
 // the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
 //
 // So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves something
-// is called again; one that does not read at all is an error. When a loop stops, handlers are called once more, and their
-// connections closed.
+// is called again; one that does not read at all is an error. When a loop stops, handlers are called once more where there
+// is something, and their connections closed.
 func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Stream) error) (*StreamServer, error) {
 	fd, addr, err := listen(network, address)
@@ -72,7 +72,7 @@ type served struct {
 func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
 	c := &served{server: srv}
 	if err := srv.loop.Attach(&c.Thread, fd, c, srv.idle); err != nil {
-		slog.Error("connection not accepted", "error", err)
+		srv.loop.Logger().Error("connection not accepted", "error", err)
 		sysio.Close(fd)
 		return
 	}
@@ -85,22 +85,33 @@ func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
 // Run is the loop's.
 func (c *served) Run(t *loop.Thread) coro.Code {
 	s := &c.stream
+	if t.Loop().Stopping() && !s.pending() {
+		return coro.Abort
+	}
 	s.spent, s.asked = 0, false
 	err := c.server.handler(t, s)
 	switch {
 	case err == io.EOF:
 		return coro.Abort
 	case err != nil && !errors.Is(err, ErrWouldBlock):
-		slog.Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
+		t.Loop().Logger().Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
 		return coro.Abort
 	case s.gone() || s.ended || t.Loop().Stopping():
 		return coro.Abort
 	case !s.asked:
-		slog.Error("connection closed: the handler does not read, and would be called for ever", "remote", s.RemoteAddr())
+		t.Loop().Logger().Error("connection closed: its handler does not read, and would be called for ever",
+			"remote", s.RemoteAddr())
 		return coro.Abort
 	}
 	loop.IdleTimeout(t, c.server.idle)
 	return coro.WantRead
+}
+
+// pending reports whether there is something to read, the end included.
+func (s *Stream) pending() bool {
+	fds := []unix.PollFd{{Fd: int32(s.d.FD()), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return n > 0 || err != nil
 }
 
 // Left is the loop's; the next read tells.

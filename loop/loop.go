@@ -219,6 +219,9 @@ func (l *Loop) after(d time.Duration) int64 {
 	return int64((elapsed + d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// Logger returns where the loop logs, for code that serves on it.
+func (l *Loop) Logger() *slog.Logger { return l.log }
+
 // Time returns the time at which this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
 

@@ -28,8 +28,10 @@ func (l *Loop) Open(d *Descriptor, fd int) error {
 // loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
 	if fd = int(d.fd); fd >= 0 {
+		gone := d.flags & finished
 		l.remove(d)
 		l.evict(d)
+		d.flags = d.flags&^finished | gone // nobody has left: a thread goes on without a client
 	}
 	return fd
 }
