@@ -64,7 +64,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	} else {
 		n, err = b.readLength(p)
 	}
-	if blocks(err) {
+	if blocks(err) || err == os.ErrDeadlineExceeded && !x.until.IsZero() { // the handler's deadline: it may set another
 		return 0, err
 	}
 	b.read += int64(n)

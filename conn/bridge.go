@@ -46,7 +46,8 @@ func HTTP(h http.Handler) Handler {
 
 // HTTPOnLoop is HTTP for a handler that does not block, and runs on the request's thread: reading the body, writing and
 // flushing wait as they do in a Handler, and nothing else may wait, http.Client included. It costs less than net/http's
-// own server. When the handler has returned, Request.Body and ResponseWriter must not be used any more.
+// own server. Request.Body and ResponseWriter are for that thread alone, and not after the handler has returned. A file
+// that is copied to the ResponseWriter goes by sendfile(2).
 func HTTPOnLoop(h http.Handler) Handler {
 	return func(req *Request, resp *Response) int {
 		b := new(onLoop)

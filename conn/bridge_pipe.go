@@ -291,7 +291,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		if asked {
 			_ = x.flush() // there may be 100 (Continue) in it
 		}
-		if x.writeErr != nil {
+		if x.writeErr != nil { // what was held cannot be sent any more
 			c.lost(req, x.writeErr)
 		}
 		c.wait(req, asked)
@@ -340,13 +340,19 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	case over && !push && !resp.headSent:
 		_, _ = resp.Write(out) // a whole one
 	case len(out) > 0 || push:
+		var err error
 		if !resp.headSent { // and the type is told by what was there when the handler flushed
-			_ = resp.stream(out[:first])
+			err = resp.stream(out[:first])
 			out = out[first:]
 		}
-		_ = resp.stream(out)
-		if push {
-			_ = x.flush()
+		if err == nil {
+			err = resp.stream(out)
+		}
+		if err == nil && push {
+			err = x.flush()
+		}
+		if err != nil {
+			c.lost(&x.req, err)
 		}
 	}
 	return returned, hijack

@@ -55,7 +55,8 @@ func TestBridgeFileServer(t *testing.T) {
 	addr := reference(t, h)
 	requests := []string{
 		"GET /files/ HTTP/1.1", "GET /files/index.html HTTP/1.1", "GET /files/a.txt HTTP/1.1", "GET /files/none HTTP/1.1",
-		"GET /files/sub HTTP/1.1", "GET /files/sub/ HTTP/1.1", "GET /files/sub/page HTTP/1.1", "GET /files/sub/b%20space. HTTP/1.1",
+		"GET /files/sub HTTP/1.1", "GET /files/sub/ HTTP/1.1", "GET /files/sub/page HTTP/1.1",
+		"GET /files/sub/b%20space. HTTP/1.1",
 		"GET /files/large.bin HTTP/1.1", "GET /files/empty HTTP/1.1", "GET /elsewhere HTTP/1.1", "POST /files/a.txt HTTP/1.1",
 		"GET /files/../files/a.txt HTTP/1.1", "GET /files/large.bin HTTP/1.0",
 		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=2-4", "GET /files/a.txt HTTP/1.1\r\nRange: bytes=-3",
