@@ -2,9 +2,11 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -13,7 +15,7 @@ import (
 // decide the status: 413, 408, 400.
 var (
 	ErrBodyTooLarge = errors.New("request body too large")
-	ErrBodyTimeout  = errors.New("request body not sent in time")
+	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", os.ErrDeadlineExceeded)
 )
 
 // drainLimit is how much of a body that its handler left unread is read to keep the connection. Beyond it a new
@@ -28,6 +30,7 @@ type Body struct {
 	chunked bool
 	chunks  http1.Chunked
 	read    int64
+	tryOnly bool  // Read does not wait; its error is errWouldBlock then
 	ask     bool  // the client waits for 100 (Continue)
 	err     error // sticky; io.EOF at the end
 }
@@ -60,6 +63,9 @@ func (b *Body) Read(p []byte) (int, error) {
 		n, err = b.readChunked(p)
 	} else {
 		n, err = b.readLength(p)
+	}
+	if blocks(err) || err == os.ErrDeadlineExceeded && !x.until.IsZero() { // the handler's deadline: it may set another
+		return 0, err
 	}
 	b.read += int64(n)
 	if limit := x.set.MaxBodySize; err == nil && limit >= 0 && b.read > limit {
@@ -98,13 +104,20 @@ func (b *Body) readLength(p []byte) (n int, err error) {
 		n = copy(p, x.in[x.r:x.w])
 		x.r += n
 	} else {
-		n, err = x.read(p, x.set.BodyTimeout)
+		n, err = x.read(p, b.patience())
 	}
 	b.left -= int64(n)
 	if err == nil && b.left == 0 {
 		b.err = io.EOF // for the next call
 	}
 	return n, err
+}
+
+func (b *Body) patience() time.Duration {
+	if b.tryOnly {
+		return 0
+	}
+	return b.x.set.BodyTimeout
 }
 
 func (b *Body) readChunked(p []byte) (int, error) {
@@ -128,7 +141,7 @@ func (b *Body) readChunked(p []byte) (int, error) {
 		if x.r == x.w {
 			x.r, x.w = x.base, x.base
 		}
-		if err := x.fill(x.set.BodyTimeout); err != nil {
+		if err := x.fill(b.patience()); err != nil {
 			return 0, err
 		}
 	}

@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -126,13 +127,22 @@ func (c *client) closeWrite() {
 	}
 }
 
+// tcp is the connection below TLS, if there is that.
+func (c *client) tcp() *net.TCPConn {
+	if tls, ok := c.Conn.(*tls.Conn); ok {
+		return tls.NetConn().(*net.TCPConn)
+	}
+	return c.Conn.(*net.TCPConn)
+}
+
 // reset closes the connection with a RST.
 func (c *client) reset() {
 	c.t.Helper()
-	if err := c.Conn.(*net.TCPConn).SetLinger(0); err != nil {
+	tcp := c.tcp()
+	if err := tcp.SetLinger(0); err != nil {
 		c.t.Fatal(err)
 	}
-	c.Close()
+	tcp.Close()
 }
 
 // dialSmall connects with a receive buffer of a few KiB, set before the handshake announces a window.

@@ -25,6 +25,11 @@
 //	finish.go      Response, as it goes out: head and framing
 //	header.go      header fields
 //	status.go      status lines and error pages
+//	bridge.go      http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
+//	bridge_writer.go  its http.ResponseWriter
+//	bridge_answer.go  what that makes of a Response
+//	bridge_pipe.go a handler off the loop: the pipes between it and its thread
+//	hijack.go      connections handed over to handlers
 //
 // And of streams, which know nothing of HTTP:
 //

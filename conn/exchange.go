@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	firstInput = 4 << 10   // bytes of the input buffer to begin with
+	firstInput = 2 << 10   // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
 	keptBuffer = 64 << 10  // larger ones are not kept for the next request
 	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
 	opCost     = 4 << 10   // what a request or a system call counts at least
@@ -30,11 +30,16 @@ type exchange struct {
 	base   int
 	r, w   int
 	sealed int       // bytes read since the last head; with TLS not all of them may have given plaintext
-	until  time.Time // when the head that is being read must be complete
+	until  time.Time // when the head that is being read must be complete; or the handler's deadline
 
 	// Output.
-	out      []byte // not written yet
-	writeErr error  // sticky
+	out        []byte    // not written yet
+	writeErr   error     // sticky
+	writeUntil time.Time // the handler's deadline
+
+	// Both directions at once, for a handler off the loop: writes do not wait, and what there was no room for is held.
+	duplex bool
+	held   []byte
 
 	spent int // of the turn's budget
 
@@ -64,8 +69,22 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
+// strand has nobody use the exchange any more, which a function off the loop may hold.
+func (x *exchange) strand() {
+	if x.req.cancel != nil {
+		x.req.cancel(loop.ErrClientGone)
+	}
+	loop.SetLocal(&x.c.Thread, nil)
+	x.c.x, x.out = nil, nil
+	x.resp.discard()
+}
+
 // detach leaves the exchange fit for another connection.
 func (x *exchange) detach() {
+	if loop.Stranded(&x.c.Thread) {
+		x.strand()
+		return
+	}
 	x.end()
 	x.req.head.Reset()
 	x.req.raw = nil
@@ -75,16 +94,21 @@ func (x *exchange) detach() {
 	x.req.body.err = io.EOF // nothing of it is the next client's
 	x.reading, x.writing = pace{}, pace{}
 	x.until = time.Time{}
+	x.held = x.held[:0]
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
 	}
 	if cap(x.out) > keptBuffer {
 		x.out = nil
 	}
+	if cap(x.held) > keptBuffer {
+		x.held = nil
+	}
 	x.out = x.out[:0]
 	if invariants.Enabled {
 		mangle(x.in)
 		mangle(x.out[:cap(x.out)])
+		mangle(x.held[:cap(x.held)])
 	}
 }
 
@@ -117,9 +141,8 @@ func (x *exchange) exchange() bool {
 		mark := c.Mark()
 		status = x.call()
 		x.resp.finish(status)
-		stranded := loop.CallsRunning(&c.Thread) > 0
 		c.RunDeferred(mark)
-		if stranded {
+		if loop.Stranded(&c.Thread) {
 			return x.abandon()
 		}
 	} else {
@@ -148,16 +171,17 @@ func (x *exchange) completed() {
 	}
 }
 
-// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The connection
-// goes on with another one, unless it has to end, too.
+// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The
+// connection goes on with another one, unless it has to end, too.
 func (x *exchange) abandon() bool {
 	c := x.c
 	x.completed()
 	last := x.resp.close || x.req.body.unread()
 	y := newExchange()
+	y.out, y.writeErr = x.out, x.writeErr
+	x.strand()
 	y.attach(c)
 	loop.SetLocal(&c.Thread, y)
-	y.set, y.out, y.writeErr = x.set, x.out, x.writeErr
 	if n := x.w - x.r; n > len(y.in) {
 		y.in = make([]byte, n)
 	}
@@ -173,6 +197,7 @@ func (x *exchange) abandon() bool {
 func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
 	x.reading, x.writing = pace{}, pace{}
+	x.writeUntil = time.Time{}
 	x.req.begin(x)
 	x.resp.begin(x)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
@@ -202,8 +227,8 @@ func (x *exchange) precheck() int {
 
 const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing else;
-// with http.ErrAbortHandler it is no error, and gets no answer.
+// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing
+// else; with http.ErrAbortHandler it is no error, and gets no answer.
 func (x *exchange) call() (status int) {
 	returned := false
 	defer func() {
@@ -217,12 +242,15 @@ func (x *exchange) call() (status int) {
 			return
 		}
 		x.resp.close = true
+		stack := debug.Stack()
+		if e, ok := p.(*loop.PanicError); ok { // it comes from elsewhere
+			p, stack = e.Value, e.Stack
+		}
 		x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
 		if p != http.ErrAbortHandler {
-			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(debug.Stack()))
+			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(stack))
 		}
-		x.resp.discard()
-		x.resp.header.reset()
+		x.resp.clear()
 		status = http.StatusInternalServerError
 	}()
 	status = x.set.Handler(&x.req, &x.resp)
@@ -233,12 +261,14 @@ func (x *exchange) call() (status int) {
 		if x.resp.headSent {
 			x.resp.broken = true
 		}
-		x.resp.discard()
-		x.resp.header.reset()
+		x.resp.clear()
 		status = http.StatusInternalServerError
 	}
 	return status
 }
+
+func (x *exchange) setReadDeadline(t time.Time)  { x.until = t }
+func (x *exchange) setWriteDeadline(t time.Time) { x.writeUntil = t }
 
 func (x *exchange) logAccess() {
 	if x.set.AccessLog == nil {

@@ -1,15 +1,20 @@
 package conn
 
 import (
+	"errors"
 	"io"
+	"net/http"
 	"strconv"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // finish sends what is not yet sent of the response. status is the handler's.
 func (w *Response) finish(status int) {
-	if w.headSent {
+	if w.hijacked {
+		// whatever there is to say the handler has said
+	} else if w.headSent {
 		w.finishStream(status)
 	} else {
 		w.finishWhole(status)
@@ -30,37 +35,34 @@ func (w *Response) finishWhole(status int) {
 	}
 	if status < 200 || status > 999 {
 		x.set.Logger.Error("handler returned no final status", "status", status, "target", x.req.Target())
-		w.discard()
+		w.clear()
 		status = 500
 	}
 	if bad := w.badField(); bad != nil {
 		x.set.Logger.Error("response header refused: not a valid field", "name", bad.Name, "value", bad.Value, "target", x.req.Target())
-		w.discard()
-		w.header.reset()
+		w.clear()
 		status = 500
 	}
 	n, err := w.readAhead()
-	if failed := x.req.body.failure(); failed != 0 {
-		w.discard()
-		w.header.reset()
+	if failed := x.req.body.failure(); failed != 0 && !w.std {
+		w.clear()
 		status, n, err = failed, 0, nil
 	} else if err != nil && err != io.EOF {
-		x.set.Logger.Error("response body cannot be read", "error", err, "target", x.req.Target())
-		w.discard()
-		w.header.reset()
+		w.logReader("response body cannot be read", err)
+		w.clear()
 		status, n, err = 500, 0, nil
 	}
 	if w.kind == gathered {
 		w.size = int64(len(w.buf))
 	}
-	if status >= 400 && w.size == 0 {
+	if status >= 400 && w.size == 0 && !w.std {
 		w.discard()
 		w.header.Set("Content-Type", "text/html; charset=utf-8")
 		w.buf = appendErrorPage(w.buf, status)
 		w.size = int64(len(w.buf))
 	}
 	w.close = w.close || w.kind != reader && x.req.body.tooMuch()
-	w.sendHead(status)
+	w.sendHead(status, w.buf)
 	if w.bodiless {
 		return
 	}
@@ -104,12 +106,25 @@ func (w *Response) finishStream(status int) {
 	}
 	w.buf = w.buf[:0]
 	if w.chunked && !w.bodiless {
-		w.x.out = append(w.x.out, http1.LastChunk...)
+		w.x.out = w.appendEnd(w.x.out)
 	}
 }
 
-// sendHead decides the framing and gathers the head. w.size is the body's size, -1 if it is not known.
-func (w *Response) sendHead(status int) {
+// appendEnd ends a chunked body.
+func (w *Response) appendEnd(out []byte) []byte {
+	if len(w.trailer) == 0 {
+		return append(out, http1.LastChunk...)
+	}
+	out = append(out, "0\r\n"...)
+	for _, f := range w.trailer {
+		out = appendField(out, f.Name, f.Value)
+	}
+	return append(out, "\r\n"...)
+}
+
+// sendHead decides the framing and gathers the head. w.size is the body's size, -1 if it is not known; first is what it
+// begins with, as far as it was gathered.
+func (w *Response) sendHead(status int, first []byte) {
 	x := w.x
 	w.headSent, w.status = true, status
 	w.bodiless = x.req.head.Method == http1.HEAD || status == 204 || status == 304
@@ -133,7 +148,7 @@ func (w *Response) sendHead(status int) {
 		case len("Content-Type"):
 			hasType = hasType || equalFold(f.Name, "Content-Type")
 		case len("Date"):
-			if equalFold(f.Name, "Date") {
+			if !w.dated && equalFold(f.Name, "Date") {
 				continue
 			}
 		case len("Connection"): // and Keep-Alive
@@ -151,7 +166,11 @@ func (w *Response) sendHead(status int) {
 		}
 		out = appendField(out, f.Name, f.Value)
 	}
-	if !hasType && (w.kind == gathered || w.kind == given) && w.size != 0 && status != 204 && status != 304 {
+	switch {
+	case hasType || status == 204 || status == 304:
+	case w.sniff && len(first) > 0:
+		out = appendField(out, "Content-Type", http.DetectContentType(first))
+	case !w.std && (w.kind == gathered || w.kind == given) && w.size != 0:
 		out = append(out, "Content-Type: text/plain; charset=utf-8\r\n"...)
 	}
 	switch {
@@ -161,8 +180,12 @@ func (w *Response) sendHead(status int) {
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
 	case w.size >= 0:
 		n := w.size
-		if d, ok := w.declared(); ok && n == 0 && x.req.head.Method == http1.HEAD {
-			n = d // a handler that knows the size and does not bother to make the body
+		if n == 0 && x.req.head.Method == http1.HEAD { // the handler may not have bothered to make the body
+			if d, ok := w.declared(); ok {
+				n = d
+			} else if w.std {
+				break // not made, or empty: nobody can say
+			}
 		}
 		out = append(out, "Content-Length: "...)
 		out = strconv.AppendInt(out, n, 10)
@@ -186,7 +209,7 @@ func (w *Response) decideClose() {
 	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // what was pipelined is in flight too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 	if !w.close && w.header.Len() > 0 {
-		w.close = equalFold(w.header.Get("Connection"), "close")
+		w.close = http1.HasToken(w.header.Get("Connection"), "close")
 	}
 }
 
@@ -194,7 +217,7 @@ func (w *Response) decideClose() {
 func (w *Response) appendStanding(out []byte) []byte {
 	p, set := w.x.c.port, w.x.set
 	p.refresh(set)
-	overridden := false
+	overridden := w.dated
 	for i := range w.header.fields {
 		for j := range set.Headers {
 			overridden = overridden || equalFold(w.header.fields[i].Name, set.Headers[j].Name)
@@ -203,7 +226,9 @@ func (w *Response) appendStanding(out []byte) []byte {
 	if !overridden {
 		return append(out, p.fields...)
 	}
-	out = append(out, p.date...)
+	if !w.dated {
+		out = append(out, p.date...)
+	}
 	for _, f := range set.Headers {
 		if !w.header.Has(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
 			out = appendField(out, f.Name, f.Value)
@@ -264,11 +289,18 @@ func (w *Response) sendFrom(n int, err error) {
 			if err == io.EOF {
 				err = errShortBody
 			}
-			x.set.Logger.Error("response body cut short", "error", err, "target", x.req.Target())
+			w.logReader("response body cut short", err)
 			w.cut(err)
 			return
 		}
 		n, err = w.readPiece(buf, w.left)
+	}
+}
+
+// logReader logs that the body's reader has failed. A client that leaves while the reader waits is no failure.
+func (w *Response) logReader(what string, err error) {
+	if !errors.Is(err, loop.ErrClientGone) {
+		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(benchServer); kind != "" {
+		benchServe(kind)
+		return
+	}
+	leaktest.Main(m)
+}
 
 // mode is one way of running the same server.
 type mode struct {

@@ -59,6 +59,10 @@ func (x *exchange) write(a, b []byte, more bool) error {
 }
 
 func (x *exchange) writeSocket(a, b []byte, more bool) error {
+	if len(x.held) > 0 { // the order of things
+		x.hold(a, b)
+		return nil
+	}
 	for len(a)+len(b) > 0 {
 		var n int
 		var errno syscall.Errno
@@ -70,6 +74,10 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 			n, errno = loop.Own(&x.c.Thread).Send(a, more)
 		default:
 			n, errno = loop.Own(&x.c.Thread).Sendv(a, piece)
+		}
+		if errno == unix.EAGAIN && x.duplex {
+			x.hold(a, b)
+			return nil
 		}
 		if errno != 0 {
 			if err := x.wrote(errno); err != nil {
@@ -85,15 +93,56 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 	return nil
 }
 
+// hold keeps a and b for sendHeld. It is for whoever writes no more as long as something is held, so it need not be
+// bounded here.
+func (x *exchange) hold(a, b []byte) { x.held = append(append(x.held, a...), b...) }
+
+// sendHeld writes what is held, as far as there is room.
+func (x *exchange) sendHeld() {
+	held := x.held
+	for len(held) > 0 {
+		n, errno := loop.Own(&x.c.Thread).Send(held, false)
+		if errno == unix.EAGAIN {
+			break
+		}
+		if errno != 0 {
+			_ = x.fail(os.NewSyscallError("write", errno))
+			return
+		}
+		held = held[n:]
+		x.writing.bytes += int64(n)
+		x.spend(opCost + n)
+	}
+	x.held = x.held[:copy(x.held, held)]
+}
+
+// settle ends a time of duplex: what is held is written first.
+func (x *exchange) settle() {
+	x.duplex = false
+	held := x.held
+	x.held = nil
+	if len(held) > 0 {
+		_ = x.writeSocket(held, nil, false)
+	}
+	x.held = held[:0]
+}
+
 // wrote deals with the error of a write: it waits where there was only no room.
 func (x *exchange) wrote(errno syscall.Errno) error {
 	if errno != unix.EAGAIN {
 		return x.fail(os.NewSyscallError("write", errno))
 	}
-	err := errTooSlow
-	if !x.writing.tooSlow(x.set.MinRate) {
-		before := x.c.Loop().Time()
-		err = x.c.WantWrite(x.set.WriteTimeout)
+	before := x.c.Loop().Time()
+	limit, err := x.set.WriteTimeout, error(nil)
+	if !x.writeUntil.IsZero() {
+		if limit = x.writeUntil.Sub(before); limit <= 0 {
+			err = os.ErrDeadlineExceeded
+		}
+	} else if x.writing.tooSlow(x.set.MinRate) {
+		err = errTooSlow
+	}
+	if err == nil {
+		err = x.c.WantWrite(limit)
 		x.spent = 0
 		x.writing.waited += x.c.Loop().Time().Sub(before)
 		if err == nil {
@@ -113,7 +162,7 @@ func (x *exchange) fail(err error) error {
 	if x.writeErr == nil {
 		x.writeErr = err
 	}
-	x.out = x.out[:0]
+	x.out, x.held = x.out[:0], x.held[:0]
 	return x.writeErr
 }
 

@@ -175,7 +175,12 @@ func (r *Request) ContentLength() int64 {
 func (r *Request) RemoteAddr() netip.AddrPort { return r.x.c.remote }
 
 // LocalAddr returns the address that the client connected to.
-func (r *Request) LocalAddr() netip.AddrPort { return loop.LocalAddr(r.FD()) }
+func (r *Request) LocalAddr() netip.AddrPort {
+	if p := r.x.c.port; p.local.IsValid() {
+		return p.local
+	}
+	return loop.LocalAddr(r.FD())
+}
 
 // TLS returns the state of the TLS connection, nil on a plain one.
 func (r *Request) TLS() *tls.ConnectionState {

@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"io"
+	"net/http"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -42,6 +43,7 @@ type Response struct {
 	off  int64
 	size int64 // of the body, -1: unknown
 
+	early    int // status that a streamed answer goes out with; 0: 200
 	status   int
 	headSent bool
 	chunked  bool
@@ -49,8 +51,15 @@ type Response struct {
 	bodiless bool  // HEAD, 204, 304: no body is sent, whatever there is
 	broken   bool  // the response cannot be finished: cut the connection
 	done     bool  // finish was called
+	hijacked bool  // there is no response
 	left     int64 // of a declared Content-Length, once the head is out
 	bytes    int64 // of the body sent
+
+	// Where the answer of an http.Handler differs.
+	std     bool    // it has no error page, no default type, and may have a date of its own
+	sniff   bool    // its type is what its beginning looks like
+	dated   bool    // it has a date, or wants none
+	trailer []Field // behind the last chunk
 }
 
 type source uint8
@@ -75,7 +84,8 @@ func (w *Response) release() {
 	if cap(w.buf) > keptBuffer {
 		w.buf = nil
 	}
-	w.status, w.left, w.bytes = 0, 0, 0
+	w.early, w.status, w.left, w.bytes = 0, 0, 0, 0
+	w.std, w.sniff, w.dated, w.hijacked, w.trailer = false, false, false, false, nil
 	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
 }
 
@@ -90,6 +100,13 @@ func (w *Response) discard() {
 	if file != nil {
 		_ = file.Close()
 	}
+}
+
+// clear drops body and header.
+func (w *Response) clear() {
+	w.discard()
+	w.header.reset()
+	w.std, w.sniff, w.dated, w.trailer = false, false, false, nil
 }
 
 // Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,
@@ -109,8 +126,10 @@ func (w *Response) Write(p []byte) (int, error) {
 		w.buf = append(w.buf, p...)
 		return len(p), nil
 	}
-	if err := w.stream(w.buf); err != nil {
-		return 0, err
+	if len(w.buf) > 0 {
+		if err := w.stream(w.buf); err != nil {
+			return 0, err
+		}
 	}
 	w.buf = w.buf[:0]
 	if len(p) < copyBelow {
@@ -134,6 +153,8 @@ func (w *Response) WriteString(s string) (int, error) {
 
 func (w *Response) writable() error {
 	switch {
+	case w.hijacked:
+		return http.ErrHijacked
 	case w.done:
 		return ErrComplete
 	case w.kind != gathered:
@@ -207,7 +228,11 @@ func (w *Response) stream(p []byte) error {
 		if n, ok := w.declared(); ok {
 			w.size = n
 		}
-		w.sendHead(200)
+		status := w.early
+		if status == 0 {
+			status = 200
+		}
+		w.sendHead(status, p)
 	}
 	if len(p) == 0 {
 		return w.x.writeErr

@@ -127,6 +127,9 @@ type Listener struct {
 // loop, to stop accepting.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{server: s, loop: l, tls: ln.TLS}
+	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
+		p.local = local
+	}
 	return l.Accept(ln.FD, p.accept)
 }
 
@@ -135,6 +138,7 @@ type port struct {
 	server *Server
 	loop   *loop.Loop
 	tls    *tls.Config
+	local  netip.AddrPort // of all connections; invalid: they differ
 
 	// What all responses of this second begin with.
 	second int64

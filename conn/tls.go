@@ -12,6 +12,7 @@ import (
 // socket is the connection as crypto/tls sees it. Reads do not wait, except during the handshake, which cannot be
 // interrupted and taken up again; writes wait until all is written. Deadlines are the exchange's business.
 type socket struct {
+	to        net.Conn // that everything goes to once the connection was hijacked
 	c         *connection
 	handshake bool
 	deadline  time.Time // of the handshake
@@ -52,6 +53,9 @@ func (x *exchange) closeTLS() {
 }
 
 func (s *socket) Read(p []byte) (int, error) {
+	if s.to != nil {
+		return s.to.Read(p)
+	}
 	x := s.c.x
 	for {
 		n, err := x.tryReadSocket(p)
@@ -73,15 +77,51 @@ func (s *socket) Read(p []byte) (int, error) {
 }
 
 func (s *socket) Write(p []byte) (int, error) {
+	if s.to != nil {
+		return s.to.Write(p)
+	}
 	if err := s.c.x.writeSocket(p, nil, false); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (s *socket) Close() error                     { return nil } // the loop closes
-func (s *socket) LocalAddr() net.Addr              { return net.TCPAddrFromAddrPort(netip.AddrPort{}) }
-func (s *socket) RemoteAddr() net.Addr             { return net.TCPAddrFromAddrPort(s.c.remote) }
-func (s *socket) SetDeadline(time.Time) error      { return nil }
-func (s *socket) SetReadDeadline(time.Time) error  { return nil }
-func (s *socket) SetWriteDeadline(time.Time) error { return nil }
+// Close leaves it to the loop to close what is the exchange's.
+func (s *socket) Close() error {
+	if s.to != nil {
+		return s.to.Close()
+	}
+	return nil
+}
+
+func (s *socket) LocalAddr() net.Addr {
+	if s.to != nil {
+		return s.to.LocalAddr()
+	}
+	return net.TCPAddrFromAddrPort(netip.AddrPort{})
+}
+
+func (s *socket) RemoteAddr() net.Addr {
+	if s.to != nil {
+		return s.to.RemoteAddr()
+	}
+	return net.TCPAddrFromAddrPort(s.c.remote)
+}
+
+func (s *socket) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+
+func (s *socket) SetReadDeadline(t time.Time) error {
+	if s.to != nil {
+		return s.to.SetReadDeadline(t)
+	}
+	return nil
+}
+
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	if s.to != nil {
+		return s.to.SetWriteDeadline(t)
+	}
+	return nil
+}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on; but
-// only one at a time may wait for input, and one for output. On an error fd is still the caller's.
+// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on;
+// but only one at a time may wait for input, and one for output. On an error fd is still the caller's.
 func (l *Loop) Open(d *Descriptor, fd int) error {
 	*d = Descriptor{fd: int32(fd), flags: lent | mask(in|rdhup)}
 	err := l.add(d)
@@ -79,6 +79,7 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if err := t.loop.claim(t, d, events); err != nil {
 		return err
 	}
+	t.loop.tick() // what the thread did before may have taken its time
 	return t.await(d, events, t.loop.after(timeout))
 }
 

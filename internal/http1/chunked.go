@@ -1,5 +1,7 @@
 package http1
 
+import "bytes"
+
 // maxExcess is how many bytes of chunk lines and extensions a body may have beyond what its data pays for: 16 bytes and twice the size,
 // for each chunk. A budget like net/http's, for the reason given there: one byte of data behind a long extension makes the server read,
 // and a client may send, many times the body it asked for, unseen by a limit on the data. RFC 9112 section 7.1.1 asks for such a limit.
@@ -10,14 +12,17 @@ const maxTrailer = 8 << 10
 
 // Chunked decodes the chunked transfer coding (RFC 9112 section 7.1), given in pieces of any size. The zero value is ready for a body;
 // Reset makes it ready for another. Lines end in CRLF and nothing else, sizes are hexadecimal digits below 2^63, extensions are
-// checked and ignored (section 7.1.1), and so are trailer fields (RFC 9110 section 6.5.1 lets a recipient discard them, and requires it of
-// fields that frame a message). Not safe for use by several goroutines at once.
+// checked and ignored (section 7.1.1), and so are trailer fields unless KeepTrailer was called (RFC 9110 section 6.5.1 lets a recipient
+// discard them, and requires it of fields that frame a message). Not safe for use by several goroutines at once.
 type Chunked struct {
 	left   int64 // data of this chunk still to come
 	size   int64 // of the chunk line being read
 	excess int64 // bytes of chunk lines not paid for by data; from the last chunk on, bytes of the trailer section
 	state  chunkState
 	failed *Error
+
+	keep bool   // the trailer section
+	kept []byte // of it
 }
 
 type chunkState uint8
@@ -49,6 +54,19 @@ const (
 
 // Reset makes c ready for the next body.
 func (c *Chunked) Reset() { *c = Chunked{} }
+
+// KeepTrailer has the trailer section kept, which is at most 8 KiB.
+func (c *Chunked) KeepTrailer() { c.keep = true }
+
+// Trailer calls f for each field of a trailer section that was kept, in order, with views that are good until Reset. Framing fields
+// are among them if the client sent some: they are for the caller to leave out.
+func (c *Chunked) Trailer(f func(name, value []byte)) {
+	for line := range bytes.Lines(c.kept) {
+		if name, value, ok := bytes.Cut(bytes.TrimSuffix(line, []byte(ChunkEnd)), []byte(":")); ok {
+			f(name, trim(value))
+		}
+	}
+}
 
 // Remaining is how many bytes of data of the current chunk are still to come, 0 between chunks. So many bytes, or fewer, that follow what was
 // consumed are plain data; whoever takes them from elsewhere than Decode or Next tells by Skip.
@@ -248,6 +266,9 @@ func (c *Chunked) begin() {
 func (c *Chunked) trailer(b byte) *Error {
 	if c.excess++; c.excess > maxTrailer {
 		return ErrTrailerSize
+	}
+	if c.keep {
+		c.kept = append(c.kept, b)
 	}
 	switch c.state {
 	case trailerStart:

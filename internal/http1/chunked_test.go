@@ -2,6 +2,7 @@ package http1_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"net/http/httputil"
@@ -222,6 +223,37 @@ func TestChunkedOverItself(t *testing.T) {
 		b := []byte(tt.raw)
 		if nd, _, done, err := c.Decode(b, b); string(b[:nd]) != tt.data || !done || err != nil {
 			t.Fatalf("%.100q: %.100q, done %v, %v", tt.raw, b[:nd], done, err)
+		}
+	}
+}
+
+// TestChunkedTrailer: the fields come as they were sent, however the bytes came; and only if they were asked for.
+func TestChunkedTrailer(t *testing.T) {
+	const raw = "1\r\nx\r\n0\r\nX: a:b \r\nX:\r\ny:\tc d\r\n\r\n"
+	for _, step := range []int{1, 7, len(raw)} {
+		for _, keep := range []bool{true, false} {
+			var c http1.Chunked
+			if keep {
+				c.KeepTrailer()
+			}
+			for rest := []byte(raw); len(rest) > 0; {
+				n := min(step, len(rest))
+				if _, ns, _, err := c.Decode(make([]byte, 10), rest[:n]); err != nil || ns != n {
+					t.Fatalf("%d of %d bytes: %v", ns, n, err)
+				}
+				rest = rest[n:]
+			}
+			var got strings.Builder
+			c.Trailer(func(name, value []byte) { fmt.Fprintf(&got, "%s=%s;", name, value) })
+			want := "X=a:b;X=;y=c d;"
+			if !keep {
+				want = ""
+			}
+			if got.String() != want {
+				t.Errorf("by %d, kept %v: %q", step, keep, got.String())
+			}
+			c.Reset()
+			c.Trailer(func(name, value []byte) { t.Errorf("after Reset: %s", name) })
 		}
 	}
 }

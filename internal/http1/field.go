@@ -88,7 +88,7 @@ func (h *Head) host(value []byte, from int) *Error {
 // expect takes the Expect field, which is a list by its grammar. RFC 9110 section 10.1.1 knows one expectation and lets any other be
 // answered with 417.
 func (h *Head) expect(value []byte) (e *Error) {
-	eachElement(value, func(m []byte) bool {
+	EachElement(value, func(m []byte) bool {
 		if !foldEqual(m, "100-continue") {
 			e = ErrExpectation
 			return false
@@ -110,7 +110,7 @@ func (h *Head) connection(value []byte) {
 		h.Close = true
 		return
 	}
-	eachElement(value, func(m []byte) bool {
+	EachElement(value, func(m []byte) bool {
 		switch {
 		case foldEqual(m, "close"):
 			h.Close = true

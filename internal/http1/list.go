@@ -1,8 +1,8 @@
 package http1
 
-// eachElement calls f with the elements of a comma-separated list, without white space around them, until f returns false. Empty
+// EachElement calls f with the elements of a comma-separated list, without white space around them, until f returns false. Empty
 // elements are skipped, as RFC 9110 section 5.6.1.2 demands. Commas inside quoted strings separate as well: it is for lists of tokens.
-func eachElement[T string | []byte](list T, f func(T) bool) {
+func EachElement[T string | []byte](list T, f func(T) bool) {
 	for len(list) > 0 {
 		i := 0
 		for i < len(list) && list[i] != ',' {
@@ -29,7 +29,7 @@ func trim[T string | []byte](s T) T {
 // HasToken reports whether token is an element of a comma-separated list of tokens, in any case of letters: Connection, Upgrade,
 // Vary. An element with parameters is no token and is passed over.
 func HasToken[T string | []byte](list T, token string) (found bool) {
-	eachElement(list, func(e T) bool {
+	EachElement(list, func(e T) bool {
 		if len(e) != len(token) {
 			return true
 		}

@@ -41,7 +41,7 @@ func ParseRange(s string, size int64) ([]Range, error) {
 	}
 	var ranges []Range
 	specs, bad := 0, false
-	eachElement(set, func(spec string) bool {
+	EachElement(set, func(spec string) bool {
 		specs++
 		r, ok, satisfiable := parseRangeSpec(spec, size)
 		if bad = !ok; bad {

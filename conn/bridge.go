@@ -1,0 +1,248 @@
+package conn
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// HTTP makes a Handler of an http.Handler, which runs off the loop: on a goroutine of its own, where it may block as it
+// likes. There is one for each request, and so no more of them than connections. The thread stays with the request
+// until the handler returns, and carries body and answer to and fro, up to 32 KiB at a time, so that neither side gets
+// ahead of the other.
+//
+// The http.Request is a copy and complete, but the http.Server in its context is a stand-in. Its URL is the target as
+// it was sent, neither cleaned nor without the route's prefix: http.StripPrefix and http.ServeMux work as ever, and
+// whoever decides by the path has to clean it first, as these do. The context ends with the request, or when the client
+// leaves, and the handler should heed it: until it returns the connection counts.
+//
+// The ResponseWriter has what http.ResponseController asks for. EnableFullDuplex is needless; a deadline takes the
+// place of the configuration's limits for the request. Up to 32 KiB get a Content-Length by themselves. CR, LF and
+// other controls in a header value become spaces, and a field whose name is no token is left out.
+//
+// A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler always cuts it.
+func HTTP(h http.Handler) Handler {
+	return func(req *Request, resp *Response) int {
+		c := newCrossing(req.Thread)
+		body := io.ReadCloser(http.NoBody)
+		if req.head.HasBody() {
+			body = (*crossingBody)(c)
+		}
+		std := req.standard(body)
+		if std == nil {
+			return http.StatusBadRequest
+		}
+		c.req = std
+		go c.run(h, &httpWriter{to: c, req: std, log: req.x.set.Logger, declared: -1})
+		return c.serve(req, resp)
+	}
+}
+
+// HTTPOnLoop is HTTP for a handler that does not block, and runs on the request's thread: reading the body, writing and
+// flushing wait as they do in a Handler, and nothing else may wait, http.Client included. It costs less than net/http's
+// own server. Request.Body and ResponseWriter are for that thread alone, and not after the handler has returned. A file
+// that is copied to the ResponseWriter goes by sendfile(2).
+func HTTPOnLoop(h http.Handler) Handler {
+	return func(req *Request, resp *Response) int {
+		b := new(onLoop)
+		body := io.ReadCloser(http.NoBody)
+		if req.head.HasBody() {
+			b.body.from = req.Body()
+			body = &b.body
+		}
+		std := req.standard(body)
+		if std == nil {
+			return http.StatusBadRequest
+		}
+		b.body.req = std
+		b.httpWriter = httpWriter{to: resp, req: std, log: req.x.set.Logger, declared: -1}
+		defer b.end(req.x)
+		h.ServeHTTP(b, std)
+		b.finish()
+		return resp.early
+	}
+}
+
+// onLoop is what a handler on the loop is given.
+type onLoop struct {
+	httpWriter
+	body loopBody
+}
+
+// end keeps what may have leaked from meeting the next request.
+func (b *onLoop) end(x *exchange) {
+	b.over = true
+	b.body.from = nil
+	x.setReadDeadline(zeroTime)
+	b.removeForm()
+}
+
+// loopBody reads the body on the request's thread.
+type loopBody struct {
+	from *Body // nil: closed
+	req  *http.Request
+}
+
+// Read implements io.Reader.
+func (b *loopBody) Read(p []byte) (int, error) {
+	if b.from == nil {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	n, err := b.from.Read(p)
+	if err == io.EOF && b.from.chunked {
+		addTrailer(b.req, b.from.trailer())
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *loopBody) Close() error {
+	b.from = nil
+	return nil
+}
+
+// standard returns r as net/http has it, nil if its target cannot be parsed.
+func (r *Request) standard(body io.ReadCloser) *http.Request {
+	h := &r.head
+	target := r.Target()
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return nil
+	}
+	std := http.Request{
+		Method:        r.Method(),
+		URL:           u,
+		Proto:         r.Proto(),
+		ProtoMajor:    1,
+		ProtoMinor:    int(h.Minor),
+		Header:        r.standardHeader(),
+		Body:          body,
+		ContentLength: r.ContentLength(),
+		Close:         !h.Persistent(),
+		Host:          r.Host(),
+		RequestURI:    target,
+		TLS:           r.TLS(),
+	}
+	if remote := r.RemoteAddr(); remote.IsValid() {
+		std.RemoteAddr = remote.String()
+	} else {
+		std.RemoteAddr = "@" // as net/http calls a client without a name
+	}
+	if h.Chunked {
+		std.TransferEncoding = []string{"chunked"}
+		std.Trailer = announced(std.Header)
+		r.body.chunks.KeepTrailer()
+	}
+	return std.WithContext(&requestContext{r.Context(), r.LocalAddr()})
+}
+
+// standardHeader copies the header: a map and one array for all values.
+func (r *Request) standardHeader() http.Header {
+	fields := r.Header().fields
+	header := make(http.Header, len(fields))
+	values := make([]string, len(fields))
+	for _, f := range fields {
+		name := textproto.CanonicalMIMEHeaderKey(f.Name)
+		switch name {
+		case "Host", "Transfer-Encoding": // they have fields of their own
+			continue
+		}
+		if old := header[name]; old != nil {
+			header[name] = append(old, f.Value)
+			continue
+		}
+		values[0] = f.Value
+		header[name], values = values[:1:1], values[1:]
+	}
+	if p := header["Pragma"]; len(p) > 0 && p[0] == "no-cache" && header["Cache-Control"] == nil {
+		header["Cache-Control"] = []string{"no-cache"} // as net/http says it (RFC 9111 section 5.4)
+	}
+	return header
+}
+
+// announced takes the Trailer field out of a header, and returns the keys that it names.
+func announced(header http.Header) http.Header {
+	var trailer http.Header
+	for _, list := range header["Trailer"] {
+		eachTrailer(list, func(name string) {
+			if trailer == nil {
+				trailer = make(http.Header)
+			}
+			trailer[name] = nil
+		})
+	}
+	delete(header, "Trailer")
+	return trailer
+}
+
+// addTrailer tells a handler that has read the body to its end what came behind.
+func addTrailer(std *http.Request, trailer http.Header) {
+	if len(trailer) > 0 && std.Trailer == nil {
+		std.Trailer = make(http.Header)
+	}
+	for name, values := range trailer {
+		std.Trailer[name] = values
+	}
+}
+
+// trailer returns the trailer fields of a chunked body that was read to its end.
+func (b *Body) trailer() (trailer http.Header) {
+	b.chunks.Trailer(func(name, value []byte) {
+		if key := textproto.CanonicalMIMEHeaderKey(string(name)); !framing(key) {
+			if trailer == nil {
+				trailer = make(http.Header)
+			}
+			trailer[key] = append(trailer[key], string(value))
+		}
+	})
+	return trailer
+}
+
+// eachTrailer calls f with the names in the value of a Trailer field, but those that cannot be in a trailer.
+func eachTrailer(list string, f func(name string)) {
+	http1.EachElement(list, func(name string) bool {
+		if key := textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(key) && !framing(key) {
+			f(key)
+		}
+		return true
+	})
+}
+
+// framing reports a field that must not come in a trailer, where it is too late to be heeded by all (RFC 9110 section
+// 6.5.1).
+func framing(key string) bool {
+	switch key {
+	case "Content-Length", "Transfer-Encoding", "Trailer", "Host", "Connection":
+		return true
+	}
+	return false
+}
+
+// requestContext is a request's context with the values that net/http adds.
+type requestContext struct {
+	context.Context
+	local netip.AddrPort
+}
+
+// Value implements context.Context.
+func (c *requestContext) Value(key any) any {
+	switch {
+	case key == http.ServerContextKey:
+		return standIn
+	case key != http.LocalAddrContextKey:
+		return c.Context.Value(key)
+	case !c.local.IsValid():
+		return net.Addr(&net.UnixAddr{Net: "unix"})
+	}
+	return net.Addr(net.TCPAddrFromAddrPort(c.local))
+}
+
+// standIn is an http.Server that does not serve. With none in the context httputil.ReverseProxy takes itself to be in a
+// test, and ends an answer that its origin has cut as if it were whole.
+var standIn = new(http.Server)

@@ -1,0 +1,141 @@
+package conn
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// A Response as the outlet of an httpWriter.
+
+// inform sends an interim response. A client of HTTP/1.0 does not know them (RFC 9110 section 15.2).
+func (w *Response) inform(status int, h http.Header) {
+	x := w.x
+	if w.headSent || x.req.head.Minor == 0 {
+		return
+	}
+	if status == http.StatusContinue {
+		x.req.body.ask = false
+	}
+	x.out = appendStatusLine(x.out, status)
+	for _, f := range appendFields(nil, h) {
+		if f.Name != "Content-Length" && f.Name != "Transfer-Encoding" { // they would be taken for a final response's
+			x.out = appendField(x.out, f.Name, f.Value)
+		}
+	}
+	x.out = append(x.out, "\r\n"...)
+	_ = x.flush()
+}
+
+// open decides the head. What a Handler in front has put into the header stays, where h has no field of that name.
+func (w *Response) open(status int, h http.Header) {
+	w.std, w.early = true, status
+	_, typed := h["Content-Type"]
+	w.sniff = !typed && h.Get("Content-Encoding") == "" && h.Get("Transfer-Encoding") == ""
+	_, w.dated = h["Date"]
+	if w.header.Len() > 0 {
+		w.sniff = w.sniff && !w.header.Has("Content-Type")
+		for name := range h {
+			w.header.Del(name)
+		}
+	}
+	w.header.fields = appendFields(w.header.fields, h)
+	if status == http.StatusNotModified {
+		w.header.Del("Content-Type") // nothing is to be told of a body that is not there
+	}
+}
+
+// end is called when the handler has returned; what is left to be sent is sent when the Handler has, too.
+func (w *Response) end(trailer []Field) { w.trailer = trailer }
+
+func (w *Response) setReadDeadline(t time.Time)  { w.x.setReadDeadline(t) }
+func (w *Response) setWriteDeadline(t time.Time) { w.x.setWriteDeadline(t) }
+
+// appendFields appends the fields of h, sorted by name, in a form that may be sent.
+func appendFields(fields []Field, h http.Header) []Field {
+	n := len(fields)
+	for name, values := range h {
+		if http1.ValidToken(name) { // http.TrailerPrefix is none
+			fields = appendValues(fields, name, values)
+		}
+	}
+	if len(h) > 1 {
+		slices.SortStableFunc(fields[n:], func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return fields
+}
+
+// appendValues appends a field for each value. What could end a line becomes a space.
+func appendValues(fields []Field, name string, values []string) []Field {
+	for _, v := range values {
+		if !http1.ValidFieldValue(v) {
+			v = strings.TrimSpace(strings.Map(func(r rune) rune {
+				if r < ' ' && r != '\t' || r == 0x7f {
+					return ' '
+				}
+				return r
+			}, v))
+		}
+		fields = append(fields, Field{name, v})
+	}
+	return fields
+}
+
+// regular returns the regular file that src reads, with its position and how many bytes are to be read; 0 if there is
+// none.
+func regular(src io.Reader) (f *os.File, off, n int64) {
+	n = 1<<63 - 1
+	if limited, ok := src.(*io.LimitedReader); ok {
+		src, n = limited.R, limited.N
+	}
+	f, ok := src.(*os.File)
+	if !ok {
+		return nil, 0, 0
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, 0
+	}
+	off, err = f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, 0, 0
+	}
+	return f, off, min(n, info.Size()-off)
+}
+
+// sendPart sends n bytes of f from off on as part of a streamed body, as if they were read from src.
+func (w *Response) sendPart(f *os.File, off, n int64, src io.Reader) (int64, error) {
+	if err := w.writable(); err != nil {
+		return 0, err
+	}
+	if err := w.stream(w.buf); err != nil {
+		return 0, err
+	}
+	w.buf = w.buf[:0]
+	if x := w.x; !w.bodiless {
+		if w.size >= 0 {
+			w.left -= n
+		}
+		if w.chunked {
+			x.out = http1.AppendChunkHeader(x.out, int(n))
+		}
+		if err := x.sendFile(f, off, n); err != nil {
+			return 0, err // nobody can say how much of it has gone out
+		}
+		w.bytes += n
+		if w.chunked {
+			x.out = append(x.out, http1.ChunkEnd...)
+		}
+	}
+	if limited, ok := src.(*io.LimitedReader); ok {
+		limited.N -= n
+	}
+	_, err := f.Seek(off+n, io.SeekStart)
+	return n, err
+}

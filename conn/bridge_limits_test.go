@@ -1,0 +1,241 @@
+package conn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// TestBridgeMemoryIsBounded: a handler that is quicker than its client does not fill the memory, nor does a client that
+// is quicker than its handler.
+func TestBridgeMemoryIsBounded(t *testing.T) {
+	const clients, perClient = 16, 400 << 10
+	run(t, func(t *testing.T, m mode) {
+		release := make(chan struct{})
+		h := func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == "POST" {
+				r.Body.Read(make([]byte, 1))
+				<-release
+				return
+			}
+			for piece := make([]byte, 4<<10); ; {
+				if _, err := w.Write(piece); err != nil {
+					return
+				}
+			}
+		}
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), MaxBodySize: -1})
+		for _, raw := range []string{get, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
+			before := heap()
+			var all []*client
+			var sending sync.WaitGroup
+			for range clients {
+				c := s.client()
+				all = append(all, c)
+				send(t, c, raw)
+				if raw != get {
+					// Until nothing is taken any more.
+					sending.Go(func() {
+						for piece := make([]byte, 64<<10); ; {
+							_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+							if _, err := c.Write(piece); err != nil {
+								return
+							}
+						}
+					})
+				}
+			}
+			sending.Wait()
+			s.stuck()
+			if used := int64(heap()) - int64(before); used > clients*perClient {
+				t.Errorf("%s: %d KiB for each client", raw, used/clients>>10)
+			}
+			for _, c := range all {
+				c.reset()
+			}
+			if raw != get {
+				close(release)
+			}
+			s.idle()
+		}
+	}, plain, overTLS)
+}
+
+// stuck waits until the loops have nothing to do.
+func (s *site) stuck() {
+	s.t.Helper()
+	for last, now := int64(-1), int64(0); last != now; time.Sleep(30 * time.Millisecond) {
+		last, now = now, 0
+		for _, l := range s.loops {
+			done := make(chan int64)
+			_ = l.Post(func() { done <- l.Stats().Resumes })
+			now += <-done
+		}
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var ms runtime.MemStats
+	runtime.ReadMemStats(&ms)
+	return ms.HeapAlloc
+}
+
+// TestBridgeSlowClient: write_timeout ends the writes of a handler whose client takes nothing, and body_timeout the
+// reads of one whose client sends nothing.
+func TestBridgeSlowClient(t *testing.T) {
+	t.Parallel()
+	const limit = 200 * time.Millisecond
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		type end struct {
+			err error
+			ctx context.Context
+		}
+		ended := make(chan end, 1)
+		s := start(t, m, conn.Config{WriteTimeout: limit, BodyTimeout: limit,
+			Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, err := io.ReadAll(r.Body)
+				for err == nil {
+					_, err = w.Write(make([]byte, 10<<10))
+				}
+				ended <- end{err, r.Context()}
+				w.WriteHeader(http.StatusTeapot)
+			}))})
+		began := time.Now()
+		c := s.client()
+		_ = c.tcp().SetReadBuffer(4 << 10)
+		send(t, c, get)
+		e := <-ended
+		within(t, "writing", began, limit)
+		<-e.ctx.Done()
+		c.Close()
+		s.idle()
+
+		began = time.Now()
+		c = s.client()
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
+		if e = <-ended; !errors.Is(e.err, conn.ErrBodyTimeout) || !errors.Is(e.err, os.ErrDeadlineExceeded) {
+			t.Errorf("reading: %v", e.err)
+		}
+		within(t, "reading", began, limit)
+		if a := c.answer("POST"); a.StatusCode != http.StatusTeapot || !a.Close {
+			t.Errorf("%v", a.Response)
+		}
+		c.ends()
+	})
+}
+
+// TestBridgeDeadlines: those of a handler take the place of the server's.
+func TestBridgeDeadlines(t *testing.T) {
+	t.Parallel()
+	const limit = 100 * time.Millisecond
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		ended := make(chan error, 1)
+		s := start(t, m, conn.Config{WriteTimeout: 2 * limit, BodyTimeout: 2 * limit,
+			Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				rc := http.NewResponseController(w)
+				check := func(err error) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				switch r.URL.Path {
+				case "/read": // a deadline, none, and the past
+					check(rc.SetReadDeadline(time.Now().Add(limit)))
+					began := time.Now()
+					_, err := r.Body.Read(make([]byte, 10))
+					within(t, "read", began, limit)
+					if !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("read: %v", err)
+					}
+					ended <- nil
+					if r.ContentLength < 0 {
+						return
+					}
+					check(rc.SetReadDeadline(time.Time{}))
+					body, err := io.ReadAll(r.Body)
+					fmt.Fprint(w, string(body), err)
+				case "/write":
+					check(rc.SetWriteDeadline(time.Now().Add(limit)))
+					var err error
+					for err == nil {
+						_, err = w.Write(make([]byte, 10<<10))
+					}
+					ended <- err
+				}
+			}))})
+		c := s.client()
+		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
+		<-ended
+		time.Sleep(3 * limit) // longer than body_timeout
+		if a := c.do("POST", "12345"); a.text != "12345<nil>" {
+			t.Errorf("%q", a.text)
+		}
+		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+		<-ended
+		c.Close()
+
+		began := time.Now()
+		c = s.client()
+		_ = c.tcp().SetReadBuffer(4 << 10)
+		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		within(t, "write", began, limit)
+		if _, err := io.ReadAll(c); err == nil {
+			t.Error("the answer has an end")
+		}
+		s.idle()
+	})
+}
+
+// TestBridgeDeadlineEndsAWait: of a read that has begun, from another goroutine.
+func TestBridgeDeadlineEndsAWait(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		entered, ended := make(chan func(time.Time) error, 1), make(chan error, 1)
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			entered <- http.NewResponseController(w).SetReadDeadline
+			_, err := io.ReadAll(r.Body)
+			ended <- err
+		}))})
+		c := s.client()
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
+		set := <-entered
+		s.stuck()
+		if err := set(time.Now()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBridgeBodyTooLarge: max_body_size holds for chunked bodies, too.
+func TestBridgeBodyTooLarge(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(r.Body)
+			http.Error(w, fmt.Sprint(err == conn.ErrBodyTooLarge), http.StatusTeapot)
+		})
+		s := start(t, m, conn.Config{MaxBodySize: 100, Handler: mount(h)})
+		c := s.client()
+		const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+		a := c.do("POST", head+"c8\r\n"+strings.Repeat("x", 200)+"\r\n0\r\n\r\n")
+		if a.StatusCode != http.StatusTeapot || a.text != "true\n" || !a.Close {
+			t.Errorf("%v %q", a.Response, a.text)
+		}
+		c.ends()
+	})
+}

@@ -1,0 +1,234 @@
+package conn_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestBridgeEvents: what a handler flushes arrives although it goes on.
+func TestBridgeEvents(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		next := make(chan int)
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for i := range next {
+				fmt.Fprintf(w, "data: %d\n\n", i)
+				if err := http.NewResponseController(w).Flush(); err != nil {
+					t.Error(err)
+				}
+			}
+		}))})
+		c := s.client()
+		send(t, c, get)
+		next <- 0
+		resp, err := http.ReadResponse(c.br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 100)
+		for i := range 100 {
+			want := fmt.Sprintf("data: %d\n\n", i)
+			if _, err := io.ReadFull(resp.Body, buf[:len(want)]); err != nil || string(buf[:len(want)]) != want {
+				t.Fatalf("%q, %v", buf, err)
+			}
+			if i < 99 {
+				next <- i + 1
+			}
+		}
+		close(next)
+		if rest := rest(t, resp.Body); rest != "" {
+			t.Errorf("%q", rest)
+		}
+		send(t, c, "GET /404 HTTP/1.1\r\nHost: a\r\n\r\n")
+	})
+}
+
+// echoing sends every piece of the body back as it comes.
+func echoing(w http.ResponseWriter, r *http.Request) {
+	rc := http.NewResponseController(w)
+	_ = rc.EnableFullDuplex()
+	_ = rc.Flush()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := r.Body.Read(buf)
+		if n > 0 {
+			w.Write(buf[:n])
+			if rc.Flush() != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// TestBridgeEcho: body and answer stream at the same time, and the connection goes on afterwards.
+func TestBridgeEcho(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(echoing))})
+		c := s.client()
+		for range 2 {
+			send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+			resp, err := http.ReadResponse(c.br, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httputil.NewChunkedWriter(c)
+			for _, size := range []int{1, 10, 4000, 40000, 100000, 3} {
+				piece := bytes.Repeat([]byte{byte(size)}, size)
+				if _, err := w.Write(piece); err != nil {
+					t.Fatal(err)
+				}
+				got := make([]byte, size)
+				if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, piece) {
+					t.Fatalf("%d: %v", size, err)
+				}
+			}
+			w.Close()
+			send(t, c, "\r\n")
+			if got := rest(t, resp.Body); got != "" {
+				t.Errorf("%q", clip(got))
+			}
+		}
+	})
+}
+
+// TestBridgeDirectionsDoNotStopEachOther: client and handler each send more than fits anywhere before the client reads.
+func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
+	const size = 24 << 20
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var uploaded sync.WaitGroup
+			uploaded.Go(func() {
+				if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil {
+					t.Errorf("%d bytes, %v", n, err)
+				}
+			})
+			defer uploaded.Wait()
+			if n, err := w.Write(make([]byte, size)); err != nil {
+				t.Errorf("wrote %d: %v", n, err)
+			}
+		}))})
+		c := s.client()
+		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
+		piece := make([]byte, 64<<10)
+		for range size / len(piece) {
+			if _, err := c.Write(piece); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := http.ReadResponse(c.br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
+}
+
+// TestBridgeUnreadBody: a body that the handler leaves is dropped if it is small, and ends the connection if it is not.
+func TestBridgeUnreadBody(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/close" {
+				r.Body.Close()
+			}
+			io.WriteString(w, "done")
+		}))})
+		c := s.client()
+		for _, path := range []string{"/", "/close"} {
+			head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: "
+			if a := c.do("POST", head+"20000\r\n\r\n"+strings.Repeat("x", 20000)); a.text != "done" || a.Close {
+				t.Errorf("%q %v", a.text, a.Response)
+			}
+		}
+		if a := c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.text != "done" || !a.Close {
+			t.Errorf("%q %v", a.text, a.Response)
+		}
+	})
+}
+
+// TestBridgeContinue: the client is told to send its body when the handler reads it, and not before.
+func TestBridgeContinue(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/read" {
+				io.Copy(w, r.Body)
+			}
+		}))})
+		c := s.client()
+		const head = "POST %s HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+		if a := c.do("POST", fmt.Sprintf(head, "/read")); a.StatusCode != 100 {
+			t.Fatal(a.Status)
+		}
+		if a := c.do("POST", "12345"); a.text != "12345" || a.Close {
+			t.Errorf("%q, %v", a.text, a.Response)
+		}
+		if a := c.do("POST", fmt.Sprintf(head, "/")); a.StatusCode != 200 || !a.Close {
+			t.Errorf("%v", a.Response)
+		}
+		c.ends()
+	})
+}
+
+// TestBridgePipelined: requests sent at once are answered one after the other.
+func TestBridgePipelined(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			fmt.Fprint(w, r.URL.Path, string(body))
+		}))})
+		var raw, want strings.Builder
+		var methods []string
+		for i := range 50 {
+			fmt.Fprintf(&raw, "POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n%02d", i, i)
+			fmt.Fprintf(&want, "/%d%02d ", i, i)
+			methods = append(methods, "POST")
+		}
+		c := s.client()
+		go io.WriteString(c, raw.String())
+		var got strings.Builder
+		for _, a := range answers(t, c.br, methods...) {
+			got.WriteString(a.text + " ")
+		}
+		if got.String() != want.String() {
+			t.Errorf("%s", got.String())
+		}
+	})
+}
+
+// TestBridgeWakesTheLoopOnce: a handler's small writes come together, and nobody is woken for each.
+func TestBridgeWakesTheLoopOnce(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for range 1000 {
+				io.WriteString(w, "0123456789")
+			}
+		}))})
+		c := s.client()
+		c.do("GET", get)
+		resumes := func() (n int64) {
+			s.on(func(l *loop.Loop) { n = l.Stats().Resumes })
+			return n
+		}
+		before := resumes()
+		for range 10 {
+			c.do("GET", get)
+		}
+		// The request, and the return of its handler, which may look for it twice.
+		if n := resumes() - before; n > 30 {
+			t.Errorf("%d wake-ups for 10 requests", n)
+		}
+	}, plain, direct)
+}

@@ -1,0 +1,270 @@
+package conn
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/textproto"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// httpWriter is the http.ResponseWriter of a handler, on the loop or off it. It keeps what net/http promises handlers,
+// and leaves the rest to the outlet. Like every ResponseWriter it is for one goroutine at a time.
+type httpWriter struct {
+	to  outlet
+	req *http.Request
+	log *slog.Logger
+
+	header   http.Header
+	status   int      // 0: still to come
+	declared int64    // Content-Length; -1: none
+	written  int64    // of the body, as far as the handler is concerned
+	trailers []string // that were announced
+	over     bool     // the handler has returned
+	hijacked bool
+}
+
+// outlet is where an answer goes: a Response, or the crossing to one.
+type outlet interface {
+	inform(status int, h http.Header) // 1xx
+	open(status int, h http.Header)   // the head is decided
+	io.Writer
+	io.StringWriter
+	Flush() error
+	end(trailer []Field)
+	setReadDeadline(t time.Time)
+	setWriteDeadline(t time.Time)
+	Hijack() (net.Conn, *bufio.Reader, error)
+}
+
+// Header implements http.ResponseWriter.
+func (w *httpWriter) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *httpWriter) WriteHeader(status int) {
+	switch {
+	case w.over || w.hijacked:
+		w.complain("WriteHeader when the answer was out of its hands")
+		return
+	case w.status != 0:
+		w.complain("superfluous WriteHeader")
+		return
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
+	case status < 200 && status != http.StatusSwitchingProtocols:
+		w.to.inform(status, w.header)
+		return
+	}
+	w.status = status
+	if text := w.header.Get("Content-Length"); text != "" {
+		if n, err := strconv.ParseUint(text, 10, 63); err == nil {
+			w.declared = int64(n)
+		} else {
+			w.complain("invalid Content-Length")
+			w.header.Del("Content-Length")
+		}
+	}
+	for _, list := range w.header["Trailer"] {
+		eachTrailer(list, func(name string) { w.trailers = append(w.trailers, name) })
+	}
+	w.to.open(status, w.header)
+}
+
+// Write implements io.Writer.
+func (w *httpWriter) Write(p []byte) (int, error) {
+	if ok, err := w.admit(len(p)); !ok {
+		return 0, err
+	}
+	return w.to.Write(p)
+}
+
+// WriteString implements io.StringWriter.
+func (w *httpWriter) WriteString(s string) (int, error) {
+	if ok, err := w.admit(len(s)); !ok {
+		return 0, err
+	}
+	return w.to.WriteString(s)
+}
+
+// admit reports whether n bytes may be written now.
+func (w *httpWriter) admit(n int) (bool, error) {
+	switch {
+	case w.hijacked:
+		return false, http.ErrHijacked
+	case w.over:
+		return false, ErrComplete
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if n == 0 {
+		return false, nil
+	}
+	if !w.bodyAllowed() {
+		return false, http.ErrBodyNotAllowed
+	}
+	w.written += int64(n)
+	if w.declared >= 0 && w.written > w.declared {
+		return false, http.ErrContentLength
+	}
+	return true, nil
+}
+
+func (w *httpWriter) bodyAllowed() bool {
+	return w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified
+}
+
+// ReadFrom implements io.ReaderFrom. On the loop, what comes from a regular file goes by sendfile(2).
+func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
+	if resp, ok := w.to.(*Response); ok && !w.over && !w.hijacked {
+		if w.status == 0 {
+			w.WriteHeader(http.StatusOK)
+		}
+		f, off, n := regular(src)
+		fits := w.declared < 0 || w.written+n <= w.declared
+		if n > 0 && fits && w.bodyAllowed() && !resp.sniff {
+			w.written += n
+			return resp.sendPart(f, off, n, src)
+		}
+	}
+	buf := copyBuffers.Get().(*[copySize]byte)
+	defer copyBuffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{w}, src, buf[:])
+}
+
+// Flush implements http.Flusher.
+func (w *httpWriter) Flush() { _ = w.FlushError() }
+
+// FlushError is Flush as http.ResponseController wants it.
+func (w *httpWriter) FlushError() error {
+	switch {
+	case w.hijacked:
+		return http.ErrHijacked
+	case w.over:
+		return ErrComplete
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.to.Flush()
+}
+
+// SetReadDeadline is for http.ResponseController. It replaces body_timeout and min_rate; the zero time means no limit.
+func (w *httpWriter) SetReadDeadline(t time.Time) error {
+	if w.over || w.hijacked {
+		return ErrComplete
+	}
+	w.to.setReadDeadline(deadline(t))
+	return nil
+}
+
+// SetWriteDeadline is for http.ResponseController. It replaces write_timeout and min_rate.
+func (w *httpWriter) SetWriteDeadline(t time.Time) error {
+	if w.over || w.hijacked {
+		return ErrComplete
+	}
+	w.to.setWriteDeadline(deadline(t))
+	return nil
+}
+
+// deadline is t as an exchange has it, where the zero time means that nobody has set one.
+func deadline(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Unix(1<<40, 0)
+	}
+	return t
+}
+
+var zeroTime time.Time
+
+// EnableFullDuplex is for http.ResponseController. Reading and writing do not stop each other anyway.
+func (w *httpWriter) EnableFullDuplex() error { return nil }
+
+// Hijack implements http.Hijacker.
+func (w *httpWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.hijacked {
+		return nil, nil, http.ErrHijacked
+	}
+	if w.over {
+		return nil, nil, ErrComplete
+	}
+	c, br, err := w.to.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.hijacked = true
+	return c, bufio.NewReadWriter(br, bufio.NewWriter(c)), nil
+}
+
+// finish ends the answer of a handler that has returned.
+func (w *httpWriter) finish() {
+	if w.hijacked {
+		return
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	var trailer []Field
+	if w.req.ProtoAtLeast(1, 1) {
+		trailer = w.trailer()
+	}
+	short := w.declared >= 0 && w.written < w.declared && w.bodyAllowed() && w.req.Method != http.MethodHead
+	if trailer != nil || short {
+		// Streamed, it can have trailers; and if it is shorter than announced, the connection is cut.
+		_ = w.to.Flush()
+	}
+	w.to.end(trailer)
+}
+
+// trailer returns the fields to be sent behind the body, nil if none were announced.
+func (w *httpWriter) trailer() []Field {
+	var fields []Field
+	if len(w.trailers) > 0 {
+		fields = make([]Field, 0, len(w.trailers))
+	}
+	for _, name := range w.trailers {
+		fields = appendValues(fields, name, w.header[name])
+	}
+	for name, values := range w.header {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
+			if name = textproto.CanonicalMIMEHeaderKey(name); !framing(name) {
+				fields = appendValues(fields, name, values)
+			}
+		}
+	}
+	return fields
+}
+
+// removeForm removes the files of a form that the handler has had parsed.
+func (w *httpWriter) removeForm() {
+	if w.req.MultipartForm != nil {
+		_ = w.req.MultipartForm.RemoveAll()
+	}
+}
+
+// complain logs a mistake of the handler, and where it is.
+func (w *httpWriter) complain(what string) {
+	pc := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
+	var f runtime.Frame
+	for more := true; more; {
+		f, more = frames.Next()
+		if !strings.HasPrefix(f.Function, "net/http.") && !strings.Contains(f.Function, "conn.(*httpWriter)") {
+			break
+		}
+	}
+	at := fmt.Sprintf("%s (%s:%d)", f.Function, path.Base(f.File), f.Line)
+	w.log.Warn("http handler: "+what, "by", at, "target", w.req.RequestURI)
+}

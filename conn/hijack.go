@@ -1,0 +1,156 @@
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+)
+
+// hijackedBuffer is the size of the Reader that comes with a hijacked connection. Package gorilla/websocket takes it for
+// its own if it is larger than 256 bytes.
+const hijackedBuffer = 4 << 10
+
+// Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
+// itself, say. c is a *Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is what the
+// client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
+// when the handler returns. Response and Body are of no use afterwards.
+func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
+	if err := w.release101(); err != nil {
+		return nil, nil, err
+	}
+	x := w.x
+	s := OwnStream(&x.c.Thread, x.c.remote)
+	c = s
+	if x.c.tls != nil {
+		c = x.c.tls
+		x.c.transport().to = s
+	}
+	x.c.Defer(func() { _ = c.Close() })
+	return c, w.giveUp(c), nil
+}
+
+// detach is Hijack for other goroutines.
+func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
+	if err := w.release101(); err != nil {
+		return nil, nil, err
+	}
+	x := w.x
+	c, err := OwnStream(&x.c.Thread, x.c.remote).Detach()
+	if err != nil {
+		_ = x.fail(err)
+		return nil, nil, err
+	}
+	if x.c.tls != nil {
+		s := x.c.transport()
+		s.to, s.c = c, nil
+		c = x.c.tls
+	}
+	return c, w.giveUp(c), nil
+}
+
+// release101 sends what there is to send before the connection changes hands: the answers to earlier requests, and the
+// head of this one's if the handler has decided it, which has its Connection field then and no framing.
+func (w *Response) release101() error {
+	x := w.x
+	switch {
+	case w.hijacked:
+		return http.ErrHijacked
+	case w.done:
+		return ErrComplete
+	case w.headSent || w.kind == gathered && len(w.buf) > 0:
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	case w.early != 0:
+		w.headSent, w.status = true, w.early
+		x.out = w.appendStanding(appendStatusLine(x.out, w.early))
+		for _, f := range w.header.fields {
+			x.out = appendField(x.out, f.Name, f.Value)
+		}
+		x.out = append(x.out, "\r\n"...)
+	}
+	if x.duplex {
+		x.settle()
+	}
+	return x.flush()
+}
+
+// giveUp has the exchange keep its hands off a connection that is c's now, and returns c's reader.
+func (w *Response) giveUp(c net.Conn) *bufio.Reader {
+	x := w.x
+	rest := bytes.Clone(x.in[x.r:x.w])
+	x.r = x.w
+	x.req.body.err = http.ErrHijacked
+	_ = x.fail(http.ErrHijacked)
+	w.hijacked = true
+	if w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	if len(rest) == 0 {
+		return bufio.NewReaderSize(c, hijackedBuffer)
+	}
+	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), c), max(len(rest), hijackedBuffer))
+	_, _ = r.Peek(len(rest)) // Buffered is what others go by
+	return r
+}
+
+// StreamOf returns the stream below a connection that Hijack has returned; nil for others.
+func StreamOf(c net.Conn) *Stream {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if s, ok := c.(*socket); ok {
+		c = s.to
+	}
+	s, _ := c.(*Stream)
+	return s
+}
+
+// transport is what the connection's TLS runs on.
+func (c *connection) transport() *socket { return c.tls.NetConn().(*socket) }
+
+// hijacking is what a handler off the loop waits for in Hijack.
+type hijacking struct {
+	wanted bool // and not done yet
+	done   bool
+	conn   net.Conn
+	reader *bufio.Reader
+	err    error
+	cancel context.CancelCauseFunc // the request's context is the handler's from then on
+}
+
+// Hijack takes the connection from the thread.
+func (c *crossing) Hijack() (net.Conn, *bufio.Reader, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &c.hijack
+	h.wanted, h.done = true, false
+	c.tell()
+	for !h.done {
+		if c.outErr != nil {
+			h.wanted = false
+			return nil, nil, c.outErr
+		}
+		c.cond.Wait()
+	}
+	return h.conn, h.reader, h.err
+}
+
+// handOver gives the connection to the handler, and reports whether it has got it.
+func (c *crossing) handOver(req *Request, resp *Response) bool {
+	conn, reader, err := resp.detach()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &c.hijack
+	h.wanted, h.done = false, true
+	h.conn, h.reader, h.err = conn, reader, err
+	if err == nil {
+		h.cancel, req.cancel = req.cancel, nil
+	}
+	c.cond.Broadcast()
+	return err == nil
+}

@@ -1,0 +1,351 @@
+package conn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+const upgrade = "GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+
+// echoLines speaks a protocol of lines, in all ways in which a handler can begin one.
+func echoLines(t *testing.T) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switched := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+		switch r.URL.Path {
+		case "/":
+			io.WriteString(w, "plain")
+			return
+		case "/header": // as coder/websocket does
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "echo")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			switched = ""
+		}
+		c, brw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		if _, _, err := w.(http.Hijacker).Hijack(); err != http.ErrHijacked {
+			t.Errorf("hijacked twice: %v", err)
+		}
+		if _, err := io.WriteString(w, "x"); err != http.ErrHijacked {
+			t.Errorf("written afterwards: %v", err)
+		}
+		brw.WriteString(switched)
+		for {
+			brw.Flush()
+			line, err := brw.ReadString('\n')
+			if err != nil {
+				if err != io.EOF {
+					t.Error(err)
+				}
+				return
+			}
+			if err := r.Context().Err(); err != nil {
+				t.Errorf("context: %v", err)
+			}
+			brw.WriteString("echo " + line)
+		}
+	})
+}
+
+// TestHijack: the connection is the handler's, with what the client has sent too early, behind the answers to what was
+// asked before.
+func TestHijack(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(echoLines(t))})
+		for _, path := range []string{"/echo", "/header"} {
+			long := strings.Repeat("x", 20000) + "\n"
+			c := s.client()
+			send(t, c, get+fmt.Sprintf(upgrade, path)+"early\n")
+			if a := c.answer("GET"); a.text != "plain" {
+				t.Errorf("%s: %q", path, a.text)
+			}
+			a := c.answer("GET")
+			if a.StatusCode != 101 || a.Header.Get("Upgrade") != "echo" || a.Header.Get("Connection") != "Upgrade" {
+				t.Errorf("%s: %v", path, a.Response)
+			}
+			for _, line := range []string{"early\n", "a\n", long, "b\n"} {
+				if line != "early\n" {
+					send(t, c, line)
+				}
+				if got, err := c.br.ReadString('\n'); err != nil || got != "echo "+line {
+					t.Errorf("%s: %q, %v", path, clip(got), err)
+				}
+			}
+			if mountsOffLoop(t) && s.server.Active() != 0 {
+				t.Errorf("%d connections", s.server.Active())
+			}
+			c.closeWrite()
+			c.ends()
+			c.Close()
+		}
+		s.idle()
+	})
+}
+
+// TestHijackEarlyInLargePieces: what was read ahead may be more than a Reader's usual buffer holds.
+func TestHijackEarlyInLargePieces(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		entered := make(chan int, 1)
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, brw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			n, err := io.Copy(io.Discard, io.LimitReader(brw, 30000))
+			if err != nil {
+				t.Error(err)
+			}
+			entered <- int(n)
+		})
+		s := start(t, m, conn.Config{MaxHeaderSize: 64 << 10, Handler: mount(h)})
+		c := s.client()
+		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+strings.Repeat("y", 30000))
+		if n := <-entered; n != 30000 {
+			t.Error(n)
+		}
+		_, _ = io.ReadAll(c)
+	})
+}
+
+// TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and the context lasts as
+// long as the handler.
+func TestHijackOutlivesTheLoop(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		var ctx context.Context
+		hijacked, stopped, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx = r.Context()
+			c, brw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			close(hijacked)
+			<-stopped
+			if err := ctx.Err(); err != nil {
+				t.Error(err)
+			}
+			go func() { // and as long as anybody else
+				defer close(done)
+				defer c.Close()
+				<-ctx.Done()
+				line, err := brw.ReadString('\n')
+				if err != nil {
+					t.Error(err)
+				}
+				_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+				io.WriteString(c, line)
+			}()
+		}))})
+		c := s.client()
+		send(t, c, get)
+		<-hijacked
+		s.idle()
+		s.stop(0)
+		close(stopped)
+		send(t, c, "still there\n")
+		if got := rest(t, c.br); got != "still there\n" {
+			t.Errorf("%q", got)
+		}
+		<-done
+	})
+}
+
+// TestHijackOnTheLoopEndsWithTheHandler, which need not close the connection, and with the loop.
+func TestHijackOnTheLoopEndsWithTheHandler(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		entered, ended := make(chan struct{}, 1), make(chan struct{}, 1)
+		addrs := make(chan [2]net.Addr, 2)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			req.Defer(func() { ended <- struct{}{} })
+			c, br, err := resp.Hijack()
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			if _, _, err := resp.Hijack(); err != http.ErrHijacked {
+				t.Errorf("hijacked twice: %v", err)
+			}
+			if _, err := resp.Write([]byte("x")); err != http.ErrHijacked {
+				t.Errorf("written afterwards: %v", err)
+			}
+			if _, err := req.Body().Read(make([]byte, 1)); err != http.ErrHijacked {
+				t.Errorf("body: %v", err)
+			}
+			addrs <- [2]net.Addr{c.LocalAddr(), c.RemoteAddr()}
+			entered <- struct{}{}
+			if req.Path() == "/killed" {
+				_, _ = br.ReadByte()
+				t.Error("goes on")
+			}
+			_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+			if _, err := br.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("read: %v", err)
+			}
+			entered <- struct{}{}
+			if !m.tls { // there, an error is for good
+				_ = c.SetReadDeadline(time.Time{})
+				if b, err := br.ReadByte(); b != 'x' || err != nil {
+					t.Errorf("read: %v", err)
+				}
+			}
+			io.WriteString(c, "bye")
+			return 0
+		}})
+		c := s.client()
+		send(t, c, get)
+		if a := <-addrs; a[0].String() != s.addr || a[1].String() != c.LocalAddr().String() {
+			t.Errorf("addresses %v", a)
+		}
+		<-entered
+		<-entered
+		send(t, c, "x")
+		if got := rest(t, c.br); got != "bye" {
+			t.Errorf("%q", got)
+		}
+		<-ended
+		s.idle()
+
+		c = s.client()
+		send(t, c, "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-entered
+		s.stop(0)
+		<-ended
+		if _, err := c.br.ReadByte(); err == nil {
+			t.Error("the connection goes on")
+		}
+	})
+}
+
+// TestHijackedStream: the stream is there for those who wait for several things at once.
+func TestHijackedStream(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		said := make(chan string)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			c, br, err := resp.Hijack()
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			stream := conn.StreamOf(c)
+			if stream == nil {
+				t.Error("no stream")
+				return 0
+			}
+			fmt.Fprint(c, "hello\n")
+			other := loop.FromChan(said)
+			for {
+				stream.SetNoWait(true)
+				_, err := br.Peek(1)
+				stream.SetNoWait(false)
+				if errors.Is(err, conn.ErrWouldBlock) {
+					if _, err := req.AwaitAny(-1, stream.Readable(), other); err != nil {
+						t.Error(err)
+						return 0
+					}
+					if text, ok := other.Value(); ok {
+						fmt.Fprintln(c, "other", text)
+					}
+					continue
+				}
+				if err != nil {
+					return 0
+				}
+				line, err := br.ReadString('\n')
+				if err != nil {
+					t.Error(err)
+					return 0
+				}
+				io.WriteString(c, "client "+line)
+			}
+		}})
+		c := s.client()
+		send(t, c, get)
+		expect := func(want string) {
+			t.Helper()
+			if got, err := c.br.ReadString('\n'); got != want+"\n" {
+				t.Errorf("%q instead of %q: %v", got, want, err)
+			}
+		}
+		expect("hello")
+		for range 20 {
+			said <- "a"
+			expect("other a")
+			send(t, c, "1\n2\n")
+			expect("client 1")
+			expect("client 2")
+		}
+		c.closeWrite()
+		c.ends()
+		if conn.StreamOf(c.Conn) != nil {
+			t.Error("a stream where there is none")
+		}
+	})
+}
+
+// TestHijackOfTheGone: a client that has left cannot be hijacked, or is found to have left; the handler ends anyhow.
+func TestHijackOfTheGone(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		entered, gone, ended := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			entered <- r.Context()
+			if mountsOffLoop(t) {
+				<-r.Context().Done()
+			} else {
+				<-gone
+			}
+			c, brw, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, err = brw.ReadByte()
+				c.Close()
+			}
+			ended <- err
+		}))})
+		c := s.client()
+		send(t, c, get)
+		<-entered
+		c.reset()
+		close(gone)
+		if err := <-ended; err == nil {
+			t.Error("no error")
+		}
+		s.idle()
+	})
+}
+
+// TestHijackPanics: a panic afterwards is logged, and on the loop ends the connection.
+func TestHijackPanics(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+			}
+			defer c.Close()
+			bridgePanics()
+		}))})
+		c := s.client()
+		send(t, c, get)
+		if got := rest(t, c.br); got != "" {
+			t.Errorf("%q", got)
+		}
+		s.logged("panic in a handler", "bridgePanics")
+	})
+}
