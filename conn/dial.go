@@ -85,7 +85,7 @@ func (a *attempts) left() (time.Duration, error) {
 	if !a.by.set() {
 		return -1, nil
 	}
-	if d := a.by.after(time.Now()); d > 0 {
+	if d := a.by.left(); d > 0 {
 		return d, nil
 	}
 	return 0, os.ErrDeadlineExceeded

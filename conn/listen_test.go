@@ -436,7 +436,7 @@ func TestDetach(t *testing.T) {
 				must(t, err)
 				detach(c.(*conn.Stream))
 			})
-			serves, err = conn.ServeStreams(l, "tcp", "127.0.0.1:0", time.Millisecond, func(th *loop.Thread, s *conn.Stream) error {
+			serves, err = conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
 				_, _ = s.Read(make([]byte, 1))
 				detach(s)
 				if err := th.Sleep(time.Millisecond); err != nil { // the thread lives on

@@ -230,8 +230,7 @@ func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) 
 	}
 	left := time.Duration(-1)
 	if by.set() {
-		// The loop counts its limits from the beginning of the turn, and so does this.
-		if left = by.after(s.loop.Time()); left <= 0 {
+		if left = by.left(); left <= 0 {
 			return os.ErrDeadlineExceeded
 		}
 	}
