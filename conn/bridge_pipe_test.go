@@ -232,3 +232,25 @@ func TestBridgeWakesTheLoopOnce(t *testing.T) {
 		}
 	}, plain, direct)
 }
+
+// TestBridgeHandlersRunAtOnce: as many as there are connections; none waits for another's place.
+func TestBridgeHandlersRunAtOnce(t *testing.T) {
+	const n = 2 * loop.DefaultWorkers
+	run(t, func(t *testing.T, m mode) {
+		var together sync.WaitGroup
+		together.Add(n)
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			together.Done()
+			together.Wait()
+		}))})
+		var clients []*client
+		for range n {
+			c := s.client()
+			send(t, c, get)
+			clients = append(clients, c)
+		}
+		for _, c := range clients {
+			c.answer("GET")
+		}
+	})
+}
