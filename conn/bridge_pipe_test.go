@@ -226,8 +226,9 @@ func TestBridgeWakesTheLoopOnce(t *testing.T) {
 		for range 10 {
 			c.do("GET", get)
 		}
-		// The request, and the return of its handler, which may look for it twice.
-		if n := resumes() - before; n > 30 {
+		// For each the request, and the return of its handler, for which it may look more than once; more of both where
+		// the invariants cut reads and writes short. Without gathering it were a thousand.
+		if n := resumes() - before; n > 200 {
 			t.Errorf("%d wake-ups for 10 requests", n)
 		}
 	}, plain, direct)
