@@ -50,10 +50,10 @@ func instantOf(t time.Time) instant {
 
 func (i instant) set() bool { return i != 0 }
 
-func (i instant) passed() bool { return i != 0 && instant(time.Since(epoch)) >= i }
+func (i instant) passed() bool { return i.set() && i.left() <= 0 }
 
 // before reports that i comes sooner than j; none is the last of all.
 func (i instant) before(j instant) bool { return i != 0 && (j == 0 || i < j) }
 
-// after returns how much later than t it is.
-func (i instant) after(t time.Time) time.Duration { return time.Duration(i) - t.Sub(epoch) }
+// left returns how much time there is until then.
+func (i instant) left() time.Duration { return time.Duration(i) - time.Since(epoch) }

@@ -31,9 +31,9 @@ func Dial(t *loop.Thread, network, address string, timeout time.Duration) (*Stre
 	return d.Dial(t, network, address)
 }
 
-// Dial connects t to an address: network "tcp", "tcp4" or "tcp6" with host:port, or "unix" with a path. Names of hosts and
-// services are looked up off the loop. A host's addresses are tried in the resolver's order, families by turns, with
-// staggered starts, and the first that connects wins (RFC 8305).
+// Dial connects t to an address: network "tcp", "tcp4" or "tcp6" with host:port, or "unix" with a path. Names of
+// hosts and services are looked up off the loop. A host's addresses are tried in the resolver's order, families by
+// turns, with staggered starts, and the first that connects wins (RFC 8305).
 //
 // Errors are *net.OpError around that of the first address that failed, a *net.DNSError, os.ErrDeadlineExceeded, or
 // loop.ErrClientGone and loop.ErrCanceled. Whatever the end, no descriptor is left.
@@ -85,7 +85,7 @@ func (a *attempts) left() (time.Duration, error) {
 	if !a.by.set() {
 		return -1, nil
 	}
-	if d := a.by.after(time.Now()); d > 0 {
+	if d := a.by.left(); d > 0 {
 		return d, nil
 	}
 	return 0, os.ErrDeadlineExceeded

@@ -283,8 +283,8 @@ func TestServeStreams(t *testing.T) {
 	}
 }
 
-// TestServeStreamsEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or has an
-// error instead; and it does not go on for a handler that does not read at all.
+// TestServeStreamsEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
+// has an error instead; and it does not go on for a handler that does not read at all.
 func TestServeStreamsEndsWithTheInput(t *testing.T) {
 	handlers := map[string]func(th *loop.Thread, s *conn.Stream) error{
 		"copies": func(_ *loop.Thread, s *conn.Stream) error { _, err := io.Copy(io.Discard, s); return err },
@@ -309,10 +309,11 @@ func TestServeStreamsEndsWithTheInput(t *testing.T) {
 			for _, reset := range []bool{false, true} {
 				onLoop(t, func(t *testing.T, l *loop.Loop) {
 					calls := 0
-					srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
+					counting := func(th *loop.Thread, s *conn.Stream) error {
 						calls++
 						return handler(th, s)
-					})
+					}
+					srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, counting)
 					must(t, err)
 					c := caller(t, srv.Addr().String()).(*net.TCPConn)
 					_, _ = io.WriteString(c, "some input")
@@ -342,13 +343,14 @@ func TestServeStreamsEndsWithTheInput(t *testing.T) {
 
 func TestServeStreamsIdleTimeout(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, func(th *loop.Thread, s *conn.Stream) error {
+		handler := func(th *loop.Thread, s *conn.Stream) error {
 			_, err := s.Read(make([]byte, 9))
 			if err == nil {
 				err = th.Sleep(100 * time.Millisecond) // that is not idle
 			}
 			return err
-		})
+		}
+		srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, handler)
 		must(t, err)
 		l.Go(func(th *loop.Thread) {
 			began := time.Now()
@@ -436,7 +438,7 @@ func TestDetach(t *testing.T) {
 				must(t, err)
 				detach(c.(*conn.Stream))
 			})
-			serves, err = conn.ServeStreams(l, "tcp", "127.0.0.1:0", time.Millisecond, func(th *loop.Thread, s *conn.Stream) error {
+			serves, err = conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
 				_, _ = s.Read(make([]byte, 1))
 				detach(s)
 				if err := th.Sleep(time.Millisecond); err != nil { // the thread lives on

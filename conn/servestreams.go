@@ -24,14 +24,14 @@ type StreamServer struct {
 	handler  func(t *loop.Thread, s *Stream) error
 }
 
-// ServeStreams serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks: the
-// handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any thread.
-// When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to read, at most for
-// the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
+// ServeStreams serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks:
+// the handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any
+// thread. When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to
+// read, at most for the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
 //
-// So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves something
-// is called again; one that does not read at all is an error. When a loop stops, handlers are called once more where there
-// is something, and their connections closed.
+// So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves
+// something is called again; one that does not read at all is an error. When a loop stops, handlers are called once
+// more where there is something, and their connections closed.
 func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Stream) error) (*StreamServer, error) {
 	fd, addr, err := listen(network, address)

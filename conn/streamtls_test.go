@@ -168,7 +168,8 @@ func TestHTTPOverStreams(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if got, err := io.ReadAll(resp.Body); resp.StatusCode != 200 || err != nil || !bytes.Equal(got, body) {
+					got, err := io.ReadAll(resp.Body)
+					if resp.StatusCode != 200 || err != nil || !bytes.Equal(got, body) {
 						t.Errorf("%s with %d bytes, %v", resp.Status, len(got), err)
 					}
 				}
@@ -181,7 +182,7 @@ func TestHTTPOverStreams(t *testing.T) {
 func TestServeHTTPOverStreams(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
-		loops, _ := serving(t, m, func(l *loop.Loop) {
+		serving(t, m, func(l *loop.Loop) {
 			srv, err := conn.ServeStreams(l, "tcp", addr, time.Minute, func(_ *loop.Thread, s *conn.Stream) error {
 				var c net.Conn = s
 				if m.tls {
@@ -196,8 +197,8 @@ func TestServeHTTPOverStreams(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					resp := http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, ContentLength: int64(len(body)),
-						Body: io.NopCloser(bytes.NewReader(body))}
+					resp := http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1,
+						ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body))}
 					if err := resp.Write(c); err != nil {
 						return err
 					}
@@ -206,7 +207,6 @@ func TestServeHTTPOverStreams(t *testing.T) {
 			must(t, err)
 			addr = srv.Addr().String()
 		})
-		_ = loops
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 		defer transport.CloseIdleConnections()
 		scheme := map[bool]string{false: "http://", true: "https://"}[m.tls]

@@ -236,9 +236,9 @@ func (l *Loop) Stats() Stats {
 // which: the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
 
-// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does, the
-// loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a net.Conn:
-// another goroutine would use it beside the loop.
+// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does,
+// the loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a
+// net.Conn: another goroutine would use it beside the loop.
 func (l *Loop) Check() {
 	if invariants.Enabled {
 		owner := &l.owner
