@@ -97,7 +97,7 @@ type Kind uint8
 // Values of Kind.
 const (
 	NotFound   Kind = iota
-	BadRequest      // the path has a control character or a dot segment
+	BadRequest      // the path has a control character, or is not a clean one
 	Script          // run Name with Info
 	Static          // send the file Name
 	Redirect        // to the same path with a slash at its end
@@ -172,6 +172,8 @@ func valid(path string) bool {
 			if s == "." || s == ".." {
 				return false
 			}
+		case c == '/' && i+1 < len(path) && path[i+1] == '/':
+			return false
 		}
 	}
 	return true

@@ -168,6 +168,7 @@ func TestResolve(t *testing.T) {
 		{"/../x.php", "bad ", "", ""},
 		{"/a/..", "bad ", "", ""},
 		{"/./a", "bad ", "", ""},
+		{"//server.php", "bad ", "", ""},
 		{"", "bad ", "", ""},
 		{"a.php", "bad ", "", ""},
 		// Folders.
