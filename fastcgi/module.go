@@ -102,7 +102,7 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	switch {
 	case s.MaxHeaderSize < 1<<10 || s.MaxHeaderSize > 16<<20:
 		return nil, handlers.BadKey("max_header_size", "expected 1KiB to 16MiB")
-	case s.MaxConns == 0 && s.MaxIdle == 0 && s.KeepConn:
+	case s.KeepConn && s.MaxIdle == 0:
 		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
 	}
 	return m.serve, nil
