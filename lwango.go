@@ -13,7 +13,8 @@
 //	}
 //
 // Such a program has the command line, the configuration file and the modules of lwango itself (see lwango.conf in
-// the repository): its handlers stand beside what the file routes.
+// the repository): its handlers stand beside what the file routes, and flags that it defines beside lwango's (see
+// ParseFlags).
 //
 // A handler runs on a green thread of one of the server's event loops. It is written as plain sequential code: reading
 // the body, writing the answer and req.Sleep yield to the loop and come back. What blocks in any other way - a mutex, a
@@ -21,6 +22,7 @@
 package lwango
 
 import (
+	"flag"
 	"net/http"
 	"os"
 
@@ -50,6 +52,21 @@ var program = server.NewProgram(server.Builtin())
 // wrote it.
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 
+// options is the command line, once it was parsed.
+var options *server.Options
+
+// ParseFlags reads the command line, which Main does if nobody has. A program that needs the values of its own flags
+// before Main calls it where it would call flag.Parse. What it has defined with package flag is taken beside lwango's
+// flags: -c, -l, -r, -t, -v and -h keep their meaning. A mistake ends the program with 2, as Main does, and -h prints
+// all flags.
+func ParseFlags() {
+	o, code := server.Parse(os.Args[1:], flag.CommandLine, os.Stdout, os.Stderr)
+	if o == nil {
+		os.Exit(code)
+	}
+	options = o
+}
+
 // HTTP makes a Handler of any net/http handler, which runs off the loop and may block. See conn.HTTP.
 func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
 
@@ -59,4 +76,9 @@ func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 // Main runs the server as the command line and lwango.conf say, until a signal stops it. It does not return: it exits
 // with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it
 // prints its flags.
-func Main() { os.Exit(program.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func Main() {
+	if options == nil {
+		ParseFlags()
+	}
+	os.Exit(program.Main(options, os.Stdout, os.Stderr))
+}

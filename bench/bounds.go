@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,12 @@ var bounds = []bound{
 	{"file1m", cpuTotal, "nginx-nopush", 1.05},
 	{"file1m", cpuBoth, "nginx", math.NaN()}, // see nginxCommand: the client may do the server's sending
 	{"file1m", cpuBoth, "nginx-nopush", math.NaN()},
-	{"idle", idleBytes, "", 500},
+	{"bridge", cpuTotal, "nethttp", 0.85},
+	{"idle", bytesEach, "", 500},
+	{"echo", cpuTotal, "goecho", 1.00},
+	{"echo", cpuTotal, "epollecho", 1.08},
+	{"sleepers", bytesEach, "", 10 << 10},
+	{"sleepers", late99, "", 2000},
 }
 
 // value is NaN where something was not measured.
@@ -46,13 +52,16 @@ func (b bound) value(all results, handoff string) float64 {
 }
 
 func (b bound) title() string {
+	unit := works[slices.IndexFunc(works, func(w work) bool { return w.name == b.work })].unit
 	switch b.metric {
-	case idleBytes:
-		return "bytes per idle connection"
+	case bytesEach:
+		return "bytes per " + unit
+	case late99:
+		return "µs that a " + unit + " wakes late, p99"
 	case cpuBoth:
-		return "server's and client's CPU per request, lwango / " + b.peer
+		return "server's and client's CPU per " + unit + ", lwango / " + b.peer
 	}
-	return "CPU per request, lwango / " + b.peer
+	return "CPU per " + unit + ", lwango / " + b.peer
 }
 
 // boundsTable is empty without lwango. The default handoff must hold; the other is for information.

@@ -3,12 +3,16 @@ module github.com/lwango/lwango/bench
 go 1.26.0
 
 require (
+	github.com/lwango/lwango v0.0.0-00010101000000-000000000000
 	github.com/valyala/fasthttp v1.65.0
 	golang.org/x/sys v0.49.0
 )
 
 require (
+	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/andybalholm/brotli v1.2.0 // indirect
 	github.com/klauspost/compress v1.18.0 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 )
+
+replace github.com/lwango/lwango => ../

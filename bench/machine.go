@@ -23,9 +23,9 @@ type environment struct {
 	dir        string // removed by close
 	self       string // this binary, for its subcommands
 	wrk        string
-	nginx      string // empty: not installed
-	nginxBuild string // what `nginx -V` prints
-	lwango     string
+	nginx      string            // empty: not installed
+	nginxBuild string            // what `nginx -V` prints
+	lwango     map[string]string // a built command for each of its programs
 	serverCPU  int
 	clientCPU  int
 	maxFiles   uint64 // the hard limit of descriptors per process
@@ -112,22 +112,29 @@ func (e *environment) prepare(ctx context.Context, s *settings) error {
 			e.nginxBuild = output(ctx, "", e.nginx, "-V")
 		}
 	}
-	if slices.ContainsFunc(s.peers, peer.isLwango) {
-		return e.findLwango(ctx, s)
-	}
-	return nil
+	return e.findLwango(ctx, s)
 }
 
+// findLwango builds what the chosen works need of lwango. Each program is built in its own folder, because not all are of
+// the same module.
 func (e *environment) findLwango(ctx context.Context, s *settings) (err error) {
+	e.lwango = map[string]string{}
 	if s.lwango != "" {
-		e.lwango, err = filepath.Abs(s.lwango)
-		return err
+		if e.lwango[command], err = filepath.Abs(s.lwango); err != nil {
+			return err
+		}
 	}
-	e.lwango = filepath.Join(e.dir, "lwango")
-	build := exec.CommandContext(ctx, "go", "build", "-o", e.lwango, "./cmd/lwango")
-	build.Dir = s.repo
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building lwango: %w\n%s", err, out)
+	for _, w := range s.works {
+		if e.lwango[w.program] != "" || !slices.ContainsFunc(s.peersOf(w), peer.isLwango) {
+			continue
+		}
+		file := filepath.Join(e.dir, filepath.Base(w.program))
+		build := exec.CommandContext(ctx, "go", "build", "-o", file, ".")
+		build.Dir = filepath.Join(s.repo, w.program)
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", build.Dir, err, out)
+		}
+		e.lwango[w.program] = file
 	}
 	return nil
 }

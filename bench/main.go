@@ -10,10 +10,18 @@
 //	proc.go       CPU time and memory of a process, from /proc
 //	verify.go     the bytes every server must answer before it is measured
 //	wrk.go        the closed-loop client: as fast as the server goes
+//	client.go     running this binary's own clients
 //	openloop.go   the open-loop client: a fixed rate of arrivals (`bench openloop`)
 //	arrivals.go   its connections and the reading of answers
 //	epoll.go      its system calls
 //	idle.go       memory of idle connections
+//	echo.go       the client of the TCP echo (`bench echo`)
+//	echoserve.go  a goroutine per connection, as its peer
+//	epollecho.go  a bare epoll loop, as its peer
+//	sleepers.go   the client of handlers that sleep (`bench sleepers`)
+//	sleepserve.go such a handler for net/http
+//	lwangoapp/    lwango with handlers of its own: a program of its own
+//	httphello/    the http.Handler that both sides of the bridge work serve
 //	run.go        rounds: who is measured when
 //	stats.go      median, ratio, spread
 //	histogram.go  latency quantiles
@@ -44,6 +52,7 @@ type settings struct {
 	duration  time.Duration // of one measurement
 	warmup    time.Duration // of closed-loop load before it, not counted
 	settle    time.Duration // before resident memory is read
+	spread    time.Duration // over which sleepers wake
 	serverCPU int
 	clientCPU int
 	repo      string // where lwango's module is
@@ -80,7 +89,9 @@ func main() {
 var subcommands = map[string]func(args []string) error{
 	"serve":    serveCommand,
 	"pin":      pinCommand,
-	"openloop": openLoopCommand,
+	"openloop": clientCommand("openloop", openLoop),
+	"echo":     clientCommand("echo", loadEcho),
+	"sleepers": clientCommand("sleepers", loadSleepers),
 }
 
 // peersOf are the chosen peers that have a row for the work.
@@ -97,7 +108,7 @@ func (s settings) peersOf(w work) []peer {
 type usageError struct{ error }
 
 func parseSettings(args []string) (settings, error) {
-	s := settings{settle: 2 * time.Second}
+	s := settings{settle: 2 * time.Second, spread: 2 * time.Second}
 	first, second := defaultCPUs()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	worksFlag := flags.String("works", "", "works to measure, comma separated (default all: "+strings.Join(workNames(), ",")+")")
@@ -108,7 +119,7 @@ func parseSettings(args []string) (settings, error) {
 	flags.IntVar(&s.serverCPU, "server-cpu", first, "CPU of the server")
 	flags.IntVar(&s.clientCPU, "client-cpu", second, "CPU of the client")
 	flags.StringVar(&s.repo, "repo", "..", "folder of the lwango module")
-	flags.StringVar(&s.lwango, "lwango", "", "lwango command to measure (default: built from -repo)")
+	flags.StringVar(&s.lwango, "lwango", "", "lwango command to measure in the works that need no other program of it (default: built from -repo)")
 	flags.BoolVar(&s.smoke, "smoke", false, "run everything once and briefly, check the answers, judge no figures")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -130,8 +141,13 @@ func parseSettings(args []string) (settings, error) {
 	if s.peers, err = choose(*peersFlag, peers, func(p peer) string { return p.name }); err != nil {
 		return s, usageError{fmt.Errorf("-peers: %w", err)}
 	}
+	// Who has no part in any of the works need not be built or installed.
+	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool { return !slices.ContainsFunc(s.works, p.takesPart) })
+	if len(s.peers) == 0 {
+		return s, usageError{errors.New("none of these peers has a part in these works")}
+	}
 	if s.smoke {
-		s.rounds, s.duration, s.warmup, s.settle = 1, 150*time.Millisecond, 0, 100*time.Millisecond
+		s.rounds, s.duration, s.warmup, s.settle, s.spread = 1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
 		for i := range s.works {
 			s.works[i].conns = min(s.works[i].conns, s.works[i].smokeConns)
 		}

@@ -1,22 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 )
 
-// openLoopOptions go to the client as one argument of JSON.
 type openLoopOptions struct {
 	Addr     string
 	Request  []byte // one arrival: Depth requests
@@ -28,7 +17,6 @@ type openLoopOptions struct {
 	PIDs     []int // the server, whose CPU time is read around the load
 }
 
-// openLoopReport is the client's answer on stdout.
 type openLoopReport struct {
 	Answers int64
 	P50     time.Duration
@@ -39,45 +27,13 @@ type openLoopReport struct {
 
 // runOpenLoop loads the server with requests at a fixed rate, whatever it does.
 func runOpenLoop(ctx context.Context, env *environment, w work, s *server, perSecond float64, duration time.Duration) (openLoopReport, error) {
-	var report openLoopReport
-	options, err := json.Marshal(openLoopOptions{
+	options := openLoopOptions{
 		Addr: s.addr, Request: w.request(s.addr), Depth: w.depth, Conns: w.conns,
 		Rate: perSecond / float64(w.depth), Duration: duration, Body: int64(len(w.body)), PIDs: s.pids,
-	})
-	if err != nil {
-		return report, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*duration+clientGrace)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, env.self, "pin", strconv.Itoa(env.clientFor(w)), env.self, "openloop", string(options))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var errout bytes.Buffer
-	cmd.Stderr = &errout
-	out, err := cmd.Output()
-	if err != nil {
-		return report, fmt.Errorf("open-loop client: %w: %s", err, strings.TrimSpace(errout.String()))
-	}
-	return report, json.Unmarshal(out, &report)
-}
-
-// openLoopCommand is `bench openloop OPTIONS`. One thread does everything and nothing allocates while measuring, so
-// neither Go's scheduler nor its collector adds to a latency.
-func openLoopCommand(args []string) error {
-	if len(args) != 1 {
-		return errors.New("usage: bench openloop OPTIONS")
-	}
-	var options openLoopOptions
-	if err := json.Unmarshal([]byte(args[0]), &options); err != nil {
-		return err
-	}
-	runtime.GOMAXPROCS(1)
-	runtime.LockOSThread()
-	debug.SetGCPercent(-1)
-	report, err := openLoop(options)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(report)
+	var report openLoopReport
+	err := runClient(ctx, env, w, "openloop", options, &report, 2*duration)
+	return report, err
 }
 
 // drainFactor bounds the wait for answers after the last arrival, in lengths of the run.

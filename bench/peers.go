@@ -6,22 +6,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // serverOptions is what a work asks of a server.
 type serverOptions struct {
-	dir     string // of its own, for its configuration
-	files   string // the folder served below filesPrefix
-	addr    string // 127.0.0.1:port
-	threads int
+	dir   string // of its own, for its configuration
+	files string // the folder served below filesPrefix
+	addr  string // 127.0.0.1:port
+	work  work
 }
 
 // peer is one server that takes part. command writes what configuration the server needs into o.dir and says how to
 // start it in the foreground.
 type peer struct {
 	name    string
-	files   bool // takes part in the works with files only
 	command func(env *environment, o serverOptions) (argv, environ []string, err error)
 	ready   string // a line with this word and the address on stderr means that it serves; empty: it accepts
 	ends    bool   // exits with 0 on SIGTERM
@@ -37,9 +37,11 @@ var peers = []peer{
 	{name: baseline, command: lwangoCommand("channel"), ready: "listening", ends: true},
 	{name: "lwango-direct", command: lwangoCommand("direct"), ready: "listening", ends: true},
 	{name: "nginx", command: nginxCommand("off"), ends: true},
-	{name: "nginx-nopush", files: true, command: nginxCommand("on"), ends: true},
+	{name: "nginx-nopush", command: nginxCommand("on"), ends: true},
 	{name: "fasthttp", command: goCommand("fasthttp")},
 	{name: "nethttp", command: goCommand("nethttp")},
+	{name: "goecho", command: goCommand("goecho")},
+	{name: "epollecho", command: goCommand("epollecho")},
 }
 
 func peerNames() []string {
@@ -50,14 +52,17 @@ func peerNames() []string {
 	return names
 }
 
-// takesPart is false where the peer would only repeat another one's figures.
-func (p peer) takesPart(w work) bool { return !p.files || strings.HasPrefix(w.path, filesPrefix+"/") }
+func (p peer) takesPart(w work) bool { return slices.Contains(w.peers, p.name) }
 
 func (p peer) isLwango() bool { return strings.HasPrefix(p.name, "lwango-") }
 func (p peer) isNginx() bool  { return strings.HasPrefix(p.name, "nginx") }
 
 func lwangoCommand(handoff string) func(*environment, serverOptions) ([]string, []string, error) {
 	return func(env *environment, o serverOptions) ([]string, []string, error) {
+		program := env.lwango[o.work.program]
+		if o.work.kind == echo { // no server of HTTP: a sample with two flags, and a loop for each processor
+			return []string{program, "-l", o.addr, "-handoff", handoff}, []string{goMaxProcs(o)}, nil
+		}
 		// Long enough for idle connections to stay through a measurement; all servers have the same.
 		conf := fmt.Sprintf(`keep_alive_timeout = "300s"
 threads = %d
@@ -79,12 +84,12 @@ handler = "hello_world"
 prefix = %q
 module = "serve_files"
 path = %q
-`, o.threads, handoff, o.addr, filesPrefix, o.files)
+`, o.work.threads, handoff, o.addr, filesPrefix, o.files)
 		file := filepath.Join(o.dir, "lwango.conf")
 		if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 			return nil, nil, err
 		}
-		return []string{env.lwango, "-c", file}, nil, nil
+		return []string{program, "-c", file}, nil, nil
 	}
 }
 
@@ -92,9 +97,11 @@ path = %q
 func goCommand(name string) func(*environment, serverOptions) ([]string, []string, error) {
 	return func(env *environment, o serverOptions) ([]string, []string, error) {
 		argv := []string{env.self, "serve", name, o.addr, o.files}
-		return argv, []string{fmt.Sprintf("GOMAXPROCS=%d", o.threads)}, nil
+		return argv, []string{goMaxProcs(o)}, nil
 	}
 }
+
+func goMaxProcs(o serverOptions) string { return fmt.Sprintf("GOMAXPROCS=%d", o.work.threads) }
 
 // nginxCommand writes a configuration that gives nginx its best: no log, no limit on requests per connection (the
 // default of 1,000 would have wrk connect again and again), sendfile. With two workers each gets its own listening
@@ -116,7 +123,7 @@ func writeNginx(env *environment, o serverOptions, nopush string) ([]string, []s
 		return nil, nil, errNotInstalled
 	}
 	reuse := ""
-	if o.threads > 1 {
+	if o.work.threads > 1 {
 		reuse = " reuseport"
 	}
 	// Debian's build has these folders below /var/lib/nginx, where only root may write.
@@ -145,7 +152,7 @@ http {
         location %s/ { root %s; }
     }
 }
-`, o.threads, env.maxFiles, o.dir, o.dir, temporary.String(), nopush, o.addr, reuse, hello, filesPrefix, filepath.Dir(o.files))
+`, o.work.threads, env.maxFiles, o.dir, o.dir, temporary.String(), nopush, o.addr, reuse, hello, filesPrefix, filepath.Dir(o.files))
 	file := filepath.Join(o.dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 		return nil, nil, err

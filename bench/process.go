@@ -46,7 +46,7 @@ func startServer(ctx context.Context, env *environment, p peer, w work) (*server
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	argv, environ, err := p.command(env, serverOptions{dir: dir, files: filepath.Join(env.dir, "files"), addr: addr, threads: w.threads})
+	argv, environ, err := p.command(env, serverOptions{dir: dir, files: filepath.Join(env.dir, "files"), addr: addr, work: w})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func startServer(ctx context.Context, env *environment, p peer, w work) (*server
 		s.stop()
 		return nil, fmt.Errorf("%w\n%s", err, s.log)
 	}
-	if err := verify(s.addr, w); err != nil {
+	if err := verifyWork(s.addr, w); err != nil {
 		s.stop()
 		return nil, fmt.Errorf("%w\n%s", err, s.log)
 	}

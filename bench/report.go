@@ -49,12 +49,52 @@ var loadColumns = []column{
 }
 
 var idleColumns = []column{
-	value("bytes/connection", idleBytes, wholeText),
-	toLwango("x lwango", idleBytes),
-	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[idleBytes])) }},
-	value("resident MiB", idleResident, oneDigitText),
-	value("CPU µs/connection", idleCPU, microText),
-	toLwango("x lwango", idleCPU),
+	value("bytes/connection", bytesEach, wholeText),
+	toLwango("x lwango", bytesEach),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[bytesEach])) }},
+	value("resident MiB", resident, oneDigitText),
+	value("CPU µs/connection", cpuEach, microText),
+	toLwango("x lwango", cpuEach),
+}
+
+var echoColumns = []column{
+	value("messages/s", perSecond, wholeText),
+	toLwango("x lwango", perSecond),
+	value("CPU µs/message", cpuTotal, microText),
+	value("user", cpuUser, microText),
+	value("system", cpuSystem, microText),
+	toLwango("x lwango", cpuTotal),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[cpuTotal])) }},
+	value("client's CPU µs/message", cpuClient, microText),
+	toLwango("both x lwango", cpuBoth),
+	value("CPUs busy", busyPart, ratioText),
+	value("peak MiB", peak, oneDigitText),
+	toLwango("x lwango", peak),
+}
+
+var sleeperColumns = []column{
+	value("bytes/handler", bytesEach, wholeText),
+	toLwango("x lwango", bytesEach),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[bytesEach])) }},
+	value("resident MiB", resident, oneDigitText),
+	value("woke late by µs, p50", late50, wholeText),
+	value("p99", late99, wholeText),
+	value("at most", lateMost, wholeText),
+	value("CPU µs/handler", cpuEach, microText),
+	toLwango("x lwango", cpuEach),
+}
+
+// columnsOf are the figures that a kind of work has.
+func columnsOf(k kind) []column {
+	switch k {
+	case idle:
+		return idleColumns
+	case echo:
+		return echoColumns
+	case sleepers:
+		return sleeperColumns
+	}
+	return loadColumns
 }
 
 // report is the whole result as Markdown.
@@ -65,12 +105,8 @@ func report(m machine, s settings, all results) string {
 	fmt.Fprintf(&text, "%s of %v each, medians; server on CPU %d, client on CPU %d.%s\n\n",
 		plural(s.rounds, "round"), s.duration, s.serverCPU, s.clientCPU, caveat(m, s))
 	for _, w := range s.works {
-		columns := loadColumns
-		if w.kind == idle {
-			columns = idleColumns
-		}
 		fmt.Fprintf(&text, "### %s: %s\n\n", w.name, titleOf(w))
-		text.WriteString(table(w, columns, s.peersOf(w), all))
+		text.WriteString(table(w, columnsOf(w.kind), s.peersOf(w), all))
 		text.WriteString("\n")
 	}
 	if !s.smoke {

@@ -85,7 +85,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestParseSettings(t *testing.T) {
-	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
+	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-works", "hello", "-peers", "nginx-nopush"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
 		if _, err := parseSettings(args); !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want a usage error", args, err)
 		}
@@ -134,9 +134,9 @@ func TestVerify(t *testing.T) {
 }
 
 func TestUnknownBuild(t *testing.T) {
-	s := settings{repo: t.TempDir()}
+	s := settings{repo: t.TempDir(), works: works[:1], peers: peers[:1]}
 	env := &environment{dir: t.TempDir()}
-	if err := env.findLwango(context.Background(), &s); err == nil || !strings.Contains(err.Error(), "building lwango") {
+	if err := env.findLwango(context.Background(), &s); err == nil || !strings.Contains(err.Error(), "building ") {
 		t.Errorf("findLwango in an empty folder: %v", err)
 	}
 }

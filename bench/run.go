@@ -15,21 +15,24 @@ import (
 type metric uint8
 
 const (
-	perSecond    metric = iota // requests/s, closed loop
-	cpuTotal                   // server CPU per request, closed loop, µs
-	cpuUser                    // the part of it in the server's own code
-	cpuSystem                  // the part in the kernel
-	cpuBoth                    // server's and wrk's, closed loop, µs
-	cpuClient                  // wrk's CPU per request, µs
-	busyPart                   // server CPU time per time: 1 is one CPU
-	halfRate                   // answers/s sent for in the open loop
-	halfCPU                    // server CPU per request at that rate, µs
-	latency50                  // µs, at that rate
-	latency99                  // µs, at that rate
-	peak                       // most resident memory, MiB
-	idleBytes                  // resident memory per idle connection, bytes
-	idleResident               // resident memory with them, MiB
-	idleCPU                    // server CPU per connection: accept, one request, answer; µs
+	perSecond metric = iota // requests or messages/s, closed loop
+	cpuTotal                // server CPU for each of them, µs
+	cpuUser                 // the part of it in the server's own code
+	cpuSystem               // the part in the kernel
+	cpuBoth                 // server's and client's, closed loop, µs
+	cpuClient               // the client's CPU, closed loop, µs
+	busyPart                // server CPU time per time: 1 is one CPU
+	halfRate                // answers/s sent for in the open loop
+	halfCPU                 // server CPU per request at that rate, µs
+	latency50               // µs, at that rate
+	latency99               // µs, at that rate
+	peak                    // most resident memory, MiB
+	bytesEach               // growth of resident memory per connection, bytes
+	resident                // resident memory with them, MiB
+	cpuEach                 // server CPU per connection: accept, one request, answer; µs
+	late50                  // how late sleepers woke, µs
+	late99
+	lateMost
 	metrics
 )
 
@@ -107,8 +110,13 @@ func measure(ctx context.Context, env *environment, s settings, w work, p peer, 
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-	if w.kind == idle {
+	switch w.kind {
+	case idle:
 		return measureIdleCell(ctx, w, srv, s.settle, r)
+	case echo:
+		return measureEcho(ctx, env, s, w, srv, r)
+	case sleepers:
+		return measureSleepers(ctx, env, s, w, srv, r)
 	}
 	return measureLoad(ctx, env, s, w, srv, r)
 }
@@ -169,14 +177,49 @@ func measureLoad(ctx context.Context, env *environment, s settings, w work, srv 
 	return nil
 }
 
+func measureEcho(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
+	report, err := runEcho(ctx, env, s, w, srv)
+	if err != nil {
+		return err
+	}
+	highest, err := peakMemory(srv.pids)
+	if err != nil {
+		return err
+	}
+	messages := float64(report.Messages)
+	r.set(perSecond, messages/report.Took.Seconds())
+	r.set(cpuTotal, micro(report.CPU.total())/messages)
+	r.set(cpuUser, micro(report.CPU.User)/messages)
+	r.set(cpuSystem, micro(report.CPU.System)/messages)
+	r.set(cpuClient, micro(report.Client.total())/messages)
+	r.set(cpuBoth, micro(report.Client.total()+report.CPU.total())/messages)
+	r.set(busyPart, report.CPU.total().Seconds()/report.Took.Seconds())
+	r.set(peak, mebi(highest))
+	return nil
+}
+
 func measureIdleCell(ctx context.Context, w work, srv *server, settle time.Duration, r round) error {
 	figures, err := measureIdle(ctx, w, srv, settle)
 	if err != nil {
 		return err
 	}
-	r.set(idleBytes, float64(figures.after-figures.before)/float64(w.conns))
-	r.set(idleResident, mebi(figures.after))
-	r.set(idleCPU, micro(figures.cpu.total())/float64(w.conns))
+	r.set(bytesEach, float64(figures.after-figures.before)/float64(w.conns))
+	r.set(resident, mebi(figures.after))
+	r.set(cpuEach, micro(figures.cpu.total())/float64(w.conns))
+	return nil
+}
+
+func measureSleepers(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
+	report, err := runSleepers(ctx, env, s, w, srv)
+	if err != nil {
+		return err
+	}
+	r.set(bytesEach, float64(report.Asleep-report.Before)/float64(w.conns))
+	r.set(resident, mebi(report.Asleep))
+	r.set(cpuEach, micro(report.CPU.total())/float64(w.conns))
+	r.set(late50, micro(report.P50))
+	r.set(late99, micro(report.P99))
+	r.set(lateMost, micro(report.Max))
 	return nil
 }
 

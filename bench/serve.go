@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lwango/lwango/bench/httphello"
 	"github.com/valyala/fasthttp"
 )
 
@@ -15,7 +16,7 @@ const idleTimeout = 300 * time.Second
 // serveCommand is `bench serve NAME ADDRESS FILES`: it serves until it is killed.
 func serveCommand(args []string) error {
 	if len(args) != 3 {
-		return fmt.Errorf("usage: bench serve nethttp|fasthttp ADDRESS FILES")
+		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho ADDRESS FILES")
 	}
 	ln, err := net.Listen("tcp", args[1])
 	if err != nil {
@@ -26,6 +27,10 @@ func serveCommand(args []string) error {
 		return serveNetHTTP(ln, args[2])
 	case "fasthttp":
 		return serveFastHTTP(ln, args[2])
+	case "goecho":
+		return serveGoEcho(ln)
+	case "epollecho":
+		return serveEpollEcho(ln)
 	}
 	return fmt.Errorf("no server %q", args[0])
 }
@@ -40,6 +45,8 @@ func serveNetHTTP(ln net.Listener, folder string) error {
 		header.Set("Content-Type", "text/plain")
 		io.WriteString(w, hello)
 	})
+	mux.Handle(httphello.Path, httphello.Handler)
+	mux.HandleFunc("/sleep", sleepNetHTTP)
 	mux.HandleFunc(filesPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)

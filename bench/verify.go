@@ -14,6 +14,18 @@ import (
 
 const verifyLimit = 10 * time.Second
 
+// verifyWork asks a server for what is going to be measured, once or twice.
+func verifyWork(addr string, w work) error {
+	switch w.kind {
+	case echo:
+		return verifyEcho(addr, len(w.body))
+	case sleepers:
+		_, err := sleeperOptions{Addr: addr, Path: w.path}.sleepOnce(bufio.NewReader(nil), time.Millisecond)
+		return err
+	}
+	return verify(addr, w)
+}
+
 // verify sends the work's request twice over one connection, pipelined when the work is, and compares every answer.
 // A server that closes, answers short, or in the wrong order is not worth measuring.
 func verify(addr string, w work) error {

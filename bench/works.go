@@ -1,13 +1,19 @@
 package main
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/lwango/lwango/bench/httphello"
+)
 
 // kind tells how a work is measured.
 type kind uint8
 
 const (
-	load kind = iota // closed loop for CPU per request, then open loop at half that rate for latency
-	idle             // connections that have had one request and stay; memory
+	load     kind = iota // closed loop for CPU per request, then open loop at half that rate for latency
+	idle                 // connections that have had one request and stay; memory
+	echo                 // messages over TCP, closed loop for CPU per message
+	sleepers             // handlers that sleep at the same time; memory, and how late they wake
 )
 
 // work is one thing that all servers are asked to do.
@@ -15,13 +21,16 @@ type work struct {
 	name       string
 	title      string
 	kind       kind
+	unit       string   // what the figures are of
+	peers      []string // the servers that take part
+	program    string   // lwango's, a folder of its repository
 	path       string
 	conns      int
-	smokeConns int // at most so many in a smoke run
-	depth      int // requests sent in one write; 1 unless pipelined
-	threads    int // loops, workers or GOMAXPROCS of the server; above 1 nothing is pinned
-	body       []byte
-	text       bool // answered as text/plain
+	smokeConns int    // at most so many in a smoke run
+	depth      int    // requests sent in one write; 1 unless pipelined
+	threads    int    // loops, workers or GOMAXPROCS of the server; above 1 nothing is pinned
+	body       []byte // of an answer, or a message
+	text       bool   // answered as text/plain
 }
 
 // hello is the body of every plain answer, of the same length for all servers.
@@ -36,14 +45,39 @@ var files = map[string][]byte{
 	"1m.bin": pattern(1 << 20),
 }
 
+// The servers that answer plain requests, and those of them and beside them that serve files.
+var (
+	helloServers  = []string{baseline, "lwango-direct", "nginx", "fasthttp", "nethttp"}
+	fileServers   = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
+	echoServers   = []string{baseline, "lwango-direct", "goecho", "epollecho"}
+	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
+	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
+)
+
+// command is the program of lwango that answers most works.
+const command = "cmd/lwango"
+
 var works = []work{
-	{name: "hello", title: "keep-alive hello, 64 connections", path: "/", conns: 64, smokeConns: 64, depth: 1, threads: 1, body: []byte(hello), text: true},
-	{name: "pipelined", title: "hello pipelined x16, 64 connections", path: "/", conns: 64, smokeConns: 16, depth: 16, threads: 1, body: []byte(hello), text: true},
-	{name: "file4k", title: "4 KiB file, 64 connections", path: filesPrefix + "/4k.bin", conns: 64, smokeConns: 16, depth: 1, threads: 1, body: files["4k.bin"]},
-	{name: "file1m", title: "1 MiB file, 16 connections", path: filesPrefix + "/1m.bin", conns: 16, smokeConns: 4, depth: 1, threads: 1, body: files["1m.bin"]},
-	{name: "busy", title: "hello, 4,000 busy connections", path: "/", conns: 4000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
-	{name: "idle", title: "10,000 idle keep-alive connections after one request each", kind: idle, path: "/", conns: 10000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
-	{name: "twoloops", title: "hello, 64 connections, two loops or workers, nothing pinned", path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
+	{name: "hello", title: "keep-alive hello, 64 connections", unit: "request",
+		peers: helloServers, program: command, path: "/", conns: 64, smokeConns: 64, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "pipelined", title: "hello pipelined x16, 64 connections", unit: "request",
+		peers: helloServers, program: command, path: "/", conns: 64, smokeConns: 16, depth: 16, threads: 1, body: []byte(hello), text: true},
+	{name: "file4k", title: "4 KiB file, 64 connections", unit: "request",
+		peers: fileServers, program: command, path: filesPrefix + "/4k.bin", conns: 64, smokeConns: 16, depth: 1, threads: 1, body: files["4k.bin"]},
+	{name: "file1m", title: "1 MiB file, 16 connections", unit: "request",
+		peers: fileServers, program: command, path: filesPrefix + "/1m.bin", conns: 16, smokeConns: 4, depth: 1, threads: 1, body: files["1m.bin"]},
+	{name: "busy", title: "hello, 4,000 busy connections", unit: "request",
+		peers: helloServers, program: command, path: "/", conns: 4000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "idle", title: "10,000 idle keep-alive connections after one request each", kind: idle, unit: "idle connection",
+		peers: helloServers, program: command, path: "/", conns: 10000, smokeConns: 200, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "twoloops", title: "hello, 64 connections, two loops or workers, nothing pinned", unit: "request",
+		peers: helloServers, program: command, path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true},
+	{name: "bridge", title: "hello by one http.Handler, 64 connections", unit: "request",
+		peers: bridgeServers, program: "bench/lwangoapp", path: httphello.Path, conns: 64, smokeConns: 16, depth: 1, threads: 1, body: []byte(hello), text: true},
+	{name: "echo", title: "TCP echo of 1 KiB messages, 64 connections", kind: echo, unit: "message",
+		peers: echoServers, program: "samples/echo", conns: 64, smokeConns: 16, threads: 1, body: pattern(1 << 10)},
+	{name: "sleepers", title: "10,000 handlers that sleep at the same time and wake over 2 s", kind: sleepers, unit: "sleeping handler",
+		peers: sleepServers, program: "bench/lwangoapp", path: "/sleep", conns: 10000, smokeConns: 200, threads: 1},
 }
 
 func workNames() []string {

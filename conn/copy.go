@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyBuffers are for copies from and to streams. A buffer is held while there is something in it, not while a copy waits
-// for its source.
+// copyBuffers are for copies from and to streams. A copy from a stream holds one while there is something in it, and
+// none while it waits for more.
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 const copySize = 64 << 10
 
-// ReadFrom implements io.ReaderFrom: it writes what r gives, up to its end. A regular *os.File is sent by sendfile(2), a
-// Stream is spliced as WriteTo does it, both also below an *io.LimitedReader. Other readers must not block but by waiting
-// on their thread.
+// ReadFrom implements io.ReaderFrom: it writes what r gives, up to its end. A regular *os.File is sent by
+// sendfile(2), a Stream is spliced as WriteTo does it, both also below an *io.LimitedReader. Other readers must not
+// block but by waiting on their thread.
 func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 	limited, ok := r.(*io.LimitedReader)
 	if !ok {
@@ -110,9 +110,9 @@ func (s *Stream) sendFile(f fileLike, limit int64) (sent int64, err error) {
 // WriteTo implements io.WriterTo: it reads up to the end, and writes what comes to w. After SetNoWait it ends with
 // ErrWouldBlock, and w has got all that was read.
 //
-// Where w is a Stream, bytes that come in bulk are spliced. Going by a proxy's processor time per byte, that is 0.5 of
-// what copying takes in bulk, the same for messages of 64 KiB, and 1.2 of it for messages of 16 KiB: so it is done when a
-// read has filled the buffer, and until a splice moves less than that.
+// Where w is a Stream, bytes that come in bulk are spliced. Going by a proxy's processor time per byte, that is 0.5
+// of what copying takes in bulk, the same for messages of 64 KiB, and 1.2 of it for messages of 16 KiB: so it is done
+// when a read has filled the buffer, and until a splice moves less than that.
 func (s *Stream) WriteTo(w io.Writer) (int64, error) { return s.copyTo(w, math.MaxInt64) }
 
 // copyTo copies at most limit bytes.
@@ -147,9 +147,12 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 
 // copySome copies what one read gives without waiting.
 func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
+	if !s.unread() {
+		return 0, errWouldBlock
+	}
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
-	n, err := s.tryRead(buf[:min(copySize, limit)])
+	n, err := s.received(s.d.Recv(buf[:min(copySize, limit)]))
 	if err != nil {
 		return 0, s.failRead(err)
 	}
@@ -200,8 +203,8 @@ type pipe struct {
 	cleanup    runtime.Cleanup
 }
 
-// newPipe makes a pipe, of size 0 where there are no descriptors left. The size is what a turn may move; users with many
-// pipes get smaller ones (pipe(7), pipe-user-pages-soft).
+// newPipe makes a pipe, of size 0 where there are no descriptors left. The size is what a turn may move; users with
+// many pipes get smaller ones (pipe(7), pipe-user-pages-soft).
 func newPipe() *pipe {
 	var fds [2]int
 	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {

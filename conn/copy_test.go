@@ -27,23 +27,30 @@ func chacha(n int) []byte {
 	return p
 }
 
-// TestCopyBetweenStreams: from one peer through two streams to another, or back to the first, in bulk and in small pieces,
-// and the end of input after it. Bulk takes the way through a pipe.
+// TestCopyBetweenStreams: from one peer through two streams to another, or back to the first, in bulk and in small
+// pieces, and the end of input after it. Bulk takes the way through a pipe.
 func TestCopyBetweenStreams(t *testing.T) {
 	bulk := chacha(10 << 20)
+	copyN := func(n int64) func(io.Writer, io.Reader) (int64, error) {
+		return func(w io.Writer, r io.Reader) (int64, error) { return io.CopyN(w, r, n) }
+	}
+	type reader struct{ io.Reader }
+	type writer struct{ io.Writer }
 	tests := map[string]struct {
 		copy func(dst io.Writer, src io.Reader) (int64, error)
 		want int // bytes
 	}{
 		"Copy":                   {io.Copy, len(bulk)},
-		"CopyN":                  {func(w io.Writer, r io.Reader) (int64, error) { return io.CopyN(w, r, 3<<20+1) }, 3<<20 + 1},
-		"CopyN, more than there": {func(w io.Writer, r io.Reader) (int64, error) { return io.CopyN(w, r, 11<<20) }, len(bulk)},
+		"CopyN":                  {copyN(3<<20 + 1), 3<<20 + 1},
+		"CopyN, more than there": {copyN(11 << 20), len(bulk)},
 		"by Read and Write": {func(w io.Writer, r io.Reader) (int64, error) {
-			return io.Copy(struct{ io.Writer }{w}, struct{ io.Reader }{r})
+			return io.Copy(writer{w}, reader{r})
 		}, len(bulk)},
-		"to a Writer": {func(w io.Writer, r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{w}, r) }, len(bulk)},
+		"to a Writer": {func(w io.Writer, r io.Reader) (int64, error) {
+			return io.Copy(writer{w}, r)
+		}, len(bulk)},
 		"from a Reader": {func(w io.Writer, r io.Reader) (int64, error) {
-			return io.Copy(w, struct{ io.Reader }{r})
+			return io.Copy(w, reader{r})
 		}, len(bulk)},
 	}
 	for name, test := range tests {
@@ -270,7 +277,10 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 	must(t, os.WriteFile(path, make([]byte, total), 0o600))
 	one := make([]byte, 1)
 	ways := map[string]func(a, b *conn.Stream) (int64, error){
-		"Write":    func(a, _ *conn.Stream) (int64, error) { n, err := a.Write(make([]byte, total)); return int64(n), err },
+		"Write": func(a, _ *conn.Stream) (int64, error) {
+			n, err := a.Write(make([]byte, total))
+			return int64(n), err
+		},
 		"Writev":   func(a, _ *conn.Stream) (int64, error) { return a.Writev([][]byte{make([]byte, total)}) },
 		"ReadFrom": func(a, _ *conn.Stream) (int64, error) { return a.ReadFrom(bytes.NewReader(make([]byte, total))) },
 		"sendfile": func(a, _ *conn.Stream) (int64, error) {

@@ -70,8 +70,8 @@ func names(table map[string][]string) *net.Resolver {
 	}}
 }
 
-// noAnswer makes a resolver that gives none, until it is told to give up. One that has several look-ups of a name at a time
-// would not be: they share one.
+// noAnswer makes a resolver that gives none, until it is told to give up. One that has several look-ups of a name at
+// a time would not be: they share one.
 func noAnswer() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -387,8 +387,8 @@ func TestDialWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// TestDialWaitsQuietly: neither attempts that wait nor an upstream that has closed or reset its connection, and that nobody
-// reads, keep the loop busy.
+// TestDialWaitsQuietly: neither attempts that wait nor an upstream that has closed or reset its connection, and that
+// nobody reads, keep the loop busy.
 func TestDialWaitsQuietly(t *testing.T) {
 	port := listening(t, "127.0.0.4")
 	deaf(t, "tcp", "127.0.0.2:"+port)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	firstInput = 4 << 10   // bytes of the input buffer to begin with
+	firstInput = 2 << 10   // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
 	keptBuffer = 64 << 10  // larger ones are not kept for the next request
 	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
 	opCost     = 4 << 10   // what a request or a system call counts at least
@@ -69,8 +69,22 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
+// strand has nobody use the exchange any more, which a function off the loop may hold.
+func (x *exchange) strand() {
+	if x.req.cancel != nil {
+		x.req.cancel(loop.ErrClientGone)
+	}
+	loop.SetLocal(&x.c.Thread, nil)
+	x.c.x, x.out = nil, nil
+	x.resp.discard()
+}
+
 // detach leaves the exchange fit for another connection.
 func (x *exchange) detach() {
+	if loop.Stranded(&x.c.Thread) {
+		x.strand()
+		return
+	}
 	x.end()
 	x.req.head.Reset()
 	x.req.raw = nil
@@ -127,9 +141,8 @@ func (x *exchange) exchange() bool {
 		mark := c.Mark()
 		status = x.call()
 		x.resp.finish(status)
-		stranded := loop.CallsRunning(&c.Thread) > 0
 		c.RunDeferred(mark)
-		if stranded {
+		if loop.Stranded(&c.Thread) {
 			return x.abandon()
 		}
 	} else {
@@ -158,16 +171,17 @@ func (x *exchange) completed() {
 	}
 }
 
-// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The connection
-// goes on with another one, unless it has to end, too.
+// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The
+// connection goes on with another one, unless it has to end, too.
 func (x *exchange) abandon() bool {
 	c := x.c
 	x.completed()
 	last := x.resp.close || x.req.body.unread()
 	y := newExchange()
+	y.out, y.writeErr = x.out, x.writeErr
+	x.strand()
 	y.attach(c)
 	loop.SetLocal(&c.Thread, y)
-	y.set, y.out, y.writeErr = x.set, x.out, x.writeErr
 	if n := x.w - x.r; n > len(y.in) {
 		y.in = make([]byte, n)
 	}
@@ -213,8 +227,8 @@ func (x *exchange) precheck() int {
 
 const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing else;
-// with http.ErrAbortHandler it is no error, and gets no answer.
+// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing
+// else; with http.ErrAbortHandler it is no error, and gets no answer.
 func (x *exchange) call() (status int) {
 	returned := false
 	defer func() {

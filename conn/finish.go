@@ -1,11 +1,13 @@
 package conn
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // finish sends what is not yet sent of the response. status is the handler's.
@@ -46,7 +48,7 @@ func (w *Response) finishWhole(status int) {
 		w.clear()
 		status, n, err = failed, 0, nil
 	} else if err != nil && err != io.EOF {
-		x.set.Logger.Error("response body cannot be read", "error", err, "target", x.req.Target())
+		w.logReader("response body cannot be read", err)
 		w.clear()
 		status, n, err = 500, 0, nil
 	}
@@ -287,11 +289,18 @@ func (w *Response) sendFrom(n int, err error) {
 			if err == io.EOF {
 				err = errShortBody
 			}
-			x.set.Logger.Error("response body cut short", "error", err, "target", x.req.Target())
+			w.logReader("response body cut short", err)
 			w.cut(err)
 			return
 		}
 		n, err = w.readPiece(buf, w.left)
+	}
+}
+
+// logReader logs that the body's reader has failed. A client that leaves while the reader waits is no failure.
+func (w *Response) logReader(what string, err error) {
+	if !errors.Is(err, loop.ErrClientGone) {
+		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
 	}
 }
 

@@ -182,27 +182,6 @@ func TestContextEndsWithTheRequest(t *testing.T) {
 	})
 }
 
-// TestWaitingHandlerOutlivesTheOtherTimeouts: they are for clients.
-func TestWaitingHandlerOutlivesTheOtherTimeouts(t *testing.T) {
-	t.Parallel()
-	const short = 40 * time.Millisecond
-	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{KeepAliveTimeout: short, HeaderTimeout: short, BodyTimeout: short, WriteTimeout: short,
-			Handler: func(req *conn.Request, resp *conn.Response) int {
-				if err := req.Sleep(4 * short); err != nil {
-					return 500
-				}
-				return hello(req, resp)
-			}})
-		c := s.client()
-		for range 2 {
-			if a := c.do("GET", get); a.text != "Hello, world!" {
-				t.Error(a.Status)
-			}
-		}
-	})
-}
-
 // closing is a source that counts how often it was closed.
 type closing struct {
 	io.Reader
@@ -299,4 +278,33 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 			t.Errorf("killed: closed %d times, %d deferred calls", closed.Load(), deferred.Load())
 		}
 	}, plain, direct)
+}
+
+// A client that leaves while the body's reader waits is nobody's failure.
+func TestLeavingIsNotLogged(t *testing.T) {
+	requests := []string{
+		get,
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", // the reader is asked before the head goes out
+	}
+	waiting := make(chan struct{})
+	h := func(req *conn.Request, w *conn.Response) int {
+		w.SetBodyReader(readerFunc(func([]byte) (int, error) {
+			waiting <- struct{}{}
+			return 0, req.Sleep(time.Minute)
+		}), -1)
+		return 200
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: h})
+		for _, raw := range requests {
+			c := s.client()
+			send(t, c, raw)
+			<-waiting
+			c.Close()
+			s.idle()
+		}
+		if log := s.log.String(); log != "" {
+			t.Errorf("logged %s", log)
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package conn
 
 import (
-	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -21,9 +20,10 @@ type StreamListener struct {
 	turn     int    // connections accepted since it last waited
 }
 
-// Listen listens on a loop: it is called by one of its threads, on the loop, or before it runs. Networks and addresses are
-// those of loop.Listen: "tcp" with host:port, where the host is an IP address, or "*" or nothing for all, or "unix" with a
-// path. Every loop of a process can listen to the same TCP address, and the kernel spreads the connections.
+// Listen listens on a loop: it is called by one of its threads, on the loop, or before it runs. Networks and
+// addresses are those of loop.Listen: "tcp" with host:port, where the host is an IP address, or "*" or nothing for
+// all, or "unix" with a path. Every loop of a process can listen to the same TCP address, and the kernel spreads the
+// connections.
 func Listen(l *loop.Loop, network, address string) (*StreamListener, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
@@ -54,9 +54,9 @@ const (
 	lastBackOff    = time.Second
 )
 
-// Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop is to
-// stop and all that had come were accepted. While descriptors or memory are short, connections wait in the kernel, and
-// Accept for better times.
+// Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop
+// is to stop and all that had come were accepted. While descriptors or memory are short, connections wait in the
+// kernel, and Accept for better times.
 func (ln *StreamListener) Accept() (net.Conn, error) {
 	c, err := ln.accept()
 	if err != nil {
@@ -99,7 +99,8 @@ func (ln *StreamListener) accept() (*Stream, error) {
 			}
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
 			if backOff == firstBackOff {
-				slog.Error("accept: out of resources, new connections wait", "address", ln.addr, "error", errno)
+				ln.loop.Logger().Error("accept: out of resources, new connections wait",
+					"address", ln.addr, "error", errno)
 			}
 			if err := t.Sleep(backOff); err != nil {
 				return nil, err

@@ -16,6 +16,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
 )
 
 // noise is what bodies are made of: text in which a lost, doubled or swapped piece shows.
@@ -116,7 +117,12 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 func TestSlowReadersLoseNothing(t *testing.T) {
 	h := sources(t)
 	h["/"] = hello
-	const size = 1 << 20
+	size := 1 << 20
+	if invariants.Enabled {
+		// Pieces of odd sizes can leave the window a few bytes short of a segment for good, and then the kernel sends
+		// on its persist timer alone, 2 KiB every 200 ms.
+		size = 100 << 10
+	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(h)})
 		var wg sync.WaitGroup

@@ -3,7 +3,6 @@ package conn
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // StreamServer is what ServeStreams has begun.
@@ -19,18 +19,19 @@ type StreamServer struct {
 	loop     *loop.Loop
 	addr     net.Addr
 	path     string // of a UNIX socket
+	closed   bool
 	idle     time.Duration
 	handler  func(t *loop.Thread, s *Stream) error
 }
 
-// ServeStreams serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks: the
-// handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any thread.
-// When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to read, at most for
-// the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
+// ServeStreams serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks:
+// the handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any
+// thread. When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to
+// read, at most for the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
 //
-// So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves something
-// is called again; one that does not read at all is an error. When a loop stops, handlers are called once more, and their
-// connections closed.
+// So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves
+// something is called again; one that does not read at all is an error. When a loop stops, handlers are called once
+// more where there is something, and their connections closed.
 func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Stream) error) (*StreamServer, error) {
 	fd, addr, err := listen(network, address)
@@ -58,6 +59,10 @@ func (srv *StreamServer) Addr() net.Addr { return srv.addr }
 // removed.
 func (srv *StreamServer) Close() error {
 	srv.loop.Check()
+	if srv.closed {
+		return &net.OpError{Op: "close", Net: srv.addr.Network(), Addr: srv.addr, Err: net.ErrClosed}
+	}
+	srv.closed = true
 	srv.listener.Close()
 	return unlink(srv.path)
 }
@@ -72,7 +77,7 @@ type served struct {
 func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
 	c := &served{server: srv}
 	if err := srv.loop.Attach(&c.Thread, fd, c, srv.idle); err != nil {
-		slog.Error("connection not accepted", "error", err)
+		srv.loop.Logger().Error("connection not accepted", "error", err)
 		sysio.Close(fd)
 		return
 	}
@@ -85,18 +90,25 @@ func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
 // Run is the loop's.
 func (c *served) Run(t *loop.Thread) coro.Code {
 	s := &c.stream
+	if t.Loop().Stopping() && !s.pending() {
+		return coro.Abort
+	}
 	s.spent, s.asked = 0, false
 	err := c.server.handler(t, s)
 	switch {
+	case err == nil, blocks(err), errors.Is(err, ErrWouldBlock):
 	case err == io.EOF:
 		return coro.Abort
-	case err != nil && !errors.Is(err, ErrWouldBlock):
-		slog.Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
+	default:
+		t.Loop().Logger().Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
 		return coro.Abort
+	}
+	switch {
 	case s.gone() || s.ended || t.Loop().Stopping():
 		return coro.Abort
 	case !s.asked:
-		slog.Error("connection closed: the handler does not read, and would be called for ever", "remote", s.RemoteAddr())
+		t.Loop().Logger().Error("connection closed: its handler does not read, and would be called for ever",
+			"remote", s.RemoteAddr())
 		return coro.Abort
 	}
 	loop.IdleTimeout(t, c.server.idle)
@@ -108,3 +120,10 @@ func (c *served) Left() {}
 
 // Ended is the loop's.
 func (c *served) Ended() { c.stream.closed = true }
+
+// pending reports whether there is something to read, the end included.
+func (s *Stream) pending() bool {
+	fds := []unix.PollFd{{Fd: int32(s.d.FD()), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return n > 0 || err != nil
+}

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is a net.Conn on a loop: what waits in it is a thread of the loop, and nothing else. Code that takes a net.Conn,
-// such as crypto/tls, runs unchanged on a thread.
+// Stream is a net.Conn on a loop: what waits in it is a thread of the loop, and nothing else. Code that takes a
+// net.Conn, such as crypto/tls, runs unchanged on a thread.
 //
-// A Stream is for the threads of its loop. One of them may read while another one writes; a second reader or writer that
-// would have to wait gets loop.ErrAwaited. A Stream over a thread's own descriptor (OwnStream, ServeStreams) is waited for
-// by that thread alone. Close and the deadlines are for any of them, and end waits. Other goroutines must not touch it,
-// which the invariants build tag checks; Detach is the way to them.
+// A Stream is for the threads of its loop. One of them may read while another one writes; a second reader or writer
+// that would have to wait gets loop.ErrAwaited. A Stream over a thread's own descriptor (OwnStream, ServeStreams) is
+// waited for by that thread alone. Close and the deadlines are for any of them, and end waits. Other goroutines must
+// not touch it, which the invariants build tag checks; Detach is the way to them.
 //
 // Besides those of net.Conn a wait can end with loop.ErrClientGone, when what is waited for is not the thread's own
 // client, and that one has left, and with loop.ErrCanceled.
@@ -45,10 +45,10 @@ type Stream struct {
 // temporary, so that crypto/tls can be asked again after it.
 var ErrWouldBlock = errWouldBlock
 
-var errNoThread = errors.New("a stream waits on a thread of its own loop, and nowhere else; Detach it for other goroutines")
+var errNoThread = errors.New("no thread of the stream's loop is running; other goroutines need Detach")
 
-// NewStream makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an error fd
-// is still the caller's.
+// NewStream makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an
+// error fd is still the caller's.
 func NewStream(l *loop.Loop, fd int) (*Stream, error) {
 	s := &Stream{loop: l}
 	if err := s.open(fd); err != nil {
@@ -65,8 +65,8 @@ func NewStream(l *loop.Loop, fd int) (*Stream, error) {
 	return s, nil
 }
 
-// OwnStream makes a stream of t's own socket, whose peer is remote; the zero AddrPort for UNIX sockets. Once it is closed
-// or detached, t is a thread without a descriptor. It must not be used after t's end.
+// OwnStream makes a stream of t's own socket, whose peer is remote; the zero AddrPort for UNIX sockets. Once it is
+// closed or detached, t is a thread without a descriptor. It must not be used after t's end.
 func OwnStream(t *loop.Thread, remote netip.AddrPort) *Stream {
 	s := new(Stream)
 	s.own(t, remote)
@@ -107,12 +107,12 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 }
 
-// tryRead reads what is there.
+// tryRead reads what is there, of a large amount a part.
 func (s *Stream) tryRead(p []byte) (int, error) {
 	if !s.unread() {
 		return 0, errWouldBlock
 	}
-	return s.received(s.d.Recv(p))
+	return s.received(s.d.Recv(p[:min(len(p), turnBudget)]))
 }
 
 // unread reports whether the kernel is worth asking, as in exchange.tryReadSocket.
@@ -230,8 +230,7 @@ func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) 
 	}
 	left := time.Duration(-1)
 	if by.set() {
-		// The loop counts its limits from the beginning of the turn, and so does this.
-		if left = by.after(s.loop.Time()); left <= 0 {
+		if left = by.left(); left <= 0 {
 			return os.ErrDeadlineExceeded
 		}
 	}

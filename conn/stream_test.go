@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -22,7 +23,7 @@ func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 	t.Helper()
 	for _, m := range []mode{plain, direct} {
 		t.Run(m.name, func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: m.handoff})
+			l, err := loop.New(loop.Options{Handoff: m.handoff, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,6 +65,8 @@ func sockets(t *testing.T, network string) (a, b int) {
 	must(t, unix.SetNonblock(a, true))
 	b, _, err = unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	must(t, err)
+	must(t, unix.SetsockoptInt(a, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	must(t, unix.SetsockoptInt(b, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	return a, b
 }
 

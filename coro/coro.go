@@ -86,6 +86,9 @@ func (c *Coro) Parked() bool { return c.state == parked }
 // Dead reports that the goroutine has ended: killed, closed, or left by the body's own runtime.Goexit.
 func (c *Coro) Dead() bool { return c.state == dead }
 
+// Killed reports that Kill was called, and that the body has nothing left but its deferred calls.
+func (c *Coro) Killed() bool { return c.killed }
+
 // Panic returns the panic that ended the last body, or nil.
 func (c *Coro) Panic() *PanicError { return c.panicked }
 

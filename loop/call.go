@@ -1,19 +1,24 @@
 package loop
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // DefaultWorkers is how many functions a loop has running off the loop at a time, unless Options say otherwise.
 const DefaultWorkers = 64
 
 // call is a function to be run off the loop. All but run belongs to the loop.
 type call struct {
-	run   func() // on its own goroutine
-	drop  func() // on the loop: it is not to run
-	group *calls
+	thread *Thread // that has submitted it
+	group  *calls
+	run    func() // on its own goroutine
+	drop   func() // on the loop: it is not to run
+	queued bool
 }
 
-// calls counts the functions that a thread has had called since its deferred calls last ran.
-type calls struct{ queued, running int }
+// calls counts the functions of a thread, and of those within its scopes, that have begun and not returned.
+type calls struct{ running atomic.Int32 }
 
 // workers bounds the functions that run off a loop.
 type workers struct {
@@ -27,68 +32,74 @@ func (t *Thread) submit(c *call) {
 	m := t.extra()
 	if m.calls == nil {
 		m.calls = new(calls)
-		t.Defer(t.dropCalls)
 	}
 	c.group = m.calls
-	if w := &t.loop.workers; w.running < w.limit {
+	w := &t.loop.workers
+	if w.running < w.limit {
 		t.loop.call(c)
-	} else {
-		w.queue = append(w.queue, c)
-		c.group.queued++
+		return
+	}
+	c.queued = true
+	w.queue = append(w.queue, c)
+}
+
+// keepCall has c withdrawn with the deferred calls, if it has not begun by then.
+func (t *Thread) keepCall(c *call) {
+	if c.queued && !t.more.dropping {
+		t.more.dropping = true
+		t.Defer(t.dropCalls)
 	}
 }
 
 // call begins c.
 func (l *Loop) call(c *call) {
-	c.group.running++
+	c.group.running.Add(1)
 	l.workers.running++
 	go func() {
-		defer func() { _ = l.Post(func() { l.returned(c) }) }()
+		defer func() { _ = l.Post(l.returned) }()
 		c.run()
 	}()
 }
 
-// returned gives c's place to the next one.
-func (l *Loop) returned(c *call) {
-	c.group.running--
+// returned gives the place of a function that has returned to the next one.
+func (l *Loop) returned() {
 	w := &l.workers
 	if w.running--; len(w.queue) > 0 {
 		next := w.queue[0]
 		w.queue = slices.Delete(w.queue, 0, 1)
-		next.group.queued--
+		next.queued = false
 		l.call(next)
 	}
 }
 
 // withdraw has c not run, if it has not begun.
 func (l *Loop) withdraw(c *call) {
-	w := &l.workers
-	if i := slices.Index(w.queue, c); i >= 0 {
-		w.queue = slices.Delete(w.queue, i, i+1)
-		c.group.queued--
-		c.drop()
-	}
-}
-
-// dropCalls withdraws what has not begun. The rest runs on, and is not counted for what the thread does next.
-func (t *Thread) dropCalls() {
-	group := t.more.calls
-	t.more.calls = nil
-	if group.queued == 0 {
+	if !c.queued {
 		return
 	}
+	c.queued = false
+	w := &l.workers
+	i := slices.Index(w.queue, c)
+	w.queue = slices.Delete(w.queue, i, i+1)
+	c.drop()
+}
+
+// dropCalls withdraws what t has submitted and has not begun.
+func (t *Thread) dropCalls() {
+	t.more.dropping = false
 	for _, c := range slices.Clone(t.loop.workers.queue) {
-		if c.group == group {
+		if c.thread == t {
 			t.loop.withdraw(c)
 		}
 	}
 }
 
-// CallsRunning returns how many of the functions that t has had run off the loop, since its deferred calls last ran, have
-// not returned.
-func CallsRunning(t *Thread) int {
-	if t.more == nil || t.more.calls == nil {
-		return 0
+// Stranded reports that functions are still running off the loop that t has called, or a thread within its scopes, and
+// forgets them. What they may hold must not be used any more.
+func Stranded(t *Thread) bool {
+	if t.more == nil || t.more.calls == nil || t.more.calls.running.Load() == 0 {
+		return false
 	}
-	return t.more.calls.running
+	t.more.calls = nil
+	return true
 }

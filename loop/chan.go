@@ -21,20 +21,22 @@ type chanState uint8
 const (
 	empty  chanState = iota
 	asked            // the helper is receiving
-	full             // there is a value
+	full             // there is a value; it and what follows are ready
 	closed           // the channel was
-	spent            // the helper has ended with its thread's deferred calls
+	spent            // the helper's thread has run its deferred calls
 )
 
 // FromChan returns a source that is ready when ch has a value, or is closed.
 //
 // A loop cannot wait for a channel, so a goroutine does. It runs from the first wait that finds the channel empty until
-// the waiting thread runs its deferred calls, which is the end of the source, too: after that its waits fail with
-// net.ErrClosed. The goroutine is at most one value ahead: one that comes when the wait has been ended by something else
-// is kept for the next wait, and lost if there is none.
+// that is closed, or until the thread that waited runs its deferred calls. This is the end of the source, too: after
+// that its waits fail with net.ErrClosed. So a thread that goes on and on makes one for a channel, and uses it again.
+// The goroutine is at most one value ahead: one that comes when the wait has been ended by something else is kept for
+// the next wait, and lost if there is none.
 func FromChan[T any](ch <-chan T) *Chan[T] { return &Chan[T]{ch: ch} }
 
-// Value takes what was received. ok is false when the channel is closed, and while the source is not ready.
+// Value takes what was received. ok is false when the channel is closed or the source has ended, and while it is not
+// ready.
 func (c *Chan[T]) Value() (value T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +76,11 @@ func (c *Chan[T]) Watch(t *Thread) error {
 		t.Defer(func() {
 			close(quit)
 			c.mu.Lock()
+			defer c.mu.Unlock()
 			c.state = spent
-			c.mu.Unlock()
+			if c.waiter != nil { // another thread
+				Notify(c.waiter)
+			}
 		})
 	}
 	c.state = asked
@@ -102,6 +107,9 @@ func (c *Chan[T]) receive(want, quit chan struct{}) {
 			if waiter != nil {
 				Notify(waiter)
 			}
+			if !ok {
+				return
+			}
 		case <-quit:
 			return
 		}
@@ -118,7 +126,7 @@ func (c *Chan[T]) put(v T, ok bool) {
 func (c *Chan[T]) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state == full || c.state == closed
+	return c.state >= full
 }
 
 // Unwatch implements Source.

@@ -14,10 +14,19 @@
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does
 //	thread.go    Thread: start, waits, end
-//	socket.go    reading and writing the thread's own socket
+//	socket.go    sockets whose reads and writes tell the loop what is left to wait for
 //	await.go     waiting for descriptors other than the thread's own
+//	fdio.go      system calls that try, wait and try again
+//	source.go    waiting for any or all of several things; Source, open to other packages
+//	timer.go     a point in time as a source
+//	chan.go      a Go channel as a source
+//	promise.go   results that are still to come
+//	call.go      functions that may block, off the loop
+//	scope.go     threads that others have started, and that end before them
 //	post.go      functions from other goroutines
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets
 //	stop.go      the orderly stop
+//	watchdog.go  what holds a loop for too long is logged
+//	culprit.go   whose stack that is
 package loop

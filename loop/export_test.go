@@ -1,6 +1,12 @@
 package loop
 
-import "github.com/lwango/lwango/coro"
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+)
 
 // NextFlags is the table step, for the test against a reference.
 func NextFlags(f uint32, c coro.Code) uint32 { return uint32(flags(f).next(c)) }
@@ -10,3 +16,64 @@ const (
 	Suspended = uint32(suspended)
 	MaskShift = maskShift
 )
+
+// MaxRefusals is how many waits that end at once a thread may have.
+const MaxRefusals = maxRefusals
+
+// Left lists what is registered with a loop, which is nothing once its threads have ended. It is called on the loop, or
+// after Run.
+func Left(l *Loop) (left []string) {
+	note := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
+	for fd, d := range l.table {
+		if d != nil {
+			note("descriptor %d, flags %#x", fd, d.flags)
+		}
+	}
+	timers := l.wheel.Len()
+	if l.trim.timer.Pending() {
+		timers--
+	}
+	if l.stop.grace.Pending() {
+		timers--
+	}
+	for what, n := range map[string]int{
+		"threads": l.threads, "threads without descriptor": len(l.detached), "writers": len(l.writers),
+		"timers": timers, "functions queued": len(l.workers.queue),
+	} {
+		if n != 0 {
+			note("%d %s", n, what)
+		}
+	}
+	return left
+}
+
+// Claims returns how many waits for descriptors that are no thread's own are registered.
+func Claims(l *Loop) int {
+	n := len(l.writers)
+	for _, d := range l.table {
+		if d != nil && d.flags&lent != 0 && d.flags.wanted()&(in|out) != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Loans returns how many descriptors t remembers to give back.
+func Loans(t *Thread) int { return len(t.extra().loans) }
+
+// TableSize returns the length of the table of descriptors.
+func TableSize(l *Loop) int { return len(l.table) }
+
+// PlaceOf is where the watchdog sees a stack of these functions, innermost first: the function's name.
+func PlaceOf(functions ...string) string {
+	var s stack
+	for _, f := range functions {
+		s = append(s, frame{function: f, position: f})
+	}
+	return s.place()
+}
+
+// NewWatchdogAt is NewWatchdog with a clock, which is asked when it is made and at each look.
+func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration, loops ...*Loop) *Watchdog {
+	return newWatchdog(log, now, limit, loops)
+}

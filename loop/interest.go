@@ -41,11 +41,6 @@ func (d *Descriptor) fired(events uint16) bool {
 // add registers d, whose thread, fd and flags are set.
 func (l *Loop) add(d *Descriptor) error {
 	fd := int(d.fd)
-	if fd >= len(l.table) && fd < maxFD {
-		grown := make([]*Descriptor, max(fd+1, 2*len(l.table), 64))
-		copy(grown, l.table)
-		l.table = grown
-	}
 	l.gen++
 	d.gen = l.gen
 	d.known = d.flags.wanted()
@@ -54,6 +49,11 @@ func (l *Loop) add(d *Descriptor) error {
 	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, edge|uint32(d.known), d.gen); e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
+	if fd >= len(l.table) { // only now: a number that is no descriptor's may be of any size
+		grown := make([]*Descriptor, max(fd+1, 2*len(l.table), 64))
+		copy(grown, l.table)
+		l.table = grown
+	}
 	if old := l.table[fd]; old != nil {
 		// Epoll did not know the descriptor: it was closed under its last user, and the number is another's now.
 		l.evict(old)
@@ -61,10 +61,6 @@ func (l *Loop) add(d *Descriptor) error {
 	l.table[fd] = d
 	return nil
 }
-
-// maxFD bounds the table against numbers that cannot be descriptors (fs.nr_open is lower everywhere); epoll_ctl refuses
-// them.
-const maxFD = 1 << 30
 
 // evict takes d's slot away. Whoever waits for d is told.
 func (l *Loop) evict(d *Descriptor) {

@@ -65,7 +65,9 @@ type Loop struct {
 	owner    invariants.Owner // the goroutine in Run
 	events   [eventsPerTurn]unix.EpollEvent
 
-	post poster // safe from any goroutine
+	// Safe from any goroutine.
+	post  poster
+	pulse pulse
 }
 
 // New makes a loop. It holds two descriptors until Run returns, or Close if it is never run.
@@ -107,8 +109,10 @@ func New(o Options) (*Loop, error) {
 }
 
 // Run turns the loop on the calling goroutine, which must not be locked to its thread (a channel handoff would cost
-// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once.
+// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once. The goroutine has a
+// profiler label of the loop meanwhile, and none afterwards.
 func (l *Loop) Run() error {
+	defer l.pulse.run(l.epfd)()
 	defer l.Close()
 	l.owner.Enter()
 	defer l.owner.Leave()
@@ -145,11 +149,16 @@ func (l *Loop) Close() {
 // wait lets the kernel's events in. It looks without blocking first: under load there are some, and a call that
 // cannot sleep is made raw, at half the cost.
 func (l *Loop) wait() error {
+	l.pulse.beat()
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
+	l.tick()
 	if n == 0 && errno == 0 {
-		if msec := l.timeout(); msec != 0 {
-			n, errno = sysio.EpollWait(l.epfd, l.events[:], msec)
+		if d := l.timeout(); d != 0 && l.post.sleep() {
+			l.pulse.sleep()
+			n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+			l.pulse.wake()
+			l.post.asleep.Store(false)
 			l.stats.Waits++
 			l.tick()
 			l.slept = l.now
@@ -158,7 +167,6 @@ func (l *Loop) wait() error {
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
-	l.tick()
 	if l.now-l.slept >= noBlockLimit.Milliseconds() {
 		// Without this, goroutines beside the loop wait for the 10 ms of forced preemption and more.
 		runtime.Gosched()
@@ -176,8 +184,8 @@ func (l *Loop) wait() error {
 	return nil
 }
 
-// timeout is how long the loop may block, in milliseconds as epoll_wait takes it.
-func (l *Loop) timeout() int {
+// timeout is how long the loop may block, negative: without limit.
+func (l *Loop) timeout() time.Duration {
 	if l.threads == 0 || !l.runq.empty() {
 		return 0
 	}
@@ -185,10 +193,12 @@ func (l *Loop) timeout() int {
 	if !ok {
 		return -1
 	}
-	// The turn's time may be old by now, and epoll_wait rounds up no less than a timer needs: look again.
-	l.tick()
-	return int(min(max(at-l.now, 0), math.MaxInt32))
+	// To the nanosecond: a timer is late by up to a millisecond of the wheel as it is.
+	return max(time.Duration(min(at, maxWait))*time.Millisecond-l.wall.Sub(l.start), 0)
 }
+
+// maxWait, in milliseconds, is what a Duration can hold.
+const maxWait = math.MaxInt64 / int64(time.Millisecond)
 
 func (l *Loop) tick() {
 	l.wall = time.Now()
@@ -209,6 +219,9 @@ func (l *Loop) after(d time.Duration) int64 {
 	return int64((elapsed + d + time.Millisecond - 1) / time.Millisecond)
 }
 
+// Logger returns where the loop logs, for code that serves on it.
+func (l *Loop) Logger() *slog.Logger { return l.log }
+
 // Time returns the time at which this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
 
@@ -223,9 +236,9 @@ func (l *Loop) Stats() Stats {
 // which: the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
 
-// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does, the
-// loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a net.Conn:
-// another goroutine would use it beside the loop.
+// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does,
+// the loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a
+// net.Conn: another goroutine would use it beside the loop.
 func (l *Loop) Check() {
 	if invariants.Enabled {
 		owner := &l.owner
@@ -253,7 +266,7 @@ func (l *Loop) resume(t *Thread) {
 		l.enter(t, c)
 		v = c.Resume()
 	}
-	t = l.current // not the same if its body has ended and others have followed
+	t = l.current // not the same if its body has ended and others have followed; nil if the last of them has, too
 	l.current = nil
 
 	code := v.Code()
@@ -261,7 +274,10 @@ func (l *Loop) resume(t *Thread) {
 	case c.Parked(): // ended has seen to it
 		l.park(c)
 	case c.Dead(): // the body has ended its goroutine
-		l.logPanic(c)
+		l.logPanic(t)
+		if t.extra().err == nil {
+			t.more.err = ErrExited
+		}
 		l.pool.Put(c, l.now)
 		t.co = nil
 		l.end(t)
@@ -284,6 +300,7 @@ func (l *Loop) resume(t *Thread) {
 
 // enter makes t the thread that runs, on c.
 func (l *Loop) enter(t *Thread, c *coro.Coro) {
+	l.pulse.beat()
 	t.until = never
 	t.co = c
 	l.current = t
@@ -293,8 +310,9 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 // ended acts on the last word of the body that ran on c.
 func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	t := l.current
+	l.current = nil
+	l.logPanic(t)
 	t.co = nil
-	l.logPanic(c)
 	if v.Code() == coro.Abort {
 		l.end(t)
 		return
@@ -311,9 +329,11 @@ func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	}
 }
 
-func (l *Loop) logPanic(c *coro.Coro) {
-	if p := c.Panic(); p != nil {
+// logPanic logs the panic that has ended t's body, which is what t has ended with.
+func (l *Loop) logPanic(t *Thread) {
+	if p := t.co.Panic(); p != nil {
 		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
+		t.extra().err = p
 	}
 }
 

@@ -463,10 +463,11 @@ func TestStopGivesIdleThreadsALastRunAndKillsAfterTheGracePeriod(t *testing.T) {
 			}
 			_ = th.Sleep(5 * time.Millisecond)
 			finished = true
+			l.Stop(time.Millisecond) // the rest has had its time
 		})
 		wait := start(t, l)
 		<-started
-		l.Stop(200 * time.Millisecond)
+		l.Stop(time.Minute)
 		wait()
 		if !lastRun || !cleaned || !finished {
 			t.Errorf("last run %v, deferred call of the killed %v, thread within the grace period finished %v", lastRun, cleaned, finished)

@@ -8,12 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poster takes functions from any goroutine. The eventfd is written only by the first one since the loop last
-// looked, so a burst costs one wake-up.
+// poster takes functions from any goroutine. The eventfd is written only where the loop sleeps, or is about to, and
+// only by the first one: a burst costs one wake-up, and what the loop's own threads post costs none.
 type poster struct {
 	wakefd int
 
-	awake atomic.Bool // the queue has something, and the eventfd was written; changes under mu
+	// The loop sets asleep and then looks at pending; others set pending and then look at asleep. So one of the two
+	// sees the other.
+	pending atomic.Bool // the queue has something; changes under mu
+	asleep  atomic.Bool // the loop blocks, and nobody has written the eventfd yet
 
 	mu      sync.Mutex
 	queue   []func()
@@ -52,13 +55,23 @@ func (p *poster) notify(t *Thread) {
 
 // wake is called under the lock.
 func (p *poster) wake() {
-	if !p.awake.Load() {
-		p.awake.Store(true)
+	p.pending.Store(true)
+	if p.asleep.CompareAndSwap(true, false) {
 		one := [8]byte{1}
 		// The write cannot fail but by the counter's overflow, and then the loop is woken all the same. It is made
 		// under the lock: the descriptor is closed only after closed was set.
 		_, _ = unix.Write(p.wakefd, one[:])
 	}
+}
+
+// sleep announces that the loop is going to block, and reports whether it may.
+func (p *poster) sleep() bool {
+	p.asleep.Store(true)
+	if p.pending.Load() {
+		p.asleep.Store(false)
+		return false
+	}
+	return true
 }
 
 // rearm consumes the eventfd's count; runPosted follows in the next turn.
@@ -82,20 +95,24 @@ func (p *poster) close() {
 	p.queue, p.threads = nil, nil
 }
 
+// runPosted calls what was posted, and has the threads look that were notified, by these calls as well.
 func (l *Loop) runPosted() {
 	p := &l.post
-	if !p.awake.Load() {
+	if !p.pending.Load() {
 		return
 	}
 	p.mu.Lock()
 	p.running, p.queue = p.queue, p.running[:0]
-	p.notifying, p.threads = p.threads, p.notifying[:0]
-	p.awake.Store(false)
 	p.mu.Unlock()
 	for i, f := range p.running {
 		p.running[i] = nil
+		l.pulse.beat()
 		f()
 	}
+	p.mu.Lock()
+	p.notifying, p.threads = p.threads, p.notifying[:0]
+	p.pending.Store(len(p.queue) > 0)
+	p.mu.Unlock()
 	for i, t := range p.notifying {
 		p.notifying[i] = nil
 		t.notified.Store(false) // before it looks

@@ -11,9 +11,9 @@ import (
 // ErrPending is the error of a promise that has not been kept yet.
 var ErrPending = errors.New("promise is pending")
 
-// Promise is a result that is still to come: a value or an error, set once. It is a Source, for any number of threads on
-// any loops. All methods but Await, and those of a Source, are for any goroutine. The zero Promise is pending; it must not
-// be copied, but its address may.
+// Promise is a result that is still to come: a value or an error, set once. It is a Source, for any number of threads
+// on any loops. All methods but Await, and those of a Source, are for any goroutine. The zero Promise is pending; it
+// must not be copied, but its address may.
 type Promise[T any] struct {
 	mu      sync.Mutex
 	settled atomic.Bool // value and err do not change any more
@@ -89,68 +89,65 @@ func (p *Promise[T]) Unwatch(t *Thread) {
 	}
 }
 
-// Go starts f as a thread within t's scope, as t.Go does, and promises what it returns: a value, an error, or a panic as a
-// *PanicError. The error is the promise's alone, and does not cancel the others of the scope.
+// Go starts f as a thread within t's scope, as t.Go does, and promises what it returns: a value, an error, or a panic
+// as a *PanicError. The promise is settled when the thread has ended, and those that it has started itself. The error
+// is the promise's alone, and does not cancel the others of the scope.
 func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	p := new(Promise[T])
-	t.Go(func(t *Thread) error {
-		err := errExited
-		var value T
-		defer func() { p.settle(value, err) }() // also when the thread is killed
-		err = func() (err error) {
-			defer recoverTo(&err)
+	var value T
+	t.start(&memberBody{
+		f: func(t *Thread) (err error) {
 			value, err = f(t)
 			return err
-		}()
-		return nil
+		},
+		settle: func(err error) { p.settle(value, err) },
 	})
 	return p
 }
 
 // Call runs f on a goroutine of its own, off the loop, and promises what it returns: a value, an error, or a panic as a
-// *PanicError. At most Options.Workers functions of a loop run at a time; others wait for their turn, and those that have
-// not begun when t runs its deferred calls do not run at all: their error is ErrCanceled.
+// *PanicError. At most Options.Workers functions of a loop run at a time; others wait for their turn, and those that
+// have not begun when t runs its deferred calls do not run at all: their error is ErrCanceled.
 //
 // f may block. It must not use t, nor what belongs to it, such as a Request, but by copies made before. It cannot be
-// stopped. If it is still running when a request ends, Request and Response are left to it and not used for another one.
+// stopped. If it is still running when a request ends, Request and Response are left to it and not used for another
+// one.
 func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
-	p := new(Promise[T])
-	t.submit(&call{
-		run: func() {
-			err := errExited
-			var value T
-			defer func() { p.settle(value, err) }()
-			err = func() (err error) {
-				defer recoverTo(&err)
-				value, err = f()
-				return err
-			}()
-		},
-		drop: func() { p.Reject(ErrCanceled) },
-	})
+	c, p := newCall(t, f)
+	t.submit(c)
+	t.keepCall(c)
 	return p
 }
 
-// Await runs f off the loop, as Call does, and waits until it has returned, at most d; negative: without limit. The error
-// is f's, its panic as a *PanicError, or one of AwaitAny's. If the wait ends early and f has not begun, it does not run.
+// Await runs f off the loop, as Call does, and waits until it has returned, at most d; negative: without limit. The
+// error is f's, its panic as a *PanicError, or one of AwaitAny's. If the wait ends early and f has not begun, it does
+// not run.
 func (t *Thread) Await(f func() error, d time.Duration) error {
-	p := new(Promise[struct{}])
-	c := &call{
-		run: func() {
-			err := errExited
-			defer func() { p.settle(struct{}{}, err) }()
-			err = func() (err error) {
-				defer recoverTo(&err)
-				return f()
-			}()
-		},
-		drop: func() {},
+	if err := t.refused(); err != nil {
+		return err
 	}
-	if err := t.leaving(); err != nil {
-		return t.refused()
-	}
+	c, p := newCall(t, func() (struct{}, error) { return struct{}{}, f() })
 	t.submit(c)
 	defer t.loop.withdraw(c)
 	_, err := p.Await(t, d)
 	return err
+}
+
+func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
+	p := new(Promise[T])
+	c := &call{thread: t, drop: func() { p.Reject(ErrCanceled) }}
+	c.run = func() {
+		err := ErrExited
+		var value T
+		defer func() {
+			c.group.running.Add(-1) // before anybody hears of it: a request that has heard has nothing running
+			p.settle(value, err)
+		}()
+		err = func() (err error) {
+			defer recoverTo(&err)
+			value, err = f()
+			return err
+		}()
+	}
+	return c, p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/lwango/lwango/coro"
@@ -15,7 +16,8 @@ var ErrCanceled = fmt.Errorf("thread canceled: %w", context.Canceled)
 // PanicError is a panic that arrives where the result was to be.
 type PanicError = coro.PanicError
 
-var errExited = errors.New("goroutine ended by runtime.Goexit")
+// ErrExited is the error of what has ended its goroutine instead of returning.
+var ErrExited = errors.New("goroutine ended by runtime.Goexit")
 
 // scope holds the threads that another has started, until they have ended.
 type scope struct {
@@ -27,19 +29,34 @@ type scope struct {
 }
 
 // Go starts f as a thread within t's scope, on the same loop: whatever happens, it ends before the scope does. That is
-// the one of the call of Scope that t is in, or the whole of t's body, with a Request that of its handler.
+// the one of the call of Scope that t is in, or else the whole of t's body, with a Request that of its handler; what
+// deferred calls start is waited for as well.
 //
-// An error or a panic of f cancels the others of the scope: their waits end with ErrCanceled. When the client leaves,
-// theirs end as t's own do, with ErrClientGone. To start something that outlives t, say so: Loop.Go.
+// An error or a panic of f cancels the others of the scope, and t itself until it joins them: their waits end with
+// ErrCanceled, but for t's on its own socket. When the client leaves, all waits end with ErrClientGone. To start something
+// that outlives t, say so: Loop.Go.
 //
-// f may use what belongs to t, a Response for one, as long as the two do not use it in turns.
+// Of f and t only one runs at a time, so they share variables without locks. But what waits on t's behalf, reading a
+// Request's body or writing its Response, is for t alone, and panics elsewhere.
 func (t *Thread) Go(f func(t *Thread) error) *Thread {
+	return t.start(&memberBody{f: f})
+}
+
+func (t *Thread) start(b *memberBody) *Thread {
+	if t.co.Killed() {
+		runtime.Goexit() // as at its waits: there is nobody left to end what it starts now
+	}
 	m := t.extra()
 	if m.scope == nil {
-		m.scope = &scope{owner: t}
+		s := &scope{owner: t}
+		m.scope = s
+		t.Defer(func() { t.leave(s) })
+	}
+	if m.calls == nil {
+		m.calls = new(calls)
 	}
 	s := m.scope
-	member := &Thread{more: &more{member: s}}
+	member := &Thread{more: &more{member: s, calls: m.calls}}
 	member.own.flags = t.own.flags & (finished | keepWaiting | canceled)
 	if s.canceled {
 		member.own.flags |= canceled
@@ -48,8 +65,19 @@ func (t *Thread) Go(f func(t *Thread) error) *Thread {
 		s.members = make(map[*Thread]struct{})
 	}
 	s.members[member] = struct{}{}
-	t.loop.begin(member, &memberBody{thread: member, f: f})
+	b.thread = member
+	t.loop.begin(member, b)
 	return member
+}
+
+// leave ends a scope that has begun with a call of Go, with t's deferred calls.
+func (t *Thread) leave(s *scope) {
+	if err := t.join(s); err != nil {
+		t.loop.log.Error("thread ended with an error of one that it had started", "error", err)
+	}
+	if t.more.scope == s {
+		t.more.scope = nil
+	}
 }
 
 // Join waits for the threads of t's scope, and returns the error, or the panic as a *PanicError, of the one that failed
@@ -59,7 +87,10 @@ func (t *Thread) Join() error {
 	if t.more == nil || t.more.scope == nil {
 		return nil
 	}
-	s := t.more.scope
+	return t.join(t.more.scope)
+}
+
+func (t *Thread) join(s *scope) error {
 	for len(s.members) > 0 {
 		_ = t.listen(coro.Suspend, never)
 	}
@@ -77,7 +108,7 @@ func (t *Thread) Cancel() {
 }
 
 // Scope runs f with a scope of its own for the threads that it starts with t.Go, and returns when these have ended. It
-// returns f's error, or else theirs. If f fails, or panics, they are canceled.
+// returns f's error, or theirs if f has none but ErrCanceled. If f fails, or panics, they are canceled.
 func (t *Thread) Scope(f func() error) error {
 	m := t.extra()
 	outer := m.scope
@@ -100,7 +131,7 @@ func (t *Thread) joined(f func() error) error {
 	if err != nil {
 		t.Cancel()
 	}
-	if e := t.Join(); err == nil {
+	if e := t.Join(); e != nil && (err == nil || errors.Is(err, ErrCanceled)) {
 		err = e
 	}
 	return err
@@ -133,6 +164,28 @@ func (s *scope) cancel() {
 	}
 }
 
+// fail cancels the scope because of the error of a member, and its owner with it, who may be in a scope within.
+func (s *scope) fail(err error) {
+	s.err = err
+	s.cancel()
+	for inner := s.owner.more.scope; inner != nil && inner != s; inner = inner.outer {
+		inner.cancel()
+	}
+	s.owner.stopWaiting(wokenByCancel)
+}
+
+// failed reports that a thread has failed in one of t's scopes, and t has not learned it from Join.
+func (t *Thread) failed() bool {
+	if t.more != nil {
+		for s := t.more.scope; s != nil; s = s.outer {
+			if s.err != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // forsake tells the threads that t has started that the client has left.
 func (t *Thread) forsake() {
 	if t.more == nil {
@@ -143,20 +196,21 @@ func (t *Thread) forsake() {
 			member.own.flags |= finished
 			if member.own.flags&keepWaiting == 0 {
 				member.stopWaiting(wokenByLeaving)
-				member.forsake()
 			}
+			member.forsake()
 		}
 	}
 }
 
 func (t *Thread) stopWaiting(why reason) {
-	if t.own.flags&suspended != 0 {
+	if t.own.flags&(suspended|listening) != 0 {
 		t.loop.ready(t, why)
 	}
 }
 
 func (l *Loop) killMembers(s *scope) {
 	for ; s != nil; s = s.outer {
+		s.canceled = true // their end is no error
 		for len(s.members) > 0 {
 			for t := range s.members {
 				l.kill(t)
@@ -169,11 +223,12 @@ func (l *Loop) killMembers(s *scope) {
 type memberBody struct {
 	thread *Thread
 	f      func(t *Thread) error
+	settle func(err error) // with what the thread has ended; nil: an error is the scope's
 }
 
 // Run implements Body.
 func (b *memberBody) Run(t *Thread) coro.Code {
-	t.more.err = errExited
+	t.more.err = ErrExited
 	t.more.err = t.joined(func() (err error) {
 		defer recoverTo(&err)
 		return b.f(t)
@@ -194,11 +249,12 @@ func (b *memberBody) Left() {}
 // Ended implements Body.
 func (b *memberBody) Ended() {
 	t := b.thread
-	s := t.more.member
+	s, err := t.more.member, t.more.err
 	delete(s.members, t)
-	if err := t.more.err; err != nil && !s.canceled {
-		s.err = err
-		s.cancel()
+	if b.settle != nil {
+		b.settle(err)
+	} else if err != nil && !s.canceled {
+		s.fail(err)
 	}
 	if len(s.members) == 0 {
 		s.owner.notify()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on; but
-// only one at a time may wait for input, and one for output. On an error fd is still the caller's.
+// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on;
+// but only one at a time may wait for input, and one for output. On an error fd is still the caller's.
 func (l *Loop) Open(d *Descriptor, fd int) error {
 	*d = Descriptor{fd: int32(fd), flags: lent | mask(in|rdhup)}
 	err := l.add(d)
@@ -23,13 +23,15 @@ func (l *Loop) Open(d *Descriptor, fd int) error {
 	return err
 }
 
-// Release takes d, which Open has made or which is a thread's own, out of the loop, and returns its number, -1 if it has
-// none any more. Who waits for it gets net.ErrClosed, or goes on in WantRead. It is called by the loop's threads, or on the
-// loop.
+// Release takes d, which Open has made or which is a thread's own, out of the loop, and returns its number, -1 if it
+// has none any more. Who waits for it gets net.ErrClosed, or goes on in WantRead. It is called by the loop's threads,
+// or on the loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
 	if fd = int(d.fd); fd >= 0 {
+		gone := d.flags & finished
 		l.remove(d)
 		l.evict(d)
+		d.flags = d.flags&^finished | gone // nobody has left: a thread goes on without a client
 	}
 	return fd
 }
@@ -48,8 +50,8 @@ func (l *Loop) Rouse(d *Descriptor) {
 	}
 }
 
-// AwaitRead has t wait until d can be read or has hung up, at most timeout; negative: without limit. d is t's own or one
-// that Open has made. For t's own the errors are those of WantRead, else those of AwaitRead.
+// AwaitRead has t wait until d can be read or has hung up, at most timeout; negative: without limit. d is t's own or
+// one that Open has made. For t's own the errors are those of WantRead, else those of AwaitRead.
 func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
 	return d.await(t, in, timeout)
 }
@@ -77,6 +79,7 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if err := t.loop.claim(t, d, events); err != nil {
 		return err
 	}
+	t.loop.tick() // what the thread did before may have taken its time
 	return t.await(d, events, t.loop.after(timeout))
 }
 
@@ -129,8 +132,8 @@ func (d *Descriptor) Sendmsg(buffers [][]byte, skip, max int) (int, syscall.Errn
 	return d.sent(sysio.Sendmsg(int(d.fd), buffers, skip, max))
 }
 
-// Sendfile sends up to n bytes of the regular file fd, from *off on, which it moves, as sendfile(2). It may sleep on the
-// disk.
+// Sendfile sends up to n bytes of the regular file fd, from *off on, which it moves, as sendfile(2). It may sleep on
+// the disk.
 func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
 	return d.sent(sysio.Sendfile(int(d.fd), fd, off, n))
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"net"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -9,8 +10,8 @@ import (
 // Source is something that threads can wait for. What it has to give is for its own type to say: after AwaitAny the
 // caller asks the source that was ready.
 //
-// All methods are called by the thread that waits, on its loop. Where the source's state is changed from elsewhere,
-// Ready and Watch guard it: a change after Watch must not be missed.
+// All methods are called by the thread that waits, on its loop, and must not wait themselves. Where the source's state
+// is changed from elsewhere, Ready and Watch guard it: a change after Watch must not be missed.
 type Source interface {
 	// Watch has Notify(t) called when Ready may have become true, from any goroutine, until Unwatch. On an error it
 	// watches nothing.
@@ -26,7 +27,7 @@ type Source interface {
 
 // AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns the index of the
 // first that is, in the order given. All are asked before the error is considered that the wait ends with:
-// os.ErrDeadlineExceeded, ErrClientGone (unless t's own socket is among the sources, which tells it first) or
+// os.ErrDeadlineExceeded, ErrClientGone (unless t's own socket is among the sources: reading from it tells) or
 // ErrCanceled, with the index -1. A source that cannot be waited for is returned with its own error.
 func (t *Thread) AwaitAny(d time.Duration, sources ...Source) (int, error) {
 	return t.awaitSources(d, sources, false)
@@ -56,12 +57,19 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		}
 	}
 
-	t.loop.tick() // what the thread did before may have taken its time
-	until := t.loop.after(d)
-	first := 0 // that is not ready
-	for err := error(nil); ; {
+	l := t.loop
+	l.tick() // what the thread did before may have taken its time
+	until, doubt := l.after(d), int64(never)
+	if known {
+		doubt = l.now + trust
+	}
+	var err error
+	for first := 0; ; { // first that is not ready
 		if all {
 			for first < len(sources) && sources[first].Ready() {
+				if err := gone(sources[first]); err != nil {
+					return first, err
+				}
 				first++
 			}
 			if first == len(sources) {
@@ -70,7 +78,17 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		} else {
 			for i, s := range sources {
 				if s.Ready() {
-					return i, nil
+					return i, gone(s)
+				}
+			}
+		}
+		if err == errTimeout && l.now < until {
+			doubt, err = never, nil
+			for i, s := range sources {
+				if r, ok := s.(*Readiness); ok && r.known {
+					if err := l.renew(r.d); err != nil {
+						return i, err
+					}
 				}
 			}
 		}
@@ -81,28 +99,20 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		if t.more != nil {
 			code = wantCode[t.more.ownEvents]
 		}
-		if code == coro.Suspend || t.own.flags&canceled != 0 { // t's own socket would have told that the client left
-			if err := t.refused(); err != nil {
-				return -1, err
-			}
+		// Where its own socket is among the sources, that tells t that the client has left.
+		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
+			return -1, t.refused()
 		}
-		if !known {
-			err = t.listen(code, until)
-			continue
-		}
-		known = false
-		err = t.listen(code, min(until, t.loop.now+trust))
-		if err == errTimeout && t.loop.now < until {
-			err = nil
-			for i, s := range sources {
-				if r, ok := s.(*Readiness); ok && r.known {
-					if err := t.loop.check(r.d); err != nil {
-						return i, err
-					}
-				}
-			}
-		}
+		err = t.listen(code, min(until, doubt))
 	}
+}
+
+// gone returns the error of a descriptor that was closed under its source.
+func gone(s Source) error {
+	if r, ok := s.(*Readiness); ok && r.d.fd < 0 {
+		return net.ErrClosed
+	}
+	return nil
 }
 
 // listen waits until t is notified, or any event of its own that the code asks for, at the given time at the latest.
@@ -120,8 +130,8 @@ func (t *Thread) notify() {
 	}
 }
 
-// Notify has t, if it waits in AwaitAny or AwaitAll, ask its sources again. Any goroutine may call it. It does not wait,
-// and many calls cost one wake-up of t's loop; after the loop has ended it does nothing.
+// Notify has t, if it waits in AwaitAny or AwaitAll, ask its sources again. Any goroutine may call it. It does not
+// wait, and many calls cost one wake-up of t's loop; after the loop has ended it does nothing.
 func Notify(t *Thread) {
 	if t.notified.CompareAndSwap(false, true) {
 		t.loop.post.notify(t)

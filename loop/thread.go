@@ -50,11 +50,10 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	awaited   *Descriptor   // in a wait for one that is not the thread's own
-	events    uint16        // of it
-	ownEvents uint16        // of the thread's own, in a wait for several sources
+	ownEvents uint16        // of the thread's own descriptor, in a wait for several sources
+	dropping  bool          // dropCalls is deferred
 	loans     []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls     *calls        // functions off the loop
+	calls     *calls        // off the loop, by the thread and those within its scopes
 	scope     *scope        // of the threads it has started, the innermost
 	member    *scope        // that the thread was started in, nil for one of its own
 	end       *Promise[struct{}]
@@ -104,8 +103,8 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	return nil
 }
 
-// Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns, when
-// it panics, which is logged, or with the loop. It waits then for the threads that it has started itself.
+// Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns,
+// when it panics, which is logged, or with the loop. It waits then for the threads that it has started itself.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
 	t := new(Thread)
 	l.begin(t, funcBody(f))
@@ -137,8 +136,8 @@ func (f funcBody) Run(t *Thread) coro.Code {
 func (funcBody) Left()  {}
 func (funcBody) Ended() {}
 
-// entry and alarm are a Thread as its coroutine and the wheel see it: the methods they call are nothing for the users of
-// a Thread, nor of what embeds one.
+// entry and alarm are a Thread as its coroutine and the wheel see it: the methods they call are nothing for the users
+// of a Thread, nor of what embeds one.
 type (
 	entry Thread
 	alarm Thread
@@ -167,9 +166,10 @@ func (a *alarm) Expire() {
 	t.loop.ready(t, wokenByTimer)
 }
 
-// ready puts a waiting thread into the run queue.
+// ready puts a waiting thread into the run queue. One that runs is not waiting, though it may be what somebody finds
+// noted with a descriptor that it has a hand in closing: woken now, its next wait would end early.
 func (l *Loop) ready(t *Thread, why reason) {
-	if t.own.flags&(queued|ended) != 0 {
+	if t.own.flags&(queued|ended) != 0 || t == l.current {
 		return
 	}
 	t.own.flags = t.own.flags.next(coro.Resume) | queued
@@ -191,9 +191,7 @@ func (t *Thread) left() {
 	if t.own.flags&(suspended|keepWaiting) == suspended {
 		t.loop.ready(t, wokenByLeaving)
 	}
-	if t.own.flags&keepWaiting == 0 {
-		t.forsake()
-	}
+	t.forsake()
 }
 
 // Loop returns the loop the thread lives on.
@@ -224,7 +222,10 @@ func (t *Thread) Defer(f func()) { t.co.Defer(f) }
 func (t *Thread) Mark() int { return t.co.Mark() }
 
 // RunDeferred calls what was deferred since mark, last first.
-func (t *Thread) RunDeferred(mark int) { t.co.RunDeferred(mark) }
+func (t *Thread) RunDeferred(mark int) {
+	t.co.RunDeferred(mark)
+	t.refusals = 0 // what comes next is another request
+}
 
 // Local returns what SetLocal left with the coroutine that the thread runs on at present, perhaps for another
 // thread: buffers that stay with a stack.
@@ -239,8 +240,8 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 
 // limit sets the time at which the present wait ends.
 //
-// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it expires,
-// perhaps for nothing, and only then moved: a connection in use costs no timer operation.
+// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it
+// expires, perhaps for nothing, and only then moved: a connection in use costs no timer operation.
 func (t *Thread) limit(at int64) {
 	t.until = at
 	if at != never && (!t.timer.Pending() || t.timer.At() > at) {
@@ -254,8 +255,9 @@ const never = math.MaxInt64
 // Yield lets the loop's other threads run; t goes on in the next turn.
 func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
 
-// WantRead waits until the thread's own descriptor can be read, at most d, without limit where d is negative. It
-// returns nil, also when the peer is gone (a read tells more), or os.ErrDeadlineExceeded.
+// WantRead waits until the thread's own descriptor can be read, at most d, counted from the beginning of the loop's
+// turn, without limit where d is negative. It returns nil, also when the peer is gone (a read tells more), or
+// os.ErrDeadlineExceeded.
 func (t *Thread) WantRead(d time.Duration) error { return t.want(coro.WantRead, d) }
 
 // WantWrite waits until it can be written.
@@ -306,7 +308,7 @@ const maxRefusals = 1000
 // leaving returns why the thread is not to wait any more, if so.
 func (t *Thread) leaving() error {
 	switch f := t.own.flags; {
-	case f&canceled != 0:
+	case f&canceled != 0 || t.failed():
 		return ErrCanceled
 	case f&(finished|keepWaiting) == finished:
 		return ErrClientGone
@@ -314,9 +316,10 @@ func (t *Thread) leaving() error {
 	return nil
 }
 
-// wait yields v and returns when the loop has called ready, at the given time at the latest.
+// wait yields v and returns when the loop has called ready, at the given time at the latest. By another thread, or from
+// another goroutine, it would hand over a coroutine that does not run, and the loop would stand still for ever.
 func (t *Thread) wait(v coro.Value, until int64) error {
-	if invariants.Enabled && t.loop.current != t {
+	if t.loop.current != t {
 		panic("loop: a thread waits that does not run")
 	}
 	t.limit(until)
@@ -337,9 +340,10 @@ func (l *Loop) kill(t *Thread) {
 		l.current = t
 		t.co.Kill()
 		l.current = nil
-		l.logPanic(t.co)
+		l.logPanic(t)
 		l.pool.Put(t.co, l.now)
 		t.co = nil
+		t.extra()
 	}
 	if t.more != nil {
 		t.more.err = ErrCanceled
@@ -362,13 +366,8 @@ func (l *Loop) end(t *Thread) {
 	} else {
 		delete(l.detached, t)
 	}
-	if m := t.more; m != nil {
-		if m.awaited != nil { // killed
-			l.release(m.awaited, m.events)
-		}
-		if m.end != nil {
-			m.end.settle(struct{}{}, m.err)
-		}
+	if m := t.more; m != nil && m.end != nil {
+		m.end.settle(struct{}{}, m.err)
 	}
 	t.body.Ended()
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// Timer is a Source that is ready from some time on. It belongs to the loop of the thread that made it, for whose threads
-// it is, one at a time.
+// Timer is a Source that is ready from some time on. It belongs to the loop of the thread that made it, for whose
+// threads it is, one at a time.
 type Timer struct {
 	loop   *Loop
 	timer  timeoutwheel.Timer

@@ -32,10 +32,10 @@ type Config struct {
 	MaxBodySize      settings.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
 	// Process.
-	Grace    time.Duration  `toml:"grace" min:"0s" max:"24h"`
-	Watchdog *time.Duration `toml:"watchdog" min:"1ms" max:"1h"` // reserved; nil if the file does not have it
-	Threads  int            `toml:"threads" min:"0" max:"1024"`
-	Handoff  string         `toml:"handoff" oneof:"channel direct"`
+	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
+	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
+	Threads  int           `toml:"threads" min:"0" max:"1024"`
+	Handoff  string        `toml:"handoff" oneof:"channel direct"`
 
 	Headers   map[string][]string `toml:"headers"`
 	Listeners []ListenerConfig    `toml:"listener"`
@@ -100,6 +100,7 @@ func Defaults() *Config {
 		MaxHeaderSize:    16 << 10,
 		MaxBodySize:      40 << 20,
 		Grace:            5 * time.Second,
+		Watchdog:         100 * time.Millisecond,
 		Handoff:          coro.Channel.String(),
 	}
 }
@@ -150,6 +151,9 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
+	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
+		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
+	}
 	c.checkHeaders()
 	c.checkAccessLog()
 	c.checkListeners()

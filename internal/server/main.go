@@ -57,8 +57,8 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 	p.routes = routes
 }
 
-// options is the command line.
-type options struct {
+// Options is a command line that was found good.
+type Options struct {
 	file    string
 	listen  []string
 	root    string
@@ -80,22 +80,40 @@ SIGTERM and SIGINT stop it after the requests in flight, SIGHUP has it read its 
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
-// Main runs the program with the arguments of a command line, without its name, until it is stopped by a signal, and
-// returns the exit code. Logs and errors go to stderr, what was asked for to stdout.
-func (p *Program) Main(args []string, stdout, stderr io.Writer) int {
-	o, err := parseArgs(args)
+// Parse takes the arguments of a command line, without its name, and the flags in own beside ours; where a name is in
+// both, it is ours. Without options the program is to end with the exit code: Parse has printed what was asked for to
+// stdout, or a mistake to stderr.
+func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Options, code int) {
+	o, theirs, err := parseArgs(args, own)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		return 0
+		printUsage(stdout, theirs)
+		return nil, 0
 	case err != nil:
-		fmt.Fprintf(stderr, "lwango: %v\n%s", err, usage)
-		return exitUsage
+		fmt.Fprintf(stderr, "lwango: %v\n", err)
+		printUsage(stderr, theirs)
+		return nil, exitUsage
 	case o.version:
 		fmt.Fprintln(stdout, version())
-		return 0
+		return nil, 0
 	}
+	return o, 0
+}
 
+func printUsage(w io.Writer, theirs *flag.FlagSet) {
+	fmt.Fprint(w, usage)
+	n := 0
+	theirs.VisitAll(func(*flag.Flag) { n++ })
+	if n > 0 {
+		fmt.Fprint(w, "\nFlags of this program beside those of lwango:\n\n")
+		theirs.SetOutput(w)
+		theirs.PrintDefaults()
+	}
+}
+
+// Main runs the program until it is stopped by a signal, and returns the exit code. Logs and errors go to stderr, what
+// was asked for to stdout.
+func (p *Program) Main(o *Options, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	source, err := p.source(o, log)
 	if err != nil {
@@ -183,9 +201,11 @@ func (s *Server) logReload(err error) {
 	}
 }
 
-func parseArgs(args []string) (o options, err error) {
+// parseArgs also returns those of the flags in own that are not hidden by ours.
+func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagSet, err error) {
+	o = new(Options)
 	f := flag.NewFlagSet("lwango", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // Main prints the error, and a usage that is meant to be read
+	f.SetOutput(io.Discard) // Parse prints the error, and a usage that is meant to be read
 	f.StringVar(&o.file, "c", "", "")
 	f.Func("l", "", func(s string) error {
 		o.listen = append(o.listen, s)
@@ -194,18 +214,25 @@ func parseArgs(args []string) (o options, err error) {
 	f.StringVar(&o.root, "r", "", "")
 	f.BoolVar(&o.check, "t", false, "")
 	f.BoolVar(&o.version, "v", false, "")
+	theirs = flag.NewFlagSet("", flag.ContinueOnError)
+	own.VisitAll(func(x *flag.Flag) {
+		if f.Lookup(x.Name) == nil {
+			f.Var(x.Value, x.Name, x.Usage)
+			theirs.Var(x.Value, x.Name, x.Usage)
+		}
+	})
 	if err := f.Parse(args); err != nil {
-		return o, err
+		return o, theirs, err
 	}
 	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+		return o, theirs, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	return o, nil
+	return o, theirs, nil
 }
 
 // source decides which file is read, once for the whole run: a reload must not take up a file of the working
 // directory that happens to have come there meanwhile.
-func (p *Program) source(o options, log *slog.Logger) (Source, error) {
+func (p *Program) source(o *Options, log *slog.Logger) (Source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Logger: log}

@@ -39,6 +39,7 @@ func (s *Server) Reload() error {
 	s.access = access
 	s.config = next
 	s.conn.Configure(s.connConfig())
+	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
 	s.notice()
 	return nil

@@ -23,6 +23,7 @@ type Server struct {
 	config    *Config
 	conn      *conn.Server
 	loops     []*loop.Loop
+	watchdog  *loop.Watchdog
 	inherited map[string][]int
 	listeners map[Address]*listener
 	access    *accessLog // nil until a configuration has asked for one
@@ -95,6 +96,7 @@ func (s *Server) start() (err error) {
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
+	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -124,6 +126,7 @@ func (s *Server) closeListeners() {
 // Wait waits until all loops have ended, after Stop, and returns the errors that were not received from Ended.
 func (s *Server) Wait() error {
 	s.running.Wait()
+	s.watchdog.Close()
 	if s.access != nil {
 		s.access.close()
 	}
@@ -182,9 +185,6 @@ func (s *Server) connConfig() conn.Config {
 
 // notice tells what a configuration has that the user may not expect.
 func (s *Server) notice() {
-	if s.config.Watchdog != nil {
-		s.log.Warn("watchdog is reserved: this version does not act on it")
-	}
 	if s.config.File == "" && s.source.Root == "" {
 		s.log.Info("no configuration file: built-in defaults")
 	}

@@ -7,7 +7,10 @@
 package sysio
 
 import (
+	"math"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -106,20 +109,36 @@ func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 	}
 }
 
-// EpollWait is epoll_wait(2); msec as there. EINTR counts as no event.
-func EpollWait(epfd int, events []unix.EpollEvent, msec int) (int, syscall.Errno) {
+// EpollWait is epoll_pwait2(2), or epoll_wait(2) where the kernel has none (before Linux 5.11); then the timeout is rounded
+// up to milliseconds. A negative one is none. EINTR counts as no event.
+func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, syscall.Errno) {
+	first, size := uintptr(unsafe.Pointer(&events[0])), uintptr(len(events))
 	var n uintptr
-	var e syscall.Errno
-	if msec == 0 {
-		n, _, e = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	} else {
-		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(msec), 0, 0)
+	e := unix.ENOSYS
+	switch {
+	case timeout == 0:
+		n, _, e = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, 0, 0, 0)
+	case timeout > 0 && !noPwait2.Load():
+		ts := unix.NsecToTimespec(int64(timeout))
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		if e == unix.ENOSYS {
+			noPwait2.Store(true)
+		}
+	}
+	if e == unix.ENOSYS {
+		msec := -1
+		if timeout >= 0 {
+			msec = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+		}
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec), 0, 0)
 	}
 	if e == unix.EINTR {
 		return 0, 0
 	}
 	return count(n, e)
 }
+
+var noPwait2 atomic.Bool
 
 // EpollCtl is epoll_ctl(2) with the descriptor and a generation as the event's data.
 func EpollCtl(epfd, op, fd int, events, gen uint32) syscall.Errno {

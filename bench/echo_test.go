@@ -1,0 +1,161 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listen is for a server that is given its listener; both end with the test's process.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+func echoOf(addr string) echoOptions {
+	return echoOptions{Addr: addr, Conns: 3, Size: 1 << 10, Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond, PIDs: []int{os.Getpid()}}
+}
+
+func TestEchoServers(t *testing.T) {
+	for name, serve := range map[string]func(net.Listener) error{"goecho": serveGoEcho, "epollecho": serveEpollEcho} {
+		t.Run(name, func(t *testing.T) {
+			ln := listen(t)
+			addr := ln.Addr().String()
+			go serve(ln)
+			if err := verifyEcho(addr, 1<<10); err != nil {
+				t.Fatal(err)
+			}
+			report, err := loadEcho(echoOf(addr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Messages < 3 || report.Took < 50*time.Millisecond || report.CPU.total() <= 0 || report.Client.total() <= 0 {
+				t.Errorf("%+v", report)
+			}
+			// The server outlives its connections.
+			if err := verifyEcho(addr, 1<<10); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// badEcho answers the n-th read with what change makes of it.
+func badEcho(t *testing.T, n int, change func(p []byte) []byte) string {
+	ln := listen(t)
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				buf := make([]byte, 64<<10)
+				for i := 1; ; i++ {
+					got, err := conn.Read(buf)
+					if err != nil {
+						return
+					}
+					p := buf[:got]
+					if i >= n {
+						p = change(p)
+					}
+					if _, err := conn.Write(p); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func TestEchoNoticesWhatIsWrong(t *testing.T) {
+	var last []byte
+	rows := []struct {
+		name   string
+		change func(p []byte) []byte
+		want   string
+	}{
+		{"one bit", func(p []byte) []byte { p[len(p)-1] ^= 1; return p }, "other bytes"},
+		{"more", func(p []byte) []byte { return append(p, 'x') }, "1025 bytes came back of 1024"},
+		{"twice", func(p []byte) []byte { return append(p, p...) }, "came back"},
+		{"the first of its messages for ever", func(p []byte) []byte {
+			if last == nil {
+				last = append(last, p...)
+			}
+			return last
+		}, "other bytes"},
+	}
+	for _, row := range rows {
+		options := echoOf(badEcho(t, 2, row.change))
+		options.Conns = 1
+		if _, err := loadEcho(options); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
+	}
+	if _, err := loadEcho(echoOf(badEcho(t, 1, func([]byte) []byte { return nil }))); err == nil || !strings.Contains(err.Error(), "nothing came back") {
+		t.Errorf("silent: %v", err)
+	}
+}
+
+// Who serves some of the connections only is not quick, but wrong.
+func TestEchoServesAll(t *testing.T) {
+	ln := listen(t)
+	go func() {
+		first, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		buf := make([]byte, echoBuffer)
+		for {
+			n, err := first.Read(buf)
+			if err != nil {
+				return
+			}
+			first.Write(buf[:n])
+		}
+	}()
+	if _, err := loadEcho(echoOf(ln.Addr().String())); err == nil || !strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
+		t.Errorf("%v, want a complaint about the second connection", err)
+	}
+}
+
+func TestEchoed(t *testing.T) {
+	want := pattern(10)
+	for cut := range want {
+		rest, err := echoed(want[:cut], want)
+		if err == nil {
+			rest, err = echoed(want[cut:], rest)
+		}
+		if err != nil || len(rest) != 0 {
+			t.Errorf("cut at %d: %d left, %v", cut, len(rest), err)
+		}
+	}
+	if _, err := echoed(want, want[:9]); err == nil {
+		t.Error("a byte too many passed")
+	}
+	if _, err := echoed(want[1:3], want); err == nil {
+		t.Error("a wrong place passed")
+	}
+}
+
+// Messages that are under way at the same time differ.
+func TestEchoMessagesDiffer(t *testing.T) {
+	source := pattern(echoSource + 64)
+	seen := map[string]bool{}
+	for sent := range int64(echoSource) {
+		at := messageAt(sent)
+		seen[string(source[at:at+64])] = true
+	}
+	if len(seen) != echoSource {
+		t.Errorf("%d different messages, want %d", len(seen), echoSource)
+	}
+}

@@ -1,0 +1,412 @@
+package conn_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// stray is a function off the loop that outlasts its wait, and looks at its request at the very end.
+type stray struct {
+	release chan struct{}
+	looked  sync.WaitGroup
+
+	mu   sync.Mutex
+	held []*conn.Request
+	seen []string
+}
+
+func (s *stray) hold(req *conn.Request) func() error {
+	s.mu.Lock()
+	s.held = append(s.held, req)
+	s.looked.Add(1)
+	s.mu.Unlock()
+	return func() error {
+		defer s.looked.Done()
+		<-s.release
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.seen = append(s.seen, string(req.PathView()))
+		return nil
+	}
+}
+
+func (s *stray) holds(req *conn.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		if h == req {
+			return true
+		}
+	}
+	return false
+}
+
+// A request that a function off the loop may still hold is nobody else's, whichever way it ends; its connection goes
+// on, where it can, with what was pipelined.
+func TestRequestIsLeftToItsFunction(t *testing.T) {
+	early := func(t *testing.T, th *loop.Thread, f func() error) error {
+		err := th.Await(f, time.Millisecond)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Await: %v", err)
+		}
+		return nil
+	}
+	ways := map[string]struct {
+		handler func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error)
+		status  int  // 0: no answer
+		ends    bool // the connection
+	}{
+		"handler": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			_ = early(t, req.Thread, f)
+		}, 200, false},
+		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			req.Go(func(th *loop.Thread) error { return early(t, th, f) })
+		}, 200, false},
+		"grandchild of a promise": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			loop.Go(req.Thread, func(th *loop.Thread) (int, error) {
+				th.Go(func(th *loop.Thread) error { return early(t, th, f) })
+				return 0, nil
+			})
+		}, 200, false},
+		"call that nobody awaits": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			loop.Call(req.Thread, func() (int, error) { return 0, f() })
+		}, 200, false},
+		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			req.Defer(func() { _ = early(t, req.Thread, f) })
+		}, 200, false},
+		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			req.Defer(func() { req.Go(func(th *loop.Thread) error { return early(t, th, f) }) })
+		}, 200, false},
+		"panic": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			_ = early(t, req.Thread, f)
+			panic("on purpose")
+		}, 500, true},
+		"goexit": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+			_ = early(t, req.Thread, f)
+			runtime.Goexit()
+		}, 0, true},
+		"panic of the body": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error) {
+			_ = early(t, req.Thread, f)
+			resp.SetBodyReader(readerFunc(func([]byte) (int, error) { panic("on purpose") }), 10)
+		}, 0, true},
+		"streamed": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error) {
+			resp.WriteString("early")
+			_ = resp.Flush()
+			_ = early(t, req.Thread, f)
+		}, 200, false},
+	}
+	run(t, func(t *testing.T, m mode) {
+		for name, way := range ways {
+			t.Run(name, func(t *testing.T) {
+				st := &stray{release: make(chan struct{})}
+				s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+					if st.holds(req) {
+						t.Errorf("%s has a request that is a function's", req.Path())
+					}
+					if req.Path() == "/early" {
+						way.handler(t, req, resp, st.hold(req))
+						return 200
+					}
+					resp.WriteString(req.Path())
+					return 200
+				}})
+				const next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
+				const ask = "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"
+				c := s.client()
+				c.do("GET", next)
+				send(t, c, next+ask+next+ask+next) // pipelined
+				if a := c.answer("GET"); a.text != "/next" {
+					t.Errorf("before it: %q", a.text)
+				}
+				for range 2 {
+					if way.status != 0 {
+						if a := c.answer("GET"); a.StatusCode != way.status {
+							t.Errorf("status %d", a.StatusCode)
+						}
+					}
+					if way.ends {
+						break
+					}
+					if a := c.answer("GET"); a.text != "/next" {
+						t.Errorf("behind it: %q", a.text)
+					}
+				}
+				if way.ends {
+					_, _ = io.ReadAll(c.br)
+					c.Close()
+				} else if a := c.do("GET", next); a.text != "/next" { // after it was idle
+					t.Errorf("later: %q", a.text)
+				}
+				for range 3 {
+					if a := s.client().do("GET", next); a.text != "/next" { // on the coroutine, if there still is one
+						t.Errorf("another client: %q", a.text)
+					}
+				}
+				st.mu.Lock() // after the last of them was added
+				close(st.release)
+				st.mu.Unlock()
+				st.looked.Wait()
+				for _, path := range st.seen {
+					if path != "/early" {
+						t.Errorf("the function sees %q", path)
+					}
+				}
+				if want := map[bool]int{false: 2, true: 1}[way.ends]; len(st.seen) != want {
+					t.Errorf("%d functions, want %d", len(st.seen), want)
+				}
+				s.stop(time.Second)
+			})
+		}
+	})
+}
+
+// An Await that has ended in time costs the connection nothing: the exchange is the same, a body that nobody has read
+// is dropped, and the connection goes on.
+func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		seen := make(map[*conn.Request]bool)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if err := req.Await(func() error { return nil }, -1); err != nil {
+				t.Error(err)
+			}
+			seen[req] = true
+			return 200
+		}})
+		c := s.client()
+		for range 100 {
+			c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+		}
+		s.stop(time.Second)
+		if len(seen) != 1 {
+			t.Errorf("%d requests", len(seen))
+		}
+	}, plain, direct, overTLS)
+}
+
+// The threads that a handler starts end before its answer goes out; if one fails, the answer is 500.
+func TestThreadsOfAHandler(t *testing.T) {
+	boom := errors.New("boom")
+	siblings := make(chan error, 1)
+	sleep := func(th *loop.Thread) error {
+		err := th.Sleep(time.Hour)
+		siblings <- err
+		return err
+	}
+	handlers := map[string]conn.Handler{
+		"/waited": func(req *conn.Request, resp *conn.Response) int {
+			for range 3 {
+				req.Go(func(th *loop.Thread) error {
+					err := th.Sleep(time.Millisecond)
+					resp.WriteString("child ")
+					return err
+				})
+			}
+			resp.WriteString("handler ")
+			return 200
+		},
+		"/fails": func(req *conn.Request, resp *conn.Response) int {
+			req.Go(sleep)
+			req.Go(func(th *loop.Thread) error { th.Yield(); return boom })
+			resp.WriteString("secret")
+			return 200
+		},
+		"/panics": func(req *conn.Request, resp *conn.Response) int {
+			req.Go(sleep)
+			req.Go(func(th *loop.Thread) error { panic("secret") })
+			resp.WriteString("secret")
+			return 200
+		},
+		"/handler panics": func(req *conn.Request, resp *conn.Response) int {
+			req.Go(sleep)
+			req.Yield()
+			panic("secret")
+		},
+		"/late": func(req *conn.Request, resp *conn.Response) int {
+			resp.WriteString("begun")
+			_ = resp.Flush()
+			req.Go(func(th *loop.Thread) error { return boom })
+			return 200
+		},
+		"/taken": func(req *conn.Request, resp *conn.Response) int { // by the handler
+			req.Go(func(th *loop.Thread) error { return boom })
+			if err := req.Join(); err == boom {
+				resp.WriteString("taken")
+			}
+			return 200
+		},
+		"/behalf": func(req *conn.Request, resp *conn.Response) int { // a wait that is not the child's
+			req.Go(func(th *loop.Thread) error { return req.Sleep(time.Hour) })
+			return 200
+		},
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			return handlers[req.Path()](req, resp)
+		}})
+		c := s.client()
+		for path, want := range map[string]struct {
+			status int
+			text   string
+		}{
+			"/waited": {200, "handler child child child "}, "/taken": {200, "taken"},
+			"/fails": {500, ""}, "/panics": {500, ""}, "/behalf": {500, ""},
+		} {
+			a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			wrong := want.text != "" && a.text != want.text || strings.Contains(a.text, "secret")
+			if a.StatusCode != want.status || wrong {
+				t.Errorf("%s: %d %q", path, a.StatusCode, a.text)
+			}
+			if path == "/fails" || path == "/panics" {
+				if err := <-siblings; !errors.Is(err, loop.ErrCanceled) {
+					t.Errorf("%s: the other thread ended with %v", path, err)
+				}
+			}
+		}
+		panics := s.client()
+		if a := panics.do("GET", "GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
+			t.Errorf("handler panics: %d", a.StatusCode)
+		}
+		panics.Close()
+		if err := <-siblings; !errors.Is(err, loop.ErrCanceled) {
+			t.Errorf("handler panics: the other thread ended with %v", err)
+		}
+		late := s.client()
+		send(t, late, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
+		resp, err := http.ReadResponse(late.br, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("late: a whole answer, %q", text)
+		}
+		resp.Body.Close()
+		late.Close()
+		s.stop(time.Second)
+	}, plain, direct, overTLS)
+}
+
+// A handler that goes on after its client has left, and does not heed the errors of its waits, is ended, and others are
+// served meanwhile.
+func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		entered, ended := make(chan struct{}), make(chan struct{})
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() != "/deaf" {
+				return hello(req, resp)
+			}
+			req.Defer(func() { close(ended) })
+			close(entered)
+			for {
+				_ = req.Sleep(time.Hour)
+				req.Go(func(th *loop.Thread) error { return th.Sleep(time.Hour) })
+			}
+		}})
+		c := s.client()
+		send(t, c, "GET /deaf HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-entered
+		c.Close()
+		other := s.client()
+		for gone := false; !gone; {
+			other.do("GET", get)
+			select {
+			case <-ended:
+				gone = true
+			default:
+			}
+		}
+		if !strings.Contains(s.log.String(), "does not heed") {
+			t.Errorf("logged %q", s.log.String())
+		}
+	})
+}
+
+// A handler may wait for longer than any limit of the connection: they are for clients.
+func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
+	t.Parallel()
+	const limit = 20 * time.Millisecond
+	never := new(loop.Promise[int])
+	handlers := map[string]conn.Handler{
+		"/sleep": func(req *conn.Request, _ *conn.Response) int { _ = req.Sleep(5 * limit); return 200 },
+		"/any":   func(req *conn.Request, _ *conn.Response) int { _, _ = req.AwaitAny(5*limit, never); return 200 },
+		"/own": func(req *conn.Request, _ *conn.Response) int {
+			_, _ = req.AwaitAny(5*limit, loop.Own(req.Thread).Readable())
+			return 200
+		},
+		"/function": func(req *conn.Request, _ *conn.Response) int {
+			_ = req.Await(func() error { time.Sleep(5 * limit); return nil }, -1)
+			return 200
+		},
+		"/child": func(req *conn.Request, _ *conn.Response) int {
+			req.Go(func(th *loop.Thread) error { return th.Sleep(5 * limit) })
+			return 200
+		},
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{
+			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
+			Handler: func(req *conn.Request, resp *conn.Response) int { return handlers[req.Path()](req, resp) },
+		})
+		for path := range handlers {
+			began := time.Now()
+			if a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
+				t.Errorf("%s: %d", path, a.StatusCode)
+			}
+			if took := time.Since(began); took < 5*limit {
+				t.Errorf("%s: only %v", path, took)
+			}
+		}
+	})
+}
+
+// The first wait of a request allocates, and the others do not.
+func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the checks cost")
+	}
+	run(t, func(t *testing.T, m mode) {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(p[0])
+		defer unix.Close(p[1])
+		buf := make([]byte, 8)
+		readable, promise, waits := loop.Readable(p[0]), new(loop.Promise[int]), 0
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			for range waits {
+				_, _ = unix.Write(p[1], buf[:1])
+				if i, err := req.AwaitAny(time.Minute, promise, readable); i != 1 || err != nil {
+					t.Error(i, err)
+				}
+				_, _ = unix.Read(p[0], buf)
+				_ = req.AwaitRead(p[0], 0)
+			}
+			resp.WriteString("x")
+			return 200
+		}})
+		c := s.client()
+		count := func(n int) float64 {
+			s.on(func(*loop.Loop) { waits = n })
+			c.do("GET", get)
+			return testing.AllocsPerRun(20, func() { c.do("GET", get) })
+		}
+		none, one, ten := count(0), count(1), count(10)
+		if ten-one > 9 { // AwaitAny's, at most one each
+			t.Errorf("%v allocations for one wait, %v for ten", one-none, ten-none)
+		}
+		t.Logf("%v allocations for the first wait, %v for nine more", one-none, ten-one)
+		s.stop(time.Second)
+	}, plain, direct)
+}

@@ -1,0 +1,100 @@
+package conn_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// A raw TCP service with a thread for each connection, and a client of it, on one loop.
+func ExampleListen() {
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	l.Go(func(t *loop.Thread) {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return // it was closed, or the loop is to stop
+			}
+			l.Go(func(t *loop.Thread) {
+				defer c.Close()
+				_ = c.SetDeadline(time.Now().Add(time.Minute))
+				fmt.Fprintln(c, "Who is there?")
+				name, _ := bufio.NewReader(c).ReadString('\n')
+				fmt.Fprint(c, "Hello, ", name)
+			})
+		}
+	})
+
+	l.Go(func(t *loop.Thread) {
+		defer ln.Close()
+		c, err := conn.Dial(t, "tcp", ln.Addr().String(), time.Second)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintln(c, "Lwan")
+		talk, err := io.ReadAll(c)
+		fmt.Print(string(talk))
+		if err != nil {
+			log.Fatal(err)
+		}
+	})
+	if err := l.Run(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// Who is there?
+	// Hello, Lwan
+}
+
+// The same where most connections are idle: a handler is called when something has come, and connections that wait for
+// more are not threads that wait.
+func ExampleServeStreams() {
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", time.Minute, func(t *loop.Thread, s *conn.Stream) error {
+		s.SetNoWait(true) // take what there is, and be called again
+		_, err := io.Copy(s, s)
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	l.Go(func(t *loop.Thread) {
+		defer srv.Close()
+		c, err := conn.Dial(t, "tcp", srv.Addr().String(), time.Second)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer c.Close()
+		for _, word := range []string{"once", "twice"} {
+			fmt.Fprint(c, word)
+			echo := make([]byte, len(word))
+			if _, err := io.ReadFull(c, echo); err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(string(echo))
+		}
+	})
+	if err := l.Run(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// once
+	// twice
+}

@@ -1,0 +1,94 @@
+package conn
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// resolve returns the addresses in the order in which they are to be tried. There is at least one.
+func (a *attempts) resolve(address string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ips, port, err := a.lookUp(host, service)
+	if err != nil {
+		return nil, err
+	}
+	var addrs []netip.AddrPort
+	for _, ip := range byTurns(ips) {
+		if ip = ip.Unmap(); a.network == "tcp" || ip.Is4() == (a.network == "tcp4") {
+			addrs = append(addrs, netip.AddrPortFrom(ip, port))
+		}
+	}
+	if len(addrs) == 0 {
+		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
+	}
+	return addrs, nil
+}
+
+// lookUp finds the addresses of a host and the port of a service. Names are for the resolver, off the loop.
+func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, err error) {
+	if host == "" { // this machine, as net.Dial has it
+		host = "127.0.0.1"
+		if a.network == "tcp6" {
+			host = "::1"
+		}
+	}
+	number, portErr := strconv.ParseUint(service, 10, 16)
+	ip, ipErr := netip.ParseAddr(host)
+	if portErr == nil && ipErr == nil {
+		return []netip.Addr{ip}, uint16(number), nil
+	}
+	left, err := a.left()
+	if err != nil {
+		return nil, 0, err
+	}
+	r := a.Resolver
+	if r == nil {
+		r = net.DefaultResolver
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel() // the look-up does not outlive the wait for it
+	var found struct {
+		port int
+		ips  []netip.Addr
+	}
+	err = a.thread.Await(func() (err error) {
+		if found.port, err = r.LookupPort(ctx, a.network, service); err == nil {
+			found.ips, err = r.LookupNetIP(ctx, "ip"+a.network[len("tcp"):], host)
+		}
+		return err
+	}, left)
+	if err != nil {
+		return nil, 0, err // it may be running still, so nothing of what it found is looked at
+	}
+	return found.ips, uint16(found.port), nil
+}
+
+// byTurns orders addresses so that the families take turns, beginning with the first one's (RFC 8305, section 4): where
+// one family does not work at all, the other is tried second and not last.
+func byTurns(ips []netip.Addr) []netip.Addr {
+	ordered := make([]netip.Addr, 0, len(ips))
+	var same, other []netip.Addr
+	for _, ip := range ips {
+		if ip.Unmap().Is4() == ips[0].Unmap().Is4() {
+			same = append(same, ip)
+		} else {
+			other = append(other, ip)
+		}
+	}
+	for len(same)+len(other) > 0 {
+		if len(same) > 0 {
+			ordered = append(ordered, same[0])
+			same = same[1:]
+		}
+		if len(other) > 0 {
+			ordered = append(ordered, other[0])
+			other = other[1:]
+		}
+	}
+	return ordered
+}

@@ -1,0 +1,134 @@
+package conn_test
+
+import (
+	"io"
+	"net"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// costs returns what f allocates each time, and what it has a loop ask of epoll.
+func costs(t *testing.T, l *loop.Loop, f func()) (allocs float64, ctls int64) {
+	t.Helper()
+	var before, after loop.Stats
+	f()
+	on(t, l, func() { before = l.Stats() })
+	allocs = testing.AllocsPerRun(200, f)
+	on(t, l, func() { after = l.Stats() })
+	return allocs, after.Ctls - before.Ctls
+}
+
+// TestMessageIsFree: one that comes, is read, and answered, in each of the ways to write a service.
+func TestMessageIsFree(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("short reads and writes cost epoll_ctl")
+	}
+	handlers := map[string]func(th *loop.Thread, s *conn.Stream) error{
+		"copy in try mode": func(_ *loop.Thread, s *conn.Stream) error {
+			s.SetNoWait(true)
+			_, err := io.Copy(s, s)
+			return err
+		},
+		"copy": func(_ *loop.Thread, s *conn.Stream) error {
+			_, err := io.Copy(s, s)
+			return err
+		},
+		"Read and Write": func(th *loop.Thread, s *conn.Stream) error {
+			buf, _ := loop.Local(th).([]byte)
+			if buf == nil {
+				buf = make([]byte, 4096)
+				loop.SetLocal(th, buf)
+			}
+			n, err := s.Read(buf)
+			if err == nil {
+				_, err = s.Write(buf[:n])
+			}
+			return err
+		},
+		"Writev": func(_ *loop.Thread, s *conn.Stream) error {
+			var buf [4096]byte
+			pieces := make([][]byte, 3)
+			for {
+				n, err := s.Read(buf[:])
+				if err != nil {
+					return err
+				}
+				pieces[0], pieces[1], pieces[2] = buf[:1], buf[1:n/2], buf[n/2:n]
+				if _, err := s.Writev(pieces); err != nil {
+					return err
+				}
+			}
+		},
+	}
+	message := make([]byte, 1024)
+	for name, handler := range handlers {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, m mode) {
+				addr := ""
+				loops, _ := serving(t, m, func(l *loop.Loop) {
+					srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, handler)
+					must(t, err)
+					addr = srv.Addr().String()
+				})
+				f, err := caller(t, addr).(*net.TCPConn).File() // blocking, and out of Go's poller
+				must(t, err)
+				defer f.Close()
+				fd, buf := int(f.Fd()), make([]byte, len(message))
+				allocs, ctls := costs(t, loops[0], func() {
+					if _, err := unix.Write(fd, message); err != nil {
+						t.Fatal(err)
+					}
+					for got := 0; got < len(buf); {
+						n, err := unix.Read(fd, buf[got:])
+						if n <= 0 {
+							t.Fatal(n, err)
+						}
+						got += n
+					}
+				})
+				if allocs != 0 || ctls != 0 {
+					t.Errorf("%v allocations, %d calls of epoll_ctl", allocs, ctls)
+				}
+			}, plain, direct)
+		})
+	}
+}
+
+// TestStreamOfItsOwnIsFree: between two streams of a loop, neither of which is its thread's own, a deadline included.
+func TestStreamOfItsOwnIsFree(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("short reads and writes cost epoll_ctl")
+	}
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		l.Go(func(*loop.Thread) {
+			_, _ = io.Copy(b, b)
+			_ = b.Close()
+		})
+		l.Go(func(*loop.Thread) {
+			defer a.Close()
+			message := make([]byte, 100)
+			ask := func() {
+				_ = a.SetDeadline(l.Time().Add(1 << 40))
+				if _, err := a.Write(message); err != nil {
+					t.Error(err)
+				}
+				if _, err := io.ReadFull(a, message); err != nil {
+					t.Error(err)
+				}
+			}
+			ask()
+			before := l.Stats().Ctls
+			if n := testing.AllocsPerRun(200, ask); n != 0 {
+				t.Errorf("%v allocations", n)
+			}
+			if n := l.Stats().Ctls - before; n != 0 {
+				t.Errorf("%d calls of epoll_ctl", n)
+			}
+		})
+	})
+}

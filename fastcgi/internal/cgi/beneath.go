@@ -1,0 +1,43 @@
+package cgi
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Beneath is the FS of a folder. A symbolic link that leads out of it is Absent; the kernel is asked, segment by
+// segment, so that renaming something meanwhile does not help.
+type Beneath struct{ Root *os.Root }
+
+// Stat says what name stands for.
+func (b Beneath) Stat(name string) (Entry, error) {
+	info, err := b.Root.Stat(name)
+	if err != nil {
+		return Absent, unknown(err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return Regular, nil
+	case mode.IsDir():
+		return Folder, nil
+	}
+	return Special, nil
+}
+
+// unknown is err if it leaves open what there is, nil if it says that there is nothing.
+func unknown(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var errno syscall.Errno
+	if !errors.As(err, &errno) && !errors.Is(err, os.ErrClosed) {
+		return nil // os.Root's own, for a name that leads out of it
+	}
+	switch errno {
+	case syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL:
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package cgi
+
+import (
+	"strconv"
+
+	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// finish reads what the field lines mean. Names and values are cut from one copy of the header.
+func (h *Header) finish() *wire.Error {
+	h.Status, h.Length = 0, -1
+	text := string(h.buf[:h.line])
+	location, lengths, connection := false, 0, false
+	for _, l := range h.lines {
+		name, value := text[l.name:l.colon], text[l.value:l.end]
+		switch {
+		case is(name, "status"):
+			if e := h.status(value); e != nil {
+				return e
+			}
+		case is(name, "content-length"):
+			// A number that is none is dropped, and the body framed by what comes. Two that differ are the sign of
+			// a program that was made to write one of them, and whichever we chose, another reader may choose
+			// otherwise.
+			n := length(value)
+			if lengths > 0 && n != h.Length {
+				return ErrLengthTwice
+			}
+			h.Length = n
+			lengths++
+		case is(name, "transfer-encoding"):
+			h.Coding = value
+			if value == "" {
+				h.Coding = "identity"
+			}
+		case is(name, "connection"):
+			connection = true
+		case hopByHop(name):
+		case hasPrefix(name, "x-accel-"):
+			// All of them are between program and server; those we do not know are as little for the client.
+			switch {
+			case is(name, "x-accel-redirect"):
+				h.Redirect = value
+			case is(name, "x-accel-buffering") && is(value, "yes"):
+				h.Buffering = Buffered
+			case is(name, "x-accel-buffering") && is(value, "no"):
+				h.Buffering = Unbuffered
+			}
+		case is(name, "x-sendfile"):
+			h.Sendfile = value // dropped even if nobody acts on it: it shows where files lie
+		default:
+			if is(name, "location") && value != "" {
+				location = true
+			}
+			h.Fields = append(h.Fields, Field{name, value})
+		}
+	}
+	if lengths > 0 && h.Coding != "" {
+		return ErrFraming
+	}
+	if connection {
+		h.dropNamed(text)
+	}
+	switch {
+	case h.Status != 0:
+	case location:
+		h.Status = 302 // RFC 3875 sections 6.2.3 and 6.2.4
+	default:
+		h.Status = 200 // RFC 3875 section 6.3.3
+	}
+	return nil
+}
+
+// status reads Status: three digits, and a reason behind a space. 1xx announces another response, which does not
+// come, and clients wait for it for ever; what is above 599 or of four digits is no status (RFC 9110 section 15).
+func (h *Header) status(value string) *wire.Error {
+	if len(value) < 3 || len(value) > 3 && value[3] != ' ' && value[3] != '\t' {
+		return ErrStatus
+	}
+	n := 0
+	for _, c := range []byte(value[:3]) {
+		if c < '0' || c > '9' {
+			return ErrStatus
+		}
+		n = n*10 + int(c-'0')
+	}
+	switch {
+	case n < 200 || n > 599:
+		return ErrStatus
+	case h.Status != 0 && h.Status != n:
+		return ErrStatusTwice
+	case h.Status == 0:
+		h.Status, h.Reason = n, trim(value[3:])
+	}
+	return nil
+}
+
+// length is the number that a Content-Length is, or -1. Lists and signs are none (RFC 9112 section 6.3 (5)).
+func length(value string) int64 {
+	for _, c := range []byte(value) {
+		if c < '0' || c > '9' {
+			return -1
+		}
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// hopByHop reports whether a field, of the response, is about a connection that the program does not have (RFC 9110
+// section 7.6.1): ours is framed, kept and upgraded by ourselves.
+func hopByHop(name string) bool {
+	switch len(name) {
+	case len("te"):
+		return is(name, "te")
+	case len("upgrade"): // and of Trailer
+		return is(name, "upgrade") || is(name, "trailer") || hasPrefix(name, "proxy-")
+	case len("keep-alive"):
+		return is(name, "keep-alive") || hasPrefix(name, "proxy-")
+	}
+	return hasPrefix(name, "proxy-")
+}
+
+// dropNamed removes the fields that the Connection fields name.
+func (h *Header) dropNamed(text string) {
+	for _, l := range h.lines {
+		if !is(text[l.name:l.colon], "connection") {
+			continue
+		}
+		options := text[l.value:l.end]
+		if is(options, "close") || is(options, "keep-alive") {
+			continue
+		}
+		kept := h.Fields[:0]
+		for _, f := range h.Fields {
+			if !http1.HasToken(options, f.Name) {
+				kept = append(kept, f)
+			}
+		}
+		clear(h.Fields[len(kept):])
+		h.Fields = kept
+	}
+}

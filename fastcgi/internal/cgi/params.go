@@ -1,0 +1,204 @@
+package cgi
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/lwango/lwango/fastcgi/internal/wire"
+)
+
+// A Request is what a script is told of a request. AppendTo writes it as parameters.
+//
+// Strings from the client are not escaped or changed but for what is said here; a NUL in one of them is an error.
+type Request struct {
+	Method string
+	Target string // as received, in whatever form
+	Query  string // as received, without the question mark
+	Proto  string // HTTP/1.1
+	Host   string // the effective authority (RFC 9110 section 7.1), which beats a Host field
+	TLS    bool
+
+	Remote netip.AddrPort // the zero value on UNIX sockets
+	Local  netip.AddrPort // that the client connected to
+
+	Length int64 // of the body that will be sent, exactly
+	Fields []Field
+
+	Prefix string // of the route, part of the path and not of the file's name; no slash at its end
+	Script string // below the prefix and below the root: Target.Name
+	Info   string // Target.Info
+	Root   string // of the script's folder, as the script's machine sees it
+
+	Server   string  // the site's configured name, may be empty
+	Software string  // our own
+	Params   []Field // from the configuration: they replace what else has their name
+
+	// Underscores lets fields through that have one in their name.
+	Underscores bool
+}
+
+// AppendTo adds the parameters to h, whose Finish tells if there was an error.
+//
+// What is missing on purpose: HTTPS without TLS, since programs ask whether it is there; PATH_INFO and
+// PATH_TRANSLATED without path info; REMOTE_HOST, REMOTE_IDENT and, as we authenticate nobody, REMOTE_USER and
+// AUTH_TYPE.
+func (r *Request) AppendTo(h *wire.Head) {
+	root := strings.TrimRight(r.Root, "/")
+	r.add(h, "GATEWAY_INTERFACE", "CGI/1.1")
+	r.add(h, "SERVER_SOFTWARE", r.Software)
+	r.add(h, "SERVER_PROTOCOL", r.Proto)
+	r.add(h, "REQUEST_METHOD", r.Method)
+	r.add(h, "QUERY_STRING", r.Query)
+	r.requestURI(h)
+	r.add(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
+	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
+	r.add(h, "SCRIPT_FILENAME", root, r.Script)
+	if root == "" {
+		r.add(h, "DOCUMENT_ROOT", "/")
+	} else {
+		r.add(h, "DOCUMENT_ROOT", root)
+	}
+	if r.Info != "" {
+		r.add(h, "PATH_INFO", r.Info)
+		r.add(h, "PATH_TRANSLATED", root, r.Info) // RFC 3875 section 4.1.6
+	}
+	// php-cgi that was compiled to run behind a redirect only, runs nothing without it.
+	r.add(h, "REDIRECT_STATUS", "200")
+	if r.TLS {
+		r.add(h, "REQUEST_SCHEME", "https")
+		r.add(h, "HTTPS", "on")
+	} else {
+		r.add(h, "REQUEST_SCHEME", "http")
+	}
+	r.addresses(h)
+	r.body(h)
+	r.fields(h)
+	for _, p := range r.Params {
+		h.Add(p.Name, p.Value)
+	}
+}
+
+// add adds a parameter whose value is in pieces, unless the configuration has one of that name.
+func (r *Request) add(h *wire.Head, name string, value ...string) {
+	if r.configured(name) {
+		return
+	}
+	n := 0
+	for _, v := range value {
+		if strings.IndexByte(v, 0) >= 0 {
+			h.Fail(wire.ErrPairNUL)
+		}
+		n += len(v)
+	}
+	b := append(h.Open(len(name), n), name...)
+	for _, v := range value {
+		b = append(b, v...)
+	}
+	h.Close(b)
+}
+
+// addBytes is add for a value that is no string.
+func (r *Request) addBytes(h *wire.Head, name string, value []byte) {
+	if !r.configured(name) {
+		h.Close(append(append(h.Open(len(name), len(value)), name...), value...))
+	}
+}
+
+func (r *Request) configured(name string) bool {
+	for i := range r.Params {
+		if r.Params[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// requestURI gives the target as it came, since programs route by it and want to see every %2F. Of one in absolute
+// form, which RFC 9112 section 3.2.2 has every server accept, the authority is in HTTP_HOST; programs expect a path
+// here.
+func (r *Request) requestURI(h *wire.Head) {
+	target := r.Target
+	if target != "" && target[0] != '/' {
+		if i := strings.Index(target, "://"); i >= 0 {
+			target = target[i+3:]
+			i = strings.IndexAny(target, "/?")
+			switch {
+			case i < 0:
+				target = "/"
+			case target[i] == '?':
+				r.add(h, "REQUEST_URI", "/", target[i:])
+				return
+			default:
+				target = target[i:]
+			}
+		}
+	}
+	r.add(h, "REQUEST_URI", target)
+}
+
+// addresses adds the two ends of the connection and the server's name.
+//
+// On a UNIX socket there are no addresses. The client is called "unix:", which nobody takes for an address; the
+// loopback address would be wrong, as programs trust it. The port is then the one the client speaks of.
+func (r *Request) addresses(h *wire.Head) {
+	var tmp [64]byte
+	if remote := r.Remote.Addr(); remote.IsValid() {
+		r.addBytes(h, "REMOTE_ADDR", remote.Unmap().WithZone("").AppendTo(tmp[:0]))
+		r.addBytes(h, "REMOTE_PORT", strconv.AppendUint(tmp[:0], uint64(r.Remote.Port()), 10))
+	} else {
+		r.add(h, "REMOTE_ADDR", "unix:")
+	}
+	name, port := splitHost(r.Host)
+	local := r.Local.Addr().Unmap().WithZone("")
+	if local.IsValid() {
+		r.addBytes(h, "SERVER_ADDR", local.AppendTo(tmp[:0]))
+		r.addBytes(h, "SERVER_PORT", strconv.AppendUint(tmp[:0], uint64(r.Local.Port()), 10))
+	} else {
+		switch {
+		case port != "":
+		case r.TLS:
+			port = "443"
+		default:
+			port = "80"
+		}
+		r.add(h, "SERVER_PORT", port)
+	}
+	switch {
+	case r.Server != "":
+		r.add(h, "SERVER_NAME", r.Server)
+	case name != "":
+		r.add(h, "SERVER_NAME", name)
+	case local.Is6(): // in brackets, as in a URL: RFC 3875 section 4.1.14
+		r.addBytes(h, "SERVER_NAME", append(local.AppendTo(append(tmp[:0], '[')), ']'))
+	case local.IsValid():
+		r.addBytes(h, "SERVER_NAME", local.AppendTo(tmp[:0]))
+	default:
+		r.add(h, "SERVER_NAME", "localhost")
+	}
+}
+
+// splitHost cuts the port off an authority that is known to be a valid one.
+func splitHost(host string) (name, port string) {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i], host[i+1:]
+	}
+	return host, ""
+}
+
+// body adds what is known of the body. Its length is always given, and always right: one that is too large makes
+// PHP-FPM wait for the rest for ever, whatever the protocol said meanwhile, and without one it sees no body.
+func (r *Request) body(h *wire.Head) {
+	if r.Length < 0 {
+		h.Fail(ErrLength)
+		return
+	}
+	var tmp [20]byte
+	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
+	for i := range r.Fields {
+		if is(r.Fields[i].Name, "content-type") {
+			r.add(h, "CONTENT_TYPE", r.Fields[i].Value)
+			return // a second one would be for the program to read otherwise than whoever checked the first
+		}
+	}
+}

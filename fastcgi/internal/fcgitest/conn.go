@@ -1,0 +1,245 @@
+package fcgitest
+
+import (
+	"errors"
+	"hash/crc32"
+	"net"
+	"strings"
+	"time"
+)
+
+// A Conn is a connection as its script sees it. When the peer has closed, the method that finds out ends the script.
+type Conn struct {
+	Number int // from 1, in the order of accepting
+
+	up  *Upstream
+	nc  net.Conn
+	in  decoder
+	req *Request
+
+	pace  time.Duration // between bytes, when they are sent one by one
+	bytes bool
+	cut   int // bytes after which the connection is cut, -1: never
+	reset bool
+}
+
+// ReadHead reads the next request's BEGIN_REQUEST and PARAMS.
+func (c *Conn) ReadHead() *Request {
+	r, err := c.in.head()
+	c.check(err)
+	r.Conn = c.Number
+	c.req = r
+	c.up.mu.Lock()
+	c.up.requests = append(c.up.requests, r)
+	c.up.changed.Broadcast()
+	c.up.mu.Unlock()
+	return r
+}
+
+// ReadBody reads the next record of STDIN; nothing at its end. It is not added to the request's Body.
+func (c *Conn) ReadBody() []byte {
+	p, err := c.in.stdin()
+	c.check(err)
+	return p
+}
+
+// Read reads the whole next request.
+func (c *Conn) Read() *Request {
+	r := c.ReadHead()
+	for {
+		p := c.ReadBody()
+		if len(p) == 0 {
+			return r
+		}
+		r.Body = append(r.Body, p...)
+	}
+}
+
+// Drain reads the rest of the body without keeping it, and returns its length and CRC-32 (IEEE).
+func (c *Conn) Drain() (n int64, sum uint32) {
+	for {
+		p := c.ReadBody()
+		if len(p) == 0 {
+			return n, sum
+		}
+		n += int64(len(p))
+		sum = crc32.Update(sum, crc32.IEEETable, p)
+	}
+}
+
+// ReadRaw reads n bytes without looking at them.
+func (c *Conn) ReadRaw(n int) []byte {
+	p, err := c.in.take(n)
+	c.check(err)
+	return p
+}
+
+// Throttle has all that follows read at most n bytes at once, with a pause before.
+func (c *Conn) Throttle(n int, pause time.Duration) {
+	c.in.chunk, c.in.slow = n, func() { time.Sleep(pause) }
+}
+
+// check ends the script on an error, and fails the test if it is the peer's.
+func (c *Conn) check(err error) {
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, errGone) {
+		c.up.t.Errorf("fcgitest: connection %d: %v", c.Number, err)
+	}
+	quit()
+}
+
+// Raw sends bytes as they are.
+func (c *Conn) Raw(s string) {
+	for len(s) > 0 {
+		n := len(s)
+		if c.bytes {
+			n = 1
+		}
+		if c.cut >= 0 {
+			n = min(n, c.cut)
+			c.cut -= n
+		}
+		if n > 0 {
+			if c.bytes && c.pace > 0 {
+				time.Sleep(c.pace)
+			}
+			if _, err := c.nc.Write([]byte(s[:n])); err != nil {
+				quit()
+			}
+		}
+		s = s[n:]
+		if c.cut == 0 {
+			if c.reset {
+				c.Reset()
+			}
+			quit()
+		}
+	}
+}
+
+// Header is the header of a record.
+func Header(version, typ byte, id uint16, length, padding int) string {
+	return string([]byte{version, typ, byte(id >> 8), byte(id), byte(length >> 8), byte(length), byte(padding), 0})
+}
+
+// Record sends a record of any kind.
+func (c *Conn) Record(typ byte, id uint16, content string, padding int) {
+	c.Raw(Header(1, typ, id, len(content), padding) + content + strings.Repeat("\xee", padding))
+}
+
+// Stdout sends every piece in a record of its own, or in several if it is too long for one.
+func (c *Conn) Stdout(pieces ...string) { c.stream(6, pieces) }
+
+// Stderr does the same on STDERR.
+func (c *Conn) Stderr(pieces ...string) { c.stream(7, pieces) }
+
+func (c *Conn) stream(typ byte, pieces []string) {
+	for _, s := range pieces {
+		for len(s) > 65528 { // as PHP-FPM does
+			c.Record(typ, 1, s[:65528], 0)
+			s = s[65528:]
+		}
+		c.Record(typ, 1, s, -len(s)&7)
+	}
+}
+
+// EndStatus sends END_REQUEST.
+func (c *Conn) EndStatus(app uint32, protocol byte) {
+	c.Record(3, 1, string([]byte{byte(app >> 24), byte(app >> 16), byte(app >> 8), byte(app), protocol, 0, 0, 0}), 0)
+}
+
+// End sends END_REQUEST for a request that was completed.
+func (c *Conn) End() { c.EndStatus(0, 0) }
+
+// Answer reads a request and answers it as PHP-FPM would: STDOUT, END_REQUEST, and, unless the connection is kept,
+// its own end of the connection, after which it waits for the peer's.
+func (c *Conn) Answer(stdout ...string) *Request {
+	r := c.Read()
+	c.Reply(stdout...)
+	return r
+}
+
+// Reply is Answer behind a request that was read.
+func (c *Conn) Reply(stdout ...string) {
+	c.Stdout(stdout...)
+	c.End()
+	if !c.req.Keep {
+		c.CloseWrite()
+		c.Hang()
+	}
+}
+
+// Echo reads the body of a request whose head was read, and sends each piece of it on STDOUT before it reads the
+// next: a peer that does not read while it writes comes to a stop here.
+func (c *Conn) Echo() {
+	for p := c.ReadBody(); len(p) > 0; p = c.ReadBody() {
+		c.Stdout(string(p))
+	}
+}
+
+// Bytewise has all that follows sent a byte at a time, with a pause before each.
+func (c *Conn) Bytewise(pause time.Duration) { c.bytes, c.pace = true, pause }
+
+// CutAfter closes the connection after n more bytes, wherever in a record that is; or resets it.
+func (c *Conn) CutAfter(n int, reset bool) { c.cut, c.reset = n, reset }
+
+// Sleep waits, or ends the script early if the Upstream is stopped meanwhile.
+func (c *Conn) Sleep(d time.Duration) {
+	if c.up.Wait(d, func(int, int, int) bool { return c.up.stopped }) {
+		quit()
+	}
+}
+
+// Hang does nothing until the peer closes, and ends the script then. What it sends meanwhile is an error: nothing
+// has to come behind a request.
+func (c *Conn) Hang() {
+	if len(c.in.buf) > 0 {
+		c.up.t.Errorf("fcgitest: connection %d: behind the request came %.50q", c.Number, c.in.buf)
+		quit()
+	}
+	if p, err := c.in.take(1); err == nil {
+		c.up.t.Errorf("fcgitest: connection %d: behind the request came %q", c.Number, p)
+	}
+	quit()
+}
+
+// NeverRead leaves everything unread until the Upstream is stopped.
+func (c *Conn) NeverRead() { c.Sleep(time.Hour) }
+
+// Gone waits until the peer has closed, at most for d, and throws away what it still sends. It reports how long
+// that took, and whether it happened.
+func (c *Conn) Gone(d time.Duration) (after time.Duration, ok bool) {
+	begin := time.Now()
+	c.nc.SetReadDeadline(begin.Add(d))
+	defer c.nc.SetReadDeadline(time.Time{})
+	p := make([]byte, 64<<10)
+	for {
+		if _, err := c.nc.Read(p); err != nil {
+			var timeout net.Error
+			return time.Since(begin), !(errors.As(err, &timeout) && timeout.Timeout())
+		}
+	}
+}
+
+// Close closes the connection, and ends the script.
+func (c *Conn) Close() {
+	c.nc.Close()
+	quit()
+}
+
+// CloseWrite sends the end of the output alone.
+func (c *Conn) CloseWrite() {
+	if w, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		w.CloseWrite()
+	}
+}
+
+// Reset resets the connection, and ends the script. A UNIX socket does so only where something was left unread.
+func (c *Conn) Reset() {
+	if tcp, ok := c.nc.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	c.Close()
+}

@@ -1,0 +1,45 @@
+package wire
+
+import "encoding/binary"
+
+// ProtocolStatus is what END_REQUEST says of the request, apart from what the program says.
+type ProtocolStatus uint8
+
+// Values of ProtocolStatus. PHP-FPM sends RequestComplete alone, whatever happened.
+const (
+	RequestComplete ProtocolStatus = iota
+	CantMultiplex
+	Overloaded
+	UnknownRole
+)
+
+// End is the content of END_REQUEST.
+type End struct {
+	AppStatus uint32 // the program's exit code
+	Protocol  ProtocolStatus
+}
+
+const endLen = 8
+
+// ParseEnd reads the content of an END_REQUEST.
+func ParseEnd(content []byte) (End, error) {
+	if len(content) != endLen {
+		return End{}, ErrEnd
+	}
+	return End{binary.BigEndian.Uint32(content), ProtocolStatus(content[4])}, nil
+}
+
+// Err is nil for a request that was completed, whatever the program's exit code.
+func (e End) Err() error {
+	switch e.Protocol {
+	case RequestComplete:
+		return nil
+	case CantMultiplex:
+		return ErrCantMultiplex
+	case Overloaded:
+		return ErrOverloaded
+	case UnknownRole:
+		return ErrUnknownRole
+	}
+	return ErrProtocolStatus
+}

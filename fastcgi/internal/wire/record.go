@@ -1,0 +1,81 @@
+package wire
+
+import "encoding/binary"
+
+const (
+	// Version is the only one there is.
+	Version = 1
+	// RequestID is the id of every request we send.
+	RequestID = 1
+	// HeaderLen is the length of a record's header.
+	HeaderLen = 8
+	// MaxContent is how much a record that we send may hold, padding included. The protocol would allow 255 bytes of
+	// padding on top; PHP-FPM resets the connection for it.
+	MaxContent = 65535
+)
+
+// Type is a record's type.
+type Type uint8
+
+// Types of records. From GetValues on they are management records, which have id 0.
+const (
+	BeginRequest Type = 1 + iota
+	AbortRequest
+	EndRequest
+	Params
+	Stdin
+	Stdout
+	Stderr
+	Data
+	GetValues
+	GetValuesResult
+	UnknownType
+)
+
+var typeNames = [...]string{"", "BEGIN_REQUEST", "ABORT_REQUEST", "END_REQUEST", "PARAMS", "STDIN", "STDOUT", "STDERR",
+	"DATA", "GET_VALUES", "GET_VALUES_RESULT", "UNKNOWN_TYPE"}
+
+// String returns the name that the specification gives t, "" where it gives none.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return ""
+}
+
+// A Header is the first eight bytes of a record. Its last byte is reserved, and not looked at.
+type Header struct {
+	Version uint8
+	Type    Type
+	ID      uint16
+	Content uint16 // length of what follows
+	Padding uint8  // length of what follows that, to be passed over
+}
+
+// ParseHeader reads the header at the begin of b. n is its length, or 0 if b does not hold it all. It judges nothing.
+func ParseHeader(b []byte) (h Header, n int) {
+	if len(b) < HeaderLen {
+		return h, 0
+	}
+	return Header{
+		Version: b[0],
+		Type:    Type(b[1]),
+		ID:      binary.BigEndian.Uint16(b[2:]),
+		Content: binary.BigEndian.Uint16(b[4:]),
+		Padding: b[6],
+	}, HeaderLen
+}
+
+// AppendHeader appends the header of a record of our request, or of id 0 for a management record. content bytes
+// have to follow; it panics if there are too many of them. There is no padding: the alignment it is for costs more
+// bytes than it saves anybody work.
+func AppendHeader(dst []byte, t Type, content int) []byte {
+	if content < 0 || content > MaxContent {
+		panic("fastcgi: content does not fit in a record")
+	}
+	id := byte(RequestID)
+	if t >= GetValues {
+		id = 0
+	}
+	return append(dst, Version, byte(t), 0, id, byte(content>>8), byte(content), 0, 0)
+}

@@ -1,0 +1,126 @@
+package wire
+
+import "strings"
+
+// Role is what the application is asked to be.
+type Role uint16
+
+// Roles. PHP-FPM runs the script for each of them alike, and resets the connection for any other.
+const (
+	Responder Role = 1 + iota
+	Authorizer
+	Filter
+)
+
+// keepConn is the flag of BEGIN_REQUEST that leaves it to us to close the connection.
+const keepConn = 1
+
+// StdinContent is how much of a body goes into one record: with the header it makes 32 KiB, so that reads of that
+// size, or of any larger power of two, end at records.
+const StdinContent = 32<<10 - HeaderLen
+
+// AppendBegin appends BEGIN_REQUEST. With keep, the connection stays open behind the response.
+func AppendBegin(dst []byte, role Role, keep bool) []byte {
+	flags := byte(0)
+	if keep {
+		flags = keepConn
+	}
+	dst = AppendHeader(dst, BeginRequest, 8)
+	return append(dst, byte(role>>8), byte(role), flags, 0, 0, 0, 0, 0)
+}
+
+// AppendStdin appends p, a piece of the body, in as many records as it takes; nothing for an empty one, which would
+// end the stream. Where the body is not to be copied, AppendHeader goes before each of its pieces.
+func AppendStdin[T string | []byte](dst []byte, p T) []byte {
+	for len(p) > 0 {
+		n := min(len(p), StdinContent)
+		dst = append(AppendHeader(dst, Stdin, n), p[:n]...)
+		p = p[n:]
+	}
+	return dst
+}
+
+// AppendStdinEnd appends the empty record that ends the body. It has to be sent for an empty body too: an application
+// that waits for it waits, and one that does not finds it before the next request.
+func AppendStdinEnd(dst []byte) []byte { return AppendHeader(dst, Stdin, 0) }
+
+// AppendAbort appends ABORT_REQUEST. PHP-FPM does not heed it; closing the connection is the abort that works when
+// nothing is multiplexed.
+func AppendAbort(dst []byte) []byte { return AppendHeader(dst, AbortRequest, 0) }
+
+// Head builds BEGIN_REQUEST and PARAMS records in a buffer. A pair is never split over two records: the protocol
+// would allow it, PHP-FPM resets the connection. What else goes out with the first write, such as STDIN, is
+// appended to what Finish returns.
+//
+//	var h wire.Head
+//	h.Begin(buf[:0], wire.Responder, false)
+//	h.Add("REQUEST_METHOD", "GET")
+//	buf, err := h.Finish()
+type Head struct {
+	buf    []byte
+	open   int // where the header of the record lies that pairs are being added to
+	failed *Error
+}
+
+// Begin appends BEGIN_REQUEST to dst and makes h ready for pairs.
+func (h *Head) Begin(dst []byte, role Role, keep bool) {
+	dst = AppendBegin(dst, role, keep)
+	h.open, h.failed = len(dst), nil
+	h.buf = AppendHeader(dst, Params, 0)
+}
+
+// Add adds a pair. A name or value with a NUL is refused: the application is written in C, and would see less than
+// was checked before. A refusal is told by Finish.
+func (h *Head) Add(name, value string) {
+	if strings.IndexByte(name, 0) >= 0 || strings.IndexByte(value, 0) >= 0 {
+		h.Fail(ErrPairNUL)
+		return
+	}
+	b := h.Open(len(name), len(value))
+	h.Close(append(append(b, name...), value...))
+}
+
+// Open begins a pair of these lengths, for names and values that are not at hand in one piece: name and value have
+// to be appended to the result, and that to be given to Close before anything else is done with h.
+func (h *Head) Open(nameLen, valueLen int) []byte {
+	n := PairLen(nameLen, valueLen)
+	switch {
+	case nameLen == 0:
+		h.Fail(ErrPairName) // PHP-FPM passes it over, so whoever wrote it meant something else
+	case n > MaxContent:
+		h.Fail(ErrPairSize)
+	case len(h.buf)-h.open-HeaderLen+n > MaxContent:
+		h.seal()
+		h.open = len(h.buf)
+		h.buf = AppendHeader(h.buf, Params, 0)
+	}
+	return appendLength(appendLength(h.buf, nameLen), valueLen)
+}
+
+// Close takes back what Open gave.
+func (h *Head) Close(b []byte) { h.buf = b }
+
+// Fail makes Finish return e, unless there has been another error before.
+func (h *Head) Fail(e *Error) {
+	if h.failed == nil {
+		h.failed = e
+	}
+}
+
+// Finish ends the parameters and returns the buffer. After an error nothing of it may be sent.
+func (h *Head) Finish() ([]byte, error) {
+	if h.failed != nil {
+		return h.buf, h.failed
+	}
+	if len(h.buf) > h.open+HeaderLen { // an empty record is the end by itself
+		h.seal()
+		h.buf = AppendHeader(h.buf, Params, 0)
+	}
+	return h.buf, nil
+}
+
+// seal writes the length of the open record into its header.
+func (h *Head) seal() {
+	n := len(h.buf) - h.open - HeaderLen
+	h.buf[h.open+4], h.buf[h.open+5] = byte(n>>8), byte(n)
+}

@@ -1,0 +1,186 @@
+package loop_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// TestStopped: threads that wait on and on can be told of a stop, and those that ask after it need not wait.
+func TestStopped(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		waiting := 0
+		for range 3 {
+			l.Go(func(th *loop.Thread) {
+				if _, err := th.AwaitAny(0, l.Stopped()); err == nil {
+					t.Error("stopped before it was")
+				}
+				waiting++
+				for range 2 {
+					if i, err := th.AwaitAny(time.Minute, new(loop.Promise[int]), l.Stopped()); i != 1 || err != nil {
+						t.Errorf("source %d, %v", i, err)
+					}
+				}
+			})
+		}
+		l.Go(func(th *loop.Thread) {
+			for waiting < 3 {
+				th.Yield()
+			}
+			l.Stop(time.Hour)
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestRouse: who waits for a descriptor looks again, a reader and a writer alike; idle threads are left alone.
+func TestRouse(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		fds := socketpair(t)
+		d := new(loop.Descriptor)
+		if err := l.Open(d, fds[0]); err != nil {
+			t.Fatal(err)
+		}
+		l.Rouse(d)
+		fill(fds[0])
+		roused := 0
+		for _, wait := range []func(th *loop.Thread) error{
+			func(th *loop.Thread) error { return d.AwaitRead(th, time.Minute) },
+			func(th *loop.Thread) error { return d.AwaitWrite(th, time.Minute) },
+		} {
+			l.Go(func(th *loop.Thread) {
+				if err := wait(th); err != nil {
+					t.Error(err)
+				}
+				roused++
+			})
+		}
+		runs := 0
+		idle := &body{run: func(b *body) coro.Code {
+			if runs++; runs == 1 {
+				_, _ = unix.Read(b.FD(), make([]byte, 1))
+				return coro.WantRead
+			}
+			return coro.Abort
+		}}
+		c := serve(t, l, idle)
+		_, _ = c.Write([]byte("x"))
+		l.Go(func(th *loop.Thread) {
+			for runs == 0 {
+				_ = th.Sleep(time.Millisecond)
+			}
+			th.Yield()
+			l.Rouse(d)
+			l.Rouse(loop.Own(&idle.Thread))
+			th.Yield()
+			if roused != 2 || runs != 1 {
+				t.Errorf("%d of 2 roused, idle thread run %d times", roused, runs)
+			}
+			_ = c.Close()
+			l.Release(d)
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestAThreadReleasesItsOwnDescriptor, while it runs: its next wait is not cut short, nor has its client left. What it
+// has released is somebody else's.
+func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		c := serve(t, l, &body{run: func(b *body) coro.Code {
+			fd := l.Release(loop.Own(&b.Thread))
+			if fd < 0 || b.FD() != -1 || l.Release(loop.Own(&b.Thread)) != -1 {
+				t.Errorf("released %d, and has %d", fd, b.FD())
+			}
+			began := time.Now()
+			if err := b.Sleep(20 * time.Millisecond); err != nil || time.Since(began) < 20*time.Millisecond || b.Gone() {
+				t.Errorf("slept %v, %v, gone %v", time.Since(began), err, b.Gone())
+			}
+			if _, err := unix.Write(fd, []byte("still there")); err != nil {
+				t.Error(err)
+			}
+			unix.Close(fd)
+			return coro.Abort
+		}})
+		_, _ = c.Write([]byte("x"))
+		mustRun(t, l)
+		if n, err := c.Read(make([]byte, 99)); n != len("still there") || err != nil {
+			t.Errorf("read %d bytes, %v", n, err)
+		}
+	})
+}
+
+// TestTheLoopClosesWhatIsLeft: a thread that is killed before it began cannot close what it was to use.
+func TestTheLoopClosesWhatIsLeft(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		fds := socketpair(t)
+		fd, err := unix.FcntlInt(uintptr(fds[0]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := new(loop.Descriptor)
+		if err := l.Open(d, fd); err != nil {
+			t.Fatal(err)
+		}
+		l.Go(func(th *loop.Thread) {
+			l.Stop(0)
+			_ = th.Sleep(time.Hour)
+		})
+		mustRun(t, l)
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); d.FD() != -1 || err != unix.EBADF {
+			t.Errorf("descriptor %d, %v", d.FD(), err)
+		}
+	})
+}
+
+// TestDescriptorsMoveBytes: gathered from buffers, and from socket to socket by way of a pipe.
+func TestDescriptorsMoveBytes(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		x, y := socketpair(t), socketpair(t)
+		a, b, c := new(loop.Descriptor), new(loop.Descriptor), new(loop.Descriptor)
+		for fd, d := range map[int]*loop.Descriptor{x[0]: a, x[1]: b, y[0]: c} {
+			if err := l.Open(d, fd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, w := pipe(t)
+		l.Go(func(th *loop.Thread) {
+			const text = "gathered"
+			for sent := 0; sent < len(text); {
+				n, errno := a.Sendmsg([][]byte{nil, []byte("gat"), {}, []byte("her"), []byte("ed"), nil}, sent, 4)
+				if errno != 0 || n < 1 || n > 4 {
+					t.Fatalf("sendmsg: %d, %v", n, errno)
+				}
+				sent += n
+			}
+			if n, errno := b.SpliceTo(w, 100); n != len(text) || errno != 0 {
+				t.Errorf("to the pipe: %d, %v", n, errno)
+			}
+			if _, errno := b.SpliceTo(w, 100); errno != unix.EAGAIN {
+				t.Errorf("there is no more: %v", errno)
+			}
+			if b.Unread() {
+				t.Error("read empty, and may have more")
+			}
+			if n, errno := c.SpliceFrom(r, 100); n != len(text) || errno != 0 {
+				t.Errorf("from the pipe: %d, %v", n, errno)
+			}
+			got := make([]byte, 99)
+			if n, _ := unix.Read(y[1], got); string(got[:n]) != text {
+				t.Errorf("got %q", got[:n])
+			}
+			for _, d := range []*loop.Descriptor{a, b, c} {
+				l.Release(d) // socketpair closes them
+				if err := d.AwaitRead(th, -1); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("waited for what was released: %v", err)
+				}
+			}
+		})
+		mustRun(t, l)
+	})
+}

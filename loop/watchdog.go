@@ -1,0 +1,217 @@
+package loop
+
+import (
+	"context"
+	"log/slog"
+	"runtime/pprof"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// Watchdog logs, with its stack, what holds a loop: a handler that computes for long, or waits in a way that does not
+// yield. One watches all loops of a process. It does not act on what it finds; there is no way to stop a goroutine.
+//
+// It looks twice in the time of its limit. At the first look a loop is marked, and whatever the loop does next takes
+// the mark away; one that bears it until the limit has passed is held. So a loop that moves on all the time pays for
+// being watched with a load here and there, and what is measured is a single run of one thread, from its resume to its
+// next wait, or one posted function: a turn may well take longer if many share it, and then nobody is to blame.
+//
+// While all loops sleep nobody looks, so an idle process stays idle. The first loop to wake up wakes the watchdog.
+type Watchdog struct {
+	log *slog.Logger
+	now func() time.Time
+
+	// For any goroutine.
+	limit   atomic.Int64
+	parked  atomic.Bool   // waits for a loop to wake up
+	again   chan struct{} // has room for one: look again
+	closing chan struct{}
+	ended   chan struct{}
+
+	// The watchdog's goroutine's.
+	watched []watched
+	logged  map[string]time.Time // by place
+}
+
+// watched is what the watchdog knows of one loop.
+type watched struct {
+	pulse *pulse
+	since time.Time // when it was marked
+	looks int       // how often the mark was found untouched
+	due   int       // the look at which to find out why
+}
+
+const (
+	minLimit = time.Millisecond // less is taken for this
+	quiet    = time.Minute      // how long a place that was logged is not logged again
+)
+
+// NewWatchdog watches loops, which may run already, and logs to log when one is held for longer than limit. A loop has
+// one watchdog at a time.
+func NewWatchdog(log *slog.Logger, limit time.Duration, loops ...*Loop) *Watchdog {
+	return newWatchdog(log, time.Now, limit, loops)
+}
+
+func newWatchdog(log *slog.Logger, now func() time.Time, limit time.Duration, loops []*Loop) *Watchdog {
+	w := &Watchdog{
+		log:     log,
+		now:     now,
+		again:   make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		ended:   make(chan struct{}),
+		logged:  map[string]time.Time{},
+	}
+	w.SetLimit(limit)
+	start := now() // an earlier watchdog may have left its marks
+	for _, l := range loops {
+		l.pulse.dog.Store(w)
+		w.watched = append(w.watched, watched{pulse: &l.pulse, since: start, due: 2})
+	}
+	go w.run()
+	return w
+}
+
+// SetLimit changes the limit; with 0 the watchdog sleeps. Any goroutine may call it.
+func (w *Watchdog) SetLimit(limit time.Duration) {
+	if limit > 0 {
+		limit = max(limit, minLimit)
+	}
+	w.limit.Store(int64(limit))
+	w.lookAgain()
+}
+
+// Close ends the watchdog, once, and waits for that.
+func (w *Watchdog) Close() {
+	close(w.closing)
+	<-w.ended
+	for _, c := range w.watched {
+		c.pulse.dog.CompareAndSwap(w, nil)
+	}
+}
+
+func (w *Watchdog) lookAgain() {
+	select {
+	case w.again <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Watchdog) run() {
+	defer close(w.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Stop()
+		if limit := time.Duration(w.limit.Load()); limit > 0 && w.look(limit) {
+			timer.Reset(limit / 2)
+		}
+		select {
+		case <-timer.C:
+		case <-w.again:
+		case <-w.closing:
+			return
+		}
+	}
+}
+
+// look marks the loops, reports those that are held, and tells whether there is reason to look again in a while.
+func (w *Watchdog) look(limit time.Duration) bool {
+	w.parked.Store(false)
+	now := w.now()
+	for i := range w.watched {
+		c := &w.watched[i]
+		switch c.pulse.state.Load() {
+		case moved:
+			c.pulse.state.CompareAndSwap(moved, marked)
+			// The second look is at the limit, if all is well. A process that was stopped, or starved by others, finds
+			// its clock far ahead at the first, and its loop had no chance to do anything.
+			c.since, c.looks, c.due = now, 0, 2
+		case marked:
+			c.looks++
+			if c.looks < c.due || now.Sub(c.since) < limit {
+				continue
+			}
+			// One that lasts is asked again: it may be somewhere else by then. But seldom, as stacks are not free.
+			c.due = 2 * c.looks
+			w.report(c, now, limit)
+		}
+	}
+	if w.anyAwake() {
+		return true
+	}
+	// A loop that wakes up from here on sees parked; one that did so before is seen.
+	w.parked.Store(true)
+	return w.anyAwake()
+}
+
+func (w *Watchdog) anyAwake() bool {
+	for i := range w.watched {
+		if w.watched[i].pulse.state.Load() != asleep {
+			return true
+		}
+	}
+	return false
+}
+
+// report logs what holds a loop, unless the same place was logged a moment ago.
+func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration) {
+	stack := culprit(c.pulse.name)
+	if stack == nil || c.pulse.state.Load() != marked {
+		return // in the second case it went on meanwhile, and the stack may be that of somebody else
+	}
+	for place, at := range w.logged {
+		if now.Sub(at) >= quiet {
+			delete(w.logged, place)
+		}
+	}
+	place := stack.place()
+	if _, ok := w.logged[place]; ok {
+		return
+	}
+	w.logged[place] = now
+	w.log.Warn("loop held up", "held", now.Sub(c.since).Round(time.Millisecond), "limit", limit, "place", place,
+		"stack", stack.String())
+}
+
+// pulse is what a loop shows its watchdog.
+type pulse struct {
+	state atomic.Uint32
+	dog   atomic.Pointer[Watchdog]
+	name  string // the value of loopLabel; written before state says that the loop is awake
+}
+
+// The states of a loop. The watchdog makes marked of moved, and every other change is the loop's.
+const (
+	asleep = iota // in an epoll_wait that may block, or not running
+	moved         // since the watchdog last looked
+	marked        // the watchdog has looked, and nothing has moved since
+)
+
+// beat is called wherever the loop is seen to go on.
+func (p *pulse) beat() {
+	if p.state.Load() == marked {
+		p.state.Store(moved)
+	}
+}
+
+func (p *pulse) sleep() { p.state.Store(asleep) }
+
+func (p *pulse) wake() {
+	p.state.Store(moved)
+	if w := p.dog.Load(); w != nil && w.parked.Load() && w.parked.CompareAndSwap(true, false) {
+		w.lookAgain()
+	}
+}
+
+// run is called when the loop begins to run; the function it returns, when it has ended. It labels the loop's goroutine
+// for profiles. The goroutines of its coroutines are made by that one and so inherit the label.
+func (p *pulse) run(number int) (end func()) {
+	p.name = strconv.Itoa(number)
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(loopLabel, p.name)))
+	p.wake()
+	return func() {
+		p.sleep()
+		pprof.SetGoroutineLabels(context.Background())
+	}
+}

@@ -1,0 +1,43 @@
+// Asyncawait answers each request with what another server sends, piece by piece as it comes.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/conn"
+)
+
+func main() {
+	address := flag.String("upstream", "", "`address` of the server to connect to: host:port or unix:/path")
+	lwango.ParseFlags()
+	if *address == "" {
+		fmt.Fprintln(os.Stderr, "asyncawait: -upstream is missing; -h shows all flags")
+		os.Exit(2)
+	}
+	network := "tcp"
+	if path, ok := strings.CutPrefix(*address, "unix:"); ok {
+		network, *address = "unix", path
+	}
+
+	lwango.Handle("/", func(req *lwango.Request, resp *lwango.Response) int {
+		upstream, err := conn.Dial(req.Thread, network, *address, 5*time.Second)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return 504
+		case err != nil:
+			slog.Warn("no upstream", "error", err)
+			return 502
+		}
+		resp.Header().Set("Content-Type", "application/octet-stream")
+		resp.SetBodyReader(upstream, -1) // to its end, whenever that is; then it is closed
+		return 200
+	})
+	lwango.Main()
+}

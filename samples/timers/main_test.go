@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+func TestMain(m *testing.M) { sampletest.Main(m, main) }
+
+func TestTimers(t *testing.T) {
+	cmd := sampletest.Command(t)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	// 7 s would be one after the other; on a busy machine the start of a process may take its time.
+	if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
+		t.Errorf("took %v, want 4 s and little more", took)
+	}
+	want := `work sleeps 1s
+work2 sleeps 1s
+work sleeps 3s
+work2 sleeps 2s
+work2 is done
+work is done
+`
+	if got := stdout.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("stderr: %s", stderr.String())
+	}
+}
