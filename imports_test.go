@@ -26,10 +26,11 @@ var allowed = map[string][]string{
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"handlers":                  {"conn", "internal/http1"},
 	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
+	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server":           {"fastcgi", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"internal/server/*"},
 	"":                          {"conn", "loop", "internal/server"},
 	"cmd/*":                     {""},
@@ -40,7 +41,7 @@ var allowed = map[string][]string{
 var only = map[string][]string{
 	"github.com/BurntSushi/toml": {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":      {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
-	"net/http":                   {"", "conn", "handlers", "handlers/*", "internal/server", "samples/fanout"},
+	"net/http":                   {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

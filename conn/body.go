@@ -31,6 +31,7 @@ type Body struct {
 	chunks  http1.Chunked
 	read    int64
 	tryOnly bool  // Read does not wait; its error is errWouldBlock then
+	limit   int64 // of what is read; negative: none
 	ask     bool  // the client waits for 100 (Continue)
 	err     error // sticky; io.EOF at the end
 }
@@ -38,6 +39,7 @@ type Body struct {
 func (b *Body) reset(x *exchange) {
 	h := &x.req.head
 	b.x, b.left, b.chunked, b.read, b.err = x, max(h.ContentLength, 0), h.Chunked, 0, nil
+	b.limit = x.set.MaxBodySize
 	b.ask = h.Expect100
 	if b.chunked {
 		b.chunks.Reset()
@@ -53,7 +55,6 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
-	x := b.x
 	if b.ask {
 		b.proceed()
 	}
@@ -64,11 +65,11 @@ func (b *Body) Read(p []byte) (int, error) {
 	} else {
 		n, err = b.readLength(p)
 	}
-	if blocks(err) || err == os.ErrDeadlineExceeded && !x.until.IsZero() { // the handler's deadline: it may set another
+	if blocks(err) || err == os.ErrDeadlineExceeded && !b.x.until.IsZero() { // the handler's deadline: it may set another
 		return 0, err
 	}
 	b.read += int64(n)
-	if limit := x.set.MaxBodySize; err == nil && limit >= 0 && b.read > limit {
+	if err == nil && b.limit >= 0 && b.read > b.limit {
 		n, err = 0, ErrBodyTooLarge
 	}
 	switch {
@@ -83,6 +84,17 @@ func (b *Body) Read(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
+}
+
+// SetLimit lowers the limit of max_body_size to n bytes for this request. Where the body's length is known to exceed it,
+// ErrBodyTooLarge is what the next Read returns, before the client is asked to send any.
+func (b *Body) SetLimit(n int64) {
+	if b.limit < 0 || n < b.limit {
+		b.limit = n
+	}
+	if !b.chunked && b.err == nil && b.read+b.left > b.limit {
+		b.err = ErrBodyTooLarge
+	}
 }
 
 // proceed tells a client that waits for it to send the body. One that did not wait needs no telling (RFC 9110 section

@@ -219,11 +219,11 @@ func TestBridgeStress(t *testing.T) {
 		})
 		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: mount(h)})
 		var clients sync.WaitGroup
-		for i := range 24 {
+		for i := range 12 {
 			rnd := rand.New(rand.NewPCG(uint64(i), 1))
 			clients.Go(func() {
-				for range 12 {
-					size := 1 << rnd.IntN(20)
+				for range 8 {
+					size := 1 << rnd.IntN(19)
 					body := bytes.Repeat([]byte{byte('a' + i)}, size)
 					c := s.client()
 					var sending sync.WaitGroup

@@ -29,10 +29,11 @@ type crossing struct {
 	req    *http.Request
 
 	mu   sync.Mutex
-	cond sync.Cond // something below this line has changed, that is not the handler's own doing
+	cond sync.Cond // the thread has done something; for all on the handler's side
 
 	// The handler's.
 	news     bool // since the thread last looked
+	watched  bool // by the thread, which is to be notified
 	interim  []interim
 	status   int
 	header   http.Header
@@ -76,7 +77,12 @@ func newCrossing(t *loop.Thread) *crossing {
 }
 
 // Watch implements loop.Source.
-func (c *crossing) Watch(*loop.Thread) error { return nil }
+func (c *crossing) Watch(*loop.Thread) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = true
+	return nil
+}
 
 // Ready implements loop.Source.
 func (c *crossing) Ready() bool {
@@ -86,12 +92,17 @@ func (c *crossing) Ready() bool {
 }
 
 // Unwatch implements loop.Source.
-func (c *crossing) Unwatch(*loop.Thread) {}
+func (c *crossing) Unwatch(*loop.Thread) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = false
+}
 
 // tell has the thread look. It is called under the lock, as cut is.
 func (c *crossing) tell() {
-	if !c.news {
-		c.news = true
+	c.news = true
+	if c.watched {
+		c.watched = false
 		loop.Notify(c.thread)
 	}
 }
@@ -323,11 +334,13 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 		out, c.out, c.outBuf = c.out, c.outBuf[:0], c.out
 		c.push = false
 		resp.trailer = c.trailer
-		c.cond.Broadcast()
 	} else {
 		push = false
 	}
-	first := c.first
+	first := min(c.first, len(out))
+	if len(interim) > 0 || len(out) > 0 {
+		c.cond.Broadcast() // there is room
+	}
 	c.mu.Unlock()
 
 	for _, i := range interim {

@@ -5,9 +5,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 )
 
 // tell writes everything that a handler can see of a request.
@@ -94,4 +97,36 @@ func TestBridgeBadTarget(t *testing.T) {
 			t.Error(a.Status)
 		}
 	})
+}
+
+// TestBridgeUnixSocket: a client without an address has the name that net/http gives it.
+func TestBridgeUnixSocket(t *testing.T) {
+	for _, mount := range []mount{conn.HTTP, conn.HTTPOnLoop} {
+		path := filepath.Join(t.TempDir(), "s")
+		fd, err := loop.Listen("unix", path, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := loop.New(loop.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, r.RemoteAddr, " ", r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network())
+		}))
+		if _, err := conn.NewServer(conn.Config{Handler: h}).Serve(l, conn.Listener{FD: fd}); err != nil {
+			t.Fatal(err)
+		}
+		var done sync.WaitGroup
+		done.Go(func() { _ = l.Run() })
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := ask(t, c, "GET", get); a.text != "@ unix" {
+			t.Errorf("%q", a.text)
+		}
+		l.Stop(0)
+		done.Wait()
+	}
 }

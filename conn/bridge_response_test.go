@@ -114,6 +114,13 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 		w.WriteHeader(103)
 		io.WriteString(w, "abc")
 	},
+	"/many": func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMinor > 0 {
+			for range 100 {
+				w.WriteHeader(102)
+			}
+		}
+	},
 	"/continue": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(100); io.WriteString(w, "x") },
 	"/trailer": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "A, b")

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 )
 
 // files makes a folder to serve.
@@ -319,4 +320,32 @@ func TestBridgePprof(t *testing.T) {
 		c.Close()
 		s.idle()
 	}, plain, overTLS)
+}
+
+// TestBridgeBehindTheRouter: a handler under a prefix sees the whole path, as http.StripPrefix expects.
+func TestBridgeBehindTheRouter(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /item/{id}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.URL.Path, " ", r.PathValue("id"), " ", r.Pattern)
+	})
+	late := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	mux.Handle("/late", http.TimeoutHandler(http.HandlerFunc(late), time.Millisecond, "too late"))
+	run(t, func(t *testing.T, m mode) {
+		router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
+			{Prefix: "/", Handler: hello},
+			{Prefix: "/x", Handler: conn.HTTP(http.StripPrefix("/x", mux))},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := start(t, m, conn.Config{Handler: router.Serve})
+		c := s.client()
+		for path, want := range map[string]string{
+			"/": "Hello, world!", "/x/item/5": "/item/5 5 GET /item/{id}", "/x/none": "404 page not found\n", "/x/late": "too late",
+		} {
+			if a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.text != want {
+				t.Errorf("%s: %q", path, a.text)
+			}
+		}
+	})
 }

@@ -19,7 +19,7 @@ const hijackedBuffer = 4 << 10
 // client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
 // when the handler returns. Response and Body are of no use afterwards.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
-	if err := w.release101(); err != nil {
+	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
 	x := w.x
@@ -35,7 +35,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 
 // detach is Hijack for other goroutines.
 func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
-	if err := w.release101(); err != nil {
+	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
 	x := w.x
@@ -52,9 +52,9 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	return c, w.giveUp(c), nil
 }
 
-// release101 sends what there is to send before the connection changes hands: the answers to earlier requests, and the
+// clearTheWay sends what there is to send before the connection changes hands: the answers to earlier requests, and the
 // head of this one's if the handler has decided it, which has its Connection field then and no framing.
-func (w *Response) release101() error {
+func (w *Response) clearTheWay() error {
 	x := w.x
 	switch {
 	case w.hijacked:

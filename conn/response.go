@@ -55,7 +55,7 @@ type Response struct {
 	left     int64 // of a declared Content-Length, once the head is out
 	bytes    int64 // of the body sent
 
-	// Where the answer of an http.Handler differs.
+	// Where the answer of an http.Handler, or of another server, differs.
 	std     bool    // it has no error page, no default type, and may have a date of its own
 	sniff   bool    // its type is what its beginning looks like
 	dated   bool    // it has a date, or wants none
@@ -113,6 +113,28 @@ func (w *Response) clear() {
 // Content-Length are the server's business; setting Connection to "close" closes the connection afterwards.
 func (w *Response) Header() *Header { return &w.header }
 
+// Relay says that the answer is another server's, with that status, streamed or not: it gets no error page and no
+// Content-Type that it does not have. The status that the handler returns has to be the same.
+func (w *Response) Relay(status int) { w.std, w.early = true, status }
+
+// Clear drops body, header and what Relay said, for another answer. Once the head has gone out it is too late.
+func (w *Response) Clear() {
+	if !w.headSent {
+		w.early = 0
+		w.clear()
+	}
+}
+
+// Abort says that the answer cannot be completed: when the handler has returned, the connection is cut, so that the
+// client can tell. What was written before goes out, if the head has.
+func (w *Response) Abort() {
+	if w.headSent && !w.done && w.kind == gathered {
+		_ = w.stream(w.buf)
+		w.buf = w.buf[:0]
+	}
+	w.broken = true
+}
+
 // HeadSent reports whether status and header have gone out, and cannot be changed any more.
 func (w *Response) HeadSent() bool { return w.headSent }
 
@@ -122,7 +144,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
-	if len(w.buf)+len(p) <= streamAt {
+	if len(w.buf)+len(p) <= streamAt && (!w.headSent || len(p) < gather) {
 		w.buf = append(w.buf, p...)
 		return len(p), nil
 	}

@@ -88,6 +88,40 @@ func (s *Stream) SetNoWait(on bool) { s.noWait = on }
 // Readable returns a source that is ready when there is something to read. It can be used again and again.
 func (s *Stream) Readable() *loop.Readiness { return s.d.Readable() }
 
+// Writable returns a source that is ready when there is room to write.
+func (s *Stream) Writable() *loop.Readiness { return s.d.Writable() }
+
+// AwaitRead waits until there is perhaps something to read, at most d; negative: without limit. Deadlines play no part
+// here and in AwaitReadWrite, whose errors are those of loop.Descriptor's methods of the same name.
+func (s *Stream) AwaitRead(d time.Duration) error {
+	return s.await((*loop.Descriptor).AwaitRead, d)
+}
+
+// AwaitReadWrite waits until there is perhaps something to read, or room to write.
+func (s *Stream) AwaitReadWrite(d time.Duration) error {
+	return s.await((*loop.Descriptor).AwaitReadWrite, d)
+}
+
+func (s *Stream) await(wait func(*loop.Descriptor, *loop.Thread, time.Duration) error, d time.Duration) error {
+	s.loop.Check()
+	t := s.loop.Current()
+	switch {
+	case s.gone():
+		return net.ErrClosed
+	case t == nil:
+		return errNoThread
+	}
+	err := wait(s.d, t, d)
+	s.spent = 0
+	if s.gone() {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// Unread reports whether a read may have something to give at once.
+func (s *Stream) Unread() bool { return s.d.Unread() }
+
 // Read implements net.Conn.
 func (s *Stream) Read(p []byte) (int, error) {
 	if err := s.begin(&s.readBy); err != nil {
@@ -174,6 +208,21 @@ func (s *Stream) Writev(buffers [][]byte) (int64, error) {
 		err = s.fail("write", err)
 	}
 	return written, err
+}
+
+// TryWrite writes what there is room for, and returns ErrWouldBlock where that is nothing.
+func (s *Stream) TryWrite(p []byte) (int, error) {
+	if err := s.begin(&s.writeBy); err != nil {
+		return 0, s.fail("write", err)
+	}
+	n, errno := s.d.Send(p[:min(len(p), turnBudget)], false)
+	switch errno {
+	case 0:
+		return n, s.spend(n)
+	case unix.EAGAIN:
+		return 0, errWouldBlock
+	}
+	return 0, s.fail("write", os.NewSyscallError("write", errno))
 }
 
 // wrote acts on what a write came to: it waits where there was no room.
@@ -283,6 +332,17 @@ func (s *Stream) Detach() (net.Conn, error) {
 		return nil, s.fail("detach", err)
 	}
 	return c, nil
+}
+
+// Release takes the socket out of the loop, which is left to the caller, and leaves the stream as after Close. It may
+// be given to NewStream later, on any loop.
+func (s *Stream) Release() (fd int, err error) {
+	s.loop.Check()
+	if s.gone() {
+		return -1, s.fail("release", net.ErrClosed)
+	}
+	s.closed = true
+	return s.loop.Release(s.d), nil
 }
 
 // fail says in which operation and on what connection an error came up, as package net does.

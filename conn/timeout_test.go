@@ -299,10 +299,10 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: hello})
 		for _, every := range []time.Duration{0, limit / 10, time.Minute} {
 			c := s.client()
+			began := time.Now() // not after the answer, which the server may have given long before it is read here
 			if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
-			began := time.Now()
 			sent := make(chan int)
 			go func() {
 				n := 0

@@ -3,6 +3,7 @@ package server
 import (
 	"path/filepath"
 
+	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/echo"
 	"github.com/lwango/lwango/handlers/helloworld"
@@ -17,6 +18,7 @@ func Builtin() *handlers.Registry {
 	servefiles.Register(r)
 	response.Register(r)
 	redirect.Register(r)
+	fastcgi.Register(r)
 	helloworld.Register(r)
 	echo.Register(r)
 	return r

@@ -159,6 +159,17 @@ func Accept(fd int, sa *unix.RawSockaddrAny) (int, syscall.Errno) {
 	}
 }
 
+// Quiet reports that a stream socket is open and nothing has come on it: neither data nor an end.
+func Quiet(fd int) bool {
+	var b [1]byte
+	for {
+		_, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+		if e != unix.EINTR {
+			return e == unix.EAGAIN
+		}
+	}
+}
+
 // Close is close(2). It is announced to the scheduler: a socket with SO_LINGER set waits in it.
 func Close(fd int) { _ = syscall.Close(fd) }
 

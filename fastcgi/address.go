@@ -1,0 +1,55 @@
+package fastcgi
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// parseUpstream reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000 weight=2 backup".
+func parseUpstream(text, dir string) (*upstream, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil, errors.New("expected unix:/path or host:port")
+	}
+	u := &upstream{name: words[0], weight: 1}
+	if path, ok := strings.CutPrefix(words[0], "unix:"); ok {
+		if path == "" {
+			return nil, errors.New("expected a path behind unix:")
+		}
+		if !filepath.IsAbs(path) && path[0] != '@' {
+			path = filepath.Join(dir, path)
+		}
+		if len(path) > 107 { // sun_path
+			return nil, fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
+		}
+		u.network, u.address = "unix", path
+	} else {
+		host, port, err := net.SplitHostPort(words[0])
+		if err != nil || host == "" {
+			return nil, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
+		}
+		u.network, u.address = "tcp", words[0]
+	}
+	for _, option := range words[1:] {
+		switch name, value, _ := strings.Cut(option, "="); {
+		case option == "backup":
+			u.backup = true
+		case name == "weight":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 || n > 1000 {
+				return nil, fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
+			}
+			u.weight = n
+		default:
+			return nil, fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
+		}
+	}
+	return u, nil
+}

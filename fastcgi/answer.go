@@ -1,0 +1,152 @@
+package fastcgi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lwango/lwango/fastcgi/internal/cgi"
+)
+
+var errShort = errors.New("response body is shorter than its Content-Length")
+
+// answer is what is known of a response once its header is complete.
+type answer struct {
+	begun    bool
+	buffered bool // it need not go out as it comes
+	discard  bool // the body is not for the client, or the client has gone and the script is to run on
+	bodiless bool
+	status   int
+	length   int64  // of the body that was announced; -1: none was
+	got      int64  // of the body
+	file     string // X-Accel-Redirect
+	path     string // X-Sendfile
+}
+
+// stdout takes a piece of what the script writes.
+func (c *call) stdout(p []byte) error {
+	if !c.begun {
+		if c.header == nil {
+			c.header = headers.Get().(*cgi.Header)
+			c.header.Limit = int(c.set.MaxHeaderSize)
+		}
+		n, done, err := c.header.Parse(p)
+		if err != nil || !done {
+			return err
+		}
+		p = p[n:]
+		c.open(c.header)
+		c.dropHeader()
+	}
+	return c.content(p)
+}
+
+func (c *call) dropHeader() {
+	if c.header != nil {
+		c.header.Reset()
+		headers.Put(c.header)
+		c.header = nil
+	}
+}
+
+// open makes the head of the answer.
+func (c *call) open(h *cgi.Header) {
+	c.begun, c.status, c.length = true, h.Status, h.Length
+	c.buffered = h.Buffering == cgi.Buffered
+	c.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
+	out := c.resp.Header()
+	if c.set.InterceptErrors && h.Status >= 400 {
+		c.discard, c.length = true, -1
+		for _, f := range h.Fields {
+			// Without these the status cannot be understood (RFC 9110 sections 15.5.2, 15.5.6, 10.2.3).
+			switch {
+			case strings.EqualFold(f.Name, "WWW-Authenticate"), strings.EqualFold(f.Name, "Allow"),
+				strings.EqualFold(f.Name, "Retry-After"):
+				out.Add(f.Name, f.Value)
+			}
+		}
+		return
+	}
+	c.resp.Relay(h.Status)
+next:
+	for _, f := range h.Fields {
+		for _, hidden := range c.set.HideHeader {
+			if strings.EqualFold(f.Name, hidden) {
+				continue next
+			}
+		}
+		out.Add(f.Name, f.Value)
+	}
+	if c.accel != nil && (h.Redirect != "" || h.Sendfile != "") {
+		c.file, c.path = h.Redirect, h.Sendfile
+		c.discard, c.length = true, -1
+		return
+	}
+	if h.Coding != "" {
+		c.log.Warn("fastcgi: Transfer-Encoding of an application is dropped", "request", c.req.ID(),
+			"script", c.target.Name, "coding", h.Coding)
+	}
+	if h.Length >= 0 {
+		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
+	}
+}
+
+// content passes on a piece of the body. Behind the announced length nothing is sent: it would be taken for the next
+// response.
+func (c *call) content(p []byte) error {
+	if !c.bodiless && c.length >= 0 {
+		if room := c.length - c.got; int64(len(p)) > room {
+			if c.got <= c.length && !c.discard {
+				c.log.Warn("fastcgi: response body is longer than its Content-Length", "request", c.req.ID(),
+					"script", c.target.Name, "length", c.length)
+			}
+			c.got += int64(len(p)) - max(room, 0)
+			p = p[:max(room, 0)]
+		}
+	}
+	c.got += int64(len(p))
+	if c.discard || len(p) == 0 {
+		return nil
+	}
+	_, err := c.resp.Write(p)
+	return c.unwritable(err)
+}
+
+// unwritable deals with a client that takes no more: its script goes on only if that was asked for.
+func (c *call) unwritable(err error) error {
+	if err == nil {
+		return nil
+	}
+	if c.set.IgnoreClientAbort {
+		c.discard = true
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errClient, err)
+}
+
+// pause is called when nothing more has come for the moment. What there is goes out: it may be all for a long time.
+func (c *call) pause() error {
+	c.logStderr()
+	if !c.begun || c.discard || c.buffered {
+		return nil
+	}
+	return c.unwritable(c.resp.Flush())
+}
+
+// short reports that less came than was announced.
+func (c *call) short() bool {
+	return !c.discard && !c.bodiless && c.length >= 0 && c.got < c.length
+}
+
+// finish is the handler's end after a complete response.
+func (c *call) finish() int {
+	switch {
+	case c.file != "" || c.path != "":
+		return c.sendAccel()
+	case c.discard && c.set.IgnoreClientAbort && c.req.Gone():
+		c.resp.Abort()
+	}
+	return c.status
+}

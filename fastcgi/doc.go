@@ -1,0 +1,16 @@
+// Package fastcgi is the module `fastcgi`: requests are passed on to PHP-FPM, or another FastCGI application, on the
+// thread of the request and nothing beside it.
+//
+//	module.go    settings, start
+//	address.go   an upstream as the configuration writes it
+//	group.go     the upstreams of a route: choice, places, queue, connections that are kept
+//	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure
+//	params.go    what the upstream is told
+//	exchange.go  one connection: sending and receiving at once
+//	answer.go    what comes back, on its way to the client
+//	static.go    files that are sent instead
+//	stderr.go    what the application logs
+//	buffers.go   memory that is held while bytes move, and not while they are waited for
+//
+// Below internal are the parts without I/O, wire and cgi.
+package fastcgi

@@ -1,0 +1,140 @@
+package fastcgi_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
+)
+
+// proxy is a server with the module at a route.
+type proxy struct {
+	*modtest.Server
+	t   testing.TB
+	log *syncBuffer
+	dir string // the scripts'
+}
+
+// serve starts a server whose module uses the addresses, for scripts that need not be there.
+func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *proxy {
+	t.Helper()
+	return serveFiles(t, "/", addresses, nil, func(s *fastcgi.Settings) {
+		s.CheckFile = false
+		if change != nil {
+			change(s)
+		}
+	})
+}
+
+// serveFiles does so for scripts that have to be there.
+func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string, change func(*fastcgi.Settings)) *proxy {
+	t.Helper()
+	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
+	if err := os.Chmod(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, p.dir, files)
+	env := handlers.Env{Dir: p.dir, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(p.log, nil))}
+	h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
+		s.Address, s.ScriptPath = addresses, p.dir
+		s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
+		s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
+		if change != nil {
+			change(s)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Server = modtest.Start(t, prefix, h, coro.Direct)
+	return p
+}
+
+func write(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// got is an answer, perhaps one that was cut.
+type got struct {
+	status  int
+	header  http.Header
+	trailer string
+	body    string
+	err     error
+}
+
+// request sends one request, as lines, on a connection of its own, and reads the answer.
+func (p *proxy) request(line string, fields []string, body string) got {
+	p.t.Helper()
+	c := p.Dial()
+	defer c.Close()
+	wire := line + " HTTP/1.1\r\nHost: test.example\r\n" + strings.Join(append(fields, ""), "\r\n")
+	if body != "" && !strings.Contains(wire, "chunked") {
+		wire += fmt.Sprintf("Content-Length: %d\r\n", len(body))
+	}
+	go io.WriteString(c, wire+"\r\n"+body)
+	method, _, _ := strings.Cut(line, " ")
+	return read(bufio.NewReader(c), method)
+}
+
+func (p *proxy) get(target string) got { p.t.Helper(); return p.request("GET "+target, nil, "") }
+
+func read(r *bufio.Reader, method string) got {
+	std, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		return got{err: err}
+	}
+	b, err := io.ReadAll(std.Body)
+	return got{status: std.StatusCode, header: std.Header, body: string(b), err: err}
+}
+
+// syncBuffer is a log.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// eventually waits for what nobody tells.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("does not come about: ", what)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package fastcgi
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Settings are the module's keys.
+type Settings struct {
+	Address    []string          `toml:"address"`
+	ScriptPath string            `toml:"script_path"`
+	Index      []string          `toml:"index"`
+	SplitPath  []string          `toml:"split_path"`
+	TryFiles   string            `toml:"try_files" oneof:"off 404 front"`
+	Front      string            `toml:"front"`
+	CheckFile  bool              `toml:"check_file"`
+	Params     map[string]string `toml:"params"`
+
+	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
+	MaxConns    int           `toml:"max_conns" min:"0"`
+	MaxQueue    int           `toml:"max_queue" min:"0"`
+	KeepConn    bool          `toml:"keep_conn"`
+	MaxIdle     int           `toml:"max_idle" min:"0"`
+	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+
+	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
+	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
+	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
+
+	RequestBuffering  bool     `toml:"request_buffering"`
+	MaxBodySize       Size     `toml:"max_body_size"`
+	MaxHeaderSize     Size     `toml:"max_header_size"`
+	AccelRoot         string   `toml:"accel_root"`
+	InterceptErrors   bool     `toml:"intercept_errors"`
+	HideHeader        []string `toml:"hide_header"`
+	IgnoreClientAbort bool     `toml:"ignore_client_abort"`
+}
+
+// Defaults are the settings of a route that gives only address and script_path.
+var Defaults = Settings{
+	Index:     []string{"index.php"},
+	SplitPath: []string{".php"},
+	TryFiles:  "404",
+	Front:     "/index.php",
+	CheckFile: true,
+
+	Balance:     "round_robin",
+	MaxQueue:    1024,
+	MaxIdle:     2,
+	IdleTimeout: 3 * time.Second,
+
+	ConnectTimeout: 5 * time.Second,
+	SendTimeout:    60 * time.Second,
+	ReadTimeout:    60 * time.Second,
+
+	RequestBuffering: true,
+	MaxHeaderSize:    cgi.HeaderLimit,
+}
+
+// Register puts the module into r.
+func Register(r *handlers.Registry) {
+	handlers.RegisterModule(r, "fastcgi", Defaults, New)
+}
+
+// New makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once, which share its
+// upstreams.
+func New(s Settings, env handlers.Env) (conn.Handler, error) {
+	m := &module{
+		set:    s,
+		log:    env.Log().With("route", env.Prefix),
+		group:  newGroup(&s),
+		params: make([]cgi.Field, 0, len(s.Params)),
+	}
+	if err := m.upstreams(env.Dir); err != nil {
+		return nil, &handlers.KeyError{Key: "address", Err: err}
+	}
+	if err := m.paths(env); err != nil {
+		return nil, err
+	}
+	for name, value := range s.Params {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return nil, handlers.BadKey("params", "%q: a name is not empty and has no =, and neither has a NUL", name)
+		}
+		m.params = append(m.params, cgi.Field{Name: name, Value: value})
+	}
+	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range s.HideHeader {
+		if !http1.ValidToken(name) {
+			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q", name)
+		}
+	}
+	switch {
+	case s.MaxHeaderSize < 1<<10 || s.MaxHeaderSize > 16<<20:
+		return nil, handlers.BadKey("max_header_size", "expected 1KiB to 16MiB")
+	case s.KeepConn && s.MaxIdle == 0:
+		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
+	}
+	return m.serve, nil
+}
+
+// module is a route's state. Nothing of it changes but the group, which has a lock.
+type module struct {
+	set    Settings
+	log    *slog.Logger
+	group  *group
+	params []cgi.Field
+
+	rules cgi.Rules
+	root  string // of the scripts, as the upstream sees it
+	files cgi.FS
+	send  conn.Handler // of files, nil: none are
+	accel *accel       // nil: X-Accel-Redirect leads nowhere
+}
+
+func (m *module) upstreams(dir string) error {
+	primaries := 0
+	for _, text := range m.set.Address {
+		u, err := parseUpstream(text, dir)
+		if err != nil {
+			return err
+		}
+		for _, other := range m.group.upstreams {
+			if other.network == u.network && other.address == u.address {
+				return fmt.Errorf("%s: named twice", u.name)
+			}
+		}
+		if !u.backup {
+			primaries++
+		}
+		m.group.add(u)
+	}
+	switch {
+	case len(m.group.upstreams) == 0:
+		return fmt.Errorf(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
+	case primaries == 0:
+		return fmt.Errorf("every address is a backup")
+	}
+	return nil
+}
+
+// paths sets what decides about scripts and files.
+func (m *module) paths(env handlers.Env) error {
+	s := &m.set
+	if s.ScriptPath == "" {
+		return handlers.BadKey("script_path", "missing: the folder with the scripts")
+	}
+	m.root = s.ScriptPath
+	if !filepath.IsAbs(m.root) {
+		abs, err := filepath.Abs(filepath.Join(env.Dir, m.root))
+		if err != nil {
+			return &handlers.KeyError{Key: "script_path", Err: err}
+		}
+		m.root = abs
+	}
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile}
+	for _, e := range s.SplitPath {
+		if e == "" || strings.Contains(e, "/") {
+			return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php", not %q`, e)
+		}
+	}
+	for _, name := range s.Index {
+		if name == "" || strings.Contains(name, "/") {
+			return handlers.BadKey("index", "expected the name of a file, not %q", name)
+		}
+	}
+	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' {
+		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", not %q`, s.Front)
+	}
+	switch s.TryFiles {
+	case "off":
+		m.rules.Try = cgi.TryOff
+	case "404":
+		m.rules.Try = cgi.TryNotFound
+	case "front":
+		m.rules.Try = cgi.TryFront
+	default:
+		return handlers.BadKey("try_files", `expected "off", "404" or "front", not %q`, s.TryFiles)
+	}
+	root, err := os.OpenRoot(m.root)
+	switch {
+	case err == nil:
+		m.files = cgi.Beneath{Root: root}
+	case s.CheckFile:
+		return &handlers.KeyError{Key: "script_path", Err: fmt.Errorf("cannot open the folder: %w", err)}
+	default:
+		m.files = nothing{} // it is on the upstream's machine alone
+	}
+	if err == nil && m.rules.Try != cgi.TryOff {
+		if m.send, err = m.sender(m.root, env); err != nil {
+			return &handlers.KeyError{Key: "script_path", Err: err}
+		}
+	}
+	return m.openAccel(env)
+}
+
+// nothing is the FS of a folder that is not on this machine.
+type nothing struct{}
+
+// Stat finds nothing.
+func (nothing) Stat(string) (cgi.Entry, error) { return cgi.Absent, nil }

@@ -1,0 +1,122 @@
+package fastcgi_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fpm is a PHP-FPM in a folder of its own.
+type fpm struct {
+	t       testing.TB
+	path    string
+	Address string
+	config  string
+	cmd     *exec.Cmd
+	out     syncBuffer
+}
+
+// startFPM starts one that listens on a UNIX socket or on TCP. pool is added to its configuration.
+func startFPM(t testing.TB, network string, pool ...string) *fpm {
+	t.Helper()
+	f := &fpm{t: t, path: findFPM(t)}
+	dir, err := os.MkdirTemp("", "fpm") // names of sockets are short, those of a test's folder are not
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	listen := filepath.Join(dir, "s")
+	f.Address = "unix:" + listen
+	if network == "tcp" {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Address = ln.Addr().String()
+		listen = f.Address
+		ln.Close()
+	}
+	f.config = filepath.Join(dir, "fpm.conf")
+	text := fmt.Sprintf(`[global]
+daemonize = no
+error_log = %s/error.log
+process_control_timeout = 5s
+[www]
+listen = %s
+listen.mode = 0666
+pm = static
+pm.status_path = /fpm-status
+ping.path = /fpm-ping
+security.limit_extensions = .php
+php_admin_flag[log_errors] = on
+php_admin_flag[display_errors] = off
+%s
+`, dir, listen, strings.Join(pool, "\n"))
+	if !strings.Contains(text, "max_children") {
+		text += "pm.max_children = 4\n"
+	}
+	if err := os.WriteFile(f.config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	t.Cleanup(func() { f.signal(syscall.SIGTERM) })
+	return f
+}
+
+func findFPM(t testing.TB) string {
+	t.Helper()
+	names, _ := filepath.Glob("/usr/sbin/php-fpm*")
+	if len(names) == 0 {
+		if os.Getenv("LWANGO_CI") == "1" {
+			t.Fatal("no php-fpm: apt-get install php-fpm")
+		}
+		t.Skip("no php-fpm: apt-get install php-fpm")
+	}
+	return names[len(names)-1]
+}
+
+// start starts it, and waits until it listens.
+func (f *fpm) start() {
+	f.t.Helper()
+	args := []string{"-n", "-F", "-O", "-y", f.config}
+	if os.Getuid() == 0 {
+		args = append(args, "-R")
+	}
+	f.cmd = exec.Command(f.path, args...)
+	f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.out
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := f.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	eventually(f.t, "php-fpm listens", func() bool {
+		network, address := "tcp", f.Address
+		if path, ok := strings.CutPrefix(address, "unix:"); ok {
+			network, address = "unix", path
+		}
+		c, err := net.Dial(network, address)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		return bytes.Contains([]byte(f.out.String()), []byte("ready to handle connections"))
+	})
+}
+
+// signal ends it with a signal, and waits for the end.
+func (f *fpm) signal(s syscall.Signal) {
+	if f.cmd == nil {
+		return
+	}
+	_ = f.cmd.Process.Signal(s)
+	killer := time.AfterFunc(10*time.Second, func() { _ = f.cmd.Process.Kill() })
+	_ = f.cmd.Wait()
+	killer.Stop()
+	f.cmd = nil
+}

@@ -1,0 +1,288 @@
+package fastcgi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/loop"
+)
+
+// serve is the handler.
+func (m *module) serve(req *conn.Request, resp *conn.Response) int {
+	prefix := strings.TrimSuffix(req.Prefix(), "/")
+	if len(req.PathView()) == len(prefix) {
+		return redirect(req, resp)
+	}
+	target, err := m.rules.Resolve(m.files, req.SubPath())
+	if err != nil {
+		return m.unknown(req, resp, err)
+	}
+	switch target.Kind {
+	case cgi.Script:
+		return m.run(req, resp, prefix, target)
+	case cgi.Static:
+		if m.send != nil {
+			return m.send(req, resp)
+		}
+	case cgi.Redirect:
+		return redirect(req, resp)
+	case cgi.BadRequest:
+		return http.StatusBadRequest
+	}
+	return http.StatusNotFound
+}
+
+// redirect leads to the same path with a slash at its end. The path is escaped again, as in serve_files.
+func redirect(req *conn.Request, resp *conn.Response) int {
+	location := strings.ReplaceAll((&url.URL{Path: req.Path()}).EscapedPath(), `\`, "%5C") + "/"
+	if query := req.RawQuery(); query != "" {
+		location += "?" + query
+	}
+	resp.Header().Set("Location", location)
+	if method := req.Method(); method == http.MethodGet || method == http.MethodHead {
+		return http.StatusMovedPermanently
+	}
+	return http.StatusPermanentRedirect // the body is to be sent again
+}
+
+// unknown answers where the file system does not say what there is.
+func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int {
+	m.log.Warn("fastcgi: cannot look for the script", "path", req.Path(), "error", err)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return http.StatusForbidden
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		resp.Header().Set("Retry-After", "1")
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// inMemory is how much of a body is held in memory before it goes to a file.
+const inMemory = 64 << 10
+
+// call is one request on its way to an upstream and back. It is all there is while the upstream thinks, so what is
+// needed only while bytes move is not in it.
+type call struct {
+	*module
+	req    *conn.Request
+	resp   *conn.Response
+	prefix string
+	target cgi.Target
+
+	body      io.Reader // what is left of it
+	length    int64
+	unspooled bool // body is the client's, as it comes
+
+	// The connection.
+	at      *upstream // nil: none
+	stream  *conn.Stream
+	old     bool // it has served another request
+	tried   []bool
+	retried bool
+
+	// Sending.
+	buf  buffer // nil: there is nothing to send
+	out  []byte // what was not sent of it
+	left int64  // of the body, not in the buffer yet
+	end  bool   // the end of the body is in the buffer
+	lost bool   // the upstream would not take all of it
+
+	// Receiving.
+	dec    wire.Decoder
+	heard  bool        // something has come
+	header *cgi.Header // nil: nothing of it has come, or it is complete
+	extra  bool        // something came behind the end
+	stderr stderr
+
+	answer
+}
+
+// run has an upstream run a script.
+func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, target cgi.Target) int {
+	c := &call{module: m, req: req, resp: resp, prefix: prefix, target: target}
+	if m.set.MaxBodySize > 0 {
+		limit := int64(m.set.MaxBodySize)
+		req.Body().SetLimit(limit)
+		if req.ContentLength() > limit {
+			return http.StatusRequestEntityTooLarge
+		}
+	}
+	if err := c.takeBody(); err != nil {
+		return c.failedBody(err)
+	}
+	if m.set.IgnoreClientAbort {
+		req.KeepWaiting(true)
+	}
+	defer c.close() // also when the thread is killed
+	for {
+		err := c.attempt()
+		c.logStderr()
+		if err == nil {
+			return c.finish()
+		}
+		if !c.again(err) {
+			return c.fail(err)
+		}
+	}
+}
+
+// takeBody gets the body ready to be sent. PHP-FPM gives a worker to every connection, so nothing is begun before; and
+// it takes a body at the length that was announced, and none at all without one.
+func (c *call) takeBody() error {
+	body := c.req.Body()
+	c.length = c.req.ContentLength()
+	switch {
+	case c.length == 0:
+		return nil
+	case c.length > 0 && !c.set.RequestBuffering:
+		c.body, c.unspooled = body, true
+		return nil
+	}
+	spooled, n, err := c.req.Spool(inMemory)
+	if err != nil {
+		return err
+	}
+	c.body, c.length = spooled, n
+	return nil
+}
+
+// failedBody answers where the body did not come. What the client has done wrong decides conn.
+func (c *call) failedBody(err error) int {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		c.log.Error("fastcgi: request body cannot be held", "request", c.req.ID(), "error", err)
+		return http.StatusInternalServerError
+	}
+	return http.StatusBadRequest
+}
+
+// attempt has the request answered by an upstream. Without an error, the answer is complete.
+func (c *call) attempt() error {
+	if c.unspooled && c.buf == nil {
+		// What goes with the head is waited for before there is a connection.
+		if err := c.begin(); err != nil {
+			return err
+		}
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	if !c.unspooled {
+		if err := c.begin(); err != nil {
+			return err
+		}
+	}
+	return c.exchange()
+}
+
+// again reports whether another attempt can be made after that error, and gets ready for it.
+//
+// Once something was sent, nobody knows whether the script has run. Methods that may be repeated are, once, if nothing
+// has come back: on a new connection where the one that was kept had come to its end, or else by another upstream.
+func (c *call) again(err error) bool {
+	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) {
+		return false
+	}
+	switch c.req.Method() {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	default:
+		return false
+	}
+	if !c.old {
+		c.exclude(c.at)
+		if !c.group.left(c.tried) {
+			return false
+		}
+	}
+	if seeker, ok := c.body.(io.Seeker); ok {
+		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
+			return false
+		}
+	}
+	c.retried = true
+	c.close()
+	c.dec.Reset()
+	c.lost, c.end, c.extra = false, false, false
+	return true
+}
+
+// exclude has no other attempt be made with u.
+func (c *call) exclude(u *upstream) {
+	if c.tried == nil {
+		c.tried = make([]bool, len(c.group.upstreams))
+	}
+	c.tried[u.index] = true
+}
+
+// fail answers where the upstream did not, or not to the end.
+func (c *call) fail(err error) int {
+	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, errClient) {
+		c.resp.Abort()
+		return c.status
+	}
+	status := statusOf(err)
+	if status == 0 { // it is the client's body that has failed
+		if !c.resp.HeadSent() {
+			c.resp.Clear()
+			return http.StatusBadRequest
+		}
+		c.resp.Abort()
+		return c.status
+	}
+	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
+	if c.at != nil {
+		args = append(args, "upstream", c.at.name)
+	}
+	if c.resp.HeadSent() {
+		c.log.Error("fastcgi: response cut short", args...)
+		c.resp.Abort()
+		return c.status
+	}
+	c.log.Error("fastcgi: no response", append(args, "status", status)...)
+	c.resp.Clear()
+	if status == http.StatusServiceUnavailable {
+		c.resp.Header().Set("Retry-After", "1")
+	}
+	return status
+}
+
+// statusOf is the status for a client that has got nothing yet; 0: it is for conn to say.
+func statusOf(err error) int {
+	var bad *wire.Error
+	switch {
+	case errors.As(err, &bad):
+		return bad.Status
+	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errBody):
+		return 0
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// close ends what there is of a connection, and lets go of the buffers.
+func (c *call) close() {
+	if c.stream != nil {
+		_ = c.stream.Close()
+		c.stream = nil
+	}
+	c.free()
+	if c.at != nil {
+		c.group.release(c.at, -1)
+		c.at = nil
+	}
+	c.dropHeader()
+}
+
+func (c *call) logStderr() { c.stderr.log(c.log, c.req.ID(), c.target.Name) }

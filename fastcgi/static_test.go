@@ -1,0 +1,161 @@
+package fastcgi_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+)
+
+// names answers with the script's name and its path info.
+func names(c *fcgitest.Conn) {
+	r := c.Read()
+	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " + strings.TrimPrefix(r.Get("SCRIPT_FILENAME"), r.Get("DOCUMENT_ROOT")))
+}
+
+var site = map[string]string{
+	"index.php": "", "a.php": "", "a.txt": "text", "b.PHP": "", "c.php.": "", "dir/index.php": "", "both/index.html": "html",
+	"empty/x": "", ".env": "secret", "deep/a.php/x.txt": "",
+}
+
+// TestPaths: what is run, what is sent, and what is neither.
+func TestPaths(t *testing.T) {
+	up := fcgitest.Start(t, "unix", names)
+	type row struct{ path, want string }
+	for try, rows := range map[string][]row{
+		"off": {{"/a.php", "/a.php  /a.php"}, {"/a.txt", "404"}, {"/", "/index.php  /index.php"}, {"/no", "404"}},
+		"404": {
+			{"/a.php", "/a.php  /a.php"}, {"/a.php/x/y", "/a.php /x/y /a.php"}, {"/a.txt", "text"}, {"/no.php", "404"},
+			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir", "301 /dir/"},
+			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"}, {"/a.txt/x.php", "404"},
+			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"}, {"/..%2f..%2fetc/passwd", "400"},
+			{"/deep/a.php/x.txt", "404"},
+		},
+		"front": {
+			{"/a.php", "/a.php  /a.php"}, {"/a.txt", "text"}, {"/no", "/index.php  /index.php"}, {"/no.php", "404"},
+			{"/no/such/thing", "/index.php  /index.php"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/.env", "404"},
+			{"/b.PHP", "404"},
+		},
+	} {
+		for _, prefix := range []string{"", "/app"} {
+			route := prefix
+			if route == "" {
+				route = "/"
+			}
+			p := serveFiles(t, route, []string{up.Address}, site, func(s *fastcgi.Settings) {
+				s.TryFiles, s.Index = try, []string{"index.php", "index.html"}
+			})
+			outside := filepath.Join(t.TempDir(), "out.php")
+			write(t, filepath.Dir(outside), map[string]string{"out.php": ""})
+			for _, name := range []string{"link.php", "link.txt"} {
+				if err := os.Symlink(outside, filepath.Join(p.dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, tt := range rows {
+				g := p.get(prefix + tt.path)
+				have := g.body
+				if g.status != 200 {
+					have = g.header.Get("Location")
+					if have != "" {
+						have = " " + strings.TrimPrefix(have, prefix)
+					}
+					have = []string{301: "301", 400: "400", 404: "404", 599: ""}[g.status] + have
+				}
+				want := tt.want
+				if strings.HasPrefix(want, "/") {
+					want = prefix + want
+				}
+				if have != want {
+					t.Errorf("%s, %s%s: %d %q, want %q", try, prefix, tt.path, g.status, have, want)
+				}
+			}
+		}
+	}
+	p := serveFiles(t, "/app", []string{up.Address}, site, nil)
+	if g := p.get("/app?x"); g.status != 301 || g.header.Get("Location") != "/app/?x" {
+		t.Error("prefix: ", g)
+	}
+	if g := p.request("POST /app/dir", nil, "x"); g.status != 308 {
+		t.Error("POST to a folder: ", g)
+	}
+	if g := p.request("POST /app/a.txt", nil, "x"); g.status != 405 {
+		t.Error("POST to a file: ", g)
+	}
+}
+
+// TestParams: what is configured replaces what the client sends.
+func TestParams(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("HTTP_X") + r.Get("APP_ENV") + r.Get("SERVER_NAME"))
+		if r.First < r.HeadLen {
+			t.Errorf("the head of %d bytes came in pieces, the first of %d", r.HeadLen, r.First)
+		}
+	})
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+		s.Params = map[string]string{"HTTP_X": "mine,", "APP_ENV": "prod,", "SERVER_NAME": "example.org"}
+	})
+	if g := p.request("GET /x.php", []string{"X: theirs"}, ""); g.body != "mine,prod,example.org" {
+		t.Error(g)
+	}
+	if g := p.request("GET /x.php", []string{"Y: " + strings.Repeat("y", 10000)}, ""); g.body != "mine,prod,example.org" {
+		t.Error(g)
+	}
+}
+
+// TestFilesInstead: X-Accel-Redirect and X-Sendfile, within their folder.
+func TestFilesInstead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a b.txt": "the file", "sub/x.bin": "bytes"})
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for head, want := range map[string]string{
+		"X-Accel-Redirect: /a%20b.txt\r\nX-Own: y": "the file",
+		"X-Accel-Redirect: /sub/x.bin?x":           "bytes",
+		"X-Accel-Redirect: /../a%20b.txt":          "the file",
+		"X-Accel-Redirect: /sub":                   "404",
+		"X-Accel-Redirect: /no":                    "404",
+		"X-Accel-Redirect: /link":                  "404",
+		"X-Accel-Redirect: /%zz":                   "404",
+		"X-Sendfile: " + dir + "/a b.txt":          "the file",
+		"X-Sendfile: /etc/passwd":                  "404",
+		"X-Sendfile: " + dir + "/../x":             "404",
+		"X-Sendfile: a b.txt":                      "404",
+	} {
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Reply(head + "\r\nContent-Length: 3\r\n\r\nbody") })
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.AccelRoot = dir })
+		g := p.get("/x.php")
+		have := g.body
+		if g.status == 404 {
+			have = "404"
+		}
+		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" || strings.Contains(head, "X-Own") && g.header.Get("X-Own") != "y" {
+			t.Errorf("%s: %d %q %v", head, g.status, g.body, g.header)
+		}
+		p = serve(t, []string{up.Address}, nil)
+		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" || g.header.Get("X-Accel-Redirect") != "" {
+			t.Errorf("not allowed: %s: %d %q", head, g.status, g.body)
+		}
+	}
+}
+
+// TestErrorsAndFields: error pages of our own, and fields that are not shown.
+func TestErrorsAndFields(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		c.Reply("Status: 401\r\nWWW-Authenticate: Basic\r\nX-Powered-By: PHP/1\r\n\r\ntheirs")
+	})
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.HideHeader = []string{"x-powered-BY"} })
+	if g := p.get("/x.php"); g.body != "theirs" || g.header.Get("X-Powered-By") != "" || g.header.Get("Content-Type") != "" {
+		t.Error(g)
+	}
+	p = serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.InterceptErrors = true })
+	if g := p.get("/x.php"); !strings.Contains(g.body, "401 Unauthorized") || g.header.Get("WWW-Authenticate") != "Basic" || g.status != 401 {
+		t.Error(g)
+	}
+}

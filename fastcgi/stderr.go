@@ -1,0 +1,65 @@
+package fastcgi
+
+import "log/slog"
+
+const (
+	stderrLine  = 4 << 10  // of one entry in the log
+	stderrTotal = 16 << 10 // of one request
+)
+
+// stderr gathers what an application writes to STDERR for a request, and logs it as attributes, which the log escapes:
+// none of it can pass for a line of its own.
+type stderr struct {
+	text    []byte
+	logged  int
+	dropped int
+}
+
+func (s *stderr) add(p []byte) {
+	n := min(len(p), stderrLine-len(s.text), stderrTotal-s.logged-len(s.text))
+	s.text = append(s.text, p[:n]...)
+	s.dropped += len(p) - n
+}
+
+// log writes what has been gathered. It is called where the application has nothing more to say for the moment.
+func (s *stderr) log(l *slog.Logger, id uint64, script string) {
+	if len(s.text) == 0 && s.dropped == 0 {
+		return
+	}
+	if len(s.text) > 0 || s.logged < stderrTotal {
+		text := s.text
+		for len(text) > 0 && (text[len(text)-1] == '\n' || text[len(text)-1] == '\r') {
+			text = text[:len(text)-1]
+		}
+		args := []any{"request", id, "script", script, "message", printable(text)}
+		if s.dropped > 0 {
+			args = append(args, "dropped", s.dropped)
+		}
+		l.Warn("fastcgi: application writes to STDERR", args...)
+	}
+	s.logged += len(s.text)
+	if s.dropped > 0 {
+		s.logged = max(s.logged, stderrTotal) // that there is more has been said
+	}
+	s.text, s.dropped = nil, 0
+}
+
+// printable replaces what could move a terminal's cursor or begin a line, whatever the log does about it.
+func printable(text []byte) string {
+	const hex = "0123456789abcdef"
+	out := make([]byte, 0, len(text))
+	for _, c := range text {
+		switch {
+		case c == '\n':
+			out = append(out, " | "...)
+		case c == '\r':
+		case c == '\t':
+			out = append(out, ' ')
+		case c < 0x20 || c == 0x7f:
+			out = append(out, '<', hex[c>>4], hex[c&15], '>')
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
