@@ -34,7 +34,8 @@ func TestMemoryOfWaiting(t *testing.T) {
 	ask := func() {
 		c := p.Dial()
 		clients = append(clients, c)
-		fmt.Fprintf(c, "GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\nAccept: */*\r\n\r\n")
+		fmt.Fprintf(c,
+			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\nAccept: */*\r\n\r\n")
 		u, err := ln.Accept()
 		if err != nil {
 			t.Fatal(err)

@@ -42,11 +42,13 @@ func TestStandardLibrary(t *testing.T) {
 		for _, n := range []int{0, 1, 32759, 32760, 32761, 65536, 1 << 20} {
 			body := strings.Repeat("x", n)
 			g := p.request("POST /sum.php?a=b", nil, body)
-			if want := fmt.Sprintf("%x b 127.0.0.1", sha256.Sum256([]byte(body))); g.body != want || g.header.Get("X-Host") != "test.example" {
+			if want := fmt.Sprintf("%x b 127.0.0.1", sha256.Sum256([]byte(body))); g.body != want ||
+				g.header.Get("X-Host") != "test.example" {
 				t.Errorf("%d: %d %q", n, g.status, g.body)
 			}
 		}
-		if g := p.request("PUT /echo.php", nil, strings.Repeat("y", 1<<20)); g.body != strings.Repeat("y", 1<<20) || g.err != nil {
+		if g := p.request("PUT /echo.php", nil, strings.Repeat("y", 1<<20)); g.body != strings.Repeat("y", 1<<20) ||
+			g.err != nil {
 			t.Error("echo: ", g.status, len(g.body), g.err)
 		}
 		for range 3 {
