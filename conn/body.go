@@ -55,6 +55,9 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
+	if passed(b.x.until) {
+		return 0, os.ErrDeadlineExceeded
+	}
 	if b.ask {
 		b.proceed()
 	}

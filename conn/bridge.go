@@ -20,7 +20,8 @@ import (
 // The http.Request is a copy and complete, but the http.Server in its context is a stand-in. Its URL is the target as
 // it was sent, neither cleaned nor without the route's prefix: http.StripPrefix and http.ServeMux work as ever, and
 // whoever decides by the path has to clean it first, as these do. The context ends with the request, or when the client
-// leaves, and the handler should heed it: until it returns the connection counts.
+// leaves, and the handler should heed it: until it returns the connection counts. One that hijacks its connection is on
+// its own: neither max_connections nor a stop know of it any more.
 //
 // The ResponseWriter has what http.ResponseController asks for. EnableFullDuplex is needless; a deadline takes the
 // place of the configuration's limits for the request. Up to 32 KiB get a Content-Length by themselves. CR, LF and

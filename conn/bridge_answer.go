@@ -3,8 +3,8 @@ package conn
 import (
 	"cmp"
 	"io"
+	"io/fs"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -87,15 +87,22 @@ func appendValues(fields []Field, name string, values []string) []Field {
 	return fields
 }
 
+// seekable is an *os.File, or what it passes itself off as in its own WriteTo, which io.Copy calls.
+type seekable interface {
+	File
+	io.Seeker
+	Stat() (fs.FileInfo, error)
+}
+
 // regular returns the regular file that src reads, with its position and how many bytes are to be read; 0 if there is
 // none.
-func regular(src io.Reader) (f *os.File, off, n int64) {
+func regular(src io.Reader) (f seekable, off, n int64) {
 	n = 1<<63 - 1
 	if limited, ok := src.(*io.LimitedReader); ok {
 		src, n = limited.R, limited.N
 	}
-	f, ok := src.(*os.File)
-	if !ok {
+	f, _ = src.(seekable)
+	if f == nil {
 		return nil, 0, 0
 	}
 	info, err := f.Stat()
@@ -110,7 +117,7 @@ func regular(src io.Reader) (f *os.File, off, n int64) {
 }
 
 // sendPart sends n bytes of f from off on as part of a streamed body, as if they were read from src.
-func (w *Response) sendPart(f *os.File, off, n int64, src io.Reader) (int64, error) {
+func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
@@ -120,6 +127,9 @@ func (w *Response) sendPart(f *os.File, off, n int64, src io.Reader) (int64, err
 	w.buf = w.buf[:0]
 	if x := w.x; !w.bodiless {
 		if w.size >= 0 {
+			if n > w.left {
+				return 0, ErrWroteTooMuch
+			}
 			w.left -= n
 		}
 		if w.chunked {

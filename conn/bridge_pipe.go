@@ -54,6 +54,7 @@ type crossing struct {
 	inErr     error  // behind it
 	inTrailer http.Header
 	outErr    error // what becomes of everything that is written
+	left      bool  // it has gone on
 
 	// Only the thread knows of these.
 	inBuf, outBuf []byte
@@ -135,11 +136,11 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		}
 		w.over = true
 		w.removeForm()
-		if e, ok := panicked.(*loop.PanicError); ok && w.hijacked { // the thread is gone
-			w.log.Error("panic in a handler", "panic", e.Value, "target", w.req.RequestURI, "stack", string(e.Stack))
-		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if e, ok := panicked.(*loop.PanicError); ok && c.left { // nobody else is there to log it
+			w.log.Error("panic in a handler", "panic", e.Value, "target", w.req.RequestURI, "stack", string(e.Stack))
+		}
 		if c.hijack.cancel != nil {
 			c.hijack.cancel(nil)
 		}
@@ -287,6 +288,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		x.duplex, x.until, req.body.tryOnly = false, zeroTime, false
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.left = true
 		c.cut(loop.ErrClientGone)
 	}()
 	for {
@@ -321,12 +323,15 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	c.mu.Lock()
 	c.news = false
 	x.until, x.writeUntil = c.limits.read, c.limits.write
-	interim, status, header := c.interim, c.status, c.header
-	c.interim = nil
+	status, header := c.status, c.header
+	var informs []interim
 	var out []byte
 	push := c.push
 	returned, hijack = c.returned, c.hijack.wanted
 	over := returned || hijack
+	if over || len(x.held) == 0 {
+		informs, c.interim = c.interim, nil
+	}
 	if over || len(x.held) == 0 && (push || len(c.out) == pipeSize) {
 		if !c.begun {
 			c.begun, c.first = true, len(c.out)
@@ -338,12 +343,12 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 		push = false
 	}
 	first := min(c.first, len(out))
-	if len(interim) > 0 || len(out) > 0 {
+	if len(informs) > 0 || len(out) > 0 {
 		c.cond.Broadcast() // there is room
 	}
 	c.mu.Unlock()
 
-	for _, i := range interim {
+	for _, i := range informs {
 		resp.inform(i.status, i.header)
 	}
 	if status != 0 && resp.early == 0 {

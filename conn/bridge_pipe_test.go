@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -211,9 +210,6 @@ func TestBridgePipelined(t *testing.T) {
 
 // TestBridgeWakesTheLoopOnce: a handler's small writes come together, and nobody is woken for each.
 func TestBridgeWakesTheLoopOnce(t *testing.T) {
-	if invariants.Enabled {
-		t.Skip("forced short reads and writes wake it more often")
-	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			for range 1000 {

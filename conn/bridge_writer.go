@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // httpWriter is the http.ResponseWriter of a handler, on the loop or off it. It keeps what net/http promises handlers,
@@ -115,10 +117,10 @@ func (w *httpWriter) admit(n int) (bool, error) {
 	if !w.bodyAllowed() {
 		return false, http.ErrBodyNotAllowed
 	}
-	w.written += int64(n)
-	if w.declared >= 0 && w.written > w.declared {
+	if w.declared >= 0 && w.written+int64(n) > w.declared {
 		return false, http.ErrContentLength
 	}
+	w.written += int64(n)
 	return true, nil
 }
 
@@ -157,6 +159,9 @@ func (w *httpWriter) FlushError() error {
 	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
+	}
+	if w.status == http.StatusSwitchingProtocols { // it goes out with Hijack
+		return nil
 	}
 	return w.to.Flush()
 }
@@ -239,7 +244,7 @@ func (w *httpWriter) trailer() []Field {
 	}
 	for name, values := range w.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			if name = textproto.CanonicalMIMEHeaderKey(name); !framing(name) {
+			if name = textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(name) && !framing(name) {
 				fields = appendValues(fields, name, values)
 			}
 		}

@@ -177,11 +177,12 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 			p.close()
 		}
 	}()
-	n, err := s.received(s.d.SpliceTo(p.w, int(min(limit, int64(p.size)))))
+	n, errno := s.d.SpliceTo(p.w, int(min(limit, int64(p.size))))
+	empty = n <= 0 // before anything else: the thread may give way in received, and be killed there
+	n, err = s.received(n, errno)
 	if err != nil {
 		return 0, s.failRead(err)
 	}
-	empty = false
 	for err = to.begin(&to.writeBy); err == nil && moved < n; {
 		k, errno := to.d.SpliceFrom(p.r, n-moved)
 		moved += k

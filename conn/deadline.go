@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"math"
 	"net"
 	"time"
 )
@@ -42,7 +43,8 @@ func instantOf(t time.Time) instant {
 	if t.IsZero() {
 		return 0
 	}
-	if at := instant(t.Sub(epoch)); at != 0 {
+	// Half of what there is leaves room to reckon with.
+	if at := instant(min(max(t.Sub(epoch), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
 		return at
 	}
 	return -1

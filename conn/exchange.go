@@ -93,7 +93,7 @@ func (x *exchange) detach() {
 	x.r, x.w, x.base = 0, 0, 0
 	x.req.body.err = io.EOF // nothing of it is the next client's
 	x.reading, x.writing = pace{}, pace{}
-	x.until = time.Time{}
+	x.until, x.writeUntil = time.Time{}, time.Time{}
 	x.held = x.held[:0]
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
@@ -267,7 +267,11 @@ func (x *exchange) call() (status int) {
 	return status
 }
 
-func (x *exchange) setReadDeadline(t time.Time)  { x.until = t }
+func (x *exchange) setReadDeadline(t time.Time) { x.until = t }
+
+// passed reports that a handler's deadline, if there is one, has passed.
+func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
+
 func (x *exchange) setWriteDeadline(t time.Time) { x.writeUntil = t }
 
 func (x *exchange) logAccess() {

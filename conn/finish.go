@@ -180,10 +180,10 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
 	case w.size >= 0:
 		n := w.size
-		if n == 0 && x.req.head.Method == http1.HEAD { // the handler may not have bothered to make the body
+		if x.req.head.Method == http1.HEAD { // the handler may not have bothered to make the body
 			if d, ok := w.declared(); ok {
 				n = d
-			} else if w.std {
+			} else if w.std && n == 0 {
 				break // not made, or empty: nobody can say
 			}
 		}

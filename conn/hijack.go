@@ -65,6 +65,8 @@ func (w *Response) clearTheWay() error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
+	case w.badField() != nil:
+		return ErrBadField
 	case w.early != 0:
 		w.headSent, w.status = true, w.early
 		x.out = w.appendStanding(appendStatusLine(x.out, w.early))
@@ -146,6 +148,16 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := &c.hijack
+	if err == nil && c.returned { // whoever asked for it is not the handler any more
+		_ = conn.Close()
+		return true
+	}
+	if n := len(c.in); err == nil && n > 0 && !req.body.chunked { // it has been read ahead
+		size := max(n+reader.Buffered(), hijackedBuffer)
+		reader = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(c.in)), reader), size)
+		_, _ = reader.Peek(n)
+		c.in = nil
+	}
 	h.wanted, h.done = false, true
 	h.conn, h.reader, h.err = conn, reader, err
 	if err == nil {

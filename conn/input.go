@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -28,7 +29,7 @@ func blocks(err error) bool {
 }
 
 // errTooSlow ends a peer that keeps us waiting with a byte now and then.
-var errTooSlow = errors.New("peer is too slow")
+var errTooSlow = fmt.Errorf("peer is too slow: %w", os.ErrDeadlineExceeded)
 
 // readHead reads until the head of the next request is there. errWouldBlock means that nothing of it has come; an
 // *http1.Error is to be answered; with any other the client is gone.

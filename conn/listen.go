@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"net"
 	"os"
 	"time"
@@ -102,7 +103,9 @@ func (ln *StreamListener) accept() (*Stream, error) {
 				ln.loop.Logger().Error("accept: out of resources, new connections wait",
 					"address", ln.addr, "error", errno)
 			}
-			if err := t.Sleep(backOff); err != nil {
+			if _, err := t.AwaitAny(backOff, ln.loop.Stopped()); err == nil {
+				return nil, net.ErrClosed
+			} else if !errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, err
 			}
 			backOff = min(2*backOff, lastBackOff)

@@ -191,6 +191,9 @@ func (r *Request) TLS() *tls.ConnectionState {
 	return &state
 }
 
+// Secure reports whether the connection is a TLS connection.
+func (r *Request) Secure() bool { return r.x.c.tls != nil }
+
 // ID returns a number that no other request of this server has.
 func (r *Request) ID() uint64 {
 	if r.id == 0 {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
 const bufferSize = 32 << 10
@@ -18,5 +19,20 @@ func takeBuffer() buffer { return buffers.Get().(buffer) }
 // headers are for the time in which a response's header is coming in.
 var headers = sync.Pool{New: func() any { return new(cgi.Header) }}
 
-// fieldLists are for the time in which parameters are written.
-var fieldLists = sync.Pool{New: func() any { return new([]cgi.Field) }}
+// params are for the time in which parameters are written. On the stack they would have it grow, for as long as the
+// request lasts.
+type params struct {
+	cgi.Request
+	head wire.Head
+}
+
+// reset drops all that b holds but the list's memory.
+func (b *params) reset() {
+	fields := b.Fields
+	clear(fields)
+	b.head = wire.Head{}
+	b.Request = cgi.Request{}
+	b.Fields = fields[:0]
+}
+
+var paramsPool = sync.Pool{New: func() any { return new(params) }}

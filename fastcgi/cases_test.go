@@ -61,7 +61,8 @@ func testCase(t *testing.T, network string, tt fcgitest.Case, keep bool) {
 		return
 	}
 	if tt.Spoilt {
-		if !up.Wait(fcgitest.Timeout, func(_, open, _ int) bool { return open == 0 }) && !strings.Contains(tt.Name, "behind") {
+		if !up.Wait(fcgitest.Timeout, func(_, open, _ int) bool { return open == 0 }) && !strings.Contains(tt.Name,
+			"behind") {
 			t.Error("the connection is kept")
 		}
 	}

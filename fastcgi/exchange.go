@@ -191,8 +191,8 @@ func (c *call) wait() error {
 	return err
 }
 
-// send sends what there is room for, of what is in the buffer, and fills that again when it is empty. It reports whether
-// there was room. That the upstream does not take it is no reason not to hear its answer.
+// send sends what there is room for, of what is in the buffer, and fills that again when it is empty. It reports
+// whether there was room. That the upstream does not take it is no reason not to hear its answer.
 func (c *call) send() (sent bool, err error) {
 	if len(c.out) == 0 {
 		if c.out, err = c.appendBody(c.buf[:0]); err != nil {

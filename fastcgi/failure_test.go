@@ -45,13 +45,15 @@ func TestBodies(t *testing.T) {
 		body   string
 		status int
 	}{
-		"just fits":         {nil, strings.Repeat("x", 1000), 200},
-		"too long":          {nil, strings.Repeat("x", 1001), 413},
-		"chunked, fits":     {[]string{"Transfer-Encoding: chunked"}, "3e8\r\n" + strings.Repeat("x", 1000) + "\r\n0\r\n\r\n", 200},
-		"chunked, too long": {[]string{"Transfer-Encoding: chunked"}, "3e9\r\n" + strings.Repeat("x", 1001) + "\r\n0\r\n\r\n", 413},
-		"chunked, bad":      {[]string{"Transfer-Encoding: chunked"}, "what\r\n\r\n", 400},
-		"asks first":        {[]string{"Expect: 100-continue", "Content-Length: 1001"}, "", 413},
-		"NUL":               {nil, "x", 200},
+		"just fits": {nil, strings.Repeat("x", 1000), 200},
+		"too long":  {nil, strings.Repeat("x", 1001), 413},
+		"chunked, fits": {[]string{"Transfer-Encoding: chunked"}, "3e8\r\n" + strings.Repeat("x", 1000) +
+			"\r\n0\r\n\r\n", 200},
+		"chunked, too long": {[]string{"Transfer-Encoding: chunked"}, "3e9\r\n" + strings.Repeat("x", 1001) +
+			"\r\n0\r\n\r\n", 413},
+		"chunked, bad": {[]string{"Transfer-Encoding: chunked"}, "what\r\n\r\n", 400},
+		"asks first":   {[]string{"Expect: 100-continue", "Content-Length: 1001"}, "", 413},
+		"NUL":          {nil, "x", 200},
 	} {
 		before := up.Accepted()
 		line := "POST /x.php"
@@ -181,7 +183,10 @@ func TestClientAbortIgnored(t *testing.T) {
 		complete.Store(true)
 		c.Hang()
 	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.IgnoreClientAbort, s.ReadTimeout = true, time.Minute })
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+		s.IgnoreClientAbort, s.ReadTimeout = true,
+			time.Minute
+	})
 	c := p.Dial()
 	fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
 	up.Wait(5*time.Second, func(_, _, requests int) bool { return requests == 1 })
@@ -222,7 +227,8 @@ func TestStreamedUpload(t *testing.T) {
 	if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
 		t.Error("the connection is open")
 	}
-	if g := p.request("POST /x.php", []string{"Transfer-Encoding: chunked"}, "5\r\nhello\r\n5\r\nhello\r\n0\r\n\r\n"); g.body != "0" {
+	if g := p.request("POST /x.php", []string{"Transfer-Encoding: chunked"},
+		"5\r\nhello\r\n5\r\nhello\r\n0\r\n\r\n"); g.body != "0" {
 		t.Error("chunked: ", g) // it was all in the first record
 	}
 	<-seen

@@ -98,7 +98,8 @@ func TestRepeated(t *testing.T) {
 	for _, tt := range []struct {
 		method        string
 		status, tries int
-	}{{"GET", 200, 2}, {"HEAD", 200, 2}, {"OPTIONS", 200, 2}, {"POST", 502, 1}, {"PUT", 502, 1}, {"DELETE", 502, 1}, {"PATCH", 502, 1}} {
+	}{{"GET", 200, 2}, {"HEAD", 200, 2}, {"OPTIONS", 200, 2}, {"POST", 502, 1}, {"PUT", 502, 1}, {"DELETE", 502, 1},
+		{"PATCH", 502, 1}} {
 		one := fcgitest.Start(t, "unix", cut)
 		two := fcgitest.Start(t, "unix", answers("hello"))
 		p := serve(t, []string{one.Address, two.Address}, nil)
@@ -107,7 +108,8 @@ func TestRepeated(t *testing.T) {
 			t.Errorf("%s: %d, %d tries", tt.method, g.status, n)
 		}
 	}
-	one, two, three := fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix", answers(""))
+	one, two, three := fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix",
+		answers(""))
 	p := serve(t, []string{one.Address, two.Address, three.Address}, nil)
 	if g := p.get("/x.php"); g.status != 502 || len(three.Requests()) != 0 {
 		t.Error("a third time: ", g)
@@ -119,7 +121,8 @@ func TestRepeated(t *testing.T) {
 	}
 	// A body goes with it again.
 	one = fcgitest.Start(t, "unix", cut)
-	echo := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.ReadHead(); c.Stdout(okHead); c.Echo(); c.End(); c.Hang() })
+	echo := fcgitest.Start(t, "unix",
+		func(c *fcgitest.Conn) { c.ReadHead(); c.Stdout(okHead); c.Echo(); c.End(); c.Hang() })
 	p = serve(t, []string{one.Address, echo.Address}, nil)
 	if g := p.request("GET /x.php", nil, strings.Repeat("x", 200000)); g.body != strings.Repeat("x", 200000) {
 		t.Error("a body: ", g.status, len(g.body))
@@ -129,7 +132,8 @@ func TestRepeated(t *testing.T) {
 // TestKept: a connection that is kept serves what may be repeated, and is closed when nobody wants it.
 func TestKept(t *testing.T) {
 	up := fcgitest.Start(t, "unix", answers("hello"))
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.KeepConn = true; s.IdleTimeout = 200 * time.Millisecond })
+	p := serve(t, []string{up.Address},
+		func(s *fastcgi.Settings) { s.KeepConn = true; s.IdleTimeout = 200 * time.Millisecond })
 	for range 5 {
 		p.get("/x.php")
 	}
@@ -236,7 +240,8 @@ func TestBacklog(t *testing.T) {
 	goOn := make(chan bool)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-goOn; c.Reply(okHead + "hello") },
 		fcgitest.Workers(1), fcgitest.Backlog(0))
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute; s.ConnectTimeout = 300 * time.Millisecond })
+	p := serve(t, []string{up.Address},
+		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute; s.ConnectTimeout = 300 * time.Millisecond })
 	results := make(chan got)
 	for range 4 {
 		go func() { results <- p.get("/x.php") }()

@@ -41,7 +41,8 @@ func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *pr
 }
 
 // serveFiles does so for scripts that have to be there.
-func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string, change func(*fastcgi.Settings)) *proxy {
+func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string,
+	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
@@ -121,6 +122,12 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.Write(p)
+}
+
+func (b *syncBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
 }
 
 func (b *syncBuffer) String() string {

@@ -14,26 +14,35 @@ func TestBadSettings(t *testing.T) {
 		change func(*fastcgi.Settings)
 		want   string
 	}{
-		{func(s *fastcgi.Settings) { s.Address = nil }, `address: missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`},
-		{func(s *fastcgi.Settings) { s.Address = []string{"localhost"} }, `address: expected unix:/path or host:port, not "localhost"`},
+		{func(s *fastcgi.Settings) { s.Address = nil },
+			`address: missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`},
+		{func(s *fastcgi.Settings) { s.Address = []string{"localhost"} },
+			`address: expected unix:/path or host:port, not "localhost"`},
 		{func(s *fastcgi.Settings) { s.Address = []string{"unix:"} }, `address: expected a path behind unix:`},
-		{func(s *fastcgi.Settings) { s.Address = []string{"a:0"} }, `address: a:0: expected a port between 1 and 65535, not "0"`},
-		{func(s *fastcgi.Settings) { s.Address = []string{"a:1 weight=0"} }, `address: a:1: expected a weight between 1 and 1000, not "0"`},
-		{func(s *fastcgi.Settings) { s.Address = []string{"a:1 heavy"} }, `address: a:1: expected weight=N or backup, not "heavy"`},
+		{func(s *fastcgi.Settings) { s.Address = []string{"a:0"} },
+			`address: a:0: expected a port between 1 and 65535, not "0"`},
+		{func(s *fastcgi.Settings) { s.Address = []string{"a:1 weight=0"} },
+			`address: a:1: expected a weight between 1 and 1000, not "0"`},
+		{func(s *fastcgi.Settings) { s.Address = []string{"a:1 heavy"} },
+			`address: a:1: expected weight=N or backup, not "heavy"`},
 		{func(s *fastcgi.Settings) { s.Address = []string{"a:1", "a:1 backup"} }, `address: a:1: named twice`},
 		{func(s *fastcgi.Settings) { s.Address = []string{"a:1 backup"} }, `address: every address is a backup`},
 		{func(s *fastcgi.Settings) { s.ScriptPath = "" }, `script_path: missing: the folder with the scripts`},
 		{func(s *fastcgi.Settings) { s.ScriptPath = "no" },
 			`script_path: cannot open the folder: open ` + dir + `/no: no such file or directory`},
 		{func(s *fastcgi.Settings) { s.Index = []string{"a/b"} }, `index: expected the name of a file, not "a/b"`},
-		{func(s *fastcgi.Settings) { s.SplitPath = []string{""} }, `split_path: expected the end of a script's name, such as ".php", not ""`},
-		{func(s *fastcgi.Settings) { s.Front = "../x.php" }, `front: expected a script below script_path, such as "/index.php", not "../x.php"`},
-		{func(s *fastcgi.Settings) { s.Front = "" }, `front: expected a script below script_path, such as "/index.php", not ""`},
+		{func(s *fastcgi.Settings) { s.SplitPath = []string{""} },
+			`split_path: expected the end of a script's name, such as ".php", not ""`},
+		{func(s *fastcgi.Settings) { s.Front = "../x.php" },
+			`front: expected a script below script_path, such as "/index.php", not "../x.php"`},
+		{func(s *fastcgi.Settings) { s.Front = "" },
+			`front: expected a script below script_path, such as "/index.php", not ""`},
 		{func(s *fastcgi.Settings) { s.AccelRoot = "no" },
 			`accel_root: cannot open the folder: open ` + dir + `/no: no such file or directory`},
 		{func(s *fastcgi.Settings) { s.Params = map[string]string{"": "x"} },
 			`params: "": a name is not empty and has no =, and neither has a NUL`},
-		{func(s *fastcgi.Settings) { s.HideHeader = []string{"a b"} }, `hide_header: expected the name of a header field, not "a b"`},
+		{func(s *fastcgi.Settings) { s.HideHeader = []string{"a b"} },
+			`hide_header: expected the name of a header field, not "a b"`},
 		{func(s *fastcgi.Settings) { s.MaxHeaderSize = 10 }, `max_header_size: expected 1KiB to 16MiB`},
 		{func(s *fastcgi.Settings) { s.KeepConn, s.MaxIdle = true, 0 }, `max_idle: keep_conn keeps nothing where this is 0`},
 		{func(s *fastcgi.Settings) { s.CheckFile, s.ScriptPath = false, "/in/another/container" }, ``},
@@ -41,10 +50,11 @@ func TestBadSettings(t *testing.T) {
 			s.Address = []string{"unix:run/php.sock", "[::1]:9000 weight=3 backup", "php:9000"}
 		}, ``},
 	} {
-		_, err := modtest.Build(t, fastcgi.Register, "fastcgi", handlers.Env{Dir: dir, Prefix: "/"}, func(s *fastcgi.Settings) {
-			s.Address, s.ScriptPath = []string{"unix:/run/php.sock"}, dir
-			tt.change(s)
-		})
+		_, err := modtest.Build(t, fastcgi.Register, "fastcgi", handlers.Env{Dir: dir, Prefix: "/"},
+			func(s *fastcgi.Settings) {
+				s.Address, s.ScriptPath = []string{"unix:/run/php.sock"}, dir
+				tt.change(s)
+			})
 		have := ""
 		if err != nil {
 			have = err.Error()
@@ -56,7 +66,8 @@ func TestBadSettings(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for text, want := range map[string]int64{"1": 1, "1B": 1, "16KiB": 16384, "16kb": 16000, "2 MiB": 2 << 20, "x": -1, "-1": -1, "1k": -1, "9999999TiB": -1} {
+	for text, want := range map[string]int64{"1": 1, "1B": 1, "16KiB": 16384, "16kb": 16000, "2 MiB": 2 << 20, "x": -1,
+		"-1": -1, "1k": -1, "9999999TiB": -1} {
 		s := fastcgi.Size(-1)
 		err := s.UnmarshalText([]byte(text))
 		if int64(s) != want || (err != nil) != (want < 0) {

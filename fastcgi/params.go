@@ -7,39 +7,31 @@ import (
 
 // appendHead appends BEGIN_REQUEST and the parameters to dst.
 func (c *call) appendHead(dst []byte) ([]byte, error) {
-	list := fieldLists.Get().(*[]cgi.Field)
-	fields := (*list)[:0]
+	b := paramsPool.Get().(*params)
+	r := &b.Request
+	r.Method = c.req.Method()
+	r.Target = c.req.Target()
+	r.Query = c.req.RawQuery()
+	r.Proto = c.req.Proto()
+	r.Host = c.req.Host()
+	r.TLS = c.req.Secure()
+	r.Remote = c.req.RemoteAddr()
+	r.Local = c.req.LocalAddr()
+	r.Length = c.length
 	for name, value := range c.req.Header().All() {
-		fields = append(fields, cgi.Field{Name: name, Value: value})
+		r.Fields = append(r.Fields, cgi.Field{Name: name, Value: value})
 	}
-	r := cgi.Request{
-		Method: c.req.Method(),
-		Target: c.req.Target(),
-		Query:  c.req.RawQuery(),
-		Proto:  c.req.Proto(),
-		Host:   c.req.Host(),
-		TLS:    c.req.TLS() != nil,
+	r.Prefix = c.prefix
+	r.Script = c.target.Name
+	r.Info = c.target.Info
+	r.Root = c.root
+	r.Software = "lwango"
+	r.Params = c.params
 
-		Remote: c.req.RemoteAddr(),
-		Local:  c.req.LocalAddr(),
-
-		Length: c.length,
-		Fields: fields,
-
-		Prefix: c.prefix,
-		Script: c.target.Name,
-		Info:   c.target.Info,
-		Root:   c.root,
-
-		Software: "lwango",
-		Params:   c.params,
-	}
-	var h wire.Head
-	h.Begin(dst, wire.Responder, c.group.maxIdle > 0)
-	r.AppendTo(&h)
-	dst, err := h.Finish()
-	clear(fields)
-	*list = fields
-	fieldLists.Put(list)
+	b.head.Begin(dst, wire.Responder, c.group.maxIdle > 0)
+	r.AppendTo(&b.head)
+	dst, err := b.head.Finish()
+	b.reset()
+	paramsPool.Put(b)
 	return dst, err
 }

@@ -15,14 +15,20 @@ import (
 )
 
 var scripts = map[string]string{
-	"hello.php":     `<?php echo "Hello, world!";`,
-	"server.php":    `<?php header("Content-Type: text/plain"); ksort($_SERVER); foreach ($_SERVER as $k => $v) if (is_string($v)) echo "$k=$v\n";`,
-	"md5.php":       `<?php header("X-Length: " . $_SERVER["CONTENT_LENGTH"]); echo md5(file_get_contents("php://input"));`,
-	"form.php":      `<?php echo $_POST["a"] ?? "none", " ", isset($_FILES["f"]) ? md5_file($_FILES["f"]["tmp_name"]) : "no file";`,
-	"echo.php":      `<?php $in = fopen("php://input", "r"); while (!feof($in)) { $s = fread($in, 65536); if ($s === "") break; echo $s; flush(); }`,
-	"big.php":       `<?php $n = (int)$_GET["n"]; $s = str_repeat("0123456789abcdef", 4096); while ($n > 0) { echo $n < 65536 ? substr($s, 0, $n) : $s; $n -= 65536; }`,
-	"status.php":    `<?php http_response_code((int)$_GET["s"]); if (isset($_GET["b"])) echo "body";`,
-	"sse.php":       `<?php header("Content-Type: text/event-stream"); echo ":\n\n"; flush(); $f = $_GET["f"]; while (!file_exists($f)) usleep(5000); echo "data: 1\n\n";`,
+	"hello.php": `<?php echo "Hello, world!";`,
+	"server.php": `<?php header("Content-Type: text/plain"); ksort($_SERVER);
+ foreach ($_SERVER as $k => $v) if (is_string($v)) echo "$k=$v\n";`,
+	"md5.php": `<?php header("X-Length: " . $_SERVER["CONTENT_LENGTH"]);
+echo md5(file_get_contents("php://input"));`,
+	"form.php": `<?php echo $_POST["a"] ?? "none", " ",
+isset($_FILES["f"]) ? md5_file($_FILES["f"]["tmp_name"]) : "no file";`,
+	"echo.php": `<?php $in = fopen("php://input", "r"); while (!feof($in)) {
+$s = fread($in, 65536); if ($s === "") break; echo $s; flush(); }`,
+	"big.php": `<?php $n = (int)$_GET["n"]; $s = str_repeat("0123456789abcdef", 4096);
+while ($n > 0) { echo $n < 65536 ? substr($s, 0, $n) : $s; $n -= 65536; }`,
+	"status.php": `<?php http_response_code((int)$_GET["s"]); if (isset($_GET["b"])) echo "body";`,
+	"sse.php": `<?php header("Content-Type: text/event-stream"); echo ":\n\n"; flush();
+$f = $_GET["f"]; while (!file_exists($f)) usleep(5000); echo "data: 1\n\n";`,
 	"stderr.php":    `<?php error_log("first\nforged line\x1b[31m"); echo "ok"; error_log("last");`,
 	"fatal.php":     `<?php nothing();`,
 	"sleep.php":     `<?php usleep((int)$_GET["ms"] * 1000); echo getmypid();`,
@@ -73,7 +79,8 @@ func testPHP(t *testing.T, p *proxy) {
 	check("picture", p.get("/a.txt/x.php"), 404, p.get("/x").body)
 	check("control", p.get("/hello.php/%0a/x"), 400, p.get("/%01").body)
 
-	g = p.request("GET /server.php/pa%2Fth/x?a=1&b=%20", []string{"Cookie: a=1", "Cookie: b=2", "Proxy: evil", "X_Y: z"}, "")
+	g = p.request("GET /server.php/pa%2Fth/x?a=1&b=%20", []string{"Cookie: a=1", "Cookie: b=2", "Proxy: evil", "X_Y: z"},
+		"")
 	for _, want := range []string{
 		"REQUEST_URI=/server.php/pa%2Fth/x?a=1&b=%20", "QUERY_STRING=a=1&b=%20", "SCRIPT_NAME=/server.php",
 		"PATH_INFO=/pa/th/x", "SCRIPT_FILENAME=" + p.dir + "/server.php", "DOCUMENT_ROOT=" + p.dir, "HTTP_COOKIE=a=1; b=2",
@@ -105,7 +112,8 @@ func testPHP(t *testing.T, p *proxy) {
 			t.Errorf("CONTENT_LENGTH %s of %d", g.header.Get("X-Length"), n)
 		}
 	}
-	check("form", p.request("POST /form.php", []string{"Content-Type: application/x-www-form-urlencoded"}, "a=b+c"), 200, "b c no file")
+	check("form", p.request("POST /form.php", []string{"Content-Type: application/x-www-form-urlencoded"}, "a=b+c"), 200,
+		"b c no file")
 
 	for _, s := range []int{200, 201, 204, 304, 404, 500, 503} {
 		want := "body"
@@ -124,7 +132,8 @@ func testPHP(t *testing.T, p *proxy) {
 	}
 	check("fatal", p.get("/fatal.php"), 500, "")
 	check("stderr", p.get("/stderr.php"), 200, "ok")
-	if log := p.log.String(); !strings.Contains(log, "forged line") || strings.Contains(log, "\nforged") || strings.Contains(log, "\x1b") {
+	if log := p.log.String(); !strings.Contains(log, "forged line") || strings.Contains(log, "\nforged") ||
+		strings.Contains(log, "\x1b") {
 		t.Errorf("log: %q", log)
 	}
 	check("header of 40 KB", p.get("/headers.php?n=40000"), 200, "ok")

@@ -91,7 +91,7 @@ func (f *fpm) start() {
 	}
 	f.cmd = exec.Command(f.path, args...)
 	f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.out
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
@@ -119,4 +119,13 @@ func (f *fpm) signal(s syscall.Signal) {
 	_ = f.cmd.Wait()
 	killer.Stop()
 	f.cmd = nil
+	f.out.reset() // what the next one says counts
+}
+
+// killAll kills it with its workers, who would go on otherwise.
+func (f *fpm) killAll() {
+	_ = syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL) // the group is its own
+	_ = f.cmd.Wait()
+	f.cmd = nil
+	f.out.reset()
 }

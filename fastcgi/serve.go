@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/lwango/lwango/conn"
@@ -108,7 +109,9 @@ type call struct {
 
 // run has an upstream run a script.
 func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, target cgi.Target) int {
-	c := &call{module: m, req: req, resp: resp, prefix: prefix, target: target}
+	c := calls.Get().(*call) // on the stack it would have that grow
+	c.module, c.req, c.resp, c.prefix, c.target = m, req, resp, prefix, target
+	defer c.done() // also when the thread is killed
 	if m.set.MaxBodySize > 0 {
 		limit := int64(m.set.MaxBodySize)
 		req.Body().SetLimit(limit)
@@ -122,7 +125,6 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, targ
 	if m.set.IgnoreClientAbort {
 		req.KeepWaiting(true)
 	}
-	defer c.close() // also when the thread is killed
 	for {
 		err := c.attempt()
 		c.logStderr()
@@ -283,6 +285,14 @@ func (c *call) close() {
 		c.at = nil
 	}
 	c.dropHeader()
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func (c *call) done() {
+	c.close()
+	*c = call{}
+	calls.Put(c)
 }
 
 func (c *call) logStderr() { c.stderr.log(c.log, c.req.ID(), c.target.Name) }

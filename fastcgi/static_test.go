@@ -13,12 +13,14 @@ import (
 // names answers with the script's name and its path info.
 func names(c *fcgitest.Conn) {
 	r := c.Read()
-	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " + strings.TrimPrefix(r.Get("SCRIPT_FILENAME"), r.Get("DOCUMENT_ROOT")))
+	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " + strings.TrimPrefix(r.Get("SCRIPT_FILENAME"),
+		r.Get("DOCUMENT_ROOT")))
 }
 
 var site = map[string]string{
-	"index.php": "", "a.php": "", "a.txt": "text", "b.PHP": "", "c.php.": "", "dir/index.php": "", "both/index.html": "html",
-	"empty/x": "", ".env": "secret", "deep/a.php/x.txt": "",
+	"index.php": "", "a.php": "", "a.txt": "text", "b.PHP": "", "c.php.": "", "dir/index.php": "",
+	"both/index.html": "html",
+	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "",
 }
 
 // TestPaths: what is run, what is sent, and what is neither.
@@ -29,9 +31,11 @@ func TestPaths(t *testing.T) {
 		"off": {{"/a.php", "/a.php  /a.php"}, {"/a.txt", "404"}, {"/", "/index.php  /index.php"}, {"/no", "404"}},
 		"404": {
 			{"/a.php", "/a.php  /a.php"}, {"/a.php/x/y", "/a.php /x/y /a.php"}, {"/a.txt", "text"}, {"/no.php", "404"},
-			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir", "301 /dir/"},
+			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir",
+				"301 /dir/"},
 			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"}, {"/a.txt/x.php", "404"},
-			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"}, {"/..%2f..%2fetc/passwd", "400"},
+			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"}, {"/..%2f..%2fetc/passwd",
+				"400"},
 			{"/deep/a.php/x.txt", "404"},
 		},
 		"front": {
@@ -127,14 +131,19 @@ func TestFilesInstead(t *testing.T) {
 		"X-Sendfile: " + dir + "/../x":             "404",
 		"X-Sendfile: a b.txt":                      "404",
 	} {
-		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Reply(head + "\r\nContent-Length: 3\r\n\r\nbody") })
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+			c.Read()
+			c.Reply(head +
+				"\r\nContent-Length: 3\r\n\r\nbody")
+		})
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.AccelRoot = dir })
 		g := p.get("/x.php")
 		have := g.body
 		if g.status == 404 {
 			have = "404"
 		}
-		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" || strings.Contains(head, "X-Own") && g.header.Get("X-Own") != "y" {
+		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" || strings.Contains(head, "X-Own") &&
+			g.header.Get("X-Own") != "y" {
 			t.Errorf("%s: %d %q %v", head, g.status, g.body, g.header)
 		}
 		p = serve(t, []string{up.Address}, nil)
@@ -151,11 +160,13 @@ func TestErrorsAndFields(t *testing.T) {
 		c.Reply("Status: 401\r\nWWW-Authenticate: Basic\r\nX-Powered-By: PHP/1\r\n\r\ntheirs")
 	})
 	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.HideHeader = []string{"x-powered-BY"} })
-	if g := p.get("/x.php"); g.body != "theirs" || g.header.Get("X-Powered-By") != "" || g.header.Get("Content-Type") != "" {
+	if g := p.get("/x.php"); g.body != "theirs" || g.header.Get("X-Powered-By") != "" ||
+		g.header.Get("Content-Type") != "" {
 		t.Error(g)
 	}
 	p = serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.InterceptErrors = true })
-	if g := p.get("/x.php"); !strings.Contains(g.body, "401 Unauthorized") || g.header.Get("WWW-Authenticate") != "Basic" || g.status != 401 {
+	if g := p.get("/x.php"); !strings.Contains(g.body, "401 Unauthorized") ||
+		g.header.Get("WWW-Authenticate") != "Basic" || g.status != 401 {
 		t.Error(g)
 	}
 }

@@ -31,8 +31,7 @@ const http = "HTTP_"
 // fields adds the header fields as HTTP_* parameters. Those of the same name become one, in the place of the first,
 // as there is but one parameter of a name, and of several PHP keeps the last.
 func (r *Request) fields(h *wire.Head) {
-	var named [maxOptions]string
-	options, host := r.options(&named, h)
+	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host)
 	}

@@ -36,6 +36,8 @@ type Request struct {
 
 	// Underscores lets fields through that have one in their name.
 	Underscores bool
+
+	named [maxOptions]string // scratch: on the stack it would cost every caller a larger one
 }
 
 // AppendTo adds the parameters to h, whose Finish tells if there was an error.

@@ -1,0 +1,86 @@
+package fastcgi_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+)
+
+// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers.
+func TestMemoryOfWaiting(t *testing.T) {
+	const n, limit = 500, 12 << 10
+	// The application is a process of its own in truth; here it shares ours, so it must hold nothing itself.
+	ln, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	upstream := make([]net.Conn, 0, n)
+	p := serveFiles(t, "/", []string{"unix:" + ln.Addr().String()}, map[string]string{"sub/x.php": ""},
+		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	clients := make([]net.Conn, 0, n)
+	defer func() {
+		for _, c := range append(clients, upstream...) {
+			c.Close()
+		}
+	}()
+	buf := make([]byte, 4096)
+	ask := func() {
+		c := p.Dial()
+		clients = append(clients, c)
+		fmt.Fprintf(c,
+			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\nAccept: */*\r\n\r\n")
+		u, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.Read(buf); err != nil {
+			t.Fatal(err)
+		}
+		upstream = append(upstream, u)
+	}
+	memory := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapInuse + m.StackInuse
+	}
+	for range 20 {
+		ask()
+	}
+	before := memory()
+	for range n {
+		ask()
+	}
+	each := int64(memory()-before) / n
+	t.Logf("%d bytes each, with those of the test's own two connections", each)
+	if each > limit && !underRace {
+		t.Errorf("%d bytes for a request that waits", each)
+	}
+}
+
+// BenchmarkHello is the way of a small answer, the application and the client included.
+func BenchmarkHello(b *testing.B) {
+	for _, keep := range []bool{false, true} {
+		b.Run(fmt.Sprint("keep ", keep), func(b *testing.B) {
+			up := fcgitest.Start(b, "unix", answers("hello"))
+			p := serve(b, []string{up.Address}, func(s *fastcgi.Settings) { s.KeepConn = keep })
+			c := p.Dial()
+			r := bufio.NewReader(c)
+			b.ReportAllocs()
+			for b.Loop() {
+				fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+				if g := read(r, "GET"); g.body != "hello" {
+					b.Fatal(g)
+				}
+			}
+		})
+	}
+}
