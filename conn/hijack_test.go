@@ -86,8 +86,8 @@ func TestHijack(t *testing.T) {
 					t.Errorf("%s: %q, %v", path, clip(got), err)
 				}
 			}
-			if mountsOffLoop(t) && s.server.Active() != 0 {
-				t.Errorf("%d connections", s.server.Active())
+			if mountsOffLoop(t) {
+				s.idle() // the loop knows nothing of it any more
 			}
 			c.closeWrite()
 			c.ends()
