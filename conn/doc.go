@@ -10,35 +10,36 @@
 // and must not block in any other way, for its whole loop waits with it. Request and Response belong to that thread
 // and to the time of the call; strings taken from them may be kept, byte views may not.
 //
-//	server.go      Server, Config, accepting, limits
-//	connection.go  the record, and the life of a connection from request to request
-//	exchange.go    one request and its answer
-//	input.go       reading: the buffer, heads, time limits
-//	output.go      writing: gathered, in full, in time
-//	tls.go         the same over crypto/tls
-//	linger.go      closing so that the client can read the last answer
-//	request.go     Request
-//	body.go        request bodies: lengths, chunks, limits
-//	spool.go       bodies in memory or in a temporary file
-//	form.go        forms
-//	response.go    Response, as handlers see it
-//	finish.go      Response, as it goes out: head and framing
-//	header.go      header fields
-//	status.go      status lines and error pages
-//	bridge.go      http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
+//	server.go         Server, Config, accepting, limits
+//	connection.go     the record, and the life of a connection from request to request
+//	exchange.go       one request and its answer
+//	input.go          reading: the buffer, heads, time limits
+//	output.go         writing: gathered, in full, in time
+//	tls.go            the same over crypto/tls
+//	linger.go         closing so that the client can read the last answer
+//	request.go        Request
+//	body.go           request bodies: lengths, chunks, limits
+//	spool.go          bodies in memory or in a temporary file
+//	form.go           forms
+//	response.go       Response, as handlers see it
+//	finish.go         Response, as it goes out: head and framing
+//	header.go         header fields
+//	status.go         status lines and error pages
+//	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter
 //	bridge_answer.go  what that makes of a Response
-//	bridge_pipe.go a handler off the loop: the pipes between it and its thread
-//	hijack.go      connections handed over to handlers
+//	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
+//	bridge_carry.go   what the thread does there
+//	hijack.go         connections handed over to handlers
 //
 // And of streams, which know nothing of HTTP:
 //
-//	stream.go        Stream: reading, writing, closing, Detach
-//	deadline.go      deadlines
-//	addr.go          addresses
-//	copy.go          ReadFrom and WriteTo: buffers, sendfile, splice
-//	dial.go          Dialer: attempts at addresses
-//	resolve.go       from names to addresses
-//	listen.go        Listen, Accept
-//	servestreams.go  ServeStreams: connections that cost nothing between messages
+//	stream.go         Stream: reading, writing, closing, Detach
+//	deadline.go       deadlines
+//	addr.go           addresses
+//	copy.go           ReadFrom and WriteTo: buffers, sendfile, splice
+//	dial.go           Dialer: attempts at addresses
+//	resolve.go        from names to addresses
+//	listen.go         Listen, Accept
+//	servestreams.go   ServeStreams: connections that cost nothing between messages
 package conn

@@ -1,0 +1,232 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// The thread's side of a crossing.
+
+// serve carries body and answer until the handler has returned. It keeps waiting for that when the client has left: a
+// handler that takes no notice counts as a connection.
+func (c *crossing) serve(req *Request, resp *Response) int {
+	x := req.x
+	req.KeepWaiting(true)
+	x.duplex, req.body.tryOnly = true, true
+	defer func() { // also when the thread is killed
+		x.duplex, x.until, req.body.tryOnly = false, zeroTime, false
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.left = true
+		c.cut(loop.ErrClientGone)
+	}()
+	for {
+		x.sendHeld() // first: take leaves what there is no room for, and waits for no news of it
+		returned, hijack := c.take(resp)
+		if returned {
+			break
+		}
+		if hijack && c.handOver(req, resp) {
+			return resp.status
+		}
+		asked := c.give(&req.body)
+		if asked {
+			_ = x.flush() // there may be 100 (Continue) in it
+		}
+		if x.writeErr != nil { // what was held cannot be sent any more
+			c.lost(req, x.writeErr)
+		}
+		c.wait(req, asked)
+	}
+	x.settle()
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	return resp.early
+}
+
+// take takes what the handler has for the client, unless the client has not taken the last of it yet, and reports
+// whether the handler has returned, or waits for the connection.
+func (c *crossing) take(resp *Response) (returned, hijack bool) {
+	x := resp.x
+	c.mu.Lock()
+	c.news = false
+	x.until, x.writeUntil = c.limits.read, c.limits.write
+	status, header := c.status, c.header
+	var informs []interim
+	var out []byte
+	push := c.push
+	returned, hijack = c.returned, c.hijack.wanted
+	over := returned || hijack
+	if over || len(x.held) == 0 {
+		informs, c.interim = c.interim, nil
+	}
+	if over || len(x.held) == 0 && (push || len(c.out) == pipeSize) {
+		if !c.begun {
+			c.begun, c.first = true, len(c.out)
+		}
+		out, c.out, c.outBuf = c.out, c.outBuf[:0], c.out
+		c.push = false
+		resp.trailer = c.trailer
+	} else {
+		push = false
+	}
+	first := min(c.first, len(out))
+	if len(informs) > 0 || len(out) > 0 {
+		c.cond.Broadcast() // there is room
+	}
+	c.mu.Unlock()
+
+	for _, i := range informs {
+		resp.inform(i.status, i.header)
+	}
+	if status != 0 && resp.early == 0 {
+		resp.open(status, header)
+	}
+	switch {
+	case over && !push && !resp.headSent:
+		_, _ = resp.Write(out) // a whole one
+	case len(out) > 0 || push:
+		var err error
+		if !resp.headSent { // and the type is told by what was there when the handler flushed
+			err = resp.stream(out[:first])
+			out = out[first:]
+		}
+		if err == nil {
+			err = resp.stream(out)
+		}
+		if err == nil && push {
+			err = x.flush()
+		}
+		if err != nil {
+			c.lost(&x.req, err)
+		}
+	}
+	return returned, hijack
+}
+
+// give reads what the handler asks for, and reports whether that is still to come.
+func (c *crossing) give(b *Body) bool {
+	c.mu.Lock()
+	asked := c.asked && !c.closed
+	c.mu.Unlock()
+	if !asked {
+		return false
+	}
+	if c.inBuf == nil {
+		size := int64(pipeSize)
+		if !b.chunked {
+			size = min(size, b.left)
+		}
+		c.inBuf = make([]byte, size)
+	}
+	n, err := b.Read(c.inBuf)
+	if blocks(err) {
+		return true
+	}
+	if err == nil {
+		err = b.err // there will be no more
+	}
+	var trailer http.Header
+	if err == io.EOF && b.chunked {
+		trailer = b.trailer()
+	}
+	c.got(c.inBuf[:n], err, trailer)
+	return false
+}
+
+func (c *crossing) got(in []byte, err error, trailer http.Header) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = false
+	c.in, c.inErr, c.inTrailer = in, err, trailer
+	c.cond.Broadcast()
+}
+
+// lost tells the handler that nobody hears it any more.
+func (c *crossing) lost(req *Request, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outErr == nil {
+		c.outErr = err
+		c.cond.Broadcast()
+		req.cancel(loop.ErrClientGone)
+	}
+}
+
+// wait waits for news of the handler, for input if that was asked for, and for room if the client has left none.
+func (c *crossing) wait(req *Request, asked bool) {
+	x := req.x
+	held := len(x.held) > 0
+	limit := time.Duration(-1)
+	sources := append(c.sources[:0], c)
+	if asked {
+		d, err := c.reading.left(x, &x.reading, x.until, x.set.BodyTimeout)
+		if err != nil {
+			if x.until.IsZero() {
+				err = ErrBodyTimeout
+				req.body.err = err
+			}
+			c.got(nil, err, nil)
+			return
+		}
+		limit, sources = d, append(sources, c.readable)
+	} else {
+		c.reading = patience{}
+	}
+	if held {
+		d, err := c.writing.left(x, &x.writing, x.writeUntil, x.set.WriteTimeout)
+		if err != nil {
+			x.resetOnClose()
+			c.lost(req, x.fail(err))
+			return
+		}
+		if limit < 0 || d < limit {
+			limit = d
+		}
+		sources = append(sources, c.writable)
+	} else {
+		c.writing = patience{}
+	}
+	before := x.c.Loop().Time()
+	_, err := req.AwaitAny(limit, sources...)
+	x.spent = 0
+	waited := x.c.Loop().Time().Sub(before)
+	if asked {
+		x.reading.waited += waited
+	}
+	if held {
+		x.writing.waited += waited
+	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		panic(http.ErrAbortHandler) // the thread is not to wait any more
+	}
+}
+
+// patience is how long the peer may still have us wait in one direction.
+type patience struct {
+	until time.Time
+	moved int64 // by then
+}
+
+// left returns what is left of it. It begins anew with every byte that moves; a deadline, if there is one, does not.
+func (p *patience) left(x *exchange, pace *pace, deadline time.Time, limit time.Duration) (time.Duration, error) {
+	now := x.c.Loop().Time()
+	switch {
+	case !deadline.IsZero():
+		p.until = deadline
+	case pace.tooSlow(x.set.MinRate):
+		return 0, errTooSlow
+	case p.until.IsZero() || p.moved != pace.bytes:
+		p.until, p.moved = now.Add(limit), pace.bytes
+	}
+	if d := p.until.Sub(now); d > 0 {
+		return d, nil
+	}
+	return 0, os.ErrDeadlineExceeded
+}
