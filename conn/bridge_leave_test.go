@@ -182,6 +182,23 @@ func TestBridgeStop(t *testing.T) {
 	})
 }
 
+// TestBridgePanicAfterTheStop: it is logged, though the thread that would do it is gone.
+func TestBridgePanicAfterTheStop(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		entered, release := make(chan struct{}), make(chan struct{})
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(entered)
+			<-release
+			bridgePanics()
+		}))})
+		send(t, s.client(), get)
+		<-entered
+		s.stop(0)
+		close(release)
+		s.logged("panic in a handler", "bridgePanics")
+	})
+}
+
 // TestBridgeEndlessHead: a handler that goes on writing in answer to HEAD ends when its client has left.
 func TestBridgeEndlessHead(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {

@@ -200,6 +200,37 @@ func TestBridgeDeadlines(t *testing.T) {
 	})
 }
 
+// TestBridgePassedDeadlines: they hold at once, also where nothing has to be waited for.
+func TestBridgePassedDeadlines(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		ended := make(chan struct{}, 1)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rc := http.NewResponseController(w)
+			passed := time.Now().Add(-time.Second)
+			if err := errors.Join(rc.SetReadDeadline(passed), rc.SetWriteDeadline(passed)); err != nil {
+				t.Error(err)
+			}
+			if n, err := r.Body.Read(make([]byte, 10)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("read: %d, %v", n, err)
+			}
+			var err error
+			for n := 0; err == nil && n < 1000; n++ {
+				_, err = w.Write(make([]byte, 10<<10))
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("write: %v", err)
+			}
+			ended <- struct{}{}
+		}))})
+		c := s.client()
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
+		if got, _ := io.ReadAll(c.br); len(got) > 0 {
+			t.Errorf("%q", clip(string(got)))
+		}
+		<-ended
+	})
+}
+
 // TestBridgeDeadlineEndsAWait: of a read that has begun, from another goroutine.
 func TestBridgeDeadlineEndsAWait(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {

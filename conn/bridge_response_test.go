@@ -135,6 +135,13 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 		w.Header().Set(http.TrailerPrefix+"a", "1")
 		w.Header().Set("B", "2")
 	},
+	"/toomuch": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "10")
+		io.WriteString(w, "12345")
+		if _, err := io.WriteString(w, "1234567890"); err != http.ErrContentLength {
+			panic(err)
+		}
+	},
 	"/template": func(w http.ResponseWriter, r *http.Request) {
 		for _, s := range []string{"", "  ", "\n", "<!DOCTYPE ", "html>"} {
 			io.WriteString(w, s)

@@ -147,6 +147,34 @@ func TestBridgeSendsFiles(t *testing.T) {
 	})
 }
 
+// TestBridgeSendsWholeFiles: io.Copy, too, sends a file by itself on the loop, in one chunk and not in a buffer's pieces.
+func TestBridgeSendsWholeFiles(t *testing.T) {
+	const size = 100_000
+	name := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(name, chacha(size), 0o600))
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "a/b")
+			f, err := os.Open(name)
+			if err != nil {
+				panic(err)
+			}
+			defer f.Close()
+			n, err := io.Copy(w, f)
+			if pos, _ := f.Seek(0, io.SeekCurrent); n != size || err != nil || pos != size {
+				t.Errorf("%d %v, at %d", n, err, pos)
+			}
+		}))})
+		got := s.exchange(getAndClose)
+		if !strings.Contains(got, fmt.Sprintf("\r\n\r\n%x\r\n", size)) {
+			t.Errorf("%q", clip(got))
+		}
+		if a := parse(t, got, "GET")[0]; a.text != string(chacha(size)) {
+			t.Errorf("%d bytes, or others", len(a.text))
+		}
+	})
+}
+
 // proxy makes a reverse proxy; its own connections end with the test.
 func proxy(t *testing.T, m mode, to string) *httputil.ReverseProxy {
 	scheme := "http"

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -260,6 +261,63 @@ func TestCopyWithoutDescriptors(t *testing.T) {
 			_ = to.Close()
 		})
 	})
+}
+
+// TestKilledCopyLeavesNothing: what a copy had in its pipe when its thread was killed is not the next one's.
+func TestKilledCopyLeavesNothing(t *testing.T) {
+	secret, data := bytes.Repeat([]byte("secret"), 100_000), bytes.Repeat([]byte("a"), 1<<20)
+	for turns := range 12 { // in one of them the copy gives way with its pipe full
+		l, err := loop.New(loop.Options{Logger: slog.New(slog.DiscardHandler)})
+		must(t, err)
+		from, src := pair(t, l, "tcp")
+		dst, to := pair(t, l, "tcp")
+		l.Go(func(*loop.Thread) {
+			defer from.Close()
+			for err := error(nil); err == nil; {
+				_, err = from.Write(secret)
+			}
+		})
+		l.Go(func(*loop.Thread) {
+			defer to.Close()
+			_, _ = io.Copy(struct{ io.Writer }{io.Discard}, to)
+		})
+		l.Go(func(th *loop.Thread) {
+			defer src.Close()
+			defer dst.Close()
+			th.Go(func(th *loop.Thread) error {
+				for range turns {
+					th.Yield()
+				}
+				l.Stop(0)
+				return nil
+			})
+			_, _ = io.Copy(dst, src)
+		})
+		must(t, l.Run())
+
+		l, err = loop.New(loop.Options{})
+		must(t, err)
+		from, src = pair(t, l, "tcp")
+		dst, to = pair(t, l, "tcp")
+		l.Go(func(*loop.Thread) {
+			_, _ = from.Write(data)
+			_ = from.Close()
+		})
+		l.Go(func(*loop.Thread) {
+			if n, err := io.Copy(dst, src); n != int64(len(data)) || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			_ = dst.Close()
+			_ = src.Close()
+		})
+		l.Go(func(*loop.Thread) {
+			if got, err := io.ReadAll(to); !bytes.Equal(got, data) || err != nil {
+				t.Errorf("killed after %d turns: %d bytes, or others, %v", turns, len(got), err)
+			}
+			_ = to.Close()
+		})
+		must(t, l.Run())
+	}
 }
 
 // noDescriptors has the process get no descriptors any more, until restore.

@@ -124,6 +124,35 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 	})
 }
 
+// TestHijackAfterAPartOfTheBody: what the handler has not read of it comes first, and then what came behind it.
+func TestHijackAfterAPartOfTheBody(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != nil {
+				t.Error(err)
+			}
+			c, brw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			if _, err := io.CopyN(c, brw, r.ContentLength-1+int64(len("behind"))); err != nil {
+				t.Error(err)
+			}
+		}))})
+		for _, n := range []int{2, 10, 100_000} {
+			c := s.client()
+			body := string(chacha(n))
+			send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sbehind", n, body))
+			c.closeWrite()
+			if got, _ := io.ReadAll(c.br); string(got) != body[1:]+"behind" {
+				t.Errorf("of %d bytes: %d, or others", n, len(got))
+			}
+		}
+	})
+}
+
 // TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and the context lasts as
 // long as the handler.
 func TestHijackOutlivesTheLoop(t *testing.T) {

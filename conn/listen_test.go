@@ -198,6 +198,32 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	})
 }
 
+// TestStopWithoutDescriptors: Accept ends, though it waits for better times.
+func TestStopWithoutDescriptors(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")
+		must(t, err)
+		caller(t, ln.Addr().String())
+		l.Go(func(th *loop.Thread) {
+			ended := false
+			defer func() {
+				if !ended {
+					t.Error("Accept does not end")
+				}
+			}()
+			defer ln.Close()
+			defer noDescriptors(t)()
+			th.Go(func(*loop.Thread) error { // runs when Accept waits
+				l.Stop(time.Second)
+				return nil
+			})
+			_, err := ln.Accept()
+			wants(t, "Accept", err, net.ErrClosed, "accept")
+			ended = true
+		})
+	})
+}
+
 func TestOneThreadAccepts(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")

@@ -382,6 +382,35 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
+// Deadlines may be farther away than a Duration goes.
+func TestDeadlinesFarAway(t *testing.T) {
+	past, future := time.Time{}.Add(1), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		buf := make([]byte, 8)
+		l.Go(func(th *loop.Thread) {
+			defer a.Close()
+			defer b.Close()
+			must(t, a.SetDeadline(past))
+			_, err := a.Read(buf)
+			wants(t, "read, passed", err, os.ErrDeadlineExceeded, "read")
+			_, err = a.Write(buf)
+			wants(t, "write, passed", err, os.ErrDeadlineExceeded, "write")
+			must(t, a.SetDeadline(future))
+			th.Go(func(*loop.Thread) error { // runs when Read waits, as the next one does
+				_, err := b.Write([]byte("x"))
+				return err
+			})
+			if n, err := a.Read(buf); n != 1 || err != nil {
+				t.Errorf("read, to come: %d, %v", n, err)
+			}
+			th.Go(func(*loop.Thread) error { return a.SetReadDeadline(past) })
+			_, err = a.Read(buf)
+			wants(t, "read, passed while it waits", err, os.ErrDeadlineExceeded, "read")
+		})
+	})
+}
+
 // A deadline that is set again and again, as many protocols do it, wakes nobody who does not wait.
 func TestDeadlinesOfOnesOwn(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
