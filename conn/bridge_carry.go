@@ -18,10 +18,15 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	x := req.x
 	req.KeepWaiting(true)
 	x.duplex, req.body.tryOnly = true, true
+	told := false  // of a panic of the handler's
 	defer func() { // also when the thread is killed
 		x.duplex, x.until, req.body.tryOnly = false, zeroTime, false
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
+			x.set.Logger.Error("panic in a handler", "panic", e.Value, "target", c.req.RequestURI,
+				"stack", string(e.Stack))
+		}
 		c.left = true
 		c.cut(loop.ErrClientGone)
 	}()
@@ -32,6 +37,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 			break
 		}
 		if hijack && c.handOver(req, resp) {
+			told = true // run does, from now on
 			return resp.status
 		}
 		asked := c.give(&req.body)
@@ -45,6 +51,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}
 	x.settle()
 	if c.panicked != nil {
+		told = true
 		panic(c.panicked)
 	}
 	return resp.early

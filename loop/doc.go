@@ -10,6 +10,10 @@
 // Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post and Stop are
 // for any goroutine.
 //
+// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for threads that it has started
+// (Go, Join), for what somebody else will bring (Promise, FromChan), or for any mix of these and of other packages'
+// Sources (AwaitAny, AwaitAll). Every wait has a limit, and ends when the thread's client leaves or its scope is canceled.
+//
 //	loop.go      the Loop, its turn, Run
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does

@@ -21,7 +21,7 @@ var ErrClientGone = errors.New("client gone")
 type Body interface {
 	// Run is the thread's code, on a coroutine. Its last word is Abort, which ends the thread and closes its
 	// descriptor, or WantRead, upon which the record stays without a coroutine and Run is called anew when the
-	// descriptor can be read. A Timeout set before returning WantRead ends the thread when it passes.
+	// descriptor can be read. An IdleTimeout set before returning WantRead ends the thread when it passes.
 	Run(t *Thread) coro.Code
 
 	// Left is called on the loop, once, when the peer was seen to send no more (FIN) or to be gone.
