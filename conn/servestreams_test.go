@@ -1,0 +1,215 @@
+package conn_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestServeStreams: a handler that takes a line each time it is called, in whatever pieces it comes.
+func TestServeStreams(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		run(t, func(t *testing.T, m mode) {
+			addr := "127.0.0.1:0"
+			if network == "unix" {
+				addr, m.loops = filepath.Join(t.TempDir(), "socket"), 1
+			}
+			loops, stop := serving(t, m, func(l *loop.Loop) {
+				srv, err := conn.ServeStreams(l, network, addr, 0, func(th *loop.Thread, s *conn.Stream) error {
+					if l.Current() != th || s.RemoteAddr().Network() != network {
+						t.Errorf("on %v, from %v", l.Current(), s.RemoteAddr())
+					}
+					line := make([]byte, 6)
+					if _, err := io.ReadFull(s, line); err != nil {
+						return err
+					}
+					switch string(line[:5]) {
+					case "panic":
+						panic(line)
+					case "leave":
+						runtime.Goexit()
+					case "close":
+						return s.Close()
+					case "error":
+						return errors.New("of the handler's own")
+					}
+					_, err := s.Write(line)
+					return err
+				})
+				must(t, err)
+				addr = srv.Addr().String()
+			})
+			goroutines := runtime.NumGoroutine()
+			for range 30 {
+				c := caller(t, addr)
+				asks(t, c, "hello\n")
+				asks(t, c, "three\nlines\natend\n") // the handler leaves two of them, and is called again
+			}
+			slow := caller(t, addr)
+			for _, piece := range strings.Split("slowl\n", "") {
+				_, _ = io.WriteString(slow, piece)
+				runtime.Gosched()
+			}
+			if _, err := io.ReadFull(slow, make([]byte, 6)); err != nil {
+				t.Error(err)
+			}
+			on(t, loops[0], func() {})
+			if n := runtime.NumGoroutine() - goroutines; n > 6 {
+				t.Errorf("%d goroutines for 31 idle connections", n)
+			}
+			for _, word := range []string{"close\n", "error\n", "leave\n", "panic\n"} {
+				c := caller(t, addr)
+				asks(t, c, "hello\n")
+				_, _ = io.WriteString(c, word)
+				if rest, err := io.ReadAll(c); len(rest) > 0 || err != nil {
+					t.Errorf("%q: %q, %v", word, rest, err)
+				}
+			}
+			stop(time.Minute)
+			if rest, err := io.ReadAll(slow); len(rest) > 0 || err != nil {
+				t.Errorf("at the stop: %q, %v", rest, err)
+			}
+		}, plain, direct, several)
+	}
+}
+
+// TestServeStreamsEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
+// has an error instead; and it does not go on for a handler that does not read at all.
+func TestServeStreamsEndsWithTheInput(t *testing.T) {
+	handlers := map[string]func(th *loop.Thread, s *conn.Stream) error{
+		"copies": func(_ *loop.Thread, s *conn.Stream) error { _, err := io.Copy(io.Discard, s); return err },
+		"tries": func(_ *loop.Thread, s *conn.Stream) error {
+			s.SetNoWait(true)
+			_, err := s.Read(make([]byte, 9))
+			return err
+		},
+		"hides errors": func(_ *loop.Thread, s *conn.Stream) error { _, _ = s.Read(make([]byte, 9)); return nil },
+		"wraps": func(_ *loop.Thread, s *conn.Stream) error {
+			s.SetNoWait(true)
+			for {
+				if _, err := s.Read(make([]byte, 1)); err != nil {
+					return errors.Join(err, nil)
+				}
+			}
+		},
+		"ignores it": func(_ *loop.Thread, s *conn.Stream) error { return nil },
+	}
+	for name, handler := range handlers {
+		t.Run(name, func(t *testing.T) {
+			for _, reset := range []bool{false, true} {
+				onLoop(t, func(t *testing.T, l *loop.Loop) {
+					calls := 0
+					counting := func(th *loop.Thread, s *conn.Stream) error {
+						calls++
+						return handler(th, s)
+					}
+					srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, counting)
+					must(t, err)
+					c := caller(t, srv.Addr().String()).(*net.TCPConn)
+					_, _ = io.WriteString(c, "some input")
+					if reset {
+						_ = c.SetLinger(0)
+						_ = c.Close()
+					} else {
+						_ = c.CloseWrite()
+					}
+					l.Go(func(th *loop.Thread) {
+						for l.Threads() < 3 { // listener, connection, this one
+							th.Yield()
+						}
+						must(t, srv.Close())
+						for l.Threads() > 1 {
+							_ = th.Sleep(time.Millisecond)
+						}
+						if calls > 20 {
+							t.Errorf("%d calls of the handler", calls)
+						}
+					})
+				})
+			}
+		})
+	}
+}
+
+func TestServeStreamsIdleTimeout(t *testing.T) {
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		handler := func(th *loop.Thread, s *conn.Stream) error {
+			_, err := s.Read(make([]byte, 9))
+			if err == nil {
+				err = th.Sleep(100 * time.Millisecond) // that is not idle
+			}
+			return err
+		}
+		srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, handler)
+		must(t, err)
+		l.Go(func(th *loop.Thread) {
+			began := time.Now()
+			silent, err := conn.Dial(th, "tcp", srv.Addr().String(), 0)
+			must(t, err)
+			defer silent.Close()
+			other, err := conn.Dial(th, "tcp", srv.Addr().String(), 0)
+			must(t, err)
+			defer other.Close()
+			_, _ = other.Write([]byte("x"))
+			if _, err := silent.Read(make([]byte, 1)); err != io.EOF || time.Since(began) < 50*time.Millisecond {
+				t.Errorf("silent from the start: %v after %v", err, time.Since(began))
+			}
+			if _, err := other.Read(make([]byte, 1)); err != io.EOF || time.Since(began) < 150*time.Millisecond {
+				t.Errorf("silent later: %v after %v", err, time.Since(began))
+			}
+			must(t, srv.Close())
+		})
+	})
+}
+
+// TestServeStreamsStops: what was sent before the stop is served, a handler that waits gets its time, and no more.
+func TestServeStreamsStops(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		addr := "127.0.0.1:0"
+		stuck := make(chan struct{}, 1)
+		loops, stop := serving(t, m, func(l *loop.Loop) {
+			srv, err := conn.ServeStreams(l, "tcp", addr, 0, func(th *loop.Thread, s *conn.Stream) error {
+				s.SetNoWait(true)
+				_, err := io.Copy(s, s)
+				if err == nil {
+					stuck <- struct{}{}
+					s.SetNoWait(false)
+					_ = th.Sleep(time.Hour)
+				}
+				return err
+			})
+			must(t, err)
+			addr = srv.Addr().String()
+		})
+		idle, late, waits := caller(t, addr), caller(t, addr), caller(t, addr)
+		for _, c := range []net.Conn{idle, late, waits} {
+			asks(t, c, "hello")
+		}
+		_ = waits.(*net.TCPConn).CloseWrite()
+		<-stuck
+		hold := make(chan struct{})
+		_ = loops[0].Post(func() { <-hold })
+		_, _ = io.WriteString(late, "in flight")
+		go close(hold)
+		stop(20 * time.Millisecond)
+		for _, c := range []net.Conn{idle, late, waits} {
+			want := map[net.Conn]string{late: "in flight"}[c]
+			rest, err := io.ReadAll(c)
+			if c == late && invariants.Enabled {
+				continue // the last read can be made to find nothing
+			}
+			if string(rest) != want || err != nil {
+				t.Errorf("at the stop: %q, %v; want %q", rest, err, want)
+			}
+		}
+	}, plain, direct)
+}
