@@ -3,7 +3,8 @@
 //
 //	module.go    settings, start
 //	address.go   an upstream as the configuration writes it
-//	group.go     the upstreams of a route: choice, places, queue, connections that are kept
+//	pool.go      the addresses of all routes: who has places, who waits, connections that are kept
+//	group.go     the upstreams of a route: choice, places, the way into the queue
 //	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure
 //	params.go    what the upstream is told
 //	exchange.go  one connection: sending and receiving at once

@@ -44,20 +44,30 @@ func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *pr
 func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string,
 	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
+	r := new(handlers.Registry)
+	fastcgi.Register(r)
+	return serveRoute(t, r, prefix, addresses, files, change)
+}
+
+// serveRoute does so for another route of a process, whose registry is r.
+func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
+	change func(*fastcgi.Settings)) *proxy {
+	t.Helper()
 	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	write(t, p.dir, files)
 	env := handlers.Env{Dir: p.dir, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(p.log, nil))}
-	h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
-		s.Address, s.ScriptPath = addresses, p.dir
-		s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
-		s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
-		if change != nil {
-			change(s)
-		}
-	})
+	module, _ := r.Module("fastcgi")
+	s := module.NewSettings().(*fastcgi.Settings)
+	s.Address, s.ScriptPath = addresses, p.dir
+	s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
+	s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
+	if change != nil {
+		change(s)
+	}
+	h, err := module.Build(s, env)
 	if err != nil {
 		t.Fatal(err)
 	}
