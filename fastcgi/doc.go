@@ -8,6 +8,8 @@
 //	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure
 //	params.go    what the upstream is told
 //	exchange.go  one connection: sending and receiving at once
+//	flow.go      an exchange that waits for the client as well
+//	spool.go     what a slow client has no room for yet
 //	answer.go    what comes back, on its way to the client
 //	static.go    files that are sent instead
 //	stderr.go    what the application logs

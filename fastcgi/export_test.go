@@ -21,3 +21,15 @@ func (p *pool) Waiting() (n int) {
 	}
 	return n
 }
+
+// Spool is spool.
+type Spool struct{ spool }
+
+// NewSpool makes one whose file is of that size.
+func NewSpool(size int64) *Spool { return &Spool{spool{size: size}} }
+
+// Its methods.
+func (s *Spool) Len() int64                 { return s.len() }
+func (s *Spool) Write(p []byte) error       { return s.write(p) }
+func (s *Spool) Read(p []byte) (int, error) { return s.read(p) }
+func (s *Spool) Drop()                      { s.drop() }

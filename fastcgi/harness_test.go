@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
@@ -24,9 +25,10 @@ import (
 // proxy is a server with the module at a route.
 type proxy struct {
 	*modtest.Server
-	t   testing.TB
-	log *syncBuffer
-	dir string // the scripts'
+	t       testing.TB
+	handler conn.Handler
+	log     *syncBuffer
+	dir     string // the scripts'
 }
 
 // serve starts a server whose module uses the addresses, for scripts that need not be there.
@@ -53,6 +55,15 @@ func serveFiles(t testing.TB, prefix string, addresses []string, files map[strin
 func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
 	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
+	p := route(t, r, prefix, addresses, files, change)
+	p.Server = modtest.Start(t, prefix, p.handler, coro.Direct)
+	return p
+}
+
+// route builds a route that nobody serves yet.
+func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
+	change func(*fastcgi.Settings)) *proxy {
+	t.Helper()
 	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -71,7 +82,7 @@ func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Server = modtest.Start(t, prefix, h, coro.Direct)
+	p.handler = h
 	return p
 }
 

@@ -38,6 +38,7 @@ type Settings struct {
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
 
 	RequestBuffering  bool     `toml:"request_buffering"`
+	ResponseBuffering Size     `toml:"response_buffering"`
 	MaxBodySize       Size     `toml:"max_body_size"`
 	MaxHeaderSize     Size     `toml:"max_header_size"`
 	AccelRoot         string   `toml:"accel_root"`
