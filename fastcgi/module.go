@@ -38,6 +38,7 @@ type Settings struct {
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
 
 	RequestBuffering  bool     `toml:"request_buffering"`
+	ResponseBuffering Size     `toml:"response_buffering"`
 	MaxBodySize       Size     `toml:"max_body_size"`
 	MaxHeaderSize     Size     `toml:"max_header_size"`
 	AccelRoot         string   `toml:"accel_root"`
@@ -67,18 +68,24 @@ var Defaults = Settings{
 	MaxHeaderSize:    cgi.HeaderLimit,
 }
 
-// Register puts the module into r.
+// Register puts the module into r. All routes that are ever built from it share their connections: those to one address
+// are counted and kept together.
 func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "fastcgi", Defaults, New)
+	register(r, new(pool))
 }
 
-// New makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once, which share its
-// upstreams.
-func New(s Settings, env handlers.Env) (conn.Handler, error) {
+func register(r *handlers.Registry, p *pool) {
+	handlers.RegisterModule(r, "fastcgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
+		return build(s, env, p)
+	})
+}
+
+// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once.
+func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 	m := &module{
 		set:    s,
 		log:    env.Log().With("route", env.Prefix),
-		group:  newGroup(&s),
+		group:  newGroup(&s, p),
 		params: make([]cgi.Field, 0, len(s.Params)),
 	}
 	if err := m.upstreams(env.Dir); err != nil {
@@ -108,7 +115,7 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	return m.serve, nil
 }
 
-// module is a route's state. Nothing of it changes but the group, which has a lock.
+// module is a route's state. Nothing of it changes but what of the group is guarded by the pool's lock.
 type module struct {
 	set    Settings
 	log    *slog.Logger
@@ -125,19 +132,19 @@ type module struct {
 func (m *module) upstreams(dir string) error {
 	primaries := 0
 	for _, text := range m.set.Address {
-		u, err := parseUpstream(text, dir)
+		u, at, err := parseUpstream(text, dir)
 		if err != nil {
 			return err
 		}
 		for _, other := range m.group.upstreams {
-			if other.network == u.network && other.address == u.address {
+			if other.endpoint == at {
 				return fmt.Errorf("%s: named twice", u.name)
 			}
 		}
 		if !u.backup {
 			primaries++
 		}
-		m.group.add(u)
+		m.group.add(u, at)
 	}
 	switch {
 	case len(m.group.upstreams) == 0:

@@ -97,6 +97,8 @@ type call struct {
 	end  bool   // the end of the body is in the buffer
 	lost bool   // the upstream would not take all of it
 
+	*flow // nil: the upstream alone is waited for
+
 	// Receiving.
 	dec    wire.Decoder
 	heard  bool        // something has come
@@ -291,6 +293,9 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
 	c.close()
+	if c.flow != nil {
+		c.spool.drop()
+	}
 	*c = call{}
 	calls.Put(c)
 }
