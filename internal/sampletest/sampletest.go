@@ -121,6 +121,9 @@ func (s *Server) Logged(t *testing.T, expr string) []string {
 	}
 }
 
+// Signal sends the program a signal.
+func (s *Server) Signal(signal syscall.Signal) error { return s.cmd.Process.Signal(signal) }
+
 // End sends the program a signal, waits for its end, and returns the exit code; -1 is that by a signal. Signal 0 has it
 // end by itself.
 func (s *Server) End(t *testing.T, signal syscall.Signal) int {
