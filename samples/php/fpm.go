@@ -82,7 +82,6 @@ func start(ctx context.Context, path, dir string) (*fpm, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
 	f := &fpm{log: r, ready: make(chan struct{}), ended: make(chan struct{})}
 	// -n: no php.ini, so that the sample is the same on every machine. -F, -O: in the foreground, and its log, too.
 	f.cmd = exec.Command(path, "-n", "-F", "-O", "-p", dir, "-y", filepath.Join(dir, "php-fpm.conf"))
@@ -97,7 +96,9 @@ func start(ctx context.Context, path, dir string) (*fpm, error) {
 	}
 	begun := make(chan error)
 	go f.run(begun)
-	if err := <-begun; err != nil {
+	err = <-begun
+	w.Close() // PHP-FPM has it
+	if err != nil {
 		r.Close()
 		return nil, err
 	}

@@ -31,10 +31,10 @@ function path(): string
     return rawurldecode(strtok($_SERVER['REQUEST_URI'], '?'));
 }
 
-/** Bytes that an ini setting such as "16M" stands for. */
+/** Bytes that an ini setting stands for; it is in whole M, as in php-fpm.conf. */
 function bytes(string $setting): int
 {
-    return ini_parse_quantity(ini_get($setting));
+    return (int) ini_get($setting) << 20;
 }
 
 /** Prints a whole page; main prints what is its own. */
