@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+func TestMain(m *testing.M) { sampletest.Main(m, main) }
+
+// patience is how long a test waits for what must come. It is not spent when things go well.
+const patience = 20 * time.Second
+
+// client does not keep connections.
+var client = &http.Client{
+	Timeout:   patience,
+	Transport: &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: patience},
+}
+
+// server is the sample with a folder for its temporary ones.
+type server struct {
+	*sampletest.Server
+	url    string
+	tmp    string
+	master int // PHP-FPM
+}
+
+func run(t *testing.T) *server {
+	t.Helper()
+	needFPM(t)
+	s := &server{tmp: temporary(t)}
+	t.Cleanup(func() {
+		if left := s.left(t); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	s.Server = sampletest.Start(t)
+	s.url = "http://" + s.Address
+	s.master = atoi(t, s.Logged(t, `fpm is running, pid (\d+)`)[1])
+	return s
+}
+
+func needFPM(t *testing.T) {
+	t.Helper()
+	if _, err := find("php-fpm"); err != nil {
+		if os.Getenv("LWANGO_CI") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// temporary is a new folder that TMPDIR names. Everybody can go there, as in /tmp, and its name is short, as a socket's
+// has to be.
+func temporary(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "php")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+func (s *server) left(t *testing.T) []string { return left(t, s.tmp) }
+
+// left is what there is in a folder of temporary ones, but for those of the test.
+func left(t *testing.T, tmp string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "Test") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// worker is the process that has answered a request.
+func (s *server) worker(t *testing.T) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(get(t, s.url+"/").body, "made by process ")
+	pid, _, _ := strings.Cut(rest, " ")
+	return atoi(t, pid)
+}
+
+// runs reports whether there is such a process. One whose parent has not yet asked how it ended is none.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // proc_pid_stat(5): the state is behind the name
+	return rest[0] != 'Z' && rest[0] != 'X'
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("%s: has not happened", what)
+		}
+	}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func get(t *testing.T, url string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return do(t, req)
+}
+
+func do(t *testing.T, req *http.Request) answer {
+	t.Helper()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(body)}
+}
+
+// A signal ends both, and the folder is gone.
+func TestStop(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		s := run(t)
+		worker := s.worker(t)
+		if code := s.End(t, sig); code != 0 {
+			t.Errorf("%v: exit code %d", sig, code)
+		}
+		if runs(s.master) || runs(worker) {
+			t.Errorf("%v: php-fpm has survived", sig)
+		}
+		if left := s.left(t); len(left) > 0 {
+			t.Errorf("%v: left behind: %v", sig, left)
+		}
+	}
+}
+
+// A second signal does not wait for a clock, and leaves nothing behind either.
+func TestStopAtOnce(t *testing.T) {
+	s := run(t)
+	c := s.clock(t, "")
+	worker := c.next(t).Process
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.Logged(t, "msg=stopping ")
+	if code := s.End(t, syscall.SIGINT); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if runs(s.master) || runs(worker) {
+		t.Error("php-fpm has survived")
+	}
+}
+
+// Who is killed cannot clean up; PHP-FPM ends all the same.
+func TestKilled(t *testing.T) {
+	s := run(t)
+	worker := s.worker(t)
+	if code := s.End(t, syscall.SIGKILL); code != -1 {
+		t.Errorf("exit code %d", code)
+	}
+	eventually(t, "php-fpm ends", func() bool { return !runs(s.master) && !runs(worker) })
+	for _, name := range s.left(t) {
+		os.RemoveAll(filepath.Join(s.tmp, name))
+	}
+}
+
+// Without PHP-FPM there is nothing to serve. Those of its processes that outlive it are ended.
+func TestPHPFPMDies(t *testing.T) {
+	s := run(t)
+	worker := s.worker(t)
+	if err := syscall.Kill(s.master, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.End(t, 0); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	s.Logged(t, `msg=stopping cause="php-fpm has ended: signal: killed"`)
+	s.Logged(t, `level=ERROR msg="php-fpm has ended, and not because of us" .*killed`)
+	eventually(t, "its process ends", func() bool { return !runs(worker) })
+}
+
+// One that cannot serve says why, and exits with 1.
+func TestCannotStart(t *testing.T) {
+	tests := []struct {
+		php  string
+		want []string // parts of what is said
+	}{
+		{"php-fpm-that-nobody-has", []string{"there is no php-fpm-that-nobody-has in PATH", "apt-get install php-fpm"}},
+		{"/nowhere/php-fpm", []string{"/nowhere/php-fpm", "no such file"}},
+		{"/bin/false", []string{"cannot start php-fpm", "exit status 1"}},
+	}
+	tmp := temporary(t)
+	for _, test := range tests {
+		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", test.php)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("%s: %v", test.php, err)
+		}
+		for _, want := range test.want {
+			if !bytes.Contains(out, []byte(want)) {
+				t.Errorf("%s: %q is not in %s", test.php, want, out)
+			}
+		}
+		if bytes.Contains(out, []byte("listening")) {
+			t.Errorf("%s: listens: %s", test.php, out)
+		}
+	}
+	if left := left(t, tmp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What PHP-FPM has against its configuration is in the log.
+func TestPHPFPMRefuses(t *testing.T) {
+	needFPM(t)
+	path, err := find("php-fpm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The wrapper stands for a PHP-FPM that does not take our configuration.
+	wrapper := filepath.Join(t.TempDir(), "php-fpm")
+	script := fmt.Sprintf("#!/bin/sh\nprintf 'pm = none\\n' >>php-fpm.conf\nexec %s \"$@\"\n", path)
+	if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	temporary(t)
+	out, err := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", wrapper).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Error(err)
+	}
+	for _, want := range []string{"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78"} {
+		if !bytes.Contains(out, []byte(want)) {
+			t.Errorf("%q is not in %s", want, out)
+		}
+	}
+}
+
+// As root, a folder that nobody else can enter is refused: all scripts would be 404.
+func TestClosedFolder(t *testing.T) {
+	needFPM(t)
+	if os.Geteuid() != 0 {
+		t.Skip("not root: scripts run as ourselves")
+	}
+	dir := temporary(t)
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := sampletest.Command(t, "-l", "127.0.0.1:0").CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte(dir+" is closed to the user nobody")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left := left(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The sample brings its configuration: a file of that name where it is started, as in the root of the repository, is not
+// meant for it.
+func TestConfiguration(t *testing.T) {
+	needFPM(t)
+	tmp := temporary(t)
+	cmd := sampletest.Command(t, "-t")
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "lwango.conf"), []byte("not = 'ours'"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
+		t.Errorf("%v: %q", err, out)
+	}
+}
+
+func TestFind(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	t.Setenv("PATH", strings.Join([]string{one, "/nowhere", ".", two}, ":"))
+	for path, mode := range map[string]os.FileMode{
+		one + "/some98.9":    0o755,
+		one + "/some99.1":    0o644, // not to be executed
+		one + "/some-old":    0o755,
+		one + "/some":        0o644,
+		two + "/some98.10":   0o755,
+		two + "/some7":       0o755,
+		two + "/other8.2":    0o755,
+		two + "/other":       0o755,
+		one + "/other8.3":    0o755,
+		one + "/only8.2.bak": 0o755,
+	} {
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"some":            two + "/some98.10",
+		"other":           two + "/other",
+		"some98.9":        one + "/some98.9",
+		one + "/some98.9": one + "/some98.9",
+		"only":            "",
+		one + "/some":     "",
+	} {
+		if got, err := find(name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
