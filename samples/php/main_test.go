@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -343,6 +344,51 @@ func TestFind(t *testing.T) {
 	} {
 		if got, err := find(name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+// A signal counts also before PHP-FPM listens, and one that does not want to end is killed with all its processes.
+func TestStopWhileStarting(t *testing.T) {
+	for what, script := range map[string]string{
+		"obeys":    "echo begun $$; exec sleep 600",
+		"does not": "trap '' TERM; sleep 600 & echo begun $!; wait",
+	} {
+		tmp := temporary(t)
+		slow := filepath.Join(t.TempDir(), "php-fpm")
+		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", slow)
+		log, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(log)
+		for lines.Scan() && !strings.Contains(lines.Text(), "begun") {
+		}
+		_, rest, _ := strings.Cut(lines.Text(), "begun ")
+		process := atoi(t, strings.Trim(rest, `"`))
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		for lines.Scan() {
+			said.WriteString(lines.Text() + "\n")
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+		if !strings.Contains(said.String(), "cannot start php-fpm") || strings.Contains(said.String(), "listening") {
+			t.Errorf("%s: said %s", what, said.String())
+		}
+		eventually(t, "the process ends", func() bool { return !runs(process) })
+		if left := left(t, tmp); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", what, left)
 		}
 	}
 }
