@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -178,6 +179,46 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// PHP is there until the requests in flight are answered.
+func TestStopWithRequest(t *testing.T) {
+	s := run(t)
+	body, kind, digest := upload(t, 1<<20, "x")
+	r, w := io.Pipe()
+	req := s.uploading(t, "application/json", kind, r)
+	answered := make(chan received, 1)
+	go func() {
+		var got received
+		resp, err := client.Do(req)
+		if err == nil {
+			err = json.NewDecoder(resp.Body).Decode(&got)
+			resp.Body.Close()
+		}
+		if err != nil {
+			got.Error = err.Error()
+			r.CloseWithError(err)
+		}
+		answered <- got
+	}()
+	// This ends when the server has asked for the body: the request is there.
+	if _, err := w.Write(body[:1000]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.Logged(t, "msg=stopping .*connections=1")
+	if _, err := w.Write(body[1000:]); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	if got := <-answered; got.SHA256 != digest {
+		t.Errorf("got %+v, want %s", got, digest)
+	}
+	if code := s.End(t, 0); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // A second signal does not wait for a clock, and leaves nothing behind either.
 func TestStopAtOnce(t *testing.T) {
 	s := run(t)
@@ -312,6 +353,16 @@ func TestConfiguration(t *testing.T) {
 	out, err := cmd.Output()
 	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
 		t.Errorf("%v: %q", err, out)
+	}
+
+	// One that is refused ends what has begun already.
+	out, err = sampletest.Command(t, "-l", "nonsense").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("exiting, bye-bye!")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left := left(t, tmp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

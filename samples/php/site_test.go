@@ -152,6 +152,11 @@ func upload(t *testing.T, n int, name string) (body []byte, kind, digest string)
 
 func (s *server) upload(t *testing.T, accept, kind string, body io.Reader) answer {
 	t.Helper()
+	return do(t, s.uploading(t, accept, kind, body))
+}
+
+func (s *server) uploading(t *testing.T, accept, kind string, body io.Reader) *http.Request {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/upload.php", body)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +164,7 @@ func (s *server) upload(t *testing.T, accept, kind string, body io.Reader) answe
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Content-Type", kind)
 	req.Header.Set("Expect", "100-continue") // so that an answer to the head alone is not lost in a reset
-	return do(t, req)
+	return req
 }
 
 // received is the JSON of upload.php.
