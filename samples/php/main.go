@@ -65,7 +65,8 @@ func serve(path string) int {
 
 // unpack writes the site and both configurations to a new folder. The paths in them are relative to it.
 func unpack() (dir string, err error) {
-	// The processes that run scripts are another user's if we are root, and have to read them all the same.
+	// The processes that run scripts are another user's if we are root, and have to read them all the same. The outer call
+	// is the deferred one and restores what was.
 	defer syscall.Umask(syscall.Umask(0o022))
 	if dir, err = os.MkdirTemp("", "lwango-php-"); err != nil {
 		return "", err

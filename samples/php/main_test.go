@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -177,6 +178,46 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// PHP is there until the requests in flight are answered.
+func TestStopWithRequest(t *testing.T) {
+	s := run(t)
+	body, kind, digest := upload(t, 1<<20, "x")
+	r, w := io.Pipe()
+	req := s.uploading(t, "application/json", kind, r)
+	answered := make(chan received, 1)
+	go func() {
+		var got received
+		resp, err := client.Do(req)
+		if err == nil {
+			err = json.NewDecoder(resp.Body).Decode(&got)
+			resp.Body.Close()
+		}
+		if err != nil {
+			got.Error = err.Error()
+			r.CloseWithError(err)
+		}
+		answered <- got
+	}()
+	// This ends when the server has asked for the body: the request is there.
+	if _, err := w.Write(body[:1000]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.Logged(t, "msg=stopping .*connections=1")
+	if _, err := w.Write(body[1000:]); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	if got := <-answered; got.SHA256 != digest {
+		t.Errorf("got %+v, want %s", got, digest)
+	}
+	if code := s.End(t, 0); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // A second signal does not wait for a clock, and leaves nothing behind either.
 func TestStopAtOnce(t *testing.T) {
 	s := run(t)
@@ -191,92 +232,6 @@ func TestStopAtOnce(t *testing.T) {
 	}
 	if runs(s.master) || runs(worker) {
 		t.Error("php-fpm has survived")
-	}
-}
-
-// Who is killed cannot clean up; PHP-FPM ends all the same.
-func TestKilled(t *testing.T) {
-	s := run(t)
-	worker := s.worker(t)
-	if code := s.End(t, syscall.SIGKILL); code != -1 {
-		t.Errorf("exit code %d", code)
-	}
-	eventually(t, "php-fpm ends", func() bool { return !runs(s.master) && !runs(worker) })
-	for _, name := range s.left(t) {
-		os.RemoveAll(filepath.Join(s.tmp, name))
-	}
-}
-
-// Without PHP-FPM there is nothing to serve. Those of its processes that outlive it are ended.
-func TestPHPFPMDies(t *testing.T) {
-	s := run(t)
-	worker := s.worker(t)
-	if err := syscall.Kill(s.master, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if code := s.End(t, 0); code != 1 {
-		t.Errorf("exit code %d", code)
-	}
-	s.Logged(t, `msg=stopping cause="php-fpm has ended: signal: killed"`)
-	s.Logged(t, `level=ERROR msg="php-fpm has ended, and not because of us" .*killed`)
-	eventually(t, "its process ends", func() bool { return !runs(worker) })
-}
-
-// One that cannot serve says why, and exits with 1.
-func TestCannotStart(t *testing.T) {
-	tests := []struct {
-		php  string
-		want []string // parts of what is said
-	}{
-		{"php-fpm-that-nobody-has", []string{"there is no php-fpm-that-nobody-has in PATH", "apt-get install php-fpm"}},
-		{"/nowhere/php-fpm", []string{"/nowhere/php-fpm", "no such file"}},
-		{"/bin/false", []string{"cannot start php-fpm", "exit status 1"}},
-	}
-	tmp := temporary(t)
-	for _, test := range tests {
-		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", test.php)
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-			t.Errorf("%s: %v", test.php, err)
-		}
-		for _, want := range test.want {
-			if !bytes.Contains(out, []byte(want)) {
-				t.Errorf("%s: %q is not in %s", test.php, want, out)
-			}
-		}
-		if bytes.Contains(out, []byte("listening")) {
-			t.Errorf("%s: listens: %s", test.php, out)
-		}
-	}
-	if left := left(t, tmp); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-// What PHP-FPM has against its configuration is in the log.
-func TestPHPFPMRefuses(t *testing.T) {
-	needFPM(t)
-	path, err := find("php-fpm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The wrapper stands for a PHP-FPM that does not take our configuration.
-	wrapper := filepath.Join(t.TempDir(), "php-fpm")
-	script := fmt.Sprintf("#!/bin/sh\nprintf 'pm = none\\n' >>php-fpm.conf\nexec %s \"$@\"\n", path)
-	if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	temporary(t)
-	out, err := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", wrapper).CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Error(err)
-	}
-	for _, want := range []string{"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78"} {
-		if !bytes.Contains(out, []byte(want)) {
-			t.Errorf("%q is not in %s", want, out)
-		}
 	}
 }
 
@@ -312,37 +267,14 @@ func TestConfiguration(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
 		t.Errorf("%v: %q", err, out)
 	}
-}
 
-func TestFind(t *testing.T) {
-	one, two := t.TempDir(), t.TempDir()
-	t.Setenv("PATH", strings.Join([]string{one, "/nowhere", ".", two}, ":"))
-	for path, mode := range map[string]os.FileMode{
-		one + "/some98.9":    0o755,
-		one + "/some99.1":    0o644, // not to be executed
-		one + "/some-old":    0o755,
-		one + "/some":        0o644,
-		two + "/some98.10":   0o755,
-		two + "/some7":       0o755,
-		two + "/other8.2":    0o755,
-		two + "/other":       0o755,
-		one + "/other8.3":    0o755,
-		one + "/only8.2.bak": 0o755,
-	} {
-		if err := os.WriteFile(path, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+	// One that is refused ends what has begun already.
+	out, err = sampletest.Command(t, "-l", "nonsense").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("exiting, bye-bye!")) {
+		t.Errorf("%v: %s", err, out)
 	}
-	for name, want := range map[string]string{
-		"some":            two + "/some98.10",
-		"other":           two + "/other",
-		"some98.9":        one + "/some98.9",
-		one + "/some98.9": one + "/some98.9",
-		"only":            "",
-		one + "/some":     "",
-	} {
-		if got, err := find(name); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
-		}
+	if left := left(t, tmp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }

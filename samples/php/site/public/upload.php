@@ -5,10 +5,11 @@ declare(strict_types=1);
 
 require __DIR__ . '/../page.php';
 
+$most = (bytes('upload_max_filesize') >> 20) . ' MiB';
+
 /** What came: [status, what to tell]. */
-function received(): array
+function received(string $most): array
 {
-    $most = ini_get('upload_max_filesize') . 'iB';
     if ((int) $_SERVER['CONTENT_LENGTH'] > bytes('post_max_size')) {
         return [413, ['error' => "The file is too large: at most $most will do."]]; // PHP has dropped all of it
     }
@@ -33,7 +34,7 @@ function received(): array
     throw new RuntimeException("upload error {$file['error']}");
 }
 
-[$status, $result] = $_SERVER['REQUEST_METHOD'] === 'POST' ? received() : [200, []];
+[$status, $result] = $_SERVER['REQUEST_METHOD'] === 'POST' ? received($most) : [200, []];
 
 if (($_SERVER['HTTP_ACCEPT'] ?? '') === 'application/json') {
     http_response_code($status);
@@ -42,9 +43,9 @@ if (($_SERVER['HTTP_ACCEPT'] ?? '') === 'application/json') {
     exit;
 }
 
-page('Upload', function () use ($result) { ?>
+page('Upload', function () use ($most, $result) { ?>
 <form method="post" enctype="multipart/form-data" id="upload" data-most="<?= bytes('upload_max_filesize') ?>">
-<label for="file">A file of at most <?= ini_get('upload_max_filesize') ?>iB, of which nothing is kept</label>
+<label for="file">A file of at most <?= $most ?>, of which nothing is kept</label>
 <input type="file" id="file" name="file" required>
 <p class="buttons"><button>Upload</button> <button type="button" id="cancel" hidden>Cancel</button></p>
 </form>
