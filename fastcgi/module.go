@@ -3,10 +3,10 @@ package fastcgi
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -25,6 +25,9 @@ type Settings struct {
 	Front      string            `toml:"front"`
 	CheckFile  bool              `toml:"check_file"`
 	Params     map[string]string `toml:"params"`
+
+	FollowSymlinks bool `toml:"follow_symlinks"`
+	ResolveRoot    bool `toml:"resolve_root"`
 
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
@@ -84,6 +87,7 @@ func register(r *handlers.Registry, p *pool) {
 func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 	m := &module{
 		set:    s,
+		env:    env,
 		log:    env.Log().With("route", env.Prefix),
 		group:  newGroup(&s, p),
 		params: make([]cgi.Field, 0, len(s.Params)),
@@ -91,7 +95,7 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 	if err := m.upstreams(env.Dir); err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
 	}
-	if err := m.paths(env); err != nil {
+	if err := m.paths(); err != nil {
 		return nil, err
 	}
 	for name, value := range s.Params {
@@ -115,7 +119,7 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 	return m.serve, nil
 }
 
-// module is a route's state. Nothing of it changes but what of the group is guarded by the pool's lock.
+// module is a route's state. Nothing of it changes but the tree, and what of the group is guarded by the pool's lock.
 type module struct {
 	set    Settings
 	log    *slog.Logger
@@ -123,10 +127,10 @@ type module struct {
 	params []cgi.Field
 
 	rules cgi.Rules
-	root  string // of the scripts, as the upstream sees it
-	files cgi.FS
-	send  conn.Handler // of files, nil: none are
-	accel *accel       // nil: X-Accel-Redirect leads nowhere
+	dir   string // script_path, absolute
+	env   handlers.Env
+	tree  atomic.Pointer[tree]
+	accel *accel // nil: X-Accel-Redirect leads nowhere
 }
 
 func (m *module) upstreams(dir string) error {
@@ -156,18 +160,18 @@ func (m *module) upstreams(dir string) error {
 }
 
 // paths sets what decides about scripts and files.
-func (m *module) paths(env handlers.Env) error {
+func (m *module) paths() error {
 	s := &m.set
 	if s.ScriptPath == "" {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
-	m.root = s.ScriptPath
-	if !filepath.IsAbs(m.root) {
-		abs, err := filepath.Abs(filepath.Join(env.Dir, m.root))
+	m.dir = s.ScriptPath
+	if !filepath.IsAbs(m.dir) {
+		abs, err := filepath.Abs(filepath.Join(m.env.Dir, m.dir))
 		if err != nil {
 			return &handlers.KeyError{Key: "script_path", Err: err}
 		}
-		m.root = abs
+		m.dir = abs
 	}
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile}
 	for _, e := range s.SplitPath {
@@ -193,25 +197,10 @@ func (m *module) paths(env handlers.Env) error {
 	default:
 		return handlers.BadKey("try_files", `expected "off", "404" or "front", not %q`, s.TryFiles)
 	}
-	root, err := os.OpenRoot(m.root)
-	switch {
-	case err == nil:
-		m.files = cgi.Beneath{Root: root}
-	case s.CheckFile:
-		return &handlers.KeyError{Key: "script_path", Err: fmt.Errorf("cannot open the folder: %w", err)}
-	default:
-		m.files = nothing{} // it is on the upstream's machine alone
+	t, err := m.open()
+	if err != nil {
+		return &handlers.KeyError{Key: "script_path", Err: err}
 	}
-	if err == nil && m.rules.Try != cgi.TryOff {
-		if m.send, err = m.sender(m.root, env); err != nil {
-			return &handlers.KeyError{Key: "script_path", Err: err}
-		}
-	}
-	return m.openAccel(env)
+	m.tree.Store(t)
+	return m.openAccel()
 }
-
-// nothing is the FS of a folder that is not on this machine.
-type nothing struct{}
-
-// Stat finds nothing.
-func (nothing) Stat(string) (cgi.Entry, error) { return cgi.Absent, nil }

@@ -29,7 +29,7 @@ func TestBadSettings(t *testing.T) {
 		{func(s *fastcgi.Settings) { s.Address = []string{"a:1 backup"} }, `address: every address is a backup`},
 		{func(s *fastcgi.Settings) { s.ScriptPath = "" }, `script_path: missing: the folder with the scripts`},
 		{func(s *fastcgi.Settings) { s.ScriptPath = "no" },
-			`script_path: cannot open the folder: open ` + dir + `/no: no such file or directory`},
+			`script_path: cannot open the folder: lstat ` + dir + `/no: no such file or directory`},
 		{func(s *fastcgi.Settings) { s.Index = []string{"a/b"} }, `index: expected the name of a file, not "a/b"`},
 		{func(s *fastcgi.Settings) { s.SplitPath = []string{""} },
 			`split_path: expected the end of a script's name, such as ".php", not ""`},
@@ -45,6 +45,8 @@ func TestBadSettings(t *testing.T) {
 			`hide_header: expected the name of a header field, not "a b"`},
 		{func(s *fastcgi.Settings) { s.MaxHeaderSize = 10 }, `max_header_size: expected 1KiB to 16MiB`},
 		{func(s *fastcgi.Settings) { s.KeepConn, s.MaxIdle = true, 0 }, `max_idle: keep_conn keeps nothing where this is 0`},
+		{func(s *fastcgi.Settings) { s.CheckFile, s.ResolveRoot, s.ScriptPath = false, true, "no" },
+			`script_path: cannot open the folder: lstat ` + dir + `/no: no such file or directory`},
 		{func(s *fastcgi.Settings) { s.CheckFile, s.ScriptPath = false, "/in/another/container" }, ``},
 		{func(s *fastcgi.Settings) {
 			s.Address = []string{"unix:run/php.sock", "[::1]:9000 weight=3 backup", "php:9000"}

@@ -11,26 +11,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/servefiles"
 )
-
-// sender is the handler of files that are no scripts: that of serve_files, without the indexes that are scripts.
-func (m *module) sender(dir string, env handlers.Env) (conn.Handler, error) {
-	set := servefiles.Defaults
-	set.Path, set.Index = dir, nil
-	for _, name := range m.set.Index {
-		script := false
-		for _, e := range m.set.SplitPath {
-			script = script || strings.HasSuffix(name, e)
-		}
-		if !script {
-			set.Index = append(set.Index, name)
-		}
-	}
-	return servefiles.New(set, env)
-}
 
 // accel is the folder of files that scripts may have sent in their place.
 type accel struct {
@@ -38,13 +20,13 @@ type accel struct {
 	root *os.Root
 }
 
-func (m *module) openAccel(env handlers.Env) error {
+func (m *module) openAccel() error {
 	dir := m.set.AccelRoot
 	if dir == "" {
 		return nil
 	}
 	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(env.Dir, dir)
+		dir = filepath.Join(m.env.Dir, dir)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -28,11 +28,12 @@ import (
 
 // Settings are the module's keys.
 type Settings struct {
-	Path         string            `toml:"path"`
-	Index        []string          `toml:"index"`
-	Fallback     string            `toml:"fallback"`
-	CacheControl string            `toml:"cache_control"`
-	Types        map[string]string `toml:"types"`
+	Path           string            `toml:"path"`
+	Index          []string          `toml:"index"`
+	Fallback       string            `toml:"fallback"`
+	FollowSymlinks bool              `toml:"follow_symlinks"`
+	CacheControl   string            `toml:"cache_control"`
+	Types          map[string]string `toml:"types"`
 }
 
 // Defaults are the settings of a route that gives only a path.
@@ -72,7 +73,7 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	if m.types, err = ownTypes(s.Types); err != nil {
 		return nil, &handlers.KeyError{Key: "types", Err: err}
 	}
-	if m.root, err = openRoot(dir); err != nil {
+	if m.root, err = openRoot(dir, s.FollowSymlinks); err != nil {
 		return nil, &handlers.KeyError{Key: "path", Err: err}
 	}
 	return m.serve, nil
