@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"fastcgi", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
-	"internal/server/*":         {"internal/server/*"},
+	"internal/server/*":         {"handlers", "internal/server/*"},
 	"":                          {"conn", "loop", "internal/server"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "loop", "coro"},

@@ -40,14 +40,14 @@ type Settings struct {
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
 
-	RequestBuffering  bool     `toml:"request_buffering"`
-	ResponseBuffering Size     `toml:"response_buffering"`
-	MaxBodySize       Size     `toml:"max_body_size"`
-	MaxHeaderSize     Size     `toml:"max_header_size"`
-	AccelRoot         string   `toml:"accel_root"`
-	InterceptErrors   bool     `toml:"intercept_errors"`
-	HideHeader        []string `toml:"hide_header"`
-	IgnoreClientAbort bool     `toml:"ignore_client_abort"`
+	RequestBuffering  bool          `toml:"request_buffering"`
+	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
+	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
+	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	AccelRoot         string        `toml:"accel_root"`
+	InterceptErrors   bool          `toml:"intercept_errors"`
+	HideHeader        []string      `toml:"hide_header"`
+	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.
@@ -110,10 +110,7 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q", name)
 		}
 	}
-	switch {
-	case s.MaxHeaderSize < 1<<10 || s.MaxHeaderSize > 16<<20:
-		return nil, handlers.BadKey("max_header_size", "expected 1KiB to 16MiB")
-	case s.KeepConn && s.MaxIdle == 0:
+	if s.KeepConn && s.MaxIdle == 0 {
 		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
 	}
 	return m.serve, nil
