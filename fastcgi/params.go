@@ -25,6 +25,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Script = c.target.Name
 	r.Info = c.target.Info
 	r.Root = c.tree.root
+	r.Server = cgi.ServerName(c.env.Hosts, r.Host)
 	r.Software = "lwango"
 	r.Params = c.params
 

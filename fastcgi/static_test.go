@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
 )
 
 // names answers with the script's name and its path info.
@@ -108,6 +111,30 @@ func TestParams(t *testing.T) {
 	}
 	if g := p.request("GET /x.php", []string{"Y: " + strings.Repeat("y", 10000)}, ""); g.body != "mine,prod,example.org" {
 		t.Error(g)
+	}
+}
+
+// TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
+func TestServerName(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("SERVER_NAME") + " " + r.Get("HTTP_HOST"))
+	})
+	for want, hosts := range map[string][]string{
+		"test.example test.example": nil,
+		"a.example test.example":    {"a.example", "*.b.example"},
+		"TEST.example test.example": {"a.example", "TEST.example"},
+	} {
+		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
+		h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
+			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil, ""); got.Body != want {
+			t.Errorf("%q: %q", hosts, got.Body)
+		}
 	}
 }
 

@@ -194,6 +194,29 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
+// TestEnv: a module is told where it is.
+func TestEnv(t *testing.T) {
+	var envs []handlers.Env
+	s := source()
+	s.Modules = new(handlers.Registry)
+	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
+		envs = append(envs, env)
+		return func(*conn.Request, *conn.Response) int { return 0 }, nil
+	})
+	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = \"/x\"\nmodule = \"spy\"\n" +
+		route("prefix = \"/\"\nmodule = \"spy\"")
+	if _, err := s.Parse("/etc/t.conf", text); err != nil {
+		t.Fatal(err)
+	}
+	want := []handlers.Env{
+		{Dir: "/etc", Prefix: "/x", Hosts: []string{"a.example", "*.b.example"}, Logger: s.Logger},
+		{Dir: "/etc", Prefix: "/", Logger: s.Logger},
+	}
+	if !reflect.DeepEqual(envs, want) {
+		t.Errorf("%+v, want %+v", envs, want)
+	}
+}
+
 // A compiled-in route is served on every site, unless the site has a route of that prefix.
 func TestCompiledRoutes(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
