@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"fastcgi", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
-	"internal/server/*":         {"internal/server/*"},
+	"internal/server/*":         {"handlers", "internal/server/*"},
 	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},

@@ -3,6 +3,7 @@
 //
 //	module.go    settings, start
 //	address.go   an upstream as the configuration writes it
+//	tree.go      the folder with the scripts, and what symbolic links mean there
 //	pool.go      the addresses of all routes: who has places, who waits, connections that are kept
 //	group.go     the upstreams of a route: choice, places, the way into the queue
 //	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure

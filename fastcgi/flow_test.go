@@ -178,7 +178,7 @@ func TestSlowReaderOfPHP(t *testing.T) {
 func TestBounded(t *testing.T) {
 	text := long()
 	for name, tt := range map[string]struct {
-		limit fastcgi.Size
+		limit handlers.Size
 		head  string
 	}{
 		"small":  {1 << 10, okHead},
