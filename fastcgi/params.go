@@ -24,7 +24,8 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Prefix = c.prefix
 	r.Script = c.target.Name
 	r.Info = c.target.Info
-	r.Root = c.root
+	r.Root = c.tree.root
+	r.Server = cgi.ServerName(c.env.Hosts, r.Host)
 	r.Software = "lwango"
 	r.Params = c.params
 
