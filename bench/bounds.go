@@ -142,5 +142,5 @@ func boundsTable(all results) string {
 	if text.Len() == 0 {
 		return ""
 	}
-	return "### Bounds\n\n| work | figure | at most | channel (default) | direct | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
+	return "### Bounds\n\n| work | figure | bound | channel (default) | direct | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
 }

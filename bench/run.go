@@ -83,50 +83,54 @@ func (r results) failures() error {
 	return errors.Join(errs...)
 }
 
-// runAll measures work after work. Within a work the rounds are interleaved, all servers once per round, and each
-// round begins with another server: what changes slowly on the machine, and what one server leaves behind for the
-// next, meets all of them. A server that fails keeps its other cells.
+// runAll measures work after work.
 func runAll(ctx context.Context, env *environment, s settings) results {
 	all := results{}
 	for _, w := range s.works {
-		peers := s.peersOf(w)
-		for _, p := range peers {
+		for _, p := range s.peersOf(w) {
 			all[cellKey{w.name, p.name}] = newCell(s.rounds)
 		}
-		up, err := startUpstream(ctx, env, w)
-		if err != nil {
-			for _, p := range peers {
+		if err := runWork(ctx, env, s, w, all); err != nil { // of what they all share
+			fmt.Fprintf(os.Stderr, "%s: %v\n", w.name, err)
+			for _, p := range s.peersOf(w) {
 				c := all[cellKey{w.name, p.name}]
-				c.errs = append(c.errs, err)
-			}
-			continue
-		}
-		for index := range s.rounds {
-			for i := range peers {
-				p := peers[(index+i)%len(peers)]
-				if ctx.Err() != nil {
-					break
-				}
-				fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.name, index+1, s.rounds, p.name)
-				c := all[cellKey{w.name, p.name}]
-				if err := measure(ctx, env, s, w, p, up, round{c, index}); err != nil {
-					fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, p.name, err)
-					c.errs = append(c.errs, err)
-				}
-			}
-		}
-		if up != nil {
-			if err := up.stop(); err != nil {
-				fmt.Fprintf(os.Stderr, "%s, upstream: %v\n", w.name, err)
-				c := all[cellKey{w.name, peers[0].name}]
 				c.errs = append(c.errs, err)
 			}
 		}
 		if ctx.Err() != nil {
-			return all
+			break
 		}
 	}
 	return all
+}
+
+// runWork interleaves the rounds, all servers once per round, and each round begins with another server: what changes
+// slowly on the machine, and what one server leaves behind for the next, meets all of them. A server that fails keeps
+// its other cells.
+func runWork(ctx context.Context, env *environment, s settings, w work, all results) (err error) {
+	up, err := startUpstream(ctx, env, w)
+	if err != nil {
+		return err
+	}
+	if up != nil {
+		defer func() { err = up.stop() }()
+	}
+	peers := s.peersOf(w)
+	for index := range s.rounds {
+		for i := range peers {
+			p := peers[(index+i)%len(peers)]
+			if ctx.Err() != nil {
+				return nil
+			}
+			fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.name, index+1, s.rounds, p.name)
+			c := all[cellKey{w.name, p.name}]
+			if err := measure(ctx, env, s, w, p, up, round{c, index}); err != nil {
+				fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, p.name, err)
+				c.errs = append(c.errs, err)
+			}
+		}
+	}
+	return nil
 }
 
 // measure starts a fresh server, so that memory is that of this work alone.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -52,7 +53,8 @@ type Loop struct {
 	threads  int                  // all that have not ended
 	wall     time.Time            // of this turn
 	now      int64                // of this turn, milliseconds since start
-	slept    int64                // when epoll_wait last blocked
+	slept    int64                // when other goroutines last had the processor
+	brief    bool                 // the last wait was neither long nor very short
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for the next turn
 	turn     queue // what is left of this one's
@@ -156,12 +158,10 @@ func (l *Loop) wait() error {
 	if n == 0 && errno == 0 {
 		if d := l.timeout(); d != 0 && l.post.sleep() {
 			l.pulse.sleep()
-			n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+			n, errno = l.block(d)
 			l.pulse.wake()
 			l.post.asleep.Store(false)
 			l.stats.Waits++
-			l.tick()
-			l.slept = l.now
 		}
 	}
 	if errno != 0 {
@@ -182,6 +182,36 @@ func (l *Loop) wait() error {
 		l.dispatch(e)
 	}
 	return nil
+}
+
+// sysmonAfter is how long a goroutine may be in a system call before Go's monitor takes its processor away.
+const sysmonAfter = 20 * time.Microsecond
+
+// block waits for events for up to d, negative: without limit, or for less.
+//
+// When the scheduler is told of a wait, and that lasts longer than sysmonAfter, the processor goes to another thread that
+// has nothing to do, comes back, and each time threads wake each other, the monitor among them: that costs more than
+// a small request. So while one wait after another is longer than that but short, the scheduler is not told. Goroutines
+// beside the loop wait for noBlockLimit meanwhile, as they may at any time; where there are calls off the loop, of
+// which one may have come to its end, they need not. Waits that are shorter still are better off with the notice: a
+// timer that is due soon costs more than it.
+func (l *Loop) block(d time.Duration) (n int, errno syscall.Errno) {
+	began := l.wall
+	if l.brief && l.workers.running == 0 {
+		limit := noBlockLimit
+		if d >= 0 {
+			limit = min(limit, d)
+		}
+		n, errno = sysio.EpollWaitRaw(l.epfd, l.events[:], limit)
+		l.tick()
+	} else {
+		n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+		l.tick()
+		l.slept = l.now
+	}
+	took := l.wall.Sub(began)
+	l.brief = sysmonAfter < took && took < noBlockLimit
+	return n, errno
 }
 
 // timeout is how long the loop may block, negative: without limit.
