@@ -54,6 +54,7 @@ type Loop struct {
 	wall     time.Time            // of this turn
 	now      int64                // of this turn, milliseconds since start
 	slept    int64                // when other goroutines last had the processor
+	told     int64                // when the scheduler was last told of a wait
 	brief    bool                 // the last wait was neither long nor very short
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for the next turn
@@ -191,23 +192,24 @@ const sysmonAfter = 20 * time.Microsecond
 //
 // When the scheduler is told of a wait, and that lasts longer than sysmonAfter, the processor goes to another thread that
 // has nothing to do, comes back, and each time threads wake each other, the monitor among them: that costs more than
-// a small request. So while one wait after another is longer than that but short, the scheduler is not told. Goroutines
-// beside the loop wait for noBlockLimit meanwhile, as they may at any time; where there are calls off the loop, of
-// which one may have come to its end, they need not. Waits that are shorter still are better off with the notice: a
-// timer that is due soon costs more than it.
+// a small request. So while one wait after another is longer than that but short, the scheduler is told of one each
+// millisecond, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made ready go
+// first. Where there are calls off the loop, of which one may have come to its end, it is told of all. Waits that are
+// shorter still are better off with the notice: a timer that is due soon costs more than it.
 func (l *Loop) block(d time.Duration) (n int, errno syscall.Errno) {
 	began := l.wall
-	if l.brief && l.workers.running == 0 {
+	if l.brief && l.now == l.told && l.workers.running == 0 {
 		limit := noBlockLimit
 		if d >= 0 {
 			limit = min(limit, d)
 		}
+		runtime.Gosched()
 		n, errno = sysio.EpollWaitRaw(l.epfd, l.events[:], limit)
 		l.tick()
 	} else {
 		n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
 		l.tick()
-		l.slept = l.now
+		l.slept, l.told = l.now, l.now
 	}
 	took := l.wall.Sub(began)
 	l.brief = sysmonAfter < took && took < noBlockLimit
