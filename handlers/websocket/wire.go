@@ -152,6 +152,9 @@ func (c *Conn) await() error {
 		_, err := c.AwaitAny(c.readLeft(), c)
 		return err
 	}
+	if c.readErr != nil {
+		return c.broken(c.readErr)
+	}
 	left := c.messageLeft()
 	if left <= 0 {
 		return c.violated(errTooSlow)
