@@ -372,6 +372,42 @@ func TestPeerReadsSlowly(t *testing.T) {
 	})
 }
 
+// TestPeerDoesNotEnd: one that answers a close with more and more is left all the same.
+func TestPeerDoesNotEnd(t *testing.T) {
+	defer websocket.SetCloseWait(100 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		u := new(websocket.Upgrader)
+		ends := make(chan error, 1)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			if req.Path() == "/bad" {
+				_, _, err = c.ReadMessage()
+			}
+			ends <- c.Close(1000, "")
+			return 0
+		})
+		for _, path := range []string{"/", "/bad"} {
+			c := &client{Conn: s.dial(), t: t}
+			c.send(strings.Replace(handshake, "/", path, 1) + "\r\n")
+			if path == "/bad" {
+				c.send(frame(0x83, ""))
+			}
+			for more := strings.Repeat(frame(0x82, "x"), 10000); ; {
+				if _, err := io.WriteString(c, more); err != nil {
+					break
+				}
+			}
+			if err := <-ends; err == nil {
+				t.Errorf("%s: no error", path)
+			}
+			s.idle()
+		}
+	})
+}
+
 // TestManyVanish: a thousand clients that are gone without a word are found out by the pings, and leave nothing behind.
 func TestManyVanish(t *testing.T) {
 	if invariants.Enabled {
