@@ -84,7 +84,6 @@ type Conn struct {
 	answered bool  // no close frame is to come from the peer, or it has come
 	lost     bool  // where the next frame begins nobody knows
 	cut      bool  // a write has begun and not ended
-	finished bool
 }
 
 const bufferSize = 4 << 10
@@ -129,7 +128,7 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 		p, err = c.inflate(p)
 	}
 	if err == nil && kind == Text && !utf8.Valid(p) {
-		err = c.fail(InvalidData, "text is not UTF-8")
+		err = c.violated(errUTF8)
 	}
 	if err != nil {
 		return 0, nil, err
@@ -215,8 +214,7 @@ func (c *Conn) inflate(p []byte) ([]byte, error) {
 	*c.message = out
 	recycle(packed)
 	if err != nil {
-		c.violated(err)
-		return nil, c.err
+		return nil, c.violated(err)
 	}
 	return out, nil
 }
