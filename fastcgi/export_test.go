@@ -33,3 +33,13 @@ func (s *Spool) Len() int64                 { return s.len() }
 func (s *Spool) Write(p []byte) error       { return s.write(p) }
 func (s *Spool) Read(p []byte) (int, error) { return s.read(p) }
 func (s *Spool) Drop()                      { s.drop() }
+
+// Idle returns how many connections are kept.
+func (p *pool) Idle() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += len(it.idle)
+	}
+	return n
+}

@@ -167,3 +167,6 @@ func eventually(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+// env is the place of a route in a folder of its own.
+func env(t testing.TB) handlers.Env { return handlers.Env{Dir: t.TempDir(), Prefix: "/"} }
