@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},
+	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.

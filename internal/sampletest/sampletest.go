@@ -38,13 +38,21 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 type Server struct {
 	Address string // the first, host:port
 	cmd     *exec.Cmd
+	ended   <-chan struct{} // closed when its log has ended
+	killed  bool
 }
 
 // Start runs the program until it listens, on a free port. When the test ends, a SIGTERM has the program end in order,
 // and its log is shown if the test has failed.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
-	s := &Server{cmd: Command(t, append([]string{"-l", "127.0.0.1:0"}, args...)...)}
+	return StartAt(t, "127.0.0.1:0", args...)
+}
+
+// StartAt is Start for a program that is to listen at an address where another has listened.
+func StartAt(t *testing.T, address string, args ...string) *Server {
+	t.Helper()
+	s := &Server{cmd: Command(t, append([]string{"-l", address}, args...)...)}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +60,9 @@ func Start(t *testing.T, args ...string) *Server {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	address := make(chan string, 1)
+	listens := make(chan string, 1)
 	read := make(chan struct{})
+	s.ended = read
 	var log strings.Builder // until read is closed it is the goroutine's
 	go func() {
 		defer close(read)
@@ -61,7 +70,7 @@ func Start(t *testing.T, args ...string) *Server {
 			fmt.Fprintln(&log, lines.Text())
 			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
 				select {
-				case address <- m[1]:
+				case listens <- m[1]:
 				default:
 				}
 			}
@@ -70,7 +79,7 @@ func Start(t *testing.T, args ...string) *Server {
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Signal(syscall.SIGTERM) // if it has ended already, Wait tells why
 		<-read
-		if err := s.cmd.Wait(); err != nil {
+		if err := s.cmd.Wait(); err != nil && !s.killed {
 			t.Errorf("stopped by SIGTERM: %v", err)
 		}
 		if t.Failed() {
@@ -78,7 +87,7 @@ func Start(t *testing.T, args ...string) *Server {
 		}
 	})
 	select {
-	case s.Address = <-address:
+	case s.Address = <-listens:
 	case <-read:
 		t.Fatal("ended before it listened")
 	}
@@ -86,6 +95,16 @@ func Start(t *testing.T, args ...string) *Server {
 }
 
 var listening = regexp.MustCompile(`msg=listening address=(\S+)`)
+
+// Kill ends the program as a crash would, and returns when it is gone.
+func (s *Server) Kill(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.killed = true
+	<-s.ended
+}
 
 // CPU is the processor time that the program has used so far, to the clock tick.
 func (s *Server) CPU(t *testing.T) time.Duration {
