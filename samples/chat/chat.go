@@ -31,13 +31,13 @@ func chat(req *lwango.Request, resp *lwango.Response) int {
 
 // converse has one person take part in a room. It returns why that has come to an end.
 func converse(req *lwango.Request, c *websocket.Conn) error {
-	where, err := checkName("room", cmp.Or(req.Query().Get("room"), lobby))
-	if err != nil {
-		return err
-	}
 	name, err := checkName("name", req.Query().Get("name"))
 	if err != nil {
-		return err
+		return refuse(websocket.PolicyViolation, "%v", err)
+	}
+	where, err := checkName("room", cmp.Or(req.Query().Get("room"), lobby))
+	if err != nil {
+		return refuse(websocket.PolicyViolation, "%v", err)
 	}
 
 	topic := said(where)

@@ -62,14 +62,14 @@ func parseFrame(kind int, p []byte) (frame, error) {
 // characters that are not seen or turn the line around.
 func checkName(what, s string) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "", refuse(websocket.PolicyViolation, "%s: only printable characters are allowed", what)
+		return "", fmt.Errorf("%s: only printable characters are allowed", what)
 	}
 	s = strings.Join(strings.Fields(s), " ")
 	switch n := utf8.RuneCountInString(s); {
 	case n == 0:
-		return "", refuse(websocket.PolicyViolation, "%s is missing", what)
+		return "", fmt.Errorf("%s is missing", what)
 	case n > maxName:
-		return "", refuse(websocket.PolicyViolation, "%s: at most %d characters are allowed", what, maxName)
+		return "", fmt.Errorf("%s: at most %d characters are allowed", what, maxName)
 	}
 	return s, nil
 }

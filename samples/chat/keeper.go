@@ -17,11 +17,14 @@ import (
 //
 // A process that nobody answers is alone. It reports when a room is opened, and no more.
 
-const (
+// They are variables for the tests alone.
+var (
 	reportEvery = 5 * time.Second
-	reportGap   = 100 * time.Millisecond // at least between two: many people may come at once
-	silence     = 3 * reportEvery
+	silence     = 15 * time.Second // after which a process is taken for dead
 )
+
+// reportGap is the least between two reports: many people may come at once.
+const reportGap = 100 * time.Millisecond
 
 // report is what a process tells the others about a room.
 type report struct {
