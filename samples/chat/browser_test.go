@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
@@ -122,6 +123,133 @@ func (w *tab) say(text string) {
 func (w *tab) sees(text string) {
 	w.Helper()
 	w.until(`[...document.querySelectorAll(".message > .text")].filter((e) => e.textContent === %s).length === 1`, text)
+}
+
+// TestBrowser: two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
+func TestBrowser(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	ann, bob := open(t, b, 1200, 800), open(t, b, 390, 800)
+	ann.join(s, "garden", "Ann")
+	bob.join(s, "garden", "Bob")
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("count").textContent === "2"`)
+		w.until(`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
+	}
+	ann.until(`document.getElementById("log").innerText.includes("Bob has joined")`)
+
+	// What is typed is text, whatever it looks like.
+	const markup = `<img src=x onerror="document.title='owned'"> & <script>alert(1)</script>`
+	ann.do(chromedp.SendKeys("#text", "Hello"))
+	bob.until(`document.getElementById("typing").textContent === "Ann is typing"`)
+	ann.do(chromedp.SendKeys("#text", " Bob\r"))
+	bob.sees("Hello Bob")
+	bob.until(`document.getElementById("typing").textContent === ""`)
+	bob.say(markup)
+	ann.sees(markup)
+	ann.until(`document.querySelectorAll("#log img, #log script").length === 0 && document.title === "garden · Chat"`)
+	ann.until(`document.querySelector(".own .text").textContent === "Hello Bob" && document.querySelectorAll(".own").length === 1`)
+	ann.until(`document.querySelector("#log .message:not(.own) .author").textContent === "Bob"`)
+	bob.say("See https://example.org/a?b=c, or javascript:alert(1)")
+	ann.until(`[...document.querySelectorAll("#log a")].map((a) => a.href).join() === "https://example.org/a?b=c"`)
+
+	// After a reload the name is known, and what was said is there, once.
+	ann.do(chromedp.Reload())
+	ann.until(`document.getElementById("status").dataset.state === "open" && !document.getElementById("enter").open`)
+	ann.sees("Hello Bob")
+	ann.sees(markup)
+	ann.say("I am back")
+	bob.sees("I am back")
+
+	// The server is gone, and then there is another.
+	bob.do(chromedp.SendKeys("#text", "not lost"))
+	s.Kill(t)
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("status").dataset.state === "waiting"`)
+		w.until(`document.getElementById("trouble").innerText.includes("The connection is lost")`)
+		w.until(`document.getElementById("send").disabled`)
+	}
+	sampletest.StartAt(t, s.Address)
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("trouble").hidden`)
+		w.until(`document.getElementById("count").textContent === "2"`)
+		w.sees("I am back")
+	}
+	bob.do(chromedp.SendKeys("#text", "\r"))
+	ann.sees("not lost")
+	ann.say("Nothing is")
+	bob.sees("Nothing is")
+}
+
+// A name that the server refuses is asked for again, and it says why; nobody tries again and again by himself.
+func TestBrowserRefused(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 600)
+	w.do(
+		chromedp.Navigate("http://"+s.Address+"/"),
+		chromedp.WaitVisible("#enter"),
+		chromedp.SetValue("#name", "Ann\u200b"), chromedp.SendKeys("#name", "\r"),
+	)
+	w.until(`document.getElementById("enter").open && document.getElementById("refused").innerText === "name: only printable characters are allowed"`)
+	w.do(chromedp.SetValue("#name", "Ann"), chromedp.SendKeys("#name", "\r"))
+	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("room").textContent === "lobby"`)
+
+	// Who is sent away for sending too much is told so, and has to come back himself.
+	for i := range burst + 5 {
+		w.say(fmt.Sprint(i))
+	}
+	w.until(`document.getElementById("status").dataset.state !== "open" || document.querySelectorAll(".own").length === %d`, burst+5)
+	if slow, _ := chromedp.Run(w.ctx, chromedp.Evaluate[bool](`document.getElementById("status").dataset.state === "open"`)); slow {
+		t.Log("typed too slowly to be stopped")
+		return
+	}
+	w.until(`document.getElementById("why").innerText.includes("too many messages")`)
+	w.do(chromedp.Click("#again"))
+	w.until(`document.getElementById("status").dataset.state === "open"`)
+}
+
+// Who reads further up stays there, and is told of what is new below.
+func TestBrowserScroll(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 390, 600)
+	w.join(s, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	for i := range 20 {
+		bob.say(fmt.Sprintf("%d\n\n\n", i) + "end of a message of several lines")
+	}
+	const atEnd = `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.getElementById("log"))`
+	w.until(`document.querySelectorAll(".message").length === 20 && ` + atEnd)
+	w.until(`(globalThis.moved ??= ((log) => {
+		log.addEventListener("scroll", () => globalThis.moved = "moved");
+		log.scrollTop = 100;
+	})(document.getElementById("log"))) === "moved"`)
+	cat, _ := join(t, s, "r", "Cat")
+	cat.say("news")
+	w.until(`!document.getElementById("newest").hidden && document.getElementById("log").scrollTop === 100`)
+	w.do(chromedp.Click("#newest"))
+	w.until(`document.getElementById("newest").hidden && ` + atEnd)
+	cat.say("more")
+	w.sees("more")
+	w.until(atEnd)
+}
+
+// Everything can be reached and done without a pointer: the room's people, on a phone, and back to the message.
+func TestBrowserKeyboard(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 390, 800)
+	w.join(s, "r", "Ann")
+	w.until(`document.activeElement.id === "text"`)
+	w.do(chromedp.Focus("#menu"), chromedp.KeyEvent(" "))
+	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "true" && document.getElementById("side").contains(document.activeElement)`)
+	w.do(chromedp.KeyEvent(kb.Escape))
+	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
+	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`) // and cannot be tabbed into
+	// Whatever can be used has a name.
+	w.until(`[...document.querySelectorAll("button, input, textarea, a")].every((e) =>
+		(e.getAttribute("aria-label") ?? "") + e.textContent.trim() + [...(e.labels ?? [])].map((l) => l.textContent) !== "")`)
 }
 
 func (w *tab) dark() {
