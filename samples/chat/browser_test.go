@@ -87,7 +87,7 @@ func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until waits until an expression is true.
+// until waits until an expression is true. Each %s in it is an argument as JavaScript writes it.
 func (w *tab) until(expression string, args ...any) {
 	w.Helper()
 	for i, arg := range args {
@@ -199,7 +199,7 @@ func TestBrowserRefused(t *testing.T) {
 	for i := range burst + 5 {
 		w.say(fmt.Sprint(i))
 	}
-	w.until(`document.getElementById("status").dataset.state !== "open" || document.querySelectorAll(".own").length === %d`, burst+5)
+	w.until(`document.getElementById("status").dataset.state !== "open" || document.querySelectorAll(".own").length === %s`, burst+5)
 	if slow, _ := chromedp.Run(w.ctx, chromedp.Evaluate[bool](`document.getElementById("status").dataset.state === "open"`)); slow {
 		t.Log("typed too slowly to be stopped")
 		return

@@ -261,7 +261,7 @@ function ask(reason = "") {
 $("enter").querySelector("form").onsubmit = () => {
 	keep("name", $("name").value.trim());
 	const where = $("where").value.trim();
-	if (where === room && $("status").dataset.state !== "open" && !connection?.waiting) {
+	if (where === room && (connection?.idle ?? true)) {
 		me = $("name").value.trim();
 		join();
 	} else {

@@ -26,7 +26,7 @@ export class Connection extends EventTarget {
 		document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#hope());
 	}
 
-	get waiting() { return this.#timer !== 0; }
+	get idle() { return !this.#socket && !this.#timer; }
 	get open() { return this.#socket?.readyState === WebSocket.OPEN; }
 
 	// send reports whether value was handed to the network, which does not mean that it arrives.
