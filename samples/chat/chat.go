@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/handlers/websocket"
@@ -40,9 +41,9 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 		return refuse(websocket.PolicyViolation, "%v", err)
 	}
 
-	topic := said(where)
+	topic, began := said(where), time.Now()
 	messages := topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue, Policy: pubsub.Disconnect})
-	if err := c.WriteMessage(websocket.Text, history(where, messages)); err != nil {
+	if err := c.WriteMessage(websocket.Text, history(where, nil, messages)); err != nil {
 		return err
 	}
 	room, notices := enter(req.Thread, where, name)
@@ -51,8 +52,14 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 		return err
 	}
 
-	left := newAllowance(req.Loop().Time())
-	missed := 0 // notices
+	if !hub.Carried() {
+		if err := c.WriteMessage(websocket.Text, outage(where, false).encode()); err != nil {
+			return err
+		}
+	}
+
+	left := newAllowance(began)
+	loaded, missed := false, 0 // whether history can still come; how many notices have not
 	for {
 		ready, err := c.AwaitAny(-1, c, messages, notices)
 		if err != nil {
@@ -64,7 +71,7 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			if err != nil {
 				return err
 			}
-			if !left.take(req.Loop().Time()) {
+			if !left.take(time.Now()) {
 				return refuse(websocket.PolicyViolation, "too many messages")
 			}
 			f, err := parseFrame(kind, p)
@@ -79,12 +86,15 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 
 		case 1: // somebody has said something
 			m := messages.Next()
-			if m == nil {
+			switch {
+			case m == nil:
 				return refuse(websocket.TryAgainLater, "too slow")
+			case !loaded && m.Time.Before(began): // other processes remember what this one has not known
+				err = c.WriteMessage(websocket.Text, history(where, m, messages))
+			default:
+				err = c.WritePrepared(prepared(m))
 			}
-			if err := c.WritePrepared(prepared(m)); err != nil {
-				return err
-			}
+			loaded = true
 
 		case 2: // somebody comes, goes or is typing
 			m := notices.Next()
@@ -94,9 +104,9 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			} else {
 				err = c.WritePrepared(prepared(m))
 			}
-			if err != nil {
-				return err
-			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

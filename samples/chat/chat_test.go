@@ -37,18 +37,24 @@ func connect(t *testing.T, s *sampletest.Server, path string) *client {
 func join(t *testing.T, s *sampletest.Server, room, name string) (*client, []notice) {
 	t.Helper()
 	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
-	var messages []notice
-	for _, text := range c.next("history").Messages {
-		var m notice
-		if err := json.Unmarshal(text, &m); err != nil {
-			t.Fatal(err)
-		}
-		messages = append(messages, m)
-	}
+	messages := c.messages(c.next("history"))
 	if you := c.next("presence").Name; you != name || !c.here[name] {
 		t.Fatalf("%s is %q; here: %v", name, you, c.here)
 	}
 	return c, messages
+}
+
+// messages returns what a history has.
+func (c *client) messages(history notice) (messages []notice) {
+	c.Helper()
+	for _, text := range history.Messages {
+		var m notice
+		if err := json.Unmarshal(text, &m); err != nil {
+			c.Fatal(err)
+		}
+		messages = append(messages, m)
+	}
+	return messages
 }
 
 // next reads until something of that type comes.

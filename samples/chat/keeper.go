@@ -51,7 +51,9 @@ func (r *room) report(rep report) {
 // keep is a room's own thread, which ends when the last person on this process has left, or the process stops.
 func (r *room) keep(t *loop.Thread) {
 	reports := r.reports.Subscribe(t, pubsub.Options{Queue: 1 << 10})
+	status := hub.Status().Subscribe(t, pubsub.Options{Queue: 1})
 	stopped := t.Loop().Stopped()
+	carried := hub.Carried()
 	var last time.Time
 	for due := t.Loop().Time(); ; {
 		rooms.Lock()
@@ -62,6 +64,12 @@ func (r *room) keep(t *loop.Thread) {
 			}
 		}
 		r.forget(now)
+		status.Next()
+		if hub.Carried() != carried {
+			carried = !carried
+			r.notices.Publish(outage(r.name, carried).encode())
+			due = now
+		}
 		if _, err := r.changed.Value(); err == nil {
 			r.changed = new(loop.Promise[struct{}])
 			if soon := last.Add(reportGap); len(r.elsewhere) > 0 && soon.Before(due) {
@@ -84,8 +92,17 @@ func (r *room) keep(t *loop.Thread) {
 		}
 		changed := r.changed
 		rooms.Unlock()
-		_, _ = t.AwaitAny(wait, stopped, reports, changed)
+		_, _ = t.AwaitAny(wait, stopped, reports, status, changed)
 	}
+}
+
+// outage is what a room is told when the other processes cannot be reached, and when they can be again.
+func outage(room string, over bool) notice {
+	n := notice{Type: "notice", Room: room, Text: "The other servers cannot be reached. People there will read later what is said here."}
+	if over {
+		n.Text = "The other servers can be reached again."
+	}
+	return n
 }
 
 // heard takes a report in, and reports whether it is a process's first.

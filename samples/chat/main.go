@@ -1,12 +1,10 @@
 // Chat is rooms to talk in, for browsers and anything else that speaks WebSocket.
 package main
 
-import (
-	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/pubsub"
-)
+import "github.com/lwango/lwango"
 
-var hub pubsub.Hub
+// hub carries what is said, to other processes as well, if the configuration names a broker.
+var hub = lwango.Topics()
 
 func main() {
 	lwango.Handle("/", page())

@@ -35,9 +35,12 @@ func message(room, name, text string) []byte {
 	return notice{Type: "message", Room: room, ID: rand.Text(), Name: name, Text: text}.encode()
 }
 
-// history is the messages of the last minutes, which are encoded already.
-func history(room string, messages *pubsub.Subscription) []byte {
+// history is the messages that are there at present, beginning with first if it is not nil.
+func history(room string, first *pubsub.Message, messages *pubsub.Subscription) []byte {
 	n := notice{Type: "history", Room: room}
+	if first != nil {
+		n.Messages = append(n.Messages, first.Data)
+	}
 	for m := messages.Next(); m != nil; m = messages.Next() {
 		n.Messages = append(n.Messages, m.Data)
 	}

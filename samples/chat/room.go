@@ -16,7 +16,7 @@ import (
 // it, so that their order is the order of what has happened.
 type room struct {
 	name    string
-	notices *pubsub.Topic // join, leave and typing, for the sockets of this process
+	notices *pubsub.Topic // who comes, goes and is typing, for the sockets of this process
 	reports *pubsub.Topic // what processes tell each other
 
 	here      map[string]int          // sockets of each person, on this process
