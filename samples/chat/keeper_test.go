@@ -117,9 +117,9 @@ func TestElsewhere(t *testing.T) {
 // Two processes that find each other: each has to learn of the other's people, whoever was first.
 func TestFirstReportIsAnswered(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
+		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})
 		room, notices := enter(th, "answered", "Ann")
 		expect(t, notices, "join", "Ann")
-		ours := room.reports.Subscribe(th, pubsub.Options{History: 10})
 		first, err := ours.Receive(patience)
 		if err != nil {
 			t.Error(err)
@@ -128,7 +128,7 @@ func TestFirstReportIsAnswered(t *testing.T) {
 		text, _ := json.Marshal(report{Process: "new", People: []string{"Bob"}})
 		room.reports.Publish(text)
 		expect(t, notices, "join", "Bob")
-		for range 2 {
+		for range 2 { // the other's, and then the answer
 			m, err := ours.Receive(patience)
 			if err != nil {
 				t.Errorf("no answer: %v", err)
