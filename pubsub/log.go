@@ -125,6 +125,7 @@ func (l *log) join(s *Subscription) {
 		l.place(s)
 	}
 	if s.policy == DropNewest {
+		s.pick = len(l.picky)
 		l.picky = append(l.picky, s)
 	}
 	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.loop == s.loop })
@@ -160,7 +161,11 @@ func (l *log) place(s *Subscription) {
 // leave takes a subscription out.
 func (l *log) leave(s *Subscription) {
 	if s.policy == DropNewest {
-		l.picky = slices.DeleteFunc(l.picky, func(o *Subscription) bool { return o == s })
+		last := len(l.picky) - 1
+		l.picky[s.pick] = l.picky[last]
+		l.picky[s.pick].pick = s.pick
+		l.picky[last] = nil
+		l.picky = l.picky[:last]
 	}
 	if s.group.leave(s); len(s.group.subs) == 0 {
 		g := s.group

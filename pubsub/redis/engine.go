@@ -54,6 +54,14 @@ const (
 	reading
 )
 
+// The library writes a line to stderr for each attempt to connect. The engine has the errors, and logs what comes of
+// them once.
+func init() { goredis.SetLogger(unheard{}) }
+
+type unheard struct{}
+
+func (unheard) Printf(context.Context, string, ...any) {}
+
 // Check tells what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and password, as go-redis has
 // them. The error does not quote it.
 func Check(rawURL string) error {
@@ -76,6 +84,10 @@ func parseURL(rawURL string) (*goredis.Options, error) {
 	}
 	if u.Host == "" && u.Scheme != "unix" {
 		return nil, errors.New("no host; " + want)
+	}
+	if strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+		// So there is the rest of a password, which what follows could quote.
+		return nil, errors.New("a /, ? or # in a password is written %2F, %3F or %23; " + want)
 	}
 	o, err := goredis.ParseURL(rawURL)
 	if err != nil {

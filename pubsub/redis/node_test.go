@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/leaktest"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const limit = 20 * time.Second // for what must come
 
@@ -126,6 +123,13 @@ func (f *follower) expect(want ...string) {
 		if got := f.next(); got != w {
 			f.t.Fatalf("message %d: %q, want %q", i, got, w)
 		}
+	}
+}
+
+// until reads up to a message that must come.
+func (f *follower) until(last string) {
+	f.t.Helper()
+	for f.next() != last {
 	}
 }
 
