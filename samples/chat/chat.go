@@ -51,14 +51,13 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 	if err := c.WriteMessage(websocket.Text, room.presence(name)); err != nil {
 		return err
 	}
-
 	if !hub.Carried() {
 		if err := c.WriteMessage(websocket.Text, outage(where, false).encode()); err != nil {
 			return err
 		}
 	}
 
-	left := newAllowance(began)
+	allowed := newAllowance(began)
 	loaded, missed := false, 0 // whether history can still come; how many notices have not
 	for {
 		ready, err := c.AwaitAny(-1, c, messages, notices)
@@ -71,7 +70,7 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			if err != nil {
 				return err
 			}
-			if !left.take(time.Now()) {
+			if !allowed.take(time.Now()) {
 				return refuse(websocket.PolicyViolation, "too many messages")
 			}
 			f, err := parseFrame(kind, p)
@@ -100,6 +99,8 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			m := notices.Next()
 			if n := notices.Dropped(); n > missed {
 				missed = n
+				for notices.Next() != nil { // the list has it all
+				}
 				err = c.WriteMessage(websocket.Text, room.presence(name))
 			} else {
 				err = c.WritePrepared(prepared(m))

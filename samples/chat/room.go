@@ -31,8 +31,8 @@ var rooms = struct {
 	open map[string]*room
 }{open: make(map[string]*room)}
 
-// local carries what is for the sockets of this process alone.
-var local pubsub.Hub
+// local carries what is for the sockets of this process alone, and is not remembered.
+var local = pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 
 // noticeQueue is how many notices a socket may be behind. They are not many: whoever misses some gets the whole list.
 const noticeQueue = 64

@@ -21,9 +21,9 @@ let unread = 0;           // messages that have come while the page was hidden
 // ---- What the server sends
 
 const frames = {
-	history({ messages }) {
-		log.history(messages ?? []);
-		$("empty")?.toggleAttribute("hidden", (messages ?? []).length > 0);
+	history({ messages = [] }) {
+		if (messages.length > 0) $("empty")?.remove();
+		log.history(messages);
 	},
 	presence({ name, names }) {
 		log.me = me = name;
