@@ -37,16 +37,17 @@ var allowed = map[string][]string{
 	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},
+	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
+	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
 	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
-	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

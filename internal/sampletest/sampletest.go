@@ -50,8 +50,14 @@ type Server struct {
 // and its log is shown if the test has failed.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
+	return StartAt(t, "127.0.0.1:0", args...)
+}
+
+// StartAt is Start for a program that is to listen at an address where another has listened.
+func StartAt(t *testing.T, address string, args ...string) *Server {
+	t.Helper()
 	s := &Server{
-		cmd:   Command(t, append([]string{"-l", "127.0.0.1:0"}, args...)...),
+		cmd:   Command(t, append([]string{"-l", address}, args...)...),
 		ended: make(chan struct{}),
 		lines: make(chan struct{}),
 	}
