@@ -185,6 +185,9 @@ func (l *Loop) wait() error {
 	return nil
 }
 
+// tellEvery is how often, in milliseconds, Go's scheduler is told of a wait at least, if there are any.
+const tellEvery = 2
+
 // sysmonAfter is how long a goroutine may be in a system call before Go's monitor takes its processor away.
 const sysmonAfter = 20 * time.Microsecond
 
@@ -193,12 +196,12 @@ const sysmonAfter = 20 * time.Microsecond
 // When the scheduler is told of a wait, and that lasts longer than sysmonAfter, the processor goes to another thread that
 // has nothing to do, comes back, and each time threads wake each other, the monitor among them: that costs more than
 // a small request. So while one wait after another is longer than that but short, the scheduler is told of one each
-// millisecond, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made ready go
+// tellEvery milliseconds, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made ready go
 // first. Where there are calls off the loop, of which one may have come to its end, it is told of all. Waits that are
 // shorter still are better off with the notice: a timer that is due soon costs more than it.
 func (l *Loop) block(d time.Duration) (n int, errno syscall.Errno) {
 	began := l.wall
-	if l.brief && l.now == l.told && l.workers.running == 0 {
+	if l.brief && l.now-l.told < tellEvery && l.workers.running == 0 {
 		limit := noBlockLimit
 		if d >= 0 {
 			limit = min(limit, d)
