@@ -57,6 +57,10 @@ func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 // that share a Redis, if [pubsub] in lwango.conf names one. See package pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
 
+// Standalone says, before Main, that the program is whole without a configuration: it reads one only if -c names it, and not
+// an lwango.conf that happens to be in the working directory, which might be another program's.
+func Standalone() { program.Standalone = true }
+
 // options is the command line, once it was parsed.
 var options *server.Options
 

@@ -37,6 +37,9 @@ type Program struct {
 
 	modules *handlers.Registry
 
+	// Standalone programs read no configuration but one that -c names. It is set before Main.
+	Standalone bool
+
 	mu     sync.Mutex
 	routes []handlers.Route
 }
@@ -239,7 +242,7 @@ func (p *Program) source(o *Options, log *slog.Logger) (Source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
-	if o.file == "" && o.root == "" {
+	if o.file == "" && o.root == "" && !p.Standalone {
 		switch _, err := os.Stat(defaultFile); {
 		case err == nil:
 			s.File = defaultFile

@@ -7,6 +7,7 @@ import "github.com/lwango/lwango"
 var hub = lwango.Topics()
 
 func main() {
+	lwango.Standalone() // the page is at /, where the configuration in this repository has a folder
 	lwango.Handle("/", page())
 	lwango.Handle("/ws-chat", chat)
 	lwango.Handle("/sse-chat", follow)
