@@ -84,7 +84,6 @@ type Conn struct {
 	answered bool  // no close frame is to come from the peer, or it has come
 	lost     bool  // where the next frame begins nobody knows
 	cut      bool  // a write has begun and not ended
-	finished bool
 }
 
 const bufferSize = 4 << 10
