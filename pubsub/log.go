@@ -29,7 +29,6 @@ type log struct {
 	subs   int
 	groups groups          // replaced, never changed
 	picky  []*Subscription // those with DropNewest
-	gone   bool            // the hub has forgotten it
 
 	// While an engine carries it.
 	loading  bool      // its history has been asked for
