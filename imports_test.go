@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"handlers":                  {"conn", "internal/http1"},
-	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
+	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/invariants", "internal/leaktest", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},

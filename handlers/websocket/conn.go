@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -169,6 +170,11 @@ func (c *Conn) release() {
 }
 
 func recycle(m *[]byte) {
+	if invariants.Enabled {
+		for i := range *m {
+			(*m)[i] = 0xDB
+		}
+	}
 	if cap(*m) <= keptMessage {
 		messages.Put(m)
 	}
