@@ -61,7 +61,7 @@ type Conn struct {
 	set    *Upgrader
 	input  *loop.Readiness
 
-	// Input. Of buf, which is held only while there is something in it, in[r:w] has come and not been used.
+	// Input. Of buf, which is held only while there is something in it, buf[r:w] has come and not been used.
 	buf      *[bufferSize]byte
 	r, w     int
 	early    *bufio.Reader // what has come with the request
