@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -267,6 +268,26 @@ func TestClose(t *testing.T) {
 		t.Errorf("%d not sent, after %v", two.unsent, time.Since(start))
 	}
 	publish(two.hub.Topic("room"), "afterwards") // is nobody's
+
+	// Nor does anybody wait for history then.
+	ended := make(chan error)
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Go(func(th *loop.Thread) {
+		m, err := two.hub.Topic("room").Subscribe(th, pubsub.Options{History: 1}).Receive(limit)
+		if err == nil && string(m.Data) != "afterwards" {
+			t.Errorf("%q", m.Data)
+		}
+		go func() { ended <- err }()
+	})
+	if err := l.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // The broker comes later than the process.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/redis"
 )
 
 func publish(topic *pubsub.Topic, texts ...string) {
@@ -163,6 +164,38 @@ func TestBrokerStandsStill(t *testing.T) {
 	at2.expect("end")
 	at1.expect("end")
 	late.quiet()
+}
+
+// Readers come with the topics, and go with them.
+func TestManyTopics(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	const topics = 3*redis.PerReader + 1
+	var there []*follower
+	for i := range topics {
+		there = append(there, two.follow(two.hub.Topic(fmt.Sprint(i)), pubsub.Options{Queue: 10}))
+	}
+	if n := two.engine.Readers(); n != 4 {
+		t.Errorf("%d readers", n)
+	}
+	for i := range topics {
+		publish(one.hub.Topic(fmt.Sprint(i)), "x", "y")
+	}
+	for _, f := range there {
+		f.expect("x", "y")
+		close(f.done)
+	}
+	for start := time.Now(); two.engine.Readers() > 1; time.Sleep(time.Millisecond) {
+		if time.Since(start) > limit {
+			t.Fatalf("%d readers", two.engine.Readers())
+		}
+	}
+	last := two.follow(two.hub.Topic("last"), pubsub.Options{})
+	publish(one.hub.Topic("last"), "z")
+	last.expect("z")
+	if !two.hub.Carried() {
+		t.Error("not carried")
+	}
 }
 
 // Over a socket, with a password, and without the right one.
