@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -11,8 +12,8 @@ import (
 func BenchmarkManyTopics(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			broker := startBroker(b, "--appendonly", "no")
-			one, two := startNode(b, broker.url()), startNode(b, broker.url())
+			broker := redistest.Start(b, "--appendonly", "no")
+			one, two := startNode(b, broker.URL()), startNode(b, broker.URL())
 			var at1, at2 *follower
 			for i := range n {
 				name := fmt.Sprint("room", i)
