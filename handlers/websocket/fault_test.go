@@ -175,14 +175,18 @@ func TestMessageWaits(t *testing.T) {
 				t.Error(err)
 			}
 			_ = c.WriteMessage(websocket.Text, p)
+			if _, err := c.AwaitAny(-1); !isCode(err, websocket.GoingAway) {
+				t.Errorf("the stop: %v", err)
+			}
 			return 0
 		})
 		c := s.upgrade()
 		c.send(frame(0x89, "p"))
 		c.expect(pong("p"))
-		c.send(frame(0x89, "q") + frame(0x81, "m") + bye)
-		c.expect(pong("q"), text("m"))
-		c.closed(1000)
+		c.send(frame(0x89, "q") + frame(0x81, "m") + frame(0x89, "r") + frame(0x81, "n"))
+		c.expect(pong("q"), text("m"), pong("r"))
+		go s.stop(10 * time.Second)
+		c.closed(1001)
 	})
 }
 
