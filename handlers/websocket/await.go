@@ -45,14 +45,16 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		if begun && own == 0 {
 			return 0, nil
 		}
-		limit, all := time.Duration(-1), sources
+		limit, also := time.Duration(-1), c.thread.Loop().Stopped()
 		if !begun { // or it is for the program to read it, and nothing is heard until then
 			if limit, err = c.keepAlive(); err != nil {
 				return -1, err
 			}
-			if own < 0 {
-				all = append(sources[:len(sources):len(sources)], c)
-			}
+			also = c
+		}
+		all := sources
+		if own < 0 {
+			all = append(sources[:len(sources):len(sources)], also)
 		}
 		if d >= 0 {
 			if left := max(until.Sub(c.thread.Loop().Time()), 0); limit < 0 || left < limit {
@@ -61,7 +63,9 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		}
 		i, err := c.thread.AwaitAny(limit, all...)
 		switch {
-		case err == nil && all[i] == loop.Source(c) && c.pass == 0: // something that is not a message
+		case err == nil && i == len(sources) && begun:
+			return -1, c.fail(GoingAway, "")
+		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0): // something that is not a message to be told of
 		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)): // keepAlive's
 		default:
 			return i, err
