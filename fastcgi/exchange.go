@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -23,15 +24,12 @@ var (
 )
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one, with as many
-// upstreams as it takes.
+// upstreams as it takes. Each of them has its share of the time, so that one that says nothing leaves some for others.
 func (c *call) connect() error {
 	until := time.Now().Add(c.set.ConnectTimeout)
-	var last error
-	for {
-		if !c.group.left(c.tried) {
-			return last
-		}
-		p, err := c.group.acquire(c.req.Thread, until, c.tried, c.retried || !repeatable(c.req.Method()))
+	fresh := c.retried || !repeatable(c.req.Method())
+	for n := c.untried(); ; n-- {
+		p, err := c.group.acquire(c.req.Thread, until, c.tried, fresh)
 		if err != nil {
 			return err
 		}
@@ -42,26 +40,49 @@ func (c *call) connect() error {
 			}
 			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
 		}
-		if c.stream, last = c.dial(until); last == nil {
+		left := time.Until(until)
+		if left <= 0 {
+			return errNoPlace // it has become free in the last moment
+		}
+		c.stream, err = c.dial(left / time.Duration(n))
+		switch {
+		case err == nil:
 			c.stream.SetNoWait(true)
-			if len(c.group.upstreams) > 1 {
-				c.group.reached(c.at)
-			}
 			return nil
+		case errors.Is(err, loop.ErrClientGone), errors.Is(err, loop.ErrCanceled), exhausted(err):
+			return err
 		}
-		if errors.Is(last, loop.ErrClientGone) || errors.Is(last, loop.ErrCanceled) {
-			return last
-		}
-		if len(c.group.upstreams) > 1 {
-			c.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", last)
-			c.group.failed(c.at)
+		if c.choice() {
+			c.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", err)
+			c.at.refused()
 		}
 		c.exclude(c.at)
-		if c.group.left(c.tried) {
-			c.group.release(c.at, -1)
-			c.at = nil
+		if n == 1 {
+			return err
+		}
+		c.group.release(c.at, -1)
+		c.at = nil
+	}
+}
+
+// choice reports whether there is more than one upstream, so that it matters whether one works.
+func (c *call) choice() bool { return len(c.group.upstreams) > 1 }
+
+// untried is the number of upstreams that may be tried.
+func (c *call) untried() int {
+	n := len(c.group.upstreams)
+	for _, tried := range c.tried {
+		if tried {
+			n--
 		}
 	}
+	return n
+}
+
+// exhausted reports that it is this process, or this machine, that has no more of something: no upstream's fault.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) ||
+		errors.Is(err, syscall.ENOMEM)
 }
 
 // repeatable: a request of such a method may be sent on a connection that was kept. If that was ended in this moment,
@@ -83,12 +104,8 @@ func (c *call) reuse(fd int) bool {
 	return false
 }
 
-func (c *call) dial(until time.Time) (*conn.Stream, error) {
-	left := time.Until(until)
-	if left <= 0 {
-		return nil, os.ErrDeadlineExceeded
-	}
-	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, left)
+func (c *call) dial(limit time.Duration) (*conn.Stream, error) {
+	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.at.network == "unix" {
 		// There is one reason why that takes time: the listener's queue is full, and stayed so.
 		err = errBacklog
@@ -245,7 +262,12 @@ func (c *call) receive() error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errCut, err)
 		}
-		c.heard = true
+		if !c.heard {
+			c.heard = true
+			if c.choice() {
+				c.at.spoke()
+			}
+		}
 		if err := c.take(buf[:n]); err != nil {
 			return err
 		}

@@ -1,6 +1,10 @@
 package fastcgi
 
-import "github.com/lwango/lwango/handlers"
+import (
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+)
 
 // Pool is what all routes of a registration share.
 type Pool = pool
@@ -33,3 +37,11 @@ func (s *Spool) Len() int64                 { return s.len() }
 func (s *Spool) Write(p []byte) error       { return s.write(p) }
 func (s *Spool) Read(p []byte) (int, error) { return s.read(p) }
 func (s *Spool) Drop()                      { s.drop() }
+
+// Health is health.
+type Health struct{ health }
+
+// Its methods, and a way to say until when the address is to be passed over.
+func (h *Health) Works(now time.Time) bool { return h.works(now) }
+func (h *Health) Chosen()                  { h.chosen() }
+func (h *Health) Avoid(until time.Time)    { h.avoid = until }

@@ -61,7 +61,7 @@ func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int 
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden
-	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+	case exhausted(err):
 		resp.Header().Set("Retry-After", "1")
 		return http.StatusServiceUnavailable
 	}
@@ -135,6 +135,9 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 		if err == nil {
 			return c.finish()
 		}
+		if c.stream != nil && !c.heard && !c.old && c.choice() && silent(err) {
+			c.at.broke()
+		}
 		if !c.again(err) {
 			return c.fail(err)
 		}
@@ -190,6 +193,11 @@ func (c *call) attempt() error {
 	return c.exchange()
 }
 
+// silent reports that err is the upstream's: it has closed the connection, or nothing has moved on it for too long.
+func silent(err error) bool {
+	return errors.Is(err, errCut) || errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
+}
+
 // again reports whether another attempt can be made after that error, and gets ready for it.
 //
 // Once something was sent, nobody knows whether the script has run. Methods that may be repeated are, once, if nothing
@@ -205,7 +213,7 @@ func (c *call) again(err error) bool {
 	}
 	if !c.old {
 		c.exclude(c.at)
-		if !c.group.left(c.tried) {
+		if c.untried() == 0 {
 			return false
 		}
 	}
@@ -267,7 +275,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &bad):
 		return bad.Status
-	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog):
+	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog),
+		errors.Is(err, syscall.EADDRNOTAVAIL), exhausted(err): // no port is left, of those that lead there
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return 0
