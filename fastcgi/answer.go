@@ -72,7 +72,7 @@ func (c *call) open(h *cgi.Header) {
 		}
 		return
 	}
-	c.resp.Relay(h.Status)
+	c.resp.Relay(h.Status, h.Reason)
 next:
 	for _, f := range h.Fields {
 		for _, hidden := range c.set.HideHeader {

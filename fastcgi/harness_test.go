@@ -102,6 +102,7 @@ func write(t testing.TB, dir string, files map[string]string) {
 // got is an answer, perhaps one that was cut.
 type got struct {
 	status  int
+	reason  string // with the number
 	header  http.Header
 	trailer string
 	body    string
@@ -130,7 +131,7 @@ func read(r *bufio.Reader, method string) got {
 		return got{err: err}
 	}
 	b, err := io.ReadAll(std.Body)
-	return got{status: std.StatusCode, header: std.Header, body: string(b), err: err}
+	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b), err: err}
 }
 
 // syncBuffer is a log.
@@ -166,3 +167,6 @@ func eventually(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+// env is the place of a route in a folder of its own.
+func env(t testing.TB) handlers.Env { return handlers.Env{Dir: t.TempDir(), Prefix: "/"} }

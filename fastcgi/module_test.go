@@ -38,7 +38,7 @@ func TestBadSettings(t *testing.T) {
 		{func(s *fastcgi.Settings) { s.Front = "" },
 			`front: expected a script below script_path, such as "/index.php", not ""`},
 		{func(s *fastcgi.Settings) { s.AccelRoot = "no" },
-			`accel_root: cannot open the folder: open ` + dir + `/no: no such file or directory`},
+			`accel_root: cannot open the folder "` + dir + `/no": no such file or directory`},
 		{func(s *fastcgi.Settings) { s.Params = map[string]string{"": "x"} },
 			`params: "": a name is not empty and has no =, and neither has a NUL`},
 		{func(s *fastcgi.Settings) { s.HideHeader = []string{"a b"} },

@@ -1,6 +1,7 @@
 package fastcgi_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,6 +177,50 @@ func TestFilesInstead(t *testing.T) {
 		p = serve(t, []string{up.Address}, nil)
 		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" || g.header.Get("X-Accel-Redirect") != "" {
 			t.Errorf("not allowed: %s: %d %q", head, g.status, g.body)
+		}
+	}
+}
+
+// TestRangesOfFilesInstead: a file that is sent instead can be had in parts, and asked for again, as any other; the type
+// is the script's, if it has one.
+func TestRangesOfFilesInstead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.txt": "0123456789"})
+	for _, status := range []string{"200 Fine", "404 Gone"} {
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+			c.Read()
+			c.Reply("Status: " + status + "\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/own\r\nX-Own: y\r\n" +
+				"Content-Disposition: attachment\r\n\r\nbody")
+		})
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.AccelRoot = dir })
+		whole := p.get("/x.php")
+		if fmt.Sprint(whole.status) != status[:3] || whole.body != "0123456789" || whole.reason != status ||
+			whole.header.Get("ETag") == "" || whole.header.Get("Content-Type") != "text/own" {
+			t.Error(whole)
+		}
+		for _, tt := range []struct {
+			line, field, body string
+			status            int
+		}{
+			{"GET", "Range: bytes=2-4", "234", 206},
+			{"GET", "Range: bytes=-1", "9", 206},
+			{"GET", "Range: bytes=20-", "", 416},
+			{"GET", "If-None-Match: " + whole.header.Get("ETag"), "", 304},
+			{"GET", "If-Match: \"other\"", "", 412},
+			{"HEAD", "X: y", "", 200},
+			{"POST", "Range: bytes=2-4", "0123456789", 200},
+			{"POST", "If-None-Match: *", "0123456789", 200},
+		} {
+			g := p.request(tt.line+" /x.php", []string{tt.field}, "")
+			if status[:3] != "200" {
+				tt.status, tt.body = whole.status, whole.body
+				if tt.line == "HEAD" {
+					tt.body = ""
+				}
+			}
+			if g.status != tt.status || g.body != tt.body || g.header.Get("X-Own") != "y" || g.err != nil {
+				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body, g.header, g.err)
+			}
 		}
 	}
 }

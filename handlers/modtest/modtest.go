@@ -51,7 +51,11 @@ type Server struct {
 	Addr string
 	t    testing.TB
 	tls  bool
+	conn *conn.Server
 }
+
+// Active returns how many connections the server has, each of them with its thread.
+func (s *Server) Active() int { return s.conn.Active() }
 
 // Start serves h at prefix, through a router, on a free port of the loopback address.
 func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
@@ -95,7 +99,7 @@ func start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff, co
 			t.Errorf("loop: %v", err)
 		}
 	})
-	return &Server{Addr: addr, t: t, tls: config != nil}
+	return &Server{Addr: addr, t: t, tls: config != nil, conn: server}
 }
 
 // Dial connects to the server.
