@@ -45,3 +45,6 @@ type Health struct{ health }
 func (h *Health) Works(now time.Time) bool { return h.works(now) }
 func (h *Health) Chosen()                  { h.chosen() }
 func (h *Health) Avoid(until time.Time)    { h.avoid = until }
+
+// Printable is printable.
+func Printable(text []byte) string { return printable(text) }

@@ -200,6 +200,25 @@ func TestClientAbortIgnored(t *testing.T) {
 	}
 }
 
+// TestHalfClosed: with ignore_client_abort a client that closes its sending side alone gets its answer, whichever page.
+func TestHalfClosed(t *testing.T) {
+	for _, intercept := range []bool{false, true} {
+		half := make(chan bool)
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-half; c.Reply("Status: 500\r\n\r\ntheirs") })
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+			s.IgnoreClientAbort, s.InterceptErrors, s.ReadTimeout = true, intercept, time.Minute
+		})
+		c := p.Dial()
+		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+		requests(t, up, 1)
+		_ = c.(*net.TCPConn).CloseWrite()
+		close(half)
+		if g := read(bufio.NewReader(c), "GET"); g.status != 500 || (g.body == "theirs") == intercept {
+			t.Error(intercept, g)
+		}
+	}
+}
+
 // TestStreamedUpload: without request_buffering the upstream is told as it comes, and of one that ends early it sees
 // the connection close.
 func TestStreamedUpload(t *testing.T) {
