@@ -200,6 +200,34 @@ func TestClientAbortIgnored(t *testing.T) {
 	}
 }
 
+// TestMethods: those of WebDAV are the application's as well, and are not sent twice; TRACE is nobody's.
+func TestMethods(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("REQUEST_METHOD") + string(r.Body))
+	})
+	p := serve(t, []string{up.Address}, nil)
+	for _, m := range []string{"PROPFIND", "REPORT", "MKCOL", "MOVE", "LOCK", "DELETE"} {
+		if g := p.request(m+" /x.php", nil, "body"); g.status != 200 || g.body != m+"body" {
+			t.Error(m, g)
+		}
+	}
+	n := up.Accepted()
+	if g := p.request("TRACE /x.php", nil, ""); g.status != 405 || g.header.Get("Allow") == "" {
+		t.Error("TRACE: ", g)
+	}
+	if g := p.request("PURGE /x.php", nil, ""); g.status != 501 {
+		t.Error("PURGE: ", g)
+	}
+	if up.Accepted() != n {
+		t.Error("asked")
+	}
+	cut := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Close() })
+	if g := serve(t, []string{cut.Address, up.Address}, nil).request("PROPFIND /x.php", nil, ""); g.status != 502 {
+		t.Error("sent again: ", g)
+	}
+}
+
 // TestHalfClosed: with ignore_client_abort a client that closes its sending side alone gets its answer, whichever page.
 func TestHalfClosed(t *testing.T) {
 	for _, intercept := range []bool{false, true} {

@@ -18,6 +18,11 @@ import (
 
 // serve is the handler.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
+	if req.Method() == http.MethodTrace {
+		// A page's script could read from its answer what the browser hides from it (RFC 9110 section 9.3.8).
+		resp.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return http.StatusMethodNotAllowed
+	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")
 	if len(req.PathView()) == len(prefix) {
 		return redirect(req, resp)
@@ -203,12 +208,8 @@ func silent(err error) bool {
 // Once something was sent, nobody knows whether the script has run. Methods that may be repeated are, once, if nothing
 // has come back: on a new connection where the one that was kept had come to its end, or else by another upstream.
 func (c *call) again(err error) bool {
-	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) {
-		return false
-	}
-	switch c.req.Method() {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-	default:
+	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) ||
+		!repeatable(c.req.Method()) {
 		return false
 	}
 	if !c.old {
