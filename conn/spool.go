@@ -20,10 +20,11 @@ type Spooled interface {
 //
 // Writing the file goes to the page cache; where the disk cannot keep up, the loop waits for it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
-	var head bytes.Buffer
-	if n := r.ContentLength(); n > 0 && n <= maxMemory {
-		head.Grow(int(n))
+	if err := r.body.Await(); err != nil && err != io.EOF {
+		return nil, 0, err
 	}
+	var head bytes.Buffer // it grows with what comes: a length is quickly said
+	head.Grow(int(min(max(r.ContentLength(), 0), maxMemory, 4<<10)) + bytes.MinRead)
 	n, err := io.CopyN(&head, &r.body, maxMemory+1)
 	if err == io.EOF {
 		return bytes.NewReader(head.Bytes()), n, nil

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers/modtest"
 )
 
 // TestMemoryOfWaiting: requests that wait for a slow application hold no buffers.
@@ -45,13 +49,6 @@ func TestMemoryOfWaiting(t *testing.T) {
 		}
 		upstream = append(upstream, u)
 	}
-	memory := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapInuse + m.StackInuse
-	}
 	for range 20 {
 		ask()
 	}
@@ -63,6 +60,48 @@ func TestMemoryOfWaiting(t *testing.T) {
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
 	if each > limit && !underRace {
 		t.Errorf("%d bytes for a request that waits", each)
+	}
+}
+
+func memory() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// TestMemoryOfSilent: clients that announce a body and send none of it hold no buffers.
+func TestMemoryOfSilent(t *testing.T) {
+	const n, limit = 200, 16 << 10
+	for _, buffering := range []bool{true, false} {
+		up := fcgitest.Start(t, "unix", answers("hello"))
+		var asked atomic.Int32
+		p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
+			s.CheckFile, s.RequestBuffering = false, buffering
+		})
+		p.Server = modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
+			asked.Add(1)
+			return p.handler(req, resp)
+		}, coro.Direct)
+		ask := func(n int) {
+			for range n {
+				before := asked.Load()
+				fmt.Fprintf(p.Dial(), "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
+				eventually(t, "it is asked", func() bool { return asked.Load() > before })
+			}
+		}
+		ask(20)
+		before := memory()
+		ask(n)
+		each := int64(memory()-before) / n
+		t.Logf("%d bytes each, with those of the test's own connection", each)
+		if each > limit && !underRace {
+			t.Errorf("%d bytes for a client that sends nothing", each)
+		}
+		if up.Accepted() > 0 {
+			t.Error("the application is asked")
+		}
 	}
 }
 

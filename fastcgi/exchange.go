@@ -158,10 +158,15 @@ func (c *call) readBody(p []byte) (n int, err error) {
 	if n > 0 {
 		return n, nil
 	}
+	return 0, bodyError(err)
+}
+
+// bodyError tells an error of reading the body from those of the upstream.
+func bodyError(err error) error {
 	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
-		return 0, err
+		return err
 	}
-	return 0, fmt.Errorf("%w: %w", errBody, err)
+	return fmt.Errorf("%w: %w", errBody, err)
 }
 
 // free lets go of the buffer.

@@ -70,6 +70,19 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestClientsFault: what cannot be passed on is no error of the server's.
+func TestClientsFault(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Hang() })
+	p := serve(t, []string{up.Address}, nil)
+	fields := []string{"Connection: " + strings.Repeat("a,", 300) + "b"}
+	if g := p.request("GET /x.php", fields, ""); g.status != 400 {
+		t.Error(g)
+	}
+	if log := p.log.String(); strings.Contains(log, "ERROR") || !strings.Contains(log, "connection options") {
+		t.Error(log)
+	}
+}
+
 // TestClientLeaves: in every phase, the upstream's connection is closed at once.
 func TestClientLeaves(t *testing.T) {
 	send := func(t *testing.T, p *proxy, wire string) net.Conn {

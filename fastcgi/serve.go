@@ -1,8 +1,10 @@
 package fastcgi
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -181,19 +183,19 @@ func (c *call) failedBody(err error) int {
 
 // attempt has the request answered by an upstream. Without an error, the answer is complete.
 func (c *call) attempt() error {
-	if c.unspooled && c.buf == nil {
-		// What goes with the head is waited for before there is a connection.
-		if err := c.begin(); err != nil {
-			return err
+	if c.unspooled {
+		// What goes with the head is waited for before there is a connection, or a buffer.
+		if err := c.req.Body().Await(); err != nil {
+			return bodyError(err)
 		}
 	}
 	if err := c.connect(); err != nil {
 		return err
 	}
-	if !c.unspooled {
-		if err := c.begin(); err != nil {
-			return err
-		}
+	// That the parameters cannot be written is seen only here, but to connect may take a while, for which the buffer
+	// would be held.
+	if err := c.begin(); err != nil {
+		return err
 	}
 	return c.exchange()
 }
@@ -262,7 +264,11 @@ func (c *call) fail(err error) int {
 		c.resp.Abort()
 		return c.status
 	}
-	c.log.Error("fastcgi: no response", append(args, "status", status)...)
+	level := slog.LevelError
+	if status < 500 { // it is the client's request that cannot be passed on
+		level = slog.LevelInfo
+	}
+	c.log.Log(context.Background(), level, "fastcgi: no response", append(args, "status", status)...)
 	c.resp.Clear()
 	if status == http.StatusServiceUnavailable {
 		c.resp.Header().Set("Retry-After", "1")
