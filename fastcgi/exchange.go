@@ -40,16 +40,16 @@ func (c *call) connect() error {
 			}
 			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
 		}
-		left := time.Until(until)
-		if left <= 0 {
+		rest := time.Until(until)
+		if rest <= 0 {
 			return errNoPlace // it has become free in the last moment
 		}
-		c.stream, err = c.dial(left / time.Duration(n))
+		c.stream, err = c.dial(rest / time.Duration(n))
 		switch {
 		case err == nil:
 			c.stream.SetNoWait(true)
 			return nil
-		case errors.Is(err, loop.ErrClientGone), errors.Is(err, loop.ErrCanceled), exhausted(err):
+		case left(err), exhausted(err):
 			return err
 		}
 		if c.choice() {
@@ -79,6 +79,11 @@ func (c *call) untried() int {
 	return n
 }
 
+// left reports that nobody is there any more who waits for the answer.
+func left(err error) bool {
+	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
+}
+
 // exhausted reports that it is this process, or this machine, that has no more of something: no upstream's fault.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) ||
@@ -105,6 +110,9 @@ func (c *call) reuse(fd int) bool {
 }
 
 func (c *call) dial(limit time.Duration) (*conn.Stream, error) {
+	if c.at.named {
+		return c.dialName(limit)
+	}
 	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.at.network == "unix" {
 		// There is one reason why that takes time: the listener's queue is full, and stayed so.

@@ -48,3 +48,22 @@ func (h *Health) Avoid(until time.Time)    { h.avoid = until }
 
 // Printable is printable.
 func Printable(text []byte) string { return printable(text) }
+
+// Idle returns how many connections are kept.
+func (p *pool) Idle() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += len(it.idle)
+	}
+	return n
+}
+
+// ForgetNames has the time of the addresses be over that were found for names.
+func (p *pool) ForgetNames() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		it.found.until = time.Time{}
+	}
+}

@@ -114,7 +114,7 @@ func (g *group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 	case err == nil:
 		taken = true
 		return p, nil
-	case errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled):
+	case left(err):
 		return place{}, err
 	}
 	return place{}, errNoPlace

@@ -26,8 +26,10 @@ type Settings struct {
 	CheckFile  bool              `toml:"check_file"`
 	Params     map[string]string `toml:"params"`
 
+	FrontMissing   bool `toml:"front_missing"`
 	FollowSymlinks bool `toml:"follow_symlinks"`
 	ResolveRoot    bool `toml:"resolve_root"`
+	Underscores    bool `toml:"underscores"`
 
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
@@ -174,7 +176,8 @@ func (m *module) paths() error {
 		}
 		m.dir = abs
 	}
-	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile}
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
+		FrontMissing: s.FrontMissing}
 	switch {
 	case len(s.SplitPath) == 0:
 		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)

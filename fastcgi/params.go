@@ -28,6 +28,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Server = cgi.ServerName(c.env.Hosts, r.Host)
 	r.Software = "lwango"
 	r.Params = c.params
+	r.Underscores = c.set.Underscores
 
 	b.head.Begin(dst, wire.Responder, c.group.maxIdle > 0)
 	r.AppendTo(&b.head)

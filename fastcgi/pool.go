@@ -24,12 +24,14 @@ type endpoint struct{ network, address string }
 // peer is one address. What can change is guarded by the pool's lock.
 type peer struct {
 	endpoint
-	pool *pool
+	named bool // it has to be looked up
+	pool  *pool
 
 	active  int       // connections in use, and those that are being made
 	idle    []idle    // the last one is the latest
 	waiting []*ticket // in the order of their coming
 	health
+	found found
 }
 
 // idle is a connection that is kept. No loop knows of it.
@@ -46,7 +48,7 @@ func (p *pool) peer(e endpoint) *peer {
 		if p.peers == nil {
 			p.peers = make(map[endpoint]*peer)
 		}
-		it = &peer{endpoint: e, pool: p}
+		it = &peer{endpoint: e, named: e.named(), pool: p}
 		p.peers[e] = it
 	}
 	return it

@@ -129,4 +129,25 @@ func TestKeptForAll(t *testing.T) {
 	if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
 		t.Error("an idle connection stays open")
 	}
+
+	// As many at once, and max_idle of them are kept.
+	up, goOn := stepwise(t)
+	pool, p := routes(t, up, true, 0, 0, 0)
+	done := make(chan got)
+	for i := range 6 {
+		p[i%len(p)].ask("x", done)
+	}
+	requests(t, up, 6)
+	for range 6 {
+		goOn <- true
+		if g := <-done; g.body != "hello" {
+			t.Error(g)
+		}
+	}
+	if n := pool.Idle(); n > fastcgi.Defaults.MaxIdle {
+		t.Error(n, " idle connections")
+	}
+	if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+		t.Error("idle connections stay open")
+	}
 }

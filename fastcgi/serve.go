@@ -15,7 +15,6 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/loop"
 )
 
 // serve is the handler.
@@ -242,7 +241,7 @@ func (c *call) exclude(u *upstream) {
 
 // fail answers where the upstream did not, or not to the end.
 func (c *call) fail(err error) int {
-	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, errClient) {
+	if left(err) || errors.Is(err, errClient) {
 		c.resp.Abort()
 		return c.status
 	}

@@ -115,6 +115,25 @@ func TestParams(t *testing.T) {
 	}
 }
 
+// TestChoices: what is dropped and refused unless it is asked for.
+func TestChoices(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("SCRIPT_NAME") + r.Get("HTTP_X_Y"))
+	})
+	for _, on := range []bool{false, true} {
+		p := serveFiles(t, "/", []string{up.Address}, map[string]string{"index.php": ""}, func(s *fastcgi.Settings) {
+			s.TryFiles, s.FrontMissing, s.Underscores = "front", on, on
+		})
+		if g := p.get("/no.php"); (g.body == "/index.php") != on || !on && g.status != 404 {
+			t.Error("front_missing ", on, ": ", g)
+		}
+		if g := p.request("GET /", []string{"X_Y: z"}, ""); (g.body == "/index.phpz") != on {
+			t.Error("underscores ", on, ": ", g)
+		}
+	}
+}
+
 // TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
 func TestServerName(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
