@@ -169,6 +169,14 @@ func (c *call) readBody(p []byte) (n int, err error) {
 	return 0, bodyError(err)
 }
 
+// dropBody lets go of the body, and of its file if it has one.
+func (c *call) dropBody() {
+	if f, ok := c.body.(io.Closer); ok {
+		_ = f.Close()
+	}
+	c.body = nil
+}
+
 // bodyError tells an error of reading the body from those of the upstream.
 func bodyError(err error) error {
 	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
@@ -255,7 +263,7 @@ func (c *call) send() (sent bool, err error) {
 	if c.out = c.out[n:]; len(c.out) == 0 && c.end {
 		c.free()
 		if !repeatable(c.req.Method()) {
-			c.body = nil // it is not sent again, and may be long
+			c.dropBody() // it is not sent again, and may be long
 		}
 	}
 	return true, nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -244,6 +245,35 @@ func TestMethods(t *testing.T) {
 	cut := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Close() })
 	if g := serve(t, []string{cut.Address, up.Address}, nil).request("PROPFIND /x.php", nil, ""); g.status != 502 {
 		t.Error("sent again: ", g)
+	}
+}
+
+// TestSpoolLetGo: the file of a body that was sent, and is not sent again, is closed while the script thinks.
+func TestSpoolLetGo(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // nobody else's files are there
+	up, goOn := stepwise(t)
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	held := func() bool {
+		all, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range all {
+			if name, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(name, os.TempDir()) {
+				if info, err := os.Stat("/proc/self/fd/" + e.Name()); err == nil && info.Mode().IsRegular() {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	body := strings.Repeat("x", 200000)
+	c := p.Dial()
+	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body[1:])
+	eventually(t, "the body is in a file", held)
+	io.WriteString(c, body[:1])
+	requests(t, up, 1)
+	eventually(t, "the file is closed", func() bool { return !held() })
+	goOn <- true
+	if g := read(bufio.NewReader(c), "POST"); g.body != "hello" {
+		t.Error(g)
 	}
 }
 
