@@ -64,20 +64,23 @@ func TestBroken(t *testing.T) {
 		"hangs": func(c *fcgitest.Conn) { c.Read(); c.NeverRead() },
 	} {
 		for _, balance := range []string{"round_robin", "least_conn"} {
-			bad := fcgitest.Start(t, "unix", script)
-			_, a := crowd(t, 1)
-			p := serve(t, []string{bad.Address, a[0]}, func(s *fastcgi.Settings) {
-				s.ReadTimeout, s.Balance = 50*time.Millisecond, balance
-			})
-			good := 0
-			for range 20 {
-				if p.request("POST /x.php", nil, "body").status == 200 {
-					good++
+			t.Run(name+"/"+balance, func(t *testing.T) {
+				t.Parallel()
+				bad := fcgitest.Start(t, "unix", script)
+				_, a := crowd(t, 1)
+				p := serve(t, []string{bad.Address, a[0]}, func(s *fastcgi.Settings) {
+					s.ReadTimeout, s.Balance = time.Second, balance
+				})
+				good := 0
+				for range 20 {
+					if p.request("POST /x.php", nil, "body").status == 200 {
+						good++
+					}
 				}
-			}
-			if good != 17 || len(bad.Requests()) != 3 {
-				t.Errorf("%s, %s: %d answers, %d requests", name, balance, good, len(bad.Requests()))
-			}
+				if good != 17 || len(bad.Requests()) != 3 {
+					t.Errorf("%d answers, %d requests", good, len(bad.Requests()))
+				}
+			})
 		}
 	}
 }
