@@ -1,11 +1,19 @@
 package sysio
 
-import "os"
+import (
+	"os"
 
-// TempFile opens a new file in os.TempDir for reading and writing. It has no name any more: what is written is gone when
-// it is closed, or the process ends.
+	"golang.org/x/sys/unix"
+)
+
+// TempFile opens a new file in os.TempDir for reading and writing. It has no name: what is written is gone when it is
+// closed, or the process ends, in whatever way. Where the file system cannot make such a file, it has one for a moment.
 func TempFile() (*os.File, error) {
-	f, err := os.CreateTemp("", "lwango-*")
+	dir := os.TempDir()
+	if fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600); err == nil {
+		return os.NewFile(uintptr(fd), dir), nil
+	}
+	f, err := os.CreateTemp(dir, "lwango-*")
 	if err != nil {
 		return nil, err
 	}
