@@ -3,8 +3,10 @@ package fastcgi_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,9 +18,21 @@ import (
 	"github.com/lwango/lwango/handlers/modtest"
 )
 
-// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers.
+// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has answered before.
 func TestMemoryOfWaiting(t *testing.T) {
-	const n, limit = 500, 12 << 10
+	for _, output := range []int{0, 30000, 200000} {
+		t.Run(fmt.Sprint("after ", output), func(t *testing.T) { testWaiting(t, output) })
+	}
+}
+
+func testWaiting(t *testing.T, output int) {
+	const n, limit = 300, 14 << 10
+	answer := ""
+	for text := okHead + strings.Repeat("x", output); output > 0 && text != ""; {
+		piece := text[:min(len(text), 1<<15)]
+		answer += fcgitest.Header(1, 6, 1, len(piece), 0) + piece
+		text = text[len(piece):]
+	}
 	// The application is a process of its own in truth; here it shares ours, so it must hold nothing itself.
 	ln, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
@@ -48,6 +62,14 @@ func TestMemoryOfWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 		upstream = append(upstream, u)
+		go io.WriteString(u, answer)
+		for left := output; left > 0; { // the head and the chunks' do not matter here
+			k, err := c.Read(buf[:min(left, len(buf))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			left -= k
+		}
 	}
 	for range 20 {
 		ask()
