@@ -24,24 +24,30 @@ var allowed = map[string][]string{
 	"internal/sampletest":       {},
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
+	"pubsub":                    {"loop"},
+	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "internal/http1"},
 	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"fastcgi", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server":           {"fastcgi", "pubsub", "pubsub/redis", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
-	"":                          {"conn", "loop", "internal/server"},
+	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
-	"samples/*":                 {"", "conn", "loop", "coro"},
+	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},
+	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
-	"github.com/BurntSushi/toml": {"internal/server", "internal/server/*"},
-	"golang.org/x/sys/unix":      {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
-	"net/http":                   {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
+	"github.com/gorilla/websocket":                    {"handlers/websocket"},
+	"github.com/redis/go-redis/v9":                    {"pubsub/redis"},
+	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
+	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
+	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
+	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -22,12 +22,14 @@
 package lwango
 
 import (
+	"context"
 	"flag"
 	"net/http"
 	"os"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/pubsub"
 )
 
 type (
@@ -51,6 +53,10 @@ var program = server.NewProgram(server.Builtin())
 // site that routes the very same prefix itself gets its own route: who runs a program has the last word over who
 // wrote it.
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
+
+// Topics returns the topics that handlers publish and subscribe to. They are those of the process, or of all processes
+// that share a Redis, if [pubsub] in lwango.conf names one. See package pubsub.
+func Topics() *pubsub.Hub { return &program.Topics }
 
 // options is the command line, once it was parsed.
 var options *server.Options
@@ -76,9 +82,14 @@ func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 // Main runs the server as the command line and lwango.conf say, until a signal stops it. It does not return: it exits
 // with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it
 // prints its flags.
-func Main() {
+func Main() { os.Exit(Run(context.Background(), server.DefaultFile)) }
+
+// Run is Main for a program that has more to do than to serve. It returns the exit code; it stops at the end of ctx as
+// it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, or
+// what the command line names instead. It can be called once.
+func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
 	}
-	os.Exit(program.Main(options, os.Stdout, os.Stderr))
+	return program.Main(ctx, options, file, os.Stdout, os.Stderr)
 }

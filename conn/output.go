@@ -42,8 +42,8 @@ func (w *Response) reserve(n int) {
 	}
 }
 
-// letGo gives up what is too large to be held. Output is gathered from small pieces, seldom of many.
-func (x *exchange) letGo() {
+// slim gives up what is too large to be held. Output is gathered from small pieces, seldom of many.
+func (x *exchange) slim() {
 	switch w := &x.resp; {
 	case cap(w.buf) == streamAt:
 		b := (*[streamAt]byte)(w.buf[:streamAt])

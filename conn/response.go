@@ -248,7 +248,7 @@ func (w *Response) Flush() error {
 	}
 	w.buf = w.buf[:0]
 	err := w.x.flush()
-	w.x.letGo()
+	w.x.slim()
 	return err
 }
 

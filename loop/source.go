@@ -95,10 +95,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		if err != nil {
 			return -1, err
 		}
-		code := coro.Suspend
-		if t.more != nil {
-			code = wantCode[t.more.ownEvents]
-		}
+		code := wantCode[t.wants]
 		// Where its own socket is among the sources, that tells t that the client has left.
 		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
 			return -1, t.refused()
@@ -137,3 +134,8 @@ func Notify(t *Thread) {
 		t.loop.post.notify(t)
 	}
 }
+
+// Nudge is Notify by t's own loop, in a function given to Post: no lock, and nothing queued. It is for what many threads
+// of a loop wait for at once. One Post for each loop, which nudges all of them there, leaves whoever brings it with work
+// for each loop and not for each thread.
+func Nudge(t *Thread) { t.notify() }

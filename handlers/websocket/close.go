@@ -1,0 +1,196 @@
+package websocket
+
+import (
+	"cmp"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+	"golang.org/x/sys/unix"
+)
+
+var (
+	errCut     = errors.New("a frame was cut short before")
+	errSilent  = errors.New("peer is silent")
+	errTooBig  = &CloseError{Code: TooBig, Text: "message too big"}
+	errInflate = &CloseError{Code: InvalidData, Text: "compressed data is invalid"}
+	errUTF8    = &CloseError{Code: InvalidData, Text: "text is not UTF-8"}
+	errTooSlow = &CloseError{Code: PolicyViolation, Text: "message not complete in time"}
+)
+
+// closeWait bounds the wait for a peer's answer to a close. It is a variable for the tests alone.
+var closeWait = 5 * time.Second
+
+// act does what a control frame asks for.
+func (c *Conn) act(opcode byte, payload []byte) {
+	switch opcode {
+	case opPing:
+		c.control(websocket.PongMessage, payload)
+	case opClose:
+		code, text, err := parseClose(payload)
+		if err != nil {
+			_ = c.violated(err)
+			return
+		}
+		if c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")); c.err == nil {
+			c.err, c.answered = &CloseError{Code: code, Text: text}, true
+		}
+	}
+}
+
+// parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). Gorilla takes a payload of one byte for
+// none, and does not know 1014.
+func parseClose(p []byte) (code int, text string, err *CloseError) {
+	if len(p) == 0 {
+		return NoStatus, "", nil
+	}
+	if len(p) == 1 {
+		return 0, "", violation("close code cut short")
+	}
+	code = int(binary.BigEndian.Uint16(p))
+	switch {
+	case !validCode(code):
+		return 0, "", violation("invalid close code")
+	case !utf8.Valid(p[2:]):
+		return 0, "", &CloseError{Code: InvalidData, Text: "reason of the close is not UTF-8"}
+	}
+	return code, string(p[2:]), nil
+}
+
+// validCode reports whether a code may be on the wire: registered with IANA for that, or free for use.
+func validCode(code int) bool {
+	switch {
+	case code == 1004, code == NoStatus, code == Abnormal:
+		return false
+	}
+	return 1000 <= code && code <= 1014 || 3000 <= code && code <= 4999
+}
+
+// control sends a control frame.
+func (c *Conn) control(opcode int, payload []byte) {
+	by := time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout))
+	if err := c.ws.WriteControl(opcode, payload, by); err != nil {
+		_ = c.broken(err)
+	}
+}
+
+// fail begins the close of the connection, if it has not ended before.
+func (c *Conn) fail(code int, reason string) error {
+	if c.err == nil {
+		c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
+	}
+	if c.err == nil {
+		c.err = &CloseError{Code: code, Text: reason}
+	}
+	return c.err
+}
+
+// violated fails the connection of a peer that does not do as it has to (RFC 6455 section 7.1.7): no answer is awaited.
+func (c *Conn) violated(e *CloseError) error {
+	if c.err == nil {
+		_ = c.fail(e.Code, e.Text)
+		c.lost = true
+	}
+	return c.err
+}
+
+// Close closes the connection, with a code and a reason for the peer, of which 123 bytes are sent, and waits for its answer,
+// five seconds at most; what else comes meanwhile is dropped. The error says that there was none. Where the connection has
+// ended already it does nothing. A code that must not be sent becomes InternalError.
+func (c *Conn) Close(code int, reason string) error {
+	if code != NoStatus && !validCode(code) {
+		code = InternalError
+	}
+	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
+	return c.finish()
+}
+
+// end is deferred: the handler has returned, or was killed.
+func (c *Conn) end() {
+	code := NormalClosure
+	if c.thread.Loop().Stopping() {
+		code = GoingAway
+	}
+	_ = c.Close(code, "")
+}
+
+// finish waits until the peer has answered a close frame, or has left. A socket that is closed with input unread is reset,
+// and a reset can take the last frame away from a peer that has not read it yet.
+func (c *Conn) finish() error {
+	c.release()
+	if c.answered {
+		return nil
+	}
+	c.answered = true // or never will be
+	if c.lost {
+		c.closeWrite()
+	}
+	limit := closeWait
+	if c.thread.Loop().Stopping() {
+		limit /= 10 // a stop is not to wait for clients that keep their end open
+	}
+	until := c.thread.Loop().Time().Add(limit)
+	for !c.drop() {
+		left := until.Sub(c.thread.Loop().Time())
+		switch {
+		case left <= 0: // also where there is no end to what it sends
+			return os.ErrDeadlineExceeded
+		case c.fill():
+		case c.readErr != nil:
+			return c.readErr
+		default:
+			if err := c.stream.AwaitRead(left); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drop drops what is in the buffer, and reports whether a close frame was in it.
+func (c *Conn) drop() bool {
+	for c.r < c.w {
+		if c.pass == 0 && !c.lost {
+			h, n, err := c.frame()
+			switch {
+			case err != nil:
+				c.lost = true
+			case n == 0:
+				return false
+			case h.opcode == opClose:
+				return true
+			case !h.control():
+				c.want.continuation = !h.fin
+			}
+			c.pass = int64(n) + h.length
+		}
+		n := c.w - c.r
+		if !c.lost {
+			n = int(min(c.pass, int64(n)))
+			c.pass -= int64(n)
+		}
+		c.use(n)
+	}
+	return false
+}
+
+// closeWrite tells the peer that nothing more will come.
+func (c *Conn) closeWrite() {
+	if t, ok := c.net.(*tls.Conn); ok {
+		_ = t.CloseWrite()
+	}
+	_ = c.stream.CloseWrite()
+}
+
+// resetOnClose has the connection end with a reset: an orderly close would leave the kernel with what the peer does not
+// take for minutes.
+func (c *Conn) resetOnClose() {
+	if fd := c.thread.FD(); fd >= 0 {
+		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+	}
+}

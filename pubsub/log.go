@@ -1,0 +1,234 @@
+package pubsub
+
+import (
+	"container/list"
+	"math/bits"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// log is a topic: its last messages, which all subscribers read at their own places. So a message is written once,
+// however many they are, and one who is slow holds nothing but a number.
+type log struct {
+	hub  *Hub
+	name string
+
+	// Under the hub's lock.
+	idle *list.Element // nil while there are subscribers
+
+	mu     sync.Mutex
+	ring   []*Message // by number, modulo its length, a power of two
+	first  uint64     // number of the oldest one that is held
+	bytes  int
+	depth  int // how many are held: the hub's history, or the longest queue since there were no subscribers
+	subs   int
+	groups groups          // replaced, never changed
+	picky  []*Subscription // those with DropNewest
+
+	// While an engine carries it.
+	loading  bool      // its history has been asked for
+	joined   uint64    // next, when it was
+	followed time.Time // when it was
+
+	next atomic.Uint64 // number of the next message; changes under mu
+}
+
+// origin is the first number: there is room below it, for history that is learnt of later.
+const origin = 1 << 32
+
+func newLog(h *Hub, name string) *log {
+	l := &log{hub: h, name: name, first: origin, depth: h.Limits.History}
+	l.next.Store(origin)
+	return l
+}
+
+func (l *log) len() int { return int(l.next.Load() - l.first) }
+
+// at returns the message of a number that is held.
+func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
+
+// create publishes a new message, with its place in the order of those that are published here.
+func (l *log) create(data []byte) (*Message, groups) {
+	id := make([]byte, 0, 40)
+	id = append(append(id, l.hub.origin...), '-')
+	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
+	m := &Message{ID: string(id), Time: time.Now(), Data: append([]byte(nil), data...)}
+	if e := l.carrier(); e != nil {
+		e.Publish(l.name, m)
+	}
+	return m, l.publish(m)
+}
+
+// publish appends a message and returns whom to wake, which is better done without the lock.
+func (l *log) publish(m *Message) groups {
+	for _, s := range l.picky {
+		if !s.pending {
+			s.offer(m)
+		}
+	}
+	l.append(m)
+	return l.groups
+}
+
+func (l *log) append(m *Message) {
+	l.bytes += m.size()
+	l.shrink(l.depth - 1)
+	if l.depth == 0 {
+		l.bytes -= m.size()
+		return
+	}
+	if n := l.len(); n == len(l.ring) {
+		l.resize(n + 1)
+	}
+	next := l.next.Load()
+	l.ring[next&uint64(len(l.ring)-1)] = m
+	l.next.Store(next + 1)
+}
+
+// resize makes room for n messages, and not for many more.
+func (l *log) resize(n int) {
+	ring := newRing(n)
+	for i := l.first; i < l.next.Load(); i++ {
+		ring[i&uint64(len(ring)-1)] = l.at(i)
+	}
+	l.ring = ring
+}
+
+func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n, 4)-1))) }
+
+// shrink forgets the oldest until n are left, and no more bytes than there may be.
+func (l *log) shrink(n int) {
+	for held := l.len(); held > 0 && (held > n || l.bytes > l.hub.Limits.TopicBytes); held-- {
+		i := l.first & uint64(len(l.ring)-1)
+		l.bytes -= l.ring[i].size()
+		l.ring[i] = nil
+		l.first++
+	}
+}
+
+// join adds a subscription. The caller holds the hub's lock, too.
+func (l *log) join(s *Subscription) {
+	if e := l.carrier(); l.subs == 0 && e != nil {
+		l.loading, l.joined, l.followed = true, l.next.Load(), time.Now()
+		e.Follow(l.name)
+	}
+	l.subs++
+	s.log, s.at = l, l.next.Load()
+	l.depth = max(l.depth, s.limit)
+	if s.pending = s.history > 0 || s.after != ""; s.pending && !l.loading {
+		l.place(s)
+	}
+	if s.policy == DropNewest {
+		s.pick = len(l.picky)
+		l.picky = append(l.picky, s)
+	}
+	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.loop == s.loop })
+	if i < 0 {
+		i = len(l.groups)
+		l.groups = append(slices.Clip(l.groups), newGroup(s.loop))
+	}
+	s.group = l.groups[i]
+	s.group.join(s)
+}
+
+// place gives a subscription that has asked for history its place, when there is history.
+func (l *log) place(s *Subscription) {
+	s.pending = false
+	if s.after == "" {
+		s.at = max(s.at-uint64(s.history), l.first)
+	} else {
+		n := l.next.Load()
+		for n > l.first && l.at(n-1).ID != s.after {
+			n--
+		}
+		s.at = n
+	}
+	s.limit = max(s.limit, int(l.next.Load()-s.at)) // history is not what the subscriber is behind with
+	l.depth = max(l.depth, s.limit)
+	if s.policy == DropNewest {
+		for n := s.at; n < l.next.Load(); n++ {
+			s.offer(l.at(n))
+		}
+	}
+}
+
+// leave takes a subscription out.
+func (l *log) leave(s *Subscription) {
+	if s.policy == DropNewest {
+		last := len(l.picky) - 1
+		l.picky[s.pick] = l.picky[last]
+		l.picky[s.pick].pick = s.pick
+		l.picky[last] = nil
+		l.picky = l.picky[:last]
+	}
+	if s.group.leave(s); len(s.group.subs) == 0 {
+		g := s.group
+		l.groups = slices.DeleteFunc(slices.Clone(l.groups), func(o *group) bool { return o == g })
+	}
+	if l.subs--; l.subs == 0 {
+		if e := l.carrier(); e != nil {
+			l.loading = false
+			e.Unfollow(l.name)
+		}
+		l.depth = l.hub.Limits.History
+		l.shrink(l.depth)
+		if n := l.len(); len(l.ring) > 2*max(n, 4) {
+			l.resize(n)
+		}
+	}
+}
+
+// group is the subscribers of a topic on one loop. Whoever publishes rings for the loop, once in a burst, and the loop
+// goes through them.
+type group struct {
+	loop *loop.Loop
+	ring func()      // look, made once
+	rung atomic.Bool // look is posted
+
+	subs []*Subscription // the loop's
+}
+
+func newGroup(l *loop.Loop) *group {
+	g := &group{loop: l}
+	g.ring = g.look
+	return g
+}
+
+// look has all that wait look at their subscriptions.
+func (g *group) look() {
+	g.rung.Store(false) // before they do
+	for _, s := range g.subs {
+		if s.waiter != nil {
+			loop.Nudge(s.waiter)
+		}
+	}
+}
+
+func (g *group) join(s *Subscription) {
+	s.index = len(g.subs)
+	g.subs = append(g.subs, s)
+}
+
+func (g *group) leave(s *Subscription) {
+	last := len(g.subs) - 1
+	g.subs[s.index] = g.subs[last]
+	g.subs[s.index].index = s.index
+	g.subs[last] = nil
+	g.subs = g.subs[:last]
+}
+
+type groups []*group
+
+// wake tells the loops. After one has ended, nobody is left there to be told.
+func (gs groups) wake() {
+	for _, g := range gs {
+		if g.rung.CompareAndSwap(false, true) {
+			_ = g.loop.Post(g.ring)
+		}
+	}
+}
