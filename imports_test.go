@@ -22,12 +22,13 @@ var allowed = map[string][]string{
 	"internal/http1":            {},
 	"internal/leaktest":         {},
 	"internal/sampletest":       {},
+	"internal/redistest":        {},
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "internal/http1"},
-	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
+	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/invariants", "internal/leaktest", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},
@@ -43,7 +44,7 @@ var allowed = map[string][]string{
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
 	"github.com/gorilla/websocket":                    {"handlers/websocket"},
-	"github.com/redis/go-redis/v9":                    {"pubsub/redis"},
+	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/redistest"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},

@@ -85,8 +85,8 @@ func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 func Main() { os.Exit(Run(context.Background(), server.DefaultFile)) }
 
 // Run is Main for a program that has more to do than to serve. It returns the exit code; it stops at the end of ctx as
-// it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, or
-// what the command line names instead. It can be called once.
+// it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, none
+// if that is "", or what the command line names instead. It can be called once.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()

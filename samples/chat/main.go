@@ -1,7 +1,12 @@
 // Chat is rooms to talk in, for browsers and anything else that speaks WebSocket.
 package main
 
-import "github.com/lwango/lwango"
+import (
+	"context"
+	"os"
+
+	"github.com/lwango/lwango"
+)
 
 // hub carries what is said, to other processes as well, if the configuration names a broker.
 var hub = lwango.Topics()
@@ -12,5 +17,5 @@ func main() {
 	lwango.Handle("/sse-chat", follow)
 	lwango.Handle("/ws-write", write)
 	lwango.Handle("/ws-read", read)
-	lwango.Main()
+	os.Exit(lwango.Run(context.Background(), "")) // an lwango.conf that lies about may have something else at /
 }
