@@ -351,6 +351,13 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	publish(one.hub.Topic("other"), "y")
 	at1.expect("only here")
 	other2.expect("y")
+	// It is a stream again, after the next look.
+	b.Do("DEL lwango:topic:room")
+	b.Do("CLIENT KILL TYPE normal")
+	two.status.expect("local", "carried")
+	one.status.expect("local", "carried")
+	publish(room1, "everywhere")
+	at2.expect("everywhere")
 }
 
 // Foreign entries in a stream are passed over.
