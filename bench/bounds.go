@@ -33,6 +33,21 @@ var bounds = []bound{
 	{"echo", cpuTotal, "epollecho", 1.08},
 	{"sleepers", bytesEach, "", 10 << 10},
 	{"sleepers", late99, "", 2000},
+	{"idlews", bytesEach, "", 8 << 10},
+	{"idlews", bytesEach, "gorilla", 0.45},
+	{"wsecho", cpuTotal, "gorilla", 0.95},
+	{"room", cpuTotal, "gorilla", 1.00},
+	{"room", lostCount, "", 0},
+	{"room", reorderedCount, "", 0},
+	{"room", latency99, "gorilla", math.NaN()},
+	{"rooms", cpuTotal, "gorilla", math.NaN()},
+	{"rooms", lostCount, "", 0},
+	{"rooms", reorderedCount, "", 0},
+	{"quiet", latency50, "", 1000},
+	{"quiet", wakeUps, "", 0},
+	{"redis", latency50, "", 2000},
+	{"redis", lostCount, "", 0},
+	{"redis", doubledCount, "", 0},
 }
 
 // value is NaN where something was not measured.
@@ -41,7 +56,10 @@ func (b bound) value(all results, handoff string) float64 {
 	if own == nil {
 		return math.NaN()
 	}
-	if b.peer == "" {
+	switch {
+	case b.metric == lostCount || b.metric == reorderedCount || b.metric == doubledCount:
+		return most(own.values[b.metric])
+	case b.peer == "":
 		return median(own.values[b.metric])
 	}
 	other := all[cellKey{b.work, b.peer}]
@@ -53,15 +71,31 @@ func (b bound) value(all results, handoff string) float64 {
 
 func (b bound) title() string {
 	unit := works[slices.IndexFunc(works, func(w work) bool { return w.name == b.work })].unit
+	versus := ""
+	if b.peer != "" {
+		versus = ", lwango / " + b.peer
+	}
 	switch b.metric {
 	case bytesEach:
-		return "bytes per " + unit
+		return "bytes per " + unit + versus
+	case latency50:
+		return "µs to a " + unit + ", median" + versus
+	case latency99:
+		return "µs to a " + unit + ", p99" + versus
+	case lostCount:
+		return "what would be a " + unit + " and is lost, worst round"
+	case reorderedCount:
+		return unit + " after a later one of the same sender, worst round"
+	case doubledCount:
+		return unit + " for the second time, worst round"
+	case wakeUps:
+		return "wake-ups of the server while nobody speaks, beside its pings"
 	case late99:
 		return "µs that a " + unit + " wakes late, p99"
 	case cpuBoth:
-		return "server's and client's CPU per " + unit + ", lwango / " + b.peer
+		return "server's and client's CPU per " + unit + versus
 	}
-	return "CPU per " + unit + ", lwango / " + b.peer
+	return "CPU per " + unit + versus
 }
 
 // boundsTable is empty without lwango. The default handoff must hold; the other is for information.

@@ -42,6 +42,7 @@ var peers = []peer{
 	{name: "nethttp", command: goCommand("nethttp")},
 	{name: "goecho", command: goCommand("goecho")},
 	{name: "epollecho", command: goCommand("epollecho")},
+	{name: "gorilla", command: goCommand("gorilla")},
 }
 
 func peerNames() []string {

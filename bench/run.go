@@ -33,6 +33,11 @@ const (
 	late50                  // how late sleepers woke, µs
 	late99
 	lateMost
+	lostCount      // deliveries that did not come
+	reorderedCount // that came after a later one of the same sender
+	doubledCount   // that came again
+	wakeUps        // context switches of the server while nobody spoke
+	pingCount      // that it sent meanwhile
 	metrics
 )
 
@@ -105,6 +110,9 @@ func runAll(ctx context.Context, env *environment, s settings) results {
 
 // measure starts a fresh server, so that memory is that of this work alone.
 func measure(ctx context.Context, env *environment, s settings, w work, p peer, r round) (err error) {
+	if w.kind == brokered {
+		return measureBrokered(ctx, env, s, w, p, r)
+	}
 	srv, err := startServer(ctx, env, p, w)
 	if err != nil {
 		return err
@@ -117,6 +125,12 @@ func measure(ctx context.Context, env *environment, s settings, w work, p peer, 
 		return measureEcho(ctx, env, s, w, srv, r)
 	case sleepers:
 		return measureSleepers(ctx, env, s, w, srv, r)
+	case wsIdle:
+		return measureWSIdle(ctx, env, s, w, srv, r)
+	case wsEcho:
+		return measureEcho(ctx, env, s, w, srv, r)
+	case chat:
+		return measureChat(ctx, env, s, w, srv, r)
 	}
 	return measureLoad(ctx, env, s, w, srv, r)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 
+	"github.com/lwango/lwango/bench/chatrules"
 	"github.com/lwango/lwango/bench/httphello"
 )
 
@@ -14,6 +15,10 @@ const (
 	idle                 // connections that have had one request and stay; memory
 	echo                 // messages over TCP, closed loop for CPU per message
 	sleepers             // handlers that sleep at the same time; memory, and how late they wake
+	wsIdle               // WebSockets that have had one message and stay; memory
+	wsEcho               // messages over WebSocket, closed loop for CPU per message
+	chat                 // rooms of a chat, messages at a fixed rate; CPU per delivery, latency, what is lost
+	brokered             // the same through two servers and a broker
 )
 
 // work is one thing that all servers are asked to do.
@@ -31,6 +36,8 @@ type work struct {
 	threads    int    // loops, workers or GOMAXPROCS of the server; above 1 nothing is pinned
 	body       []byte // of an answer, or a message
 	text       bool   // answered as text/plain
+	chat       chatPlan
+	broker     string // its URL, while it is measured
 }
 
 // hello is the body of every plain answer, of the same length for all servers.
@@ -52,6 +59,8 @@ var (
 	echoServers   = []string{baseline, "lwango-direct", "goecho", "epollecho"}
 	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
 	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
+	chatServers   = []string{baseline, "lwango-direct", "gorilla"}
+	brokerServers = []string{baseline, "lwango-direct"}
 )
 
 // command is the program of lwango that answers most works.
@@ -78,6 +87,22 @@ var works = []work{
 		peers: echoServers, program: "samples/echo", conns: 64, smokeConns: 16, threads: 1, body: pattern(1 << 10)},
 	{name: "sleepers", title: "10,000 handlers that sleep at the same time and wake over 2 s", kind: sleepers, unit: "sleeping handler",
 		peers: sleepServers, program: "bench/lwangoapp", path: "/sleep", conns: 10000, smokeConns: 200, threads: 1},
+	{name: "idlews", title: "8,000 idle WebSockets in rooms of 10, after one message each", kind: wsIdle, unit: "idle WebSocket",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 8000, smokeConns: 200, threads: 1},
+	{name: "wsecho", title: "WebSocket echo of 125 bytes, 64 connections", kind: wsEcho, unit: "message",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.EchoPath, conns: 64, smokeConns: 16, threads: 1, body: letters(125)},
+	{name: "room", title: "a room of 1,000, ten of whom say one thing a second each", kind: chat, unit: "delivery",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
+		chat: chatPlan{rooms: 1, talkers: 10, rate: 10}},
+	{name: "rooms", title: "20 rooms of 50, 200 messages/s in all", kind: chat, unit: "delivery",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
+		chat: chatPlan{rooms: 20, talkers: 5, rate: 200}},
+	{name: "quiet", title: "1,000 members in rooms of 10 of whom nobody speaks, then 20 messages/s in all", kind: chat, unit: "delivery",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
+		chat: chatPlan{rooms: 100, talkers: 1, rate: 20, watch: true}},
+	{name: "redis", title: "a room of 20 at two servers, over Redis, 20 messages/s", kind: brokered, unit: "delivery",
+		peers: brokerServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 20, smokeConns: 20, threads: 1,
+		chat: chatPlan{rooms: 1, talkers: 4, rate: 20}},
 }
 
 func workNames() []string {
