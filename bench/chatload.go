@@ -19,6 +19,7 @@ type chatOptions struct {
 	Watch    time.Duration // without any message, to count how often the server wakes up; 0 to leave it
 	Warmup   time.Duration
 	Duration time.Duration
+	Listen   time.Duration // at most so long for all members to hear each other at the beginning
 	Settle   time.Duration // before watching and talking
 	Patience time.Duration // for messages that are still to come at the end
 	PIDs     []int         // the servers
@@ -134,9 +135,9 @@ func (c *chatClient) settle() error {
 		return nil
 	}
 	defer func() { c.message = c.take }()
-	for end := c.now() + verifyLimit; missing > 0; {
+	for end := c.now() + o.Listen; missing > 0; {
 		if c.now() > end {
-			return fmt.Errorf("%d of %d members do not hear everybody in their room after %v", missing, o.Members, verifyLimit)
+			return fmt.Errorf("%d of %d members do not hear everybody in their room after %v", missing, o.Members, o.Listen)
 		}
 		for i := range o.Rooms * len(o.Addrs) {
 			if err := c.say(chatMessage{sender: uint32(i)}); err != nil {

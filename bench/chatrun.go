@@ -22,7 +22,7 @@ const chatPatience = 3 * time.Second
 // error.
 func verifyChat(addr string, w work) error {
 	report, err := loadChat(chatOptions{Addrs: []string{addr}, Path: w.path, Members: 4, Rooms: 2, Talkers: 2,
-		Rate: 1000, Duration: 8 * time.Millisecond, Patience: verifyLimit, PIDs: []int{os.Getpid()}})
+		Rate: 1000, Duration: 8 * time.Millisecond, Listen: verifyLimit, Patience: verifyLimit, PIDs: []int{os.Getpid()}})
 	return errors.Join(err, report.check())
 }
 
@@ -36,7 +36,7 @@ func (r chatReport) check() error {
 
 func chatOf(s settings, w work, servers ...*server) chatOptions {
 	o := chatOptions{Path: w.path, Members: w.conns, Rooms: w.chat.rooms, Talkers: w.chat.talkers, Rate: w.chat.rate,
-		Settle: s.settle, Warmup: s.warmup, Duration: s.duration, Patience: chatPatience}
+		Listen: verifyLimit, Settle: s.settle, Warmup: s.warmup, Duration: s.duration, Patience: chatPatience}
 	if w.chat.watch {
 		o.Watch = s.duration
 	}
@@ -49,7 +49,7 @@ func chatOf(s settings, w work, servers ...*server) chatOptions {
 
 func runChat(ctx context.Context, env *environment, w work, o chatOptions) (chatReport, error) {
 	var report chatReport
-	err := runClient(ctx, env, w, "chat", o, &report, o.Settle+o.Watch+o.Warmup+o.Duration+2*o.Patience)
+	err := runClient(ctx, env, w, "chat", o, &report, o.Listen+o.Settle+o.Watch+o.Warmup+o.Duration+2*o.Patience)
 	return report, err
 }
 
