@@ -171,11 +171,11 @@ func (c *chatClient) watch(report *chatReport) error {
 	return nil
 }
 
-// talk has messages sent for d, and returns when all have come everywhere or patience is at its end.
+// talk has messages sent for d, at least one, and returns when all have come everywhere or patience is at its end.
 func (c *chatClient) talk(d time.Duration) error {
 	interval := float64(time.Second) / c.options.Rate
 	start := c.now()
-	for i := range int(d.Seconds() * c.options.Rate) {
+	for i := range max(int(d.Seconds()*c.options.Rate), 1) {
 		due := start + time.Duration(float64(i)*interval)
 		if err := c.run(due); err != nil {
 			return err
@@ -185,6 +185,9 @@ func (c *chatClient) talk(d time.Duration) error {
 		if err := c.say(chatMessage{uint32(sender), c.tally.next(sender), due}); err != nil {
 			return err
 		}
+	}
+	if err := c.run(start + d); err != nil {
+		return err
 	}
 	// What is lost is counted, and no error here.
 	for end := c.now() + c.options.Patience; c.tally.lost() > 0 && c.now() < end; {
