@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"internal/sampletest":       {},
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
+	"pubsub":                    {"loop"},
 	"handlers":                  {"conn", "internal/http1"},
 	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
@@ -32,9 +33,9 @@ var allowed = map[string][]string{
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"fastcgi", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"internal/server/*"},
-	"":                          {"conn", "loop", "internal/server"},
+	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
-	"samples/*":                 {"", "conn", "loop", "coro"},
+	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.

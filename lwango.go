@@ -28,6 +28,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/pubsub"
 )
 
 type (
@@ -51,6 +52,12 @@ var program = server.NewProgram(server.Builtin())
 // site that routes the very same prefix itself gets its own route: who runs a program has the last word over who
 // wrote it.
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
+
+// topics is the hub of the one default server program.
+var topics pubsub.Hub
+
+// Topics returns what handlers publish to and subscribe to: the topics of the server. They are this process's.
+func Topics() *pubsub.Hub { return &topics }
 
 // options is the command line, once it was parsed.
 var options *server.Options

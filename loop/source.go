@@ -137,3 +137,8 @@ func Notify(t *Thread) {
 		t.loop.post.notify(t)
 	}
 }
+
+// Nudge is Notify by t's own loop, in a function given to Post: no lock, and nothing queued. It is for what many threads
+// of a loop wait for at once. One Post for each loop, which nudges all of them there, leaves whoever brings it with work
+// for each loop and not for each thread.
+func Nudge(t *Thread) { t.notify() }

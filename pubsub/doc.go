@@ -1,0 +1,18 @@
+// Package pubsub carries messages from whoever publishes to the green threads that are subscribed, on all loops.
+//
+// A Hub is a set of topics. A Topic is a name; Publish gives it a message from any goroutine, and never waits. A
+// Subscription belongs to a thread's loop and is a loop.Source: the thread awaits it beside its socket and its timers.
+// The Message is one for all subscribers, and what Shared makes of it, such as a frame, is made once.
+//
+// A topic is a log of its last messages, and a subscriber is a place in it. So publishing costs as much for ten thousand
+// subscribers as for one: an append, and at most one Post to each of their loops, which then has those of its threads
+// look that wait. Who is slow or silent costs nothing; when the log has moved on without him, his Policy says what
+// becomes of it. An idle subscription is a record of some hundred bytes.
+//
+//	doc.go           this
+//	hub.go           Hub: the topics, and which of them are remembered without subscribers
+//	topic.go         Topic: publish, subscribe
+//	log.go           a topic's last messages, and its subscribers by loop
+//	subscription.go  Subscription: a place in a log; policies
+//	message.go       Message; what is made of one for all
+package pubsub

@@ -1,0 +1,194 @@
+package pubsub
+
+import (
+	"container/list"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// log is a topic: its last messages, which all subscribers read at their own places. So a message is written once,
+// however many they are, and one who is slow holds nothing but a number.
+type log struct {
+	hub  *Hub
+	name string
+
+	// Under the hub's lock.
+	idle *list.Element // nil while there are subscribers
+
+	mu     sync.Mutex
+	ring   []*Message // by number, modulo its length, a power of two
+	first  uint64     // number of the oldest one that is held
+	bytes  int
+	depth  int // how many are held: the hub's history, or the longest queue since there were no subscribers
+	subs   int
+	groups groups          // replaced, never changed
+	picky  []*Subscription // those with DropNewest
+	gone   bool            // the hub has forgotten it
+
+	next atomic.Uint64 // number of the next message; changes under mu
+}
+
+// origin is the first number: there is room below it, for history that is learnt of later.
+const origin = 1 << 32
+
+func newLog(h *Hub, name string) *log {
+	l := &log{hub: h, name: name, first: origin, depth: h.Limits.History}
+	l.next.Store(origin)
+	return l
+}
+
+func (l *log) len() int { return int(l.next.Load() - l.first) }
+
+// at returns the message of a number that is held.
+func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
+
+// publish appends a message and returns whom to wake, which is better done without the lock.
+func (l *log) publish(m *Message) groups {
+	for _, s := range l.picky {
+		s.offer(m)
+	}
+	l.append(m)
+	return l.groups
+}
+
+func (l *log) append(m *Message) {
+	l.bytes += m.size()
+	l.shrink(l.depth - 1)
+	if l.depth == 0 {
+		l.bytes -= m.size()
+		return
+	}
+	if n := l.len(); n == len(l.ring) {
+		l.resize(n + 1)
+	}
+	next := l.next.Load()
+	l.ring[next&uint64(len(l.ring)-1)] = m
+	l.next.Store(next + 1)
+}
+
+// resize makes room for n messages, and not for many more.
+func (l *log) resize(n int) {
+	ring := make([]*Message, 1<<bits.Len(uint(max(n, 4)-1)))
+	for i := l.first; i < l.next.Load(); i++ {
+		ring[i&uint64(len(ring)-1)] = l.at(i)
+	}
+	l.ring = ring
+}
+
+// shrink forgets the oldest until n are left, and no more bytes than there may be.
+func (l *log) shrink(n int) {
+	for held := l.len(); held > 0 && (held > n || l.bytes > l.hub.Limits.TopicBytes); held-- {
+		i := l.first & uint64(len(l.ring)-1)
+		l.bytes -= l.ring[i].size()
+		l.ring[i] = nil
+		l.first++
+	}
+}
+
+// join adds a subscription. Its place in the log is where history begins that it has asked for, or the end.
+func (l *log) join(s *Subscription, o Options) {
+	next := l.next.Load()
+	s.log, s.at = l, next
+	switch {
+	case o.After != "":
+		s.at = l.first
+		for n := next; n > l.first; n-- {
+			if l.at(n-1).ID == o.After {
+				s.at = n
+				break
+			}
+		}
+	case o.History > 0:
+		s.at = max(next-uint64(min(o.History, MaxQueue)), l.first)
+	}
+	// History is not what the subscriber is behind with.
+	s.limit = max(s.limit, int(next-s.at))
+	if s.policy == DropNewest {
+		for n := s.at; n < next; n++ {
+			s.offer(l.at(n))
+		}
+		l.picky = append(l.picky, s)
+	}
+	l.depth = max(l.depth, s.limit)
+	l.subs++
+
+	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.loop == s.loop })
+	if i < 0 {
+		i = len(l.groups)
+		l.groups = append(slices.Clip(l.groups), newGroup(s.loop))
+	}
+	s.group = l.groups[i]
+	s.group.join(s)
+}
+
+// leave takes a subscription out.
+func (l *log) leave(s *Subscription) {
+	if s.policy == DropNewest {
+		l.picky = slices.DeleteFunc(l.picky, func(o *Subscription) bool { return o == s })
+	}
+	if s.group.leave(s); len(s.group.subs) == 0 {
+		g := s.group
+		l.groups = slices.DeleteFunc(slices.Clone(l.groups), func(o *group) bool { return o == g })
+	}
+	if l.subs--; l.subs == 0 {
+		l.depth = l.hub.Limits.History
+		l.shrink(l.depth)
+		if n := l.len(); len(l.ring) > 2*max(n, 4) {
+			l.resize(n)
+		}
+	}
+}
+
+// group is the subscribers of a topic on one loop. Whoever publishes rings for the loop, once in a burst, and the loop
+// goes through them.
+type group struct {
+	loop *loop.Loop
+	ring func()      // look, made once
+	rung atomic.Bool // look is posted
+
+	subs []*Subscription // the loop's
+}
+
+func newGroup(l *loop.Loop) *group {
+	g := &group{loop: l}
+	g.ring = g.look
+	return g
+}
+
+// look has all that wait look at their subscriptions.
+func (g *group) look() {
+	g.rung.Store(false) // before they do
+	for _, s := range g.subs {
+		if s.waiter != nil {
+			loop.Nudge(s.waiter)
+		}
+	}
+}
+
+func (g *group) join(s *Subscription) {
+	s.index = len(g.subs)
+	g.subs = append(g.subs, s)
+}
+
+func (g *group) leave(s *Subscription) {
+	last := len(g.subs) - 1
+	g.subs[s.index] = g.subs[last]
+	g.subs[s.index].index = s.index
+	g.subs[last] = nil
+	g.subs = g.subs[:last]
+}
+
+type groups []*group
+
+// wake tells the loops. After one has ended, nobody is left there to be told.
+func (gs groups) wake() {
+	for _, g := range gs {
+		if g.rung.CompareAndSwap(false, true) {
+			_ = g.loop.Post(g.ring)
+		}
+	}
+}

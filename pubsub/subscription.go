@@ -1,0 +1,214 @@
+package pubsub
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// ErrLagged is the error of a subscription with the policy Disconnect that has fallen behind.
+var ErrLagged = errors.New("subscriber is too far behind")
+
+// Policy says what a subscriber misses that is behind by more than its queue.
+type Policy uint8
+
+const (
+	// DropOldest drops the messages that have waited longest: what is left is the news.
+	DropOldest Policy = iota
+
+	// DropNewest drops what is published while the queue is full. The queue is the subscriber's own, and each costs
+	// whoever publishes a little time.
+	DropNewest
+
+	// Disconnect ends the subscription with ErrLagged.
+	Disconnect
+)
+
+// Options of a subscription. The zero value is good: what is published from now on, 64 messages behind at most.
+type Options struct {
+	// Queue is how many messages the subscriber may be behind; 0 means DefaultQueue, and more than MaxQueue means that.
+	// If these are more bytes than Limits.TopicBytes, it is as if the queue were shorter.
+	Queue  int
+	Policy Policy
+
+	// History has the last messages come first, at most so many, as far as the topic remembers them. 1 is the last value.
+	History int
+
+	// After, the ID of a message, has everything come first that was published after that one, and History is not looked
+	// at. If the topic does not remember the message, it is all that it does remember.
+	After string
+}
+
+// Subscription is a place in a topic, and a loop.Source that is ready when there is a message, or an error. It belongs
+// to the loop of the thread that subscribed; all methods are for its threads, one of them waiting at a time.
+type Subscription struct {
+	log    *log // nil when it has ended
+	group  *group
+	loop   *loop.Loop
+	waiter *loop.Thread
+	err    error
+	index  int // in the group
+	streak int // messages received without a wait
+	limit  int // how many messages it may be behind
+	policy Policy
+
+	at uint64 // number of the next message
+
+	// Under the log's lock.
+	dropped int
+	own     []*Message // what waits, with DropNewest: the log is free to forget the oldest
+	bytes   int        // of these
+}
+
+func newSubscription(t *loop.Thread, o Options) *Subscription {
+	s := &Subscription{loop: t.Loop(), policy: o.Policy, limit: DefaultQueue}
+	if o.Queue > 0 {
+		s.limit = min(o.Queue, MaxQueue)
+	}
+	return s
+}
+
+// Next returns the next message without waiting, nil if there is none at present, or never will be any: see Err.
+func (s *Subscription) Next() *Message {
+	if s.log == nil || s.policy != DropNewest && s.at == s.log.next.Load() {
+		return nil
+	}
+	l := s.log
+	l.mu.Lock()
+	if s.policy == DropNewest {
+		defer l.mu.Unlock()
+		return s.take()
+	}
+	missed := s.missed()
+	if missed > 0 && s.policy == Disconnect {
+		l.mu.Unlock()
+		s.end(ErrLagged)
+		return nil
+	}
+	s.dropped += missed
+	s.at += uint64(missed)
+	m := l.at(s.at)
+	s.at++
+	l.mu.Unlock()
+	return m
+}
+
+// missed returns how many messages from s.at on are not to be had any more. The caller holds the log's lock.
+func (s *Subscription) missed() int {
+	oldest := max(s.log.first, s.log.next.Load()-uint64(s.limit))
+	return int(max(oldest, s.at) - s.at)
+}
+
+// offer is the log's, for those with DropNewest.
+func (s *Subscription) offer(m *Message) {
+	if n := len(s.own); n == s.limit || n > 0 && s.bytes+m.size() > s.log.hub.Limits.TopicBytes {
+		s.dropped++
+		return
+	}
+	s.own = append(s.own, m)
+	s.bytes += m.size()
+}
+
+// take is the other end of offer. What is empty holds no memory.
+func (s *Subscription) take() *Message {
+	if len(s.own) == 0 {
+		return nil
+	}
+	m := s.own[0]
+	s.own[0] = nil
+	s.bytes -= m.size()
+	if s.own = s.own[1:]; len(s.own) == 0 {
+		s.own = nil
+	}
+	return m
+}
+
+// yieldAfter is how many messages in a row are received before other threads of the loop get their turn: whoever
+// publishes elsewhere may do so faster than anybody can read.
+const yieldAfter = 64
+
+// Receive waits for the next message, at most d; negative: without limit. The error is Err's, or one of AwaitAny's.
+func (s *Subscription) Receive(d time.Duration) (*Message, error) {
+	for {
+		if m := s.Next(); m != nil {
+			if s.streak++; s.streak%yieldAfter == 0 {
+				s.loop.Current().Yield()
+			}
+			return m, nil
+		}
+		if s.err != nil {
+			return nil, s.err
+		}
+		s.streak = 0
+		if _, err := s.loop.Current().AwaitAny(d, s); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Dropped returns how many messages the subscriber has missed by its policy so far.
+func (s *Subscription) Dropped() int {
+	if s.log == nil {
+		return s.dropped
+	}
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if s.policy == DropOldest {
+		return s.dropped + s.missed()
+	}
+	return s.dropped
+}
+
+// Err returns why there will be no more messages: ErrLagged, which Next has found, or net.ErrClosed after Unsubscribe;
+// nil while there may be.
+func (s *Subscription) Err() error { return s.err }
+
+// Unsubscribe ends the subscription. What has not been received is lost. A second call does nothing.
+func (s *Subscription) Unsubscribe() {
+	if s.log != nil {
+		s.end(net.ErrClosed)
+	}
+}
+
+func (s *Subscription) end(err error) {
+	l, h := s.log, s.log.hub
+	s.dropped = s.Dropped()
+	h.mu.Lock()
+	l.mu.Lock()
+	l.leave(s)
+	h.settle(l, 0)
+	l.mu.Unlock()
+	h.trim()
+	h.mu.Unlock()
+	s.log, s.group, s.own, s.err = nil, nil, nil, err // whoever keeps s does not keep the topic
+	if s.waiter != nil {
+		loop.Nudge(s.waiter)
+	}
+}
+
+// Watch implements loop.Source.
+func (s *Subscription) Watch(t *loop.Thread) error {
+	if s.waiter != nil {
+		return loop.ErrAwaited
+	}
+	s.waiter = t
+	return nil
+}
+
+// Ready implements loop.Source.
+func (s *Subscription) Ready() bool {
+	if s.log == nil {
+		return true
+	}
+	if s.policy == DropNewest {
+		s.log.mu.Lock()
+		defer s.log.mu.Unlock()
+		return len(s.own) > 0
+	}
+	return s.at != s.log.next.Load()
+}
+
+// Unwatch implements loop.Source.
+func (s *Subscription) Unwatch(*loop.Thread) { s.waiter = nil }

@@ -1,0 +1,76 @@
+package pubsub
+
+import (
+	"sync/atomic"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// Topic is a name that messages are published to, in one Hub. Its methods are for any goroutine, but for Subscribe.
+type Topic struct {
+	hub  *Hub
+	name string
+	log  atomic.Pointer[log] // where it was seen last; it may be gone
+}
+
+// Name returns the topic's name.
+func (tp *Topic) Name() string { return tp.name }
+
+// Publish gives a message to all subscribers, and to the topic's history. It copies data. It never waits, whatever the
+// subscribers do, and costs the same for any number of them, but for those with DropNewest.
+//
+// What one goroutine publishes, or one thread, arrives in that order at each subscriber.
+func (tp *Topic) Publish(data []byte) *Message {
+	h := tp.hub
+	l := tp.log.Load()
+	if l == nil {
+		if l = h.find(tp.name); l != nil {
+			tp.log.Store(l)
+		}
+	}
+	if l != nil {
+		l.mu.Lock()
+		if l.subs > 0 {
+			m := h.message(data)
+			groups := l.publish(m)
+			l.mu.Unlock()
+			groups.wake()
+			return m
+		}
+		l.mu.Unlock()
+	}
+
+	// Nobody is subscribed, or was just now.
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l = h.open(tp.name)
+	l.mu.Lock()
+	m := h.message(data)
+	before := l.bytes
+	groups := l.publish(m)
+	h.settle(l, before)
+	l.mu.Unlock()
+	h.trim()
+	tp.log.Store(l)
+	groups.wake()
+	return m
+}
+
+// Subscribe subscribes t, and all threads of its loop: whichever of them waits, one at a time. It ends with t's deferred
+// calls, with a Request when its handler returns, or with Unsubscribe.
+//
+// Between history and what is published from then on nothing is missing and nothing comes twice.
+func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
+	h := tp.hub
+	s := newSubscription(t, o)
+	h.mu.Lock()
+	l := h.open(tp.name)
+	l.mu.Lock()
+	before := l.bytes
+	l.join(s, o)
+	h.settle(l, before)
+	l.mu.Unlock()
+	h.mu.Unlock()
+	t.Defer(s.Unsubscribe)
+	return s
+}
