@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,7 +19,8 @@ type broker struct {
 	env  *environment
 	dir  string
 	addr string
-	cmd  *exec.Cmd // nil while it is killed
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
 	log  *tailLog
 }
 
@@ -51,49 +53,55 @@ func (b *broker) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	b.cmd = cmd
+	done := make(chan struct{})
+	go func() {
+		cmd.Wait() // its error says how it was ended, or is in the log
+		close(done)
+	}()
+	b.cmd, b.done = cmd, done
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		err := b.ping()
+		err := b.ask("PING", "+PONG")
 		if err == nil {
 			return nil
 		}
-		if sleep(ctx, 5*time.Millisecond) != nil {
-			b.kill()
-			return fmt.Errorf("redis-server at %s: %w\n%s", b.addr, err, b.log)
+		select {
+		case <-time.After(5 * time.Millisecond):
+			continue
+		case <-done:
+		case <-ctx.Done():
 		}
+		return fmt.Errorf("redis-server at %s: %w\n%s", b.addr, errors.Join(err, b.kill()), b.log)
 	}
 }
 
-// ping tells whether it answers: while it reads its file again it refuses to.
-func (b *broker) ping() error {
+// ask is for a command in one line, answered with one. While the broker reads its file again it refuses even PING.
+func (b *broker) ask(command, want string) error {
 	conn, err := net.DialTimeout("tcp", b.addr, time.Second)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return err
 	}
-	if line = strings.TrimSpace(line); line != "+PONG" {
-		return fmt.Errorf("PING is answered with %q", line)
+	if line = strings.TrimSpace(line); line != want {
+		return fmt.Errorf("%s is answered with %q", command, line)
 	}
 	return nil
 }
 
-// kill gives it no time for anything. Killing what is killed does nothing.
+// kill gives it no time for anything. Killing what has ended does nothing.
 func (b *broker) kill() error {
-	if b.cmd == nil {
-		return nil
+	if err := b.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
 	}
-	err := b.cmd.Process.Kill()
-	b.cmd.Wait() // its error says that it was killed
-	b.cmd = nil
-	return err
+	<-b.done
+	return nil
 }

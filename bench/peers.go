@@ -86,6 +86,9 @@ prefix = %q
 module = "serve_files"
 path = %q
 `, o.work.threads, handoff, o.addr, filesPrefix, o.files)
+		if o.work.broker != "" {
+			conf += fmt.Sprintf("\n[pubsub]\nurl = %q\n", o.work.broker)
+		}
 		file := filepath.Join(o.dir, "lwango.conf")
 		if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 			return nil, nil, err
