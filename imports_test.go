@@ -40,9 +40,10 @@ var allowed = map[string][]string{
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
-	"github.com/BurntSushi/toml": {"internal/server", "internal/server/*"},
-	"golang.org/x/sys/unix":      {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
-	"net/http":                   {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
+	"github.com/BurntSushi/toml":   {"internal/server", "internal/server/*"},
+	"github.com/gorilla/websocket": {"handlers/websocket"},
+	"golang.org/x/sys/unix":        {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
+	"net/http":                     {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

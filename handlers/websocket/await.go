@@ -1,0 +1,96 @@
+package websocket
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/loop"
+)
+
+// Watch implements loop.Source.
+func (c *Conn) Watch(t *loop.Thread) error { return c.input.Watch(t) }
+
+// Unwatch implements loop.Source.
+func (c *Conn) Unwatch(t *loop.Thread) { c.input.Unwatch(t) }
+
+// Ready implements loop.Source: there is a message, or its beginning, or something else that AwaitAny has to see to.
+func (c *Conn) Ready() bool {
+	for c.err == nil && c.pass == 0 && c.readErr == nil && !c.thread.Loop().Stopping() {
+		if _, n, err := c.frame(); n > 0 || err != nil {
+			return true
+		}
+		if !c.fill() && c.readErr == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// AwaitAny waits as Thread.AwaitAny does, and sees to the connection meanwhile, which is what a thread that waits for
+// messages has to use: it answers pings and closes, sends pings, and notices peers that do not answer them. c, among the
+// sources, is ready when a message has begun; where it is not among them, messages wait. The error is that of
+// Thread.AwaitAny, or what the connection has ended with, a *CloseError, with the index -1.
+func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
+	c.release()
+	until := c.thread.Loop().Time().Add(d)
+	own := slices.Index(sources, loop.Source(c))
+	for {
+		begun, err := c.advance()
+		if err != nil {
+			return -1, err
+		}
+		if begun && own == 0 {
+			return 0, nil
+		}
+		limit, err := c.keepAlive()
+		if err != nil {
+			return -1, err
+		}
+		if d >= 0 {
+			limit = min(limit, max(until.Sub(c.thread.Loop().Time()), 0))
+		}
+		all := sources
+		if own < 0 && !begun {
+			all = append(sources[:len(sources):len(sources)], c)
+		}
+		i, err := c.thread.AwaitAny(limit, all...)
+		switch {
+		case err == nil && all[i] == loop.Source(c) && c.pass == 0: // something that is not a message
+		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)): // keepAlive's
+		default:
+			return i, err
+		}
+	}
+}
+
+// keepAlive sends a ping where nothing has come for long, and returns how long it may take from now on until something
+// has come.
+func (c *Conn) keepAlive() (time.Duration, error) {
+	if c.w > 0 || c.pass > 0 || c.want.continuation { // there is a beginning
+		left := c.messageLeft()
+		if left <= 0 {
+			return 0, c.fail(PolicyViolation, "message not complete in time")
+		}
+		return left, nil
+	}
+	interval := cmp.Or(c.set.PingInterval, defaultPingInterval)
+	limit := cmp.Or(c.set.IdleTimeout, interval+defaultPongTimeout)
+	silent := c.thread.Loop().Time().Sub(c.heard)
+	switch {
+	case silent >= limit:
+		c.resetOnClose()
+		return 0, c.broken(errSilent)
+	case silent >= interval && !c.pinged:
+		c.pinged = true
+		if c.control(websocket.PingMessage, nil); c.err != nil {
+			return 0, c.err
+		}
+	}
+	if !c.pinged && interval < limit {
+		limit = interval
+	}
+	return limit - silent, nil
+}

@@ -1,0 +1,181 @@
+package websocket
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+	"golang.org/x/sys/unix"
+)
+
+var (
+	errCut    = errors.New("a frame was cut short before")
+	errSilent = errors.New("peer is silent")
+)
+
+// closeWait bounds the wait for a peer's answer to a close. It is a variable for the tests alone.
+var closeWait = 5 * time.Second
+
+// act does what a control frame asks for.
+func (c *Conn) act(opcode byte, payload []byte) {
+	switch opcode {
+	case opPing:
+		c.control(websocket.PongMessage, payload)
+	case opClose:
+		code, text, err := parseClose(payload)
+		if err != nil {
+			c.violated(err)
+			return
+		}
+		if c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")); c.err == nil {
+			c.err, c.answered = &CloseError{Code: code, Text: text}, true
+		}
+	}
+}
+
+// parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). Gorilla takes a payload of one byte for
+// none, and does not know 1014.
+func parseClose(p []byte) (code int, text string, err error) {
+	if len(p) == 0 {
+		return NoStatus, "", nil
+	}
+	if len(p) == 1 {
+		return 0, "", violation("close code cut short")
+	}
+	code = int(binary.BigEndian.Uint16(p))
+	switch {
+	case !validCode(code):
+		return 0, "", violation("invalid close code")
+	case !utf8.Valid(p[2:]):
+		return 0, "", &CloseError{Code: InvalidData, Text: "reason of the close is not UTF-8"}
+	}
+	return code, string(p[2:]), nil
+}
+
+// validCode reports whether a code may be on the wire: registered with IANA for that, or free for use.
+func validCode(code int) bool {
+	switch {
+	case code == 1004, code == NoStatus, code == Abnormal:
+		return false
+	}
+	return 1000 <= code && code <= 1014 || 3000 <= code && code <= 4999
+}
+
+// control sends a control frame.
+func (c *Conn) control(opcode int, payload []byte) {
+	by := time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout))
+	if err := c.ws.WriteControl(opcode, payload, by); err != nil {
+		_ = c.broken(err)
+	}
+}
+
+// fail begins the close of the connection, if it has not ended before.
+func (c *Conn) fail(code int, reason string) error {
+	if c.err == nil {
+		c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason))
+	}
+	if c.err == nil {
+		c.err = &CloseError{Code: code, Text: reason}
+	}
+	return c.err
+}
+
+// violated closes the connection of a peer that has sent what must not be.
+func (c *Conn) violated(err error) {
+	if e, ok := err.(*CloseError); ok && c.err == nil {
+		_ = c.fail(e.Code, e.Text)
+		c.lost = true
+	}
+}
+
+// Close closes the connection, with a code and a reason of at most 123 bytes for the peer, and waits for its answer, a few
+// seconds at most; what else comes meanwhile is dropped. It does nothing where the connection has ended.
+func (c *Conn) Close(code int, reason string) error {
+	for len(reason) > maxControl-2 || !utf8.ValidString(reason) && len(reason) > 0 {
+		reason = reason[:min(len(reason), maxControl-1)-1]
+	}
+	_ = c.fail(code, reason)
+	c.finish()
+	return nil
+}
+
+// end is deferred: the handler has returned, or was killed.
+func (c *Conn) end() {
+	code := NormalClosure
+	if c.thread.Loop().Stopping() {
+		code = GoingAway
+	}
+	_ = c.Close(code, "")
+}
+
+// finish waits until the peer has answered a close frame, or has left. A socket that is closed with input unread is reset,
+// and a reset can take the last frame away from a peer that has not read it yet.
+func (c *Conn) finish() {
+	if c.finished {
+		return
+	}
+	c.finished = true
+	c.release()
+	if c.lost {
+		_ = c.closeWrite()
+	}
+	limit := closeWait
+	if c.thread.Loop().Stopping() {
+		limit /= 10 // a stop is not to wait for clients that keep their end open
+	}
+	until := c.thread.Loop().Time().Add(limit)
+	for skip := c.pass; !c.answered && c.readErr == nil; {
+		n := int(min(skip, int64(c.w-c.r)))
+		if c.lost {
+			n = c.w - c.r
+		}
+		c.use(n)
+		skip = max(skip-int64(n), 0)
+		if skip == 0 && !c.lost {
+			h, n, err := c.frame()
+			if err != nil {
+				c.lost = true
+				continue
+			}
+			if n > 0 {
+				c.answered = h.opcode == opClose
+				if !h.control() {
+					c.want.continuation = !h.fin
+				}
+				skip = int64(n) + h.length
+				continue
+			}
+		}
+		if c.fill() {
+			continue
+		}
+		left := until.Sub(c.thread.Loop().Time())
+		if left <= 0 {
+			break
+		}
+		if err := c.stream.AwaitRead(left); err != nil && err != os.ErrDeadlineExceeded {
+			break
+		}
+	}
+	c.use(c.w - c.r)
+}
+
+// closeWrite tells the peer that nothing more will come.
+func (c *Conn) closeWrite() error {
+	if t, ok := c.net.(interface{ CloseWrite() error }); ok && c.isTLS() {
+		_ = t.CloseWrite()
+	}
+	return c.stream.CloseWrite()
+}
+
+// resetOnClose has the connection end with a reset: an orderly close would leave the kernel with what the peer does not
+// take for minutes.
+func (c *Conn) resetOnClose() {
+	if fd := c.thread.FD(); fd >= 0 {
+		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+	}
+}

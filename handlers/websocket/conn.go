@@ -1,0 +1,228 @@
+package websocket
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/tls"
+	"net"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// Kinds of messages.
+const (
+	Text   = websocket.TextMessage
+	Binary = websocket.BinaryMessage
+)
+
+// Close codes (RFC 6455 section 7.4.1). Programs have 4000 to 4999 for their own.
+const (
+	NormalClosure   = websocket.CloseNormalClosure
+	GoingAway       = websocket.CloseGoingAway
+	ProtocolError   = websocket.CloseProtocolError
+	UnsupportedData = websocket.CloseUnsupportedData
+	NoStatus        = websocket.CloseNoStatusReceived // never on the wire: the peer's close had no code
+	Abnormal        = websocket.CloseAbnormalClosure  // never on the wire: the connection broke
+	InvalidData     = websocket.CloseInvalidFramePayloadData
+	PolicyViolation = websocket.ClosePolicyViolation
+	TooBig          = websocket.CloseMessageTooBig
+	InternalError   = websocket.CloseInternalServerErr
+	ServiceRestart  = websocket.CloseServiceRestart
+	TryAgainLater   = websocket.CloseTryAgainLater
+)
+
+// CloseError is what a connection has ended with: the code and the reason of whichever side has closed it, or Abnormal.
+type CloseError = websocket.CloseError
+
+// PreparedMessage is a message for many connections. It is framed once, and compressed once, when the first of them sends
+// it; any number of loops may send it at the same time.
+type PreparedMessage = websocket.PreparedMessage
+
+// Prepare makes a message of kind Text or Binary for many connections.
+func Prepare(kind int, p []byte) (*PreparedMessage, error) {
+	return websocket.NewPreparedMessage(kind, p)
+}
+
+// Conn is the server's end of a WebSocket. It belongs to the thread of the request that it was made of, which both reads
+// and writes, and waits for messages and whatever else there is in AwaitAny. It ends with that thread: what the handler has
+// not closed is closed after it.
+type Conn struct {
+	ws     *websocket.Conn
+	net    net.Conn // stream, or TLS over it
+	stream *conn.Stream
+	thread *loop.Thread
+	set    *Upgrader
+	input  *loop.Readiness
+
+	// Input. Of buf, which is held only while there is something in it, in[r:w] has come and not been used.
+	buf      *[bufferSize]byte
+	r, w     int
+	early    *bufio.Reader // what has come with the request
+	pass     int64         // bytes of the present data frame, header included, that gorilla is still to have
+	total    int64         // bytes of the message's frames so far
+	message  *[]byte       // given out by ReadMessage
+	readErr  error         // nothing more will come
+	want     expected
+	raw      bool // gorilla is not to see that the message is compressed
+	deflated bool // the message is
+	atHeader bool // pass begins with a header
+
+	// Times.
+	until           time.Time // the end of the message that has begun, once it was waited for
+	heard           time.Time // when something came last
+	readBy, writeBy time.Time // deadlines set through gorilla
+	pinged          bool      // since then
+
+	// The end.
+	err      error // what the connection has ended with
+	answered bool  // no close frame is to come from the peer, or it has come
+	lost     bool  // where the next frame begins nobody knows
+	cut      bool  // a write has begun and not ended
+	finished bool
+}
+
+const bufferSize = 4 << 10
+
+var (
+	buffers  = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+	messages = sync.Pool{New: func() any { b := make([]byte, 0, bufferSize); return &b }}
+	toWrite  sync.Pool // gorilla's
+)
+
+// keptMessage is the size of the largest buffer that is kept for other messages.
+const keptMessage = 64 << 10
+
+// Gorilla returns the connection as package gorilla/websocket knows it, for code that wants one. Everything said here of
+// limits, control frames and the end holds for its methods too, but that text is UTF-8. The handlers of control frames that
+// can be set there are not called.
+func (c *Conn) Gorilla() *websocket.Conn { return c.ws }
+
+// Subprotocol returns the one that was agreed upon, "" if none was.
+func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
+
+// ReadMessage waits for a message and returns it. p is good until the next ReadMessage or AwaitAny. The error is what the
+// connection has ended with, a *CloseError.
+func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
+	c.release()
+	for {
+		begun, err := c.advance()
+		if err != nil {
+			return 0, nil, err
+		}
+		if begun {
+			break
+		}
+		if _, err := c.AwaitAny(-1, c); err != nil {
+			return 0, nil, err
+		}
+	}
+	c.raw = true
+	kind, p, err = c.gather()
+	c.raw = false
+	if err == nil && c.deflated {
+		p, err = c.inflate(p)
+	}
+	if err == nil && kind == Text && !utf8.Valid(p) {
+		err = c.fail(InvalidData, "text is not UTF-8")
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return kind, p, nil
+}
+
+// gather reads the message that has begun.
+func (c *Conn) gather() (kind int, p []byte, err error) {
+	kind, r, err := c.ws.NextReader()
+	if err != nil {
+		return 0, nil, c.broken(err)
+	}
+	c.message = messages.Get().(*[]byte)
+	p = (*c.message)[:0]
+	for {
+		if len(p) == cap(p) {
+			p = slices.Grow(p, len(p))
+		}
+		n, err := r.Read(p[len(p):cap(p)])
+		p = p[:len(p)+n]
+		*c.message = p
+		if err != nil {
+			if c.err == nil && c.pass == 0 && !c.want.continuation {
+				return kind, p, nil
+			}
+			return 0, nil, c.broken(err)
+		}
+	}
+}
+
+// release takes the last message back.
+func (c *Conn) release() {
+	if m := c.message; m != nil {
+		c.message = nil
+		recycle(m)
+	}
+}
+
+func recycle(m *[]byte) {
+	if cap(*m) <= keptMessage {
+		messages.Put(m)
+	}
+}
+
+// WriteMessage sends a message of kind Text or Binary. It waits until the kernel has taken it, and ends the connection of a
+// peer that does not read.
+func (c *Conn) WriteMessage(kind int, p []byte) error {
+	return c.wrote(c.ws.WriteMessage(kind, p))
+}
+
+// WritePrepared sends a message that others are sent, too.
+func (c *Conn) WritePrepared(m *PreparedMessage) error {
+	return c.wrote(c.ws.WritePreparedMessage(m))
+}
+
+func (c *Conn) wrote(err error) error {
+	if err != nil {
+		return c.broken(err)
+	}
+	return nil
+}
+
+// broken notes that the connection has ended with err, if it has not ended before.
+func (c *Conn) broken(err error) error {
+	if c.err == nil {
+		c.err, c.answered = &CloseError{Code: Abnormal, Text: err.Error()}, true
+	}
+	return c.err
+}
+
+// limit returns how long a message may be.
+func (c *Conn) limit() int64 { return cmp.Or(c.set.ReadLimit, defaultReadLimit) }
+
+// inflate undoes the compression of p, which is in c.message.
+func (c *Conn) inflate(p []byte) ([]byte, error) {
+	packed := c.message
+	c.message = messages.Get().(*[]byte)
+	f := inflaters.Get().(*inflater)
+	*packed = append(p, leftOut...)
+	out, err := f.inflate((*c.message)[:0], *packed, c.limit())
+	inflaters.Put(f)
+	*c.message = out
+	recycle(packed)
+	if err != nil {
+		c.violated(err)
+		return nil, c.err
+	}
+	return out, nil
+}
+
+// isTLS reports whether there is TLS between the stream and the frames.
+func (c *Conn) isTLS() bool {
+	_, ok := c.net.(*tls.Conn)
+	return ok
+}

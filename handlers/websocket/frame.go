@@ -1,0 +1,101 @@
+package websocket
+
+import "encoding/binary"
+
+// Opcodes (RFC 6455 section 11.8).
+const (
+	opContinuation = 0
+	opText         = 1
+	opBinary       = 2
+	opClose        = 8
+	opPing         = 9
+	opPong         = 10
+)
+
+const (
+	maxHeader  = 14  // bytes of a frame's header
+	maxControl = 125 // bytes of a control frame's payload (RFC 6455 section 5.5)
+)
+
+// header is that of a frame from a client (RFC 6455 section 5.2).
+type header struct {
+	opcode     byte
+	fin        bool
+	compressed bool // RSV1: of a message's first frame (RFC 7692 section 6)
+	length     int64
+	key        [4]byte
+}
+
+func (h *header) control() bool { return h.opcode >= opClose }
+
+// expected is what a frame's meaning depends on.
+type expected struct {
+	deflate      bool // permessage-deflate was agreed upon
+	continuation bool // a message has begun and not ended
+}
+
+// parseHeader parses the header that b begins with, and returns its length, 0 where b ends within it. What must not be is
+// an error as soon as its byte is there: gorilla looks at the same bits, but lets RSV1 pass on every frame once compression
+// was agreed upon, and lengths that are longer than they need to be.
+func parseHeader(b []byte, want expected) (h header, n int, err error) {
+	if len(b) == 0 {
+		return h, 0, nil
+	}
+	h.opcode, h.fin, h.compressed = b[0]&0xf, b[0]&0x80 != 0, b[0]&0x40 != 0
+	switch {
+	case b[0]&0x30 != 0:
+		return h, 0, violation("reserved bit set")
+	case h.opcode > opPong || h.opcode > opBinary && h.opcode < opClose:
+		return h, 0, violation("reserved opcode")
+	case h.control() && !h.fin:
+		return h, 0, violation("fragmented control frame")
+	case h.opcode == opContinuation && !want.continuation:
+		return h, 0, violation("continuation of nothing")
+	case !h.control() && h.opcode != opContinuation && want.continuation:
+		return h, 0, violation("new message within a message")
+	case h.compressed && (!want.deflate || h.control() || h.opcode == opContinuation):
+		return h, 0, violation("reserved bit set")
+	}
+	if len(b) < 2 {
+		return h, 0, nil
+	}
+	h.length = int64(b[1] & 0x7f)
+	switch {
+	case b[1]&0x80 == 0:
+		return h, 0, violation("frame is not masked")
+	case h.control() && h.length > maxControl:
+		return h, 0, violation("control frame too long")
+	}
+	n = 2
+	switch h.length {
+	case 126:
+		n = 4
+	case 127:
+		n = 10
+	}
+	if len(b) < n {
+		return h, 0, nil
+	}
+	if n == 4 {
+		h.length = int64(binary.BigEndian.Uint16(b[2:]))
+	} else if n == 10 {
+		h.length = int64(binary.BigEndian.Uint64(b[2:]))
+	}
+	if h.length < 0 || n == 4 && h.length < 126 || n == 10 && h.length < 1<<16 {
+		return h, 0, violation("length is not in its shortest form")
+	}
+	if len(b) < n+4 {
+		return h, 0, nil
+	}
+	return header{h.opcode, h.fin, h.compressed, h.length, [4]byte(b[n:])}, n + 4, nil
+}
+
+// unmask removes the masking of a whole payload (RFC 6455 section 5.3).
+func unmask(key [4]byte, p []byte) {
+	for i := range p {
+		p[i] ^= key[i&3]
+	}
+}
+
+// violation is the end of a connection whose peer does not keep to the protocol.
+func violation(reason string) error { return &CloseError{Code: ProtocolError, Text: reason} }

@@ -1,0 +1,245 @@
+package websocket
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// agreed is what comes of a client's handshake.
+type agreed struct {
+	key      string
+	protocol string
+	deflate  bool
+}
+
+// accept checks a handshake (RFC 6455 section 4.2.1).
+func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
+	h := req.Header()
+	keys := h.Values("Sec-WebSocket-Key")
+	switch {
+	case req.Method() != http.MethodGet:
+		return a, &HandshakeError{http.StatusMethodNotAllowed, "method is not GET"}
+	case req.Proto() != "HTTP/1.1" || !hasToken(h.Values("Upgrade"), "websocket"):
+		return a, &HandshakeError{http.StatusUpgradeRequired, "request does not ask for an upgrade to websocket"}
+	case !hasToken(h.Values("Connection"), "upgrade"):
+		return a, &HandshakeError{http.StatusBadRequest, "upgrade is not in Connection"}
+	case req.ContentLength() != 0:
+		return a, &HandshakeError{http.StatusBadRequest, "request has a body"}
+	case !slices.Equal(h.Values("Sec-WebSocket-Version"), []string{"13"}):
+		return a, &HandshakeError{http.StatusUpgradeRequired, "Sec-WebSocket-Version is not 13"}
+	case len(keys) != 1 || !validKey(keys[0]):
+		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Key is not the base64 form of 16 bytes"}
+	case !u.allows(req):
+		return a, &HandshakeError{http.StatusForbidden, "origin is not allowed"}
+	}
+	protocols, ok := parseProtocols(h.Values("Sec-WebSocket-Protocol"))
+	if !ok {
+		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Protocol is not a list of tokens"}
+	}
+	offers, ok := parseOffers(h.Values("Sec-WebSocket-Extensions"))
+	if !ok {
+		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Extensions is not a list of extensions"}
+	}
+	if i := slices.IndexFunc(u.Subprotocols, func(p string) bool { return slices.Contains(protocols, p) }); i >= 0 {
+		a.protocol = u.Subprotocols[i]
+	}
+	a.key, a.deflate = keys[0], u.Compression && slices.ContainsFunc(offers, offer.acceptable)
+	return a, nil
+}
+
+// request is a handshake of what was agreed upon, for gorilla, which would agree to more.
+func (a *agreed) request() *http.Request {
+	h := http.Header{
+		"Connection":            {"upgrade"},
+		"Upgrade":               {"websocket"},
+		"Sec-Websocket-Version": {"13"},
+		"Sec-Websocket-Key":     {a.key},
+	}
+	if a.protocol != "" {
+		h["Sec-Websocket-Protocol"] = []string{a.protocol}
+	}
+	if a.deflate {
+		h["Sec-Websocket-Extensions"] = []string{deflate}
+	}
+	return &http.Request{Method: http.MethodGet, Header: h}
+}
+
+// explain adds what belongs to the answer.
+func (e *HandshakeError) explain(resp *conn.Response) {
+	switch e.Status {
+	case http.StatusMethodNotAllowed:
+		resp.Header().Set("Allow", http.MethodGet)
+	case http.StatusUpgradeRequired: // RFC 9110 section 15.5.22, RFC 6455 section 4.4
+		resp.Header().Set("Upgrade", "websocket")
+		resp.Header().Set("Sec-WebSocket-Version", "13")
+	}
+}
+
+func hasToken(lists []string, token string) bool {
+	return slices.ContainsFunc(lists, func(list string) bool { return http1.HasToken(list, token) })
+}
+
+// validKey reports whether a key is 16 bytes in base64.
+func validKey(key string) bool {
+	var b [18]byte
+	if len(key) != 24 { // with a newline in it, it would be decoded all the same
+		return false
+	}
+	n, err := base64.StdEncoding.Decode(b[:], []byte(key))
+	return err == nil && n == 16
+}
+
+// allows reports whether the page that connects, if it is one, may do so. Browsers let any page of any site connect to any
+// other, with the cookies of that one, and leave it to the server (RFC 6455 section 10.2).
+func (u *Upgrader) allows(req *conn.Request) bool {
+	origins := req.Header().Values("Origin")
+	switch {
+	case len(origins) == 0:
+		return true
+	case len(origins) > 1:
+		return false
+	case u.CheckOrigin != nil:
+		return u.CheckOrigin(req, origins[0])
+	case sameHost(origins[0], req.Host()):
+		return true
+	}
+	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
+}
+
+// sameHost reports whether an origin is of the host that the client has asked for, port included. The scheme may be the
+// one or the other: behind a proxy nobody can say which it is.
+func sameHost(origin, host string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	if port, ok := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; ok {
+		host = strings.TrimSuffix(host, port) // browsers leave it out, and other clients need not
+	}
+	return strings.EqualFold(u.Host, host)
+}
+
+// parseProtocols parses the values of Sec-WebSocket-Protocol.
+func parseProtocols(values []string) (all []string, ok bool) {
+	for _, v := range values {
+		for p := range strings.SplitSeq(v, ",") {
+			p = strings.Trim(p, " \t")
+			if !http1.ValidToken(p) {
+				return nil, false
+			}
+			all = append(all, p)
+		}
+	}
+	return all, true
+}
+
+const deflate = "permessage-deflate"
+
+// offer is an extension that a client can do with.
+type offer struct {
+	name   string
+	params []param
+}
+
+type param struct{ name, value string }
+
+// parseOffers parses the values of Sec-WebSocket-Extensions. One that does not keep to the grammar fails the handshake
+// (RFC 6455 section 9.1).
+func parseOffers(values []string) (all []offer, ok bool) {
+	for _, s := range values {
+		for {
+			o, rest, ok := parseOffer(s)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, o)
+			if rest == "" {
+				break
+			}
+			if rest[0] != ',' {
+				return nil, false
+			}
+			s = rest[1:]
+		}
+	}
+	return all, true
+}
+
+func parseOffer(s string) (o offer, rest string, ok bool) {
+	if o.name, s = cutToken(s); o.name == "" {
+		return o, s, false
+	}
+	for strings.HasPrefix(s, ";") {
+		var p param
+		if p.name, s = cutToken(s[1:]); p.name == "" {
+			return o, s, false
+		}
+		if strings.HasPrefix(s, "=") {
+			s = strings.TrimLeft(s[1:], " \t")
+			quoted := strings.HasPrefix(s, `"`) // what is within has to be a token all the same
+			if p.value, s = cutToken(strings.TrimPrefix(s, `"`)); p.value == "" || quoted && !strings.HasPrefix(s, `"`) {
+				return o, s, false
+			}
+			if quoted {
+				s = strings.TrimLeft(s[1:], " \t")
+			}
+		}
+		o.params = append(o.params, p)
+	}
+	return o, s, true
+}
+
+// cutToken takes a token and the space around it off the front of s.
+func cutToken(s string) (token, rest string) {
+	s = strings.TrimLeft(s, " \t")
+	n := 0
+	for n < len(s) && http1.ValidToken(s[n:n+1]) {
+		n++
+	}
+	return s[:n], strings.TrimLeft(s[n:], " \t")
+}
+
+// acceptable reports whether the offer can be answered as gorilla does: with no context taken over, and the window that
+// package compress/flate has. What a server does not know it declines (RFC 7692 section 7.1).
+func (o offer) acceptable() bool {
+	if o.name != deflate {
+		return false
+	}
+	for i, p := range o.params {
+		if slices.ContainsFunc(o.params[:i], func(q param) bool { return q.name == p.name }) {
+			return false
+		}
+		switch p.name {
+		case "server_no_context_takeover", "client_no_context_takeover":
+			if p.value != "" {
+				return false
+			}
+		case "client_max_window_bits": // may be answered or not
+			if p.value != "" && !slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
+				return false
+			}
+		default: // server_max_window_bits among them, which had to be answered
+			return false
+		}
+	}
+	return true
+}
+
+// extraFields are those that a handler wants to have in the answer.
+func extraFields(h *conn.Header) http.Header {
+	extra := make(http.Header)
+	for name, value := range h.All() {
+		switch name = http.CanonicalHeaderKey(name); {
+		case name == "Connection", name == "Upgrade", strings.HasPrefix(name, "Sec-Websocket-"): // gorilla's
+		default:
+			extra.Add(name, value)
+		}
+	}
+	return extra
+}

@@ -1,0 +1,53 @@
+package websocket
+
+import (
+	"bytes"
+	"compress/flate"
+	"io"
+	"slices"
+	"sync"
+)
+
+// inflater undoes permessage-deflate, one whole message at a time. Gorilla would do so while it reads; but then the limit
+// after inflation, and where the message ends on the wire when the compressed data ends before it, are not to be seen.
+type inflater struct {
+	from bytes.Reader
+	r    io.ReadCloser
+}
+
+var inflaters = sync.Pool{New: func() any { return &inflater{r: flate.NewReader(nil)} }}
+
+// leftOut is what the sender takes off the end of a message (RFC 7692 section 7.2.1), and an empty last block, with which
+// the stream has an end.
+const leftOut = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
+
+// inflate appends to dst what src was made of, which has leftOut at its end. It stops beyond limit bytes.
+func (f *inflater) inflate(dst, src []byte, limit int64) ([]byte, error) {
+	f.from.Reset(src)
+	if err := f.r.(flate.Resetter).Reset(&f.from, nil); err != nil {
+		return dst, err
+	}
+	for {
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, len(dst)+1)
+		}
+		n, err := f.r.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		switch {
+		case int64(len(dst)) > limit:
+			return dst, errTooBig
+		case err == io.EOF && f.from.Len() > len(leftOut)+1:
+			// A block may say that it is the last, and an octet comes behind it then (RFC 7692 section 7.2.3.4); but no more.
+			return dst, errInflate
+		case err == io.EOF:
+			return dst, nil
+		case err != nil:
+			return dst, errInflate
+		}
+	}
+}
+
+var (
+	errTooBig  = &CloseError{Code: TooBig, Text: "message too big"}
+	errInflate = &CloseError{Code: InvalidData, Text: "compressed data is invalid"}
+)

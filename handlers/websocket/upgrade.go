@@ -1,0 +1,114 @@
+package websocket
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
+)
+
+const (
+	defaultReadLimit        = 1 << 20
+	defaultHandshakeTimeout = 10 * time.Second
+	defaultMessageTimeout   = 60 * time.Second
+	defaultWriteTimeout     = 30 * time.Second
+	defaultPingInterval     = 30 * time.Second
+	defaultPongTimeout      = 15 * time.Second
+)
+
+// Upgrader makes WebSockets of requests. The zero value is good. It may be used by all loops, and must not change then.
+type Upgrader struct {
+	// Origins are those of other sites whose pages may connect, as browsers write them, https://example.org, or * for
+	// all. Without them a request with an Origin has to come from a page of the same host. CheckOrigin, if set, decides
+	// alone; it is asked for requests with an Origin, which are those of browsers.
+	Origins     []string
+	CheckOrigin func(req *conn.Request, origin string) bool
+
+	Subprotocols []string // of the server, the best first
+	Compression  bool     // permessage-deflate, where the client offers it
+
+	ReadLimit int64 // bytes of a message, on the wire and again after inflation; 1 MiB
+
+	HandshakeTimeout time.Duration // for the answer to the request; 10 s
+	MessageTimeout   time.Duration // for a message, from its first byte; 60 s
+	WriteTimeout     time.Duration // for the peer to take 64 KiB, or what there is; 30 s
+	PingInterval     time.Duration // without anything from the peer, until it is sent a ping; 30 s
+	IdleTimeout      time.Duration // without anything from the peer, until it is taken for dead; PingInterval and 15 s
+}
+
+// HandshakeError is why a request does not become a WebSocket.
+type HandshakeError struct {
+	Status int // of the answer
+	Reason string
+}
+
+func (e *HandshakeError) Error() string { return "websocket: " + e.Reason }
+
+// Status returns what a handler returns when Upgrade has failed.
+func Status(err error) int {
+	if e, ok := errors.AsType[*HandshakeError](err); ok {
+		return e.Status
+	}
+	return http.StatusInternalServerError
+}
+
+// Upgrade answers the request and makes a WebSocket of its connection. What resp has of header fields goes out with the
+// answer. On an error, which is a *HandshakeError unless the connection is broken, the handler returns Status(err): resp
+// has the fields that belong to it.
+func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error) {
+	o, err := u.accept(req)
+	if err != nil {
+		err.explain(resp)
+		return nil, err
+	}
+	nc, r, e := resp.Hijack()
+	if e != nil {
+		return nil, e
+	}
+	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u, want: expected{deflate: o.deflate}, answered: true}
+	c.stream.SetNoWait(true)
+	c.input = c.stream.Readable()
+	c.heard = c.thread.Loop().Time()
+	g := websocket.Upgrader{
+		HandshakeTimeout:  u.HandshakeTimeout,
+		ReadBufferSize:    maxControl, // headers and no more
+		WriteBufferSize:   writeBuffer,
+		WriteBufferPool:   &toWrite,
+		CheckOrigin:       func(*http.Request) bool { return true },
+		EnableCompression: o.deflate,
+	}
+	if o.protocol != "" {
+		g.Subprotocols = []string{o.protocol}
+	}
+	if g.HandshakeTimeout == 0 {
+		g.HandshakeTimeout = defaultHandshakeTimeout
+	}
+	c.ws, e = g.Upgrade(&handshake{c: c}, o.request(), extraFields(resp.Header()))
+	if e != nil {
+		return nil, e
+	}
+	c.answered = false
+	if r.Buffered() > 0 { // sent without waiting for the answer
+		c.early = r
+	}
+	req.Defer(c.end)
+	return c, nil
+}
+
+const writeBuffer = 4 << 10
+
+// handshake is the http.ResponseWriter that gorilla takes a connection from.
+type handshake struct {
+	http.ResponseWriter
+	c *Conn
+}
+
+// Hijack implements http.Hijacker.
+func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w := (*wire)(h.c)
+	return w, bufio.NewReadWriter(bufio.NewReaderSize(w, 0), bufio.NewWriterSize(w, 0)), nil
+}

@@ -1,0 +1,252 @@
+package websocket
+
+import (
+	"cmp"
+	"net"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// wire is a Conn as gorilla sees it: the connection below the frames. What is read from it are the frames of data, each of
+// them checked; control frames never come that far. So gorilla, which reads on until there is data, waits only within
+// messages that have begun, and between them its own buffer is empty.
+type wire Conn
+
+// Read implements net.Conn. It never gives more than the rest of a frame.
+func (w *wire) Read(p []byte) (int, error) {
+	c := (*Conn)(w)
+	for {
+		begun, err := c.advance()
+		switch {
+		case err != nil:
+			return 0, err
+		case begun && (c.r < c.w || len(p) < bufferSize && c.fill()):
+			n := copy(p, c.buf[c.r:min(int64(c.w), int64(c.r)+c.pass)])
+			if c.atHeader && c.raw {
+				p[0] &^= 0x40 // RSV1
+			}
+			c.use(n)
+			c.passed(n)
+			return n, nil
+		case begun && len(p) >= bufferSize: // a long payload goes where it belongs at once
+			if n := c.read(p[:min(int64(len(p)), c.pass)]); n > 0 {
+				c.passed(n)
+				return n, nil
+			}
+		}
+		if err := c.await(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// passed notes that gorilla has been given n bytes of the present frame.
+func (c *Conn) passed(n int) {
+	c.atHeader = false
+	if c.pass -= int64(n); c.pass == 0 && !c.want.continuation {
+		c.total, c.until = 0, time.Time{}
+	}
+}
+
+// advance goes on to the next frame of data, where there is none that has begun, and acts on the control frames before it.
+// It does not wait for input, and reports whether a frame has begun. The error is what the connection has ended with.
+func (c *Conn) advance() (begun bool, err error) {
+	for c.err == nil && c.pass == 0 {
+		h, n, err := c.frame()
+		switch {
+		case err != nil:
+			c.violated(err)
+		case n > 0 && h.control():
+			payload := c.buf[c.r+n : c.r+n+int(h.length)]
+			unmask(h.key, payload)
+			c.act(h.opcode, payload)
+			if c.use(n + int(h.length)); !c.want.continuation {
+				c.until = time.Time{}
+			}
+		case n > 0:
+			if h.opcode != opContinuation {
+				c.deflated = h.compressed
+			}
+			if limit := c.limit(); h.length > limit-c.total {
+				c.violated(errTooBig)
+				break
+			}
+			c.total += h.length
+			c.pass, c.atHeader, c.want.continuation = int64(n)+h.length, true, !h.fin
+		case c.fill():
+		case c.readErr != nil:
+			_ = c.broken(c.readErr)
+		case c.thread.Loop().Stopping() && !c.want.continuation:
+			_ = c.fail(GoingAway, "")
+		default:
+			return false, nil
+		}
+	}
+	return c.err == nil, c.err
+}
+
+// frame returns the header of the next frame, and its length, 0 where it is not there yet; with a control frame all of it
+// must be.
+func (c *Conn) frame() (h header, n int, err error) {
+	if c.r == c.w {
+		return h, 0, nil
+	}
+	b := c.buf[c.r:c.w]
+	h, n, err = parseHeader(b, c.want)
+	if n > 0 && h.control() && len(b) < n+int(h.length) {
+		n = 0
+	}
+	return h, n, err
+}
+
+// fill reads what is there into the buffer, and reports whether there was anything. It does not wait.
+func (c *Conn) fill() bool {
+	if c.readErr != nil {
+		return false
+	}
+	if c.buf == nil {
+		c.buf = buffers.Get().(*[bufferSize]byte)
+	}
+	if c.r > 0 {
+		c.r, c.w = 0, copy(c.buf[:], c.buf[c.r:c.w])
+	}
+	n := c.read(c.buf[c.w:])
+	c.w += n
+	c.use(0)
+	return n > 0
+}
+
+// use takes n bytes off the buffer, which is not held when it is empty.
+func (c *Conn) use(n int) {
+	if c.r += n; c.r == c.w && c.buf != nil {
+		buffers.Put(c.buf)
+		c.buf, c.r, c.w = nil, 0, 0
+	}
+}
+
+// read reads without waiting; 0: there is nothing, or readErr says that there will be nothing more.
+func (c *Conn) read(p []byte) int {
+	if c.early != nil {
+		n, _ := c.early.Read(p)
+		if c.early.Buffered() == 0 {
+			c.early = nil
+		}
+		return n
+	}
+	n, err := c.net.Read(p)
+	if n > 0 {
+		c.heard, c.pinged = c.thread.Loop().Time(), false
+		return n // an error that came with it comes again
+	}
+	if err != nil && err != conn.ErrWouldBlock {
+		c.readErr = err
+	}
+	return 0
+}
+
+// await waits until there is perhaps more to read. Between messages nothing but keep-alive limits that.
+func (c *Conn) await() error {
+	if c.pass == 0 && !c.want.continuation {
+		_, err := c.AwaitAny(c.readLeft(), c)
+		return err
+	}
+	left := c.messageLeft()
+	if left <= 0 {
+		return c.fail(PolicyViolation, "message not complete in time")
+	}
+	if d := c.readLeft(); d >= 0 {
+		if d == 0 {
+			return os.ErrDeadlineExceeded
+		}
+		left = min(left, d)
+	}
+	if err := c.stream.AwaitRead(left); err != nil && err != os.ErrDeadlineExceeded {
+		return c.broken(err)
+	}
+	return nil
+}
+
+// messageLeft returns how much time there is for the rest of a message, which has just begun when it is waited for first.
+func (c *Conn) messageLeft() time.Duration {
+	now := c.thread.Loop().Time()
+	if c.until.IsZero() {
+		c.until = now.Add(cmp.Or(c.set.MessageTimeout, defaultMessageTimeout))
+	}
+	return c.until.Sub(now)
+}
+
+// readLeft returns how much time there is until the deadline that was set through gorilla; negative: there is none.
+func (c *Conn) readLeft() time.Duration {
+	if c.readBy.IsZero() {
+		return -1
+	}
+	return max(time.Until(c.readBy), 0)
+}
+
+// writePiece is what a peer has to take within the write timeout.
+const writePiece = 64 << 10
+
+// Write implements net.Conn. A peer that does not take a piece in time has a broken connection.
+func (w *wire) Write(p []byte) (int, error) {
+	c := (*Conn)(w)
+	if c.cut {
+		return 0, errCut
+	}
+	c.cut = true // until all is written: a thread that is killed here does not come back
+	written := 0
+	for written < len(p) {
+		n, err := c.write(p[written:min(len(p), written+writePiece)])
+		written += n
+		if err != nil {
+			c.resetOnClose()
+			return written, err
+		}
+	}
+	c.cut = false
+	return written, nil
+}
+
+func (c *Conn) write(p []byte) (n int, err error) {
+	if !c.isTLS() {
+		if n, err = c.stream.TryWrite(p); n == len(p) || err != nil && err != conn.ErrWouldBlock {
+			return n, err
+		}
+	}
+	by := time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout))
+	if !c.writeBy.IsZero() && c.writeBy.Before(by) {
+		by = c.writeBy
+	}
+	_ = c.stream.SetWriteDeadline(by)
+	m, err := c.net.Write(p[n:])
+	_ = c.stream.SetWriteDeadline(time.Time{})
+	return n + m, err
+}
+
+// Close implements net.Conn.
+func (w *wire) Close() error { return w.net.Close() }
+
+// LocalAddr implements net.Conn.
+func (w *wire) LocalAddr() net.Addr { return w.net.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (w *wire) RemoteAddr() net.Addr { return w.net.RemoteAddr() }
+
+// SetDeadline implements net.Conn.
+func (w *wire) SetDeadline(t time.Time) error {
+	w.readBy, w.writeBy = t, t
+	return nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (w *wire) SetReadDeadline(t time.Time) error {
+	w.readBy = t
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn.
+func (w *wire) SetWriteDeadline(t time.Time) error {
+	w.writeBy = t
+	return nil
+}
