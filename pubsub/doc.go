@@ -15,4 +15,5 @@
 //	log.go           a topic's last messages, and its subscribers by loop
 //	subscription.go  Subscription: a place in a log; policies
 //	message.go       Message; what is made of one for all
+//	engine.go        Engine: what carries topics between processes
 package pubsub

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // Limits of a Hub. Zero stands for the default of each, and so do none of them for all.
@@ -50,9 +49,11 @@ type Hub struct {
 	start  sync.Once
 	origin string // of this hub's messages: the first part of their IDs
 	seq    atomic.Uint64
+	cut    atomic.Bool // the engine does not reach other processes
 
 	// Before a log's lock, never within.
 	mu        sync.Mutex
+	engine    Engine // set before anybody subscribes
 	logs      map[string]*log
 	idle      list.List // those without subscribers, the one that was used last in front
 	idleBytes int
@@ -77,14 +78,6 @@ func (h *Hub) init() {
 func (h *Hub) Topic(name string) *Topic {
 	h.init()
 	return &Topic{hub: h, name: name}
-}
-
-// message makes a message, with its place in the order of its topic: the caller holds the topic's lock.
-func (h *Hub) message(data []byte) *Message {
-	id := make([]byte, 0, 40)
-	id = append(id, h.origin...)
-	id = strconv.AppendUint(id, h.seq.Add(1), 36)
-	return &Message{ID: string(id), Time: time.Now(), Data: append([]byte(nil), data...)}
 }
 
 // find returns the log of a topic, nil where there is none.

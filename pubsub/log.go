@@ -4,8 +4,10 @@ import (
 	"container/list"
 	"math/bits"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -29,6 +31,11 @@ type log struct {
 	picky  []*Subscription // those with DropNewest
 	gone   bool            // the hub has forgotten it
 
+	// While an engine carries it.
+	loading  bool      // its history has been asked for
+	joined   uint64    // next, when it was
+	followed time.Time // when it was
+
 	next atomic.Uint64 // number of the next message; changes under mu
 }
 
@@ -46,10 +53,24 @@ func (l *log) len() int { return int(l.next.Load() - l.first) }
 // at returns the message of a number that is held.
 func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
 
+// create publishes a new message, with its place in the order of those that are published here.
+func (l *log) create(data []byte) (*Message, groups) {
+	id := make([]byte, 0, 40)
+	id = append(id, l.hub.origin...)
+	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
+	m := &Message{ID: string(id), Time: time.Now(), Data: append([]byte(nil), data...)}
+	if e := l.carrier(); e != nil {
+		e.Publish(l.name, m)
+	}
+	return m, l.publish(m)
+}
+
 // publish appends a message and returns whom to wake, which is better done without the lock.
 func (l *log) publish(m *Message) groups {
 	for _, s := range l.picky {
-		s.offer(m)
+		if !s.pending {
+			s.offer(m)
+		}
 	}
 	l.append(m)
 	return l.groups
@@ -72,12 +93,14 @@ func (l *log) append(m *Message) {
 
 // resize makes room for n messages, and not for many more.
 func (l *log) resize(n int) {
-	ring := make([]*Message, 1<<bits.Len(uint(max(n, 4)-1)))
+	ring := newRing(n)
 	for i := l.first; i < l.next.Load(); i++ {
 		ring[i&uint64(len(ring)-1)] = l.at(i)
 	}
 	l.ring = ring
 }
+
+func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n, 4)-1))) }
 
 // shrink forgets the oldest until n are left, and no more bytes than there may be.
 func (l *log) shrink(n int) {
@@ -89,33 +112,21 @@ func (l *log) shrink(n int) {
 	}
 }
 
-// join adds a subscription. Its place in the log is where history begins that it has asked for, or the end.
-func (l *log) join(s *Subscription, o Options) {
-	next := l.next.Load()
-	s.log, s.at = l, next
-	switch {
-	case o.After != "":
-		s.at = l.first
-		for n := next; n > l.first; n-- {
-			if l.at(n-1).ID == o.After {
-				s.at = n
-				break
-			}
-		}
-	case o.History > 0:
-		s.at = max(next-uint64(min(o.History, MaxQueue)), l.first)
+// join adds a subscription. The caller holds the hub's lock, too.
+func (l *log) join(s *Subscription) {
+	if e := l.carrier(); l.subs == 0 && e != nil {
+		l.loading, l.joined, l.followed = true, l.next.Load(), time.Now()
+		e.Follow(l.name)
 	}
-	// History is not what the subscriber is behind with.
-	s.limit = max(s.limit, int(next-s.at))
+	l.subs++
+	s.log, s.at = l, l.next.Load()
+	l.depth = max(l.depth, s.limit)
+	if s.pending = s.history > 0 || s.after != ""; s.pending && !l.loading {
+		l.place(s)
+	}
 	if s.policy == DropNewest {
-		for n := s.at; n < next; n++ {
-			s.offer(l.at(n))
-		}
 		l.picky = append(l.picky, s)
 	}
-	l.depth = max(l.depth, s.limit)
-	l.subs++
-
 	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.loop == s.loop })
 	if i < 0 {
 		i = len(l.groups)
@@ -123,6 +134,27 @@ func (l *log) join(s *Subscription, o Options) {
 	}
 	s.group = l.groups[i]
 	s.group.join(s)
+}
+
+// place gives a subscription that has asked for history its place, when there is history.
+func (l *log) place(s *Subscription) {
+	s.pending = false
+	if s.after == "" {
+		s.at = max(s.at-uint64(s.history), l.first)
+	} else {
+		n := l.next.Load()
+		for n > l.first && l.at(n-1).ID != s.after {
+			n--
+		}
+		s.at = n
+	}
+	s.limit = max(s.limit, int(l.next.Load()-s.at)) // history is not what the subscriber is behind with
+	l.depth = max(l.depth, s.limit)
+	if s.policy == DropNewest {
+		for n := s.at; n < l.next.Load(); n++ {
+			s.offer(l.at(n))
+		}
+	}
 }
 
 // leave takes a subscription out.
@@ -135,6 +167,10 @@ func (l *log) leave(s *Subscription) {
 		l.groups = slices.DeleteFunc(slices.Clone(l.groups), func(o *group) bool { return o == g })
 	}
 	if l.subs--; l.subs == 0 {
+		if e := l.carrier(); e != nil {
+			l.loading = false
+			e.Unfollow(l.name)
+		}
 		l.depth = l.hub.Limits.History
 		l.shrink(l.depth)
 		if n := l.len(); len(l.ring) > 2*max(n, 4) {

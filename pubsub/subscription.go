@@ -54,29 +54,41 @@ type Subscription struct {
 	limit  int // how many messages it may be behind
 	policy Policy
 
+	// Asked for; history counts from at, once it is known.
+	history int
+	after   string
+
 	at uint64 // number of the next message
 
 	// Under the log's lock.
+	pending bool // history is still to be learnt
 	dropped int
 	own     []*Message // what waits, with DropNewest: the log is free to forget the oldest
 	bytes   int        // of these
 }
 
 func newSubscription(t *loop.Thread, o Options) *Subscription {
-	s := &Subscription{loop: t.Loop(), policy: o.Policy, limit: DefaultQueue}
+	s := &Subscription{loop: t.Loop(), policy: o.Policy, limit: DefaultQueue, after: o.After}
 	if o.Queue > 0 {
 		s.limit = min(o.Queue, MaxQueue)
+	}
+	if o.After == "" {
+		s.history = min(max(o.History, 0), MaxQueue)
 	}
 	return s
 }
 
 // Next returns the next message without waiting, nil if there is none at present, or never will be any: see Err.
 func (s *Subscription) Next() *Message {
-	if s.log == nil || s.policy != DropNewest && s.at == s.log.next.Load() {
+	l := s.log
+	if l == nil || !s.pending && s.policy != DropNewest && s.at == l.next.Load() {
 		return nil
 	}
-	l := s.log
 	l.mu.Lock()
+	if !s.ready() {
+		l.mu.Unlock()
+		return nil
+	}
 	if s.policy == DropNewest {
 		defer l.mu.Unlock()
 		return s.take()
@@ -93,6 +105,20 @@ func (s *Subscription) Next() *Message {
 	s.at++
 	l.mu.Unlock()
 	return m
+}
+
+// ready reports whether there is a message. The caller holds the log's lock.
+func (s *Subscription) ready() bool {
+	if s.pending {
+		if s.log.loading {
+			return false
+		}
+		s.log.place(s)
+	}
+	if s.policy == DropNewest {
+		return len(s.own) > 0
+	}
+	return s.at != s.log.next.Load()
 }
 
 // missed returns how many messages from s.at on are not to be had any more. The caller holds the log's lock.
@@ -202,12 +228,12 @@ func (s *Subscription) Ready() bool {
 	if s.log == nil {
 		return true
 	}
-	if s.policy == DropNewest {
-		s.log.mu.Lock()
-		defer s.log.mu.Unlock()
-		return len(s.own) > 0
+	if !s.pending && s.policy != DropNewest {
+		return s.at != s.log.next.Load()
 	}
-	return s.at != s.log.next.Load()
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.ready()
 }
 
 // Unwatch implements loop.Source.

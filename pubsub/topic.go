@@ -31,8 +31,7 @@ func (tp *Topic) Publish(data []byte) *Message {
 	if l != nil {
 		l.mu.Lock()
 		if l.subs > 0 {
-			m := h.message(data)
-			groups := l.publish(m)
+			m, groups := l.create(data)
 			l.mu.Unlock()
 			groups.wake()
 			return m
@@ -45,9 +44,8 @@ func (tp *Topic) Publish(data []byte) *Message {
 	defer h.mu.Unlock()
 	l = h.open(tp.name)
 	l.mu.Lock()
-	m := h.message(data)
 	before := l.bytes
-	groups := l.publish(m)
+	m, groups := l.create(data)
 	h.settle(l, before)
 	l.mu.Unlock()
 	h.trim()
@@ -67,7 +65,7 @@ func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	l := h.open(tp.name)
 	l.mu.Lock()
 	before := l.bytes
-	l.join(s, o)
+	l.join(s)
 	h.settle(l, before)
 	l.mu.Unlock()
 	h.mu.Unlock()

@@ -1,0 +1,73 @@
+package pubsub_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// BenchmarkPublish is one message to N subscribers, half of them on each of two loops, until all have received it and
+// wait again.
+//
+//	publish-ns      Publish alone
+//	ns/delivery     the whole, by subscriber: the thread is woken, takes the message and waits again
+//	waits/delivery  returns of epoll_wait, of both loops
+func BenchmarkPublish(b *testing.B) {
+	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
+		for _, n := range []int{1, 100, 1000, 10000} {
+			b.Run(fmt.Sprintf("%d/%v", n, h), func(b *testing.B) { benchmarkPublish(b, h, n) })
+		}
+	}
+}
+
+func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
+	var hub pubsub.Hub
+	topic := hub.Topic("room")
+	loops := startLoops(b, 2, h)
+	var left atomic.Int64
+	all := make(chan struct{}, 1)
+	ready := func() {
+		if left.Add(-1) == 0 {
+			all <- struct{}{}
+		}
+	}
+	left.Store(int64(n))
+	for i := range n {
+		loops.start(i, func(th *loop.Thread) {
+			sub := topic.Subscribe(th, pubsub.Options{})
+			ready()
+			for {
+				if _, err := sub.Receive(-1); err != nil {
+					return
+				}
+				ready()
+			}
+		})
+	}
+	<-all
+	data := []byte("a message that somebody has written in a chat")
+	waits := loops.waits()
+	var publishing time.Duration
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b.ReportAllocs()
+	for b.Loop() {
+		left.Store(int64(n))
+		start := time.Now()
+		topic.Publish(data)
+		publishing += time.Since(start)
+		<-all
+	}
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(publishing.Nanoseconds())/float64(b.N), "publish-ns")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/delivery")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N)/float64(n), "allocs/delivery")
+	b.ReportMetric(float64(loops.waits()-waits)/float64(b.N), "waits/op")
+	loops.stop()
+}
