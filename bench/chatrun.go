@@ -15,6 +15,10 @@ type chatPlan struct {
 	watch          bool    // the silence before
 }
 
+// watchFactor is how much longer silence is watched than a load is measured: a server may have something to do ten seconds
+// after a connection came.
+const watchFactor = 4
+
 // chatPatience is for the last messages of a run.
 const chatPatience = 3 * time.Second
 
@@ -38,7 +42,7 @@ func chatOf(s settings, w work, servers ...*server) chatOptions {
 	o := chatOptions{Path: w.path, Members: w.conns, Rooms: w.chat.rooms, Talkers: w.chat.talkers, Rate: w.chat.rate,
 		Listen: verifyLimit, Settle: s.settle, Warmup: s.warmup, Duration: s.duration, Patience: chatPatience}
 	if w.chat.watch {
-		o.Watch = s.duration
+		o.Watch = watchFactor * s.duration
 	}
 	for _, srv := range servers {
 		o.Addrs = append(o.Addrs, srv.addr)
