@@ -30,7 +30,13 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		loop.SetLocal(t, x)
 	}
 	x.attach(c)
-	defer func() { c.x.leave() }() // also when a handler ends its goroutine, or a reader of its response panics
+	defer func() { // also when a handler ends its goroutine, or a reader of its response panics
+		if c.x == nil {
+			c.RunDeferred(0)
+			return
+		}
+		c.x.leave()
+	}()
 	return x.serve()
 }
 
@@ -39,6 +45,14 @@ func (c *connection) Left() {
 	if c.x != nil && c.x.req.cancel != nil {
 		c.x.req.cancel(loop.ErrClientGone)
 	}
+}
+
+// failed logs what went wrong with the present request.
+func (c *connection) failed(what string, args ...any) {
+	if c.x != nil {
+		args = append(args, "target", c.x.req.Target())
+	}
+	c.port.server.settings.Load().Logger.Error(what, append(args, "remote", c.remote)...)
 }
 
 // Ended is the loop's.
@@ -66,16 +80,10 @@ func (x *exchange) serve() coro.Code {
 		x.set = c.port.server.settings.Load()
 		switch err := x.readHead(); err := err.(type) {
 		case nil:
-			goesOn := x.exchange()
-			if x != c.x { // it was abandoned
-				if x = c.x; !goesOn {
-					return coro.Abort
-				}
-			}
-			if !goesOn {
-				x.closeAfter()
+			if !x.exchange() {
 				return coro.Abort
 			}
+			x = c.x // it may have been abandoned
 		case wouldBlock:
 			if x.flush() != nil || c.Loop().Stopping() {
 				x.close()

@@ -130,7 +130,8 @@ func mangle(b []byte) {
 	}
 }
 
-// exchange serves the request whose head was read, and reports whether the connection goes on.
+// exchange serves the request whose head was read, and reports whether the connection goes on, with c.x. Else it has done
+// what comes before the close.
 func (x *exchange) exchange() bool {
 	c := x.c
 	c.served++
@@ -140,6 +141,10 @@ func (x *exchange) exchange() bool {
 	if status == 0 {
 		mark := c.Mark()
 		status = x.call()
+		if x = c.x; x == nil { // the handler has taken the connection over
+			c.RunDeferred(mark)
+			return false
+		}
 		x.resp.finish(status)
 		c.RunDeferred(mark)
 		if loop.Stranded(&c.Thread) {
@@ -151,13 +156,12 @@ func (x *exchange) exchange() bool {
 	x.completed()
 	last := x.writeErr != nil || x.resp.close
 	x.end()
-	if last {
+	full := len(x.out) >= gather // answers without a body come to something, too
+	if last || full && x.flush() != nil || !x.req.body.drain() {
+		x.closeAfter()
 		return false
 	}
-	if len(x.out) >= gather && x.flush() != nil { // answers without a body come to something, too
-		return false
-	}
-	return x.req.body.drain()
+	return true
 }
 
 // completed is called when the answer has been given.
@@ -166,7 +170,7 @@ func (x *exchange) completed() {
 		x.req.cancel(nil)
 		x.req.cancel = nil
 	}
-	if x.set.AccessLog != nil {
+	if !x.resp.hijacked {
 		x.logAccess()
 	}
 }
@@ -229,39 +233,44 @@ const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing
 // else; with http.ErrAbortHandler it is no error, and gets no answer.
+//
+// Here and in the callers x is not used any more once the handler runs, but looked up anew: a handler that has taken the
+// connection over, and may go on for hours, is the only one to hold what is left of its request.
 func (x *exchange) call() (status int) {
-	returned := false
+	c, returned := x.c, false
 	defer func() {
 		if returned {
 			return
 		}
 		p := recover()
-		x.c.Cancel()
-		_ = x.c.Join()
+		c.Cancel()
+		_ = c.Join()
 		if p == nil { // runtime.Goexit
 			return
 		}
-		x.resp.close = true
 		stack := debug.Stack()
 		if e, ok := p.(*loop.PanicError); ok { // it comes from elsewhere
 			p, stack = e.Value, e.Stack
 		}
-		x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
 		if p != http.ErrAbortHandler {
-			x.set.Logger.Error("panic in a handler", "panic", p, "target", x.req.Target(), "remote", x.c.remote, "stack", string(stack))
+			c.failed("panic in a handler", "panic", p, "stack", string(stack))
 		}
-		x.resp.clear()
+		if x := c.x; x != nil {
+			x.resp.close = true
+			x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
+			x.resp.clear()
+		}
 		status = http.StatusInternalServerError
 	}()
 	status = x.set.Handler(&x.req, &x.resp)
-	err := x.c.Join()
+	err := c.Join()
 	returned = true
 	if err != nil {
-		x.set.Logger.Error("thread of a handler failed", "error", err, "target", x.req.Target(), "remote", x.c.remote)
-		if x.resp.headSent {
-			x.resp.broken = true
+		c.failed("thread of a handler failed", "error", err)
+		if x := c.x; x != nil {
+			x.resp.broken = x.resp.broken || x.resp.headSent
+			x.resp.clear()
 		}
-		x.resp.clear()
 		status = http.StatusInternalServerError
 	}
 	return status

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // hijackedBuffer is the size of the Reader that comes with a hijacked connection. Package gorilla/websocket takes it for
@@ -17,7 +19,8 @@ const hijackedBuffer = 4 << 10
 // Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
 // itself, say. c is a *Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is what the
 // client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
-// when the handler returns. Response and Body are of no use afterwards.
+// when the handler returns. Response and Body are of no use afterwards, and the request counts as answered in the access
+// log. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
@@ -30,7 +33,20 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 		x.c.transport().to = s
 	}
 	x.c.Defer(func() { _ = c.Close() })
-	return c, w.giveUp(c), nil
+	r = w.giveUp(c)
+	x.letGo()
+	return c, r, nil
+}
+
+// letGo leaves the exchange to the handler that has hijacked the connection. Most will not use it any more, and may have
+// thousands of connections for hours. A context of the request has to be canceled at its end, so that keeps it.
+func (x *exchange) letGo() {
+	if x.req.cancel == nil {
+		x.req.compact()
+		x.in, x.out, x.held = nil, nil, nil
+		loop.SetLocal(&x.c.Thread, nil)
+		x.c.x = nil
+	}
 }
 
 // detach is Hijack for other goroutines.
@@ -92,6 +108,7 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	if w.status == 0 {
 		w.status = http.StatusSwitchingProtocols
 	}
+	x.logAccess()
 	if len(rest) == 0 {
 		return bufio.NewReaderSize(c, hijackedBuffer)
 	}

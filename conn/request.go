@@ -1,12 +1,14 @@
 package conn
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"mime/multipart"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -54,6 +56,15 @@ func (r *Request) release() {
 	if r.header.Len() > 0 {
 		r.header.reset()
 	}
+}
+
+// compact frees the request of buffers that are larger than it needs.
+func (r *Request) compact() {
+	path := string(r.path)
+	r.raw = bytes.Clone(r.raw)
+	r.path, r.pathBuf = []byte(path), nil
+	r.text, r.header = "", Header{}
+	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }
 
 func (r *Request) string(s http1.Span) string {
@@ -209,6 +220,8 @@ func (r *Request) Context() context.Context {
 		r.ctx, r.cancel = context.WithCancelCause(context.Background())
 		if r.Gone() {
 			r.cancel(loop.ErrClientGone)
+		} else if r.x.c.x != r.x { // the connection was hijacked
+			r.Defer(func() { r.cancel(nil) })
 		}
 	}
 	return r.ctx

@@ -207,10 +207,10 @@ func (r *Readiness) Watch(t *Thread) (err error) {
 	}
 	switch d := r.d; {
 	case d == &t.own:
-		if t.extra().ownEvents&r.events != 0 {
+		if t.wants&uint8(r.events) != 0 {
 			return ErrAwaited
 		}
-		t.more.ownEvents |= r.events
+		t.wants |= uint8(r.events)
 		d.flags |= mask(r.events)
 	case d.flags&lent == 0:
 		return ErrAwaited
@@ -229,7 +229,7 @@ func (r *Readiness) Ready() bool { return r.d.fired(r.events) }
 // Unwatch implements Source.
 func (r *Readiness) Unwatch(t *Thread) {
 	if r.d == &t.own {
-		t.more.ownEvents &^= r.events
+		t.wants &^= uint8(r.events)
 	} else {
 		t.loop.release(r.d, r.events)
 	}

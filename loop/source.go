@@ -95,10 +95,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		if err != nil {
 			return -1, err
 		}
-		code := coro.Suspend
-		if t.more != nil {
-			code = wantCode[t.more.ownEvents]
-		}
+		code := wantCode[t.wants]
 		// Where its own socket is among the sources, that tells t that the client has left.
 		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
 			return -1, t.refused()

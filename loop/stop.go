@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lwango/lwango/timeoutwheel"
@@ -12,7 +11,6 @@ type stopper struct {
 	loop     *Loop
 	stopping bool
 	grace    timeoutwheel.Timer
-	waiters  []*Thread // that want to know
 }
 
 func (s *stopper) init(l *Loop) {
@@ -40,32 +38,27 @@ func (l *Loop) Stop(grace time.Duration) {
 		for _, d := range l.table {
 			if d != nil && d.flags&lent == 0 {
 				Wake(d.thread)
+				d.thread.notify()
 			}
 		}
-		for _, t := range l.stop.waiters {
+		for t := range l.detached {
 			t.notify()
 		}
 	})
 }
 
-// Stopped returns a source that is ready once Stop was called, for the loop's threads that would wait on and on.
+// Stopped returns a source that is ready once Stop was called, for the loop's threads that would wait on and on. Any
+// number of them may wait for it, at no cost: Stop has all threads that wait for sources look at them again.
 func (l *Loop) Stopped() Source { return &l.stop }
 
 // Watch implements Source.
-func (s *stopper) Watch(t *Thread) error {
-	s.waiters = append(s.waiters, t)
-	return nil
-}
+func (s *stopper) Watch(*Thread) error { return nil }
 
 // Ready implements Source.
 func (s *stopper) Ready() bool { return s.stopping }
 
 // Unwatch implements Source.
-func (s *stopper) Unwatch(t *Thread) {
-	if i := slices.Index(s.waiters, t); i >= 0 {
-		s.waiters = slices.Delete(s.waiters, i, i+1)
-	}
-}
+func (s *stopper) Unwatch(*Thread) {}
 
 // Stopping reports that Stop was called. It is for the loop's threads.
 func (l *Loop) Stopping() bool { return l.stop.stopping }

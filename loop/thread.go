@@ -42,6 +42,7 @@ type Thread struct {
 	next  *Thread // in the run queue
 	more  *more   // nil until it is needed
 	woken reason
+	wants uint8            // the events of its own descriptor that a wait for several sources is for
 	owner invariants.Owner // the coroutine's goroutine
 
 	refusals uint16 // waits that ended at once, because there is nobody left to wait for
@@ -50,14 +51,13 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	ownEvents uint16        // of the thread's own descriptor, in a wait for several sources
-	dropping  bool          // dropCalls is deferred
-	loans     []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls     *calls        // off the loop, by the thread and those within its scopes
-	scope     *scope        // of the threads it has started, the innermost
-	member    *scope        // that the thread was started in, nil for one of its own
-	end       *Promise[struct{}]
-	err       error // that it has ended with
+	dropping bool          // dropCalls is deferred
+	loans    []*Descriptor // awaited by their numbers, since deferred calls last ran
+	calls    *calls        // off the loop, by the thread and those within its scopes
+	scope    *scope        // of the threads it has started, the innermost
+	member   *scope        // that the thread was started in, nil for one of its own
+	end      *Promise[struct{}]
+	err      error // that it has ended with
 }
 
 func (t *Thread) extra() *more {
