@@ -16,6 +16,7 @@ type chatOptions struct {
 	Rooms    int
 	Talkers  int           // members of each room who send, in turn; at least one at each server
 	Rate     float64       // messages per second, into all rooms together
+	Nap      time.Duration // after each look at what came; see chatPlan
 	Watch    time.Duration // without any message, to count how often the server wakes up; 0 to leave it
 	Warmup   time.Duration
 	Duration time.Duration
@@ -63,7 +64,7 @@ func loadChat(o chatOptions) (report chatReport, err error) {
 	}
 	defer ws.close()
 	c := &chatClient{wsClient: ws, options: o, tally: newTally(o.Members, o.Rooms, o.Talkers)}
-	ws.message = c.take
+	ws.message, ws.nap = c.take, o.Nap
 	for i := range o.Members {
 		if err := ws.join(c.server(i), o.Path+"?room="+strconv.Itoa(i%o.Rooms)); err != nil {
 			return report, err

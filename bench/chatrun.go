@@ -13,6 +13,11 @@ type chatPlan struct {
 	rooms, talkers int     // talkers in each room
 	rate           float64 // messages per second, in all
 	watch          bool    // the silence before
+
+	// nap is how long the client lets frames gather. Where a message goes to many, the server would else wake it up
+	// with nearly every frame that it writes, which no client on another machine does, and which costs more than all
+	// the rest of a delivery. What comes to a member waits so long at most, at either server.
+	nap time.Duration
 }
 
 // watchFactor is how much longer silence is watched than a load is measured: a server may have something to do ten seconds
@@ -39,7 +44,7 @@ func (r chatReport) check() error {
 }
 
 func chatOf(s settings, w work, servers ...*server) chatOptions {
-	o := chatOptions{Path: w.path, Members: w.conns, Rooms: w.chat.rooms, Talkers: w.chat.talkers, Rate: w.chat.rate,
+	o := chatOptions{Path: w.path, Members: w.conns, Rooms: w.chat.rooms, Talkers: w.chat.talkers, Rate: w.chat.rate, Nap: w.chat.nap,
 		Listen: verifyLimit, Settle: s.settle, Warmup: s.warmup, Duration: s.duration, Patience: chatPatience}
 	if w.chat.watch {
 		o.Watch = watchFactor * s.duration

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/lwango/lwango/bench/chatrules"
 	"github.com/lwango/lwango/bench/httphello"
@@ -93,10 +94,10 @@ var works = []work{
 		peers: chatServers, program: "bench/lwangoapp", path: chatrules.EchoPath, conns: 64, smokeConns: 16, threads: 1, body: letters(125)},
 	{name: "room", title: "a room of 1,000, ten of whom say one thing a second each", kind: chat, unit: "delivery",
 		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
-		chat: chatPlan{rooms: 1, talkers: 10, rate: 10}},
+		chat: chatPlan{rooms: 1, talkers: 10, rate: 10, nap: 500 * time.Microsecond}},
 	{name: "rooms", title: "20 rooms of 50, 200 messages/s in all", kind: chat, unit: "delivery",
 		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
-		chat: chatPlan{rooms: 20, talkers: 5, rate: 200}},
+		chat: chatPlan{rooms: 20, talkers: 5, rate: 200, nap: 500 * time.Microsecond}},
 	{name: "quiet", title: "1,000 members in rooms of 10 of whom nobody speaks, then 20 messages/s in all", kind: chat, unit: "delivery",
 		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
 		chat: chatPlan{rooms: 100, talkers: 1, rate: 20, watch: true}},

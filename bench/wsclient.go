@@ -20,7 +20,8 @@ type wsClient struct {
 	buf    []byte // what one read gives; longer than anything that a server sends at once as a rule
 	frame  []byte // the one being sent
 	conns  []wsConn
-	pings  int64 // that servers sent
+	pings  int64         // that servers sent
+	nap    time.Duration // at least so long between two looks at what came
 
 	// message takes the text messages of the i-th connection; p is valid until it returns. It may send.
 	message func(i int, p []byte, now time.Duration) error
@@ -120,6 +121,12 @@ func (c *wsClient) poll(wait time.Duration) error {
 	for _, event := range c.events[:n] {
 		if err := c.read(int(event.Fd), event.Events&unix.EPOLLRDHUP != 0); err != nil {
 			return fmt.Errorf("connection %d: %w", event.Fd+1, err)
+		}
+	}
+	if n > 0 && n < len(c.events) && c.nap > 0 {
+		nap := unix.NsecToTimespec(int64(c.nap))
+		if err := unix.Nanosleep(&nap, nil); err != nil && err != unix.EINTR { // not Go's, which uses other threads
+			return err
 		}
 	}
 	return nil
