@@ -25,13 +25,14 @@ var allowed = map[string][]string{
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
+	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "internal/http1"},
 	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"fastcgi", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server":           {"fastcgi", "pubsub", "pubsub/redis", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"internal/server/*"},
 	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
@@ -40,10 +41,12 @@ var allowed = map[string][]string{
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
-	"github.com/BurntSushi/toml":   {"internal/server", "internal/server/*"},
-	"github.com/gorilla/websocket": {"handlers/websocket"},
-	"golang.org/x/sys/unix":        {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
-	"net/http":                     {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
+	"github.com/redis/go-redis/v9":                    {"pubsub/redis"},
+	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
+	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
+	"github.com/gorilla/websocket":                    {"handlers/websocket"},
+	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
+	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -53,11 +53,9 @@ var program = server.NewProgram(server.Builtin())
 // wrote it.
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 
-// topics is the hub of the one default server program.
-var topics pubsub.Hub
-
-// Topics returns what handlers publish to and subscribe to: the topics of the server. They are this process's.
-func Topics() *pubsub.Hub { return &topics }
+// Topics returns the topics that handlers publish and subscribe to. They are those of the process, or of all processes
+// that share a Redis, if [pubsub] in lwango.conf names one. See package pubsub.
+func Topics() *pubsub.Hub { return &program.Topics }
 
 // options is the command line, once it was parsed.
 var options *server.Options

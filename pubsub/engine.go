@@ -69,7 +69,7 @@ func (h *Hub) Loaded(topic string, ms []*Message) {
 
 // SetCarried is for an Engine: whether it reaches the other processes at present, and they this one. At first it does.
 func (h *Hub) SetCarried(carried bool) {
-	if h.cut.Swap(!carried) == carried {
+	if cut := !carried; h.cut.Swap(cut) == cut {
 		return
 	}
 	word := "local"
@@ -113,7 +113,7 @@ func (l *log) load(ms []*Message) {
 		case ok || m.Time.Before(l.followed):
 			history = append(history, m)
 			delete(held, m.ID)
-		case !strings.HasPrefix(m.ID, l.hub.origin): // ours are here already, or were
+		case !strings.HasPrefix(m.ID, l.hub.origin+"-"): // ours are here already, or were
 			since = append(since, m)
 		}
 	}

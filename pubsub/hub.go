@@ -63,7 +63,7 @@ func (h *Hub) init() {
 	h.start.Do(func() {
 		var b [8]byte
 		_, _ = rand.Read(b[:]) // never fails
-		h.origin = strconv.FormatUint(binary.LittleEndian.Uint64(b[:]), 36) + "-"
+		h.origin = strconv.FormatUint(binary.LittleEndian.Uint64(b[:]), 36)
 		l := &h.Limits
 		l.History = max(min(cmp.Or(l.History, defaultHistory), MaxQueue), 0)
 		l.TopicBytes = cmp.Or(l.TopicBytes, defaultTopicBytes)

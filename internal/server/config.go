@@ -14,6 +14,8 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/redis"
 )
 
 // Config is a configuration: what a file says, checked, and what follows from it. The `toml` tags are the keys of the
@@ -40,6 +42,7 @@ type Config struct {
 	Headers   map[string][]string `toml:"headers"`
 	Listeners []ListenerConfig    `toml:"listener"`
 	AccessLog *AccessLogConfig    `toml:"access_log"`
+	Pubsub    PubsubConfig        `toml:"pubsub"`
 	Sites     []SiteConfig        `toml:"site"`
 
 	// File is the path of the file, and empty if there is none. Dir is its folder, or the working directory: relative
@@ -72,6 +75,12 @@ type AccessLogConfig struct {
 	Table  settings.Table `toml:",table"`
 	Path   string         `toml:"path"`
 	Format string         `toml:"format" oneof:"combined common"`
+}
+
+// PubsubConfig is [pubsub].
+type PubsubConfig struct {
+	Table settings.Table `toml:",table"`
+	URL   string         `toml:"url"` // of a Redis; it may have a password
 }
 
 // SiteConfig is a [[site]].
@@ -112,6 +121,7 @@ type Source struct {
 	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
 	Modules *handlers.Registry
 	Routes  []handlers.Route // compiled-in routes, for every site that does not route their prefix itself
+	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Logger  *slog.Logger     // for modules; never nil
 }
 
@@ -156,6 +166,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	}
 	c.checkHeaders()
 	c.checkAccessLog()
+	c.checkPubsub()
 	c.checkListeners()
 	if len(s.Listen) > 0 {
 		c.Listeners = nil
@@ -256,6 +267,16 @@ func (c *Config) checkAccessLog() {
 	a.Path = c.path(a.Path)
 	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
 		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
+	}
+}
+
+func (c *Config) checkPubsub() {
+	p := &c.Pubsub
+	if !p.Table.Has("url") {
+		return
+	}
+	if err := redis.Check(p.URL); err != nil {
+		p.Table.Errorf("url", "%v", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/pubsub"
 )
 
 // Exit codes of the program.
@@ -32,6 +33,8 @@ const defaultFile = "lwango.conf"
 
 // Program is a server program: its modules, and the routes that are compiled in.
 type Program struct {
+	Topics pubsub.Hub // what its handlers publish and subscribe to
+
 	modules *handlers.Registry
 
 	mu     sync.Mutex
@@ -235,7 +238,7 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 func (p *Program) source(o *Options, log *slog.Logger) (Source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Logger: log}
+	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(defaultFile); {
 		case err == nil:

@@ -164,8 +164,11 @@ func (s *Server) restartNeeded(next *Config) {
 	if next.Handoff != s.config.Handoff {
 		s.log.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
 	}
+	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
+		s.log.Warn("pubsub.url changes at the next start only")
+	}
 	// What is running is what the next reload must compare with.
-	next.Threads, next.Handoff = s.config.Threads, s.config.Handoff
+	next.Threads, next.Handoff, next.Pubsub = s.config.Threads, s.config.Handoff, s.config.Pubsub
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.

@@ -7,12 +7,14 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub/redis"
 )
 
 // Server is a running server: loops, listeners and the configuration that they go by. Its methods are for one
@@ -26,8 +28,10 @@ type Server struct {
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
 	listeners map[Address]*listener
-	access    *accessLog // nil until a configuration has asked for one
+	access    *accessLog    // nil until a configuration has asked for one
+	broker    *redis.Engine // nil if the topics are this process's own
 
+	until   time.Time      // the grace period lasts, once stopped
 	running sync.WaitGroup // loops
 	ended   chan error
 }
@@ -46,6 +50,9 @@ func Start(source Source, config *Config) (*Server, error) {
 		}
 		if s.access != nil {
 			s.access.close()
+		}
+		if s.broker != nil {
+			s.broker.Close(0)
 		}
 		return nil, err
 	}
@@ -79,6 +86,11 @@ func (s *Server) start() (err error) {
 			return err
 		}
 	}
+	if url := s.config.Pubsub.URL; url != "" && s.source.Topics != nil {
+		if s.broker, err = redis.Start(s.source.Topics, url, s.log); err != nil {
+			return err
+		}
+	}
 	for _, lc := range s.config.Listeners {
 		if s.listeners[lc.Address], err = s.open(lc); err != nil {
 			delete(s.listeners, lc.Address)
@@ -109,6 +121,7 @@ func (s *Server) Ended() <-chan error { return s.ended }
 
 // Stop stops listening and lets the loops end within the grace period of the configuration. It does not wait.
 func (s *Server) Stop() {
+	s.until = time.Now().Add(s.config.Grace)
 	s.closeListeners()
 	for _, l := range s.loops {
 		l.Stop(s.config.Grace)
@@ -127,6 +140,12 @@ func (s *Server) closeListeners() {
 func (s *Server) Wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
+	if s.broker != nil {
+		// Threads that were killed at the end have had their last words in deferred calls.
+		if unsent := s.broker.Close(max(time.Until(s.until), time.Second)); unsent > 0 {
+			s.log.Warn("messages have not reached the broker", "messages", unsent)
+		}
+	}
 	if s.access != nil {
 		s.access.close()
 	}

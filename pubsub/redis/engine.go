@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lwango/lwango/pubsub"
+)
+
+const (
+	patience  = 2 * time.Second // with an answer that is due
+	heartbeat = 2 * time.Second // what a read blocks for, at most
+	firstWait = 50 * time.Millisecond
+	maxWait   = time.Second // between two attempts to connect
+)
+
+// Engine is a pubsub.Engine.
+type Engine struct {
+	hub    *pubsub.Hub
+	log    *slog.Logger
+	client *goredis.Client
+	wakeup string // key of the stream that wakes the reader
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	closing chan struct{} // the writer ends when it has nothing to send
+	written chan struct{} // it has ended
+	read    chan struct{} // the reader has
+
+	queue queue
+	feeds feeds
+
+	health struct {
+		sync.Mutex
+		silent [2]error // why a side does not reach the broker
+	}
+}
+
+// side is one of the two goroutines.
+type side int
+
+const (
+	writing side = iota
+	reading
+)
+
+// Check tells what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and password, as go-redis has
+// them. The error does not quote it.
+func Check(rawURL string) error {
+	_, err := parseURL(rawURL)
+	return err
+}
+
+func parseURL(rawURL string) (*goredis.Options, error) {
+	const want = "expected something like redis://user:password@host:6379/0"
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		var e *url.Error // which quotes the URL, its password included
+		if errors.As(err, &e) {
+			err = e.Err
+		}
+		if strings.Contains(err.Error(), `"`) { // and so may what is in it
+			err = errors.New("not a URL")
+		}
+		return nil, fmt.Errorf("%w; %s", err, want)
+	}
+	if u.Host == "" && u.Scheme != "unix" {
+		return nil, errors.New("no host; " + want)
+	}
+	o, err := goredis.ParseURL(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("%s; %s", strings.TrimPrefix(err.Error(), "redis: "), want)
+	}
+	return o, nil
+}
+
+// Start connects hub to the broker at the URL, which need not be up. It is called before anybody subscribes.
+func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
+	o, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	// A second attempt is ours to make: it has to begin with what is not acknowledged.
+	o.MaxRetries = -1
+	o.DialerRetries = 1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
+	o.ContextTimeoutEnabled = true
+	o.PoolSize, o.PipelinePoolSize = 2, -1
+	o.DisableIdentity = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+	e := &Engine{
+		hub:     hub,
+		log:     log.With("broker", o.Addr),
+		client:  goredis.NewClient(o),
+		wakeup:  wakePrefix + hub.Origin(),
+		closing: make(chan struct{}),
+		written: make(chan struct{}),
+		read:    make(chan struct{}),
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.queue.init()
+	e.feeds.init()
+	hub.Connect(e)
+	go func() {
+		defer close(e.written)
+		e.write()
+	}()
+	go func() {
+		defer close(e.read)
+		e.readAll()
+	}()
+	return e, nil
+}
+
+// Close sends what is still to be sent, within the grace period, and ends the goroutines. What is published afterwards
+// stays in the process. It returns how many messages were not sent.
+func (e *Engine) Close(grace time.Duration) (unsent int) {
+	e.queue.close()
+	close(e.closing)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-e.written:
+	case <-timer.C:
+	}
+	e.cancel()
+	e.client.Close() // ends what blocks
+	<-e.written
+	<-e.read
+	return e.queue.len()
+}
+
+// Lost returns how many messages have not reached the broker and never will.
+func (e *Engine) Lost() int { return e.queue.lostSoFar() }
+
+// report notes that a side has found the broker as it should be, or why it has not, and tells the hub.
+func (e *Engine) report(s side, err error) {
+	h := &e.health
+	h.Lock()
+	defer h.Unlock()
+	was := h.silent[reading] == nil && h.silent[writing] == nil
+	h.silent[s] = err
+	is := h.silent[reading] == nil && h.silent[writing] == nil
+	switch {
+	case was && !is && e.ctx.Err() == nil:
+		e.log.Warn("topics are not carried to other processes", "error", err)
+	case !was && is:
+		e.log.Info("topics are carried again", "lost", e.Lost())
+	default:
+		return
+	}
+	e.hub.SetCarried(is)
+}
+
+// within returns a context for a command that blocks for d at most.
+func (e *Engine) within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.ctx, d+patience)
+}
+
+// backoff counts attempts.
+type backoff struct{ wait time.Duration }
+
+// next returns how long to wait before the next attempt: longer each time, and not as long as other processes wait that
+// have lost the same broker.
+func (b *backoff) next() time.Duration {
+	b.wait = min(max(2*b.wait, firstWait), maxWait)
+	return b.wait/2 + rand.N(b.wait)
+}

@@ -1,0 +1,58 @@
+package redis
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Keys in Redis.
+const (
+	streamPrefix = "lwango:topic:"  // and the topic's name: its stream
+	wakePrefix   = "lwango:wake:"   // and a hub's origin: the stream that wakes its reader
+	maxLength    = 1 << 13          // of a stream, or a few more: what can be missed and made up for
+	maxAge       = 24 * time.Hour   // of a stream that nobody publishes to
+	wakeAge      = 10 * time.Minute // of a stream that has woken its reader
+)
+
+// Fields of an entry.
+const (
+	fieldID   = "id"
+	fieldTime = "time" // nanoseconds since 1970
+	fieldData = "data"
+)
+
+func fields(m *pubsub.Message) []any {
+	return []any{fieldID, m.ID, fieldTime, m.Time.UnixNano(), fieldData, m.Data}
+}
+
+// entry is a message that was read.
+type entry struct {
+	*pubsub.Message
+	origin string
+	seq    uint64
+}
+
+var errEntry = errors.New("not a message")
+
+// parse reads an entry, which anybody may have written who can write to the broker.
+func parse(x goredis.XMessage) (entry, error) {
+	id, _ := x.Values[fieldID].(string)
+	nanos, _ := x.Values[fieldTime].(string)
+	data, ok := x.Values[fieldData].(string)
+	origin, number, ok2 := strings.Cut(id, "-")
+	seq, err := strconv.ParseUint(number, 36, 64)
+	at, err2 := strconv.ParseInt(nanos, 10, 64)
+	if !ok || !ok2 || err != nil || err2 != nil || origin == "" || len(id) > maxID {
+		return entry{}, errEntry
+	}
+	return entry{&pubsub.Message{ID: id, Time: time.Unix(0, at), Data: []byte(data)}, origin, seq}, nil
+}
+
+// maxID is the length of the longest ID: two numbers of 64 bits in base 36, and a dash.
+const maxID = 13 + 1 + 13

@@ -1,0 +1,140 @@
+package redis_test
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/redis"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+const limit = 20 * time.Second // for what must come
+
+// node is what a process is: a hub, its engine, and a loop.
+type node struct {
+	t       testing.TB
+	hub     pubsub.Hub
+	engine  *redis.Engine
+	loop    *loop.Loop
+	running sync.WaitGroup
+	status  *follower
+	unsent  int
+}
+
+func startNode(t testing.TB, url string) *node {
+	t.Helper()
+	n := &node{t: t}
+	var err error
+	if n.loop, err = loop.New(loop.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	if testing.Verbose() {
+		logger = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	}
+	if n.engine, err = redis.Start(&n.hub, url, logger); err != nil {
+		t.Fatal(err)
+	}
+	n.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, n.loop.Stopped()) })
+	n.running.Go(func() {
+		if err := n.loop.Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { n.stop(0) })
+	n.status = n.follow(n.hub.Status(), pubsub.Options{})
+	return n
+}
+
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// stop ends the node, once.
+func (n *node) stop(grace time.Duration) {
+	if n.loop == nil {
+		return
+	}
+	n.loop.Stop(0)
+	n.running.Wait()
+	n.loop = nil
+	n.unsent = n.engine.Close(grace)
+}
+
+// follower is a subscription whose messages are received as they come.
+type follower struct {
+	t        testing.TB
+	messages chan *pubsub.Message
+	done     chan struct{} // close it: the subscription ends
+}
+
+func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
+	n.t.Helper()
+	f := &follower{t: n.t, messages: make(chan *pubsub.Message, 1<<16), done: make(chan struct{})}
+	subscribed := make(chan struct{})
+	err := n.loop.Post(func() {
+		n.loop.Go(func(th *loop.Thread) {
+			if o.Queue == 0 {
+				o.Queue = pubsub.MaxQueue
+			}
+			sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
+			close(subscribed)
+			for {
+				if i, err := th.AwaitAny(-1, sub, done); i != 0 || err != nil {
+					return
+				}
+				for m := sub.Next(); m != nil; m = sub.Next() {
+					f.messages <- m
+				}
+			}
+		})
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	<-subscribed
+	return f
+}
+
+// next returns the data of the next message.
+func (f *follower) next() string {
+	f.t.Helper()
+	select {
+	case m := <-f.messages:
+		return string(m.Data)
+	case <-time.After(limit):
+		f.t.Fatal("nothing comes")
+		return ""
+	}
+}
+
+// expect reads messages that must come, in this order.
+func (f *follower) expect(want ...string) {
+	f.t.Helper()
+	for i, w := range want {
+		if got := f.next(); got != w {
+			f.t.Fatalf("message %d: %q, want %q", i, got, w)
+		}
+	}
+}
+
+// quiet reports what has come and was not expected.
+func (f *follower) quiet() {
+	f.t.Helper()
+	select {
+	case m := <-f.messages:
+		f.t.Errorf("one too many: %q", m.Data)
+	default:
+	}
+}

@@ -1,0 +1,162 @@
+package redis_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/pubsub"
+)
+
+func publish(topic *pubsub.Topic, texts ...string) {
+	for _, text := range texts {
+		topic.Publish([]byte(text))
+	}
+}
+
+// numbered are n texts.
+func numbered(prefix string, from, to int) (texts []string) {
+	for i := from; i < to; i++ {
+		texts = append(texts, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return texts
+}
+
+func TestOneRoomOfSeveralProcesses(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+
+	publish(room1, numbered("a", 0, 100)...)
+	at1.expect(numbered("a", 0, 100)...)
+	at2.expect(numbered("a", 0, 100)...)
+	publish(room2, "b")
+	at2.expect("b")
+	at1.expect("b")
+
+	// One who comes later gets the history, and what he says himself comes behind it.
+	three := startNode(t, b.url())
+	room3 := three.hub.Topic("room")
+	at3 := three.follow(room3, pubsub.Options{History: 3})
+	publish(room3, "here I am")
+	at3.expect("a98", "a99", "b", "here I am")
+	at1.expect("here I am")
+	at2.expect("here I am")
+
+	// The last of a process leaves and comes back.
+	close(at3.done)
+	publish(room1, "meanwhile")
+	at1.expect("meanwhile")
+	at2.expect("meanwhile")
+	at3 = three.follow(room3, pubsub.Options{History: 2})
+	at3.expect("here I am", "meanwhile")
+	publish(room1, "end")
+	for _, f := range []*follower{at1, at2, at3} {
+		f.expect("end")
+		f.quiet()
+	}
+	if !one.hub.Carried() {
+		t.Error("not carried")
+	}
+}
+
+func TestBrokerIsKilledAndRestarted(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	publish(room1, "up")
+	at1.expect("up")
+	at2.expect("up")
+
+	stop, ended := make(chan struct{}), make(chan int)
+	go func() { // goes on all the time
+		n := 0
+		for {
+			select {
+			case <-stop:
+				ended <- n
+				return
+			case <-time.After(time.Millisecond):
+				publish(room1, fmt.Sprintf("a%d", n))
+				n++
+			}
+		}
+	}()
+	at2.expect(numbered("a", 0, 100)...)
+	b.kill()
+	one.status.expect("local")
+	two.status.expect("local")
+	publish(room2, "b0", "b1")
+	at2own := []string{at2.next(), at2.next()}
+	b.restart()
+	one.status.expect("carried")
+	two.status.expect("carried")
+	close(stop)
+	n := <-ended
+	at1All, at2All := collect(at1, n+2), append(at2own, collect(at2, n-100+2-2)...)
+	checkOrder(t, at1All, map[string][2]int{"a": {0, n}, "b": {0, 2}})
+	checkOrder(t, at2All, map[string][2]int{"a": {100, n}, "b": {0, 2}})
+	publish(room1, "end")
+	at1.expect("end")
+	at2.expect("end")
+	if one.engine.Lost()+two.engine.Lost() > 0 {
+		t.Error("lost")
+	}
+}
+
+func collect(f *follower, n int) (texts []string) {
+	f.t.Helper()
+	for range n {
+		texts = append(texts, f.next())
+	}
+	return texts
+}
+
+// checkOrder checks that all numbers of each prefix are there, once and in order.
+func checkOrder(t *testing.T, texts []string, want map[string][2]int) {
+	t.Helper()
+	for _, text := range texts {
+		w := want[text[:1]]
+		if text != fmt.Sprintf("%s%d", text[:1], w[0]) {
+			t.Fatalf("%q, want number %d", text, w[0])
+		}
+		w[0]++
+		want[text[:1]] = w
+	}
+	for prefix, w := range want {
+		if w[0] != w[1] {
+			t.Errorf("%s: up to %d, want %d", prefix, w[0], w[1])
+		}
+	}
+}
+
+func TestBrokerStandsStill(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	publish(room1, "up")
+	at1.expect("up")
+	at2.expect("up")
+
+	b.signal(syscall.SIGSTOP)
+	publish(room1, numbered("a", 0, 1000)...)
+	at1.expect(numbered("a", 0, 1000)...)
+	one.status.expect("local")
+	two.status.expect("local")
+	at2.quiet()
+	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // history that nobody can give
+	publish(one.hub.Topic("other"), "x")
+	late.expect("x")
+	b.signal(syscall.SIGCONT)
+	at2.expect(numbered("a", 0, 1000)...)
+	one.status.expect("carried")
+	two.status.expect("carried")
+	publish(room2, "end")
+	at2.expect("end")
+	at1.expect("end")
+	late.quiet()
+}

@@ -1,0 +1,217 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lwango/lwango/pubsub"
+)
+
+// What waits for the broker is bounded by number and bytes; the oldest goes first.
+const (
+	maxQueued      = 1 << 14
+	maxQueuedBytes = 32 << 20
+	maxBatch       = 128
+	maxBatchBytes  = 1 << 20
+)
+
+// queue is what is still to be sent. Any goroutine may append to it.
+type queue struct {
+	something chan struct{} // has one, or is going to, when there is something to do
+
+	mu     sync.Mutex
+	items  []item
+	bytes  int
+	lost   int
+	wake   bool // the reader is to be woken
+	flight int  // messages taken and not acknowledged
+	closed bool
+}
+
+type item struct {
+	topic string
+	*pubsub.Message
+}
+
+func (q *queue) init() { q.something = make(chan struct{}, 1) }
+
+func (q *queue) signal() {
+	select {
+	case q.something <- struct{}{}:
+	default:
+	}
+}
+
+// Publish implements pubsub.Engine.
+func (e *Engine) Publish(topic string, m *pubsub.Message) {
+	q := &e.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.items = append(q.items, item{topic, m})
+	q.bytes += len(m.Data)
+	for len(q.items) > maxQueued || q.bytes > maxQueuedBytes && len(q.items) > 1 {
+		q.drop()
+	}
+	q.signal()
+}
+
+// drop gives up the oldest message.
+func (q *queue) drop() {
+	q.bytes -= len(q.items[0].Data)
+	q.items[0] = item{}
+	q.items = q.items[1:]
+	q.lost++
+}
+
+// wakeReader has the writer wake the reader, beside whatever it sends.
+func (q *queue) wakeReader() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wake = true
+	q.signal()
+}
+
+// take takes what is to be sent next.
+func (q *queue) take(batch []item) (_ []item, wake bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	wake, q.wake = q.wake, false
+	n, bytes := 0, 0
+	for n < min(len(q.items), maxBatch) && (n == 0 || bytes+len(q.items[n].Data) <= maxBatchBytes) {
+		bytes += len(q.items[n].Data)
+		n++
+	}
+	batch = append(batch[:0], q.items[:n]...)
+	clear(q.items[:n])
+	q.items = q.items[n:]
+	q.bytes -= bytes
+	if len(q.items) == 0 {
+		q.items = nil
+	}
+	q.flight = n
+	return batch, wake
+}
+
+// sent notes the end of what was taken.
+func (q *queue) sent(lost int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flight = 0
+	q.lost += lost
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+}
+
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items) + q.flight
+}
+
+func (q *queue) lostSoFar() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lost
+}
+
+// write sends what is in the queue, until the engine is closed.
+func (e *Engine) write() {
+	var batch []item
+	closing := e.closing
+	for {
+		batch, wake := e.queue.take(batch)
+		if len(batch) == 0 && !wake {
+			if closing == nil {
+				return
+			}
+			select {
+			case <-e.queue.something:
+			case <-closing:
+				closing = nil
+			}
+			continue
+		}
+		var b backoff
+		for {
+			lost, err := e.send(batch, wake)
+			if err == nil {
+				e.queue.sent(lost)
+				break
+			}
+			e.report(writing, err)
+			if !e.pause(b.next()) {
+				return
+			}
+		}
+		clear(batch)
+		if e.queue.len() == 0 {
+			e.report(writing, nil)
+		}
+	}
+}
+
+// pause waits, and reports whether the engine is to go on.
+func (e *Engine) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-e.ctx.Done():
+		return false
+	}
+}
+
+// send appends a batch to the streams, as a transaction: all of it or nothing, so what is sent again after an error
+// comes in the right order, if perhaps for the second time. lost counts what the broker never takes.
+func (e *Engine) send(batch []item, wake bool) (lost int, err error) {
+	ctx, cancel := e.within(0)
+	defer cancel()
+	p := e.client.TxPipeline()
+	added := make([]*goredis.StringCmd, len(batch))
+	expiring := make(map[string]bool)
+	for i, it := range batch {
+		key := streamPrefix + it.topic
+		added[i] = p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message)})
+		if !expiring[key] {
+			expiring[key] = true
+			p.PExpire(ctx, key, maxAge)
+		}
+	}
+	if wake {
+		e.addWake(ctx, p)
+	}
+	_, err = p.Exec(ctx)
+	if err == nil {
+		return 0, nil
+	}
+	// A transaction that was carried out may have commands that have failed: a key that is something else.
+	done := 0
+	for i, cmd := range added {
+		switch cmdErr := cmd.Err(); {
+		case cmdErr == nil:
+			done++
+		case goredis.HasErrorPrefix(cmdErr, "WRONGTYPE"):
+			done++
+			lost++
+			e.log.Error("a topic's key in the broker is something else", "key", streamPrefix+batch[i].topic)
+		}
+	}
+	if done < len(batch) || len(batch) == 0 {
+		return 0, err
+	}
+	return lost, nil
+}
+
+func (e *Engine) addWake(ctx context.Context, p goredis.Pipeliner) {
+	p.XAdd(ctx, &goredis.XAddArgs{Stream: e.wakeup, MaxLen: 1, Values: []any{"wake", ""}})
+	p.PExpire(ctx, e.wakeup, wakeAge)
+}
