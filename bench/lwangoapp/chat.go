@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/bench/chatrules"
@@ -10,7 +11,6 @@ import (
 )
 
 var (
-	hub      pubsub.Hub
 	upgrader = websocket.Upgrader{ReadLimit: chatrules.MessageLimit, PingInterval: chatrules.PingEvery, IdleTimeout: chatrules.DeadAfter, WriteTimeout: chatrules.WriteLimit}
 
 	// frame is made once for a whole room.
@@ -26,7 +26,7 @@ func room(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return websocket.Status(err)
 	}
-	topic := hub.Topic(req.Query().Get("room"))
+	topic := lwango.Topics().Topic(strings.Clone(req.Query().Get("room"))) // not a part of the request's head, to keep that
 	heard := topic.Subscribe(req.Thread, pubsub.Options{Queue: chatrules.Queue, Policy: pubsub.Disconnect})
 	for {
 		i, err := c.AwaitAny(-1, c, heard)
