@@ -72,7 +72,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 	if c.w > 0 || c.pass > 0 || c.want.continuation { // there is a beginning
 		left := c.messageLeft()
 		if left <= 0 {
-			return 0, c.fail(PolicyViolation, "message not complete in time")
+			return 0, c.violated(errTooSlow)
 		}
 		return left, nil
 	}

@@ -13,8 +13,12 @@ import (
 )
 
 var (
-	errCut    = errors.New("a frame was cut short before")
-	errSilent = errors.New("peer is silent")
+	errCut     = errors.New("a frame was cut short before")
+	errSilent  = errors.New("peer is silent")
+	errTooBig  = &CloseError{Code: TooBig, Text: "message too big"}
+	errInflate = &CloseError{Code: InvalidData, Text: "compressed data is invalid"}
+	errUTF8    = &CloseError{Code: InvalidData, Text: "text is not UTF-8"}
+	errTooSlow = &CloseError{Code: PolicyViolation, Text: "message not complete in time"}
 )
 
 // closeWait bounds the wait for a peer's answer to a close. It is a variable for the tests alone.
@@ -28,7 +32,7 @@ func (c *Conn) act(opcode byte, payload []byte) {
 	case opClose:
 		code, text, err := parseClose(payload)
 		if err != nil {
-			c.violated(err)
+			_ = c.violated(err)
 			return
 		}
 		if c.control(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")); c.err == nil {
@@ -39,7 +43,7 @@ func (c *Conn) act(opcode byte, payload []byte) {
 
 // parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). Gorilla takes a payload of one byte for
 // none, and does not know 1014.
-func parseClose(p []byte) (code int, text string, err error) {
+func parseClose(p []byte) (code int, text string, err *CloseError) {
 	if len(p) == 0 {
 		return NoStatus, "", nil
 	}
@@ -84,12 +88,13 @@ func (c *Conn) fail(code int, reason string) error {
 	return c.err
 }
 
-// violated closes the connection of a peer that has sent what must not be.
-func (c *Conn) violated(err error) {
-	if e, ok := err.(*CloseError); ok && c.err == nil {
+// violated fails the connection of a peer that does not do as it has to (RFC 6455 section 7.1.7): no answer is awaited.
+func (c *Conn) violated(e *CloseError) error {
+	if c.err == nil {
 		_ = c.fail(e.Code, e.Text)
 		c.lost = true
 	}
+	return c.err
 }
 
 // Close closes the connection, with a code and a reason of at most 123 bytes for the peer, and waits for its answer, a few

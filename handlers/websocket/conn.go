@@ -129,7 +129,7 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 		p, err = c.inflate(p)
 	}
 	if err == nil && kind == Text && !utf8.Valid(p) {
-		err = c.fail(InvalidData, "text is not UTF-8")
+		err = c.violated(errUTF8)
 	}
 	if err != nil {
 		return 0, nil, err
@@ -215,8 +215,7 @@ func (c *Conn) inflate(p []byte) ([]byte, error) {
 	*c.message = out
 	recycle(packed)
 	if err != nil {
-		c.violated(err)
-		return nil, c.err
+		return nil, c.violated(err)
 	}
 	return out, nil
 }

@@ -37,7 +37,7 @@ type expected struct {
 // parseHeader parses the header that b begins with, and returns its length, 0 where b ends within it. What must not be is
 // an error as soon as its byte is there: gorilla looks at the same bits, but lets RSV1 pass on every frame once compression
 // was agreed upon, and lengths that are longer than they need to be.
-func parseHeader(b []byte, want expected) (h header, n int, err error) {
+func parseHeader(b []byte, want expected) (h header, n int, err *CloseError) {
 	if len(b) == 0 {
 		return h, 0, nil
 	}
@@ -98,4 +98,4 @@ func unmask(key [4]byte, p []byte) {
 }
 
 // violation is the end of a connection whose peer does not keep to the protocol.
-func violation(reason string) error { return &CloseError{Code: ProtocolError, Text: reason} }
+func violation(reason string) *CloseError { return &CloseError{Code: ProtocolError, Text: reason} }

@@ -117,7 +117,7 @@ func (s *site) dial() net.Conn {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	s.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	return c
 }
 
@@ -136,7 +136,7 @@ func (s *site) upgrade(fields ...string) *client {
 	s.t.Helper()
 	c := &client{Conn: s.dial(), t: s.t}
 	c.br = bufio.NewReader(c.Conn)
-	c.send(handshake + strings.Join(append(fields, "\r\n"), "\r\n"))
+	c.send(handshake + strings.Join(fields, "") + "\r\n")
 	resp, err := http.ReadResponse(c.br, nil)
 	if err != nil {
 		s.t.Fatal(err)
@@ -244,3 +244,32 @@ var serverTLS = sync.OnceValue(func() *tls.Config {
 	}
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 })
+
+// settle waits until the loop has seen to what was sent before.
+func (s *site) settle() {
+	s.t.Helper()
+	for range 3 {
+		s.on(func(*loop.Loop) {})
+	}
+}
+
+// settled waits until cond, called on the loop, is true.
+func (s *site) settled(what string, cond func(l *loop.Loop) bool) {
+	s.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		ok := false
+		s.on(func(l *loop.Loop) { ok = cond(l) })
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}
+
+// idle waits until no connection is left.
+func (s *site) idle() {
+	s.t.Helper()
+	s.settled("no connection left", func(*loop.Loop) bool { return s.server.Active() == 0 })
+}

@@ -22,11 +22,9 @@ var inflaters = sync.Pool{New: func() any { return &inflater{r: flate.NewReader(
 const leftOut = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
 // inflate appends to dst what src was made of, which has leftOut at its end. It stops beyond limit bytes.
-func (f *inflater) inflate(dst, src []byte, limit int64) ([]byte, error) {
+func (f *inflater) inflate(dst, src []byte, limit int64) ([]byte, *CloseError) {
 	f.from.Reset(src)
-	if err := f.r.(flate.Resetter).Reset(&f.from, nil); err != nil {
-		return dst, err
-	}
+	_ = f.r.(flate.Resetter).Reset(&f.from, nil) // never fails
 	for {
 		if len(dst) == cap(dst) {
 			dst = slices.Grow(dst, len(dst)+1)
@@ -46,8 +44,3 @@ func (f *inflater) inflate(dst, src []byte, limit int64) ([]byte, error) {
 		}
 	}
 }
-
-var (
-	errTooBig  = &CloseError{Code: TooBig, Text: "message too big"}
-	errInflate = &CloseError{Code: InvalidData, Text: "compressed data is invalid"}
-)

@@ -57,7 +57,7 @@ func (c *Conn) advance() (begun bool, err error) {
 		h, n, err := c.frame()
 		switch {
 		case err != nil:
-			c.violated(err)
+			_ = c.violated(err)
 		case n > 0 && h.control():
 			payload := c.buf[c.r+n : c.r+n+int(h.length)]
 			unmask(h.key, payload)
@@ -70,7 +70,7 @@ func (c *Conn) advance() (begun bool, err error) {
 				c.deflated = h.compressed
 			}
 			if limit := c.limit(); h.length > limit-c.total {
-				c.violated(errTooBig)
+				_ = c.violated(errTooBig)
 				break
 			}
 			c.total += h.length
@@ -89,7 +89,7 @@ func (c *Conn) advance() (begun bool, err error) {
 
 // frame returns the header of the next frame, and its length, 0 where it is not there yet; with a control frame all of it
 // must be.
-func (c *Conn) frame() (h header, n int, err error) {
+func (c *Conn) frame() (h header, n int, err *CloseError) {
 	if c.r == c.w {
 		return h, 0, nil
 	}
@@ -154,7 +154,7 @@ func (c *Conn) await() error {
 	}
 	left := c.messageLeft()
 	if left <= 0 {
-		return c.fail(PolicyViolation, "message not complete in time")
+		return c.violated(errTooSlow)
 	}
 	if d := c.readLeft(); d >= 0 {
 		if d == 0 {
