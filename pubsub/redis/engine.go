@@ -77,6 +77,10 @@ func parseURL(rawURL string) (*goredis.Options, error) {
 	if u.Host == "" && u.Scheme != "unix" {
 		return nil, errors.New("no host; " + want)
 	}
+	if strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
+		// So there is the rest of a password, which what follows could quote.
+		return nil, errors.New("a /, ? or # in a password is written %2F, %3F or %23; " + want)
+	}
 	o, err := goredis.ParseURL(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("%s; %s", strings.TrimPrefix(err.Error(), "redis: "), want)
