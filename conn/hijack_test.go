@@ -8,9 +8,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
@@ -377,4 +380,93 @@ func TestHijackPanics(t *testing.T) {
 		}
 		s.logged("panic in a handler", "bridgePanics")
 	})
+}
+
+// TestHijackLetsGo: a handler that has taken its connection over can still ask its request, whose context ends with it; the
+// request is in the access log by then; and what the handler does not use any more nobody holds.
+func TestHijackLetsGo(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		contexts, requests := make(chan context.Context, 1), make(chan weak.Pointer[conn.Request], 1)
+		log := new(recorder)
+		s := start(t, m, conn.Config{AccessLog: log, Handler: func(req *conn.Request, resp *conn.Response) int {
+			var ctx context.Context
+			path := req.Path()
+			if path == "/early" {
+				ctx = req.Context()
+			}
+			resp.Relay(http.StatusSwitchingProtocols)
+			resp.Header().Set("Connection", "Upgrade")
+			c, r, err := resp.Hijack()
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			if path == "/" {
+				requests <- weak.Make(req)
+				line, _ := r.ReadString('\n')
+				_, _ = io.WriteString(c, line)
+				return 0
+			}
+			line, _ := r.ReadString('\n')
+			if path == "/late" {
+				ctx = req.Context()
+			}
+			if got := req.Method() + req.Target() + req.Host() + req.Header().Get("X-A") + req.Query().Get("q"); got != "GET"+req.Path()+"?q=1ab1" {
+				t.Errorf("request is %q", got)
+			}
+			if v, _ := req.HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
+				t.Errorf("%q, %v", v, ctx.Err())
+			}
+			contexts <- ctx
+			_, _ = io.WriteString(c, line)
+			return 0
+		}})
+		for _, path := range []string{"/early", "/late", "/"} {
+			c := s.client()
+			send(t, c, "GET "+path+"?q=1 HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			if a := c.answer("GET"); a.StatusCode != 101 {
+				t.Error(a.Status)
+			}
+			if path == "/" {
+				req := <-requests
+				s.settle() // it waits
+				for end := time.Now().Add(10 * time.Second); req.Value() != nil; runtime.GC() {
+					if time.Now().After(end) {
+						t.Fatal("the request is held")
+					}
+				}
+			}
+			send(t, c, "line\n")
+			if line, err := c.br.ReadString('\n'); line != "line\n" || err != nil {
+				t.Errorf("%q, %v", line, err)
+			}
+			if path != "/" {
+				<-(<-contexts).Done()
+			}
+			c.ends()
+			if got := log.take(); len(got) != 1 || got[0] != "GET "+path+"?q=1 101" {
+				t.Errorf("access log: %q", got)
+			}
+		}
+	})
+}
+
+// recorder is an access log.
+type recorder struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *recorder) LogRequest(_ *loop.Loop, e *conn.AccessEntry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, fmt.Sprintf("%s %s %d", e.Method, e.Target, e.Status))
+}
+
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
 }

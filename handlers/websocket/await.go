@@ -23,7 +23,7 @@ func (c *Conn) Ready() bool {
 			return true
 		}
 		if !c.fill() && c.readErr == nil {
-			return false
+			return c.w > 0 && c.until.IsZero() // a beginning: from now on there is a limit
 		}
 	}
 	return true
@@ -66,8 +66,8 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	}
 }
 
-// keepAlive sends a ping where nothing has come for long, and returns how long it may take from now on until something
-// has come.
+// keepAlive sends a ping where nothing has come for long, ends the connection of a peer that has not answered one, and
+// returns how long it may take until something has come, or has to be done.
 func (c *Conn) keepAlive() (time.Duration, error) {
 	if c.w > 0 || c.pass > 0 || c.want.continuation { // there is a beginning
 		left := c.messageLeft()
@@ -78,19 +78,20 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 	}
 	interval := cmp.Or(c.set.PingInterval, defaultPingInterval)
 	limit := cmp.Or(c.set.IdleTimeout, interval+defaultPongTimeout)
-	silent := c.thread.Loop().Time().Sub(c.heard)
-	switch {
-	case silent >= limit:
-		c.resetOnClose()
-		return 0, c.broken(errSilent)
-	case silent >= interval && !c.pinged:
+	now := c.thread.Loop().Time()
+	switch silent := now.Sub(c.heard); {
+	case !c.pinged && interval < limit && silent >= interval:
 		c.pinged = true
+		c.heard = now.Add(-interval) // if this is late, it is not the peer's fault
 		if c.control(websocket.PingMessage, nil); c.err != nil {
 			return 0, c.err
 		}
+	case silent >= limit:
+		c.resetOnClose()
+		return 0, c.broken(errSilent)
 	}
 	if !c.pinged && interval < limit {
 		limit = interval
 	}
-	return limit - silent, nil
+	return limit - now.Sub(c.heard), nil
 }

@@ -2,9 +2,11 @@ package websocket
 
 import (
 	"cmp"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -97,15 +99,15 @@ func (c *Conn) violated(e *CloseError) error {
 	return c.err
 }
 
-// Close closes the connection, with a code and a reason of at most 123 bytes for the peer, and waits for its answer, a few
-// seconds at most; what else comes meanwhile is dropped. It does nothing where the connection has ended.
+// Close closes the connection, with a code and a reason for the peer, of which 123 bytes are sent, and waits for its answer,
+// five seconds at most; what else comes meanwhile is dropped. The error says that there was none. Where the connection has
+// ended already it does nothing. A code that must not be sent becomes InternalError.
 func (c *Conn) Close(code int, reason string) error {
-	for len(reason) > maxControl-2 || !utf8.ValidString(reason) && len(reason) > 0 {
-		reason = reason[:min(len(reason), maxControl-1)-1]
+	if code != NoStatus && !validCode(code) {
+		code = InternalError
 	}
-	_ = c.fail(code, reason)
-	c.finish()
-	return nil
+	_ = c.fail(code, strings.ToValidUTF8(reason[:min(len(reason), maxControl-2)], ""))
+	return c.finish()
 }
 
 // end is deferred: the handler has returned, or was killed.
@@ -119,62 +121,70 @@ func (c *Conn) end() {
 
 // finish waits until the peer has answered a close frame, or has left. A socket that is closed with input unread is reset,
 // and a reset can take the last frame away from a peer that has not read it yet.
-func (c *Conn) finish() {
-	if c.finished {
-		return
-	}
-	c.finished = true
+func (c *Conn) finish() error {
 	c.release()
+	if c.answered {
+		return nil
+	}
+	c.answered = true // or never will be
 	if c.lost {
-		_ = c.closeWrite()
+		c.closeWrite()
 	}
 	limit := closeWait
 	if c.thread.Loop().Stopping() {
 		limit /= 10 // a stop is not to wait for clients that keep their end open
 	}
 	until := c.thread.Loop().Time().Add(limit)
-	for skip := c.pass; !c.answered && c.readErr == nil; {
-		n := int(min(skip, int64(c.w-c.r)))
-		if c.lost {
-			n = c.w - c.r
-		}
-		c.use(n)
-		skip = max(skip-int64(n), 0)
-		if skip == 0 && !c.lost {
-			h, n, err := c.frame()
-			if err != nil {
-				c.lost = true
-				continue
-			}
-			if n > 0 {
-				c.answered = h.opcode == opClose
-				if !h.control() {
-					c.want.continuation = !h.fin
-				}
-				skip = int64(n) + h.length
-				continue
-			}
-		}
-		if c.fill() {
-			continue
-		}
+	for !c.drop() {
 		left := until.Sub(c.thread.Loop().Time())
-		if left <= 0 {
-			break
-		}
-		if err := c.stream.AwaitRead(left); err != nil && err != os.ErrDeadlineExceeded {
-			break
+		switch {
+		case left <= 0: // also where there is no end to what it sends
+			return os.ErrDeadlineExceeded
+		case c.fill():
+		case c.readErr != nil:
+			return c.readErr
+		default:
+			if err := c.stream.AwaitRead(left); err != nil {
+				return err
+			}
 		}
 	}
-	c.use(c.w - c.r)
+	return nil
+}
+
+// drop drops what is in the buffer, and reports whether a close frame was in it.
+func (c *Conn) drop() bool {
+	for c.r < c.w {
+		if c.pass == 0 && !c.lost {
+			h, n, err := c.frame()
+			switch {
+			case err != nil:
+				c.lost = true
+			case n == 0:
+				return false
+			case h.opcode == opClose:
+				return true
+			case !h.control():
+				c.want.continuation = !h.fin
+			}
+			c.pass = int64(n) + h.length
+		}
+		n := c.w - c.r
+		if !c.lost {
+			n = int(min(c.pass, int64(n)))
+			c.pass -= int64(n)
+		}
+		c.use(n)
+	}
+	return false
 }
 
 // closeWrite tells the peer that nothing more will come.
-func (c *Conn) closeWrite() error {
-	if t, ok := c.net.(interface{ CloseWrite() error }); ok && c.isTLS() {
+func (c *Conn) closeWrite() {
+	if t, ok := c.net.(*tls.Conn); ok {
 		_ = t.CloseWrite()
 	}
-	return c.stream.CloseWrite()
+	_ = c.stream.CloseWrite()
 }
 
 // resetOnClose has the connection end with a reset: an orderly close would leave the kernel with what the peer does not

@@ -76,7 +76,6 @@ type Conn struct {
 	lost     bool  // where the next frame begins nobody knows
 	cut      bool  // a write has begun and not ended
 	lent     bool  // Gorilla was called
-	finished bool
 }
 
 const bufferSize = 4 << 10

@@ -135,16 +135,31 @@ type client struct {
 func (s *site) upgrade(fields ...string) *client {
 	s.t.Helper()
 	c := &client{Conn: s.dial(), t: s.t}
-	c.br = bufio.NewReader(c.Conn)
 	c.send(handshake + strings.Join(fields, "") + "\r\n")
+	c.answered()
+	return c
+}
+
+// answered reads the answer to the handshake.
+func (c *client) answered() {
+	c.t.Helper()
+	c.br = bufio.NewReader(c.Conn)
 	resp, err := http.ReadResponse(c.br, nil)
 	if err != nil {
-		s.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		s.t.Fatal(resp.Status)
+		c.t.Fatal(resp.Status)
 	}
-	return c
+}
+
+// reset has Close of the connection reset it.
+func (c *client) reset() {
+	nc := c.Conn
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	_ = nc.(*net.TCPConn).SetLinger(0)
 }
 
 func (c *client) send(raw string) {

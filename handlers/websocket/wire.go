@@ -36,7 +36,7 @@ func (w *wire) Read(p []byte) (int, error) {
 				return n, nil
 			}
 		}
-		if err := c.await(); err != nil {
+		if err := c.awaitInput(); err != nil {
 			return 0, err
 		}
 	}
@@ -152,11 +152,14 @@ func (c *Conn) read(p []byte) int {
 	return 0
 }
 
-// await waits until there is perhaps more to read. Between messages nothing but keep-alive limits that.
-func (c *Conn) await() error {
+// awaitInput waits until there is perhaps more to read. Between messages nothing but keep-alive limits that.
+func (c *Conn) awaitInput() error {
 	if c.pass == 0 && !c.want.continuation {
 		_, err := c.AwaitAny(c.readLeft(), c)
 		return err
+	}
+	if c.readErr != nil {
+		return c.broken(c.readErr)
 	}
 	left := c.messageLeft()
 	if left <= 0 {

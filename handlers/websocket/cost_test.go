@@ -1,0 +1,70 @@
+package websocket_test
+
+import (
+	"io"
+	"testing"
+
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+)
+
+var raceEnabled bool // in race_test.go
+
+// TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at most, and of allocations
+// two small ones, which are gorilla's: the reader of a message, and the box of its write buffer in the pool.
+func TestCostOfAMessage(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("short reads are forced")
+	}
+	for _, m := range []mode{plain, direct} {
+		t.Run(m.name, func(t *testing.T) {
+			s := start(t, m, echo(new(websocket.Upgrader)))
+			c := s.upgrade()
+			message := []byte(frame(0x82, string(make([]byte, 125))))
+			answer := make([]byte, 127)
+			one := func() {
+				if _, err := c.Write(message); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(c.br, answer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			one()
+			var before, after loop.Stats
+			const many = 200
+			s.on(func(l *loop.Loop) { before = l.Stats() })
+			for range many {
+				one()
+			}
+			s.on(func(l *loop.Loop) { after = l.Stats() })
+			if n := after.Ctls - before.Ctls; n != 0 {
+				t.Errorf("%d calls of epoll_ctl", n)
+			}
+			if n := after.Resumes - before.Resumes; n > many+many/20 { // the turn's budget takes a few
+				t.Errorf("thread resumed %d times for %d messages", n, many)
+			}
+			if raceEnabled {
+				return // sync.Pool drops things then
+			}
+			if n := testing.AllocsPerRun(many, one); n > 2 {
+				t.Errorf("%v allocations per message", n)
+			}
+		})
+	}
+}
+
+func BenchmarkEcho(b *testing.B) {
+	s := start(b, plain, echo(new(websocket.Upgrader)))
+	c := s.upgrade()
+	message := []byte(frame(0x82, string(make([]byte, 125))))
+	answer := make([]byte, 127)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = c.Write(message)
+		if _, err := io.ReadFull(c.br, answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+package websocket
+
+import "time"
+
+// SetCloseWait bounds the wait for the answer to a close. It is for before any server runs; restore is for after.
+func SetCloseWait(d time.Duration) (restore func()) {
+	old := closeWait
+	closeWait = d
+	return func() { closeWait = old }
+}
