@@ -102,6 +102,109 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 	})
 }
 
+// A function posted to the loop has threads look: those that wait, all in the next turn, and nobody else.
+func TestNudge(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		const waiting = 10
+		var open bool
+		var threads []*loop.Thread
+		looked, passed := 0, 0
+		gate := source(func() bool { looked++; return open })
+		for range waiting {
+			threads = append(threads, l.Go(func(th *loop.Thread) {
+				if _, err := th.AwaitAny(time.Minute, gate); err != nil {
+					t.Error(err)
+				}
+				passed++
+			}))
+		}
+		sleeper := l.Go(func(th *loop.Thread) { // does not await a source
+			start := l.Time()
+			if err := th.Sleep(20 * time.Millisecond); err != nil || l.Time().Sub(start) < 20*time.Millisecond {
+				t.Errorf("woken early: %v", err)
+			}
+		})
+		l.Go(func(th *loop.Thread) {
+			for round := 1; round <= 3; round++ {
+				open = round == 3
+				nudged := new(loop.Promise[int])
+				_ = l.Post(func() {
+					for _, waiter := range append(threads, sleeper) {
+						loop.Nudge(waiter)
+						loop.Nudge(waiter) // is once
+					}
+					nudged.Resolve(0)
+				})
+				_, _ = nudged.Await(th, time.Minute)
+				th.Yield()
+				if looked != waiting*(round+1) {
+					t.Errorf("round %d: looked %d times", round, looked)
+				}
+			}
+			if passed != waiting {
+				t.Errorf("%d have passed", passed)
+			}
+			for _, ended := range threads {
+				loop.Nudge(ended)
+			}
+		})
+		mustRun(t, l)
+	})
+}
+
+// source is ready when the function says so.
+type source func() bool
+
+func (source) Watch(*loop.Thread) error { return nil }
+func (s source) Ready() bool            { return s() }
+func (source) Unwatch(*loop.Thread)     {}
+
+// BenchmarkNotify is a thousand threads that wait for one thing, and look: by a call of Notify for each, as from another
+// goroutine, or by one Post and Nudge.
+func BenchmarkNotify(b *testing.B) {
+	for _, mode := range []string{"notify", "nudge"} {
+		b.Run(mode, func(b *testing.B) {
+			bench(b, coro.Channel, func(th *loop.Thread) {
+				const many = 1000
+				var threads []*loop.Thread
+				open := false
+				for range many {
+					threads = append(threads, th.Go(func(th *loop.Thread) error {
+						_, err := th.AwaitAny(-1, source(func() bool { return open }))
+						return err
+					}))
+				}
+				th.Yield()
+				tell := loop.Notify
+				if mode == "nudge" {
+					tell = loop.Nudge
+				}
+				var telling time.Duration
+				for b.Loop() {
+					over := false
+					start := time.Now()
+					_ = th.Loop().Post(func() {
+						for _, waiter := range threads {
+							tell(waiter)
+						}
+						telling += time.Since(start)
+						over = true
+					})
+					for !over {
+						th.Yield()
+					}
+					th.Yield()
+				}
+				b.ReportMetric(float64(telling.Nanoseconds())/float64(b.N)/many, "telling-ns/thread")
+				open = true
+				for _, waiter := range threads {
+					loop.Nudge(waiter)
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkAwaitAny is a wait for a descriptor, a timer, a promise and a subscription, which is what ends it. The loop
 // itself publishes, in a turn of its own: a turn, an epoll_wait and a handoff there and back are part of it.
 //

@@ -121,13 +121,13 @@ func (h *Hub) settle(l *log, before int) {
 	}
 }
 
-// forget forgets an idle log. The caller holds h.mu and the lock of l.
+// forget forgets an idle log. A Topic that has it still finds that nobody is subscribed, and asks anew. The caller holds
+// h.mu and the lock of l.
 func (h *Hub) forget(l *log) {
 	h.idle.Remove(l.idle)
 	h.idleBytes -= l.bytes
 	l.idle = nil
 	delete(h.logs, l.name)
-	l.gone = true
 }
 
 // trim forgets the logs that have been idle for longest, where there are too many. The caller holds h.mu.

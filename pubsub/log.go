@@ -29,7 +29,6 @@ type log struct {
 	subs   int
 	groups groups          // replaced, never changed
 	picky  []*Subscription // those with DropNewest
-	gone   bool            // the hub has forgotten it
 
 	// While an engine carries it.
 	loading  bool      // its history has been asked for
@@ -125,6 +124,7 @@ func (l *log) join(s *Subscription) {
 		l.place(s)
 	}
 	if s.policy == DropNewest {
+		s.pick = len(l.picky)
 		l.picky = append(l.picky, s)
 	}
 	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.loop == s.loop })
@@ -160,7 +160,11 @@ func (l *log) place(s *Subscription) {
 // leave takes a subscription out.
 func (l *log) leave(s *Subscription) {
 	if s.policy == DropNewest {
-		l.picky = slices.DeleteFunc(l.picky, func(o *Subscription) bool { return o == s })
+		last := len(l.picky) - 1
+		l.picky[s.pick] = l.picky[last]
+		l.picky[s.pick].pick = s.pick
+		l.picky[last] = nil
+		l.picky = l.picky[:last]
 	}
 	if s.group.leave(s); len(s.group.subs) == 0 {
 		g := s.group

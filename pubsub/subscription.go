@@ -63,6 +63,7 @@ type Subscription struct {
 	// Under the log's lock.
 	pending bool // history is still to be learnt
 	dropped int
+	pick    int        // place among those with DropNewest
 	own     []*Message // what waits, with DropNewest: the log is free to forget the oldest
 	bytes   int        // of these
 }
@@ -200,9 +201,11 @@ func (s *Subscription) Unsubscribe() {
 
 func (s *Subscription) end(err error) {
 	l, h := s.log, s.log.hub
-	s.dropped = s.Dropped()
 	h.mu.Lock()
 	l.mu.Lock()
+	if s.policy == DropOldest {
+		s.dropped += s.missed()
+	}
 	l.leave(s)
 	h.settle(l, 0)
 	l.mu.Unlock()

@@ -54,6 +54,14 @@ const (
 	reading
 )
 
+// The library writes a line to stderr for each attempt to connect. The engine has the errors, and logs what comes of
+// them once.
+func init() { goredis.SetLogger(unheard{}) }
+
+type unheard struct{}
+
+func (unheard) Printf(context.Context, string, ...any) {}
+
 // Check tells what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and password, as go-redis has
 // them. The error does not quote it.
 func Check(rawURL string) error {

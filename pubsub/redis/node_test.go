@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/leaktest"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const limit = 20 * time.Second // for what must come
 
@@ -31,16 +28,20 @@ type node struct {
 
 func startNode(t testing.TB, url string) *node {
 	t.Helper()
+	if testing.Verbose() {
+		return startNodeLogging(t, url, testWriter{t})
+	}
+	return startNodeLogging(t, url, io.Discard)
+}
+
+func startNodeLogging(t testing.TB, url string, log io.Writer) *node {
+	t.Helper()
 	n := &node{t: t}
 	var err error
 	if n.loop, err = loop.New(loop.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	if testing.Verbose() {
-		logger = slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	}
-	if n.engine, err = redis.Start(&n.hub, url, logger); err != nil {
+	if n.engine, err = redis.Start(&n.hub, url, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
 	}
 	n.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, n.loop.Stopped()) })
@@ -50,7 +51,7 @@ func startNode(t testing.TB, url string) *node {
 		}
 	})
 	t.Cleanup(func() { n.stop(0) })
-	n.status = n.follow(n.hub.Status(), pubsub.Options{})
+	n.status = n.follow(n.hub.Status(), pubsub.Options{History: 1}) // it may have changed already
 	return n
 }
 
@@ -126,6 +127,13 @@ func (f *follower) expect(want ...string) {
 		if got := f.next(); got != w {
 			f.t.Fatalf("message %d: %q, want %q", i, got, w)
 		}
+	}
+}
+
+// until reads up to a message that must come.
+func (f *follower) until(last string) {
+	f.t.Helper()
+	for f.next() != last {
 	}
 }
 

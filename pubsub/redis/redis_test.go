@@ -1,7 +1,11 @@
 package redis_test
 
 import (
+	"bytes"
 	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -159,4 +163,41 @@ func TestBrokerStandsStill(t *testing.T) {
 	at2.expect("end")
 	at1.expect("end")
 	late.quiet()
+}
+
+// Over a socket, with a password, and without the right one.
+func TestPassword(t *testing.T) {
+	b := startBroker(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	b.kill()
+	b.args = []string{"--unixsocket", socket}
+	b.restart()
+	b.do("CONFIG SET requirepass secret")
+	var log lockedBuffer
+	right, wrong := startNode(t, "unix://:secret@"+socket), startNodeLogging(t, "unix://:other-secret@"+socket, &log)
+	wrong.status.expect("local")
+	at := right.follow(right.hub.Topic("room"), pubsub.Options{History: 1})
+	publish(right.hub.Topic("room"), "a")
+	at.expect("a")
+	if !right.hub.Carried() || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "WRONGPASS") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// lockedBuffer is for a log of several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

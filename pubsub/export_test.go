@@ -1,0 +1,26 @@
+package pubsub
+
+// Topics returns how many topics the hub remembers, and the bytes of those without subscribers.
+func Topics(h *Hub) (n, idleBytes int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	bytes := 0
+	for e := h.idle.Front(); e != nil; e = e.Next() {
+		bytes += e.Value.(*log).bytes
+	}
+	if bytes != h.idleBytes {
+		panic("the idle bytes are counted wrongly")
+	}
+	return len(h.logs), h.idleBytes
+}
+
+// Subscribers returns how many a topic has, and how many messages it holds, with room for how many.
+func Subscribers(h *Hub, topic string) (n, held, room int) {
+	l := h.find(topic)
+	if l == nil {
+		return 0, 0, 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subs, l.len(), len(l.ring)
+}

@@ -1,0 +1,370 @@
+package redis_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/redis"
+)
+
+// wire is what lies between one node and the broker, and can be cut.
+type wire struct {
+	t      testing.TB
+	ln     net.Listener
+	broker string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+	ended sync.WaitGroup
+}
+
+func startWire(t testing.TB, b *broker) *wire {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, ln: ln, broker: fmt.Sprintf("127.0.0.1:%d", b.port), conns: map[net.Conn]bool{}}
+	w.ended.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			w.ended.Go(func() { w.serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		w.set(true)
+		w.ended.Wait()
+	})
+	return w
+}
+
+func (w *wire) serve(c net.Conn) {
+	defer c.Close()
+	up, err := net.Dial("tcp", w.broker)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	if !w.keep(c, up) {
+		return
+	}
+	go func() { _, _ = io.Copy(up, c); up.Close() }()
+	_, _ = io.Copy(c, up)
+}
+
+func (w *wire) keep(conns ...net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		w.conns[c] = true
+	}
+	return !w.cut
+}
+
+// set cuts the wire, or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut = cut; cut {
+		for c := range w.conns {
+			c.Close()
+		}
+		clear(w.conns)
+	}
+}
+
+func (w *wire) url() string { return "redis://" + w.ln.Addr().String() }
+
+// One process is cut off, and both sides go on. Then everybody has everything, in order.
+func TestOneIsCutOff(t *testing.T) {
+	b := startBroker(t)
+	w := startWire(t, b)
+	one, two := startNode(t, w.url()), startNode(t, b.url())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	publish(room1, "up")
+	at1.expect("up")
+	at2.expect("up")
+	for round := range 3 {
+		w.set(true)
+		one.status.expect("local")
+		from, to := 300*round, 300*(round+1)
+		publish(room1, numbered("a", from, to)...)
+		publish(room2, numbered("b", from, to)...)
+		at1.expect(numbered("a", from, to)...)
+		at2.expect(numbered("b", from, to)...)
+		w.set(false)
+		one.status.expect("carried")
+		at1.expect(numbered("b", from, to)...)
+		at2.expect(numbered("a", from, to)...)
+	}
+	two.status.quiet()
+	at1.quiet()
+	at2.quiet()
+}
+
+// The connections break again and again while both publish: acknowledgements are lost, and batches are sent twice.
+func TestConnectionsBreak(t *testing.T) {
+	b := startBroker(t)
+	w1, w2 := startWire(t, b), startWire(t, b)
+	one, two := startNode(t, w1.url()), startNode(t, w2.url())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	const each = 1500
+	var publishing sync.WaitGroup
+	for prefix, room := range map[string]*pubsub.Topic{"a": room1, "b": room2} {
+		publishing.Go(func() {
+			for i, text := range numbered(prefix, 0, each) {
+				publish(room, text)
+				if i%10 == 0 {
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { publishing.Wait(); close(done) }()
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+		case <-time.After(20 * time.Millisecond):
+			w := []*wire{w1, w2}[n%2]
+			w.set(true)
+			w.set(false)
+			continue
+		}
+		break
+	}
+	for _, f := range []*follower{at1, at2} {
+		checkOrder(t, collect(f, 2*each), map[string][2]int{"a": {0, each}, "b": {0, each}})
+		f.quiet()
+	}
+}
+
+// The broker forgets everything, with and without its connections.
+func TestBrokerIsEmptied(t *testing.T) {
+	b := startBroker(t, "--appendonly", "no")
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	both := func(room *pubsub.Topic, texts ...string) {
+		t.Helper()
+		publish(room, texts...)
+		at1.expect(texts...)
+		at2.expect(texts...)
+	}
+	both(room1, numbered("a", 0, 100)...)
+	b.do("FLUSHALL")
+	both(room1, "b")
+	both(room2, "c")
+	b.kill()
+	one.status.expect("local")
+	two.status.expect("local")
+	b.restart()
+	one.status.expect("carried")
+	two.status.expect("carried")
+	both(room1, "d")
+	both(room2, "e")
+	// Its numbers begin anew, far below those that were read.
+	b.do("FLUSHALL")
+	b.do("XADD lwango:topic:room 1-1 somebody else")
+	b.do("CLIENT KILL TYPE normal")
+	one.status.expect("local", "carried")
+	two.status.expect("local", "carried")
+	b.do("DEL lwango:topic:room")
+	both(room1, "f")
+	at1.quiet()
+	at2.quiet()
+}
+
+// A process misses more than the stream keeps: it gets what is there, in order.
+func TestStreamIsTrimmedMeanwhile(t *testing.T) {
+	b := startBroker(t)
+	w := startWire(t, b)
+	one, two := startNode(t, w.url()), startNode(t, b.url())
+	room2 := two.hub.Topic("room")
+	at1, at2 := one.follow(one.hub.Topic("room"), pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	publish(room2, "up")
+	at1.expect("up")
+	at2.expect("up")
+	w.set(true)
+	one.status.expect("local")
+	publish(room2, numbered("a", 0, 500)...)
+	for two.engine.Pending() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	b.do("XTRIM lwango:topic:room MAXLEN 100")
+	w.set(false)
+	at1.expect(numbered("a", 400, 500)...)
+	one.status.expect("carried")
+	publish(room2, "end")
+	at1.expect("end")
+}
+
+// What waits for the broker is bounded: the oldest is given up, and counted.
+func TestQueueIsBounded(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	room1 := one.hub.Topic("room")
+	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
+	publish(room1, "up")
+	at2.expect("up")
+	b.kill()
+	one.status.expect("local")
+	two.status.expect("local")
+	publish(room1, "in flight, perhaps")
+	const more = 100
+	n := redis.MaxQueued + more
+	publish(room1, numbered("a", 0, n)...)
+	if lost := one.engine.Lost(); lost < more || lost > more+1 {
+		t.Errorf("lost %d", lost)
+	}
+	big := one.hub.Topic("big") // more bytes than there may be
+	for range 40 {
+		big.Publish(make([]byte, 1<<20))
+	}
+	if lost, pending := one.engine.Lost(), one.engine.Pending(); lost+pending < n+40 || pending > 33 {
+		t.Errorf("lost %d, and %d wait", lost, pending)
+	}
+	publish(room1, "end")
+	b.restart()
+	one.status.expect("carried")
+	two.status.expect("carried")
+	at2.until("end") // the little that was left
+	at2.quiet()
+}
+
+func TestClose(t *testing.T) {
+	b := startBroker(t)
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
+	publish(one.hub.Topic("room"), numbered("a", 0, 1000)...)
+	one.stop(limit)
+	if one.unsent != 0 {
+		t.Errorf("%d not sent", one.unsent)
+	}
+	at2.expect(numbered("a", 0, 1000)...)
+
+	// The broker does not answer: Close takes the grace period, and little more.
+	b.signal(syscall.SIGSTOP)
+	defer b.signal(syscall.SIGCONT)
+	publish(two.hub.Topic("room"), numbered("b", 0, 10)...)
+	start := time.Now()
+	two.stop(50 * time.Millisecond)
+	if two.unsent != 10 || time.Since(start) > limit {
+		t.Errorf("%d not sent, after %v", two.unsent, time.Since(start))
+	}
+	publish(two.hub.Topic("room"), "afterwards") // is nobody's
+}
+
+// The broker comes later than the process.
+func TestBrokerIsNotThere(t *testing.T) {
+	b := startBroker(t)
+	b.kill()
+	one := startNode(t, b.url())
+	room1 := one.hub.Topic("room")
+	at1 := one.follow(room1, pubsub.Options{History: 10})
+	publish(room1, numbered("a", 0, 3)...)
+	at1.expect(numbered("a", 0, 3)...)
+	if one.hub.Carried() {
+		t.Error("carried")
+	}
+	b.restart()
+	two := startNode(t, b.url())
+	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
+	publish(two.hub.Topic("room"), "b")
+	at1.until("b")
+	at1.quiet()
+	at2.until("b")
+	three := startNode(t, b.url())
+	for !one.hub.Carried() {
+		time.Sleep(time.Millisecond)
+	}
+	got := collect(three.follow(three.hub.Topic("room"), pubsub.Options{History: 10}), 4)
+	if s := strings.Join(got, " "); strings.Replace(s, "b ", "", 1) != "a0 a1 a2" && s != "a0 a1 a2 b" {
+		t.Errorf("history: %q", got)
+	}
+}
+
+// A key that is something else than a stream is one topic's trouble.
+func TestKeyIsSomethingElse(t *testing.T) {
+	b := startBroker(t)
+	b.do("SET lwango:topic:taken x")
+	one, two := startNode(t, b.url()), startNode(t, b.url())
+	taken1, room1 := one.hub.Topic("taken"), one.hub.Topic("room")
+	atTaken, at2 := one.follow(taken1, pubsub.Options{History: 3}), two.follow(two.hub.Topic("room"), pubsub.Options{})
+	publish(taken1, "here")
+	publish(room1, "a")
+	atTaken.expect("here")
+	at2.expect("a")
+	for one.engine.Pending() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if one.engine.Lost() != 1 {
+		t.Errorf("lost %d", one.engine.Lost())
+	}
+	// It becomes so while it is read.
+	at1 := one.follow(room1, pubsub.Options{})
+	other1, other2 := one.follow(one.hub.Topic("other"), pubsub.Options{}), two.follow(two.hub.Topic("other"), pubsub.Options{})
+	publish(one.hub.Topic("other"), "x")
+	other2.expect("x")
+	other1.expect("x")
+	b.do("SET lwango:topic:room x")
+	b.do("CLIENT KILL TYPE normal")
+	two.status.expect("local", "carried")
+	one.status.expect("local", "carried")
+	publish(room1, "only here")
+	publish(one.hub.Topic("other"), "y")
+	at1.expect("only here")
+	other2.expect("y")
+}
+
+// Foreign entries in a stream are passed over.
+func TestForeignEntries(t *testing.T) {
+	b := startBroker(t)
+	for _, fields := range []string{"a b", "id x-1 time 1", "id -1 time 1 data x", "id x- time 1 data x", "id x-1 time y data x",
+		"id " + strings.Repeat("x", 100) + "-1 time 1 data x"} {
+		b.do("XADD lwango:topic:room * " + fields)
+	}
+	b.do("XADD lwango:topic:room * id x-1 time 1 data good")
+	one := startNode(t, b.url())
+	at1 := one.follow(one.hub.Topic("room"), pubsub.Options{History: 10})
+	at1.expect("good")
+	b.do("XADD lwango:topic:room * id x-1 time 1 data again")
+	b.do("XADD lwango:topic:room * id x-3 time 1 data better")
+	b.do("XADD lwango:topic:room * id x-2 time 1 data late")
+	b.do("XADD lwango:topic:room * id x-4 time 1 data best")
+	at1.expect("better", "best")
+}
+
+func TestCheck(t *testing.T) {
+	for _, url := range []string{"redis://localhost", "redis://u:p@[::1]:7000/3", "rediss://host:6379", "unix:///run/redis.sock?db=2",
+		"redis://u:p%2Fw@host"} {
+		if err := redis.Check(url); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, url := range []string{"", "redis", "redis://", "http://u:secret@host", "redis://u:sec ret@host", "redis://u:secret@host:port",
+		"redis://u:1#secret@host", "redis://u:1?secret@host", "redis://u:1/secret@host", "redis://u:secret%2@host",
+		"redis://u:secret@host/1/2", "redis://u:secret@host?what=secret", "redis://u:secret@ho st", "://u:secret@host"} {
+		err := redis.Check(url)
+		if err == nil || strings.Contains(strings.ReplaceAll(err.Error(), "unexpected option", ""), "secret") {
+			t.Errorf("%s: %v", url, err)
+		}
+		if _, err2 := redis.Start(new(pubsub.Hub), url, slog.Default()); fmt.Sprint(err2) != fmt.Sprint(err) {
+			t.Errorf("%s: Start: %v", url, err2)
+		}
+	}
+}

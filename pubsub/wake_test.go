@@ -1,0 +1,154 @@
+package pubsub_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message adds one to count,
+// which belongs to the loop.
+func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *int) {
+	for range n {
+		ls.start(i, func(th *loop.Thread) {
+			for sub := topic.Subscribe(th, o); ; *count++ {
+				if _, err := sub.Receive(-1); err != nil {
+					return
+				}
+			}
+		})
+	}
+	for range 2 { // a turn in which they begin, and one after it
+		ls.on(i, func(*loop.Loop) {})
+	}
+}
+
+// A thousand subscribers that nobody writes to, or only to others, cost nothing.
+func TestNoWakeUpsWhileQuiet(t *testing.T) {
+	handoffs(t, 2, func(t *testing.T, ls *loops) {
+		var hub pubsub.Hub
+		var counts [2]int
+		waiting(ls, 0, 1000, hub.Topic("quiet"), pubsub.Options{}, &counts[0])
+		waiting(ls, 1, 10, hub.Topic("loud"), pubsub.Options{}, &counts[1])
+		stats := func(i int) (s loop.Stats) {
+			ls.on(i, func(l *loop.Loop) { s = l.Stats() })
+			return s
+		}
+		before := stats(0)
+		for range 100 {
+			publish(hub.Topic("loud"), "x")
+			time.Sleep(time.Millisecond) // none of these is to be heard
+		}
+		after := stats(0)
+		// stats itself wakes the loop: it looks, and blocks again.
+		if n := after.Waits - before.Waits; n > 3 {
+			t.Errorf("epoll_wait has returned %d times", n)
+		}
+		if n := after.Resumes - before.Resumes; n != 0 {
+			t.Errorf("%d threads were resumed", n)
+		}
+		ls.on(0, func(*loop.Loop) {
+			if counts[0] != 0 {
+				t.Errorf("%d messages", counts[0])
+			}
+		})
+	})
+}
+
+// A burst that comes while a loop is at something else wakes each of its subscribers once.
+func TestOneWakeUpForABurst(t *testing.T) {
+	const subscribers, burst = 100, 50
+	handoffs(t, 2, func(t *testing.T, ls *loops) {
+		var hub pubsub.Hub
+		topic := hub.Topic("room")
+		var counts [2]int
+		for i := range counts {
+			waiting(ls, i, subscribers, topic, pubsub.Options{Policy: pubsub.Policy(i)}, &counts[i])
+		}
+		var before, after [2]loop.Stats
+		busy, published := make(chan struct{}), make(chan struct{})
+		for i, l := range ls.all {
+			_ = l.Post(func() {
+				before[i] = l.Stats()
+				busy <- struct{}{}
+				<-published
+			})
+		}
+		<-busy
+		<-busy
+		for range burst {
+			publish(topic, "x")
+		}
+		close(published)
+		for i := range counts {
+			for got, start := 0, time.Now(); got < subscribers*burst; {
+				if time.Since(start) > limit {
+					t.Fatalf("%d messages", got)
+				}
+				ls.on(i, func(l *loop.Loop) { got, after[i] = counts[i], l.Stats() })
+			}
+			if n := after[i].Resumes - before[i].Resumes; n != subscribers {
+				t.Errorf("loop %d: %d threads were resumed, of %d", i, n, subscribers)
+			}
+		}
+	})
+}
+
+// What a subscriber takes, and what he leaves, costs no allocation.
+func TestAllocations(t *testing.T) {
+	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.Disconnect} {
+		var hub pubsub.Hub
+		topic := hub.Topic("room")
+		data := []byte("a message")
+		onThread(t, func(th *loop.Thread) {
+			subs := make([]*pubsub.Subscription, 100)
+			for i := range subs {
+				subs[i] = topic.Subscribe(th, pubsub.Options{Policy: policy})
+			}
+			framed := pubsub.Shared(func(data []byte) *frame { return nil })
+			allocs := testing.AllocsPerRun(1000, func() {
+				topic.Publish(data)
+				for _, sub := range subs {
+					if m := sub.Next(); m == nil || framed(m) != nil || sub.Ready() {
+						t.Fatal("no message")
+					}
+				}
+			})
+			if allocs > 4 { // the message, its ID, its data; what was made of it
+				t.Errorf("%v allocations for a message to a hundred", allocs)
+			}
+		})
+	}
+}
+
+// An idle subscription is a small record.
+func TestIdleSubscriptionIsSmall(t *testing.T) {
+	const many, bound = 10000, 320
+	var hub pubsub.Hub
+	ls := startLoops(t, 1, coro.Channel)
+	measured := make(chan float64)
+	ls.start(0, func(th *loop.Thread) {
+		topic := hub.Topic("room")
+		publish(topic, "x")
+		var before, after runtime.MemStats
+		subs := make([]*pubsub.Subscription, many)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range subs {
+			subs[i] = topic.Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3)})
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(subs)
+		measured <- (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / many
+	})
+	if each := <-measured; each > bound {
+		t.Errorf("%.0f bytes for a subscription, want at most %d", each, bound)
+	} else {
+		t.Logf("%.0f bytes for a subscription", each)
+	}
+}
