@@ -10,8 +10,9 @@ import (
 	"strconv"
 )
 
-// readSwitches sums the context switches of all threads of some processes. Each is a thread that had run and stopped,
-// so between two readings there are at least as many as wake-ups. A thread that ends takes its number along.
+// readSwitches sums the voluntary context switches of all threads of some processes. Each is a thread that had run and
+// went to sleep, so between two readings of sleeping processes it is as many as they have been woken up. A thread that
+// ends takes its number along.
 func readSwitches(pids []int) (sum int64, err error) {
 	for _, pid := range pids {
 		folder := filepath.Join(procRoot, strconv.Itoa(pid), "task")
@@ -37,24 +38,13 @@ func readSwitches(pids []int) (sum int64, err error) {
 	return sum, nil
 }
 
-// parseSwitches reads /proc/PID/task/TID/status (proc_pid_status(5)): voluntary switches, where the thread went to
-// sleep, and the others, where it was sent away.
-func parseSwitches(text []byte) (sum int64, err error) {
-	found := 0
+// parseSwitches reads /proc/PID/task/TID/status (proc_pid_status(5)). The other switches are no wake-ups: somebody else
+// wanted the CPU.
+func parseSwitches(text []byte) (int64, error) {
 	for line := range bytes.Lines(text) {
-		key, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok || !bytes.HasSuffix(key, []byte("voluntary_ctxt_switches")) {
-			continue
+		if key, value, ok := bytes.Cut(line, []byte(":")); ok && string(key) == "voluntary_ctxt_switches" {
+			return strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
 		}
-		n, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-		found++
 	}
-	if found != 2 {
-		return 0, fmt.Errorf("%d counts of context switches in %.200q", found, text)
-	}
-	return sum, nil
+	return 0, fmt.Errorf("no context switches in %.200q", text)
 }
