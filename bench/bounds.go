@@ -35,6 +35,7 @@ var bounds = []bound{
 	{"sleepers", late99, "", 2000},
 	{"idlews", bytesEach, "", 8 << 10},
 	{"idlews", bytesEach, "gorilla", 0.45},
+	{"idlews", bytesEach, "gorilla-plain", 0.45},
 	{"wsecho", cpuTotal, "gorilla", 0.95},
 	{"room", cpuTotal, "gorilla", 1.00},
 	{"room", lostCount, "", 0},

@@ -67,7 +67,7 @@ func badChat(t *testing.T, change func(delivery int64, text []byte) [][]byte) st
 	var deliveries atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc(chatrules.RoomPath, func(w http.ResponseWriter, r *http.Request) {
-		conn, err := upgrader.Upgrade(w, r, nil)
+		conn, err := frugal.Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}
@@ -152,7 +152,7 @@ func TestChatNoticesWhatIsWrong(t *testing.T) {
 func TestChatNoticesDeafMembers(t *testing.T) {
 	ln := listen(t)
 	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := upgrader.Upgrade(w, r, nil)
+		conn, err := frugal.Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}
@@ -172,7 +172,7 @@ func TestChatNoticesDeafMembers(t *testing.T) {
 func TestChatNoticesWhoHangsUp(t *testing.T) {
 	ln := listen(t)
 	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := upgrader.Upgrade(w, r, nil)
+		conn, err := frugal.Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}

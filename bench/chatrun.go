@@ -20,9 +20,12 @@ type chatPlan struct {
 	nap time.Duration
 }
 
-// watchFactor is how much longer silence is watched than a load is measured: a server may have something to do ten seconds
-// after a connection came.
-const watchFactor = 4
+// Silence begins and lasts so many times longer than a load is measured: what a server has to do some seconds after a
+// connection came (lwango ends coroutines that nobody has used for ten) it does once, and all is before the first ping.
+const (
+	quietAfter = 4
+	watchFor   = 3
+)
 
 // chatPatience is for the last messages of a run.
 const chatPatience = 3 * time.Second
@@ -47,7 +50,8 @@ func chatOf(s settings, w work, servers ...*server) chatOptions {
 	o := chatOptions{Path: w.path, Members: w.conns, Rooms: w.chat.rooms, Talkers: w.chat.talkers, Rate: w.chat.rate, Nap: w.chat.nap,
 		Listen: verifyLimit, Settle: s.settle, Warmup: s.warmup, Duration: s.duration, Patience: chatPatience}
 	if w.chat.watch {
-		o.Watch = watchFactor * s.duration
+		o.Settle += quietAfter * s.duration
+		o.Watch = watchFor * s.duration
 	}
 	for _, srv := range servers {
 		o.Addrs = append(o.Addrs, srv.addr)

@@ -15,20 +15,29 @@ import (
 // serveGorilla is the chat as one writes it well with net/http and gorilla/websocket: two goroutines per member, which
 // outlive the handler so that what net/http needs for a request is free again; buffers for writing from a pool; a frame
 // that is made once for all; a bounded queue, whose overflow sends the member away.
-func serveGorilla(ln net.Listener) error {
-	hub := chatHub{rooms: map[string]*chatRoom{}}
+func serveGorilla(ln net.Listener) error { return serveChat(ln, frugal, chatrules.Queue) }
+
+// serveGorillaPlain is the same with an Upgrader as it comes, and the queue of gorilla's own chat example: each member
+// keeps the two buffers of 4 KiB that net/http had for the request.
+func serveGorillaPlain(ln net.Listener) error { return serveChat(ln, websocket.Upgrader{}, 256) }
+
+func serveChat(ln net.Listener, upgrader websocket.Upgrader, queue int) error {
+	hub := chatHub{upgrader: upgrader, queue: queue, rooms: map[string]*chatRoom{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc(chatrules.RoomPath, hub.serve)
-	mux.HandleFunc(chatrules.EchoPath, echoGorilla)
+	mux.HandleFunc(chatrules.EchoPath, hub.echo)
 	mux.HandleFunc(chatrules.CollectPath, func(http.ResponseWriter, *http.Request) { chatrules.Collect() })
 	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
 }
 
-// upgrader has gorilla's chat example's size for reading; without one each member would keep net/http's 4 KiB.
-var upgrader = websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{}}
+// frugal has the buffer for reading of gorilla's chat example, and none for writing between messages.
+var frugal = websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{}}
 
 // chatHub is all rooms. Safe from any goroutine.
 type chatHub struct {
+	upgrader websocket.Upgrader
+	queue    int
+
 	mu    sync.Mutex
 	rooms map[string]*chatRoom // with at least one member
 }
@@ -47,11 +56,11 @@ type chatMember struct {
 }
 
 func (h *chatHub) serve(w http.ResponseWriter, r *http.Request) {
-	conn, err := upgrader.Upgrade(w, r, nil)
+	conn, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // answered
 	}
-	m := &chatMember{conn: conn, queue: make(chan *websocket.PreparedMessage, chatrules.Queue), gone: make(chan struct{})}
+	m := &chatMember{conn: conn, queue: make(chan *websocket.PreparedMessage, h.queue), gone: make(chan struct{})}
 	name := r.URL.Query().Get("room")
 	room := h.join(name, m)
 	go m.write()
@@ -147,9 +156,9 @@ func keepAlive(conn *websocket.Conn) {
 	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(chatrules.DeadAfter)) })
 }
 
-// echoGorilla writes from the goroutine that reads; only the pings are another's.
-func echoGorilla(w http.ResponseWriter, r *http.Request) {
-	conn, err := upgrader.Upgrade(w, r, nil)
+// echo writes from the goroutine that reads; only the pings are another's.
+func (h *chatHub) echo(w http.ResponseWriter, r *http.Request) {
+	conn, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // answered
 	}

@@ -43,6 +43,7 @@ var peers = []peer{
 	{name: "goecho", command: goCommand("goecho")},
 	{name: "epollecho", command: goCommand("epollecho")},
 	{name: "gorilla", command: goCommand("gorilla")},
+	{name: "gorilla-plain", command: goCommand("gorilla-plain")},
 }
 
 func peerNames() []string {

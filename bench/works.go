@@ -61,6 +61,7 @@ var (
 	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
 	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
 	chatServers   = []string{baseline, "lwango-direct", "gorilla"}
+	chatMemory    = []string{baseline, "lwango-direct", "gorilla", "gorilla-plain"}
 	brokerServers = []string{baseline, "lwango-direct"}
 )
 
@@ -89,7 +90,7 @@ var works = []work{
 	{name: "sleepers", title: "10,000 handlers that sleep at the same time and wake over 2 s", kind: sleepers, unit: "sleeping handler",
 		peers: sleepServers, program: "bench/lwangoapp", path: "/sleep", conns: 10000, smokeConns: 200, threads: 1},
 	{name: "idlews", title: "8,000 idle WebSockets in rooms of 10, after one message each", kind: wsIdle, unit: "idle WebSocket",
-		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 8000, smokeConns: 200, threads: 1},
+		peers: chatMemory, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 8000, smokeConns: 200, threads: 1},
 	{name: "wsecho", title: "WebSocket echo of 125 bytes, 64 connections", kind: wsEcho, unit: "message",
 		peers: chatServers, program: "bench/lwangoapp", path: chatrules.EchoPath, conns: 64, smokeConns: 16, threads: 1, body: letters(125)},
 	{name: "room", title: "a room of 1,000, ten of whom say one thing a second each", kind: chat, unit: "delivery",
