@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "internal/http1"},
-	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/leaktest", "internal/sysio"},
+	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/http1", "internal/invariants", "internal/leaktest", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/http1", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},

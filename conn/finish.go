@@ -141,12 +141,14 @@ func (w *Response) sendHead(status int, first []byte) {
 
 	out := appendStatusLine(x.out, status)
 	out = w.appendStanding(out)
-	hasType := false
+	hasType, upgrade := false, false
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
 		switch len(f.Name) {
 		case len("Content-Type"):
 			hasType = hasType || equalFold(f.Name, "Content-Type")
+		case len("Upgrade"):
+			upgrade = upgrade || equalFold(f.Name, "Upgrade")
 		case len("Date"):
 			if !w.dated && equalFold(f.Name, "Date") {
 				continue
@@ -190,6 +192,9 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = append(out, "Content-Length: "...)
 		out = strconv.AppendInt(out, n, 10)
 		out = append(out, "\r\n"...)
+	}
+	if upgrade { // an offer, as with 426, which has to be named here, too (RFC 9110 section 7.8)
+		out = append(out, "Connection: Upgrade\r\n"...)
 	}
 	if w.close {
 		out = append(out, "Connection: close\r\n"...)

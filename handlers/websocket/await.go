@@ -18,7 +18,7 @@ func (c *Conn) Unwatch(t *loop.Thread) { c.input.Unwatch(t) }
 
 // Ready implements loop.Source: there is a message, or its beginning, or something else that AwaitAny has to see to.
 func (c *Conn) Ready() bool {
-	for c.err == nil && c.pass == 0 && c.readErr == nil && !c.thread.Loop().Stopping() {
+	for c.err == nil && c.pass == 0 && c.readErr == nil && (c.want.continuation || !c.thread.Loop().Stopping()) {
 		if _, n, err := c.frame(); n > 0 || err != nil {
 			return true
 		}
@@ -45,20 +45,27 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		if begun && own == 0 {
 			return 0, nil
 		}
-		limit, err := c.keepAlive()
-		if err != nil {
-			return -1, err
-		}
-		if d >= 0 {
-			limit = min(limit, max(until.Sub(c.thread.Loop().Time()), 0))
+		limit, also := time.Duration(-1), c.thread.Loop().Stopped()
+		if !begun { // or it is for the program to read it, and nothing is heard until then
+			if limit, err = c.keepAlive(); err != nil {
+				return -1, err
+			}
+			also = c
 		}
 		all := sources
-		if own < 0 && !begun {
-			all = append(sources[:len(sources):len(sources)], c)
+		if own < 0 {
+			all = append(sources[:len(sources):len(sources)], also)
+		}
+		if d >= 0 {
+			if left := max(until.Sub(c.thread.Loop().Time()), 0); limit < 0 || left < limit {
+				limit = left
+			}
 		}
 		i, err := c.thread.AwaitAny(limit, all...)
 		switch {
-		case err == nil && all[i] == loop.Source(c) && c.pass == 0: // something that is not a message
+		case err == nil && i == len(sources) && begun:
+			return -1, c.fail(GoingAway, "")
+		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0): // something that is not a message to be told of
 		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)): // keepAlive's
 		default:
 			return i, err
@@ -69,7 +76,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 // keepAlive sends a ping where nothing has come for long, ends the connection of a peer that has not answered one, and
 // returns how long it may take until something has come, or has to be done.
 func (c *Conn) keepAlive() (time.Duration, error) {
-	if c.w > 0 || c.pass > 0 || c.want.continuation { // there is a beginning
+	if c.w > 0 || c.want.continuation { // there is a beginning
 		left := c.messageLeft()
 		if left <= 0 {
 			return 0, c.violated(errTooSlow)

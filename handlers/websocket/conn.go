@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -51,7 +52,7 @@ type Conn struct {
 	set    *Upgrader
 	input  *loop.Readiness
 
-	// Input. Of buf, which is held only while there is something in it, in[r:w] has come and not been used.
+	// Input. Of buf, which is held only while there is something in it, buf[r:w] has come and not been used.
 	buf      *[bufferSize]byte
 	r, w     int
 	early    *bufio.Reader // what has come with the request
@@ -164,6 +165,11 @@ func (c *Conn) release() {
 }
 
 func recycle(m *[]byte) {
+	if invariants.Enabled {
+		for i := range *m {
+			(*m)[i] = 0xDB
+		}
+	}
 	if cap(*m) <= keptMessage {
 		messages.Put(m)
 	}

@@ -2,11 +2,13 @@ package websocket_test
 
 import (
 	"crypto/tls"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	gorilla "github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 )
 
@@ -50,6 +52,98 @@ func TestEcho(t *testing.T) {
 			_ = c.WriteMessage(gorilla.CloseMessage, gorilla.FormatCloseMessage(4321, "done"))
 			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4321) {
 				t.Errorf("the end: %v", err)
+			}
+		}
+	})
+}
+
+// TestGorilla: the connection as gorilla knows it keeps to the same rules.
+func TestGorilla(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		u := &websocket.Upgrader{Compression: true, MessageTimeout: 30 * time.Millisecond, ReadLimit: maxMessage}
+		ends := make(chan error, 1)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			g := c.Gorilla()
+			if req.Path() == "/deadline" {
+				_ = g.SetReadDeadline(time.Now().Add(time.Millisecond))
+			}
+			for {
+				kind, p, err := g.ReadMessage()
+				if err == nil {
+					err = g.WriteMessage(kind, p)
+				}
+				if err != nil {
+					ends <- err
+					return 0
+				}
+			}
+		})
+		c := s.upgrade(offered)
+		c.send(frame(0x89, "p"))
+		c.expect(pong("p"))
+		s.settle()
+		time.Sleep(60 * time.Millisecond) // a lone ping has no limit
+		c.send(frame(0x41, packed("Hello")[:3]) + frame(0x89, "q") + frame(0x80, packed("Hello")[3:]) + frame(0x82, "x") + bye)
+		c.expect(pong("q"), text("Hello"), bin("x"))
+		c.closed(1000)
+		if got := code(t, ends); got != 1000 {
+			t.Errorf("ended with %d", got)
+		}
+		c = s.upgrade()
+		c.send(frame(0x81, "x")[:7] + "\xc1")
+		c.expect(text("x"))
+		c.closed(1002)
+		if got := code(t, ends); got != 1002 {
+			t.Errorf("ended with %d", got)
+		}
+		c = &client{Conn: s.dial(), t: t}
+		c.send(strings.Replace(handshake, "/", "/deadline", 1) + "\r\n")
+		c.answered()
+		if err, ok := (<-ends).(net.Error); !ok || !err.Timeout() {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// TestPrepared: one message for all, each in the form that its connection takes.
+func TestPrepared(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"p"}}
+		long := strings.Repeat("a message for all ", 1000)
+		message, err := websocket.Prepare(websocket.Text, []byte(long))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			if c.Subprotocol() != req.Header().Get("Sec-WebSocket-Protocol") {
+				t.Errorf("subprotocol %q", c.Subprotocol())
+			}
+			if err := c.WritePrepared(message); err != nil {
+				t.Error(err)
+			}
+			_, _, err = c.ReadMessage()
+			if !isCode(err, 1000) {
+				t.Error(err)
+			}
+			return 0
+		})
+		for range 2 {
+			for _, fields := range []string{"", offered, "Sec-WebSocket-Protocol: p\r\n"} {
+				c := s.upgrade(fields)
+				f, err := c.read()
+				if err != nil || f.first == 0xc1 != (fields == offered) || len(f.payload) < len(long) != (fields == offered) {
+					t.Errorf("%q: %x, %d bytes, %v", fields, f.first, len(f.payload), err)
+				}
+				c.send(bye)
+				c.closed(1000)
 			}
 		}
 	})

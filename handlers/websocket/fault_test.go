@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -148,6 +149,44 @@ func TestFramesAlreadyThere(t *testing.T) {
 		c.send(frame(0x81, "4")[3:] + bye)
 		c.expect(text("4"))
 		c.closed(1000)
+	})
+}
+
+// TestMessageWaits: a thread that does not wait for messages is not told of them, and they have no limit until it reads;
+// but pings are answered.
+func TestMessageWaits(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		u := &websocket.Upgrader{MessageTimeout: 20 * time.Millisecond}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			for range 2 {
+				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+					t.Errorf("source %d, %v", i, err)
+				}
+			}
+			if i, err := c.AwaitAny(time.Minute, new(loop.Promise[int]), c); i != 1 || err != nil {
+				t.Errorf("source %d, %v", i, err)
+			}
+			_, p, err := c.ReadMessage()
+			if err != nil {
+				t.Error(err)
+			}
+			_ = c.WriteMessage(websocket.Text, p)
+			if _, err := c.AwaitAny(-1); !isCode(err, websocket.GoingAway) {
+				t.Errorf("the stop: %v", err)
+			}
+			return 0
+		})
+		c := s.upgrade()
+		c.send(frame(0x89, "p"))
+		c.expect(pong("p"))
+		c.send(frame(0x89, "q") + frame(0x81, "m") + frame(0x89, "r") + frame(0x81, "n"))
+		c.expect(pong("q"), text("m"), pong("r"))
+		go s.stop(10 * time.Second)
+		c.closed(1001)
 	})
 }
 
@@ -461,6 +500,9 @@ func TestServerStops(t *testing.T) {
 
 // TestKilled: a handler that heeds nothing is ended after the grace period; its client is told all the same.
 func TestKilled(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")
+	}
 	run(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {

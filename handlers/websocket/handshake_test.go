@@ -28,7 +28,7 @@ func TestHandshake(t *testing.T) {
 		{"other cases of letters", "", "Upgrade: WebSocket\nConnection: keep-alive, upgrade", 101, "Upgrade", "websocket"},
 		{"several upgrades", "", "Upgrade: h2c, websocket", 101, "Connection", "Upgrade"},
 		{"no upgrade", "", "Upgrade:", 426, "Upgrade", "websocket"},
-		{"another upgrade", "", "Upgrade: h2c", 426, "Upgrade", "websocket"},
+		{"another upgrade", "", "Upgrade: h2c", 426, "Connection", "Upgrade"},
 		{"no connection", "", "Connection:", 400, "", ""},
 		{"connection without the token", "", "Connection: keep-alive", 400, "", ""},
 		{"HTTP/1.0", "GET / HTTP/1.0", "", 426, "Upgrade", "websocket"},

@@ -141,6 +141,9 @@ func (c *Conn) read(p []byte) int {
 		}
 		return n
 	}
+	if c.isTLS() { // which may have to answer a change of keys
+		_ = c.stream.SetWriteDeadline(time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout)))
+	}
 	n, err := c.net.Read(p)
 	if n > 0 {
 		c.heard, c.pinged = c.thread.Loop().Time(), false
