@@ -26,33 +26,24 @@ const (
 
 // Engine is a pubsub.Engine.
 type Engine struct {
-	hub    *pubsub.Hub
-	log    *slog.Logger
-	client *goredis.Client
-	wakeup string // key of the stream that wakes the reader
+	hub     *pubsub.Hub
+	log     *slog.Logger
+	options goredis.Options
+	writer  *goredis.Client
 
 	ctx     context.Context
 	cancel  context.CancelFunc
 	closing chan struct{} // the writer ends when it has nothing to send
 	written chan struct{} // it has ended
-	read    chan struct{} // the reader has
 
-	queue queue
-	feeds feeds
+	queue   queue
+	readers readers
 
 	health struct {
 		sync.Mutex
-		silent [2]error // why a side does not reach the broker
+		cut map[any]bool // goroutines that do not reach the broker
 	}
 }
-
-// side is one of the two goroutines.
-type side int
-
-const (
-	writing side = iota
-	reading
-)
 
 // The library writes a line to stderr for each attempt to connect. The engine has the errors, and logs what comes of
 // them once.
@@ -107,32 +98,37 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	o.DialerRetries = 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
 	o.ContextTimeoutEnabled = true
-	o.PoolSize, o.PipelinePoolSize = 2, -1
+	o.PoolSize, o.PipelinePoolSize = 1, -1 // each goroutine has its own
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 	e := &Engine{
 		hub:     hub,
 		log:     log.With("broker", o.Addr),
-		client:  goredis.NewClient(o),
-		wakeup:  wakePrefix + hub.Origin(),
+		options: *o,
 		closing: make(chan struct{}),
 		written: make(chan struct{}),
-		read:    make(chan struct{}),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.queue.init()
-	e.feeds.init()
+	e.health.cut = make(map[any]bool)
+	e.queue.something = make(chan struct{}, 1)
+	e.readers.feeds = make(map[string]*feed)
 	hub.Connect(e)
+	e.writer = e.connect()
 	go func() {
 		defer close(e.written)
 		e.write()
 	}()
-	go func() {
-		defer close(e.read)
-		e.readAll()
-	}()
+	e.readers.mu.Lock()
+	defer e.readers.mu.Unlock()
+	e.readers.start(e)
 	return e, nil
+}
+
+// connect makes a client of one connection, which is opened when it is first used, and anew when it has broken.
+func (e *Engine) connect() *goredis.Client {
+	o := e.options
+	return goredis.NewClient(&o)
 }
 
 // Close sends what is still to be sent, within the grace period, and ends the goroutines. What is published afterwards
@@ -147,30 +143,33 @@ func (e *Engine) Close(grace time.Duration) (unsent int) {
 	case <-timer.C:
 	}
 	e.cancel()
-	e.client.Close() // ends what blocks
+	e.writer.Close() // ends a command that waits
+	e.readers.close()
 	<-e.written
-	<-e.read
 	return e.queue.len()
 }
 
 // Lost returns how many messages have not reached the broker and never will.
 func (e *Engine) Lost() int { return e.queue.lostSoFar() }
 
-// report notes that a side has found the broker as it should be, or why it has not, and tells the hub.
-func (e *Engine) report(s side, err error) {
+// report notes whether one of the goroutines reaches the broker, and tells the hub when all of them do, and when
+// they do no longer.
+func (e *Engine) report(who any, err error) {
 	h := &e.health
 	h.Lock()
 	defer h.Unlock()
-	was := h.silent[reading] == nil && h.silent[writing] == nil
-	h.silent[s] = err
-	is := h.silent[reading] == nil && h.silent[writing] == nil
+	was := len(h.cut) == 0
+	if delete(h.cut, who); err != nil {
+		h.cut[who] = true
+	}
+	is := len(h.cut) == 0
 	switch {
-	case was && !is && e.ctx.Err() == nil:
-		e.log.Warn("topics are not carried to other processes", "error", err)
-	case !was && is:
+	case e.ctx.Err() != nil || was == is:
+		return
+	case is:
 		e.log.Info("topics are carried again", "lost", e.Lost())
 	default:
-		return
+		e.log.Warn("topics are not carried to other processes", "error", err)
 	}
 	e.hub.SetCarried(is)
 }

@@ -8,3 +8,13 @@ func (e *Engine) Pending() int { return e.queue.len() }
 
 // Parse is parse.
 var Parse = parse
+
+// Readers returns how many goroutines read.
+func (e *Engine) Readers() int {
+	e.readers.mu.Lock()
+	defer e.readers.mu.Unlock()
+	return len(e.readers.all)
+}
+
+// PerReader is how many topics one of them reads.
+const PerReader = perReader

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -27,12 +29,12 @@ type wire struct {
 	ended sync.WaitGroup
 }
 
-func startWire(t testing.TB, b *broker) *wire {
+func startWire(t testing.TB, b *redistest.Broker) *wire {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{t: t, ln: ln, broker: fmt.Sprintf("127.0.0.1:%d", b.port), conns: map[net.Conn]bool{}}
+	w := &wire{t: t, ln: ln, broker: fmt.Sprintf("127.0.0.1:%d", b.Port), conns: map[net.Conn]bool{}}
 	w.ended.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -89,9 +91,9 @@ func (w *wire) url() string { return "redis://" + w.ln.Addr().String() }
 
 // One process is cut off, and both sides go on. Then everybody has everything, in order.
 func TestOneIsCutOff(t *testing.T) {
-	b := startBroker(t)
+	b := redistest.Start(t)
 	w := startWire(t, b)
-	one, two := startNode(t, w.url()), startNode(t, b.url())
+	one, two := startNode(t, w.url()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
 	publish(room1, "up")
@@ -117,7 +119,7 @@ func TestOneIsCutOff(t *testing.T) {
 
 // The connections break again and again while both publish: acknowledgements are lost, and batches are sent twice.
 func TestConnectionsBreak(t *testing.T) {
-	b := startBroker(t)
+	b := redistest.Start(t)
 	w1, w2 := startWire(t, b), startWire(t, b)
 	one, two := startNode(t, w1.url()), startNode(t, w2.url())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
@@ -155,8 +157,8 @@ func TestConnectionsBreak(t *testing.T) {
 
 // The broker forgets everything, with and without its connections.
 func TestBrokerIsEmptied(t *testing.T) {
-	b := startBroker(t, "--appendonly", "no")
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t, "--appendonly", "no")
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
 	both := func(room *pubsub.Topic, texts ...string) {
@@ -166,24 +168,24 @@ func TestBrokerIsEmptied(t *testing.T) {
 		at2.expect(texts...)
 	}
 	both(room1, numbered("a", 0, 100)...)
-	b.do("FLUSHALL")
+	b.Do("FLUSHALL")
 	both(room1, "b")
 	both(room2, "c")
-	b.kill()
+	b.Kill()
 	one.status.expect("local")
 	two.status.expect("local")
-	b.restart()
+	b.Restart()
 	one.status.expect("carried")
 	two.status.expect("carried")
 	both(room1, "d")
 	both(room2, "e")
 	// Its numbers begin anew, far below those that were read.
-	b.do("FLUSHALL")
-	b.do("XADD lwango:topic:room 1-1 somebody else")
-	b.do("CLIENT KILL TYPE normal")
+	b.Do("FLUSHALL")
+	b.Do("XADD lwango:topic:room 1-1 somebody else")
+	b.Do("CLIENT KILL TYPE normal")
 	one.status.expect("local", "carried")
 	two.status.expect("local", "carried")
-	b.do("DEL lwango:topic:room")
+	b.Do("DEL lwango:topic:room")
 	both(room1, "f")
 	at1.quiet()
 	at2.quiet()
@@ -191,9 +193,9 @@ func TestBrokerIsEmptied(t *testing.T) {
 
 // A process misses more than the stream keeps: it gets what is there, in order.
 func TestStreamIsTrimmedMeanwhile(t *testing.T) {
-	b := startBroker(t)
+	b := redistest.Start(t)
 	w := startWire(t, b)
-	one, two := startNode(t, w.url()), startNode(t, b.url())
+	one, two := startNode(t, w.url()), startNode(t, b.URL())
 	room2 := two.hub.Topic("room")
 	at1, at2 := one.follow(one.hub.Topic("room"), pubsub.Options{}), two.follow(room2, pubsub.Options{})
 	publish(room2, "up")
@@ -205,7 +207,7 @@ func TestStreamIsTrimmedMeanwhile(t *testing.T) {
 	for two.engine.Pending() > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	b.do("XTRIM lwango:topic:room MAXLEN 100")
+	b.Do("XTRIM lwango:topic:room MAXLEN 100")
 	w.set(false)
 	at1.expect(numbered("a", 400, 500)...)
 	one.status.expect("carried")
@@ -215,13 +217,13 @@ func TestStreamIsTrimmedMeanwhile(t *testing.T) {
 
 // What waits for the broker is bounded: the oldest is given up, and counted.
 func TestQueueIsBounded(t *testing.T) {
-	b := startBroker(t)
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1 := one.hub.Topic("room")
 	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(room1, "up")
 	at2.expect("up")
-	b.kill()
+	b.Kill()
 	one.status.expect("local")
 	two.status.expect("local")
 	publish(room1, "in flight, perhaps")
@@ -239,7 +241,7 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Errorf("lost %d, and %d wait", lost, pending)
 	}
 	publish(room1, "end")
-	b.restart()
+	b.Restart()
 	one.status.expect("carried")
 	two.status.expect("carried")
 	at2.until("end") // the little that was left
@@ -247,8 +249,8 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	b := startBroker(t)
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(one.hub.Topic("room"), numbered("a", 0, 1000)...)
 	one.stop(limit)
@@ -258,8 +260,8 @@ func TestClose(t *testing.T) {
 	at2.expect(numbered("a", 0, 1000)...)
 
 	// The broker does not answer: Close takes the grace period, and little more.
-	b.signal(syscall.SIGSTOP)
-	defer b.signal(syscall.SIGCONT)
+	b.Signal(syscall.SIGSTOP)
+	defer b.Signal(syscall.SIGCONT)
 	publish(two.hub.Topic("room"), numbered("b", 0, 10)...)
 	start := time.Now()
 	two.stop(50 * time.Millisecond)
@@ -267,13 +269,33 @@ func TestClose(t *testing.T) {
 		t.Errorf("%d not sent, after %v", two.unsent, time.Since(start))
 	}
 	publish(two.hub.Topic("room"), "afterwards") // is nobody's
+
+	// Nor does anybody wait for history then.
+	ended := make(chan error)
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Go(func(th *loop.Thread) {
+		m, err := two.hub.Topic("room").Subscribe(th, pubsub.Options{History: 1}).Receive(limit)
+		if err == nil && string(m.Data) != "afterwards" {
+			t.Errorf("%q", m.Data)
+		}
+		go func() { ended <- err }()
+	})
+	if err := l.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // The broker comes later than the process.
 func TestBrokerIsNotThere(t *testing.T) {
-	b := startBroker(t)
-	b.kill()
-	one := startNode(t, b.url())
+	b := redistest.Start(t)
+	b.Kill()
+	one := startNode(t, b.URL())
 	room1 := one.hub.Topic("room")
 	at1 := one.follow(room1, pubsub.Options{History: 10})
 	publish(room1, numbered("a", 0, 3)...)
@@ -281,14 +303,14 @@ func TestBrokerIsNotThere(t *testing.T) {
 	if one.hub.Carried() {
 		t.Error("carried")
 	}
-	b.restart()
-	two := startNode(t, b.url())
+	b.Restart()
+	two := startNode(t, b.URL())
 	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(two.hub.Topic("room"), "b")
 	at1.until("b")
 	at1.quiet()
 	at2.until("b")
-	three := startNode(t, b.url())
+	three := startNode(t, b.URL())
 	for !one.hub.Carried() {
 		time.Sleep(time.Millisecond)
 	}
@@ -300,9 +322,9 @@ func TestBrokerIsNotThere(t *testing.T) {
 
 // A key that is something else than a stream is one topic's trouble.
 func TestKeyIsSomethingElse(t *testing.T) {
-	b := startBroker(t)
-	b.do("SET lwango:topic:taken x")
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t)
+	b.Do("SET lwango:topic:taken x")
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	taken1, room1 := one.hub.Topic("taken"), one.hub.Topic("room")
 	atTaken, at2 := one.follow(taken1, pubsub.Options{History: 3}), two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(taken1, "here")
@@ -321,31 +343,38 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	publish(one.hub.Topic("other"), "x")
 	other2.expect("x")
 	other1.expect("x")
-	b.do("SET lwango:topic:room x")
-	b.do("CLIENT KILL TYPE normal")
+	b.Do("SET lwango:topic:room x")
+	b.Do("CLIENT KILL TYPE normal")
 	two.status.expect("local", "carried")
 	one.status.expect("local", "carried")
 	publish(room1, "only here")
 	publish(one.hub.Topic("other"), "y")
 	at1.expect("only here")
 	other2.expect("y")
+	// It is a stream again, after the next look.
+	b.Do("DEL lwango:topic:room")
+	b.Do("CLIENT KILL TYPE normal")
+	two.status.expect("local", "carried")
+	one.status.expect("local", "carried")
+	publish(room1, "everywhere")
+	at2.expect("everywhere")
 }
 
 // Foreign entries in a stream are passed over.
 func TestForeignEntries(t *testing.T) {
-	b := startBroker(t)
+	b := redistest.Start(t)
 	for _, fields := range []string{"a b", "id x-1 time 1", "id -1 time 1 data x", "id x- time 1 data x", "id x-1 time y data x",
 		"id " + strings.Repeat("x", 100) + "-1 time 1 data x"} {
-		b.do("XADD lwango:topic:room * " + fields)
+		b.Do("XADD lwango:topic:room * " + fields)
 	}
-	b.do("XADD lwango:topic:room * id x-1 time 1 data good")
-	one := startNode(t, b.url())
+	b.Do("XADD lwango:topic:room * id x-1 time 1 data good")
+	one := startNode(t, b.URL())
 	at1 := one.follow(one.hub.Topic("room"), pubsub.Options{History: 10})
 	at1.expect("good")
-	b.do("XADD lwango:topic:room * id x-1 time 1 data again")
-	b.do("XADD lwango:topic:room * id x-3 time 1 data better")
-	b.do("XADD lwango:topic:room * id x-2 time 1 data late")
-	b.do("XADD lwango:topic:room * id x-4 time 1 data best")
+	b.Do("XADD lwango:topic:room * id x-1 time 1 data again")
+	b.Do("XADD lwango:topic:room * id x-3 time 1 data better")
+	b.Do("XADD lwango:topic:room * id x-2 time 1 data late")
+	b.Do("XADD lwango:topic:room * id x-4 time 1 data best")
 	at1.expect("better", "best")
 }
 

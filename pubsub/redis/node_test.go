@@ -82,13 +82,13 @@ type follower struct {
 
 func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	n.t.Helper()
-	f := &follower{t: n.t, messages: make(chan *pubsub.Message, 1<<16), done: make(chan struct{})}
+	if o.Queue == 0 {
+		o.Queue = pubsub.MaxQueue
+	}
+	f := &follower{t: n.t, messages: make(chan *pubsub.Message, o.Queue), done: make(chan struct{})}
 	subscribed := make(chan struct{})
 	err := n.loop.Post(func() {
 		n.loop.Go(func(th *loop.Thread) {
-			if o.Queue == 0 {
-				o.Queue = pubsub.MaxQueue
-			}
 			sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
 			close(subscribed)
 			for {

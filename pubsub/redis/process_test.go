@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -116,11 +117,11 @@ func startPeer(t testing.TB, url string, here *follower) (result func() report) 
 }
 
 func TestTwoProcessesAcrossARestart(t *testing.T) {
-	b := startBroker(t)
-	one := startNode(t, b.url())
+	b := redistest.Start(t)
+	one := startNode(t, b.URL())
 	room := one.hub.Topic("room")
 	here := one.follow(room, pubsub.Options{})
-	result := startPeer(t, b.url(), here)
+	result := startPeer(t, b.URL(), here)
 	n := 0
 	numbers := func(count int) {
 		for range count {
@@ -130,9 +131,9 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 		}
 	}
 	numbers(200)
-	b.kill()
+	b.Kill()
 	numbers(200)
-	b.restart()
+	b.Restart()
 	for start := time.Now(); time.Since(start) < limit && (one.engine.Pending() > 0 || !one.hub.Carried()); {
 		numbers(10)
 	}
@@ -152,11 +153,11 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 func BenchmarkTwoProcesses(b *testing.B) {
 	for _, fsync := range []string{"always", "everysec"} {
 		b.Run(fsync, func(b *testing.B) {
-			broker := startBroker(b, "--appendfsync", fsync)
-			one := startNode(b, broker.url())
+			broker := redistest.Start(b, "--appendfsync", fsync)
+			one := startNode(b, broker.URL())
 			room := one.hub.Topic("room")
 			here := one.follow(room, pubsub.Options{})
-			result := startPeer(b, broker.url(), here)
+			result := startPeer(b, broker.URL(), here)
 			b.ResetTimer()
 			for i := range b.N {
 				publish(room, fmt.Sprintf("a%d", i))

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/pubsub/redis"
 )
 
 func publish(topic *pubsub.Topic, texts ...string) {
@@ -28,8 +30,8 @@ func numbered(prefix string, from, to int) (texts []string) {
 }
 
 func TestOneRoomOfSeveralProcesses(t *testing.T) {
-	b := startBroker(t)
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
 
@@ -41,7 +43,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 	at1.expect("b")
 
 	// One who comes later gets the history, and what he says himself comes behind it.
-	three := startNode(t, b.url())
+	three := startNode(t, b.URL())
 	room3 := three.hub.Topic("room")
 	at3 := three.follow(room3, pubsub.Options{History: 3})
 	publish(room3, "here I am")
@@ -67,8 +69,8 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 }
 
 func TestBrokerIsKilledAndRestarted(t *testing.T) {
-	b := startBroker(t)
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
 	publish(room1, "up")
@@ -90,12 +92,12 @@ func TestBrokerIsKilledAndRestarted(t *testing.T) {
 		}
 	}()
 	at2.expect(numbered("a", 0, 100)...)
-	b.kill()
+	b.Kill()
 	one.status.expect("local")
 	two.status.expect("local")
 	publish(room2, "b0", "b1")
 	at2own := []string{at2.next(), at2.next()}
-	b.restart()
+	b.Restart()
 	one.status.expect("carried")
 	two.status.expect("carried")
 	close(stop)
@@ -138,15 +140,15 @@ func checkOrder(t *testing.T, texts []string, want map[string][2]int) {
 }
 
 func TestBrokerStandsStill(t *testing.T) {
-	b := startBroker(t)
-	one, two := startNode(t, b.url()), startNode(t, b.url())
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
 	publish(room1, "up")
 	at1.expect("up")
 	at2.expect("up")
 
-	b.signal(syscall.SIGSTOP)
+	b.Signal(syscall.SIGSTOP)
 	publish(room1, numbered("a", 0, 1000)...)
 	at1.expect(numbered("a", 0, 1000)...)
 	one.status.expect("local")
@@ -155,7 +157,7 @@ func TestBrokerStandsStill(t *testing.T) {
 	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // history that nobody can give
 	publish(one.hub.Topic("other"), "x")
 	late.expect("x")
-	b.signal(syscall.SIGCONT)
+	b.Signal(syscall.SIGCONT)
 	at2.expect(numbered("a", 0, 1000)...)
 	one.status.expect("carried")
 	two.status.expect("carried")
@@ -165,14 +167,46 @@ func TestBrokerStandsStill(t *testing.T) {
 	late.quiet()
 }
 
+// Readers come with the topics, and go with them.
+func TestManyTopics(t *testing.T) {
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
+	const topics = 3*redis.PerReader + 1
+	var there []*follower
+	for i := range topics {
+		there = append(there, two.follow(two.hub.Topic(fmt.Sprint(i)), pubsub.Options{Queue: 10}))
+	}
+	if n := two.engine.Readers(); n != 4 {
+		t.Errorf("%d readers", n)
+	}
+	for i := range topics {
+		publish(one.hub.Topic(fmt.Sprint(i)), "x", "y")
+	}
+	for _, f := range there {
+		f.expect("x", "y")
+		close(f.done)
+	}
+	for start := time.Now(); two.engine.Readers() > 1; time.Sleep(time.Millisecond) {
+		if time.Since(start) > limit {
+			t.Fatalf("%d readers", two.engine.Readers())
+		}
+	}
+	last := two.follow(two.hub.Topic("last"), pubsub.Options{})
+	publish(one.hub.Topic("last"), "z")
+	last.expect("z")
+	if !two.hub.Carried() {
+		t.Error("not carried")
+	}
+}
+
 // Over a socket, with a password, and without the right one.
 func TestPassword(t *testing.T) {
-	b := startBroker(t)
+	b := redistest.Start(t)
 	socket := filepath.Join(t.TempDir(), "s")
-	b.kill()
-	b.args = []string{"--unixsocket", socket}
-	b.restart()
-	b.do("CONFIG SET requirepass secret")
+	b.Kill()
+	b.Args = []string{"--unixsocket", socket}
+	b.Restart()
+	b.Do("CONFIG SET requirepass secret")
 	var log lockedBuffer
 	right, wrong := startNode(t, "unix://:secret@"+socket), startNodeLogging(t, "unix://:other-secret@"+socket, &log)
 	wrong.status.expect("local")

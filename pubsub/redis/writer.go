@@ -1,7 +1,8 @@
 package redis
 
 import (
-	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,21 +23,19 @@ const (
 type queue struct {
 	something chan struct{} // has one, or is going to, when there is something to do
 
-	mu     sync.Mutex
-	items  []item
-	bytes  int
-	lost   int
-	wake   bool // the reader is to be woken
-	flight int  // messages taken and not acknowledged
-	closed bool
+	mu      sync.Mutex
+	items   []item
+	bytes   int
+	lost    int
+	wakeups []string // keys of the readers that are to be woken
+	flight  int      // messages taken and not acknowledged
+	closed  bool
 }
 
 type item struct {
 	topic string
 	*pubsub.Message
 }
-
-func (q *queue) init() { q.something = make(chan struct{}, 1) }
 
 func (q *queue) signal() {
 	select {
@@ -69,19 +68,21 @@ func (q *queue) drop() {
 	q.lost++
 }
 
-// wakeReader has the writer wake the reader, beside whatever it sends.
-func (q *queue) wakeReader() {
+// wake has the writer wake a reader, beside whatever it sends.
+func (q *queue) wake(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.wake = true
+	if !slices.Contains(q.wakeups, key) {
+		q.wakeups = append(q.wakeups, key)
+	}
 	q.signal()
 }
 
 // take takes what is to be sent next.
-func (q *queue) take(batch []item) (_ []item, wake bool) {
+func (q *queue) take(batch []item) (_ []item, wakeups []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	wake, q.wake = q.wake, false
+	wakeups, q.wakeups = q.wakeups, nil
 	n, bytes := 0, 0
 	for n < min(len(q.items), maxBatch) && (n == 0 || bytes+len(q.items[n].Data) <= maxBatchBytes) {
 		bytes += len(q.items[n].Data)
@@ -95,7 +96,7 @@ func (q *queue) take(batch []item) (_ []item, wake bool) {
 		q.items = nil
 	}
 	q.flight = n
-	return batch, wake
+	return batch, wakeups
 }
 
 // sent notes the end of what was taken.
@@ -129,8 +130,8 @@ func (e *Engine) write() {
 	var batch []item
 	closing := e.closing
 	for {
-		batch, wake := e.queue.take(batch)
-		if len(batch) == 0 && !wake {
+		batch, wakeups := e.queue.take(batch)
+		if len(batch)+len(wakeups) == 0 {
 			if closing == nil {
 				return
 			}
@@ -143,19 +144,19 @@ func (e *Engine) write() {
 		}
 		var b backoff
 		for {
-			lost, err := e.send(batch, wake)
+			lost, err := e.send(batch, wakeups)
 			if err == nil {
 				e.queue.sent(lost)
 				break
 			}
-			e.report(writing, err)
+			e.report(&e.queue, err)
 			if !e.pause(b.next()) {
 				return
 			}
 		}
 		clear(batch)
 		if e.queue.len() == 0 {
-			e.report(writing, nil)
+			e.report(&e.queue, nil)
 		}
 	}
 }
@@ -172,10 +173,10 @@ func (e *Engine) pause(d time.Duration) bool {
 
 // send appends a batch to the streams, as a transaction: all of it or nothing, so what is sent again after an error
 // comes in the right order, if perhaps for the second time. lost counts what the broker never takes.
-func (e *Engine) send(batch []item, wake bool) (lost int, err error) {
+func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	ctx, cancel := e.within(0)
 	defer cancel()
-	p := e.client.TxPipeline()
+	p := e.writer.TxPipeline()
 	added := make([]*goredis.StringCmd, len(batch))
 	expiring := make(map[string]bool)
 	for i, it := range batch {
@@ -186,32 +187,28 @@ func (e *Engine) send(batch []item, wake bool) (lost int, err error) {
 			p.PExpire(ctx, key, maxAge)
 		}
 	}
-	if wake {
-		e.addWake(ctx, p)
+	for _, key := range wakeups {
+		p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: 1, Values: []any{"wake", ""}})
+		p.PExpire(ctx, key, wakeAge)
 	}
 	_, err = p.Exec(ctx)
 	if err == nil {
 		return 0, nil
 	}
-	// A transaction that was carried out may have commands that have failed: a key that is something else.
-	done := 0
-	for i, cmd := range added {
-		switch cmdErr := cmd.Err(); {
-		case cmdErr == nil:
-			done++
-		case goredis.HasErrorPrefix(cmdErr, "WRONGTYPE"):
-			done++
-			lost++
-			e.log.Error("a topic's key in the broker is something else", "key", streamPrefix+batch[i].topic)
-		}
+	// If any of them was carried out, all were, whatever is said of the others: nothing, because the connection broke just
+	// then, or that the broker has refused it. To send that once more would be too late for its order.
+	executed := false
+	for _, cmd := range added {
+		executed = executed || cmd.Err() == nil || goredis.HasErrorPrefix(cmd.Err(), "WRONGTYPE")
 	}
-	if done < len(batch) || len(batch) == 0 {
+	if !executed {
 		return 0, err
 	}
+	for i, cmd := range added {
+		if refused := goredis.Error(nil); errors.As(cmd.Err(), &refused) {
+			lost++
+			e.log.Error("the broker refuses a message", "key", streamPrefix+batch[i].topic, "error", refused)
+		}
+	}
 	return lost, nil
-}
-
-func (e *Engine) addWake(ctx context.Context, p goredis.Pipeliner) {
-	p.XAdd(ctx, &goredis.XAddArgs{Stream: e.wakeup, MaxLen: 1, Values: []any{"wake", ""}})
-	p.PExpire(ctx, e.wakeup, wakeAge)
 }

@@ -1,4 +1,5 @@
-package redis_test
+// Package redistest runs a real redis-server for a test.
+package redistest
 
 import (
 	"context"
@@ -14,16 +15,20 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// broker is a redis-server of the test's own.
-type broker struct {
-	t    testing.TB
-	dir  string
-	port int
-	args []string
-	cmd  *exec.Cmd
+// Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the disk at once
+// (appendfsync always) unless its arguments say otherwise.
+type Broker struct {
+	Port int
+	Args []string // beside its own, from the next start on
+
+	t   testing.TB
+	dir string
+	cmd *exec.Cmd
 }
 
-func startBroker(t testing.TB, args ...string) *broker {
+// Start starts a broker on a free port, until the test ends. Without redis-server the test is left out, or fails where
+// LWANGO_CI is set.
+func Start(t testing.TB, args ...string) *Broker {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		if os.Getenv("LWANGO_CI") != "" {
@@ -31,10 +36,10 @@ func startBroker(t testing.TB, args ...string) *broker {
 		}
 		t.Skip("redis-server is not installed: Debian's package redis-server")
 	}
-	b := &broker{t: t, dir: t.TempDir(), args: args}
+	b := &Broker{Args: args, t: t, dir: t.TempDir()}
 	for try := 0; ; try++ {
 		// Below the ports that the kernel gives to clients: one of them could take it while the broker is down.
-		b.port = 20000 + rand.IntN(10000)
+		b.Port = 20000 + rand.IntN(10000)
 		if b.start() {
 			break
 		}
@@ -42,16 +47,16 @@ func startBroker(t testing.TB, args ...string) *broker {
 			t.Fatal("redis-server does not start")
 		}
 	}
-	t.Cleanup(b.kill)
+	t.Cleanup(b.Kill)
 	return b
 }
 
 // start reports whether the server answers. It does not, if the port was taken.
-func (b *broker) start() bool {
+func (b *Broker) start() bool {
 	b.t.Helper()
-	args := []string{"--port", fmt.Sprint(b.port), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
+	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
 		"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"}
-	b.cmd = exec.Command("redis-server", append(args, b.args...)...)
+	b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
@@ -73,17 +78,18 @@ func (b *broker) start() bool {
 	}
 }
 
-func (b *broker) restart() {
+// Restart starts a broker again that was killed, on its port and with what it has on the disk.
+func (b *Broker) Restart() {
 	b.t.Helper()
 	if !b.start() {
 		b.t.Fatal("redis-server does not start again")
 	}
 }
 
-// kill is kill -9.
-func (b *broker) kill() {
+// Kill is kill -9. It returns when the broker is gone.
+func (b *Broker) Kill() {
 	if b.cmd != nil {
-		b.signal(syscall.SIGKILL)
+		b.Signal(syscall.SIGKILL)
 		for syscall.Kill(b.cmd.Process.Pid, 0) == nil { // start's goroutine waits for it
 			time.Sleep(time.Millisecond)
 		}
@@ -91,20 +97,22 @@ func (b *broker) kill() {
 	}
 }
 
-func (b *broker) signal(sig syscall.Signal) {
+// Signal sends the broker a signal, such as SIGSTOP.
+func (b *Broker) Signal(sig syscall.Signal) {
 	if err := syscall.Kill(b.cmd.Process.Pid, sig); err != nil {
 		b.t.Error(err)
 	}
 }
 
-func (b *broker) url() string { return fmt.Sprintf("redis://127.0.0.1:%d", b.port) }
+// URL is what a client connects to.
+func (b *Broker) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d", b.Port) }
 
-func (b *broker) client() *goredis.Client {
-	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.port), MaxRetries: -1, DialerRetries: 1})
+func (b *Broker) client() *goredis.Client {
+	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
 }
 
-// do runs a command.
-func (b *broker) do(command string) {
+// Do runs a command.
+func (b *Broker) Do(command string) {
 	b.t.Helper()
 	c := b.client()
 	defer c.Close()

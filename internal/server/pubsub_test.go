@@ -1,0 +1,92 @@
+package server_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Two servers of one broker: a request to one waits for what is published by a request to the other. What a handler
+// publishes at the very end, in the grace period, still goes out.
+func TestTopicsOfTwoServers(t *testing.T) {
+	broker := redistest.Start(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	start := func(topics *pubsub.Hub, grace time.Duration, subscribed chan struct{}) *server.Server {
+		s := source()
+		s.Topics, s.Listen, s.Logger = topics, []string{"127.0.0.1:0"}, slog.New(slog.DiscardHandler)
+		s.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
+			room := topics.Topic("room")
+			sub := room.Subscribe(req.Thread, pubsub.Options{})
+			subscribed <- struct{}{}
+			req.Defer(func() { room.Publish([]byte("gone")) })
+			m, err := sub.Receive(20 * time.Second)
+			if err != nil {
+				return 500
+			}
+			resp.SetBody(m.Data)
+			return 200
+		}}}
+		c, err := s.Parse("t.conf", fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := server.Start(s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return srv
+	}
+	var hubs [2]pubsub.Hub
+	subscribed := make(chan struct{}, 2)
+	one := start(&hubs[0], 20*time.Second, subscribed)
+	two := start(&hubs[1], 10*time.Millisecond, subscribed)
+
+	fetching := func() <-chan string {
+		body := make(chan string, 1)
+		go func() {
+			defer close(body)
+			body <- fetch(t, one.Addresses()[0])
+		}()
+		<-subscribed
+		return body
+	}
+	got := fetching()
+	hubs[1].Topic("room").Publish([]byte("hello"))
+	if body := <-got; body != "hello" {
+		t.Errorf("%q", body)
+	}
+
+	// A handler of two waits when it is stopped, and is killed. One hears its last word.
+	got = fetching()
+	c, err := net.Dial("tcp", two.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-subscribed
+	two.Stop()
+	if err := two.Wait(); err != nil {
+		t.Error(err)
+	}
+	if body := <-got; !strings.Contains(body, "gone") {
+		t.Errorf("%q", body)
+	}
+	one.Stop()
+	if err := one.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,182 @@
+package redis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// perReader is how many topics one reads: a read costs the broker a little for each, whichever of them has something.
+const perReader = 128
+
+// reader is a goroutine that reads some of the topics, with a connection of its own.
+type reader struct {
+	*Engine
+	client *goredis.Client
+	wakeup string        // key of the stream that wakes it
+	added  chan struct{} // has one when there is another topic
+
+	feeds map[string]*feed // by topic, under the readers' lock
+}
+
+// readers are all that read. The first stays, to notice when the broker is gone; the others end when they have nothing
+// to read.
+type readers struct {
+	mu     sync.Mutex
+	all    []*reader
+	feeds  map[string]*feed // by topic
+	number int              // of the last that was started
+	ended  sync.WaitGroup
+	closed bool
+}
+
+// start starts another reader. The caller holds the readers' lock.
+func (rs *readers) start(e *Engine) *reader {
+	rs.number++
+	r := &reader{Engine: e, client: e.connect(), wakeup: fmt.Sprint(wakePrefix, e.hub.Origin(), ":", rs.number),
+		added: make(chan struct{}, 1), feeds: make(map[string]*feed)}
+	rs.all = append(rs.all, r)
+	rs.ended.Go(r.run)
+	return r
+}
+
+// Follow implements pubsub.Engine.
+func (e *Engine) Follow(topic string) {
+	rs := &e.readers
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.closed {
+		go e.hub.Loaded(topic, nil) // there is no reader to do so
+		return
+	}
+	var r *reader
+	if i := slices.IndexFunc(rs.all, func(r *reader) bool { return len(r.feeds) < perReader }); i >= 0 {
+		r = rs.all[i]
+	} else {
+		r = rs.start(e)
+	}
+	fd := &feed{topic: topic, key: streamPrefix + topic, reader: r, since: time.Now(), seen: make(map[string]uint64)}
+	rs.feeds[topic], r.feeds[topic] = fd, fd
+	select {
+	case r.added <- struct{}{}:
+	default:
+	}
+	e.queue.wake(r.wakeup)
+}
+
+// Unfollow implements pubsub.Engine. Until the next read begins, the topic is still read.
+func (e *Engine) Unfollow(topic string) {
+	rs := &e.readers
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if fd := rs.feeds[topic]; fd != nil {
+		delete(rs.feeds, topic)
+		delete(fd.reader.feeds, topic)
+	}
+}
+
+// close ends all.
+func (rs *readers) close() {
+	rs.mu.Lock()
+	rs.closed = true
+	for _, r := range rs.all {
+		r.client.Close() // ends a command that blocks
+	}
+	rs.mu.Unlock()
+	rs.ended.Wait()
+}
+
+// all returns what the reader is to read.
+func (r *reader) all() []*feed {
+	r.readers.mu.Lock()
+	defer r.readers.mu.Unlock()
+	return slices.Collect(maps.Values(r.feeds))
+}
+
+// has reports whether the topic is still followed.
+func (r *reader) has(fd *feed) bool {
+	r.readers.mu.Lock()
+	defer r.readers.mu.Unlock()
+	return r.feeds[fd.topic] == fd
+}
+
+// done reports whether there is nothing to read, and takes the reader out then.
+func (r *reader) done() bool {
+	rs := &r.readers
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if len(r.feeds) > 0 || r == rs.all[0] {
+		return false
+	}
+	rs.all = slices.DeleteFunc(rs.all, func(o *reader) bool { return o == r })
+	return true
+}
+
+// run reads, with connections that come and go.
+func (r *reader) run() {
+	defer r.client.Close()
+	defer r.report(r, nil) // one that is not there is not cut off
+	var b backoff
+	for {
+		err := r.session(&b)
+		if err == nil || r.ctx.Err() != nil {
+			return
+		}
+		r.report(r, err)
+		wait := time.After(b.next())
+		for waiting := true; waiting; {
+			for _, fd := range r.all() { // nobody is to wait for history as long as that
+				if fd.last == "" {
+					r.release(fd)
+				}
+			}
+			select {
+			case <-wait:
+				waiting = false
+			case <-r.added:
+			case <-r.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// session catches up with what was missed and then reads what comes, until there is an error, or nothing to read any
+// more.
+func (r *reader) session(b *backoff) error {
+	if err := r.verify(); err != nil {
+		return err
+	}
+	wake, caughtUp := beginning, false
+	for !r.done() {
+		select {
+		case <-r.added:
+		default:
+		}
+		all := r.all()
+		if err := r.load(all); err != nil {
+			return err
+		}
+		if !caughtUp {
+			for part := range slices.Chunk(all, perCommand) {
+				for more := true; more; {
+					var err error
+					if more, err = r.poll(part, nil, -1); err != nil {
+						return err
+					}
+				}
+			}
+			caughtUp = true
+			b.wait = 0
+			r.report(r, nil)
+		}
+		if _, err := r.poll(all, &wake, heartbeat); err != nil {
+			return err
+		}
+	}
+	return nil
+}
