@@ -23,6 +23,7 @@ type chatOptions struct {
 	Listen   time.Duration // at most so long for all members to hear each other at the beginning
 	Settle   time.Duration // before watching and talking
 	Patience time.Duration // for messages that are still to come at the end
+	Linger   time.Duration // after the last, for what comes a second time
 	PIDs     []int         // the servers
 }
 
@@ -86,7 +87,7 @@ func loadChat(o chatOptions) (report chatReport, err error) {
 	before, err1 := readCPU(o.PIDs)
 	ownBefore, err2 := readCPU(own)
 	c.latency = histogram{}
-	expected, came, sent, start := c.tally.expected, c.tally.came, c.sent(), c.now()
+	came, sent, start := c.tally.came, c.sent(), c.now()
 	err = c.talk(o.Duration)
 	report.Took = c.now() - start
 	ownAfter, err3 := readCPU(own)
@@ -97,10 +98,10 @@ func loadChat(o chatOptions) (report chatReport, err error) {
 	report.Messages, report.Delivered = c.sent()-sent, c.tally.came-came
 	report.CPU, report.Client = after.since(before), ownAfter.since(ownBefore)
 	report.P50, report.P99, report.Max = c.latency.quantile(0.50), c.latency.quantile(0.99), c.latency.max
-	report.Lost, report.Reordered, report.Doubled = c.tally.lost(), c.tally.reordered, c.tally.doubled
-	if c.tally.expected == expected {
-		return report, errors.New("nothing was sent")
+	if err := c.run(c.now() + o.Linger); err != nil {
+		return report, err
 	}
+	report.Lost, report.Reordered, report.Doubled = c.tally.lost(), c.tally.reordered, c.tally.doubled
 	return report, nil
 }
 

@@ -62,7 +62,7 @@ func chatOf(s settings, w work, servers ...*server) chatOptions {
 
 func runChat(ctx context.Context, env *environment, w work, o chatOptions) (chatReport, error) {
 	var report chatReport
-	err := runClient(ctx, env, w, "chat", o, &report, o.Listen+o.Settle+o.Watch+o.Warmup+o.Duration+2*o.Patience)
+	err := runClient(ctx, env, w, "chat", o, &report, o.Listen+o.Settle+o.Watch+o.Warmup+o.Duration+2*o.Patience+o.Linger)
 	return report, err
 }
 
@@ -141,6 +141,7 @@ func measureBrokered(ctx context.Context, env *environment, s settings, w work, 
 	}()
 
 	options := chatOf(s, w, servers...)
+	options.Linger = brokerLinger
 	report, err := runChat(ctx, env, w, options)
 	if err != nil {
 		return err
@@ -171,6 +172,9 @@ const (
 
 	// brokerPatience is for reconnecting, and for everything that waited.
 	brokerPatience = 20 * time.Second
+
+	// brokerLinger is for what a writer or a reader that came back brings once more.
+	brokerLinger = time.Second
 )
 
 func disturb(ctx context.Context, env *environment, w work, o chatOptions, b *broker) (chatReport, error) {

@@ -11,7 +11,12 @@ import (
 )
 
 var (
-	upgrader = websocket.Upgrader{ReadLimit: chatrules.MessageLimit, PingInterval: chatrules.PingEvery, IdleTimeout: chatrules.DeadAfter, WriteTimeout: chatrules.WriteLimit}
+	upgrader = websocket.Upgrader{
+		ReadLimit:    chatrules.MessageLimit,
+		PingInterval: chatrules.PingEvery,
+		IdleTimeout:  chatrules.DeadAfter,
+		WriteTimeout: chatrules.WriteLimit,
+	}
 
 	// frame is made once for a whole room.
 	frame = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
@@ -26,7 +31,8 @@ func room(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return websocket.Status(err)
 	}
-	topic := lwango.Topics().Topic(strings.Clone(req.Query().Get("room"))) // not a part of the request's head, to keep that
+	name := strings.Clone(req.Query().Get("room")) // a part of the request's head would keep all of it
+	topic := lwango.Topics().Topic(name)
 	heard := topic.Subscribe(req.Thread, pubsub.Options{Queue: chatrules.Queue, Policy: pubsub.Disconnect})
 	for {
 		i, err := c.AwaitAny(-1, c, heard)
