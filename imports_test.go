@@ -34,10 +34,11 @@ var allowed = map[string][]string{
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"fastcgi", "pubsub", "pubsub/redis", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
-	"internal/server/*":         {"internal/server/*"},
+	"internal/server/*":         {"handlers", "internal/server/*"},
 	"":                          {"conn", "loop", "pubsub", "internal/server"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},
+	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.

@@ -22,6 +22,7 @@
 package lwango
 
 import (
+	"context"
 	"flag"
 	"net/http"
 	"os"
@@ -81,9 +82,14 @@ func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 // Main runs the server as the command line and lwango.conf say, until a signal stops it. It does not return: it exits
 // with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it
 // prints its flags.
-func Main() {
+func Main() { os.Exit(Run(context.Background(), server.DefaultFile)) }
+
+// Run is Main for a program that has more to do than to serve. It returns the exit code; it stops at the end of ctx as
+// it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, none
+// if that is "", or what the command line names instead. It can be called once.
+func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
 	}
-	os.Exit(program.Main(options, os.Stdout, os.Stderr))
+	return program.Main(ctx, options, file, os.Stdout, os.Stderr)
 }

@@ -128,7 +128,7 @@ func measureBrokered(ctx context.Context, env *environment, s settings, w work, 
 	w.broker = b.url()
 	var servers []*server
 	for range 2 {
-		srv, err := startServer(ctx, env, p, w)
+		srv, err := startServer(ctx, env, p, w, nil)
 		if err != nil {
 			return err
 		}

@@ -23,9 +23,11 @@ type environment struct {
 	dir        string // removed by close
 	self       string // this binary, for its subcommands
 	wrk        string
-	nginx      string            // empty: not installed
-	nginxBuild string            // what `nginx -V` prints
-	redis      string            // empty: not installed
+	nginx      string // empty: not installed
+	nginxBuild string // what `nginx -V` prints
+	redis      string // empty: not installed
+	php        string // PHP-FPM; empty: not installed
+	phpVersion string
 	lwango     map[string]string // a built command for each of its programs
 	serverCPU  int
 	clientCPU  int
@@ -97,6 +99,9 @@ func (e *environment) prepare(ctx context.Context, s *settings) error {
 	if err := errors.Join(os.Chmod(e.dir, 0o755), os.Mkdir(folder, 0o755)); err != nil {
 		return err
 	}
+	if err := e.findUpstreams(ctx, s); err != nil {
+		return err
+	}
 	for name, body := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), body, 0o644); err != nil {
 			return err
@@ -117,6 +122,23 @@ func (e *environment) prepare(ctx context.Context, s *settings) error {
 		return err
 	}
 	return e.findLwango(ctx, s)
+}
+
+// findUpstreams takes works that need PHP out of the settings where there is none, as prepare does with nginx.
+func (e *environment) findUpstreams(ctx context.Context, s *settings) (err error) {
+	usesPHP := func(w work) bool { return w.upstream.kind == phpFPM }
+	if slices.ContainsFunc(s.works, usesPHP) {
+		if e.php = findPHP(); e.php == "" {
+			if os.Getenv("LWANGO_CI") == "1" {
+				return errNoPHP
+			}
+			fmt.Fprintln(os.Stderr, errNoPHP, "- works that need it are left out")
+			s.works = slices.DeleteFunc(s.works, usesPHP)
+		} else if e.phpVersion, err = phpVersion(ctx, e); err != nil {
+			return err
+		}
+	}
+	return writeScripts(filepath.Join(e.dir, "scripts"))
 }
 
 // findRedis takes the works out of the settings that need a broker, if there is none and the run is not CI's.
@@ -188,6 +210,9 @@ func describeMachine(ctx context.Context, env *environment, s *settings) machine
 		case "fasthttp":
 			m.versions = append(m.versions, "fasthttp "+moduleVersion("github.com/valyala/fasthttp"))
 		}
+	}
+	if env.phpVersion != "" {
+		m.versions = append(m.versions, env.phpVersion)
 	}
 	wrk := strings.Fields(output(ctx, "", env.wrk, "-v"))
 	if len(wrk) > 1 {

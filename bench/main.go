@@ -20,6 +20,11 @@
 //	epollecho.go  a bare epoll loop, as its peer
 //	sleepers.go   the client of handlers that sleep (`bench sleepers`)
 //	sleepserve.go such a handler for net/http
+//	upstream.go   what requests are passed on to by FastCGI: PHP-FPM, or
+//	responder.go  the least that such an application can do (`bench respond`)
+//	transfer.go   one large body (`bench transfer`)
+//	waiting.go    requests that wait for an application (`bench waiting`)
+//	burst.go      more requests at once than it takes
 //	wsclient.go   many WebSockets on one epoll
 //	wsframe.go    their frames
 //	wsecho.go     the client of the WebSocket echo (`bench wsecho`)
@@ -103,6 +108,9 @@ var subcommands = map[string]func(args []string) error{
 	"openloop": clientCommand("openloop", openLoop),
 	"echo":     clientCommand("echo", loadEcho),
 	"sleepers": clientCommand("sleepers", loadSleepers),
+	"respond":  responderCommand,
+	"transfer": clientCommand("transfer", loadTransfer),
+	"waiting":  clientCommand("waiting", loadWaiting),
 	"wsecho":   clientCommand("wsecho", loadWSEcho),
 	"wsidle":   clientCommand("wsidle", loadWSIdle),
 	"chat":     clientCommand("chat", loadChat),
@@ -164,6 +172,7 @@ func parseSettings(args []string) (settings, error) {
 		s.rounds, s.duration, s.warmup, s.settle, s.spread = 1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
 		for i := range s.works {
 			s.works[i].conns = min(s.works[i].conns, s.works[i].smokeConns)
+			s.works[i].size = min(s.works[i].size, s.works[i].smokeSize)
 		}
 	}
 	return s, nil

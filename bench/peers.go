@@ -16,6 +16,9 @@ type serverOptions struct {
 	files string // the folder served below filesPrefix
 	addr  string // 127.0.0.1:port
 	work  work
+
+	upstream string // socket of what the work passes requests on to; empty: nothing
+	scripts  string // the folder above that of the scripts
 }
 
 // peer is one server that takes part. command writes what configuration the server needs into o.dir and says how to
@@ -30,12 +33,17 @@ type peer struct {
 // baseline is the peer that the others are put in relation to: lwango as it comes.
 const baseline = "lwango-channel"
 
+// unqueued is lwango that connects to PHP at once, as nginx does, and has the surplus wait in the socket's backlog. The
+// others have max_conns as its manual advises, PHP's number of workers, and the surplus waits in them.
+const unqueued = "lwango-unqueued"
+
 // errNotInstalled makes a peer stay out of the report instead of failing the run.
 var errNotInstalled = errors.New("not installed")
 
 var peers = []peer{
-	{name: baseline, command: lwangoCommand("channel"), ready: "listening", ends: true},
-	{name: "lwango-direct", command: lwangoCommand("direct"), ready: "listening", ends: true},
+	{name: baseline, command: lwangoCommand("channel", true), ready: "listening", ends: true},
+	{name: "lwango-direct", command: lwangoCommand("direct", true), ready: "listening", ends: true},
+	{name: unqueued, command: lwangoCommand("channel", false), ready: "listening", ends: true},
 	{name: "nginx", command: nginxCommand("off"), ends: true},
 	{name: "nginx-nopush", command: nginxCommand("on"), ends: true},
 	{name: "fasthttp", command: goCommand("fasthttp")},
@@ -59,7 +67,7 @@ func (p peer) takesPart(w work) bool { return slices.Contains(w.peers, p.name) }
 func (p peer) isLwango() bool { return strings.HasPrefix(p.name, "lwango-") }
 func (p peer) isNginx() bool  { return strings.HasPrefix(p.name, "nginx") }
 
-func lwangoCommand(handoff string) func(*environment, serverOptions) ([]string, []string, error) {
+func lwangoCommand(handoff string, queue bool) func(*environment, serverOptions) ([]string, []string, error) {
 	return func(env *environment, o serverOptions) ([]string, []string, error) {
 		program := env.lwango[o.work.program]
 		if o.work.kind == echo { // no server of HTTP: a sample with two flags, and a loop for each processor
@@ -69,6 +77,7 @@ func lwangoCommand(handoff string) func(*environment, serverOptions) ([]string, 
 		conf := fmt.Sprintf(`keep_alive_timeout = "300s"
 threads = %d
 handoff = %q
+max_body_size = "2GiB"
 
 [headers]
 server = "lwango"
@@ -86,7 +95,7 @@ handler = "hello_world"
 prefix = %q
 module = "serve_files"
 path = %q
-`, o.work.threads, handoff, o.addr, filesPrefix, o.files)
+%s`, o.work.threads, handoff, o.addr, filesPrefix, o.files, lwangoFastCGI(o, queue))
 		if o.work.broker != "" {
 			conf += fmt.Sprintf("\n[pubsub]\nurl = %q\n", o.work.broker)
 		}
@@ -96,6 +105,29 @@ path = %q
 		}
 		return []string{program, "-c", file}, nil, nil
 	}
+}
+
+// lwangoFastCGI is the route of the scripts.
+func lwangoFastCGI(o serverOptions, queue bool) string {
+	u := o.work.upstream
+	if u.kind == noUpstream {
+		return ""
+	}
+	maxConns := 0
+	if queue {
+		maxConns = u.workers
+	}
+	return fmt.Sprintf(`
+[[site.route]]
+prefix = %q
+module = "fastcgi"
+address = "unix:%s"
+script_path = %q
+max_conns = %d
+keep_conn = %t
+max_idle = %d
+request_buffering = %t
+`, appPrefix, o.upstream, filepath.Join(o.scripts, appPrefix), maxConns, u.kept > 0, max(u.kept, 1), !u.streamed)
 }
 
 // goCommand runs one of serve.go's servers. GOMAXPROCS is its number of loops.
@@ -155,14 +187,73 @@ http {
         listen %s backlog=4096%s;
         location / { default_type text/plain; return 200 %q; }
         location %s/ { root %s; }
-    }
-}
-`, o.work.threads, env.maxFiles, o.dir, o.dir, temporary.String(), nopush, o.addr, reuse, hello, filesPrefix, filepath.Dir(o.files))
+%s    }
+%s}
+`, o.work.threads, env.maxFiles, o.dir, o.dir, temporary.String(), nopush, o.addr, reuse, hello, filesPrefix, filepath.Dir(o.files),
+		nginxFastCGI(o), nginxUpstream(o))
 	file := filepath.Join(o.dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 		return nil, nil, err
 	}
 	return []string{env.nginx, "-p", o.dir, "-e", filepath.Join(o.dir, "error.log"), "-c", file}, nil, nil
+}
+
+// nginxFastCGI has the parameters of Debian's fastcgi.conf and, as its snippets/fastcgi-php.conf, looks whether there is
+// such a script before it asks PHP for it, which lwango does too.
+func nginxFastCGI(o serverOptions) string {
+	u := o.work.upstream
+	if u.kind == noUpstream {
+		return ""
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "        location %s/ {\n            root %s;\n            try_files $fastcgi_script_name =404;\n", appPrefix, o.scripts)
+	text.WriteString("            fastcgi_pass app;\n            client_max_body_size 0;\n")
+	for _, param := range nginxParams {
+		fmt.Fprintf(&text, "            fastcgi_param %s;\n", param)
+	}
+	if u.kept > 0 {
+		text.WriteString("            fastcgi_keep_conn on;\n")
+	}
+	if u.streamed {
+		text.WriteString("            fastcgi_request_buffering off;\n")
+	}
+	text.WriteString("        }\n")
+	return text.String()
+}
+
+func nginxUpstream(o serverOptions) string {
+	u := o.work.upstream
+	if u.kind == noUpstream {
+		return ""
+	}
+	keepalive := ""
+	if u.kept > 0 {
+		keepalive = fmt.Sprintf("keepalive %d; ", u.kept)
+	}
+	return fmt.Sprintf("    upstream app { server unix:%s; %s}\n", o.upstream, keepalive)
+}
+
+var nginxParams = []string{
+	"SCRIPT_FILENAME $document_root$fastcgi_script_name",
+	"QUERY_STRING $query_string",
+	"REQUEST_METHOD $request_method",
+	"CONTENT_TYPE $content_type",
+	"CONTENT_LENGTH $content_length",
+	"SCRIPT_NAME $fastcgi_script_name",
+	"REQUEST_URI $request_uri",
+	"DOCUMENT_URI $document_uri",
+	"DOCUMENT_ROOT $document_root",
+	"SERVER_PROTOCOL $server_protocol",
+	"REQUEST_SCHEME $scheme",
+	"HTTPS $https if_not_empty",
+	"GATEWAY_INTERFACE CGI/1.1",
+	"SERVER_SOFTWARE nginx/$nginx_version",
+	"REMOTE_ADDR $remote_addr",
+	"REMOTE_PORT $remote_port",
+	"SERVER_ADDR $server_addr",
+	"SERVER_PORT $server_port",
+	"SERVER_NAME $server_name",
+	"REDIRECT_STATUS 200",
 }
 
 // findNginx looks in sbin too, which is not in everybody's PATH.

@@ -172,6 +172,9 @@ func residentMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_r
 // peakMemory sums the highest Rss that each process ever had, in bytes.
 func peakMemory(pids []int) (int64, error) { return sumMemory(pids, "status", "VmHWM:") }
 
+// anonymousMemory sums what belongs to no file, in bytes; what processes share is divided among them.
+func anonymousMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_rollup", "Pss_Anon:") }
+
 func sumMemory(pids []int, file, key string) (int64, error) {
 	var sum int64
 	for _, pid := range pids {

@@ -23,17 +23,18 @@ const (
 
 // server is a started peer.
 type server struct {
-	peer peer
-	addr string
-	cmd  *exec.Cmd
-	pids []int // the process and its children (nginx's workers)
-	log  *tailLog
-	done chan struct{} // closed when it has exited; err is set before
-	err  error
+	peer    peer
+	network string
+	addr    string
+	cmd     *exec.Cmd
+	pids    []int // the process and its children (nginx's workers)
+	log     *tailLog
+	done    chan struct{} // closed when it has exited; err is set before
+	err     error
 }
 
 // startServer returns when the server has answered the work's request with the right bytes. The caller stops it.
-func startServer(ctx context.Context, env *environment, p peer, w work) (*server, error) {
+func startServer(ctx context.Context, env *environment, p peer, w work, up *server) (*server, error) {
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -46,7 +47,11 @@ func startServer(ctx context.Context, env *environment, p peer, w work) (*server
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, err
 	}
-	argv, environ, err := p.command(env, serverOptions{dir: dir, files: filepath.Join(env.dir, "files"), addr: addr, work: w})
+	o := serverOptions{dir: dir, files: filepath.Join(env.dir, "files"), addr: addr, work: w}
+	if up != nil {
+		o.upstream, o.scripts = up.addr, filepath.Join(env.dir, "scripts")
+	}
+	argv, environ, err := p.command(env, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,24 +59,9 @@ func startServer(ctx context.Context, env *environment, p peer, w work) (*server
 	if w.threads > 1 {
 		cpu = unpinned
 	}
-	s := &server{peer: p, addr: addr, log: &tailLog{}, done: make(chan struct{})}
-	s.cmd = exec.Command(env.self, append([]string{"pin", strconv.Itoa(cpu)}, argv...)...)
-	s.cmd.Env = append(os.Environ(), environ...)
-	s.cmd.Dir = dir
-	s.cmd.Stderr = s.log
-	// A group of its own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in
-	// order, and what a server leaves behind can be ended by the group's id.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
+	s := &server{peer: p, network: "tcp", addr: addr}
+	if err := s.start(ctx, env, cpu, argv, environ, dir); err != nil {
 		return nil, err
-	}
-	go func() {
-		s.err = s.cmd.Wait()
-		close(s.done)
-	}()
-	if err := s.waitReady(ctx); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("%w\n%s", err, s.log)
 	}
 	if err := verifyWork(s.addr, w); err != nil {
 		s.stop()
@@ -82,6 +72,30 @@ func startServer(ctx context.Context, env *environment, p peer, w work) (*server
 		return nil, err
 	}
 	return s, nil
+}
+
+// start starts a command and returns when something listens at s.addr.
+func (s *server) start(ctx context.Context, env *environment, cpu int, argv, environ []string, dir string) error {
+	s.log, s.done = &tailLog{}, make(chan struct{})
+	s.cmd = exec.Command(env.self, append([]string{"pin", strconv.Itoa(cpu)}, argv...)...)
+	s.cmd.Env = append(os.Environ(), environ...)
+	s.cmd.Dir = dir
+	s.cmd.Stderr = s.log
+	// A group of its own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in
+	// order, and what a server leaves behind can be ended by the group's id.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	if err := s.waitReady(ctx); err != nil {
+		s.stop()
+		return fmt.Errorf("%w\n%s", err, s.log)
+	}
+	return nil
 }
 
 // findProcesses must come after an answer: nginx's master listens before it starts its workers.
@@ -98,7 +112,7 @@ func (s *server) waitReady(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if s.peer.ready == "" || s.log.hasLine(s.peer.ready, s.addr) {
-			if conn, err := net.Dial("tcp", s.addr); err == nil {
+			if conn, err := net.Dial(s.network, s.addr); err == nil {
 				conn.Close()
 				return nil
 			}

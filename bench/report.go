@@ -89,6 +89,31 @@ var sleeperColumns = []column{
 	toLwango("x lwango", cpuEach),
 }
 
+var transferColumns = []column{
+	value("MiB/s", mebiPerSecond, wholeText),
+	toLwango("x lwango", mebiPerSecond),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[mebiPerSecond])) }},
+	value("memory grows by MiB", growth, oneDigitText),
+	value("CPU µs/MiB", cpuTotal, wholeText),
+	toLwango("x lwango", cpuTotal),
+}
+
+var waitingColumns = []column{
+	value("bytes/request", bytesEach, wholeText),
+	toLwango("x lwango", bytesEach),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[bytesEach])) }},
+	value("resident MiB", resident, oneDigitText),
+	value("other route alone, p50 µs", alone50, wholeText),
+	value("p99", alone99, wholeText),
+	value("beside them, p50 µs", beside50, wholeText),
+	value("p99", beside99, wholeText),
+}
+
+var burstColumns = []column{
+	value("of 6 fail", failedEach, ratioText),
+	value("last answer after ms", burstMilli, oneDigitText),
+}
+
 var chatColumns = []column{
 	value("deliveries/s", perSecond, wholeText),
 	value("CPU µs/delivery", cpuTotal, microText),
@@ -118,6 +143,12 @@ func columnsOf(k kind) []column {
 		return echoColumns
 	case sleepers:
 		return sleeperColumns
+	case bulk:
+		return transferColumns
+	case waiting:
+		return waitingColumns
+	case burst:
+		return burstColumns
 	case wsIdle:
 		return idleColumns
 	case wsEcho:
@@ -163,7 +194,13 @@ func caveat(m machine, s settings) string {
 // titleOf says so where a smoke run or the descriptor limit has taken connections away.
 func titleOf(w work) string {
 	for _, full := range works {
-		if full.name == w.name && full.conns != w.conns {
+		if full.name != w.name {
+			continue
+		}
+		if full.size != w.size {
+			return fmt.Sprintf("%s (here %.0f MiB)", w.title, mebi(w.size))
+		}
+		if full.conns != w.conns {
 			return fmt.Sprintf("%s (here %d)", w.title, w.conns)
 		}
 	}

@@ -140,3 +140,17 @@ func TestUnknownBuild(t *testing.T) {
 		t.Errorf("findLwango in an empty folder: %v", err)
 	}
 }
+
+func TestLimit(t *testing.T) {
+	for _, row := range []struct {
+		limit limit
+		v     float64
+		want  bool
+	}{
+		{atMost(1), 1, true}, {atMost(1), 1.01, false}, {atMost(0), 0, true}, {atLeast(0.97), 0.97, true}, {atLeast(0.97), 0.96, false},
+	} {
+		if got := row.limit.holds(row.v); got != row.want {
+			t.Errorf("%+v, %v: %v", row.limit, row.v, got)
+		}
+	}
+}

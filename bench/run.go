@@ -33,6 +33,14 @@ const (
 	late50                  // how late sleepers woke, µs
 	late99
 	lateMost
+	mebiPerSecond // of a transfer
+	growth        // of the server's anonymous memory during it, MiB
+	alone50       // latency of another route with nobody waiting, µs
+	alone99
+	beside50 // and with those who wait
+	beside99
+	failedEach     // requests of a burst that got no answer
+	burstMilli     // from its begin to its last answer
 	lostCount      // deliveries that did not come
 	reorderedCount // that came after a later one of the same sender
 	doubledCount   // that came again
@@ -80,40 +88,62 @@ func (r results) failures() error {
 	return errors.Join(errs...)
 }
 
-// runAll measures work after work. Within a work the rounds are interleaved, all servers once per round, and each
-// round begins with another server: what changes slowly on the machine, and what one server leaves behind for the
-// next, meets all of them. A server that fails keeps its other cells.
+// runAll measures work after work.
 func runAll(ctx context.Context, env *environment, s settings) results {
 	all := results{}
 	for _, w := range s.works {
-		peers := s.peersOf(w)
-		for _, p := range peers {
+		for _, p := range s.peersOf(w) {
 			all[cellKey{w.name, p.name}] = newCell(s.rounds)
 		}
-		for index := range s.rounds {
-			for i := range peers {
-				p := peers[(index+i)%len(peers)]
-				if ctx.Err() != nil {
-					return all
-				}
-				fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.name, index+1, s.rounds, p.name)
+		if err := runWork(ctx, env, s, w, all); err != nil { // of what they all share
+			fmt.Fprintf(os.Stderr, "%s: %v\n", w.name, err)
+			for _, p := range s.peersOf(w) {
 				c := all[cellKey{w.name, p.name}]
-				if err := measure(ctx, env, s, w, p, round{c, index}); err != nil {
-					fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, p.name, err)
-					c.errs = append(c.errs, err)
-				}
+				c.errs = append(c.errs, err)
 			}
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
 	return all
 }
 
+// runWork interleaves the rounds, all servers once per round, and each round begins with another server: what changes
+// slowly on the machine, and what one server leaves behind for the next, meets all of them. A server that fails keeps
+// its other cells.
+func runWork(ctx context.Context, env *environment, s settings, w work, all results) (err error) {
+	up, err := startUpstream(ctx, env, w)
+	if err != nil {
+		return err
+	}
+	if up != nil {
+		defer func() { err = up.stop() }()
+	}
+	peers := s.peersOf(w)
+	for index := range s.rounds {
+		for i := range peers {
+			p := peers[(index+i)%len(peers)]
+			if ctx.Err() != nil {
+				return nil
+			}
+			fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.name, index+1, s.rounds, p.name)
+			c := all[cellKey{w.name, p.name}]
+			if err := measure(ctx, env, s, w, p, up, round{c, index}); err != nil {
+				fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, p.name, err)
+				c.errs = append(c.errs, err)
+			}
+		}
+	}
+	return nil
+}
+
 // measure starts a fresh server, so that memory is that of this work alone.
-func measure(ctx context.Context, env *environment, s settings, w work, p peer, r round) (err error) {
+func measure(ctx context.Context, env *environment, s settings, w work, p peer, up *server, r round) (err error) {
 	if w.kind == brokered {
 		return measureBrokered(ctx, env, s, w, p, r)
 	}
-	srv, err := startServer(ctx, env, p, w)
+	srv, err := startServer(ctx, env, p, w, up)
 	if err != nil {
 		return err
 	}
@@ -125,6 +155,12 @@ func measure(ctx context.Context, env *environment, s settings, w work, p peer, 
 		return measureEcho(ctx, env, s, w, srv, r)
 	case sleepers:
 		return measureSleepers(ctx, env, s, w, srv, r)
+	case bulk:
+		return measureTransfer(ctx, env, w, srv, r)
+	case waiting:
+		return measureWaiting(ctx, env, s, w, srv, r)
+	case burst:
+		return measureBurstCell(ctx, s, w, srv, r)
 	case wsIdle:
 		return measureWSIdle(ctx, env, s, w, srv, r)
 	case wsEcho:
@@ -234,6 +270,41 @@ func measureSleepers(ctx context.Context, env *environment, s settings, w work, 
 	r.set(late50, micro(report.P50))
 	r.set(late99, micro(report.P99))
 	r.set(lateMost, micro(report.Max))
+	return nil
+}
+
+func measureTransfer(ctx context.Context, env *environment, w work, srv *server, r round) error {
+	report, err := runTransfer(ctx, env, w, srv)
+	if err != nil {
+		return err
+	}
+	r.set(mebiPerSecond, mebi(w.size)/report.Took.Seconds())
+	r.set(growth, mebi(report.Most-report.Before))
+	r.set(cpuTotal, micro(report.CPU.total())/mebi(w.size))
+	return nil
+}
+
+func measureWaiting(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
+	report, err := runWaiting(ctx, env, s, w, srv)
+	if err != nil {
+		return err
+	}
+	r.set(bytesEach, float64(report.Waiting-report.Before)/float64(w.conns))
+	r.set(resident, mebi(report.Waiting))
+	r.set(alone50, micro(report.Alone.P50))
+	r.set(alone99, micro(report.Alone.P99))
+	r.set(beside50, micro(report.Beside.P50))
+	r.set(beside99, micro(report.Beside.P99))
+	return nil
+}
+
+func measureBurstCell(ctx context.Context, s settings, w work, srv *server, r round) error {
+	report, err := measureBurst(ctx, w, srv, s.duration)
+	if err != nil {
+		return err
+	}
+	r.set(failedEach, float64(report.failed)/float64(report.bursts))
+	r.set(burstMilli, micro(report.last)/1000)
 	return nil
 }
 

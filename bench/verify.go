@@ -28,6 +28,8 @@ func verifyWork(addr string, w work) error {
 	case sleepers:
 		_, err := sleeperOptions{Addr: addr, Path: w.path}.sleepOnce(bufio.NewReader(nil), time.Millisecond)
 		return err
+	case bulk:
+		return verifyTransfer(addr, w)
 	}
 	return verify(addr, w)
 }

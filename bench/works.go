@@ -16,6 +16,9 @@ const (
 	idle                 // connections that have had one request and stay; memory
 	echo                 // messages over TCP, closed loop for CPU per message
 	sleepers             // handlers that sleep at the same time; memory, and how late they wake
+	bulk                 // one large body through the server; memory, and bytes/s
+	waiting              // requests that wait for an application; memory, and the latency of another route
+	burst                // requests that come at once and are more than the application takes; how many fail
 	wsIdle               // WebSockets that have had one message and stay; memory
 	wsEcho               // messages over WebSocket, closed loop for CPU per message
 	chat                 // rooms of a chat, messages at a fixed rate; CPU per delivery, latency, what is lost
@@ -37,6 +40,10 @@ type work struct {
 	threads    int    // loops, workers or GOMAXPROCS of the server; above 1 nothing is pinned
 	body       []byte // of an answer, or a message
 	text       bool   // answered as text/plain
+	upstream   upstream
+	size       int64 // of a transfer, bytes
+	smokeSize  int64 // at most so much in a smoke run
+	upload     bool  // from the client
 	chat       chatPlan
 	broker     string // its URL, while it is measured
 }
@@ -59,6 +66,8 @@ var (
 	fileServers   = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
 	echoServers   = []string{baseline, "lwango-direct", "goecho", "epollecho"}
 	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
+	proxies       = []string{baseline, "lwango-direct", "nginx"}
+	queueing      = []string{baseline, "lwango-direct", unqueued, "nginx"}
 	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
 	chatServers   = []string{baseline, "lwango-direct", "gorilla"}
 	chatMemory    = []string{baseline, "lwango-direct", "gorilla", "gorilla-plain"}
@@ -89,6 +98,39 @@ var works = []work{
 		peers: echoServers, program: "samples/echo", conns: 64, smokeConns: 16, threads: 1, body: pattern(1 << 10)},
 	{name: "sleepers", title: "10,000 handlers that sleep at the same time and wake over 2 s", kind: sleepers, unit: "sleeping handler",
 		peers: sleepServers, program: "bench/lwangoapp", path: "/sleep", conns: 10000, smokeConns: 200, threads: 1},
+	{name: "php4", title: "hello.php, 4 clients, 4 workers, a connection per request", unit: "request",
+		peers: queueing, program: command, path: helloScript, conns: 4, smokeConns: 4, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: phpFPM, workers: 4, backlog: 511}},
+	{name: "php4kept", title: "hello.php, 4 clients, 4 workers, connections kept", unit: "request",
+		peers: proxies, program: command, path: helloScript, conns: 4, smokeConns: 4, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: phpFPM, workers: 4, backlog: 511, kept: 4}},
+	{name: "php64", title: "hello.php, 64 clients, 4 workers, a connection per request", unit: "request",
+		peers: queueing, program: command, path: helloScript, conns: 64, smokeConns: 16, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: phpFPM, workers: 4, backlog: 511}},
+	{name: "php64kept", title: "hello.php, 64 clients, 4 workers, connections kept", unit: "request",
+		peers: proxies, program: command, path: helloScript, conns: 64, smokeConns: 16, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: phpFPM, workers: 4, backlog: 511, kept: 4}},
+	{name: "proxy", title: "FastCGI to a trivial application, 64 clients, a connection per request", unit: "request",
+		peers: proxies, program: command, path: helloScript, conns: 64, smokeConns: 16, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: goResponder}},
+	{name: "proxykept", title: "FastCGI to a trivial application, 64 clients, connections kept", unit: "request",
+		peers: proxies, program: command, path: helloScript, conns: 64, smokeConns: 16, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: goResponder, kept: 64}},
+	{name: "download", title: "1 GiB from PHP", kind: bulk, unit: "transfer",
+		peers: proxies, program: command, path: appPrefix + "/download.php", threads: 1, size: 1 << 30, smokeSize: 8 << 20,
+		upstream: upstream{kind: phpFPM, workers: 1, backlog: 511}},
+	{name: "upload", title: "1 GiB to PHP, spooled", kind: bulk, unit: "transfer",
+		peers: proxies, program: command, path: appPrefix + "/upload.php", threads: 1, size: 1 << 30, smokeSize: 8 << 20, upload: true,
+		upstream: upstream{kind: phpFPM, workers: 1, backlog: 511}},
+	{name: "uploadstream", title: "1 GiB to PHP, streamed", kind: bulk, unit: "transfer",
+		peers: proxies, program: command, path: appPrefix + "/upload.php", threads: 1, size: 1 << 30, smokeSize: 8 << 20, upload: true,
+		upstream: upstream{kind: phpFPM, workers: 1, backlog: 511, streamed: true}},
+	{name: "waiting", title: "2,000 requests that wait for an application, and another route meanwhile", kind: waiting, unit: "waiting request",
+		peers: proxies, program: command, path: "/", conns: 2000, smokeConns: 100, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: goResponder}},
+	{name: "burst", title: "6 requests at once for one PHP worker with a backlog of 1", kind: burst, unit: "burst",
+		peers: queueing, program: command, path: appPrefix + "/slow.php", conns: 6, smokeConns: 6, depth: 1, threads: 1, body: []byte(hello), text: true,
+		upstream: upstream{kind: phpFPM, workers: 1, backlog: 1}},
 	{name: "idlews", title: "8,000 idle WebSockets in rooms of 10, after one message each", kind: wsIdle, unit: "idle WebSocket",
 		peers: chatMemory, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 8000, smokeConns: 200, threads: 1},
 	{name: "wsecho", title: "WebSocket echo of 125 bytes, 64 connections", kind: wsEcho, unit: "message",

@@ -8,8 +8,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// name finds out what kind of socket NewStream was given, and who its peer is. One that has reset the connection has no
+// address any more.
+func (s *Stream) name() {
+	if !s.unnamed || s.gone() {
+		return
+	}
+	s.unnamed = false
+	sa, err := unix.Getpeername(s.d.FD())
+	if err != nil {
+		sa, _ = unix.Getsockname(s.d.FD())
+		_, s.unix = sa.(*unix.SockaddrUnix)
+		return
+	}
+	switch sa := sa.(type) {
+	case *unix.SockaddrUnix:
+		s.unix = true
+	case *unix.SockaddrInet4:
+		s.remote = netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		s.remote = netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+}
+
 // LocalAddr implements net.Conn. Asked for after Close for the first time, it is empty.
 func (s *Stream) LocalAddr() net.Addr {
+	s.name()
 	switch {
 	case s.local != nil:
 		return s.local
@@ -25,8 +49,10 @@ func (s *Stream) LocalAddr() net.Addr {
 	return s.local
 }
 
-// RemoteAddr implements net.Conn.
+// RemoteAddr implements net.Conn. Of a stream that NewStream has made, it is empty when it is asked for the first time
+// after Close, or after the peer has reset the connection.
 func (s *Stream) RemoteAddr() net.Addr {
+	s.name()
 	switch {
 	case !s.unix:
 		return net.TCPAddrFromAddrPort(s.remote)

@@ -23,7 +23,7 @@ func (w *Response) inform(status int, h http.Header) {
 	if status == http.StatusContinue {
 		x.req.body.ask = false
 	}
-	x.out = appendStatusLine(x.out, status)
+	x.out = appendStatusLine(x.out, status, "")
 	for _, f := range appendFields(nil, h) {
 		if f.Name != "Content-Length" && f.Name != "Transfer-Encoding" { // they would be taken for a final response's
 			x.out = appendField(x.out, f.Name, f.Value)

@@ -1,11 +1,8 @@
 package conn
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"os"
-	"time"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -17,10 +14,10 @@ import (
 func (c *crossing) serve(req *Request, resp *Response) int {
 	x := req.x
 	req.KeepWaiting(true)
-	x.duplex, req.body.tryOnly = true, true
+	c.duplex.begin(x)
 	told := false  // of a panic of the handler's
 	defer func() { // also when the thread is killed
-		x.duplex, x.until, req.body.tryOnly = false, zeroTime, false
+		x.duplex, req.body.tryOnly, x.until = false, false, zeroTime
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
@@ -47,7 +44,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		if x.writeErr != nil { // what was held cannot be sent any more
 			c.lost(req, x.writeErr)
 		}
-		c.wait(req, asked)
+		c.wait(asked)
 	}
 	x.settle()
 	if c.panicked != nil {
@@ -167,73 +164,8 @@ func (c *crossing) lost(req *Request, err error) {
 }
 
 // wait waits for news of the handler, for input if that was asked for, and for room if the client has left none.
-func (c *crossing) wait(req *Request, asked bool) {
-	x := req.x
-	held := len(x.held) > 0
-	limit := time.Duration(-1)
-	sources := append(c.sources[:0], c)
-	if asked {
-		d, err := c.reading.left(x, &x.reading, x.until, x.set.BodyTimeout)
-		if err != nil {
-			if x.until.IsZero() {
-				err = ErrBodyTimeout
-				req.body.err = err
-			}
-			c.got(nil, err, nil)
-			return
-		}
-		limit, sources = d, append(sources, c.readable)
-	} else {
-		c.reading = patience{}
-	}
-	if held {
-		d, err := c.writing.left(x, &x.writing, x.writeUntil, x.set.WriteTimeout)
-		if err != nil {
-			x.resetOnClose()
-			c.lost(req, x.fail(err))
-			return
-		}
-		if limit < 0 || d < limit {
-			limit = d
-		}
-		sources = append(sources, c.writable)
-	} else {
-		c.writing = patience{}
-	}
-	before := x.c.Loop().Time()
-	_, err := req.AwaitAny(limit, sources...)
-	x.spent = 0
-	waited := x.c.Loop().Time().Sub(before)
-	if asked {
-		x.reading.waited += waited
-	}
-	if held {
-		x.writing.waited += waited
-	}
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+func (c *crossing) wait(asked bool) {
+	if c.duplex.Await(-1, asked, c.self[:]...) != nil {
 		panic(http.ErrAbortHandler) // the thread is not to wait any more
 	}
-}
-
-// patience is how long the peer may still have us wait in one direction.
-type patience struct {
-	until time.Time
-	moved int64 // by then
-}
-
-// left returns what is left of it. It begins anew with every byte that moves; a deadline, if there is one, does not.
-func (p *patience) left(x *exchange, pace *pace, deadline time.Time, limit time.Duration) (time.Duration, error) {
-	now := x.c.Loop().Time()
-	switch {
-	case !deadline.IsZero():
-		p.until = deadline
-	case pace.tooSlow(x.set.MinRate):
-		return 0, errTooSlow
-	case p.until.IsZero() || p.moved != pace.bytes:
-		p.until, p.moved = now.Add(limit), pace.bytes
-	}
-	if d := p.until.Sub(now); d > 0 {
-		return d, nil
-	}
-	return 0, os.ErrDeadlineExceeded
 }

@@ -57,11 +57,8 @@ type crossing struct {
 
 	// Only the thread knows of these.
 	inBuf, outBuf []byte
-	reading       patience
-	writing       patience
-	sources       [3]loop.Source
-	readable      *loop.Readiness
-	writable      *loop.Readiness
+	duplex        Duplex
+	self          [1]loop.Source
 }
 
 type interim struct {
@@ -70,8 +67,8 @@ type interim struct {
 }
 
 func newCrossing(t *loop.Thread) *crossing {
-	own := loop.Own(t)
-	c := &crossing{thread: t, readable: own.Readable(), writable: own.Writable()}
+	c := &crossing{thread: t}
+	c.self[0] = c
 	c.cond.L = &c.mu
 	return c
 }

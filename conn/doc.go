@@ -15,6 +15,7 @@
 //	exchange.go       one request and its answer
 //	input.go          reading: the buffer, heads, time limits
 //	output.go         writing: gathered, in full, in time
+//	duplex.go         Duplex: body and answer at once
 //	tls.go            the same over crypto/tls
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request

@@ -37,7 +37,7 @@ type exchange struct {
 	writeErr   error     // sticky
 	writeUntil time.Time // the handler's deadline
 
-	// Both directions at once, for a handler off the loop: writes do not wait, and what there was no room for is held.
+	// Both directions at once (Duplex): writes do not wait, and what there was no room for is held.
 	duplex bool
 	held   []byte
 
@@ -94,6 +94,7 @@ func (x *exchange) detach() {
 	x.req.body.err = io.EOF // nothing of it is the next client's
 	x.reading, x.writing = pace{}, pace{}
 	x.until, x.writeUntil = time.Time{}, time.Time{}
+	x.duplex, x.req.body.tryOnly = false, false
 	x.held = x.held[:0]
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
@@ -144,6 +145,9 @@ func (x *exchange) exchange() bool {
 		if x = c.x; x == nil { // the handler has taken the connection over
 			c.RunDeferred(mark)
 			return false
+		}
+		if x.duplex {
+			x.settle()
 		}
 		x.resp.finish(status)
 		c.RunDeferred(mark)

@@ -139,7 +139,11 @@ func (w *Response) sendHead(status int, first []byte) {
 	w.left = w.size
 	w.decideClose()
 
-	out := appendStatusLine(x.out, status)
+	reason := ""
+	if status == w.early {
+		reason = w.reason
+	}
+	out := appendStatusLine(x.out, status, reason)
 	out = w.appendStanding(out)
 	hasType, upgrade := false, false
 	for i := range w.header.fields {

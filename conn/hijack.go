@@ -85,7 +85,7 @@ func (w *Response) clearTheWay() error {
 		return ErrBadField
 	case w.early != 0:
 		w.headSent, w.status = true, w.early
-		x.out = w.appendStanding(appendStatusLine(x.out, w.early))
+		x.out = w.appendStanding(appendStatusLine(x.out, w.early, ""))
 		for _, f := range w.header.fields {
 			x.out = appendField(x.out, f.Name, f.Value)
 		}

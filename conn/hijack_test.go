@@ -394,7 +394,7 @@ func TestHijackLetsGo(t *testing.T) {
 			if path == "/early" {
 				ctx = req.Context()
 			}
-			resp.Relay(http.StatusSwitchingProtocols)
+			resp.Relay(http.StatusSwitchingProtocols, "")
 			resp.Header().Set("Connection", "Upgrade")
 			c, r, err := resp.Hijack()
 			if err != nil {

@@ -121,7 +121,7 @@ func (x *exchange) sendHeld() {
 
 // settle ends a time of duplex: what is held is written first.
 func (x *exchange) settle() {
-	x.duplex = false
+	x.duplex, x.req.body.tryOnly = false, false
 	held := x.held
 	x.held = nil
 	if len(held) > 0 {

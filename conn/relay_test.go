@@ -19,22 +19,29 @@ import (
 func TestRelay(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(map[string]conn.Handler{
-			"/whole":  func(_ *conn.Request, w *conn.Response) int { w.Relay(404); return 404 },
-			"/stream": func(_ *conn.Request, w *conn.Response) int { w.Relay(404); w.Flush(); w.WriteString("x"); return 404 },
+			"/whole": func(_ *conn.Request, w *conn.Response) int { w.Relay(404, "Nope"); return 404 },
+			"/stream": func(_ *conn.Request, w *conn.Response) int {
+				w.Relay(404, "Nope")
+				w.Flush()
+				w.WriteString("x")
+				return 404
+			},
 			"/again": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(201)
+				w.Relay(201, "Made\r\nX: y")
 				w.Header().Set("X", "y")
 				w.WriteString("of the first")
 				w.Clear()
 				return 502
 			},
 			"/cut": func(_ *conn.Request, w *conn.Response) int {
-				w.Relay(203)
+				w.Relay(203, "")
 				w.Flush()
 				w.WriteString("begun")
 				w.Abort()
 				return 203
 			},
+			"/bad":     func(_ *conn.Request, w *conn.Response) int { w.Relay(404, "No\r\nX: y"); return 404 },
+			"/other":   func(_ *conn.Request, w *conn.Response) int { w.Relay(404, "Nope"); return 304 },
 			"/nothing": func(_ *conn.Request, w *conn.Response) int { w.Abort(); return 200 },
 		})})
 		for path, want := range map[string]struct {
@@ -42,8 +49,14 @@ func TestRelay(t *testing.T) {
 			text   string
 		}{"/whole": {404, ""}, "/stream": {404, "x"}} {
 			a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if a.StatusCode != want.status || a.text != want.text || a.Header.Get("Content-Type") != "" {
+			if a.StatusCode != want.status || a.text != want.text || a.Status != "404 Nope" || a.Header.Get("Content-Type") != "" {
 				t.Errorf("%s: %s %v %q", path, a.Status, a.Header, a.text)
+			}
+		}
+		for path, want := range map[string]string{"/bad": "404 Not Found", "/other": "304 Not Modified"} {
+			a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if a.Status != want || a.Header.Get("X") != "" {
+				t.Errorf("%s: %s %v", path, a.Status, a.Header)
 			}
 		}
 		a := s.client().do("GET", "GET /again HTTP/1.1\r\nHost: a\r\n\r\n")

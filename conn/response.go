@@ -56,6 +56,7 @@ type Response struct {
 	bytes    int64 // of the body sent
 
 	// Where the answer of an http.Handler, or of another server, differs.
+	reason  string  // of early
 	std     bool    // it has no error page, no default type, and may have a date of its own
 	sniff   bool    // its type is what its beginning looks like
 	dated   bool    // it has a date, or wants none
@@ -85,7 +86,7 @@ func (w *Response) release() {
 		w.buf = nil
 	}
 	w.early, w.status, w.left, w.bytes = 0, 0, 0, 0
-	w.std, w.sniff, w.dated, w.hijacked, w.trailer = false, false, false, false, nil
+	w.reason, w.std, w.sniff, w.dated, w.hijacked, w.trailer = "", false, false, false, false, nil
 	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
 }
 
@@ -106,16 +107,22 @@ func (w *Response) discard() {
 func (w *Response) clear() {
 	w.discard()
 	w.header.reset()
-	w.std, w.sniff, w.dated, w.trailer = false, false, false, nil
+	w.reason, w.std, w.sniff, w.dated, w.trailer = "", false, false, false, nil
 }
 
 // Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,
 // Content-Length are the server's business; setting Connection to "close" closes the connection afterwards.
 func (w *Response) Header() *Header { return &w.header }
 
-// Relay says that the answer is another server's, with that status, streamed or not: it gets no error page and no
-// Content-Type that it does not have. The status that the handler returns has to be the same.
-func (w *Response) Relay(status int) { w.std, w.early = true, status }
+// Relay says that the answer is another server's, with that status and reason phrase (empty: the usual one), streamed or
+// not: it gets no error page and no Content-Type that it does not have. The status that the handler returns has to be the
+// same, unless the body is set otherwise after all. A reason that has control characters is not sent.
+func (w *Response) Relay(status int, reason string) {
+	w.std, w.early, w.reason = true, status, ""
+	if http1.ValidFieldValue(reason) {
+		w.reason = reason
+	}
+}
 
 // Clear drops body, header and what Relay said, for another answer. Once the head has gone out it is too late.
 func (w *Response) Clear() {

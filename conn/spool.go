@@ -3,7 +3,8 @@ package conn
 import (
 	"bytes"
 	"io"
-	"os"
+
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // Spooled is a whole request body, ready to be read any number of times, without waiting for the client.
@@ -30,14 +31,11 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	file, err := os.CreateTemp("", "lwango-body-*")
+	file, err := sysio.TempFile()
 	if err != nil {
 		return nil, 0, err
 	}
 	r.Defer(func() { _ = file.Close() })
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, 0, err
-	}
 	if _, err := head.WriteTo(file); err != nil {
 		return nil, 0, err
 	}

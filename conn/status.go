@@ -15,14 +15,15 @@ var statusLines = func() (lines [600][]byte) {
 }()
 
 // appendStatusLine announces HTTP/1.1 whatever the client speaks (RFC 9110 section 6.2: a server's version is its
-// own).
-func appendStatusLine(b []byte, status int) []byte {
-	if status < len(statusLines) && statusLines[status] != nil {
+// own). An empty reason is the usual one.
+func appendStatusLine(b []byte, status int, reason string) []byte {
+	if reason == "" && status < len(statusLines) && statusLines[status] != nil {
 		return append(b, statusLines[status]...)
 	}
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
-	return append(b, " \r\n"...) // the space is not optional (RFC 9112 section 4)
+	b = append(b, ' ') // not optional (RFC 9112 section 4)
+	return append(append(b, reason...), "\r\n"...)
 }
 
 // appendErrorPage is what a client sees of an error: its name, and nothing of the inside.

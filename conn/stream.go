@@ -35,6 +35,10 @@ type Stream struct {
 	local  net.Addr       // once it was asked for
 	spent  int32          // of the turn's budget
 	unix   bool
+	// unnamed: whose socket it is was not asked yet, and neither unix nor remote is known. A connection that is used
+	// for one small exchange at a time is made a stream for each.
+	unnamed bool
+
 	noWait bool
 	closed bool
 	ended  bool // there is nothing more to read
@@ -50,17 +54,9 @@ var errNoThread = errors.New("no thread of the stream's loop is running; other g
 // NewStream makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an
 // error fd is still the caller's.
 func NewStream(l *loop.Loop, fd int) (*Stream, error) {
-	s := &Stream{loop: l}
+	s := &Stream{loop: l, unnamed: true}
 	if err := s.open(fd); err != nil {
 		return nil, err
-	}
-	switch sa, _ := unix.Getpeername(fd); sa := sa.(type) {
-	case *unix.SockaddrUnix:
-		s.unix = true
-	case *unix.SockaddrInet4:
-		s.remote = netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *unix.SockaddrInet6:
-		s.remote = netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
 	}
 	return s, nil
 }

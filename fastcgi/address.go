@@ -10,32 +10,33 @@ import (
 )
 
 // parseUpstream reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000 weight=2 backup".
-func parseUpstream(text, dir string) (*upstream, error) {
+func parseUpstream(text, dir string) (*upstream, endpoint, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return nil, errors.New("expected unix:/path or host:port")
+		return nil, endpoint{}, errors.New("expected unix:/path or host:port")
 	}
 	u := &upstream{name: words[0], weight: 1}
+	var at endpoint
 	if path, ok := strings.CutPrefix(words[0], "unix:"); ok {
 		if path == "" {
-			return nil, errors.New("expected a path behind unix:")
+			return nil, endpoint{}, errors.New("expected a path behind unix:")
 		}
 		if !filepath.IsAbs(path) && path[0] != '@' {
 			path = filepath.Join(dir, path)
 		}
 		if len(path) > 107 { // sun_path
-			return nil, fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
+			return nil, endpoint{}, fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
 		}
-		u.network, u.address = "unix", path
+		at = endpoint{"unix", path}
 	} else {
 		host, port, err := net.SplitHostPort(words[0])
 		if err != nil || host == "" {
-			return nil, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
+			return nil, endpoint{}, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
+			return nil, endpoint{}, fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
 		}
-		u.network, u.address = "tcp", words[0]
+		at = endpoint{"tcp", words[0]}
 	}
 	for _, option := range words[1:] {
 		switch name, value, _ := strings.Cut(option, "="); {
@@ -44,12 +45,12 @@ func parseUpstream(text, dir string) (*upstream, error) {
 		case name == "weight":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > 1000 {
-				return nil, fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
+				return nil, endpoint{}, fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
 			}
 			u.weight = n
 		default:
-			return nil, fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
+			return nil, endpoint{}, fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
 		}
 	}
-	return u, nil
+	return u, at, nil
 }

@@ -55,6 +55,9 @@ func (c *call) dropHeader() {
 func (c *call) open(h *cgi.Header) {
 	c.begun, c.status, c.length = true, h.Status, h.Length
 	c.buffered = h.Buffering == cgi.Buffered
+	if c.flow != nil && h.Buffering == cgi.Unbuffered {
+		c.flow.limit = 0
+	}
 	c.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
 	out := c.resp.Header()
 	if c.set.InterceptErrors && h.Status >= 400 {
@@ -69,7 +72,7 @@ func (c *call) open(h *cgi.Header) {
 		}
 		return
 	}
-	c.resp.Relay(h.Status)
+	c.resp.Relay(h.Status, h.Reason)
 next:
 	for _, f := range h.Fields {
 		for _, hidden := range c.set.HideHeader {
@@ -110,8 +113,7 @@ func (c *call) content(p []byte) error {
 	if c.discard || len(p) == 0 {
 		return nil
 	}
-	_, err := c.resp.Write(p)
-	return c.unwritable(err)
+	return c.write(p)
 }
 
 // unwritable deals with a client that takes no more: its script goes on only if that was asked for.
@@ -121,6 +123,9 @@ func (c *call) unwritable(err error) error {
 	}
 	if c.set.IgnoreClientAbort {
 		c.discard = true
+		if c.flow != nil {
+			c.spool.drop()
+		}
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errClient, err)
@@ -132,7 +137,7 @@ func (c *call) pause() error {
 	if !c.begun || c.discard || c.buffered {
 		return nil
 	}
-	return c.unwritable(c.resp.Flush())
+	return c.flush()
 }
 
 // short reports that less came than was announced.
@@ -142,6 +147,11 @@ func (c *call) short() bool {
 
 // finish is the handler's end after a complete response.
 func (c *call) finish() int {
+	if c.flow != nil {
+		if err := c.drain(); err != nil {
+			return c.fail(err)
+		}
+	}
 	switch {
 	case c.file != "" || c.path != "":
 		return c.sendAccel()

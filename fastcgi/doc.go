@@ -3,10 +3,14 @@
 //
 //	module.go    settings, start
 //	address.go   an upstream as the configuration writes it
-//	group.go     the upstreams of a route: choice, places, queue, connections that are kept
+//	tree.go      the folder with the scripts, and what symbolic links mean there
+//	pool.go      the addresses of all routes: who has places, who waits, connections that are kept
+//	group.go     the upstreams of a route: choice, places, the way into the queue
 //	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure
 //	params.go    what the upstream is told
 //	exchange.go  one connection: sending and receiving at once
+//	flow.go      an exchange that waits for the client as well
+//	spool.go     what a slow client has no room for yet
 //	answer.go    what comes back, on its way to the client
 //	static.go    files that are sent instead
 //	stderr.go    what the application logs

@@ -141,7 +141,7 @@ func (c *call) readBody(p []byte) (n int, err error) {
 	if n > 0 {
 		return n, nil
 	}
-	if errors.Is(err, loop.ErrClientGone) {
+	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
 		return 0, err
 	}
 	return 0, fmt.Errorf("%w: %w", errBody, err)
@@ -158,15 +158,21 @@ func (c *call) free() {
 // exchange sends the request and takes the response, both at once: an application may write before it has read all, and
 // would wait for ever for somebody who reads only when he has written all.
 func (c *call) exchange() error {
+	c.duplex()
 	for {
 		sent := false
-		if c.buf != nil {
+		if c.buf != nil || c.starved() {
 			var err error
 			if sent, err = c.send(); err != nil {
 				return err
 			}
 		}
-		if c.stream.Unread() {
+		if c.flow != nil {
+			if err := c.pour(); err != nil {
+				return err
+			}
+		}
+		if c.stream.Unread() && !c.full() {
 			if err := c.receive(); err != nil || c.dec.Done() {
 				return err
 			}
@@ -182,20 +188,27 @@ func (c *call) exchange() error {
 
 // wait waits until bytes can move, in either direction. The limits are for connections on which nothing does.
 func (c *call) wait() error {
-	var err error
-	if c.buf != nil {
-		err = c.stream.AwaitReadWrite(c.set.SendTimeout)
-	} else {
-		err = c.stream.AwaitRead(c.set.ReadTimeout)
+	switch {
+	case c.flow != nil:
+		return c.await()
+	case c.buf != nil:
+		return c.stream.AwaitReadWrite(c.set.SendTimeout)
 	}
-	return err
+	return c.stream.AwaitRead(c.set.ReadTimeout)
 }
 
 // send sends what there is room for, of what is in the buffer, and fills that again when it is empty. It reports
 // whether there was room. That the upstream does not take it is no reason not to hear its answer.
 func (c *call) send() (sent bool, err error) {
+	if c.buf == nil {
+		c.buf = takeBuffer()
+	}
 	if len(c.out) == 0 {
 		if c.out, err = c.appendBody(c.buf[:0]); err != nil {
+			if err == conn.ErrWouldBlock { // the client's next bytes are waited for without a buffer
+				c.free()
+				err = nil
+			}
 			return false, err
 		}
 	}
@@ -237,6 +250,9 @@ func (c *call) receive() error {
 			return err
 		}
 		if c.dec.Done() {
+			return nil
+		}
+		if c.full() {
 			return nil
 		}
 		if c.buf != nil && !c.stream.Unread() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers"
 )
 
 const okHead = "Content-Type: text/plain\r\n\r\n"
@@ -170,33 +171,38 @@ func TestClientLeaves(t *testing.T) {
 	})
 }
 
-// TestClientAbortIgnored: the script runs to its end.
+// TestClientAbortIgnored: the script runs to its end, whether its answer would be spooled or not.
 func TestClientAbortIgnored(t *testing.T) {
-	left := make(chan bool)
-	var complete atomic.Bool
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		c.Read()
-		<-left
-		c.Stdout(okHead + strings.Repeat("x", 1<<20))
-		c.Stdout(strings.Repeat("x", 1<<20))
-		c.End()
-		complete.Store(true)
-		c.Hang()
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-		s.IgnoreClientAbort, s.ReadTimeout = true,
-			time.Minute
-	})
-	c := p.Dial()
-	fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
-	up.Wait(5*time.Second, func(_, _, requests int) bool { return requests == 1 })
-	c.Close()
-	if up.Wait(50*time.Millisecond, func(_, open, _ int) bool { return open == 0 }) {
-		t.Fatal("closed")
-	}
-	close(left)
-	if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) || !complete.Load() {
-		t.Error("the script has not run to its end")
+	for _, limit := range []handlers.Size{0, 100 << 10, 8 << 20} {
+		left := make(chan bool)
+		var complete atomic.Bool
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+			c.Read()
+			c.Stdout(okHead)
+			<-left
+			for range 16 {
+				c.Stdout(strings.Repeat("x", 1<<20))
+			}
+			c.End()
+			complete.Store(true)
+			c.Hang()
+		})
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+			s.IgnoreClientAbort, s.ReadTimeout, s.ResponseBuffering = true, time.Minute, limit
+		})
+		c := p.Dial()
+		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+		if _, err := bufio.NewReader(c).ReadByte(); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if up.Wait(50*time.Millisecond, func(_, open, _ int) bool { return open == 0 }) {
+			t.Fatal("closed")
+		}
+		close(left)
+		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) || !complete.Load() {
+			t.Error("the script has not run to its end")
+		}
 	}
 }
 

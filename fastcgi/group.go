@@ -2,8 +2,8 @@ package fastcgi
 
 import (
 	"errors"
+	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
@@ -18,42 +18,30 @@ var (
 	errNoPlace   = errors.New("no connection has become free in time")
 )
 
-// group is the upstreams of a route, for all loops together: what a connection takes is a process on the other side,
-// of which there are as many as there are whatever the number of our loops. All methods are for any goroutine, but
-// acquire, which waits on a thread.
+// group is the upstreams of a route, with its limits. All methods but acquire, which waits on a thread, and release,
+// failed and reached, which take the lock, are for whoever has the pool's lock.
 type group struct {
+	pool        *pool
 	leastConn   bool
-	maxConns    int // of each, idle ones included; 0: any number
+	maxConns    int // to each, idle ones and those of other routes included; 0: any number
 	maxQueue    int
-	maxIdle     int // of each
+	maxIdle     int // at each
 	idleTimeout time.Duration
 
 	upstreams []*upstream // does not change once the route is built
 
-	mu      sync.Mutex
-	queue   []*ticket // in the order of their coming
-	closing bool      // the timer runs that closes what is idle for too long
+	queued int // of our requests, those that wait for a place
 }
 
-// upstream is one address.
+// upstream is an address as one route has it.
 type upstream struct {
-	name             string // as the configuration has it
-	network, address string
-	weight           int
-	backup           bool
-	index            int // in its group
+	*peer
+	name   string // as the configuration has it
+	weight int
+	backup bool
+	index  int // in its group
 
-	// Guarded by the group's lock.
-	active  int       // connections in use, and those that are being made
-	idle    []idle    // the last one is the latest
-	avoid   time.Time // until then, where there are others
-	current int       // of smooth weighted round-robin
-}
-
-// idle is a connection that is kept. No loop knows of it.
-type idle struct {
-	fd    int
-	since time.Time
+	current int // of smooth weighted round-robin
 }
 
 // place is the right to have a connection to an upstream: one that was kept, or else a new one.
@@ -62,15 +50,16 @@ type place struct {
 	fd int // -1: to be made
 }
 
-// ticket is somebody who waits for a place.
+// ticket is somebody who waits for a place, with all of the group's upstreams that were not tried.
 type ticket struct {
 	promise loop.Promise[place]
+	group   *group
 	tried   []bool
 	fresh   bool
 }
 
-func newGroup(s *Settings) *group {
-	g := &group{leastConn: s.Balance == "least_conn", maxConns: s.MaxConns, maxQueue: s.MaxQueue,
+func newGroup(s *Settings, p *pool) *group {
+	g := &group{pool: p, leastConn: s.Balance == "least_conn", maxConns: s.MaxConns, maxQueue: s.MaxQueue,
 		idleTimeout: s.IdleTimeout}
 	if s.KeepConn {
 		g.maxIdle = s.MaxIdle
@@ -78,8 +67,8 @@ func newGroup(s *Settings) *group {
 	return g
 }
 
-func (g *group) add(u *upstream) {
-	u.index = len(g.upstreams)
+func (g *group) add(u *upstream, e endpoint) {
+	u.peer, u.index = g.pool.peer(e), len(g.upstreams)
 	g.upstreams = append(g.upstreams, u)
 }
 
@@ -88,24 +77,40 @@ func (g *group) left(tried []bool) bool {
 	return tried == nil || slices.Contains(tried, false)
 }
 
+// untried is the upstreams that were not.
+func (g *group) untried(tried []bool) iter.Seq[*upstream] {
+	return func(yield func(*upstream) bool) {
+		for _, u := range g.upstreams {
+			if (tried == nil || !tried[u.index]) && !yield(u) {
+				return
+			}
+		}
+	}
+}
+
 // acquire returns a place with an upstream that was not tried, waiting for one up to the given time. fresh: a kept
 // connection will not do. Whoever has it calls release.
 func (g *group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh bool) (place, error) {
-	g.mu.Lock()
-	if len(g.queue) == 0 {
+	g.pool.mu.Lock()
+	if !g.crowded(tried) {
 		if p, ok := g.take(tried, fresh); ok {
-			g.mu.Unlock()
+			g.pool.mu.Unlock()
 			return p, nil
 		}
 	}
-	if len(g.queue) >= g.maxQueue {
-		g.mu.Unlock()
+	if g.queued >= g.maxQueue {
+		g.pool.mu.Unlock()
 		return place{}, errQueueFull
 	}
-	tk := &ticket{tried: tried, fresh: fresh}
-	g.queue = append(g.queue, tk)
-	g.serve() // those in front may have tried what is free
-	g.mu.Unlock()
+	tk := &ticket{group: g, tried: tried, fresh: fresh}
+	g.queued++
+	for u := range g.untried(tried) {
+		u.waiting = append(u.waiting, tk)
+	}
+	for u := range g.untried(tried) {
+		u.serve() // those in front may wait for something else
+	}
+	g.pool.mu.Unlock()
 	taken := false
 	defer func() { // also when the thread is killed
 		if !taken {
@@ -123,15 +128,41 @@ func (g *group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 	return place{}, errNoPlace
 }
 
-// withdraw takes a ticket out of the queue, or gives back the place that it has got meanwhile.
-func (g *group) withdraw(tk *ticket) {
-	g.mu.Lock()
-	i := slices.Index(g.queue, tk)
-	if i >= 0 {
-		g.queue = slices.Delete(g.queue, i, i+1)
+// crowded reports whether somebody waits who was here before.
+func (g *group) crowded(tried []bool) bool {
+	for u := range g.untried(tried) {
+		if len(u.waiting) > 0 {
+			return true
+		}
 	}
-	g.mu.Unlock()
-	if i < 0 {
+	return false
+}
+
+// leave takes a ticket out of the queues, and reports whether it was in them.
+func (g *group) leave(tk *ticket) (was bool) {
+	for u := range g.untried(tk.tried) {
+		if i := slices.Index(u.waiting, tk); i >= 0 {
+			u.waiting = slices.Delete(u.waiting, i, i+1)
+			was = true
+		}
+	}
+	if was {
+		g.queued--
+	}
+	return was
+}
+
+// withdraw gives up waiting, and gives back the place that was got meanwhile.
+func (g *group) withdraw(tk *ticket) {
+	g.pool.mu.Lock()
+	was := g.leave(tk)
+	if was {
+		for u := range g.untried(tk.tried) {
+			u.serve() // it may have held up others
+		}
+	}
+	g.pool.mu.Unlock()
+	if !was {
 		p, _ := tk.promise.Value()
 		g.release(p.upstream, p.fd)
 	}
@@ -139,35 +170,17 @@ func (g *group) withdraw(tk *ticket) {
 
 // release gives a place back, and with it a connection that may be used again, or -1.
 func (g *group) release(u *upstream, fd int) {
-	g.mu.Lock()
+	g.pool.mu.Lock()
 	u.active--
 	drop := fd
 	if fd >= 0 && len(u.idle) < g.maxIdle {
 		drop = -1
-		u.idle = append(u.idle, idle{fd, time.Now()})
-		g.closeLater()
+		u.keep(fd, time.Now().Add(g.idleTimeout))
 	}
-	g.serve()
-	g.mu.Unlock()
+	u.serve()
+	g.pool.mu.Unlock()
 	if drop >= 0 {
 		sysio.Close(drop)
-	}
-}
-
-// serve gives places to those who wait.
-func (g *group) serve() {
-	for i := 0; i < len(g.queue); {
-		tk := g.queue[i]
-		p, ok := g.take(tk.tried, tk.fresh)
-		if !ok {
-			if tk.tried == nil {
-				return // there is none for anybody
-			}
-			i++
-			continue
-		}
-		g.queue = slices.Delete(g.queue, i, i+1)
-		tk.promise.Resolve(p)
 	}
 }
 
@@ -178,14 +191,14 @@ func (g *group) take(tried []bool, fresh bool) (place, bool) {
 		return place{}, false
 	}
 	p := place{u, -1}
-	n := len(u.idle)
-	switch {
-	case n > 0 && !fresh:
+	if n := len(u.idle); n > 0 && !fresh {
 		p.fd = u.idle[n-1].fd // the latest: the others may time out
 		u.idle = u.idle[:n-1]
-	case n > 0 && g.maxConns > 0 && u.active+n >= g.maxConns:
-		sysio.Close(u.idle[0].fd) // it has the place that is wanted
-		u.idle = slices.Delete(u.idle, 0, 1)
+	} else {
+		for len(u.idle) > 0 && g.maxConns > 0 && u.active+len(u.idle) >= g.maxConns {
+			sysio.Close(u.idle[0].fd) // it has the place that is wanted
+			u.idle = slices.Delete(u.idle, 0, 1)
+		}
 	}
 	u.active++
 	return p, true
@@ -196,7 +209,7 @@ func (g *group) take(tried []bool, fresh bool) (place, bool) {
 func (g *group) choose(tried []bool) *upstream {
 	if len(g.upstreams) == 1 {
 		u := g.upstreams[0]
-		if tried != nil && tried[0] || !g.room(u) {
+		if tried != nil && tried[0] || !g.room(u.peer) {
 			return nil
 		}
 		return u
@@ -207,7 +220,7 @@ func (g *group) choose(tried []bool) *upstream {
 		if u := g.best(func(u *upstream) bool {
 			ok := u.backup == backup && u.avoid.Before(now) && (tried == nil || !tried[u.index])
 			reachable = reachable || ok
-			return ok && g.room(u)
+			return ok && g.room(u.peer)
 		}); u != nil {
 			return u
 		}
@@ -215,10 +228,11 @@ func (g *group) choose(tried []bool) *upstream {
 	if reachable {
 		return nil
 	}
-	return g.best(func(u *upstream) bool { return (tried == nil || !tried[u.index]) && g.room(u) })
+	return g.best(func(u *upstream) bool { return (tried == nil || !tried[u.index]) && g.room(u.peer) })
 }
 
-func (g *group) room(u *upstream) bool { return g.maxConns == 0 || u.active < g.maxConns }
+// room reports whether a request of ours may have another connection to p, whoever has the others.
+func (g *group) room(p *peer) bool { return g.maxConns == 0 || p.active < g.maxConns }
 
 // best chooses among those that are eligible, as round-robin or by the fewest connections for its weight; of several
 // with as few, it is the next one's turn.
@@ -252,45 +266,14 @@ func (g *group) before(u, v *upstream) bool {
 
 // failed notes that nobody could connect to u.
 func (g *group) failed(u *upstream) {
-	g.mu.Lock()
+	g.pool.mu.Lock()
 	u.avoid = time.Now().Add(avoidFor)
-	g.mu.Unlock()
+	g.pool.mu.Unlock()
 }
 
 // reached notes that somebody could.
 func (g *group) reached(u *upstream) {
-	g.mu.Lock()
+	g.pool.mu.Lock()
 	u.avoid = time.Time{}
-	g.mu.Unlock()
-}
-
-// closeLater has connections closed that nobody takes. Each of them holds a process of PHP-FPM.
-func (g *group) closeLater() {
-	if !g.closing {
-		g.closing = true
-		time.AfterFunc(g.idleTimeout, g.closeIdle)
-	}
-}
-
-func (g *group) closeIdle() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	next := g.idleTimeout
-	left := false
-	for _, u := range g.upstreams {
-		n := 0
-		for n < len(u.idle) && now.Sub(u.idle[n].since) >= g.idleTimeout {
-			sysio.Close(u.idle[n].fd)
-			n++
-		}
-		u.idle = slices.Delete(u.idle, 0, n)
-		if len(u.idle) > 0 {
-			left = true
-			next = min(next, g.idleTimeout-now.Sub(u.idle[0].since))
-		}
-	}
-	if g.closing = left; left {
-		time.AfterFunc(next, g.closeIdle)
-	}
+	g.pool.mu.Unlock()
 }

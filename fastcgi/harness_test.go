@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
@@ -24,9 +25,10 @@ import (
 // proxy is a server with the module at a route.
 type proxy struct {
 	*modtest.Server
-	t   testing.TB
-	log *syncBuffer
-	dir string // the scripts'
+	t       testing.TB
+	handler conn.Handler
+	log     *syncBuffer
+	dir     string // the scripts'
 }
 
 // serve starts a server whose module uses the addresses, for scripts that need not be there.
@@ -44,24 +46,43 @@ func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *pr
 func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string,
 	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
+	r := new(handlers.Registry)
+	fastcgi.Register(r)
+	return serveRoute(t, r, prefix, addresses, files, change)
+}
+
+// serveRoute does so for another route of a process, whose registry is r.
+func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
+	change func(*fastcgi.Settings)) *proxy {
+	t.Helper()
+	p := route(t, r, prefix, addresses, files, change)
+	p.Server = modtest.Start(t, prefix, p.handler, coro.Direct)
+	return p
+}
+
+// route builds a route that nobody serves yet.
+func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
+	change func(*fastcgi.Settings)) *proxy {
+	t.Helper()
 	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	write(t, p.dir, files)
 	env := handlers.Env{Dir: p.dir, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(p.log, nil))}
-	h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
-		s.Address, s.ScriptPath = addresses, p.dir
-		s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
-		s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
-		if change != nil {
-			change(s)
-		}
-	})
+	module, _ := r.Module("fastcgi")
+	s := module.NewSettings().(*fastcgi.Settings)
+	s.Address, s.ScriptPath = addresses, p.dir
+	s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
+	s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
+	if change != nil {
+		change(s)
+	}
+	h, err := module.Build(s, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Server = modtest.Start(t, prefix, h, coro.Direct)
+	p.handler = h
 	return p
 }
 
@@ -81,6 +102,7 @@ func write(t testing.TB, dir string, files map[string]string) {
 // got is an answer, perhaps one that was cut.
 type got struct {
 	status  int
+	reason  string // with the number
 	header  http.Header
 	trailer string
 	body    string
@@ -109,7 +131,7 @@ func read(r *bufio.Reader, method string) got {
 		return got{err: err}
 	}
 	b, err := io.ReadAll(std.Body)
-	return got{status: std.StatusCode, header: std.Header, body: string(b), err: err}
+	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b), err: err}
 }
 
 // syncBuffer is a log.
@@ -145,3 +167,6 @@ func eventually(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+// env is the place of a route in a folder of its own.
+func env(t testing.TB) handlers.Env { return handlers.Env{Dir: t.TempDir(), Prefix: "/"} }

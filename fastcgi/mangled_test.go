@@ -1,6 +1,9 @@
 package fastcgi_test
 
 import (
+	"io"
+	"net"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,9 +17,49 @@ import (
 // given a value that is as wrong as can be, is answered somehow.
 func TestMangled(t *testing.T) {
 	head := "Status: 200 OK\r\n" + okHead
-	whole := fcgitest.Header(1, 7, 1, 4, 4) + "warn" + "\x00\x00\x00\x00" +
-		fcgitest.Header(1, 6, 1, len(head)+5, 3) + head + "hello" + "\x00\x00\x00" +
-		fcgitest.Header(1, 6, 1, 0, 0) + fcgitest.Header(1, 3, 1, 8, 0) + strings.Repeat("\x00", 8)
+	testMangled(t, fcgitest.Header(1, 7, 1, 4, 4)+"warn"+"\x00\x00\x00\x00"+
+		fcgitest.Header(1, 6, 1, len(head)+5, 3)+head+"hello"+"\x00\x00\x00"+
+		fcgitest.Header(1, 6, 1, 0, 0)+fcgitest.Header(1, 3, 1, 8, 0)+strings.Repeat("\x00", 8))
+}
+
+// TestMangledPHP does so with what PHP-FPM has sent.
+func TestMangledPHP(t *testing.T) {
+	f := startFPM(t, "unix")
+	relay, err := net.Listen("unix", filepath.Join(filepath.Dir(f.config), "relay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
+	p := serveFiles(t, "/", []string{"unix:" + relay.Addr().String()}, map[string]string{
+		"x.php": `<?php error_log("warn"); header("X-Own: y"); setcookie("a", "b"); echo "hel"; flush(); usleep(20000);
+echo "lo"; error_log("last");`,
+	}, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	answered := make(chan got, 1)
+	go func() { answered <- p.get("/x.php") }()
+	from, err := relay.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := net.Dial("unix", strings.TrimPrefix(f.Address, "unix:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	go io.Copy(to, from)
+	var whole strings.Builder
+	if _, err := io.Copy(io.MultiWriter(from, &whole), to); err != nil {
+		t.Fatal(err)
+	}
+	if g := <-answered; g.body != "hello" || g.err != nil {
+		t.Fatal(g)
+	}
+	t.Logf("%d bytes: %q", whole.Len(), whole.String())
+	testMangled(t, whole.String())
+}
+
+// testMangled tries all that can be done to a stream of which the body is "hello".
+func testMangled(t *testing.T, whole string) {
 	var next atomic.Pointer[string]
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.Read()
@@ -28,13 +71,14 @@ func TestMangled(t *testing.T) {
 		next.Store(&stream)
 		return p.get("/x.php")
 	}
-	for n := range len(whole) {
+	if g := ask(whole); g.status != 200 || g.body != "hello" || g.err != nil {
+		t.Error(g)
+	}
+	end := strings.LastIndex(whole, fcgitest.Header(1, 3, 1, 8, 0)) + 16 // behind END_REQUEST nothing has to come
+	for n := range end {
 		if g := ask(whole[:n]); g.status == 200 && g.err == nil {
 			t.Errorf("cut at %d of %d: %d %q", n, len(whole), g.status, g.body)
 		}
-	}
-	if g := ask(whole); g.status != 200 || g.body != "hello" || g.err != nil {
-		t.Error(g)
 	}
 	for n := range len(whole) {
 		for _, flip := range []byte{0x01, 0x80, 0xff} {

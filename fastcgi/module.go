@@ -3,10 +3,10 @@ package fastcgi
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -26,6 +26,11 @@ type Settings struct {
 	CheckFile  bool              `toml:"check_file"`
 	Params     map[string]string `toml:"params"`
 
+	FrontMissing   bool `toml:"front_missing"`
+	FollowSymlinks bool `toml:"follow_symlinks"`
+	ResolveRoot    bool `toml:"resolve_root"`
+	Underscores    bool `toml:"underscores"`
+
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
@@ -37,13 +42,14 @@ type Settings struct {
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
 
-	RequestBuffering  bool     `toml:"request_buffering"`
-	MaxBodySize       Size     `toml:"max_body_size"`
-	MaxHeaderSize     Size     `toml:"max_header_size"`
-	AccelRoot         string   `toml:"accel_root"`
-	InterceptErrors   bool     `toml:"intercept_errors"`
-	HideHeader        []string `toml:"hide_header"`
-	IgnoreClientAbort bool     `toml:"ignore_client_abort"`
+	RequestBuffering  bool          `toml:"request_buffering"`
+	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
+	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
+	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	AccelRoot         string        `toml:"accel_root"`
+	InterceptErrors   bool          `toml:"intercept_errors"`
+	HideHeader        []string      `toml:"hide_header"`
+	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
 }
 
 // Defaults are the settings of a route that gives only address and script_path.
@@ -67,24 +73,31 @@ var Defaults = Settings{
 	MaxHeaderSize:    cgi.HeaderLimit,
 }
 
-// Register puts the module into r.
+// Register puts the module into r. All routes that are ever built from it share their connections: those to one address
+// are counted and kept together.
 func Register(r *handlers.Registry) {
-	handlers.RegisterModule(r, "fastcgi", Defaults, New)
+	register(r, new(pool))
 }
 
-// New makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once, which share its
-// upstreams.
-func New(s Settings, env handlers.Env) (conn.Handler, error) {
+func register(r *handlers.Registry, p *pool) {
+	handlers.RegisterModule(r, "fastcgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
+		return build(s, env, p)
+	})
+}
+
+// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once.
+func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 	m := &module{
 		set:    s,
+		env:    env,
 		log:    env.Log().With("route", env.Prefix),
-		group:  newGroup(&s),
+		group:  newGroup(&s, p),
 		params: make([]cgi.Field, 0, len(s.Params)),
 	}
 	if err := m.upstreams(env.Dir); err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
 	}
-	if err := m.paths(env); err != nil {
+	if err := m.paths(); err != nil {
 		return nil, err
 	}
 	for name, value := range s.Params {
@@ -99,16 +112,13 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q", name)
 		}
 	}
-	switch {
-	case s.MaxHeaderSize < 1<<10 || s.MaxHeaderSize > 16<<20:
-		return nil, handlers.BadKey("max_header_size", "expected 1KiB to 16MiB")
-	case s.KeepConn && s.MaxIdle == 0:
+	if s.KeepConn && s.MaxIdle == 0 {
 		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
 	}
 	return m.serve, nil
 }
 
-// module is a route's state. Nothing of it changes but the group, which has a lock.
+// module is a route's state. Nothing of it changes but the tree, and what of the group is guarded by the pool's lock.
 type module struct {
 	set    Settings
 	log    *slog.Logger
@@ -116,28 +126,28 @@ type module struct {
 	params []cgi.Field
 
 	rules cgi.Rules
-	root  string // of the scripts, as the upstream sees it
-	files cgi.FS
-	send  conn.Handler // of files, nil: none are
-	accel *accel       // nil: X-Accel-Redirect leads nowhere
+	dir   string // script_path, absolute
+	env   handlers.Env
+	tree  atomic.Pointer[tree]
+	accel *accel // nil: X-Accel-Redirect leads nowhere
 }
 
 func (m *module) upstreams(dir string) error {
 	primaries := 0
 	for _, text := range m.set.Address {
-		u, err := parseUpstream(text, dir)
+		u, at, err := parseUpstream(text, dir)
 		if err != nil {
 			return err
 		}
 		for _, other := range m.group.upstreams {
-			if other.network == u.network && other.address == u.address {
+			if other.endpoint == at {
 				return fmt.Errorf("%s: named twice", u.name)
 			}
 		}
 		if !u.backup {
 			primaries++
 		}
-		m.group.add(u)
+		m.group.add(u, at)
 	}
 	switch {
 	case len(m.group.upstreams) == 0:
@@ -149,20 +159,21 @@ func (m *module) upstreams(dir string) error {
 }
 
 // paths sets what decides about scripts and files.
-func (m *module) paths(env handlers.Env) error {
+func (m *module) paths() error {
 	s := &m.set
 	if s.ScriptPath == "" {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
-	m.root = s.ScriptPath
-	if !filepath.IsAbs(m.root) {
-		abs, err := filepath.Abs(filepath.Join(env.Dir, m.root))
+	m.dir = s.ScriptPath
+	if !filepath.IsAbs(m.dir) {
+		abs, err := filepath.Abs(filepath.Join(m.env.Dir, m.dir))
 		if err != nil {
 			return &handlers.KeyError{Key: "script_path", Err: err}
 		}
-		m.root = abs
+		m.dir = abs
 	}
-	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile}
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
+		FrontMissing: s.FrontMissing}
 	for _, e := range s.SplitPath {
 		if e == "" || strings.Contains(e, "/") {
 			return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php", not %q`, e)
@@ -186,25 +197,10 @@ func (m *module) paths(env handlers.Env) error {
 	default:
 		return handlers.BadKey("try_files", `expected "off", "404" or "front", not %q`, s.TryFiles)
 	}
-	root, err := os.OpenRoot(m.root)
-	switch {
-	case err == nil:
-		m.files = cgi.Beneath{Root: root}
-	case s.CheckFile:
-		return &handlers.KeyError{Key: "script_path", Err: fmt.Errorf("cannot open the folder: %w", err)}
-	default:
-		m.files = nothing{} // it is on the upstream's machine alone
+	t, err := m.open()
+	if err != nil {
+		return &handlers.KeyError{Key: "script_path", Err: err}
 	}
-	if err == nil && m.rules.Try != cgi.TryOff {
-		if m.send, err = m.sender(m.root, env); err != nil {
-			return &handlers.KeyError{Key: "script_path", Err: err}
-		}
-	}
-	return m.openAccel(env)
+	m.tree.Store(t)
+	return m.openAccel()
 }
-
-// nothing is the FS of a folder that is not on this machine.
-type nothing struct{}
-
-// Stat finds nothing.
-func (nothing) Stat(string) (cgi.Entry, error) { return cgi.Absent, nil }

@@ -24,9 +24,11 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Prefix = c.prefix
 	r.Script = c.target.Name
 	r.Info = c.target.Info
-	r.Root = c.root
+	r.Root = c.tree.root
+	r.Server = cgi.ServerName(c.env.Hosts, r.Host)
 	r.Software = "lwango"
 	r.Params = c.params
+	r.Underscores = c.set.Underscores
 
 	b.head.Begin(dst, wire.Responder, c.group.maxIdle > 0)
 	r.AppendTo(&b.head)

@@ -140,6 +140,9 @@ func testPHP(t *testing.T, p *proxy) {
 	if g := p.get("/headers.php?n=100000"); g.status != 502 {
 		t.Error("header of 100 KB: ", g.status)
 	}
+	if g := p.get("/headers.php?n=1048576"); g.status != 502 {
+		t.Error("header of 1 MiB: ", g.status)
+	}
 	if g := p.get("/big.php?n=5000000"); g.err != nil || len(g.body) != 5000000 || g.header.Get("Content-Length") != "" {
 		t.Error("5 MB: ", g.status, len(g.body), g.err, g.header)
 	}

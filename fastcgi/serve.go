@@ -22,16 +22,17 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	if len(req.PathView()) == len(prefix) {
 		return redirect(req, resp)
 	}
-	target, err := m.rules.Resolve(m.files, req.SubPath())
+	t := m.current()
+	target, err := m.rules.Resolve(t.files, req.SubPath())
 	if err != nil {
 		return m.unknown(req, resp, err)
 	}
 	switch target.Kind {
 	case cgi.Script:
-		return m.run(req, resp, prefix, target)
+		return m.run(req, resp, prefix, t, target)
 	case cgi.Static:
-		if m.send != nil {
-			return m.send(req, resp)
+		if t.send != nil {
+			return t.send(req, resp)
 		}
 	case cgi.Redirect:
 		return redirect(req, resp)
@@ -77,6 +78,7 @@ type call struct {
 	req    *conn.Request
 	resp   *conn.Response
 	prefix string
+	tree   *tree
 	target cgi.Target
 
 	body      io.Reader // what is left of it
@@ -97,6 +99,8 @@ type call struct {
 	end  bool   // the end of the body is in the buffer
 	lost bool   // the upstream would not take all of it
 
+	*flow // nil: the upstream alone is waited for
+
 	// Receiving.
 	dec    wire.Decoder
 	heard  bool        // something has come
@@ -108,9 +112,9 @@ type call struct {
 }
 
 // run has an upstream run a script.
-func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, target cgi.Target) int {
+func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *tree, target cgi.Target) int {
 	c := calls.Get().(*call) // on the stack it would have that grow
-	c.module, c.req, c.resp, c.prefix, c.target = m, req, resp, prefix, target
+	c.module, c.req, c.resp, c.prefix, c.tree, c.target = m, req, resp, prefix, t, target
 	defer c.done() // also when the thread is killed
 	if m.set.MaxBodySize > 0 {
 		limit := int64(m.set.MaxBodySize)
@@ -291,6 +295,9 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
 	c.close()
+	if c.flow != nil {
+		c.spool.drop()
+	}
 	*c = call{}
 	calls.Put(c)
 }

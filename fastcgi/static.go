@@ -1,56 +1,36 @@
 package fastcgi
 
 import (
-	"fmt"
-	"mime"
+	"errors"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
 )
 
-// sender is the handler of files that are no scripts: that of serve_files, without the indexes that are scripts.
-func (m *module) sender(dir string, env handlers.Env) (conn.Handler, error) {
-	set := servefiles.Defaults
-	set.Path, set.Index = dir, nil
-	for _, name := range m.set.Index {
-		script := false
-		for _, e := range m.set.SplitPath {
-			script = script || strings.HasSuffix(name, e)
-		}
-		if !script {
-			set.Index = append(set.Index, name)
-		}
-	}
-	return servefiles.New(set, env)
-}
-
 // accel is the folder of files that scripts may have sent in their place.
 type accel struct {
-	dir  string
-	root *os.Root
+	dir    string
+	sender *servefiles.Sender
 }
 
-func (m *module) openAccel(env handlers.Env) error {
+func (m *module) openAccel() error {
 	dir := m.set.AccelRoot
 	if dir == "" {
 		return nil
 	}
 	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(env.Dir, dir)
+		dir = filepath.Join(m.env.Dir, dir)
 	}
-	root, err := os.OpenRoot(dir)
+	sender, err := servefiles.NewSender(servefiles.Settings{Path: dir}, m.env)
 	if err != nil {
-		return &handlers.KeyError{Key: "accel_root", Err: fmt.Errorf("cannot open the folder: %w", err)}
+		return &handlers.KeyError{Key: "accel_root", Err: errors.Unwrap(err)}
 	}
-	m.accel = &accel{filepath.Clean(dir), root}
+	m.accel = &accel{filepath.Clean(dir), sender}
 	return nil
 }
 
@@ -72,31 +52,14 @@ func (a *accel) name(redirect, sendfile string) (string, bool) {
 
 // sendAccel sends the file that the script names, with the script's header fields.
 func (c *call) sendAccel() int {
-	name, ok := c.accel.name(c.file, c.path)
-	if !ok {
-		return c.noAccel(os.ErrNotExist)
+	status, sent := http.StatusNotFound, false
+	if name, ok := c.accel.name(c.file, c.path); ok {
+		status, sent = c.accel.sender.Send(c.req, c.resp, name, c.status)
 	}
-	f, err := c.accel.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return c.noAccel(err)
+	if !sent {
+		c.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent", "request", c.req.ID(),
+			"script", c.target.Name, "file", c.file+c.path, "status", status)
+		c.resp.Clear()
 	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return c.noAccel(os.ErrNotExist)
-	}
-	if !c.resp.Header().Has("Content-Type") {
-		if t := mime.TypeByExtension(path.Ext(name)); t != "" {
-			c.resp.Header().Set("Content-Type", t)
-		}
-	}
-	c.resp.SetBodyFile(f, 0, info.Size())
-	return c.status
-}
-
-func (c *call) noAccel(err error) int {
-	c.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent", "request", c.req.ID(),
-		"script", c.target.Name, "file", c.file+c.path, "error", err)
-	c.resp.Clear()
-	return http.StatusNotFound
+	return status
 }

@@ -1,13 +1,17 @@
 package fastcgi_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
 )
 
 // names answers with the script's name and its path info.
@@ -111,6 +115,49 @@ func TestParams(t *testing.T) {
 	}
 }
 
+// TestChoices: what is dropped and refused unless it is asked for.
+func TestChoices(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("SCRIPT_NAME") + r.Get("HTTP_X_Y"))
+	})
+	for _, on := range []bool{false, true} {
+		p := serveFiles(t, "/", []string{up.Address}, map[string]string{"index.php": ""}, func(s *fastcgi.Settings) {
+			s.TryFiles, s.FrontMissing, s.Underscores = "front", on, on
+		})
+		if g := p.get("/no.php"); (g.body == "/index.php") != on || !on && g.status != 404 {
+			t.Error("front_missing ", on, ": ", g)
+		}
+		if g := p.request("GET /", []string{"X_Y: z"}, ""); (g.body == "/index.phpz") != on {
+			t.Error("underscores ", on, ": ", g)
+		}
+	}
+}
+
+// TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
+func TestServerName(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("SERVER_NAME") + " " + r.Get("HTTP_HOST"))
+	})
+	for want, hosts := range map[string][]string{
+		"test.example test.example": nil,
+		"a.example test.example":    {"a.example", "*.b.example"},
+		"TEST.example test.example": {"a.example", "TEST.example"},
+	} {
+		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
+		h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
+			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil, ""); got.Body != want {
+			t.Errorf("%q: %q", hosts, got.Body)
+		}
+	}
+}
+
 // TestFilesInstead: X-Accel-Redirect and X-Sendfile, within their folder.
 func TestFilesInstead(t *testing.T) {
 	dir := t.TempDir()
@@ -149,6 +196,50 @@ func TestFilesInstead(t *testing.T) {
 		p = serve(t, []string{up.Address}, nil)
 		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" || g.header.Get("X-Accel-Redirect") != "" {
 			t.Errorf("not allowed: %s: %d %q", head, g.status, g.body)
+		}
+	}
+}
+
+// TestRangesOfFilesInstead: a file that is sent instead can be had in parts, and asked for again, as any other; the type
+// is the script's, if it has one.
+func TestRangesOfFilesInstead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.txt": "0123456789"})
+	for _, status := range []string{"200 Fine", "404 Gone"} {
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+			c.Read()
+			c.Reply("Status: " + status + "\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/own\r\nX-Own: y\r\n" +
+				"Content-Disposition: attachment\r\n\r\nbody")
+		})
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.AccelRoot = dir })
+		whole := p.get("/x.php")
+		if fmt.Sprint(whole.status) != status[:3] || whole.body != "0123456789" || whole.reason != status ||
+			whole.header.Get("ETag") == "" || whole.header.Get("Content-Type") != "text/own" {
+			t.Error(whole)
+		}
+		for _, tt := range []struct {
+			line, field, body string
+			status            int
+		}{
+			{"GET", "Range: bytes=2-4", "234", 206},
+			{"GET", "Range: bytes=-1", "9", 206},
+			{"GET", "Range: bytes=20-", "", 416},
+			{"GET", "If-None-Match: " + whole.header.Get("ETag"), "", 304},
+			{"GET", "If-Match: \"other\"", "", 412},
+			{"HEAD", "X: y", "", 200},
+			{"POST", "Range: bytes=2-4", "0123456789", 200},
+			{"POST", "If-None-Match: *", "0123456789", 200},
+		} {
+			g := p.request(tt.line+" /x.php", []string{tt.field}, "")
+			if status[:3] != "200" {
+				tt.status, tt.body = whole.status, whole.body
+				if tt.line == "HEAD" {
+					tt.body = ""
+				}
+			}
+			if g.status != tt.status || g.body != tt.body || g.header.Get("X-Own") != "y" || g.err != nil {
+				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body, g.header, g.err)
+			}
 		}
 	}
 }

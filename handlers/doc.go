@@ -10,6 +10,7 @@
 // handler shares between requests, it guards itself.
 //
 //	registry.go  Registry, RegisterModule, Module, Env, KeyError
+//	size.go      Size: "16KiB" in settings
 //	router.go    Site, Route, Router: the way from a request to its handler
 //	hosts.go     which site answers for which host
 //	prefixes.go  which route of a site answers for which path

@@ -17,6 +17,9 @@ type Env struct {
 	// Prefix is the route's path prefix as configured, "/" for a whole site.
 	Prefix string
 
+	// Hosts are the names of the route's site, as in Site; none: it answers for every host.
+	Hosts []string
+
 	// Logger takes what the module has to say, at start and later. It is never nil when internal/server builds the module; Log gives one
 	// that can be used in any case.
 	Logger *slog.Logger

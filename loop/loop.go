@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -52,7 +53,9 @@ type Loop struct {
 	threads  int                  // all that have not ended
 	wall     time.Time            // of this turn
 	now      int64                // of this turn, milliseconds since start
-	slept    int64                // when epoll_wait last blocked
+	slept    int64                // when other goroutines last had the processor
+	told     int64                // when the scheduler was last told of a wait
+	brief    bool                 // the last wait was neither long nor very short
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for the next turn
 	turn     queue // what is left of this one's
@@ -156,12 +159,10 @@ func (l *Loop) wait() error {
 	if n == 0 && errno == 0 {
 		if d := l.timeout(); d != 0 && l.post.sleep() {
 			l.pulse.sleep()
-			n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+			n, errno = l.block(d)
 			l.pulse.wake()
 			l.post.asleep.Store(false)
 			l.stats.Waits++
-			l.tick()
-			l.slept = l.now
 		}
 	}
 	if errno != 0 {
@@ -182,6 +183,40 @@ func (l *Loop) wait() error {
 		l.dispatch(e)
 	}
 	return nil
+}
+
+// tellEvery is how often, in milliseconds, Go's scheduler is told of a wait at least, if there are any.
+const tellEvery = 2
+
+// sysmonAfter is how long a goroutine may be in a system call before Go's monitor takes its processor away.
+const sysmonAfter = 20 * time.Microsecond
+
+// block waits for events for up to d, negative: without limit, or for less.
+//
+// When the scheduler is told of a wait, and that lasts longer than sysmonAfter, the processor goes to another thread that
+// has nothing to do, comes back, and each time threads wake each other, the monitor among them: that costs more than
+// a small request. So while one wait after another is longer than that but short, the scheduler is told of one each
+// tellEvery milliseconds, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made ready go
+// first. Where there are calls off the loop, of which one may have come to its end, it is told of all. Waits that are
+// shorter still are better off with the notice: a timer that is due soon costs more than it.
+func (l *Loop) block(d time.Duration) (n int, errno syscall.Errno) {
+	began := l.wall
+	if l.brief && l.now-l.told < tellEvery && l.workers.running == 0 {
+		limit := noBlockLimit
+		if d >= 0 {
+			limit = min(limit, d)
+		}
+		runtime.Gosched()
+		n, errno = sysio.EpollWaitRaw(l.epfd, l.events[:], limit)
+		l.tick()
+	} else {
+		n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+		l.tick()
+		l.slept, l.told = l.now, l.now
+	}
+	took := l.wall.Sub(began)
+	l.brief = sysmonAfter < took && took < noBlockLimit
+	return n, errno
 }
 
 // timeout is how long the loop may block, negative: without limit.

@@ -4,10 +4,12 @@ package modtest
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -48,10 +50,28 @@ func Build[S any](t testing.TB, register func(*handlers.Registry), name string, 
 type Server struct {
 	Addr string
 	t    testing.TB
+	tls  bool
+	conn *conn.Server
 }
+
+// Active returns how many connections the server has, each of them with its thread.
+func (s *Server) Active() int { return s.conn.Active() }
 
 // Start serves h at prefix, through a router, on a free port of the loopback address.
 func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
+	t.Helper()
+	return start(t, prefix, h, handoff, nil)
+}
+
+// StartTLS is Start over TLS, which Dial speaks then.
+func StartTLS(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
+	t.Helper()
+	std := httptest.NewTLSServer(nil) // its certificate will do
+	defer std.Close()
+	return start(t, prefix, h, handoff, std.TLS.Clone())
+}
+
+func start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff, config *tls.Config) *Server {
 	t.Helper()
 	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: prefix, Handler: h}}}})
 	if err != nil {
@@ -68,7 +88,7 @@ func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *S
 		t.Fatal(err)
 	}
 	server := conn.NewServer(conn.Config{Handler: router.Serve, Logger: quiet})
-	if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
+	if _, err := server.Serve(l, conn.Listener{FD: fd, TLS: config}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -79,7 +99,7 @@ func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *S
 			t.Errorf("loop: %v", err)
 		}
 	})
-	return &Server{Addr: addr, t: t}
+	return &Server{Addr: addr, t: t, tls: config != nil, conn: server}
 }
 
 // Dial connects to the server.
@@ -88,6 +108,9 @@ func (s *Server) Dial() net.Conn {
 	c, err := net.Dial("tcp", s.Addr)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if s.tls {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	s.t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(Timeout))

@@ -28,16 +28,27 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *f
 			return status
 		}
 	}
+	resp.Header().Set("Accept-Ranges", "bytes")
+	m.whole(req, resp, f, facts)
+	return http.StatusOK
+}
+
+// whole answers with all of f.
+func (m *module) whole(req *conn.Request, resp *conn.Response, f file, facts *facts) {
 	m.describe(resp, facts)
-	h := resp.Header()
-	h.Set("Content-Type", facts.contentType)
-	h.Set("Accept-Ranges", "bytes")
+	setType(resp, facts)
 	if facts.size <= smallBody && req.Method() == http.MethodGet {
 		resp.SetBodyReader(f, facts.size)
 	} else {
 		resp.SetBodyFile(f, 0, facts.size)
 	}
-	return http.StatusOK
+}
+
+// setType sets the media type, unless whoever named the file knows better.
+func setType(resp *conn.Response, facts *facts) {
+	if h := resp.Header(); !h.Has("Content-Type") {
+		h.Set("Content-Type", facts.contentType)
+	}
 }
 
 // smallBody is the length up to which a file is read and sent in one write together with its head. For longer ones sendfile costs less
@@ -71,7 +82,7 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f file, facts *f
 		return 0
 	case len(ranges) == 1:
 		h.Set("Content-Range", contentRange(ranges[0], facts.size))
-		h.Set("Content-Type", facts.contentType)
+		setType(resp, facts)
 		resp.SetBodyFile(f, ranges[0].Start, ranges[0].Length)
 	default:
 		body, boundary, length := newMultipart(f, ranges, facts)

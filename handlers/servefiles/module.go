@@ -5,6 +5,7 @@
 //	names.go       which names are hidden, and the Location of a folder
 //	open.go        opening beneath the root
 //	file.go        an open descriptor
+//	sender.go      files that another handler names
 //	answer.go      what of the file is sent: all, ranges, nothing
 //	mime.go        media types by extension
 //	facts.go       what the answer says about a file: type, entity tag, date
@@ -28,11 +29,12 @@ import (
 
 // Settings are the module's keys.
 type Settings struct {
-	Path         string            `toml:"path"`
-	Index        []string          `toml:"index"`
-	Fallback     string            `toml:"fallback"`
-	CacheControl string            `toml:"cache_control"`
-	Types        map[string]string `toml:"types"`
+	Path           string            `toml:"path"`
+	Index          []string          `toml:"index"`
+	Fallback       string            `toml:"fallback"`
+	FollowSymlinks bool              `toml:"follow_symlinks"`
+	CacheControl   string            `toml:"cache_control"`
+	Types          map[string]string `toml:"types"`
 }
 
 // Defaults are the settings of a route that gives only a path.
@@ -46,6 +48,15 @@ func Register(r *handlers.Registry) {
 // New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once; the
 // folder is closed when nothing refers to the handler any more.
 func New(s Settings, env handlers.Env) (conn.Handler, error) {
+	m, err := open(s, env)
+	if err != nil {
+		return nil, err
+	}
+	return m.serve, nil
+}
+
+// open makes the state of a route.
+func open(s Settings, env handlers.Env) (*module, error) {
 	if s.Path == "" {
 		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
 	}
@@ -72,10 +83,10 @@ func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	if m.types, err = ownTypes(s.Types); err != nil {
 		return nil, &handlers.KeyError{Key: "types", Err: err}
 	}
-	if m.root, err = openRoot(dir); err != nil {
+	if m.root, err = openRoot(dir, s.FollowSymlinks); err != nil {
 		return nil, &handlers.KeyError{Key: "path", Err: err}
 	}
-	return m.serve, nil
+	return m, nil
 }
 
 // module is a route's state.

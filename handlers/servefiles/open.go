@@ -13,18 +13,22 @@ import (
 
 // root is the folder that is served, held by a descriptor: what the folder is called later, and what lies above it, no longer matters.
 type root struct {
-	fd int
+	fd      int
+	resolve uint64 // how names are
 }
 
 // openRoot opens the folder. The descriptor lives until the last handler that uses the root is gone, which after a reload is when the
 // last request in flight ends; nobody can tell that moment better than the garbage collector.
-func openRoot(dir string) (*root, error) {
+func openRoot(dir string, follow bool) (*root, error) {
 	// O_PATH asks for no permission to list the folder: its files can be served without.
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the folder %q: %w", dir, err)
 	}
-	r := &root{fd: fd}
+	r := &root{fd: fd, resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	if follow {
+		r.resolve = unix.RESOLVE_NO_MAGICLINKS // names have no dot segments: it takes a link to lead out
+	}
 	runtime.AddCleanup(r, func(fd int) { unix.Close(fd) }, fd)
 
 	// Whether the kernel has openat2 shows at the first call, which is better made here than at the first request.
@@ -42,6 +46,7 @@ func openRoot(dir string) (*root, error) {
 
 // open opens a name below the root for reading. The kernel resolves it and refuses every way out, also by a symbolic link and while
 // somebody renames folders, which a check of the name beforehand could not promise. Links within the folder work if they are relative.
+// Where links may be followed, it refuses those of /proc alone, which stand for what other processes have open.
 //
 // O_NONBLOCK is for a FIFO, whose open would wait for a writer and stop the whole loop; O_NOCTTY for a terminal. Neither changes
 // anything for the regular files that alone are served.
@@ -54,7 +59,7 @@ func (r *root) open(name []byte) (fd int, err syscall.Errno) {
 	path := append(name, 0)
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: r.resolve,
 	}
 	for tries := 0; ; tries++ {
 		n, _, err := unix.Syscall6(unix.SYS_OPENAT2, uintptr(r.fd), uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)

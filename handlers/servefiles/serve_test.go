@@ -113,6 +113,22 @@ func TestPaths(t *testing.T) {
 	})
 }
 
+// TestFollowSymlinks: links lead anywhere that has files, and nothing else changes.
+func TestFollowSymlinks(t *testing.T) {
+	s := start(t, tree(t), "/", coro.Direct, func(s *servefiles.Settings) { s.FollowSymlinks = true })
+	for line, want := range map[string]string{
+		"GET /link-out": "secret", "GET /link-out-folder/x.txt": "secret", "GET /link-absolute": "0123456789",
+		"GET /link-file": "0123456789", "GET /link-folder/page.html": "<h1>page</h1>",
+		"GET /link-loop": "404", "GET /link-broken": "404", "GET /link-device": "404", "GET /.hidden": "404",
+		"GET /link-magic":       "404", // it leads through a link of /proc
+		"GET /..%2foutside.txt": "400", "GET /sub/..%2f..%2foutside.txt": "400",
+	} {
+		if got := s.Do(line, nil, ""); got.Body != want && fmt.Sprint(got.Status) != want {
+			t.Errorf("%s: %d %q, want %s", line, got.Status, got.Body, want)
+		}
+	}
+}
+
 func TestMethods(t *testing.T) {
 	s := start(t, tree(t), "/", coro.Channel, nil)
 	for _, c := range []struct {

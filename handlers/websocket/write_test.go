@@ -13,9 +13,9 @@ import (
 
 var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
 
-// TestPrepared: one message arrives whole at connections with compression and without, at those that were lent to code
-// which knows gorilla, and among messages of their own.
-func TestPrepared(t *testing.T) {
+// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and without, also once they
+// were lent to code that knows gorilla, and among messages of their own.
+func TestWrittenPastGorilla(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var prepared []*websocket.PreparedMessage
 		for _, size := range writeSizes {

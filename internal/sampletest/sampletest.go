@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,13 +39,28 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 type Server struct {
 	Address string // the first, host:port
 	cmd     *exec.Cmd
+	ended   chan struct{} // closed when it has ended and its log is read
+
+	mu    sync.Mutex
+	log   strings.Builder
+	lines chan struct{} // closed, and replaced, when there is more of the log
 }
 
 // Start runs the program until it listens, on a free port. When the test ends, a SIGTERM has the program end in order,
 // and its log is shown if the test has failed.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
-	s := &Server{cmd: Command(t, append([]string{"-l", "127.0.0.1:0"}, args...)...)}
+	return StartAt(t, "127.0.0.1:0", args...)
+}
+
+// StartAt is Start for a program that is to listen at an address where another has listened.
+func StartAt(t *testing.T, address string, args ...string) *Server {
+	t.Helper()
+	s := &Server{
+		cmd:   Command(t, append([]string{"-l", address}, args...)...),
+		ended: make(chan struct{}),
+		lines: make(chan struct{}),
+	}
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,40 +68,82 @@ func Start(t *testing.T, args ...string) *Server {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	address := make(chan string, 1)
-	read := make(chan struct{})
-	var log strings.Builder // until read is closed it is the goroutine's
 	go func() {
-		defer close(read)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			fmt.Fprintln(&log, lines.Text())
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-				select {
-				case address <- m[1]:
-				default:
-				}
-			}
+			s.add(lines.Text())
 		}
+		_ = s.cmd.Wait() // its ProcessState is looked at
+		close(s.ended)
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Signal(syscall.SIGTERM) // if it has ended already, Wait tells why
-		<-read
-		if err := s.cmd.Wait(); err != nil {
-			t.Errorf("stopped by SIGTERM: %v", err)
+		select {
+		case <-s.ended: // End has said how
+		default:
+			if code := s.End(t, syscall.SIGTERM); code != 0 {
+				t.Errorf("stopped by SIGTERM: exit code %d", code)
+			}
 		}
 		if t.Failed() {
-			t.Logf("log of the program:\n%s", log.String())
+			t.Logf("log of the program:\n%s", s.log.String())
 		}
 	})
-	select {
-	case s.Address = <-address:
-	case <-read:
-		t.Fatal("ended before it listened")
-	}
+	s.Address = s.Logged(t, `msg=listening address=(\S+)`)[1]
 	return s
 }
 
-var listening = regexp.MustCompile(`msg=listening address=(\S+)`)
+func (s *Server) add(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(&s.log, line)
+	close(s.lines)
+	s.lines = make(chan struct{})
+}
+
+// patience is how long a test waits for what must come. It is not spent when things go well.
+const patience = 20 * time.Second
+
+// Logged waits until a line of the log matches the regular expression, and returns the first match with its groups.
+func (s *Server) Logged(t *testing.T, expr string) []string {
+	t.Helper()
+	re := regexp.MustCompile("(?m)" + expr)
+	for limit := time.After(patience); ; {
+		s.mu.Lock()
+		match, more := re.FindStringSubmatch(s.log.String()), s.lines
+		s.mu.Unlock()
+		if match != nil {
+			return match
+		}
+		select {
+		case <-more:
+			continue
+		case <-s.ended:
+			if match := re.FindStringSubmatch(s.log.String()); match != nil {
+				return match
+			}
+			t.Fatalf("ended before its log had %s", expr)
+		case <-limit:
+			t.Fatalf("its log has no %s", expr)
+		}
+	}
+}
+
+// Signal sends the program a signal.
+func (s *Server) Signal(signal syscall.Signal) error { return s.cmd.Process.Signal(signal) }
+
+// End sends the program a signal, waits for its end, and returns the exit code; -1 is that by a signal. Signal 0 has it
+// end by itself.
+func (s *Server) End(t *testing.T, signal syscall.Signal) int {
+	t.Helper()
+	_ = s.cmd.Process.Signal(signal) // if it has ended already, its exit code tells why
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		_ = s.cmd.Process.Kill()
+		t.Errorf("does not end after %v", signal)
+		<-s.ended
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
 
 // CPU is the processor time that the program has used so far, to the clock tick.
 func (s *Server) CPU(t *testing.T) time.Duration {

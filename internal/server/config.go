@@ -30,8 +30,8 @@ type Config struct {
 	WriteTimeout     time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
 	MinRate          int           `toml:"min_rate" min:"0" max:"1000000000"`
 	MaxConnections   int           `toml:"max_connections" min:"0" max:"100000000"`
-	MaxHeaderSize    settings.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
-	MaxBodySize      settings.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
+	MaxHeaderSize    handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	MaxBodySize      handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
 	// Process.
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`

@@ -94,6 +94,10 @@ t.conf:2: access_log.format: expected "combined" or "common", found "json"`},
 		{"key of a module", route("prefix = \"/\"\nmodule = \"redirect\"\ntoo = \"/x\"\nprefixx = 1"),
 			`t.conf:5: site.route.too: unknown key (did you mean to?)
 t.conf:6: site.route.prefixx: unknown key (did you mean prefix?)`},
+		{"sizes of a module", route("prefix = \"/\"\nmodule = \"fastcgi\"\naddress = \"unix:/s\"\nscript_path = \".\"\n" +
+			"max_body_size = 1000\nmax_header_size = 512\nresponse_buffering = \"1k\""),
+			`t.conf:8: site.route.max_header_size: must be between 1KiB and 16MiB, found 512B
+t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB`},
 		{"type in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = 1"),
 			`t.conf:5: site.route.to: expected a string, found the integer 1`},
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
@@ -201,6 +205,29 @@ func TestRelativePaths(t *testing.T) {
 	}
 	if c.AccessLog.Format != "combined" {
 		t.Errorf("format %q", c.AccessLog.Format)
+	}
+}
+
+// TestEnv: a module is told where it is.
+func TestEnv(t *testing.T) {
+	var envs []handlers.Env
+	s := source()
+	s.Modules = new(handlers.Registry)
+	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
+		envs = append(envs, env)
+		return func(*conn.Request, *conn.Response) int { return 0 }, nil
+	})
+	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = \"/x\"\nmodule = \"spy\"\n" +
+		route("prefix = \"/\"\nmodule = \"spy\"")
+	if _, err := s.Parse("/etc/t.conf", text); err != nil {
+		t.Fatal(err)
+	}
+	want := []handlers.Env{
+		{Dir: "/etc", Prefix: "/x", Hosts: []string{"a.example", "*.b.example"}, Logger: s.Logger},
+		{Dir: "/etc", Prefix: "/", Logger: s.Logger},
+	}
+	if !reflect.DeepEqual(envs, want) {
+		t.Errorf("%+v, want %+v", envs, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,8 +29,8 @@ const (
 	exitUsage   = 2 // the command line or the configuration is wrong
 )
 
-// defaultFile is read from the working directory if no other file is named.
-const defaultFile = "lwango.conf"
+// DefaultFile is what a program that brings no configuration of its own reads from the working directory.
+const DefaultFile = "lwango.conf"
 
 // Program is a server program: its modules, and the routes that are compiled in.
 type Program struct {
@@ -71,7 +72,8 @@ type Options struct {
 
 const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
 
-  -c FILE     configuration; without it, lwango.conf in the working directory, if there is one
+  -c FILE     configuration; without it, the program's own, or else lwango.conf in the working
+              directory, if there is one
   -l ADDRESS  listen here (host:port, *:port, [v6]:port, unix:/path, systemd:name) and not
               where the configuration says; may be repeated
   -r ROOT     serve this folder and not the sites of the configuration; without -c, with the
@@ -114,11 +116,12 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 	}
 }
 
-// Main runs the program until it is stopped by a signal, and returns the exit code. Logs and errors go to stderr, what
+// Main runs the program until it is stopped by a signal or the end of ctx, and returns the exit code. Where the command
+// line says nothing of it, file is the configuration, if there is one of that name. Logs and errors go to stderr, what
 // was asked for to stdout.
-func (p *Program) Main(o *Options, stdout, stderr io.Writer) int {
+func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	source, err := p.source(o, log)
+	source, err := p.source(o, file, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
@@ -147,14 +150,16 @@ func (p *Program) Main(o *Options, stdout, stderr io.Writer) int {
 		log.Error("cannot start", "error", err)
 		return exitFailure
 	}
-	return s.untilStopped(signals)
+	return s.untilStopped(ctx, signals)
 }
 
-// untilStopped obeys signals until the loops have ended, and returns the exit code.
-func (s *Server) untilStopped(signals <-chan os.Signal) int {
+// untilStopped obeys signals until the loops have ended, and returns the exit code. The first signal after the end of ctx
+// has no effect: it may be the one that has ended ctx, which is not to count twice.
+func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
 	code := exitStopped
-	ended := s.Ended()
+	ended, done := s.Ended(), ctx.Done()
 	var stopped chan error
+	spared := false // the next signal, which would have us stop at once
 	stop := func() {
 		s.Stop()
 		ended = nil // from here on Wait tells
@@ -171,9 +176,20 @@ func (s *Server) untilStopped(signals <-chan os.Signal) int {
 				active := s.conn.Active()
 				stop()
 				s.log.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
-			case sig != syscall.SIGHUP:
+			case sig == syscall.SIGHUP:
+			case spared:
+				spared = false
+			default:
 				s.log.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
 				return exitFailure
+			}
+		case <-done:
+			done = nil
+			if stopped == nil {
+				active := s.conn.Active()
+				stop()
+				spared = true
+				s.log.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
 			}
 		case err := <-ended:
 			s.log.Error("a loop has ended, stopping", "error", err)
@@ -235,14 +251,14 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 
 // source decides which file is read, once for the whole run: a reload must not take up a file of the working
 // directory that happens to have come there meanwhile.
-func (p *Program) source(o *Options, log *slog.Logger) (Source, error) {
+func (p *Program) source(o *Options, file string, log *slog.Logger) (Source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
 	if o.file == "" && o.root == "" {
-		switch _, err := os.Stat(defaultFile); {
+		switch _, err := os.Stat(file); {
 		case err == nil:
-			s.File = defaultFile
+			s.File = file
 		case !errors.Is(err, fs.ErrNotExist):
 			return s, err
 		}

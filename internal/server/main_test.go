@@ -1,11 +1,20 @@
 package server_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"flag"
 	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
 )
 
@@ -59,4 +68,96 @@ func TestUsageOfNoFlags(t *testing.T) {
 	if strings.Contains(stdout.String(), "of this program") {
 		t.Errorf("got %s", stdout.String())
 	}
+}
+
+// The end of ctx stops the program as a signal does. A signal that comes with it is not a second one, which would
+// leave the requests in flight without an answer.
+func TestMainUntilContextEnds(t *testing.T) {
+	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	if o == nil {
+		t.Fatal("the command line is refused")
+	}
+	tests := []struct {
+		signals []syscall.Signal // of different kinds, lest the kernel make one of them
+		code    int
+	}{
+		{nil, 0},
+		{[]syscall.Signal{syscall.SIGTERM}, 0},
+		{[]syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, 1},
+	}
+	for _, test := range tests {
+		p := server.NewProgram(server.Builtin())
+		asked, release := make(chan struct{}), make(chan struct{})
+		p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
+			close(asked)
+			if err := req.Await(func() error { <-release; return nil }, time.Minute); err != nil {
+				return 500
+			}
+			return 204
+		})
+		ctx, end := context.WithCancelCause(t.Context())
+		r, log := io.Pipe()
+		lines := make(chan string, 100) // more than there are
+		go scan(r, lines)
+		done := make(chan int, 1)
+		go func() {
+			done <- p.Main(ctx, o, filepath.Join(t.TempDir(), "none.conf"), io.Discard, log)
+			log.Close()
+		}()
+		address := logged(t, lines, `msg=listening address=(\S+)`)
+		answered := make(chan error, 1)
+		go func() { answered <- noContent("http://" + address) }()
+		<-asked
+		end(errors.New("enough of it"))
+		logged(t, lines, `msg=stopping cause="enough of it" .*(connections=1)`)
+		for _, sig := range test.signals {
+			if err := syscall.Kill(syscall.Getpid(), sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.code != 0 {
+			logged(t, lines, `(msg="stopped at once")`)
+		}
+		close(release)
+		if err := <-answered; err != nil && test.code == 0 {
+			t.Errorf("%v: the request in flight: %v", test.signals, err)
+		}
+		if code := <-done; code != test.code {
+			t.Errorf("%v: exit code %d, want %d", test.signals, code, test.code)
+		}
+	}
+}
+
+// scan sends the lines of a log.
+func scan(r io.Reader, lines chan<- string) {
+	defer close(lines)
+	for s := bufio.NewScanner(r); s.Scan(); {
+		lines <- s.Text()
+	}
+}
+
+// logged waits for a line that matches, and returns its first group.
+func logged(t *testing.T, lines <-chan string, expr string) string {
+	t.Helper()
+	re := regexp.MustCompile(expr)
+	for line := range lines {
+		if m := re.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+	}
+	t.Fatalf("ended without %s in the log", expr)
+	return ""
+}
+
+func noContent(url string) error {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := c.Get(url)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		return errors.New(resp.Status)
+	}
+	return nil
 }

@@ -27,7 +27,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			if r.Prefix == "" {
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
 			}
-			h, err := c.buildRoute(s, r)
+			h, err := c.buildRoute(s, site.Hosts, r)
 			if err != nil {
 				reportRoute(r, err)
 			}
@@ -46,7 +46,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 }
 
 // buildRoute makes the handler of one route.
-func (c *Config) buildRoute(s Source, r RouteConfig) (conn.Handler, error) {
+func (c *Config) buildRoute(s Source, hosts []string, r RouteConfig) (conn.Handler, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
 		return nil, keyError("handler", "a route has a module or a handler, not both")
@@ -68,7 +68,7 @@ func (c *Config) buildRoute(s Source, r RouteConfig) (conn.Handler, error) {
 	if !r.Rest.Decode(set) {
 		return nil, nil // reported; a module is not asked to build from what it did not say
 	}
-	return m.Build(set, handlers.Env{Dir: c.Dir, Prefix: r.Prefix, Logger: s.Logger})
+	return m.Build(set, handlers.Env{Dir: c.Dir, Prefix: r.Prefix, Hosts: hosts, Logger: s.Logger})
 }
 
 // reportRoute points at the key that a build error names, or at the one that chose the module.

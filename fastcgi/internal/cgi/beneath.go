@@ -12,8 +12,15 @@ import (
 type Beneath struct{ Root *os.Root }
 
 // Stat says what name stands for.
-func (b Beneath) Stat(name string) (Entry, error) {
-	info, err := b.Root.Stat(name)
+func (b Beneath) Stat(name string) (Entry, error) { return entry(b.Root.Stat(name)) }
+
+// Following is the FS of a folder, an absolute path, out of which symbolic links may lead.
+type Following struct{ Dir string }
+
+// Stat says what name stands for.
+func (f Following) Stat(name string) (Entry, error) { return entry(os.Stat(f.Dir + "/" + name)) }
+
+func entry(info fs.FileInfo, err error) (Entry, error) {
 	if err != nil {
 		return Absent, unknown(err)
 	}

@@ -8,8 +8,9 @@
 //	errors.go    refusals, by wire.Error
 //	fold.go      comparing names
 //	path.go      Split, Rules: from a clean path to a script, a file or a refusal
-//	beneath.go   Beneath: the FS of a folder
+//	beneath.go   Beneath, Following: the FS of a folder
 //	params.go    Request: the parameters of a request
+//	server.go    ServerName
 //	fields.go    header fields as parameters
 //	header.go    Header: the resumable parser of a response's header
 //	finish.go    what its fields mean

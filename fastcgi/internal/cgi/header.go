@@ -148,9 +148,6 @@ func (h *Header) fail(e *wire.Error, n int) (int, bool, error) {
 // Done reports whether the whole header was given.
 func (h *Header) Done() bool { return h.state == headerDone }
 
-// Begun reports whether any of it was given.
-func (h *Header) Begun() bool { return len(h.buf) > 0 }
-
 // Reset makes h ready for the next response, with the same limit. It keeps memory, but nothing that was in it.
 func (h *Header) Reset() {
 	clear(h.Fields)

@@ -30,7 +30,7 @@ type Request struct {
 	Info   string // Target.Info
 	Root   string // of the script's folder, as the script's machine sees it
 
-	Server   string  // the site's configured name, may be empty
+	Server   string  // ServerName, may be empty
 	Software string  // our own
 	Params   []Field // from the configuration: they replace what else has their name
 

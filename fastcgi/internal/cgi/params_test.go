@@ -13,8 +13,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
-// params builds the parameters and reads them again, by a reader that shares nothing with package wire but for
-// ParsePair.
+// params builds the parameters and reads them again, by a reader that shares nothing with package wire.
 func params(t testing.TB, r *cgi.Request) (list [][2]string, err error) {
 	var h wire.Head
 	h.Begin(nil, wire.Responder, false)
@@ -26,16 +25,32 @@ func params(t testing.TB, r *cgi.Request) (list [][2]string, err error) {
 	for b = b[16:]; len(b) > 0; {
 		n := int(binary.BigEndian.Uint16(b[4:]))
 		for content := b[8 : 8+n]; len(content) > 0; {
-			name, value, n, err := wire.ParsePair(content, len(content))
-			if n == 0 {
-				t.Fatal(err)
-			}
+			var name, value []byte
+			name, value, content = cutPair(t, content)
 			list = append(list, [2]string{string(name), string(value)})
-			content = content[n:]
 		}
 		b = b[8+n:]
 	}
 	return list, nil
+}
+
+// cutPair cuts a pair off the front of p.
+func cutPair(t testing.TB, p []byte) (name, value, rest []byte) {
+	var n [2]int
+	for i := range n {
+		switch {
+		case len(p) > 0 && p[0] < 128:
+			n[i], p = int(p[0]), p[1:]
+		case len(p) > 3:
+			n[i], p = int(binary.BigEndian.Uint32(p)&^(1<<31)), p[4:]
+		default:
+			t.Fatal("a record ends within a length")
+		}
+	}
+	if n[0]+n[1] > len(p) {
+		t.Fatal("a pair ends behind its record")
+	}
+	return p[:n[0]], p[n[0] : n[0]+n[1]], p[n[0]+n[1]:]
 }
 
 // base is a request of the plainest kind.

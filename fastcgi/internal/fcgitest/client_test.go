@@ -67,7 +67,7 @@ func (c *client) head(body string) []byte {
 
 func (c *client) do(body string) outcome {
 	sent := make(chan error, 1)
-	b := wire.AppendStdinEnd(wire.AppendStdin(c.head(body), body))
+	b := append(c.head(body), stdin(body)...)
 	go func() {
 		_, err := c.conn.Write(b)
 		sent <- err
@@ -150,4 +150,14 @@ func (c *client) read() (o outcome) {
 			}
 		}
 	}
+}
+
+// stdin is a body in records.
+func stdin(body string) (b []byte) {
+	for len(body) > 0 {
+		n := min(len(body), wire.StdinContent)
+		b = append(wire.AppendHeader(b, wire.Stdin, n), body[:n]...)
+		body = body[n:]
+	}
+	return wire.AppendStdinEnd(b)
 }

@@ -10,8 +10,7 @@
 //	errors.go    Error: status and reason of every refusal
 //	record.go    Type, Header: the eight bytes before each record
 //	pairs.go     name-value pairs
-//	request.go   BEGIN_REQUEST, PARAMS, STDIN: Head and the appenders
+//	request.go   BEGIN_REQUEST, PARAMS, the end of STDIN: Head and the appenders
 //	end.go       END_REQUEST and its protocolStatus
-//	manage.go    GET_VALUES, GET_VALUES_RESULT, UNKNOWN_TYPE
 //	decoder.go   Decoder: what the application sends, piece by piece
 package wire

@@ -20,7 +20,6 @@ var (
 	ErrID      = &Error{502, "record with the id of another request"}
 	ErrType    = &Error{502, "record of a type that only a web server sends"}
 	ErrEnd     = &Error{502, "END_REQUEST is not of eight bytes"}
-	ErrUnknown = &Error{502, "UNKNOWN_TYPE is not of eight bytes"}
 )
 
 // What an END_REQUEST other than REQUEST_COMPLETE says.
@@ -31,10 +30,9 @@ var (
 	ErrProtocolStatus = &Error{502, "unknown protocolStatus"}
 )
 
-// Pairs that cannot be sent, or are not what was received.
+// Pairs that cannot be sent.
 var (
-	ErrPairSize   = &Error{431, "name and value do not fit in one record"}
-	ErrPairName   = &Error{500, "parameter without a name"}
-	ErrPairNUL    = &Error{400, "NUL in a parameter"}
-	ErrPairLength = &Error{502, "name-value pair exceeds its limit"}
+	ErrPairSize = &Error{431, "name and value do not fit in one record"}
+	ErrPairName = &Error{500, "parameter without a name"}
+	ErrPairNUL  = &Error{400, "NUL in a parameter"}
 )

@@ -85,8 +85,7 @@ func TestPeerUnderstands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdin := wire.AppendStdinEnd(wire.AppendStdin(nil, body))
-	stdout, d := ask(t, head, stdin, func(w http.ResponseWriter, r *http.Request) {
+	stdout, d := ask(t, head, stdin(body), func(w http.ResponseWriter, r *http.Request) {
 		env := maps.Clone(fcgi.ProcessEnv(r)) // without those it has made a Request of
 		for name, value := range env {
 			if params[name] != value {
@@ -126,4 +125,14 @@ func TestPeerRefuses(t *testing.T) {
 	if d.End().Err() != wire.ErrUnknownRole || d.Reusable() {
 		t.Errorf("%+v", d)
 	}
+}
+
+// stdin is a body in records.
+func stdin(body string) (b []byte) {
+	for len(body) > 0 {
+		n := min(len(body), wire.StdinContent)
+		b = append(wire.AppendHeader(b, wire.Stdin, n), body[:n]...)
+		body = body[n:]
+	}
+	return wire.AppendStdinEnd(b)
 }

@@ -29,24 +29,9 @@ func AppendBegin(dst []byte, role Role, keep bool) []byte {
 	return append(dst, byte(role>>8), byte(role), flags, 0, 0, 0, 0, 0)
 }
 
-// AppendStdin appends p, a piece of the body, in as many records as it takes; nothing for an empty one, which would
-// end the stream. Where the body is not to be copied, AppendHeader goes before each of its pieces.
-func AppendStdin[T string | []byte](dst []byte, p T) []byte {
-	for len(p) > 0 {
-		n := min(len(p), StdinContent)
-		dst = append(AppendHeader(dst, Stdin, n), p[:n]...)
-		p = p[n:]
-	}
-	return dst
-}
-
 // AppendStdinEnd appends the empty record that ends the body. It has to be sent for an empty body too: an application
 // that waits for it waits, and one that does not finds it before the next request.
 func AppendStdinEnd(dst []byte) []byte { return AppendHeader(dst, Stdin, 0) }
-
-// AppendAbort appends ABORT_REQUEST. PHP-FPM does not heed it; closing the connection is the abort that works when
-// nothing is multiplexed.
-func AppendAbort(dst []byte) []byte { return AppendHeader(dst, AbortRequest, 0) }
 
 // Head builds BEGIN_REQUEST and PARAMS records in a buffer. A pair is never split over two records: the protocol
 // would allow it, PHP-FPM resets the connection. What else goes out with the first write, such as STDIN, is

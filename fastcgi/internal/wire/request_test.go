@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -153,40 +152,6 @@ func TestHeadRefuses(t *testing.T) {
 		if _, err := h.Finish(); err != nil {
 			t.Error("after an error:", err)
 		}
-	}
-}
-
-func TestStdin(t *testing.T) {
-	const one = wire.StdinContent
-	for _, n := range []int{0, 1, one - 1, one, one + 1, 65535, 65536, 65537, 3 << 20} {
-		body := bytes.Repeat([]byte("0123456789abcde"), n/15+1)[:n]
-		list := records(t, wire.AppendStdinEnd(wire.AppendStdin(nil, body)))
-		var got strings.Builder
-		for i, r := range list {
-			if r.typ != 5 || r.id != 1 || (r.content == "") != (i == len(list)-1) {
-				t.Fatalf("%d bytes: record %d is %d with %d bytes", n, i, r.typ, len(r.content))
-			}
-			got.WriteString(r.content)
-		}
-		if got.String() != string(body) || len(list) != (n+wire.StdinContent-1)/wire.StdinContent+1 {
-			t.Errorf("%d bytes became %d in %d records", n, got.Len(), len(list))
-		}
-	}
-}
-
-func TestAbortAndManagement(t *testing.T) {
-	if got := string(wire.AppendAbort(nil)); got != "\x01\x02\x00\x01\x00\x00\x00\x00" {
-		t.Errorf("ABORT_REQUEST %q", got)
-	}
-	got := string(wire.AppendGetValues(nil, wire.MPXSConns, wire.MaxConns))
-	if want := "\x01\x09\x00\x00\x00\x21\x00\x00\x0f\x00FCGI_MPXS_CONNS\x0e\x00FCGI_MAX_CONNS"; got != want {
-		t.Errorf("GET_VALUES %q", got)
-	}
-	if typ, err := wire.ParseUnknownType([]byte("\x2a\x00\x00\x00\x00\x00\x00\x00")); typ != 42 || err != nil {
-		t.Errorf("UNKNOWN_TYPE %d, %v", typ, err)
-	}
-	if _, err := wire.ParseUnknownType([]byte("\x2a")); err != wire.ErrUnknown {
-		t.Error(err)
 	}
 }
 

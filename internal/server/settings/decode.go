@@ -11,7 +11,7 @@ import (
 // defaults are set before. Everything wrong is reported to the file; a field whose value is wrong keeps its default.
 //
 // Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers, floats,
-// time.Duration, Size, encoding.TextUnmarshaler (from a string), structs, pointers to these (set only when the key is
+// time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers to these (set only when the key is
 // there), lists of these (one value may stand for a list of one) and maps from strings to these. Further tags: `min` and
 // `max`, inclusive, for numbers, durations and sizes; `oneof`, words separated by spaces, for strings.
 //

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server/settings"
 )
 
@@ -37,7 +38,7 @@ type site struct {
 type config struct {
 	KeepAlive time.Duration       `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
 	Grace     time.Duration       `toml:"grace" min:"0s"`
-	Body      settings.Size       `toml:"max_body_size" min:"1B" max:"1GiB"`
+	Body      handlers.Size       `toml:"max_body_size" min:"1B" max:"1GiB"`
 	Threads   int                 `toml:"threads" min:"0" max:"64"`
 	Port      uint16              `toml:"port"`
 	Level     int8                `toml:"level"`
@@ -233,23 +234,4 @@ func TestUnsupportedFieldPanics(t *testing.T) {
 		C chan int `toml:"c"`
 	}
 	settings.Parse("t.conf", "c = 1").Root().Decode(&v)
-}
-
-func TestSize(t *testing.T) {
-	for text, want := range map[string]settings.Size{
-		"0": 0, "7": 7, "7B": 7, "16KiB": 16384, "16 KiB": 16384, "16kib": 16384, "16kB": 16000, "40MiB": 40 << 20,
-		"1GB": 1e9, "2TiB": 2 << 40, "8388607TiB": 8388607 << 40,
-	} {
-		if got, err := settings.ParseSize(text); err != nil || got != want {
-			t.Errorf("ParseSize(%q) = %d, %v, want %d", text, got, err, want)
-		}
-		if got, err := settings.ParseSize(want.String()); err != nil || got != want {
-			t.Errorf("%d became %q and then %d, %v", want, want, got, err)
-		}
-	}
-	for _, text := range []string{"", "KiB", "-", "1.5KiB", "1 6KiB", "8388608TiB", "1K", "1X", "0x10", "1e3B"} {
-		if got, err := settings.ParseSize(text); err == nil {
-			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
-		}
-	}
 }

@@ -23,7 +23,6 @@
 //	decode.go   one table into one struct, by reflection
 //	values.go   single values: types, ranges, the words for them in messages
 //	lines.go    the scan: on which line each key stands
-//	size.go     Size: "16KiB"
 //	errors.go   Error and Errors
 //	suggest.go  "did you mean"
 //

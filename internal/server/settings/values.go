@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lwango/lwango/handlers"
 )
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[Size]()
+	sizeType     = reflect.TypeFor[handlers.Size]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -150,13 +152,13 @@ func (f *File) duration(value any, at place, v reflect.Value, tag reflect.Struct
 }
 
 func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag) {
-	var n Size
+	var n handlers.Size
 	switch value := value.(type) {
 	case int64:
-		n = Size(value)
+		n = handlers.Size(value)
 	case string:
 		var err error
-		if n, err = ParseSize(value); err != nil {
+		if n, err = handlers.ParseSize(value); err != nil {
 			f.errorAt(at, "%v", err)
 			return
 		}
@@ -166,7 +168,7 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 	}
 	low, hasLow := tag.Lookup("min")
 	high, hasHigh := tag.Lookup("max")
-	if hasLow && n < must(ParseSize(low)) || hasHigh && n > must(ParseSize(high)) {
+	if hasLow && n < must(handlers.ParseSize(low)) || hasHigh && n > must(handlers.ParseSize(high)) {
 		f.errorAt(at, "must be %s, found %s", between(low, high), n)
 		return
 	}

@@ -1,4 +1,4 @@
-package settings
+package handlers
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. In a file it is "16KiB" (powers of 1024: KiB, MiB, GiB, TiB), "16kB" (powers of 1000: kB,
+// Size is a number of bytes, as settings have them. In a file it is "16KiB" (powers of 1024: KiB, MiB, GiB, TiB), "16kB" (powers of 1000: kB,
 // MB, GB, TB), "100B" or a plain integer. A bare "16k" is refused: it means 16,000 to some programs and 16,384 to others.
 type Size int64
 

@@ -1,0 +1,45 @@
+package fastcgi
+
+import "github.com/lwango/lwango/handlers"
+
+// Pool is what all routes of a registration share.
+type Pool = pool
+
+// RegisterPool is Register, and returns the pool.
+func RegisterPool(r *handlers.Registry) *Pool {
+	p := new(pool)
+	register(r, p)
+	return p
+}
+
+// Waiting returns how many requests wait for a place, each of them counted at every address.
+func (p *pool) Waiting() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += len(it.waiting)
+	}
+	return n
+}
+
+// Spool is spool.
+type Spool struct{ spool }
+
+// NewSpool makes one whose file is of that size.
+func NewSpool(size int64) *Spool { return &Spool{spool{size: size}} }
+
+// Its methods.
+func (s *Spool) Len() int64                 { return s.len() }
+func (s *Spool) Write(p []byte) error       { return s.write(p) }
+func (s *Spool) Read(p []byte) (int, error) { return s.read(p) }
+func (s *Spool) Drop()                      { s.drop() }
+
+// Idle returns how many connections are kept.
+func (p *pool) Idle() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += len(it.idle)
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package fastcgi_test
+
+import (
+	"bufio"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers/modtest"
+)
+
+// TestLoops: several loops share places, queue and kept connections, and wake each other's requests; clients that leave
+// while they wait take none of it with them.
+func TestLoops(t *testing.T) {
+	const loops, clients, rounds, most = 3, 4, 30, 2
+	for _, keep := range []bool{false, true} {
+		var now, seen atomic.Int32
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for old := seen.Load(); n > old && !seen.CompareAndSwap(old, n); old = seen.Load() {
+			}
+			for {
+				c.Answer(okHead + "hello")
+			}
+		})
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+			s.KeepConn, s.MaxConns, s.ConnectTimeout = keep, most, 30*time.Second
+		})
+		servers := []*modtest.Server{p.Server}
+		for len(servers) < loops {
+			servers = append(servers, modtest.Start(t, "/", p.handler, coro.Direct))
+		}
+		var all sync.WaitGroup
+		for i, s := range servers {
+			for range clients {
+				all.Go(func() {
+					c := s.Dial()
+					r := bufio.NewReader(c)
+					for range rounds {
+						fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+						if g := read(r, "GET"); g.body != "hello" || g.err != nil {
+							t.Errorf("loop %d: %d %v", i, g.status, g.err)
+							return
+						}
+					}
+				})
+			}
+			all.Go(func() {
+				for range rounds {
+					c := s.Dial()
+					fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+					c.Close()
+				}
+			})
+		}
+		all.Wait()
+		for range most { // all places are there
+			if g := p.get("/x.php"); g.body != "hello" {
+				t.Error(g)
+			}
+		}
+		// A connection that we have closed may be seen to be closed only after the next one has been made.
+		if n := seen.Load(); n > 2*most {
+			t.Error(n, " connections at once")
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package fastcgi_test
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/internal/server"
+)
+
+var wordpress = map[string]string{
+	"index.php":                    `<?php echo "front ", $_SERVER["REQUEST_URI"], " ", $_SERVER["SCRIPT_NAME"];`,
+	"wp-login.php":                 `<?php echo "login";`,
+	"wp-admin/index.php":           `<?php echo "admin ", $_SERVER["SCRIPT_NAME"];`,
+	"wp-includes/style.css":        "a style",
+	"wp-includes/empty/x.css":      "",
+	"wp-content/uploads/a.txt":     "an upload",
+	"wp-content/uploads/evil.php":  `<?php echo "ran ", "evil";`,
+	"wp-content/uploads/evil.jpg":  `<?php echo "ran ", "evil";`,
+	"wp-content/uploads/index.php": `<?php echo "ran ", "index";`,
+	".htaccess":                    "secret",
+}
+
+var laravel = map[string]string{
+	"public/index.php": `<?php $path = strtok($_SERVER["REQUEST_URI"], "?");
+if ($path === "/invoice") { header("X-Accel-Redirect: /invoices/1.pdf"); header("Content-Type: application/pdf"); }
+elseif ($path === "/steal") header("X-Accel-Redirect: /../../.env");
+else echo "front $path $_SERVER[APP_ENV] $_SERVER[REQUEST_METHOD] ", file_get_contents("php://input");`,
+	"public/robots.txt":          "for robots",
+	"storage/app/invoices/1.pdf": "an invoice",
+	"storage/app/public/a.txt":   "public",
+	"storage/app/public/x.php":   `<?php echo "ran ", "x";`,
+	".env":                       "APP_KEY=secret",
+}
+
+// The examples of the README are a configuration that is accepted and does what it is there for: here with the same
+// trees elsewhere, in small, and with one of three machines that is up.
+func TestReadmeExamples(t *testing.T) {
+	here, there := startFPM(t, "unix"), startFPM(t, "tcp")
+	srv := t.TempDir()
+	for name, files := range map[string]map[string]string{"wordpress": wordpress, "shop": laravel} {
+		write(t, filepath.Join(srv, name), files)
+	}
+	// As artisan does it, with a link that is in the way of nothing and leads nowhere.
+	if err := os.Symlink(filepath.Join(srv, "shop/storage/app/public"), filepath.Join(srv, "shop/public/storage")); err != nil {
+		t.Fatal(err)
+	}
+	url := serveConfig(t, strings.NewReplacer(
+		"unix:/run/php/php-fpm.sock", here.Address,
+		"10.0.0.2:9000", there.Address,
+		"10.0.0.3:9000", refusing(t),
+		"10.0.0.4:9000", refusing(t),
+		"/srv/", srv+"/",
+	).Replace(example(t)))
+
+	const blog, shop = "blog.example.org", "shop.example.org"
+	tests := []struct {
+		host, method, path string
+		status             int
+		want               string // the body, or where a redirect leads
+	}{
+		{blog, "GET", "/", 200, "front / /index.php"},
+		{blog, "GET", "/2026/11/hello/?p=1", 200, "front /2026/11/hello/?p=1 /index.php"},
+		{blog, "GET", "/wp-json/wp/v2/posts", 200, "front /wp-json/wp/v2/posts /index.php"},
+		{blog, "GET", "/wp-login.php", 200, "login"},
+		{blog, "GET", "/wp-admin", 301, "/wp-admin/"},
+		{blog, "GET", "/wp-admin/", 200, "admin /wp-admin/index.php"},
+		{blog, "GET", "/wp-admin/no.php", 404, ""},
+		{blog, "GET", "/wp-includes/style.css", 200, "a style"},
+		{blog, "GET", "/wp-includes/empty/", 200, "front /wp-includes/empty/ /index.php"},
+		{blog, "GET", "/.htaccess", 404, ""},
+		{blog, "GET", "/wp-content/uploads/a.txt", 200, "an upload"},
+		{blog, "GET", "/wp-content/uploads/evil.php", 200, wordpress["wp-content/uploads/evil.php"]},
+		{blog, "GET", "/wp-content/uploads/evil.jpg/x.php", 404, ""},
+		{blog, "GET", "/wp-content/uploads/evil.php/x.php", 404, ""},
+		{blog, "GET", "/wp-content/uploads/", 404, ""},
+		{blog, "GET", "/wp-content/uploads", 301, "/wp-content/uploads/"},
+
+		{shop, "GET", "/", 200, "front / production GET "},
+		{shop, "POST", "/orders/1?x=y", 200, "front /orders/1 production POST a body"},
+		{shop, "GET", "/robots.txt", 200, "for robots"},
+		{shop, "GET", "/invoice", 200, "an invoice"},
+		{shop, "GET", "/steal", 404, ""},
+		{shop, "GET", "/.env", 200, "front /.env production GET "},
+		{shop, "GET", "/../.env", 400, ""},
+		{shop, "GET", "/storage/a.txt", 200, "public"},
+		{shop, "GET", "/storage/x.php", 200, laravel["storage/app/public/x.php"]},
+		{shop, "GET", "/storage/app/invoices/1.pdf", 404, ""},
+	}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, test := range tests {
+		var body string
+		if test.method == "POST" {
+			body = "a body"
+		}
+		req, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = test.host
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		got := string(text)
+		if resp.StatusCode == 301 {
+			got = resp.Header.Get("Location")
+		}
+		if resp.StatusCode != test.status || test.status < 400 && got != test.want {
+			t.Errorf("%s%s: got %d %q, want %d %q", test.host, test.path, resp.StatusCode, got, test.status, test.want)
+		}
+		if strings.Contains(got, "secret") || strings.Contains(got, "ran evil") {
+			t.Errorf("%s%s: got %q", test.host, test.path, got)
+		}
+		if kind := resp.Header.Get("Content-Type"); test.path == "/invoice" && kind != "application/pdf" {
+			t.Errorf("the invoice is a %s", kind)
+		}
+	}
+}
+
+// example is what is indented below the README's "Example".
+func example(t *testing.T) (text string) {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Example\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		if code, ok := strings.CutPrefix(line, "    "); ok {
+			text += code
+		}
+	}
+	return text
+}
+
+// serveConfig serves what a configuration says, as lwango does.
+func serveConfig(t *testing.T, text string) (url string) {
+	t.Helper()
+	source := server.Source{
+		Listen:  []string{"127.0.0.1:0"},
+		Modules: server.Builtin(),
+		Logger:  slog.New(slog.DiscardHandler),
+	}
+	config, err := source.Parse("lwango.conf", text)
+	if err != nil {
+		t.Fatalf("%v, in\n%s", err, text)
+	}
+	s, err := server.Start(source, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + s.Addresses()[0]
+}
+
+// refusing is an address where nobody listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}

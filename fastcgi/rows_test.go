@@ -1,0 +1,125 @@
+package fastcgi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
+)
+
+// busy is how many workers of a pool are at work, without the one that answers.
+func busy(t *testing.T, p *proxy) string {
+	t.Helper()
+	g := p.get("/fpm-status")
+	m := regexp.MustCompile(`(?m)^active processes:\s+(\d+)$`).FindStringSubmatch(g.body)
+	if m == nil {
+		t.Fatal("no status: ", g)
+	}
+	return m[1]
+}
+
+// status is a route to a pool's status page.
+func status(t *testing.T, f *fpm) *proxy {
+	return serve(t, []string{f.Address}, func(s *fastcgi.Settings) { s.SplitPath = []string{"fpm-status"} })
+}
+
+// TestWorkersAreFree: neither chunked uploads nor bodies that a script does not read leave a worker of PHP-FPM waiting,
+// and the next request on a connection that was kept is not taken for more of the last one's body.
+func TestWorkersAreFree(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		f := startFPM(t, "unix")
+		watch := status(t, f)
+		p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) {
+			s.KeepConn, s.ReadTimeout = keep, 10*time.Second
+		})
+		for range 8 {
+			for _, n := range []int{0, 1, 1000, 100000} {
+				body := strings.Repeat("x", n)
+				chunks := "0\r\n\r\n"
+				if n > 0 {
+					chunks = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, body)
+				}
+				for _, g := range []got{
+					p.request("POST /hello.php", []string{"Transfer-Encoding: chunked"}, chunks),
+					p.request("GET /hello.php", []string{"Transfer-Encoding: chunked"}, chunks),
+					p.request("GET /hello.php", nil, body),
+					p.get("/hello.php"),
+				} {
+					if g.body != "Hello, world!" || g.err != nil {
+						t.Fatal(keep, n, g)
+					}
+				}
+			}
+		}
+		eventually(t, "all workers are free", func() bool { return busy(t, watch) == "1" })
+	}
+}
+
+// TestWorkerDies: a worker that is killed in the middle of its response leaves one that is cut, and a service that
+// goes on.
+func TestWorkerDies(t *testing.T) {
+	f := startFPM(t, "unix", "request_terminate_timeout = 1s")
+	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
+		"hello.php": scripts["hello.php"],
+		"begun.php": `<?php echo "begun"; flush(); sleep(20);`,
+		"mute.php":  `<?php sleep(20);`,
+	}, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	begun := make(chan got, 1)
+	go func() { begun <- p.get("/begun.php") }()
+	if g := p.request("POST /mute.php", nil, ""); g.status != 502 {
+		t.Error("before its response: ", g)
+	}
+	if g := <-begun; g.status != 200 || g.body != "begun" || g.err == nil {
+		t.Error("in the middle: ", g)
+	}
+	if g := p.get("/hello.php"); g.body != "Hello, world!" {
+		t.Error("afterwards: ", g)
+	}
+}
+
+// TestOldClients: HTTP/1.0, whose responses end with the connection.
+func TestOldClients(t *testing.T) {
+	f := startFPM(t, "unix")
+	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	for target, n := range map[string]int{"/hello.php": 13, "/big.php?n=300000": 300000} {
+		c := p.Dial()
+		fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", target)
+		b, err := io.ReadAll(c)
+		head, body, ok := strings.Cut(string(b), "\r\n\r\n")
+		if err != nil || !ok || len(body) != n || !strings.HasPrefix(head, "HTTP/1.1 200 ") ||
+			strings.Contains(head, "chunked") {
+			t.Errorf("%s: %d bytes, %v, %q", target, len(body), err, head)
+		}
+	}
+}
+
+// TestOverTLS: PHP is told of TLS, and HEAD has what GET would have but the body.
+func TestOverTLS(t *testing.T) {
+	f := startFPM(t, "unix")
+	r := new(handlers.Registry)
+	fastcgi.Register(r)
+	p := route(t, r, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	p.Server = modtest.StartTLS(t, "/", p.handler, coro.Direct)
+	g := p.get("/server.php")
+	for _, want := range []string{"HTTPS=on", "REQUEST_SCHEME=https", "HTTP_HOST=test.example"} {
+		if !strings.Contains(g.body, want+"\n") {
+			t.Errorf("no %s in %s", want, g.body)
+		}
+	}
+	c := p.Dial()
+	in := bufio.NewReader(c)
+	for range 2 { // nothing of a body is in front of the second
+		fmt.Fprintf(c, "HEAD /server.php HTTP/1.1\r\nHost: a\r\n\r\n")
+		if g := read(in, "HEAD"); g.status != 200 || g.header.Get("Content-Type") != "text/plain;charset=UTF-8" {
+			t.Error(g)
+		}
+	}
+}

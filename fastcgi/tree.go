@@ -1,0 +1,88 @@
+package fastcgi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/handlers/servefiles"
+)
+
+// tree is the folder with the scripts, and the files beside them. It does not change.
+type tree struct {
+	root  string // as the application sees it
+	files cgi.FS
+	send  conn.Handler // of files, nil: none are
+}
+
+// open opens the folder at m.dir.
+func (m *module) open() (*tree, error) {
+	s := &m.set
+	t := &tree{root: m.dir}
+	real, err := filepath.EvalSymlinks(m.dir)
+	if err == nil && s.ResolveRoot {
+		t.root = real
+	}
+	var root *os.Root
+	if err == nil {
+		root, err = os.OpenRoot(real)
+		t.files = cgi.Beneath{Root: root}
+	}
+	if err == nil && s.FollowSymlinks {
+		_ = root.Close()
+		t.files = cgi.Following{Dir: real}
+	}
+	switch {
+	case err == nil && m.rules.Try != cgi.TryOff:
+		t.send, err = m.sender(real)
+		return t, err
+	case err != nil && (s.CheckFile || s.ResolveRoot):
+		return nil, fmt.Errorf("cannot open the folder: %w", err)
+	case err != nil:
+		t.files = nothing{} // it is on the application's machine alone
+	}
+	return t, nil
+}
+
+// current returns the tree to look in: with resolve_root the one to which script_path leads now.
+func (m *module) current() *tree {
+	t := m.tree.Load()
+	if !m.set.ResolveRoot {
+		return t
+	}
+	if real, err := filepath.EvalSymlinks(m.dir); err != nil || real == t.root {
+		return t // while a link is replaced by removing it, there is none
+	}
+	next, err := m.open()
+	if err != nil {
+		m.log.Error("fastcgi: script_path leads to another folder, which cannot be used", "error", err)
+		return t
+	}
+	m.tree.Store(next)
+	return next
+}
+
+// sender is the handler of files that are no scripts: that of serve_files, without the indexes that are scripts.
+func (m *module) sender(dir string) (conn.Handler, error) {
+	set := servefiles.Defaults
+	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
+	for _, name := range m.set.Index {
+		script := false
+		for _, e := range m.set.SplitPath {
+			script = script || strings.HasSuffix(name, e)
+		}
+		if !script {
+			set.Index = append(set.Index, name)
+		}
+	}
+	return servefiles.New(set, m.env)
+}
+
+// nothing is the FS of a folder that is not on this machine.
+type nothing struct{}
+
+// Stat finds nothing.
+func (nothing) Stat(string) (cgi.Entry, error) { return cgi.Absent, nil }

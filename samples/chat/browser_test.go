@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+// browser is a headless Chromium with nothing remembered, which ends with the test.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("LWANGO_CI") != "" {
+			t.Fatal("chromium is not installed (Debian's package chromium)")
+		}
+		t.Skip("chromium is not installed (Debian's package chromium)")
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.Env("TMPDIR=" + t.TempDir()),
+	}
+	for _, flag := range []string{
+		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+		"disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
+		"disable-background-timer-throttling", "disable-renderer-backgrounding", "disable-backgrounding-occluded-windows",
+	} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(end) // waits until it has ended
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// tab is somebody's window: what one has in its storage another has not.
+type tab struct {
+	*testing.T
+	ctx context.Context
+}
+
+// open opens a window. An exception in its scripts, or what its policy has forbidden, fails the test.
+func open(t *testing.T, browser context.Context, width, height int64) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	w := &tab{t, ctx}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil { // a limit would be the window's
+		t.Fatal(err)
+	}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("exception in the page: %s", e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source == log.EntrySourceSecurity {
+				t.Errorf("refused to the page: %s", e.Entry.Text)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// until waits until an expression is true. Each %s in it is an argument as JavaScript writes it.
+func (w *tab) until(expression string, args ...any) {
+	w.Helper()
+	for i, arg := range args {
+		text, _ := json.Marshal(arg)
+		args[i] = string(text)
+	}
+	expression = fmt.Sprintf(expression, args...)
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+		page, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		w.Fatalf("%s: %v; the page says:\n%s", expression, err, page)
+	}
+}
+
+// join fills in what the page asks who comes for the first time.
+func (w *tab) join(s *sampletest.Server, room, name string) {
+	w.Helper()
+	w.do(
+		chromedp.Navigate("http://"+s.Address+"/?"+url.Values{"room": {room}}.Encode()),
+		chromedp.WaitVisible("#enter"),
+		chromedp.SendKeys("#name", name+"\r"),
+	)
+	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("me").textContent === %s`, name)
+}
+
+func (w *tab) say(text string) {
+	w.Helper()
+	w.do(chromedp.SendKeys("#text", text+"\r"))
+}
+
+// sees waits until somebody has said something, once.
+func (w *tab) sees(text string) {
+	w.Helper()
+	w.until(`[...document.querySelectorAll(".message > .text")].filter((e) => e.textContent === %s).length === 1`, text)
+}
+
+// TestBrowser: two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
+func TestBrowser(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	ann, bob := open(t, b, 1200, 800), open(t, b, 390, 800)
+	ann.join(s, "garden", "Ann")
+	bob.join(s, "garden", "Bob")
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("count").textContent === "2"`)
+		w.until(`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
+	}
+	ann.until(`document.getElementById("log").innerText.includes("Bob has joined")`)
+
+	// What is typed is text, whatever it looks like.
+	const markup = `<img src=x onerror="document.title='owned'"> & <script>alert(1)</script>`
+	ann.do(chromedp.SendKeys("#text", "Hello"))
+	bob.until(`document.getElementById("typing").textContent === "Ann is typing"`)
+	ann.do(chromedp.SendKeys("#text", " Bob\r"))
+	bob.sees("Hello Bob")
+	bob.until(`document.getElementById("typing").textContent === ""`)
+	bob.say(markup)
+	ann.sees(markup)
+	ann.until(`document.querySelectorAll("#log img, #log script").length === 0 && document.title === "garden · Chat"`)
+	ann.until(`document.querySelector(".own .text").textContent === "Hello Bob" && document.querySelectorAll(".own").length === 1`)
+	ann.until(`document.querySelector("#log .message:not(.own) .author").textContent === "Bob"`)
+	bob.say("See https://example.org/a?b=c, or javascript:alert(1)")
+	ann.until(`[...document.querySelectorAll("#log a")].map((a) => a.href).join() === "https://example.org/a?b=c"`)
+
+	// After a reload the name is known, and what was said is there, once.
+	ann.do(chromedp.Reload())
+	ann.until(`document.getElementById("status").dataset.state === "open" && !document.getElementById("enter").open`)
+	ann.sees("Hello Bob")
+	ann.sees(markup)
+	ann.say("I am back")
+	bob.sees("I am back")
+
+	// The server is gone, and then there is another.
+	bob.do(chromedp.SendKeys("#text", "not lost"))
+	s.End(t, syscall.SIGKILL)
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("status").dataset.state === "waiting"`)
+		w.until(`document.getElementById("trouble").innerText.includes("The connection is lost")`)
+		w.until(`document.getElementById("send").disabled`)
+	}
+	sampletest.StartAt(t, s.Address)
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("trouble").hidden`)
+		w.until(`document.getElementById("count").textContent === "2"`)
+		w.sees("I am back")
+	}
+	bob.do(chromedp.SendKeys("#text", "\r"))
+	ann.sees("not lost")
+	ann.say("Nothing is")
+	bob.sees("Nothing is")
+}
+
+// A name that the server refuses is asked for again, and it says why; nobody tries again and again by himself.
+func TestBrowserRefused(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 600)
+	w.do(
+		chromedp.Navigate("http://"+s.Address+"/"),
+		chromedp.WaitVisible("#enter"),
+		chromedp.SetValue("#name", "Ann\u200b"), chromedp.SendKeys("#name", "\r"),
+	)
+	w.until(`document.getElementById("enter").open && document.getElementById("refused").innerText === "name: only printable characters are allowed"`)
+	w.do(chromedp.SetValue("#name", "Ann"), chromedp.SendKeys("#name", "\r"))
+	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("room").textContent === "lobby"`)
+
+	// Who is sent away for sending too much is told so, and has to come back himself.
+	for i := range burst + 5 {
+		w.say(fmt.Sprint(i))
+	}
+	w.until(`document.getElementById("status").dataset.state !== "open" || document.querySelectorAll(".own").length === %s`, burst+5)
+	if slow, _ := chromedp.Run(w.ctx, chromedp.Evaluate[bool](`document.getElementById("status").dataset.state === "open"`)); slow {
+		t.Log("typed too slowly to be stopped")
+		return
+	}
+	w.until(`document.getElementById("why").innerText.includes("too many messages")`)
+	w.do(chromedp.Click("#again"))
+	w.until(`document.getElementById("status").dataset.state === "open"`)
+}
+
+// Who reads further up stays there, and is told of what is new below.
+func TestBrowserScroll(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 390, 600)
+	w.join(s, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	for i := range 20 {
+		bob.say(fmt.Sprintf("%d\n\n\n", i) + "end of a message of several lines")
+	}
+	const atEnd = `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.getElementById("log"))`
+	w.until(`document.querySelectorAll(".message").length === 20 && ` + atEnd)
+	w.until(`(globalThis.moved ??= ((log) => {
+		log.addEventListener("scroll", () => globalThis.moved = "moved");
+		log.scrollTop = 100;
+	})(document.getElementById("log"))) === "moved"`)
+	cat, _ := join(t, s, "r", "Cat")
+	cat.say("news")
+	w.until(`!document.getElementById("newest").hidden && document.getElementById("log").scrollTop === 100`)
+	w.do(chromedp.Click("#newest"))
+	w.until(`document.getElementById("newest").hidden && ` + atEnd)
+	cat.say("more")
+	w.sees("more")
+	w.until(atEnd)
+}
+
+// Everything can be reached and done without a pointer: the room's people, on a phone, and back to the message.
+func TestBrowserKeyboard(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 390, 800)
+	w.join(s, "r", "Ann")
+	w.until(`document.activeElement.id === "text"`)
+	w.do(chromedp.Focus("#menu"), chromedp.KeyEvent(" "))
+	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "true" && document.getElementById("side").contains(document.activeElement)`)
+	w.do(chromedp.KeyEvent(kb.Escape))
+	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
+	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`) // and cannot be tabbed into
+	// Whatever can be used has a name.
+	w.until(`[...document.querySelectorAll("button, input, textarea, a")].every((e) =>
+		(e.getAttribute("aria-label") ?? "") + e.textContent.trim() + [...(e.labels ?? [])].map((l) => l.textContent) !== "")`)
+}
+
+func (w *tab) dark() {
+	w.Helper()
+	scheme := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	if _, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, scheme); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestScreenshots is for whoever changes the page: it leaves pictures in the folder that LWANGO_SCREENSHOTS names.
+func TestScreenshots(t *testing.T) {
+	folder := os.Getenv("LWANGO_SCREENSHOTS")
+	if folder == "" {
+		t.Skip("LWANGO_SCREENSHOTS names no folder")
+	}
+	s := sampletest.Start(t)
+	b := browser(t)
+	ann := open(t, b, 1200, 800)
+	shoot := func(w *tab, name string) {
+		picture, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	ann.do(chromedp.Navigate("http://"+s.Address+"/?room=garden"), chromedp.WaitVisible("#enter"))
+	shoot(ann, "enter")
+	ann.join(s, "garden", "Ann")
+	shoot(ann, "empty")
+	bob := open(t, b, 390, 800)
+	bob.join(s, "garden", "Bob")
+	zoe := open(t, b, 390, 800)
+	zoe.join(s, "garden", "Zoë")
+	zoe.dark()
+	li := open(t, b, 1200, 800)
+	li.join(s, "garden", "李小龍")
+	li.dark()
+	for _, line := range []struct {
+		who  *tab
+		text string
+	}{
+		{bob, "Morning! Did anybody water the tomatoes yesterday?"},
+		{zoe, "I did, around seven. The two in the corner look a bit sad though 🍅"},
+		{ann, "Thanks Zoë!"},
+		{ann, "I have put some of the old compost there on Sunday, let's see whether that helps. If not we could move them to the south wall, there is still room beside the beans."},
+		{li, "There is a good page about that: https://example.org/tomatoes?sad=yes (see the part on magnesium)."},
+		{li, "And it says: <b>do not water at noon</b>"},
+		{bob, "Understood 👍"},
+		{zoe, "Who comes on Saturday? I bring cake."},
+		{ann, "Me!"},
+	} {
+		line.who.say(line.text)
+		ann.sees(line.text)
+	}
+	bob.do(chromedp.SendKeys("#text", "Let me see"))
+	for _, w := range []*tab{ann, zoe, li} {
+		w.sees("Me!")
+		w.until(`document.getElementById("typing").textContent !== ""`)
+	}
+	shoot(ann, "desktop-light")
+	shoot(li, "desktop-dark")
+	shoot(bob, "phone-light")
+	shoot(zoe, "phone-dark")
+	zoe.do(chromedp.Click("#menu"))
+	time.Sleep(400 * time.Millisecond)
+	shoot(zoe, "phone-dark-side")
+	s.End(t, syscall.SIGKILL)
+	for _, w := range []*tab{ann, bob} {
+		w.until(`document.getElementById("status").dataset.state === "waiting"`)
+	}
+	shoot(ann, "desktop-lost")
+	shoot(bob, "phone-lost")
+}

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+// client is somebody's socket.
+type client struct {
+	*testing.T
+	*websocket.Conn
+	here map[string]bool // as it has been told
+}
+
+func connect(t *testing.T, s *sampletest.Server, path string) *client {
+	t.Helper()
+	ws, resp, err := websocket.DefaultDialer.Dial("ws://"+s.Address+path, nil)
+	if err != nil {
+		t.Fatal(err, resp)
+	}
+	t.Cleanup(func() { ws.Close() })
+	ws.SetReadDeadline(time.Now().Add(patience))
+	return &client{t, ws, make(map[string]bool)}
+}
+
+// join connects, and returns the history that comes first. Then it has been told who is there.
+func join(t *testing.T, s *sampletest.Server, room, name string) (*client, []notice) {
+	t.Helper()
+	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
+	messages := c.messages(c.next("history"))
+	if you := c.next("presence").Name; you != name || !c.here[name] {
+		t.Fatalf("%s is %q; here: %v", name, you, c.here)
+	}
+	return c, messages
+}
+
+// messages returns what a history has.
+func (c *client) messages(history notice) (messages []notice) {
+	c.Helper()
+	for _, text := range history.Messages {
+		var m notice
+		if err := json.Unmarshal(text, &m); err != nil {
+			c.Fatal(err)
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// next reads until something of that type comes.
+func (c *client) next(kind string) notice {
+	c.Helper()
+	for {
+		n := c.read()
+		if n.Type == kind {
+			return n
+		}
+	}
+}
+
+func (c *client) read() (n notice) {
+	c.Helper()
+	if err := c.ReadJSON(&n); err != nil {
+		c.Fatal(err)
+	}
+	if d := time.Since(n.Time); n.Type == "" || n.Room == "" || d < -time.Second || d > time.Hour {
+		c.Fatalf("incomplete: %+v", n)
+	}
+	switch n.Type {
+	case "presence":
+		clear(c.here)
+		for _, name := range n.Names {
+			c.here[name] = true
+		}
+	case "join":
+		c.here[n.Name] = true
+	case "leave":
+		delete(c.here, n.Name)
+	}
+	return n
+}
+
+// sees reads until these, and nobody else, are there.
+func (c *client) sees(names ...string) {
+	c.Helper()
+	for {
+		all := len(c.here) == len(names)
+		for _, name := range names {
+			all = all && c.here[name]
+		}
+		if all {
+			return
+		}
+		c.read()
+	}
+}
+
+func (c *client) say(text string) {
+	c.Helper()
+	if err := c.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// hears reads until somebody says something, which has to be this.
+func (c *client) hears(name, text string) notice {
+	c.Helper()
+	n := c.next("message")
+	if n.Name != name || n.Text != text || n.ID == "" {
+		c.Fatalf("got %+v, want %s: %.100q", n, name, text)
+	}
+	return n
+}
+
+// closed reads until the server closes, and returns the code and the reason.
+func (c *client) closed() (int, string) {
+	c.Helper()
+	for {
+		if _, _, err := c.ReadMessage(); err != nil {
+			e, ok := err.(*websocket.CloseError)
+			if !ok {
+				c.Fatal(err)
+			}
+			return e.Code, e.Text
+		}
+	}
+}
+
+// vanish ends a connection as a crash or a network would, without a word.
+func (c *client) vanish() {
+	c.NetConn().(*net.TCPConn).SetLinger(0)
+	c.Conn.Close()
+}
+
+func TestConversation(t *testing.T) {
+	s := sampletest.Start(t)
+	ann, _ := join(t, s, "garden", "Ann")
+	bob, _ := join(t, s, "garden", "Bob")
+	elsewhere, _ := join(t, s, "cellar", "Eve")
+	ann.sees("Ann", "Bob")
+	bob.sees("Ann", "Bob")
+
+	ann.say("Hello")
+	bob.say(`{"type":"message","text":"<b>Hi</b>\n\"Ann\""}`)
+	var ids []string
+	for _, c := range []*client{ann, bob} {
+		got := []notice{c.next("message"), c.next("message")}
+		slices.SortFunc(got, func(a, b notice) int { return strings.Compare(a.Name, b.Name) })
+		if got[0].Text != "Hello" || got[1].Text != "<b>Hi</b>\n\"Ann\"" || got[0].Room != "garden" {
+			t.Errorf("got %+v", got)
+		}
+		ids = append(ids, got[0].ID, got[1].ID)
+	}
+	if ids[0] != ids[2] || ids[1] != ids[3] || ids[0] == ids[1] {
+		t.Errorf("IDs: %q", ids)
+	}
+
+	ann.say(`{"type":"typing"}`)
+	if n := bob.next("typing"); n.Name != "Ann" {
+		t.Errorf("got %+v", n)
+	}
+	ann.say("   ") // says nothing
+	ann.say("Bye")
+	bob.hears("Ann", "Bye")
+	ann.Conn.Close()
+	if n := bob.next("leave"); n.Name != "Ann" {
+		t.Errorf("got %+v", n)
+	}
+	elsewhere.say("Anybody here?")
+	elsewhere.hears("Eve", "Anybody here?") // and nothing else
+}
+
+// Who comes later sees the last 50 messages, in order, and each once.
+func TestHistory(t *testing.T) {
+	s := sampletest.Start(t)
+	// Several people, for one would be stopped.
+	const people, each = 4, 15
+	for i := range people {
+		c, _ := join(t, s, "r", fmt.Sprint(i))
+		for j := range each {
+			c.say(fmt.Sprint(i*each + j))
+			c.next("message")
+		}
+		c.Conn.Close()
+	}
+	late, messages := join(t, s, "r", "late")
+	if len(messages) != remembered {
+		t.Fatalf("%d messages", len(messages))
+	}
+	ids := make(map[string]bool)
+	for i, m := range messages {
+		if want := fmt.Sprint(people*each - remembered + i); m.Text != want || m.Type != "message" {
+			t.Errorf("%d: got %+v, want %s", i, m, want)
+		}
+		ids[m.ID] = true
+	}
+	if len(ids) != remembered {
+		t.Errorf("%d different IDs", len(ids))
+	}
+	late.say("now")
+	late.hears("late", "now")
+	if _, messages := join(t, s, "other", "late"); len(messages) > 0 {
+		t.Errorf("another room begins with %+v", messages)
+	}
+}
+
+// Several windows are one person.
+func TestWindows(t *testing.T) {
+	s := sampletest.Start(t)
+	bob, _ := join(t, s, "r", "Bob")
+	one, _ := join(t, s, "r", "Ann")
+	bob.sees("Ann", "Bob")
+	two, _ := join(t, s, "r", "Ann")
+	one.vanish()
+	cat, _ := join(t, s, "r", "Cat")
+	two.say("still here")
+	for {
+		n := bob.read()
+		if n.Type == "leave" || n.Type == "join" && n.Name == "Ann" {
+			t.Fatalf("got %+v", n)
+		}
+		if n.Type == "message" {
+			break
+		}
+	}
+	two.vanish()
+	bob.sees("Bob", "Cat")
+	cat.sees("Bob", "Cat")
+}
+
+// What is refused is refused to the one who has sent it, with a code that tells why, and to nobody else.
+func TestRefused(t *testing.T) {
+	s := sampletest.Start(t)
+	ann, _ := join(t, s, "r", "Ann")
+	for _, c := range []struct {
+		kind int
+		sent string
+		code int
+	}{
+		{websocket.BinaryMessage, "hello", 1003},
+		{websocket.TextMessage, "\xff", 1007},
+		{websocket.TextMessage, `{"type":"shout","text":"x"}`, 1007},
+		{websocket.TextMessage, `{"type":"message","text":5}`, 1007},
+		{websocket.TextMessage, strings.Repeat("x", maxText+1), 1009},
+		{websocket.TextMessage, strings.Repeat("x", maxFrame+1), 1009},
+		{websocket.TextMessage, strings.Repeat("x", 1<<20), 1009},
+	} {
+		bad, _ := join(t, s, "r", "Bad")
+		ann.sees("Ann", "Bad")
+		_ = bad.WriteMessage(c.kind, []byte(c.sent)) // the server may close before it has all
+		if code, reason := bad.closed(); code != c.code || reason == "" {
+			t.Errorf("%.40q: closed with %d, %q, want %d", c.sent, code, reason, c.code)
+		}
+		ann.sees("Ann")
+	}
+	ann.say("nobody else was there")
+	ann.hears("Ann", "nobody else was there")
+}
+
+func TestBadNames(t *testing.T) {
+	s := sampletest.Start(t)
+	for query, want := range map[string]string{
+		"room=r":                                 "name is missing",
+		"room=r&name=":                           "name is missing",
+		"room=r&name=A%0AB":                      "name: only printable characters are allowed",
+		"room=%00&name=Ann":                      "room: only printable characters are allowed",
+		"name=A%FF":                              "name: only printable characters are allowed",
+		"name=" + strings.Repeat("x", maxName+1): "name: at most 32 characters are allowed",
+	} {
+		c := connect(t, s, "/ws-chat?"+query)
+		if code, reason := c.closed(); code != 1008 || reason != want {
+			t.Errorf("%s: closed with %d, %q, want %q", query, code, reason, want)
+		}
+	}
+}
+
+// Who sends too much is sent away, and has not said more than is allowed.
+func TestFlood(t *testing.T) {
+	s := sampletest.Start(t)
+	ann, _ := join(t, s, "r", "Ann")
+	bad, _ := join(t, s, "r", "Bad")
+	began := time.Now()
+	for i := range 200 {
+		if bad.WriteMessage(websocket.TextMessage, fmt.Append(nil, i)) != nil {
+			break
+		}
+	}
+	if code, reason := bad.closed(); code != 1008 || reason != "too many messages" {
+		t.Errorf("closed with %d, %q", code, reason)
+	}
+	allowed := burst + int(time.Since(began).Seconds()*rate) + 1
+	ann.say("quiet now")
+	for n := 0; ; n++ {
+		m := ann.next("message")
+		if m.Name == "Ann" {
+			if n > allowed {
+				t.Errorf("%d messages of %d that are allowed", n, allowed)
+			}
+			break
+		}
+	}
+	ann.sees("Ann")
+}
+
+// However many vanish at once: those who stay know who is there, though there are more notices than are kept for them.
+func TestManyVanish(t *testing.T) {
+	const many = 4 * noticeQueue
+	s := sampletest.Start(t)
+	ann, _ := join(t, s, "r", "Ann")
+	clients := make([]*client, many)
+	var group sync.WaitGroup
+	for i := range clients {
+		clients[i] = connect(t, s, fmt.Sprintf("/ws-chat?room=r&name=%d", i))
+		group.Go(func() { // reads what comes
+			for {
+				if _, _, err := clients[i].ReadMessage(); err != nil {
+					return
+				}
+			}
+		})
+	}
+	for len(ann.here) < many+1 {
+		ann.read()
+	}
+	for _, c := range clients {
+		c.vanish()
+	}
+	group.Wait()
+	ann.sees("Ann")
+	ann.say("alone")
+	ann.hears("Ann", "alone")
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"cmp"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/handlers/sse"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// follow sends what is said in a room as events. Who comes back after an interruption goes on where he was.
+func follow(req *lwango.Request, resp *lwango.Response) int {
+	room, err := checkName("room", cmp.Or(req.Query().Get("room"), lobby))
+	if err != nil {
+		resp.WriteString(err.Error() + "\n")
+		return 400
+	}
+	stream, err := sse.Open(req, resp)
+	if err != nil {
+		return 200
+	}
+	messages := said(room).Subscribe(req.Thread, pubsub.Options{
+		After: stream.LastEventID(), History: remembered, Queue: messageQueue, Policy: pubsub.Disconnect,
+	})
+	for err == nil {
+		if _, err = stream.AwaitAny(-1, messages); err != nil {
+			break
+		}
+		m := messages.Next()
+		if m == nil {
+			break // too slow: the browser comes back at once, and has missed nothing
+		}
+		err = stream.Send(sse.Event{ID: m.ID, Data: m.Data})
+	}
+	return 200
+}

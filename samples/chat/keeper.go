@@ -1,0 +1,153 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Where several processes share their rooms, each knows its own sockets only, and reports to the others who is there. A
+// report is the whole list: one that is lost or comes twice does no harm, once the next has come. A process that says
+// nothing for a while has died, or its connection has: whoever was there has left, as far as others can tell.
+//
+// A process that nobody answers is alone. It reports when a room is opened, and no more.
+
+// They are variables for the tests alone.
+var (
+	reportEvery = 5 * time.Second
+	silence     = 15 * time.Second // after which a process is taken for dead
+)
+
+// reportGap is the least between two reports: many people may come at once.
+const reportGap = 100 * time.Millisecond
+
+// report is what a process tells the others about a room.
+type report struct {
+	Process string   `json:"process"`
+	People  []string `json:"people"`           // all that are there
+	Typing  string   `json:"typing,omitempty"` // who is; it says nothing of people then
+}
+
+// process is the name of this one.
+var process = rand.Text()
+
+// roster is what another process has reported last.
+type roster struct {
+	people []string
+	heard  time.Time
+}
+
+func (r *room) report(rep report) {
+	rep.Process = process
+	text, _ := json.Marshal(rep) // cannot fail
+	r.reports.Publish(text)
+}
+
+// keep is a room's own thread, which ends when the last person on this process has left, or the process stops.
+func (r *room) keep(t *loop.Thread) {
+	reports := r.reports.Subscribe(t, pubsub.Options{Queue: 1 << 10})
+	status := hub.Status().Subscribe(t, pubsub.Options{Queue: 1})
+	stopped := t.Loop().Stopped()
+	carried := hub.Carried()
+	var last time.Time
+	for due := t.Loop().Time(); ; {
+		rooms.Lock()
+		now := t.Loop().Time()
+		for m := reports.Next(); m != nil; m = reports.Next() {
+			if r.heard(m.Data, now) {
+				due = now // somebody new wants to know who is here
+			}
+		}
+		r.forget(now)
+		status.Next()
+		if hub.Carried() != carried {
+			carried = !carried
+			r.notices.Publish(outage(r.name, carried).encode())
+			due = now
+		}
+		if _, err := r.changed.Value(); err == nil {
+			r.changed = new(loop.Promise[struct{}])
+			if soon := last.Add(reportGap); len(r.elsewhere) > 0 && soon.Before(due) {
+				due = soon
+			}
+		}
+		if len(r.here) == 0 || stopped.Ready() {
+			delete(rooms.open, r.name)
+			r.report(report{})
+			rooms.Unlock()
+			return
+		}
+		if !now.Before(due) {
+			r.report(report{People: slices.Collect(maps.Keys(r.here))})
+			last, due = now, now.Add(reportEvery)
+		}
+		wait := due.Sub(now)
+		if len(r.elsewhere) == 0 {
+			wait = -1
+		}
+		changed := r.changed
+		rooms.Unlock()
+		_, _ = t.AwaitAny(wait, stopped, reports, status, changed)
+	}
+}
+
+// outage is what a room is told when the other processes cannot be reached, and when they can be again.
+func outage(room string, over bool) notice {
+	n := notice{Type: "notice", Room: room, Text: "The other servers cannot be reached. People there will read later what is said here."}
+	if over {
+		n.Text = "The other servers can be reached again."
+	}
+	return n
+}
+
+// heard takes a report in, and reports whether it is a process's first.
+func (r *room) heard(text []byte, now time.Time) (first bool) {
+	var rep report
+	if json.Unmarshal(text, &rep) != nil || rep.Process == process {
+		return false
+	}
+	before := r.elsewhere[rep.Process]
+	switch {
+	case rep.Typing != "":
+		if r.people[rep.Typing] > 0 {
+			r.tell("typing", rep.Typing)
+		}
+		return false
+	case len(rep.People) == 0:
+		r.lose(rep.Process)
+		return false
+	case before == nil:
+		before, first = new(roster), true
+	}
+	for _, name := range rep.People { // first: who is in both lists does not leave
+		r.add(name)
+	}
+	for _, name := range before.people {
+		r.remove(name)
+	}
+	r.elsewhere[rep.Process] = &roster{rep.People, now}
+	return first
+}
+
+// forget loses the processes that have been silent for too long.
+func (r *room) forget(now time.Time) {
+	for name, other := range r.elsewhere {
+		if now.Sub(other.heard) >= silence {
+			r.lose(name)
+		}
+	}
+}
+
+func (r *room) lose(process string) {
+	if other := r.elsewhere[process]; other != nil {
+		delete(r.elsewhere, process)
+		for _, name := range other.people {
+			r.remove(name)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// onLoop runs f on a thread of a loop of its own, until that and the keepers it has called for have ended.
+func onLoop(t *testing.T, f func(th *loop.Thread)) {
+	t.Helper()
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Go(f)
+	if err := l.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if len(rooms.open) > 0 {
+		t.Errorf("open are still: %v", rooms.open)
+	}
+}
+
+// expect receives the next notice, which has to be this one.
+func expect(t *testing.T, s *pubsub.Subscription, kind, name string) {
+	t.Helper()
+	m, err := s.Receive(patience)
+	var n notice
+	if err == nil {
+		err = json.Unmarshal(m.Data, &n)
+	}
+	if err != nil || n.Type != kind || n.Name != name {
+		t.Errorf("got %+v, %v, want %s of %s", n, err, kind, name)
+	}
+}
+
+// TestElsewhere plays another process, which shares a room with this one.
+func TestElsewhere(t *testing.T) {
+	defer func(every, silent time.Duration) { reportEvery, silence = every, silent }(reportEvery, silence)
+	reportEvery, silence = 50*time.Millisecond, time.Second
+	onLoop(t, func(th *loop.Thread) {
+		topic := hub.Topic("chat presence shared")
+		ours := topic.Subscribe(th, pubsub.Options{})
+		other := func(rep report) {
+			rep.Process = "other"
+			text, _ := json.Marshal(rep)
+			topic.Publish(text)
+		}
+		// reported waits until this process reports these people.
+		reported := func(want ...string) {
+			t.Helper()
+			for {
+				m, err := ours.Receive(patience)
+				if err != nil {
+					t.Errorf("this process does not report %q: %v", want, err)
+					return
+				}
+				var rep report
+				if json.Unmarshal(m.Data, &rep) == nil && rep.Process == process && rep.Typing == "" {
+					if slices.Sort(rep.People); slices.Equal(rep.People, want) {
+						return
+					}
+				}
+			}
+		}
+
+		room, notices := enter(th, "shared", "Ann")
+		expect(t, notices, "join", "Ann")
+		reported("Ann") // is anybody there?
+		topic.Publish([]byte("what nobody understands"))
+		other(report{People: []string{"Bob"}})
+		expect(t, notices, "join", "Bob")
+		reported("Ann") // for the other knows nothing of us yet
+
+		room, _ = enter(th, "shared", "Cat")
+		expect(t, notices, "join", "Cat")
+		reported("Ann", "Cat")
+
+		other(report{People: []string{"Bob", "Cat"}})
+		other(report{Typing: "Bob"})
+		expect(t, notices, "typing", "Bob") // that Cat is there, too, is no news
+		other(report{Typing: "Dan"})        // of whom nobody has heard
+		room.leave("Cat")
+		reported("Ann")
+		other(report{People: []string{"Cat"}})
+		expect(t, notices, "leave", "Bob") // Cat has never left
+		room.typing("Ann")
+		expect(t, notices, "typing", "Ann")
+		other(report{})
+		expect(t, notices, "leave", "Cat") // in order
+		other(report{People: []string{"Bob"}})
+		expect(t, notices, "join", "Bob")
+		expect(t, notices, "leave", "Bob") // it is silent
+
+		// Alone, nothing more is told; and the end is.
+		for {
+			if _, err := ours.Receive(4 * reportEvery); err != nil {
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+				break
+			}
+		}
+		room.leave("Ann")
+		expect(t, notices, "leave", "Ann")
+		reported()
+	})
+}
+
+// Two processes that find each other: each has to learn of the other's people, whoever was first.
+func TestFirstReportIsAnswered(t *testing.T) {
+	onLoop(t, func(th *loop.Thread) {
+		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})
+		room, notices := enter(th, "answered", "Ann")
+		expect(t, notices, "join", "Ann")
+		first, err := ours.Receive(patience)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		text, _ := json.Marshal(report{Process: "new", People: []string{"Bob"}})
+		room.reports.Publish(text)
+		expect(t, notices, "join", "Bob")
+		for range 2 { // the other's, and then the answer
+			m, err := ours.Receive(patience)
+			if err != nil {
+				t.Errorf("no answer: %v", err)
+				return
+			}
+			if string(m.Data) == string(first.Data) {
+				break
+			}
+		}
+		room.leave("Ann")
+	})
+}

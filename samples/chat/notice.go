@@ -1,0 +1,57 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"time"
+
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// notice is what the server sends, as JSON; README.md tells which type has which members.
+type notice struct {
+	Type     string            `json:"type"`
+	Room     string            `json:"room"`
+	ID       string            `json:"id,omitempty"`
+	Name     string            `json:"name,omitempty"`
+	Text     string            `json:"text,omitempty"`
+	Time     time.Time         `json:"time"`
+	Names    []string          `json:"names,omitempty"`
+	Messages []json.RawMessage `json:"messages,omitempty"`
+}
+
+// encode sets the time, to the millisecond.
+func (n notice) encode() []byte {
+	n.Time = time.Now().UTC().Truncate(time.Millisecond)
+	text, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // there is nothing in it that could not be encoded
+	}
+	return text
+}
+
+func message(room, name, text string) []byte {
+	return notice{Type: "message", Room: room, ID: rand.Text(), Name: name, Text: text}.encode()
+}
+
+// history is the messages that are there at present, beginning with first if it is not nil.
+func history(room string, first *pubsub.Message, messages *pubsub.Subscription) []byte {
+	n := notice{Type: "history", Room: room}
+	if first != nil {
+		n.Messages = append(n.Messages, first.Data)
+	}
+	for m := messages.Next(); m != nil; m = messages.Next() {
+		n.Messages = append(n.Messages, m.Data)
+	}
+	return n.encode()
+}
+
+// prepared is a message as it goes out on sockets, which is made once for everybody in a room.
+var prepared = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
+	p, err := websocket.Prepare(websocket.Text, data)
+	if err != nil {
+		panic(err) // only an invalid kind of message is an error
+	}
+	return p
+})

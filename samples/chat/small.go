@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/handlers/websocket"
+)
+
+// write sends a random number every second.
+func write(req *lwango.Request, resp *lwango.Response) int {
+	c, err := upgrader.Upgrade(req, resp)
+	if err != nil {
+		return websocket.Status(err)
+	}
+	for tick := req.After(0); err == nil; {
+		ready := 0
+		switch ready, err = c.AwaitAny(-1, tick, c); {
+		case err != nil:
+		case ready == 0:
+			tick.Reset(time.Second)
+			err = c.WriteMessage(websocket.Text, strconv.AppendInt(nil, rand.Int64(), 10))
+		default:
+			_, _, err = c.ReadMessage() // nobody asks for what is sent here, but it must be read to see the end
+		}
+	}
+	return 0
+}
+
+// read sends back what it gets, with the seconds since the last message.
+func read(req *lwango.Request, resp *lwango.Response) int {
+	c, err := upgrader.Upgrade(req, resp)
+	if err != nil {
+		return websocket.Status(err)
+	}
+	for last := time.Now(); err == nil; {
+		var kind int
+		var p []byte
+		if kind, p, err = c.ReadMessage(); err == nil {
+			now := time.Now()
+			err = c.WriteMessage(kind, fmt.Appendf(nil, "%.3f s: %s", now.Sub(last).Seconds(), p))
+			last = now
+		}
+	}
+	return 0
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+func TestMain(m *testing.M) { sampletest.Main(m, main) }
+
+// patience is how long a test waits for what must come. It is not spent when things go well.
+const patience = 20 * time.Second
+
+// client does not keep connections.
+var client = &http.Client{
+	Timeout:   patience,
+	Transport: &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: patience},
+}
+
+// server is the sample with a folder for its temporary ones.
+type server struct {
+	*sampletest.Server
+	url    string
+	tmp    string
+	master int // PHP-FPM
+}
+
+func run(t *testing.T) *server {
+	t.Helper()
+	needFPM(t)
+	s := &server{tmp: temporary(t)}
+	t.Cleanup(func() {
+		if left := s.left(t); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	s.Server = sampletest.Start(t)
+	s.url = "http://" + s.Address
+	s.master = atoi(t, s.Logged(t, `fpm is running, pid (\d+)`)[1])
+	return s
+}
+
+func needFPM(t *testing.T) {
+	t.Helper()
+	if _, err := find("php-fpm"); err != nil {
+		if os.Getenv("LWANGO_CI") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// temporary is a new folder that TMPDIR names. Everybody can go there, as in /tmp, and its name is short, as a socket's
+// has to be.
+func temporary(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "php")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+func (s *server) left(t *testing.T) []string { return left(t, s.tmp) }
+
+// left is what there is in a folder of temporary ones, but for those of the test.
+func left(t *testing.T, tmp string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "Test") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func atoi(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// worker is the process that has answered a request.
+func (s *server) worker(t *testing.T) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(get(t, s.url+"/").body, "made by process ")
+	pid, _, _ := strings.Cut(rest, " ")
+	return atoi(t, pid)
+}
+
+// runs reports whether there is such a process. One whose parent has not yet asked how it ended is none.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // proc_pid_stat(5): the state is behind the name
+	return rest[0] != 'Z' && rest[0] != 'X'
+}
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("%s: has not happened", what)
+		}
+	}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func get(t *testing.T, url string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return do(t, req)
+}
+
+func do(t *testing.T, req *http.Request) answer {
+	t.Helper()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(body)}
+}
+
+// A signal ends both, and the folder is gone.
+func TestStop(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		s := run(t)
+		worker := s.worker(t)
+		if code := s.End(t, sig); code != 0 {
+			t.Errorf("%v: exit code %d", sig, code)
+		}
+		if runs(s.master) || runs(worker) {
+			t.Errorf("%v: php-fpm has survived", sig)
+		}
+		if left := s.left(t); len(left) > 0 {
+			t.Errorf("%v: left behind: %v", sig, left)
+		}
+	}
+}
+
+// PHP is there until the requests in flight are answered.
+func TestStopWithRequest(t *testing.T) {
+	s := run(t)
+	body, kind, digest := upload(t, 1<<20, "x")
+	r, w := io.Pipe()
+	req := s.uploading(t, "application/json", kind, r)
+	answered := make(chan received, 1)
+	go func() {
+		var got received
+		resp, err := client.Do(req)
+		if err == nil {
+			err = json.NewDecoder(resp.Body).Decode(&got)
+			resp.Body.Close()
+		}
+		if err != nil {
+			got.Error = err.Error()
+			r.CloseWithError(err)
+		}
+		answered <- got
+	}()
+	// This ends when the server has asked for the body: the request is there.
+	if _, err := w.Write(body[:1000]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.Logged(t, "msg=stopping .*connections=1")
+	if _, err := w.Write(body[1000:]); err != nil {
+		t.Error(err)
+	}
+	w.Close()
+	if got := <-answered; got.SHA256 != digest {
+		t.Errorf("got %+v, want %s", got, digest)
+	}
+	if code := s.End(t, 0); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A second signal does not wait for a clock, and leaves nothing behind either.
+func TestStopAtOnce(t *testing.T) {
+	s := run(t)
+	c := s.clock(t, "")
+	worker := c.next(t).Process
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.Logged(t, "msg=stopping ")
+	if code := s.End(t, syscall.SIGINT); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if runs(s.master) || runs(worker) {
+		t.Error("php-fpm has survived")
+	}
+}
+
+// As root, a folder that nobody else can enter is refused: all scripts would be 404.
+func TestClosedFolder(t *testing.T) {
+	needFPM(t)
+	if os.Geteuid() != 0 {
+		t.Skip("not root: scripts run as ourselves")
+	}
+	dir := temporary(t)
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := sampletest.Command(t, "-l", "127.0.0.1:0").CombinedOutput()
+	if err == nil || !bytes.Contains(out, []byte(dir+" is closed to the user nobody")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left := left(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The sample brings its configuration: a file of that name where it is started, as in the root of the repository, is not
+// meant for it.
+func TestConfiguration(t *testing.T) {
+	needFPM(t)
+	tmp := temporary(t)
+	cmd := sampletest.Command(t, "-t")
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "lwango.conf"), []byte("not = 'ours'"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
+		t.Errorf("%v: %q", err, out)
+	}
+
+	// One that is refused ends what has begun already.
+	out, err = sampletest.Command(t, "-l", "nonsense").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("exiting, bye-bye!")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left := left(t, tmp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

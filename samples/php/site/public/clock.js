@@ -1,0 +1,39 @@
+const toggle = document.getElementById('toggle');
+const state = document.getElementById('state');
+let events = null;
+
+function start() {
+	events = new EventSource('/events.php');
+	events.onopen = () => { state.textContent = 'Connected.'; };
+	events.onerror = () => {
+		// It tries again by itself, but not after an answer that is no stream of events: all processes are taken, say.
+		const lost = events.readyState === EventSource.CLOSED;
+		state.textContent = lost ? 'The server has no time for us.' : 'Reconnecting.';
+		if (lost) stop();
+	};
+	events.onmessage = ({ data, lastEventId }) => {
+		const { time, process } = JSON.parse(data);
+		document.getElementById('time').textContent = time;
+		document.getElementById('count').textContent = lastEventId;
+		document.getElementById('process').textContent = process;
+	};
+	state.textContent = 'Connecting.';
+	toggle.textContent = 'Stop';
+}
+
+function stop() {
+	events.close();
+	events = null;
+	toggle.textContent = 'Start';
+}
+
+toggle.hidden = false;
+toggle.addEventListener('click', () => {
+	if (events) {
+		stop();
+		state.textContent = 'Stopped.';
+	} else {
+		start();
+	}
+});
+start();
