@@ -68,14 +68,21 @@ func (b *Body) Read(p []byte) (int, error) {
 	} else {
 		n, err = b.readLength(p)
 	}
-	if blocks(err) || err == os.ErrDeadlineExceeded && !b.x.until.IsZero() { // the handler's deadline: it may set another
+	if b.undecided(err) {
 		return 0, err
 	}
 	b.read += int64(n)
 	if err == nil && b.limit >= 0 && b.read > b.limit {
 		n, err = 0, ErrBodyTooLarge
 	}
+	return n, b.fail(err)
+}
+
+// fail returns an error as Read does, and keeps it.
+func (b *Body) fail(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case err == errEnd:
 		err = io.EOF
 	case err == io.EOF: // the client's end, not the body's
@@ -83,10 +90,35 @@ func (b *Body) Read(p []byte) (int, error) {
 	case err == errTooSlow || errors.Is(err, os.ErrDeadlineExceeded):
 		err = ErrBodyTimeout
 	}
-	if err != nil {
-		b.err = err
+	b.err = err
+	return err
+}
+
+// Await waits until something has come for Read, so that nobody needs to have memory ready meanwhile. In the chunked
+// coding that may be less than a byte of the body. The error is Read's, io.EOF at the end of the body.
+func (b *Body) Await() error {
+	x := b.x
+	if b.err != nil || x.r < x.w {
+		return b.err
 	}
-	return n, err
+	if passed(x.until) {
+		return os.ErrDeadlineExceeded
+	}
+	if b.ask {
+		b.proceed()
+	}
+	x.r, x.w = x.base, x.base
+	err := x.fill(b.patience())
+	if b.undecided(err) {
+		return err
+	}
+	return b.fail(err)
+}
+
+// undecided reports that err is not the body's: there was nothing to read, or a deadline of the handler's has passed,
+// who may set another.
+func (b *Body) undecided(err error) bool {
+	return blocks(err) || err == os.ErrDeadlineExceeded && !b.x.until.IsZero()
 }
 
 // SetLimit lowers the limit of max_body_size to n bytes for this request. Where the body's length is known to exceed it,

@@ -229,6 +229,57 @@ func TestUnreadBodies(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
+// TestBodyAwait: whoever awaits before each Read gets the same, and the same errors.
+func TestBodyAwait(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond,
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				var text []byte
+				p := make([]byte, 3)
+				for {
+					err := req.Body().Await()
+					n := 0
+					if err == nil {
+						n, err = req.Body().Read(p)
+					} else if _, again := req.Body().Read(p); again != err {
+						t.Errorf("%v, and then %v", err, again)
+					}
+					text = append(text, p[:n]...)
+					if err != nil {
+						fmt.Fprint(w, string(text))
+						return 200
+					}
+				}
+			}})
+		for _, row := range []struct {
+			pieces []string
+			status int
+			text   string
+		}{
+			{[]string{post + "Content-Length: 5\r\n\r\nhello"}, 200, "hello"},
+			{[]string{post + "Content-Length: 5\r\n\r\n", "hel", "lo"}, 200, "hello"},
+			{[]string{post + "Content-Length: 0\r\n\r\n"}, 200, ""},
+			{[]string{post + "Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"}, 100, ""},
+			{[]string{chunked, "5", "\r\nhel", "lo\r\n0\r\n", "\r\n"}, 200, "hello"},
+			{[]string{chunked + "what\r\n"}, 400, ""},
+			{[]string{chunked + "15\r\n" + strings.Repeat("x", 21) + "\r\n0\r\n\r\n"}, 413, ""},
+			{[]string{post + "Content-Length: 5\r\n\r\nhel"}, 408, ""},
+			{[]string{chunked + "5\r\nhel"}, 408, ""},
+		} {
+			c := s.client()
+			for _, piece := range row.pieces {
+				send(t, c, piece)
+				s.settle()
+			}
+			a := c.answer("POST")
+			if a.StatusCode != row.status || row.status == 200 && a.text != row.text {
+				t.Errorf("%q: %d %q", row.pieces, a.StatusCode, a.text)
+			}
+			c.Close()
+		}
+	})
+}
+
 func TestBodyCutByTheClient(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		got := make(chan error, 1)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +25,39 @@ func (x *exchange) flush() error {
 	out := x.out
 	x.out = x.out[:0]
 	return x.write(out, nil, false)
+}
+
+// heldBuffer is how large a buffer may be that is held by a handler which has flushed and now waits.
+const heldBuffer = 4 << 10
+
+// buffers are those of responses that outgrow it.
+var buffers = sync.Pool{New: func() any { return new([streamAt]byte) }}
+
+// reserve has the buffer take n more bytes, up to streamAt of them in all. It is not left to append where they are many,
+// as that would go through several sizes.
+func (w *Response) reserve(n int) {
+	if n += len(w.buf); n > cap(w.buf) && n > heldBuffer {
+		b := buffers.Get().(*[streamAt]byte)
+		w.buf = b[:copy(b[:], w.buf)]
+	}
+}
+
+// slim gives up what is too large to be held. Output is gathered from small pieces, seldom of many.
+func (x *exchange) slim() {
+	switch w := &x.resp; {
+	case cap(w.buf) == streamAt:
+		b := (*[streamAt]byte)(w.buf[:streamAt])
+		w.buf = nil
+		if invariants.Enabled {
+			mangle(b[:])
+		}
+		buffers.Put(b)
+	case cap(w.buf) > heldBuffer:
+		w.buf = nil
+	}
+	if cap(x.out) > 2*heldBuffer {
+		x.out = nil
+	}
 }
 
 // send gathers p, or writes it after what was gathered where it is large.
@@ -231,9 +266,7 @@ func (x *exchange) sendReader(r io.Reader, n int64) error {
 }
 
 func (x *exchange) copyBuffer() []byte {
-	if cap(x.resp.buf) < gather {
-		x.resp.buf = make([]byte, 0, gather)
-	}
+	x.resp.reserve(gather - len(x.resp.buf))
 	return x.resp.buf[:gather]
 }
 

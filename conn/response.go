@@ -152,6 +152,7 @@ func (w *Response) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	if len(w.buf)+len(p) <= streamAt && (!w.headSent || len(p) < gather) {
+		w.reserve(len(p))
 		w.buf = append(w.buf, p...)
 		return len(p), nil
 	}
@@ -174,6 +175,7 @@ func (w *Response) Write(p []byte) (int, error) {
 // WriteString is Write of a string.
 func (w *Response) WriteString(s string) (int, error) {
 	if w.writable() == nil && len(w.buf)+len(s) <= streamAt {
+		w.reserve(len(s))
 		w.buf = append(w.buf, s...)
 		return len(s), nil
 	}
@@ -235,7 +237,8 @@ func (w *Response) SetBodyFile(f File, off, n int64) {
 	}
 }
 
-// Flush sends the head, with status 200, if it has not gone out, and all that was written so far.
+// Flush sends the head, with status 200, if it has not gone out, and all that was written so far. It is for whoever then
+// waits, perhaps for long: buffers of some size are held no longer.
 func (w *Response) Flush() error {
 	if err := w.writable(); err != nil {
 		return err
@@ -244,7 +247,9 @@ func (w *Response) Flush() error {
 		return err
 	}
 	w.buf = w.buf[:0]
-	return w.x.flush()
+	err := w.x.flush()
+	w.x.slim()
+	return err
 }
 
 // stream sends p as part of a body whose end is not known.

@@ -16,14 +16,16 @@ type Spooled interface {
 
 // Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a temporary file in
 // os.TempDir, which has no name from the start and is closed when the request ends. It returns the body, positioned
-// at its beginning, and its length in bytes. The error is that of Body.Read, or the file's.
+// at its beginning, and its length in bytes. A body in a file is an io.Closer as well, for whoever is done with it long
+// before the request is. The error is that of Body.Read, or the file's.
 //
 // Writing the file goes to the page cache; where the disk cannot keep up, the loop waits for it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
-	var head bytes.Buffer
-	if n := r.ContentLength(); n > 0 && n <= maxMemory {
-		head.Grow(int(n))
+	if err := r.body.Await(); err != nil && err != io.EOF {
+		return nil, 0, err
 	}
+	var head bytes.Buffer // it grows with what comes: a length is quickly said
+	head.Grow(int(min(max(r.ContentLength(), 0), maxMemory, 4<<10)) + bytes.MinRead)
 	n, err := io.CopyN(&head, &r.body, maxMemory+1)
 	if err == io.EOF {
 		return bytes.NewReader(head.Bytes()), n, nil

@@ -16,7 +16,8 @@ var errShort = errors.New("response body is shorter than its Content-Length")
 type answer struct {
 	begun    bool
 	buffered bool // it need not go out as it comes
-	discard  bool // the body is not for the client, or the client has gone and the script is to run on
+	discard  bool // the body is not for the client
+	gone     bool // the client takes no more, and the script is to run on
 	bodiless bool
 	status   int
 	length   int64  // of the body that was announced; -1: none was
@@ -59,6 +60,9 @@ func (c *call) open(h *cgi.Header) {
 		c.flow.limit = 0
 	}
 	c.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
+	if h.Status == http.StatusResetContent { // no content, and nothing that says so but its length (RFC 9110 section 15.3.6)
+		c.discard, c.length, h.Length = true, -1, -1
+	}
 	out := c.resp.Header()
 	if c.set.InterceptErrors && h.Status >= 400 {
 		c.discard, c.length = true, -1
@@ -122,7 +126,7 @@ func (c *call) unwritable(err error) error {
 		return nil
 	}
 	if c.set.IgnoreClientAbort {
-		c.discard = true
+		c.discard, c.gone = true, true
 		if c.flow != nil {
 			c.spool.drop()
 		}
@@ -155,7 +159,7 @@ func (c *call) finish() int {
 	switch {
 	case c.file != "" || c.path != "":
 		return c.sendAccel()
-	case c.discard && c.set.IgnoreClientAbort && c.req.Gone():
+	case c.gone:
 		c.resp.Abort()
 	}
 	return c.status

@@ -3,18 +3,36 @@ package fastcgi_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers/modtest"
 )
 
-// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers.
+// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has answered before.
 func TestMemoryOfWaiting(t *testing.T) {
-	const n, limit = 500, 12 << 10
+	for _, output := range []int{0, 30000, 200000} {
+		t.Run(fmt.Sprint("after ", output), func(t *testing.T) { testWaiting(t, output) })
+	}
+}
+
+func testWaiting(t *testing.T, output int) {
+	const n, limit = 300, 14 << 10
+	answer := ""
+	for text := okHead + strings.Repeat("x", output); output > 0 && text != ""; {
+		piece := text[:min(len(text), 1<<15)]
+		answer += fcgitest.Header(1, 6, 1, len(piece), 0) + piece
+		text = text[len(piece):]
+	}
 	// The application is a process of its own in truth; here it shares ours, so it must hold nothing itself.
 	ln, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
@@ -44,13 +62,14 @@ func TestMemoryOfWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 		upstream = append(upstream, u)
-	}
-	memory := func() uint64 {
-		runtime.GC()
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapInuse + m.StackInuse
+		go io.WriteString(u, answer)
+		for left := output; left > 0; { // the head and the chunks' do not matter here
+			k, err := c.Read(buf[:min(left, len(buf))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			left -= k
+		}
 	}
 	for range 20 {
 		ask()
@@ -63,6 +82,48 @@ func TestMemoryOfWaiting(t *testing.T) {
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
 	if each > limit && !underRace {
 		t.Errorf("%d bytes for a request that waits", each)
+	}
+}
+
+func memory() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// TestMemoryOfSilent: clients that announce a body and send none of it hold no buffers.
+func TestMemoryOfSilent(t *testing.T) {
+	const n, limit = 200, 16 << 10
+	for _, buffering := range []bool{true, false} {
+		up := fcgitest.Start(t, "unix", answers("hello"))
+		var asked atomic.Int32
+		p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
+			s.CheckFile, s.RequestBuffering = false, buffering
+		})
+		p.Server = modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
+			asked.Add(1)
+			return p.handler(req, resp)
+		}, coro.Direct)
+		ask := func(n int) {
+			for range n {
+				before := asked.Load()
+				fmt.Fprintf(p.Dial(), "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
+				eventually(t, "it is asked", func() bool { return asked.Load() > before })
+			}
+		}
+		ask(20)
+		before := memory()
+		ask(n)
+		each := int64(memory()-before) / n
+		t.Logf("%d bytes each, with those of the test's own connection", each)
+		if each > limit && !underRace {
+			t.Errorf("%d bytes for a client that sends nothing", each)
+		}
+		if up.Accepted() > 0 {
+			t.Error("the application is asked")
+		}
 	}
 }
 

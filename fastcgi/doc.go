@@ -6,6 +6,8 @@
 //	tree.go      the folder with the scripts, and what symbolic links mean there
 //	pool.go      the addresses of all routes: who has places, who waits, connections that are kept
 //	group.go     the upstreams of a route: choice, places, the way into the queue
+//	health.go    which addresses are passed over for a while
+//	names.go     addresses of hosts that have names
 //	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure
 //	params.go    what the upstream is told
 //	exchange.go  one connection: sending and receiving at once

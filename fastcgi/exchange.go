@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -23,15 +24,12 @@ var (
 )
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one, with as many
-// upstreams as it takes.
+// upstreams as it takes. Each of them has its share of the time, so that one that says nothing leaves some for others.
 func (c *call) connect() error {
 	until := time.Now().Add(c.set.ConnectTimeout)
-	var last error
-	for {
-		if !c.group.left(c.tried) {
-			return last
-		}
-		p, err := c.group.acquire(c.req.Thread, until, c.tried, c.retried || !repeatable(c.req.Method()))
+	fresh := c.retried || !repeatable(c.req.Method())
+	for n := c.untried(); ; n-- {
+		p, err := c.group.acquire(c.req.Thread, until, c.tried, fresh)
 		if err != nil {
 			return err
 		}
@@ -42,26 +40,54 @@ func (c *call) connect() error {
 			}
 			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
 		}
-		if c.stream, last = c.dial(until); last == nil {
+		rest := time.Until(until)
+		if rest <= 0 {
+			return errNoPlace // it has become free in the last moment
+		}
+		c.stream, err = c.dial(rest / time.Duration(n))
+		switch {
+		case err == nil:
 			c.stream.SetNoWait(true)
-			if len(c.group.upstreams) > 1 {
-				c.group.reached(c.at)
-			}
 			return nil
+		case left(err), exhausted(err):
+			return err
 		}
-		if errors.Is(last, loop.ErrClientGone) || errors.Is(last, loop.ErrCanceled) {
-			return last
-		}
-		if len(c.group.upstreams) > 1 {
-			c.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", last)
-			c.group.failed(c.at)
+		if c.choice() {
+			c.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", err)
+			c.at.refused()
 		}
 		c.exclude(c.at)
-		if c.group.left(c.tried) {
-			c.group.release(c.at, -1)
-			c.at = nil
+		if n == 1 {
+			return err
+		}
+		c.group.release(c.at, -1)
+		c.at = nil
+	}
+}
+
+// choice reports whether there is more than one upstream, so that it matters whether one works.
+func (c *call) choice() bool { return len(c.group.upstreams) > 1 }
+
+// untried is the number of upstreams that may be tried.
+func (c *call) untried() int {
+	n := len(c.group.upstreams)
+	for _, tried := range c.tried {
+		if tried {
+			n--
 		}
 	}
+	return n
+}
+
+// left reports that nobody is there any more who waits for the answer.
+func left(err error) bool {
+	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
+}
+
+// exhausted reports that it is this process, or this machine, that has no more of something: no upstream's fault.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) ||
+		errors.Is(err, syscall.ENOMEM)
 }
 
 // repeatable: a request of such a method may be sent on a connection that was kept. If that was ended in this moment,
@@ -83,12 +109,11 @@ func (c *call) reuse(fd int) bool {
 	return false
 }
 
-func (c *call) dial(until time.Time) (*conn.Stream, error) {
-	left := time.Until(until)
-	if left <= 0 {
-		return nil, os.ErrDeadlineExceeded
+func (c *call) dial(limit time.Duration) (*conn.Stream, error) {
+	if c.at.named {
+		return c.dialName(limit)
 	}
-	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, left)
+	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.at.network == "unix" {
 		// There is one reason why that takes time: the listener's queue is full, and stayed so.
 		err = errBacklog
@@ -141,10 +166,23 @@ func (c *call) readBody(p []byte) (n int, err error) {
 	if n > 0 {
 		return n, nil
 	}
-	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
-		return 0, err
+	return 0, bodyError(err)
+}
+
+// dropBody lets go of the body, and of its file if it has one.
+func (c *call) dropBody() {
+	if f, ok := c.body.(io.Closer); ok {
+		_ = f.Close()
 	}
-	return 0, fmt.Errorf("%w: %w", errBody, err)
+	c.body = nil
+}
+
+// bodyError tells an error of reading the body from those of the upstream.
+func bodyError(err error) error {
+	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errBody, err)
 }
 
 // free lets go of the buffer.
@@ -225,7 +263,7 @@ func (c *call) send() (sent bool, err error) {
 	if c.out = c.out[n:]; len(c.out) == 0 && c.end {
 		c.free()
 		if !repeatable(c.req.Method()) {
-			c.body = nil // it is not sent again, and may be long
+			c.dropBody() // it is not sent again, and may be long
 		}
 	}
 	return true, nil
@@ -245,7 +283,12 @@ func (c *call) receive() error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errCut, err)
 		}
-		c.heard = true
+		if !c.heard {
+			c.heard = true
+			if c.choice() {
+				c.at.spoke()
+			}
+		}
 		if err := c.take(buf[:n]); err != nil {
 			return err
 		}

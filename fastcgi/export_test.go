@@ -1,6 +1,10 @@
 package fastcgi
 
-import "github.com/lwango/lwango/handlers"
+import (
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+)
 
 // Pool is what all routes of a registration share.
 type Pool = pool
@@ -34,6 +38,17 @@ func (s *Spool) Write(p []byte) error       { return s.write(p) }
 func (s *Spool) Read(p []byte) (int, error) { return s.read(p) }
 func (s *Spool) Drop()                      { s.drop() }
 
+// Health is health.
+type Health struct{ health }
+
+// Its methods, and a way to say until when the address is to be passed over.
+func (h *Health) Works(now time.Time) bool { return h.works(now) }
+func (h *Health) Chosen()                  { h.chosen() }
+func (h *Health) Avoid(until time.Time)    { h.avoid = until }
+
+// Printable is printable.
+func Printable(text []byte) string { return printable(text) }
+
 // Idle returns how many connections are kept.
 func (p *pool) Idle() (n int) {
 	p.mu.Lock()
@@ -42,4 +57,13 @@ func (p *pool) Idle() (n int) {
 		n += len(it.idle)
 	}
 	return n
+}
+
+// ForgetNames has the time of the addresses be over that were found for names.
+func (p *pool) ForgetNames() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		it.found.until = time.Time{}
+	}
 }

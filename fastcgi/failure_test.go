@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,19 @@ func TestBodies(t *testing.T) {
 		if n := up.Accepted() - before; n != 1 && tt.status == 200 || n != 0 && tt.status != 200 {
 			t.Errorf("%s: %d connections", name, n)
 		}
+	}
+}
+
+// TestClientsFault: what cannot be passed on is no error of the server's.
+func TestClientsFault(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Hang() })
+	p := serve(t, []string{up.Address}, nil)
+	fields := []string{"Connection: " + strings.Repeat("a,", 300) + "b"}
+	if g := p.request("GET /x.php", fields, ""); g.status != 400 {
+		t.Error(g)
+	}
+	if log := p.log.String(); strings.Contains(log, "ERROR") || !strings.Contains(log, "connection options") {
+		t.Error(log)
 	}
 }
 
@@ -202,6 +216,82 @@ func TestClientAbortIgnored(t *testing.T) {
 		close(left)
 		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) || !complete.Load() {
 			t.Error("the script has not run to its end")
+		}
+	}
+}
+
+// TestMethods: those of WebDAV are the application's as well, and are not sent twice; TRACE is nobody's.
+func TestMethods(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("REQUEST_METHOD") + string(r.Body))
+	})
+	p := serve(t, []string{up.Address}, nil)
+	for _, m := range []string{"PROPFIND", "REPORT", "MKCOL", "MOVE", "LOCK", "DELETE"} {
+		if g := p.request(m+" /x.php", nil, "body"); g.status != 200 || g.body != m+"body" {
+			t.Error(m, g)
+		}
+	}
+	n := up.Accepted()
+	if g := p.request("TRACE /x.php", nil, ""); g.status != 405 || g.header.Get("Allow") == "" {
+		t.Error("TRACE: ", g)
+	}
+	if g := p.request("PURGE /x.php", nil, ""); g.status != 501 {
+		t.Error("PURGE: ", g)
+	}
+	if up.Accepted() != n {
+		t.Error("asked")
+	}
+	cut := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Close() })
+	if g := serve(t, []string{cut.Address, up.Address}, nil).request("PROPFIND /x.php", nil, ""); g.status != 502 {
+		t.Error("sent again: ", g)
+	}
+}
+
+// TestSpoolLetGo: the file of a body that was sent, and is not sent again, is closed while the script thinks.
+func TestSpoolLetGo(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // nobody else's files are there
+	up, goOn := stepwise(t)
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	held := func() bool {
+		all, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range all {
+			if name, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(name, os.TempDir()) {
+				if info, err := os.Stat("/proc/self/fd/" + e.Name()); err == nil && info.Mode().IsRegular() {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	body := strings.Repeat("x", 200000)
+	c := p.Dial()
+	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body[1:])
+	eventually(t, "the body is in a file", held)
+	io.WriteString(c, body[:1])
+	requests(t, up, 1)
+	eventually(t, "the file is closed", func() bool { return !held() })
+	goOn <- true
+	if g := read(bufio.NewReader(c), "POST"); g.body != "hello" {
+		t.Error(g)
+	}
+}
+
+// TestHalfClosed: with ignore_client_abort a client that closes its sending side alone gets its answer, whichever page.
+func TestHalfClosed(t *testing.T) {
+	for _, intercept := range []bool{false, true} {
+		half := make(chan bool)
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-half; c.Reply("Status: 500\r\n\r\ntheirs") })
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+			s.IgnoreClientAbort, s.InterceptErrors, s.ReadTimeout = true, intercept, time.Minute
+		})
+		c := p.Dial()
+		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+		requests(t, up, 1)
+		_ = c.(*net.TCPConn).CloseWrite()
+		close(half)
+		if g := read(bufio.NewReader(c), "GET"); g.status != 500 || (g.body == "theirs") == intercept {
+			t.Error(intercept, g)
 		}
 	}
 }

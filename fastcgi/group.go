@@ -10,16 +10,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// avoidFor is how long an upstream to which nobody could connect is passed over, as long as there are others.
-const avoidFor = 10 * time.Second
-
 var (
 	errQueueFull = errors.New("all connections are taken, and the queue is full")
 	errNoPlace   = errors.New("no connection has become free in time")
 )
 
 // group is the upstreams of a route, with its limits. All methods but acquire, which waits on a thread, and release,
-// failed and reached, which take the lock, are for whoever has the pool's lock.
+// which takes the lock, are for whoever has the pool's lock.
 type group struct {
 	pool        *pool
 	leastConn   bool
@@ -72,11 +69,6 @@ func (g *group) add(u *upstream, e endpoint) {
 	g.upstreams = append(g.upstreams, u)
 }
 
-// left reports whether there are upstreams that were not tried.
-func (g *group) left(tried []bool) bool {
-	return tried == nil || slices.Contains(tried, false)
-}
-
 // untried is the upstreams that were not.
 func (g *group) untried(tried []bool) iter.Seq[*upstream] {
 	return func(yield func(*upstream) bool) {
@@ -122,7 +114,7 @@ func (g *group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 	case err == nil:
 		taken = true
 		return p, nil
-	case errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled):
+	case left(err):
 		return place{}, err
 	}
 	return place{}, errNoPlace
@@ -191,21 +183,27 @@ func (g *group) take(tried []bool, fresh bool) (place, bool) {
 		return place{}, false
 	}
 	p := place{u, -1}
-	if n := len(u.idle); n > 0 && !fresh {
-		p.fd = u.idle[n-1].fd // the latest: the others may time out
-		u.idle = u.idle[:n-1]
-	} else {
-		for len(u.idle) > 0 && g.maxConns > 0 && u.active+len(u.idle) >= g.maxConns {
-			sysio.Close(u.idle[0].fd) // it has the place that is wanted
-			u.idle = slices.Delete(u.idle, 0, 1)
+	if len(u.idle) > 0 {
+		// The oldest: a script that has called fastcgi_finish_request runs on behind its answer, most likely the latest.
+		first := u.idle[0].fd
+		u.idle = slices.Delete(u.idle, 0, 1)
+		if fresh {
+			sysio.Close(first) // its process is one that can accept the new one, and there may be no other
+		} else {
+			p.fd = first
 		}
 	}
+	for p.fd < 0 && len(u.idle) > 0 && g.maxConns > 0 && u.active+len(u.idle) >= g.maxConns {
+		sysio.Close(u.idle[0].fd) // it has the place that is wanted
+		u.idle = slices.Delete(u.idle, 0, 1)
+	}
 	u.active++
+	u.chosen()
 	return p, true
 }
 
 // choose returns the upstream whose turn it is, nil if none has a place: a primary one if possible, then a backup, and
-// those that could not be reached lately only if they are all there is.
+// those that did not work lately only if they are all there is.
 func (g *group) choose(tried []bool) *upstream {
 	if len(g.upstreams) == 1 {
 		u := g.upstreams[0]
@@ -215,17 +213,17 @@ func (g *group) choose(tried []bool) *upstream {
 		return u
 	}
 	now := time.Now()
-	reachable := false
+	working := false
 	for _, backup := range [2]bool{false, true} {
 		if u := g.best(func(u *upstream) bool {
-			ok := u.backup == backup && u.avoid.Before(now) && (tried == nil || !tried[u.index])
-			reachable = reachable || ok
+			ok := u.backup == backup && u.works(now) && (tried == nil || !tried[u.index])
+			working = working || ok
 			return ok && g.room(u.peer)
 		}); u != nil {
 			return u
 		}
 	}
-	if reachable {
+	if working {
 		return nil
 	}
 	return g.best(func(u *upstream) bool { return (tried == nil || !tried[u.index]) && g.room(u.peer) })
@@ -262,18 +260,4 @@ func (g *group) before(u, v *upstream) bool {
 		}
 	}
 	return u.current > v.current
-}
-
-// failed notes that nobody could connect to u.
-func (g *group) failed(u *upstream) {
-	g.pool.mu.Lock()
-	u.avoid = time.Now().Add(avoidFor)
-	g.pool.mu.Unlock()
-}
-
-// reached notes that somebody could.
-func (g *group) reached(u *upstream) {
-	g.pool.mu.Lock()
-	u.avoid = time.Time{}
-	g.pool.mu.Unlock()
 }

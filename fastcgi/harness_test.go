@@ -46,9 +46,14 @@ func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *pr
 func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string,
 	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
+	return serveRoute(t, registry(), prefix, addresses, files, change)
+}
+
+// registry is that of a process.
+func registry() *handlers.Registry {
 	r := new(handlers.Registry)
 	fastcgi.Register(r)
-	return serveRoute(t, r, prefix, addresses, files, change)
+	return r
 }
 
 // serveRoute does so for another route of a process, whose registry is r.

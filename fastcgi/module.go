@@ -104,6 +104,10 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return nil, handlers.BadKey("params", "%q: a name is not empty and has no =, and neither has a NUL", name)
 		}
+		if name == "CONTENT_LENGTH" || name == "REQUEST_METHOD" {
+			// Where they are not as the request has them, PHP waits for a body that does not come, or drops one.
+			return nil, handlers.BadKey("params", "%s is always the request's own", name)
+		}
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
@@ -174,6 +178,12 @@ func (m *module) paths() error {
 	}
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
 		FrontMissing: s.FrontMissing}
+	switch {
+	case len(s.SplitPath) == 0:
+		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)
+	case len(s.Index) == 0:
+		return handlers.BadKey("index", `expected the name of a file, such as "index.php"`)
+	}
 	for _, e := range s.SplitPath {
 		if e == "" || strings.Contains(e, "/") {
 			return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php", not %q`, e)
@@ -202,5 +212,9 @@ func (m *module) paths() error {
 		return &handlers.KeyError{Key: "script_path", Err: err}
 	}
 	m.tree.Store(t)
+	if !s.CheckFile {
+		m.log.Info("fastcgi: scripts are not looked for, so PHP must not look for others in their place: " +
+			"it needs cgi.fix_pathinfo = 0, or what security.limit_extensions is by default")
+	}
 	return m.openAccel()
 }

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/handlers"
 )
 
 var scripts = map[string]string{
@@ -186,4 +189,35 @@ func TestTinyPool(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestSelfRequest: a script that has called fastcgi_finish_request, and then asks its own site, is not given its own
+// connection, which is kept though its process is busy, as long as there is another.
+func TestSelfRequest(t *testing.T) {
+	f := startFPM(t, "unix")
+	r := new(handlers.Registry)
+	pool := fastcgi.RegisterPool(r)
+	p := serveRoute(t, r, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) {
+		s.KeepConn, s.IdleTimeout, s.ReadTimeout = true, 2*time.Second, 20*time.Second
+	})
+	out := filepath.Join(p.dir, "out")
+	write(t, p.dir, map[string]string{"finish.php": `<?php echo "done"; fastcgi_finish_request();
+		file_put_contents("` + out + `.new", file_get_contents("http://` + p.Addr + `/hello.php"));
+		rename("` + out + `.new", "` + out + `");`})
+	want := p.get("/hello.php").body
+	done := make(chan got)
+	for range 2 { // two connections are kept
+		go func() { done <- p.get("/sleep.php?ms=100") }()
+	}
+	for range 2 {
+		<-done
+	}
+	if g := p.get("/finish.php"); g.body != "done" {
+		t.Error(g)
+	}
+	eventually(t, "its own site answers", func() bool {
+		text, err := os.ReadFile(out)
+		return err == nil && string(text) == want
+	})
+	eventually(t, "none is kept any more", func() bool { return pool.Idle() == 0 })
 }

@@ -24,12 +24,14 @@ type endpoint struct{ network, address string }
 // peer is one address. What can change is guarded by the pool's lock.
 type peer struct {
 	endpoint
-	pool *pool
+	named bool // it has to be looked up
+	pool  *pool
 
 	active  int       // connections in use, and those that are being made
 	idle    []idle    // the last one is the latest
-	avoid   time.Time // until then, where there are others
 	waiting []*ticket // in the order of their coming
+	health
+	found found
 }
 
 // idle is a connection that is kept. No loop knows of it.
@@ -46,23 +48,24 @@ func (p *pool) peer(e endpoint) *peer {
 		if p.peers == nil {
 			p.peers = make(map[endpoint]*peer)
 		}
-		it = &peer{endpoint: e, pool: p}
+		it = &peer{endpoint: e, named: e.named(), pool: p}
 		p.peers[e] = it
 	}
 	return it
 }
 
-// serve gives places to those who wait, in the order of their coming. Whoever is first and has no room, as the limit of
-// its route is lower than another's, holds up those behind it, who would otherwise never let it have its turn.
+// serve gives places to those who wait, in the order of their coming. Whoever has no room, as the limit of its route is
+// lower than another's, holds up nobody: one long answer would have all routes wait where only one asked for that limit.
 func (p *peer) serve() {
 	for i := 0; i < len(p.waiting); {
 		tk := p.waiting[i]
 		if !tk.group.room(p) {
-			return
+			i++
+			continue
 		}
 		got, ok := tk.group.take(tk.tried, tk.fresh)
 		if !ok {
-			i++ // it is not to have this one while there are others
+			i++
 			continue
 		}
 		tk.group.leave(tk)

@@ -82,33 +82,36 @@ func TestOneCap(t *testing.T) {
 	}
 }
 
-// TestUnequalCaps: each route heeds its own limit, and one with a higher limit does not overtake those with a lower one
-// who were there before.
+// TestUnequalCaps: each route heeds its own limit, and whoever waits for that holds up nobody with a higher one.
 func TestUnequalCaps(t *testing.T) {
 	up, goOn := stepwise(t)
 	pool, p := routes(t, up, false, 1, 2)
 	low, high := p[0], p[1]
 	done := make(chan got)
-	low.ask("0", done)
+	high.ask("0", done)
 	requests(t, up, 1)
-	high.ask("1", done)
-	requests(t, up, 2) // there is room for two by its own limit
-	low.ask("2", done)
+	low.ask("1", done)
 	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	high.ask("2", done)
+	requests(t, up, 2) // past the one that waits
 	high.ask("3", done)
 	eventually(t, "it waits", func() bool { return pool.Waiting() == 2 })
 	goOn <- true
 	<-done
-	if n := pool.Waiting(); n != 2 { // one is in use, which is all that the first who waits would have
-		t.Error("overtaken: ", n, " wait")
+	requests(t, up, 3) // there is room for one by the limit of the later one alone
+	if n := pool.Waiting(); n != 1 {
+		t.Error(n, " wait")
 	}
 	goOn <- true
+	goOn <- true
+	<-done
 	<-done
 	requests(t, up, 4)
 	goOn <- true
-	goOn <- true
 	<-done
-	<-done
+	if last := up.Requests()[3].Get("SCRIPT_NAME"); last != "/1.php" {
+		t.Error(last)
+	}
 }
 
 // TestKeptForAll: a connection that one route has kept is another's, and there are no more of them for more routes.

@@ -1,8 +1,10 @@
 package fastcgi
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,11 +15,15 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/loop"
 )
 
 // serve is the handler.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
+	if req.Method() == http.MethodTrace {
+		// A page's script could read from its answer what the browser hides from it (RFC 9110 section 9.3.8).
+		resp.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return http.StatusMethodNotAllowed
+	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")
 	if len(req.PathView()) == len(prefix) {
 		return redirect(req, resp)
@@ -61,7 +67,7 @@ func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int 
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden
-	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+	case exhausted(err):
 		resp.Header().Set("Retry-After", "1")
 		return http.StatusServiceUnavailable
 	}
@@ -135,6 +141,9 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 		if err == nil {
 			return c.finish()
 		}
+		if c.stream != nil && !c.heard && !c.old && c.choice() && silent(err) {
+			c.at.broke()
+		}
 		if !c.again(err) {
 			return c.fail(err)
 		}
@@ -173,21 +182,26 @@ func (c *call) failedBody(err error) int {
 
 // attempt has the request answered by an upstream. Without an error, the answer is complete.
 func (c *call) attempt() error {
-	if c.unspooled && c.buf == nil {
-		// What goes with the head is waited for before there is a connection.
-		if err := c.begin(); err != nil {
-			return err
+	if c.unspooled {
+		// What goes with the head is waited for before there is a connection, or a buffer.
+		if err := c.req.Body().Await(); err != nil {
+			return bodyError(err)
 		}
 	}
 	if err := c.connect(); err != nil {
 		return err
 	}
-	if !c.unspooled {
-		if err := c.begin(); err != nil {
-			return err
-		}
+	// That the parameters cannot be written is seen only here, but to connect may take a while, for which the buffer
+	// would be held.
+	if err := c.begin(); err != nil {
+		return err
 	}
 	return c.exchange()
+}
+
+// silent reports that err is the upstream's: it has closed the connection, or nothing has moved on it for too long.
+func silent(err error) bool {
+	return errors.Is(err, errCut) || errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
 }
 
 // again reports whether another attempt can be made after that error, and gets ready for it.
@@ -195,17 +209,13 @@ func (c *call) attempt() error {
 // Once something was sent, nobody knows whether the script has run. Methods that may be repeated are, once, if nothing
 // has come back: on a new connection where the one that was kept had come to its end, or else by another upstream.
 func (c *call) again(err error) bool {
-	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) {
-		return false
-	}
-	switch c.req.Method() {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-	default:
+	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) ||
+		!repeatable(c.req.Method()) {
 		return false
 	}
 	if !c.old {
 		c.exclude(c.at)
-		if !c.group.left(c.tried) {
+		if c.untried() == 0 {
 			return false
 		}
 	}
@@ -231,7 +241,7 @@ func (c *call) exclude(u *upstream) {
 
 // fail answers where the upstream did not, or not to the end.
 func (c *call) fail(err error) int {
-	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, errClient) {
+	if left(err) || errors.Is(err, errClient) {
 		c.resp.Abort()
 		return c.status
 	}
@@ -253,7 +263,11 @@ func (c *call) fail(err error) int {
 		c.resp.Abort()
 		return c.status
 	}
-	c.log.Error("fastcgi: no response", append(args, "status", status)...)
+	level := slog.LevelError
+	if status < 500 { // it is the client's request that cannot be passed on
+		level = slog.LevelInfo
+	}
+	c.log.Log(context.Background(), level, "fastcgi: no response", append(args, "status", status)...)
 	c.resp.Clear()
 	if status == http.StatusServiceUnavailable {
 		c.resp.Header().Set("Retry-After", "1")
@@ -267,7 +281,8 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &bad):
 		return bad.Status
-	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog):
+	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog),
+		errors.Is(err, syscall.EADDRNOTAVAIL), exhausted(err): // no port is left, of those that lead there
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return 0

@@ -244,6 +244,19 @@ func TestRangesOfFilesInstead(t *testing.T) {
 	}
 }
 
+// TestResetContent: a response that has no content has none, whatever the application sends.
+func TestResetContent(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		c.Reply("Status: 205\r\nContent-Length: 5\r\nX-Own: y\r\n\r\nhello")
+	})
+	p := serve(t, []string{up.Address}, nil)
+	if g := p.get("/x.php"); g.status != 205 || g.body != "" || g.err != nil || g.header.Get("Content-Length") != "0" ||
+		g.header.Get("X-Own") != "y" {
+		t.Error(g)
+	}
+}
+
 // TestErrorsAndFields: error pages of our own, and fields that are not shown.
 func TestErrorsAndFields(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {

@@ -1,6 +1,11 @@
 package fastcgi
 
-import "log/slog"
+import (
+	"fmt"
+	"log/slog"
+	"unicode"
+	"unicode/utf8"
+)
 
 const (
 	stderrLine  = 4 << 10  // of one entry in the log
@@ -44,22 +49,26 @@ func (s *stderr) log(l *slog.Logger, id uint64, script string) {
 	s.text, s.dropped = nil, 0
 }
 
-// printable replaces what could move a terminal's cursor or begin a line, whatever the log does about it.
+// printable replaces what could move a terminal's cursor, turn its text round or begin a line, whatever the log does
+// about it.
 func printable(text []byte) string {
-	const hex = "0123456789abcdef"
 	out := make([]byte, 0, len(text))
-	for _, c := range text {
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
 		switch {
-		case c == '\n':
+		case r == '\n':
 			out = append(out, " | "...)
-		case c == '\r':
-		case c == '\t':
+		case r == '\r':
+		case r == '\t':
 			out = append(out, ' ')
-		case c < 0x20 || c == 0x7f:
-			out = append(out, '<', hex[c>>4], hex[c&15], '>')
+		case r == utf8.RuneError && n == 1: // no UTF-8
+			out = fmt.Appendf(out, "<%02x>", text[0])
+		case !unicode.IsPrint(r):
+			out = fmt.Appendf(out, "<%02x>", r)
 		default:
-			out = append(out, c)
+			out = append(out, text[:n]...)
 		}
+		text = text[n:]
 	}
 	return string(out)
 }

@@ -10,7 +10,7 @@ import (
 // Source is something that threads can wait for. What it has to give is for its own type to say: after AwaitAny the
 // caller asks the source that was ready.
 //
-// All methods are called by the thread that waits, on its loop, and must not wait themselves. Where the source's state
+// All methods are called by the thread that waits, on its loop, and must not wait themselves; Ready may yield. Where the source's state
 // is changed from elsewhere, Ready and Watch guard it: a change after Watch must not be missed.
 type Source interface {
 	// Watch has Notify(t) called when Ready may have become true, from any goroutine, until Unwatch. On an error it
@@ -65,6 +65,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 	}
 	var err error
 	for first := 0; ; { // first that is not ready
+		turn := l.stats.Resumes
 		if all {
 			for first < len(sources) && sources[first].Ready() {
 				if err := gone(sources[first]); err != nil {
@@ -99,6 +100,9 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		// Where its own socket is among the sources, that tells t that the client has left.
 		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
 			return -1, t.refused()
+		}
+		if l.stats.Resumes != turn && l.now < until {
+			continue // one of them has yielded: what those asked before it have told meanwhile is not told again
 		}
 		err = t.listen(code, min(until, doubt))
 	}

@@ -321,3 +321,51 @@ func BenchmarkAwaitRead(b *testing.B) {
 		unix.Close(w)
 	})
 }
+
+// yielder is a source whose Ready lets others run, as a read does that has used up its turn. It is never ready.
+type yielder struct {
+	th    *loop.Thread
+	times int
+}
+
+func (y *yielder) Watch(th *loop.Thread) error { y.th = th; return nil }
+func (y *yielder) Unwatch(*loop.Thread)        {}
+
+func (y *yielder) Ready() bool {
+	if y.times > 0 {
+		y.times--
+		y.th.Yield()
+	}
+	return false
+}
+
+// TestReadyMayYield: what becomes ready while a later source is asked is not missed, and a source that yields for ever
+// does not outlast the limit.
+func TestReadyMayYield(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		r, w := pipe(t)
+		promise := new(loop.Promise[int])
+		for name, c := range map[string]struct {
+			source loop.Source
+			keep   func()
+		}{
+			"promise":    {promise, func() { promise.Resolve(1) }},
+			"descriptor": {loop.Readable(r), func() { _, _ = unix.Write(w, []byte("x")) }},
+		} {
+			l.Go(func(th *loop.Thread) {
+				began := time.Now()
+				i, err := th.AwaitAny(20*time.Second, c.source, &yielder{times: 2})
+				if late := time.Since(began); i != 0 || err != nil || late > 10*time.Second { // at its limit all are asked again
+					t.Errorf("%s: %d, %v, after %v", name, i, err, late)
+				}
+			})
+			l.Go(func(*loop.Thread) { c.keep() }) // when the first yields
+		}
+		l.Go(func(th *loop.Thread) {
+			if i, err := th.AwaitAny(time.Millisecond, &yielder{times: 1 << 60}); i != -1 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("for ever: %d, %v", i, err)
+			}
+		})
+		mustRun(t, l)
+	})
+}

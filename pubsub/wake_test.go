@@ -44,8 +44,8 @@ func TestNoWakeUpsWhileQuiet(t *testing.T) {
 			time.Sleep(time.Millisecond) // none of these is to be heard
 		}
 		after := stats(0)
-		// stats itself wakes the loop: it looks, and blocks again.
-		if n := after.Waits - before.Waits; n > 3 {
+		// stats itself wakes the loop: it looks, and blocks again. What is left of a brief wait is two more at most.
+		if n := after.Waits - before.Waits; n > 5 {
 			t.Errorf("epoll_wait has returned %d times", n)
 		}
 		if n := after.Resumes - before.Resumes; n != 0 {

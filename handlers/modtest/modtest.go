@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -48,10 +49,11 @@ func Build[S any](t testing.TB, register func(*handlers.Registry), name string, 
 
 // Server is a running server. It stops with the test.
 type Server struct {
-	Addr string
-	t    testing.TB
-	tls  bool
-	conn *conn.Server
+	Addr    string
+	network string
+	t       testing.TB
+	tls     bool
+	conn    *conn.Server
 }
 
 // Active returns how many connections the server has, each of them with its thread.
@@ -60,7 +62,18 @@ func (s *Server) Active() int { return s.conn.Active() }
 // Start serves h at prefix, through a router, on a free port of the loopback address.
 func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
 	t.Helper()
-	return start(t, prefix, h, handoff, nil)
+	return start(t, "tcp", "127.0.0.1:0", prefix, h, handoff, nil)
+}
+
+// StartUNIX is Start on a UNIX socket, to which Dial connects then.
+func StartUNIX(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mod") // names of sockets are short, those of a test's folder are not
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return start(t, "unix", dir+"/s", prefix, h, handoff, nil)
 }
 
 // StartTLS is Start over TLS, which Dial speaks then.
@@ -68,20 +81,23 @@ func StartTLS(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff)
 	t.Helper()
 	std := httptest.NewTLSServer(nil) // its certificate will do
 	defer std.Close()
-	return start(t, prefix, h, handoff, std.TLS.Clone())
+	return start(t, "tcp", "127.0.0.1:0", prefix, h, handoff, std.TLS.Clone())
 }
 
-func start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff, config *tls.Config) *Server {
+func start(t testing.TB, network, address, prefix string, h conn.Handler, handoff coro.Handoff,
+	config *tls.Config) *Server {
 	t.Helper()
 	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: prefix, Handler: h}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+	fd, err := loop.Listen(network, address, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := loop.LocalAddr(fd).String()
+	if network != "unix" {
+		address = loop.LocalAddr(fd).String()
+	}
 	quiet := slog.New(slog.DiscardHandler)
 	l, err := loop.New(loop.Options{Handoff: handoff, Logger: quiet})
 	if err != nil {
@@ -99,13 +115,13 @@ func start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff, co
 			t.Errorf("loop: %v", err)
 		}
 	})
-	return &Server{Addr: addr, t: t, tls: config != nil, conn: server}
+	return &Server{Addr: address, network: network, t: t, tls: config != nil, conn: server}
 }
 
 // Dial connects to the server.
 func (s *Server) Dial() net.Conn {
 	s.t.Helper()
-	c, err := net.Dial("tcp", s.Addr)
+	c, err := net.Dial(s.network, s.Addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -198,7 +198,16 @@ func TestMethods(t *testing.T) {
 	if s := http1.Method(0).String() + http1.Method(200).String(); s != "" {
 		t.Errorf("names of no method: %q", s)
 	}
-	if !http1.HEAD.Safe() || http1.POST.Safe() || http1.Method(0).Safe() {
-		t.Error("Safe is wrong")
+	for _, name := range []string{"ACL", "PROPFIND", "REPORT", "MKCOL", "MKCALENDAR", "LOCK", "VERSION-CONTROL"} {
+		var h http1.Head
+		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil || h.Method.String() != name {
+			t.Errorf("%s: %v, %v", name, h.Method, err)
+		}
+	}
+	for _, name := range []string{"PRI", "PURGE", "propfind", "PROPFINDS", "*"} {
+		var h http1.Head
+		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err == nil {
+			t.Errorf("%s is known as %v", name, h.Method)
+		}
 	}
 }

@@ -1,9 +1,9 @@
 package http1
 
-// A Method is one of the request methods this package knows (RFC 9110 section 9.3, and PATCH of RFC 5789). The zero value is none of them.
+// A Method is one of the request methods this package knows. The zero value is none of them.
 type Method uint8
 
-// The known methods. Names are case-sensitive (RFC 9110 section 9.1): "get" is an unknown method, not GET.
+// The methods that have a meaning here, or a quick way. Names are case-sensitive (RFC 9110 section 9.1): "get" is an unknown method, not GET.
 const (
 	GET Method = iota + 1
 	HEAD
@@ -16,9 +16,24 @@ const (
 	TRACE
 )
 
+// methodNames has behind those the others of the IANA HTTP Method Registry (RFC 9110 section 16.1.1), which are WebDAV's, most of them.
+// They are known so that a handler can know them: an application behind a gateway does. PRI is not among them, as it is there to be none
+// (RFC 9113 section 3.4). QUERY is on its way into the registry.
 var methodNames = [...]string{
 	GET: "GET", HEAD: "HEAD", POST: "POST", PUT: "PUT", DELETE: "DELETE", OPTIONS: "OPTIONS", PATCH: "PATCH", CONNECT: "CONNECT", TRACE: "TRACE",
+
+	TRACE + 1: "ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",
+	"MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH", "PROPFIND", "PROPPATCH", "QUERY", "REBIND", "REPORT", "SEARCH", "UNBIND",
+	"UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL",
 }
+
+var methodsByName = func() map[string]Method {
+	all := make(map[string]Method, len(methodNames))
+	for m := GET; int(m) < len(methodNames); m++ {
+		all[methodNames[m]] = m
+	}
+	return all
+}()
 
 // String is the method's name on the wire, "" for the zero value and anything unknown.
 func (m Method) String() string {
@@ -28,12 +43,9 @@ func (m Method) String() string {
 	return ""
 }
 
-// Safe reports whether the method asks for no change on the server (RFC 9110 section 9.2.1).
-func (m Method) Safe() bool { return m == GET || m == HEAD || m == OPTIONS || m == TRACE }
-
 // parseMethod returns the method of that name, 0 for any other token.
 func parseMethod(name []byte) Method {
-	// Comparing a converted []byte with a constant does not allocate.
+	// Neither comparing a converted []byte with a constant nor looking it up allocates.
 	switch string(name) {
 	case "GET":
 		return GET
@@ -41,18 +53,6 @@ func parseMethod(name []byte) Method {
 		return HEAD
 	case "POST":
 		return POST
-	case "PUT":
-		return PUT
-	case "DELETE":
-		return DELETE
-	case "OPTIONS":
-		return OPTIONS
-	case "PATCH":
-		return PATCH
-	case "CONNECT":
-		return CONNECT
-	case "TRACE":
-		return TRACE
 	}
-	return 0
+	return methodsByName[string(name)]
 }

@@ -32,17 +32,32 @@ func hasExtension(segment string, extensions []string) bool {
 	return false
 }
 
+// sources are the endings of files that hold a script's source for somebody, whatever the configuration calls a script.
+var sources = []string{".php", ".php3", ".php4", ".php5", ".php7", ".php8", ".phtml", ".phps", ".phar", ".inc"}
+
+// copies are what editors and careful people put behind the name of a file when they change it.
+var copies = []string{"~", ".bak", ".orig", ".old", ".save", ".swp", ".swo"}
+
 // source reports whether a file of that name may hold a script's source, which is never sent: in any case of
-// letters, as there are file systems that do not tell them apart, and with dots and spaces at its end, which some
-// do not see.
+// letters, as there are file systems that do not tell them apart, with dots and spaces at its end, which some
+// do not see, and as the copy that an editor has left.
 func source(name string, extensions []string) bool {
 	name = strings.TrimRight(name[strings.LastIndexByte(name, '/')+1:], ". ")
-	for _, e := range extensions {
-		if len(e) > 0 && len(name) >= len(e) && equalFold(name[len(name)-len(e):], e) {
-			return true
+	if endsWith(name, extensions) > 0 || endsWith(name, sources) > 0 {
+		return true
+	}
+	n := endsWith(name, copies)
+	return n > 0 && source(name[:len(name)-n], extensions)
+}
+
+// endsWith returns the length of the ending that name has, 0 if it has none of them.
+func endsWith(name string, endings []string) int {
+	for _, e := range endings {
+		if len(name) >= len(e) && equalFold(name[len(name)-len(e):], e) {
+			return len(e)
 		}
 	}
-	return false
+	return 0
 }
 
 // An Entry is what a name stands for.
@@ -74,9 +89,9 @@ const (
 
 // Rules say what a path means. They are the configuration's, and do not change.
 type Rules struct {
-	Extensions []string // of scripts; none: ".php"
-	Index      []string // names looked for in a folder; none: "index.php"
-	Front      string   // the front controller, "/index.php" if empty
+	Extensions []string // of scripts
+	Index      []string // names looked for in a folder
+	Front      string   // the front controller, such as "/index.php"
 	Try        Try
 
 	// Unchecked: scripts are not on this machine, and taken to exist. Files are looked for nevertheless.
@@ -85,11 +100,6 @@ type Rules struct {
 	// finding it.
 	FrontMissing bool
 }
-
-var (
-	defaultExtensions = []string{".php"}
-	defaultIndex      = []string{"index.php"}
-)
 
 // Kind is what to do.
 type Kind uint8
@@ -119,7 +129,7 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	if !valid(path) {
 		return Target{Kind: BadRequest}, nil
 	}
-	if script, info, ok := Split(path, r.extensions()); ok {
+	if script, info, ok := Split(path, r.Extensions); ok {
 		exists, err := r.exists(fsys, script)
 		switch {
 		case exists:
@@ -145,7 +155,7 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 			return t, err
 		}
 	case entry == Regular && !slash:
-		if r.Try == TryOff || source(name, r.extensions()) {
+		if r.Try == TryOff || source(name, r.Extensions) {
 			return Target{}, nil
 		}
 		return Target{Kind: Static, Name: path}, nil
@@ -181,20 +191,16 @@ func valid(path string) bool {
 
 // index looks for an index in the folder at path.
 func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
-	names := r.Index
-	if len(names) == 0 {
-		names = defaultIndex
-	}
-	for _, name := range names {
+	for _, name := range r.Index {
 		t := Target{Kind: Static}
 		if !slash {
 			t.Name = path + "/" + name
 		} else {
 			t.Name = path + name
 		}
-		if hasExtension(name, r.extensions()) {
+		if hasExtension(name, r.Extensions) {
 			t.Kind = Script
-		} else if r.Try == TryOff || source(name, r.extensions()) {
+		} else if r.Try == TryOff || source(name, r.Extensions) {
 			continue
 		}
 		// A script that cannot be looked for is taken to be there, unless the front controller would take its place.
@@ -219,14 +225,10 @@ func (r *Rules) front(fsys FS) (Target, error) {
 	if r.Try != TryFront {
 		return Target{}, nil
 	}
-	name := r.Front
-	if name == "" {
-		name = "/index.php"
-	}
-	if exists, err := r.exists(fsys, name); err != nil || !exists {
+	if exists, err := r.exists(fsys, r.Front); err != nil || !exists {
 		return Target{}, err
 	}
-	return Target{Kind: Script, Name: name}, nil
+	return Target{Kind: Script, Name: r.Front}, nil
 }
 
 func (r *Rules) exists(fsys FS, script string) (bool, error) {
@@ -235,11 +237,4 @@ func (r *Rules) exists(fsys FS, script string) (bool, error) {
 	}
 	entry, err := fsys.Stat(script[1:])
 	return entry == Regular, err
-}
-
-func (r *Rules) extensions() []string {
-	if len(r.Extensions) == 0 {
-		return defaultExtensions
-	}
-	return r.Extensions
 }

@@ -186,7 +186,7 @@ func TestResolve(t *testing.T) {
 		{"/style.css", "not found ", "static /style.css", "static /style.css"},
 		{"/uploads/evil.jpg", "not found ", "static /uploads/evil.jpg", "static /uploads/evil.jpg"},
 		{"/uploads/evil.jpg/x", "not found ", "not found ", "script /index.php"},
-		{"/notes.php.bak", "not found ", "static /notes.php.bak", "static /notes.php.bak"}, // a file like any other
+		{"/notes.php.bak", "not found ", "not found ", "not found "},
 		{"/fifo", "not found ", "not found ", "script /index.php"},
 		// A script's source, by whatever name, is no file.
 		{"/SERVER.PHP", "not found ", "", ""},
@@ -203,7 +203,7 @@ func TestResolve(t *testing.T) {
 			if want == "" {
 				want = tt.off
 			}
-			r := cgi.Rules{Try: cgi.Try(i), Index: []string{"index.php", "index.html"}}
+			r := rules(cgi.Rules{Try: cgi.Try(i), Index: []string{"index.php", "index.html"}})
 			got, err := r.Resolve(site, tt.path)
 			if say(got) != want || err != nil {
 				t.Errorf("%q in mode %d: %s, %v, want %s", tt.path, i, say(got), err, want)
@@ -212,8 +212,42 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// rules is r with what a configuration has where it says nothing.
+func rules(r cgi.Rules) cgi.Rules {
+	if r.Extensions == nil {
+		r.Extensions = []string{".php"}
+	}
+	if r.Index == nil {
+		r.Index = []string{"index.php"}
+	}
+	if r.Front == "" {
+		r.Front = "/index.php"
+	}
+	return r
+}
+
+// anyFile is a folder in which every name is a file.
+type anyFile struct{}
+
+func (anyFile) Stat(string) (cgi.Entry, error) { return cgi.Regular, nil }
+
+// TestSource: files that are sources for somebody are not sent, whatever else runs here.
+func TestSource(t *testing.T) {
+	r := rules(cgi.Rules{Extensions: []string{".py"}, Try: cgi.TryNotFound})
+	for path, want := range map[string]cgi.Kind{
+		"/a.php": cgi.NotFound, "/a.PhP7": cgi.NotFound, "/a.phtml": cgi.NotFound, "/a.phar": cgi.NotFound, "/a.phps": cgi.NotFound,
+		"/lib/a.inc": cgi.NotFound, "/a.php~": cgi.NotFound, "/a.py.bak": cgi.NotFound, "/a.php.ORIG. ": cgi.NotFound,
+		"/.a.php.swp": cgi.NotFound, "/a.py.bak~": cgi.NotFound, "/~": cgi.Static, "/a.bak": cgi.Static, "/a.txt~": cgi.Static,
+		"/php": cgi.Static, "/a.php.txt": cgi.Static, "/a.zinc": cgi.Static, "/a.old": cgi.Static,
+	} {
+		if got, err := r.Resolve(anyFile{}, path); got.Kind != want || err != nil {
+			t.Errorf("%q: %s, %v", path, say(got), err)
+		}
+	}
+}
+
 func TestResolveErrors(t *testing.T) {
-	r := cgi.Rules{Try: cgi.TryFront}
+	r := rules(cgi.Rules{Try: cgi.TryFront})
 	for _, path := range []string{"/locked.php", "/locked", "/locked-index/", "/locked-index"} {
 		if got, err := r.Resolve(site, path); err != errStat || got != (cgi.Target{}) {
 			t.Errorf("%q: %v, %v", path, got, err)
@@ -257,7 +291,8 @@ func TestResolveRules(t *testing.T) {
 		{"FPM's own page", "/fpm-status", "script /fpm-status",
 			cgi.Rules{Unchecked: true, Extensions: []string{"fpm-status"}, Try: cgi.TryFront}, site},
 	} {
-		if got, err := tt.rules.Resolve(tt.fsys, tt.path); say(got) != tt.want || err != nil {
+		r := rules(tt.rules)
+		if got, err := r.Resolve(tt.fsys, tt.path); say(got) != tt.want || err != nil {
 			t.Errorf("%s: %q is %s, %v, want %s", tt.name, tt.path, say(got), err, tt.want)
 		}
 	}
@@ -274,7 +309,7 @@ func FuzzResolve(f *testing.F) {
 		if err != nil {
 			path = []byte(raw)
 		}
-		r := cgi.Rules{Try: cgi.Try(mode % 3), Unchecked: unchecked, Index: []string{"index.php", "index.html"}}
+		r := rules(cgi.Rules{Try: cgi.Try(mode % 3), Unchecked: unchecked, Index: []string{"index.php", "index.html"}})
 		got, err2 := r.Resolve(site, string(path))
 		if err2 != nil {
 			if err2 != errStat {

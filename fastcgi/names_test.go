@@ -1,0 +1,100 @@
+package fastcgi_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers"
+)
+
+// nameService answers every question for an IPv4 address, and says that there are no others.
+type nameService struct {
+	addr   atomic.Value // netip.Addr
+	silent atomic.Bool  // it gives no answer
+	asked  atomic.Int32
+}
+
+// startNames has this process ask n until the test ends.
+func startNames(t *testing.T, n *nameService) {
+	before := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = before })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		n.asked.Add(1)
+		if n.silent.Load() {
+			return nil, io.ErrClosedPipe
+		}
+		client, server := net.Pipe() // not a packet connection: each message has its length before it
+		go func() {
+			defer server.Close()
+			q := make([]byte, 514)
+			if _, err := io.ReadFull(server, q[:2]); err != nil {
+				return
+			}
+			q = q[2 : 2+binary.BigEndian.Uint16(q)]
+			if _, err := io.ReadFull(server, q); err != nil {
+				return
+			}
+			end := 12 + strings.IndexByte(string(q[12:]), 0) + 5 // of the question
+			reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
+			if binary.BigEndian.Uint16(q[end-4:]) == 1 {
+				reply[7] = 1
+				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
+				reply = append(reply, n.addr.Load().(netip.Addr).AsSlice()...)
+			}
+			_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
+		}()
+		return client, nil
+	}}
+}
+
+// TestHostNames: a host's name is looked up now and then and not for every request, at once where its address does not work
+// any more, and what it was will do where nobody knows.
+func TestHostNames(t *testing.T) {
+	names := new(nameService)
+	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
+	startNames(t, names)
+	one := fcgitest.Start(t, "tcp", answers("one"))
+	_, port, _ := strings.Cut(one.Address, ":")
+	two := fcgitest.Start(t, "tcp", answers("two"), fcgitest.At("127.0.0.2:"+port))
+	r := new(handlers.Registry)
+	pool := fastcgi.RegisterPool(r)
+	p := serveRoute(t, r, "/", []string{"php.test:" + port}, nil, func(s *fastcgi.Settings) { s.CheckFile = false })
+	ask := func(want string, asked bool) {
+		t.Helper()
+		before := names.asked.Load()
+		if g := p.get("/x.php"); g.body != want {
+			t.Error(g, p.log)
+		}
+		if (names.asked.Load() > before) != asked {
+			t.Error("asked: ", !asked)
+		}
+	}
+	ask("one", true)
+	for range 3 {
+		ask("one", false)
+	}
+	names.addr.Store(netip.MustParseAddr("127.0.0.2"))
+	ask("one", false)
+	pool.ForgetNames()
+	ask("two", true)
+	ask("two", false)
+
+	names.silent.Store(true)
+	pool.ForgetNames()
+	ask("two", true) // what it was
+	ask("two", false)
+
+	names.silent.Store(false)
+	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
+	two.Stop()
+	ask("one", true) // it has moved in time
+	ask("one", false)
+}

@@ -1,0 +1,159 @@
+package websocket_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/invariants"
+)
+
+// TestPeerDoesNotEnd: one that answers a close with more and more is left all the same.
+func TestPeerDoesNotEnd(t *testing.T) {
+	defer websocket.SetCloseWait(100 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		u := new(websocket.Upgrader)
+		ends := make(chan error, 1)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			if req.Path() == "/bad" {
+				_, _, err = c.ReadMessage()
+			}
+			ends <- c.Close(1000, "")
+			return 0
+		})
+		for _, path := range []string{"/", "/bad"} {
+			c := &client{Conn: s.dial(), t: t}
+			c.send(strings.Replace(handshake, "/", path, 1) + "\r\n")
+			if path == "/bad" {
+				c.send(frame(0x83, ""))
+			}
+			for more := strings.Repeat(frame(0x82, "x"), 10000); ; {
+				if _, err := io.WriteString(c, more); err != nil {
+					break
+				}
+			}
+			if err := <-ends; err == nil {
+				t.Errorf("%s: no error", path)
+			}
+			s.idle()
+		}
+	})
+}
+
+// TestServerStops: clients are told, and those that do not answer do not hold it up.
+func TestServerStops(t *testing.T) {
+	defer websocket.SetCloseWait(500 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		ends := make(chan error, 4)
+		s := start(t, m, ending(new(websocket.Upgrader), ends))
+		polite, mute, within, gone := s.upgrade(), s.upgrade(), s.upgrade(), s.upgrade()
+		within.send(frame(0x81, "x")[:3])
+		gone.Close()
+		s.settle()
+		began := time.Now()
+		stopped := make(chan struct{})
+		go func() { s.stop(20 * time.Second); close(stopped) }()
+		polite.closed(1001)
+		within.closed(1001)
+		if f, err := mute.next(); err != nil || f.first != 0x88 {
+			t.Errorf("%q, %v", f, err)
+		}
+		<-stopped
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("the stop took %v", d)
+		}
+		codes := []int{code(t, ends), code(t, ends), code(t, ends), code(t, ends)}
+		slices.Sort(codes)
+		if !slices.Equal(codes, []int{1001, 1001, 1001, 1006}) {
+			t.Errorf("ended with %d", codes)
+		}
+	})
+}
+
+// TestKilled: a handler that heeds nothing is ended after the grace period; its client is told all the same.
+func TestKilled(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")
+	}
+	run(t, func(t *testing.T, m mode) {
+		u := new(websocket.Upgrader)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			if _, err := u.Upgrade(req, resp); err != nil {
+				return websocket.Status(err)
+			}
+			req.KeepWaiting(true)
+			_ = req.Sleep(time.Hour)
+			return 0
+		})
+		c := s.upgrade()
+		s.stop(10 * time.Millisecond)
+		c.closed(1001)
+	})
+}
+
+// TestHandlerEnds: what the handler has not closed is closed after it.
+func TestHandlerEnds(t *testing.T) {
+	defer websocket.SetCloseWait(100 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		u := new(websocket.Upgrader)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			switch req.Path() {
+			case "/panic":
+				panic("handler")
+			case "/close":
+				c.Close(4000, strings.Repeat("é", 100))
+				if _, _, err := c.ReadMessage(); !isCode(err, 4000) {
+					t.Errorf("after Close: %v", err)
+				}
+				if err := c.WriteMessage(websocket.Text, nil); !isCode(err, 4000) {
+					t.Errorf("after Close: %v", err)
+				}
+			}
+			return 0
+		})
+		for _, row := range []struct {
+			path, answer string
+			code         int
+			reason       string
+		}{
+			{"/", bye, 1000, ""},
+			{"/", "", 1000, ""}, // nor does a client hold it that does not answer
+			{"/", frame(0x82, strings.Repeat("x", 50000)) + frame(0x01, "x") + frame(0x89, "") + bye, 1000, ""},
+			{"/", frame(0x83, "not a frame"), 1000, ""},
+			{"/panic", bye, 1000, ""},
+			{"/close", bye, 4000, strings.Repeat("é", 61)},
+		} {
+			c := &client{Conn: s.dial(), t: t}
+			c.send(strings.Replace(handshake, "/", row.path, 1) + "\r\n")
+			c.answered()
+			f, err := c.next()
+			if want := string(binary.BigEndian.AppendUint16(nil, uint16(row.code))) + row.reason; err != nil || f.first != 0x88 || f.payload != want {
+				t.Errorf("%s: %q, %v, want %q", row.path, f, err, want)
+			}
+			_, _ = io.WriteString(c, row.answer)
+			if f, err := c.read(); err != io.EOF && row.answer != frame(0x83, "not a frame") {
+				t.Errorf("%s: then %q, %v", row.path, f, err)
+			}
+			s.idle()
+		}
+	})
+}
+
+func isCode(err error, code int) bool {
+	e, ok := errors.AsType[*websocket.CloseError](err)
+	return ok && e.Code == code
+}

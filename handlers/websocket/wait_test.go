@@ -1,0 +1,212 @@
+package websocket_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestLonePing: control frames between messages are seen to at once, and however long nothing follows, no message has begun.
+func TestLonePing(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		const limit = 20 * time.Millisecond
+		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: limit}))
+		c := s.upgrade()
+		for range 3 {
+			c.send(frame(0x89, "p"))
+			c.expect(pong("p"))
+			c.send(frame(0x8a, "x"))
+			s.on(func(l *loop.Loop) {}) // its clock goes on
+			time.Sleep(3 * limit)       // the case is the silence
+			c.send(frame(0x81, "m"))
+			c.expect(text("m"))
+		}
+		c.send(bye)
+		c.closed(1000)
+	})
+}
+
+// TestFramesAlreadyThere: of two frames that come in one segment, and over TLS in one record, none is overlooked while the
+// thread waits for other things as well.
+func TestFramesAlreadyThere(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		var u websocket.Upgrader
+		var other atomic.Pointer[loop.Promise[int]]
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			never := new(loop.Promise[int])
+			timer := req.After(time.Hour)
+			p := new(loop.Promise[int])
+			other.Store(p)
+			for {
+				switch i, err := c.AwaitAny(time.Minute, p, timer, c, never); {
+				case err != nil:
+					return 0
+				case i == 0:
+					v, _ := p.Value()
+					_ = c.WriteMessage(websocket.Text, []byte{byte(v)})
+					p = new(loop.Promise[int])
+					other.Store(p)
+				case i == 2:
+					kind, m, err := c.ReadMessage()
+					if err != nil || c.WriteMessage(kind, m) != nil {
+						return 0
+					}
+				default:
+					t.Errorf("source %d", i)
+				}
+			}
+		})
+		c := s.upgrade()
+		c.send(frame(0x81, "1") + frame(0x81, "2"))
+		c.expect(text("1"), text("2"))
+		other.Load().Resolve('x')
+		c.expect(text("x"))
+		c.send(frame(0x01, "1") + frame(0x89, "p") + frame(0x80, "2") + frame(0x89, "q") + frame(0x81, "3") + frame(0x81, "4")[:3])
+		c.expect(pong("p"), text("12"), pong("q"), text("3"))
+		other.Load().Resolve('y') // a beginning of a header holds nothing up
+		c.expect(text("y"))
+		c.send(frame(0x81, "4")[3:] + bye)
+		c.expect(text("4"))
+		c.closed(1000)
+	})
+}
+
+// TestMessageWaits: a thread that does not wait for messages is not told of them, and they have no limit until it reads;
+// but pings are answered.
+func TestMessageWaits(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		u := &websocket.Upgrader{MessageTimeout: 20 * time.Millisecond}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			for range 2 {
+				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+					t.Errorf("source %d, %v", i, err)
+				}
+			}
+			if i, err := c.AwaitAny(time.Minute, new(loop.Promise[int]), c); i != 1 || err != nil {
+				t.Errorf("source %d, %v", i, err)
+			}
+			_, p, err := c.ReadMessage()
+			if err != nil {
+				t.Error(err)
+			}
+			_ = c.WriteMessage(websocket.Text, p)
+			if _, err := c.AwaitAny(-1); !isCode(err, websocket.GoingAway) {
+				t.Errorf("the stop: %v", err)
+			}
+			return 0
+		})
+		c := s.upgrade()
+		c.send(frame(0x89, "p"))
+		c.expect(pong("p"))
+		c.send(frame(0x89, "q") + frame(0x81, "m") + frame(0x89, "r") + frame(0x81, "n"))
+		c.expect(pong("q"), text("m"), pong("r"))
+		go s.stop(10 * time.Second)
+		c.closed(1001)
+	})
+}
+
+// TestEarly: a client that does not wait for the answer to its handshake is served all the same.
+func TestEarly(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, echo(new(websocket.Upgrader)))
+		for _, long := range []string{"early", strings.Repeat("x", 9000)} {
+			c := &client{Conn: s.dial(), t: t}
+			c.send(handshake + "\r\n" + frame(0x81, long) + frame(0x81, "b")[:4])
+			c.answered()
+			c.expect(text(long))
+			c.send(frame(0x81, "b")[4:] + bye)
+			c.expect(text("b"))
+			c.closed(1000)
+		}
+	})
+}
+
+// TestKeepAlive: a peer that answers pings stays, and one that does not is cut off.
+func TestKeepAlive(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		ends := make(chan error, 1)
+		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 5 * time.Second}, ends))
+		c := s.upgrade()
+		for range 5 {
+			c.expect(received{0x89, ""})
+			c.send(frame(0x8a, ""))
+		}
+		c.send(bye)
+		for {
+			if f, err := c.next(); err != nil {
+				t.Fatal(err)
+			} else if f.first == 0x88 {
+				break
+			}
+		}
+		if got := code(t, ends); got != 1000 {
+			t.Errorf("ended with %d", got)
+		}
+		s = start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 60 * time.Millisecond}, ends))
+		c = s.upgrade()
+		c.expect(received{0x89, ""})
+		if got := code(t, ends); got != websocket.Abnormal {
+			t.Errorf("ended with %d", got)
+		}
+		s.idle()
+	})
+}
+
+// TestKeepAliveOfTheBusy: what a thread sends itself is no sign of life of its peer.
+func TestKeepAliveOfTheBusy(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 80 * time.Millisecond}
+		ends := make(chan error, 1)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			timer := req.After(0)
+			for {
+				i, err := c.AwaitAny(-1, timer)
+				if err != nil {
+					ends <- err
+					return 0
+				}
+				if i != 0 {
+					t.Errorf("source %d", i)
+				}
+				_ = c.WriteMessage(websocket.Text, []byte("tick"))
+				timer.Reset(5 * time.Millisecond)
+			}
+		})
+		c := s.upgrade()
+		var got []received
+		for {
+			f, err := c.next()
+			if err != nil {
+				break
+			}
+			if !slices.Contains(got, f) {
+				got = append(got, f)
+			}
+		}
+		if !slices.Contains(got, text("tick")) || !slices.Contains(got, received{0x89, ""}) {
+			t.Errorf("got %q", got)
+		}
+		if got := code(t, ends); got != websocket.Abnormal {
+			t.Errorf("ended with %d", got)
+		}
+	})
+}
