@@ -43,10 +43,10 @@ var allowed = map[string][]string{
 
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
+	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/redistest"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
-	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
 	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
 }
