@@ -208,9 +208,7 @@ func TestStreamIsTrimmedMeanwhile(t *testing.T) {
 	w.set(true)
 	one.status.expect("local")
 	publish(room2, numbered("a", 0, 500)...)
-	for two.engine.Pending() > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	two.acknowledged()
 	b.Do("XTRIM lwango:topic:room MAXLEN 100")
 	w.set(false)
 	at1.expect(numbered("a", 400, 500)...)
@@ -227,6 +225,7 @@ func TestQueueIsBounded(t *testing.T) {
 	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(room1, "up")
 	at2.expect("up")
+	one.acknowledged()
 	b.Kill()
 	one.status.expect("local")
 	two.status.expect("local")
@@ -334,9 +333,7 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	publish(room1, "a")
 	atTaken.expect("here")
 	at2.expect("a")
-	for one.engine.Pending() > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	one.acknowledged()
 	if one.engine.Lost() != 1 {
 		t.Errorf("lost %d", one.engine.Lost())
 	}

@@ -73,6 +73,16 @@ func (n *node) stop(grace time.Duration) {
 	n.unsent = n.engine.Close(grace)
 }
 
+// acknowledged waits until the broker has everything.
+func (n *node) acknowledged() {
+	n.t.Helper()
+	for start := time.Now(); n.engine.Pending() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(start) > limit {
+			n.t.Fatal("the broker does not acknowledge")
+		}
+	}
+}
+
 // follower is a subscription whose messages are received as they come.
 type follower struct {
 	t        testing.TB

@@ -208,9 +208,7 @@ func TestFollowWakesTheReader(t *testing.T) {
 	for i := range topics {
 		name := fmt.Sprint(i)
 		publish(one.hub.Topic(name), "x")
-		for one.engine.Pending() > 0 {
-			time.Sleep(time.Millisecond)
-		}
+		one.acknowledged()
 		two.follow(two.hub.Topic(name), pubsub.Options{History: 1}).expect("x")
 	}
 	if took := time.Since(start); took > topics*redis.Heartbeat/2 {
