@@ -3,7 +3,9 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/pubsub"
@@ -35,16 +37,33 @@ func message(room, name, text string) []byte {
 	return notice{Type: "message", Room: room, ID: rand.Text(), Name: name, Text: text}.encode()
 }
 
-// history is the messages that are there at present, beginning with first if it is not nil.
-func history(room string, first *pubsub.Message, messages *pubsub.Subscription) []byte {
-	n := notice{Type: "history", Room: room}
-	if first != nil {
-		n.Messages = append(n.Messages, first.Data)
+// next returns the next message, nil if there is none at present.
+func next(messages *pubsub.Subscription) *pubsub.Message {
+	for {
+		if m := messages.Next(); m == nil || genuine(m) {
+			return m
+		}
 	}
-	for m := messages.Next(); m != nil; m = messages.Next() {
+}
+
+// genuine tells messages from what somebody else may have written to a broker that is not ours alone.
+var genuine = pubsub.Shared(func(data []byte) bool {
+	var n notice
+	return utf8.Valid(data) && json.Unmarshal(data, &n) == nil && n.Type == "message"
+})
+
+// history is the messages that are there at present, beginning with m.
+func history(room string, m *pubsub.Message, messages *pubsub.Subscription) []byte {
+	n := notice{Type: "history", Room: room}
+	for ; m != nil; m = next(messages) {
 		n.Messages = append(n.Messages, m.Data)
 	}
 	return n.encode()
+}
+
+// lost is what somebody is told who is too slow.
+func lost(room string, n int) notice {
+	return notice{Type: "notice", Room: room, Text: fmt.Sprintf("%d messages came too fast for this connection, and are missing here.", n)}
 }
 
 // prepared is a message as it goes out on sockets, which is made once for everybody in a room.
