@@ -103,9 +103,12 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			m := notices.Next()
 			if n := notices.Dropped(); n > unnoticed {
 				unnoticed = n
-				for notices.Next() != nil { // the list has it all
+				for notices.Next() != nil { // the list has it all, but for an outage
 				}
 				err = c.WriteMessage(websocket.Text, room.presence(name))
+				if err == nil && !hub.Carried() {
+					err = c.WriteMessage(websocket.Text, outage(where, false).encode())
+				}
 			} else {
 				err = c.WritePrepared(prepared(m))
 			}

@@ -87,6 +87,8 @@ func TestCheckName(t *testing.T) {
 		{"Bob\ufe0f", "Bob", "variation selectors are not seen, nor is this one"},
 		{"\U000e0100", "", "and alone they are nothing"},
 		{"☀\ufe0f", "☀", "as a keyboard writes it"},
+		{"e\u0301\u0323\u0302", "e\u0301\u0323\u0302", "marks"},
+		{"e\u0301\u0323\u0302\u0308", "", "too many of them"},
 		{"Bob\u034f", "", "grapheme joiner"},
 		{"\u3164", "", "filler"},
 		{"\u115f", "", "filler"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -26,11 +27,11 @@ type notice struct {
 // encode sets the time, to the millisecond.
 func (n notice) encode() []byte {
 	n.Time = time.Now().UTC().Truncate(time.Millisecond)
-	text, err := json.Marshal(n)
-	if err != nil {
-		panic(err) // there is nothing in it that could not be encoded
-	}
-	return text
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // nobody puts it into HTML, and < would take six bytes
+	_ = e.Encode(n)        // there is nothing in it that could not be encoded
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
 func message(room, name, text string) []byte {
@@ -52,13 +53,15 @@ var genuine = pubsub.Shared(func(data []byte) bool {
 	return utf8.Valid(data) && json.Unmarshal(data, &n) == nil && n.Type == "message"
 })
 
-// history is the messages that are there at present, beginning with m.
+// history is the messages that are there at present, beginning with m. They are encoded already, and are put in as they
+// are: people come more often than it would be good to go through all of it.
 func history(room string, m *pubsub.Message, messages *pubsub.Subscription) []byte {
-	n := notice{Type: "history", Room: room}
+	text := notice{Type: "history", Room: room}.encode()
+	text = append(text[:len(text)-1], `,"messages":[`...) // where its brace was
 	for ; m != nil; m = next(messages) {
-		n.Messages = append(n.Messages, m.Data)
+		text = append(append(text, m.Data...), ',')
 	}
-	return n.encode()
+	return append(bytes.TrimSuffix(text, []byte(",")), "]}"...)
 }
 
 // lost is what somebody is told who is too slow.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/internal/sampletest"
@@ -48,8 +50,17 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("history: %+v", messages)
 	}
 	ann.sees("Ann", "Bob", "Cat")
+	window, _ := join(t, one, "r", "Bob") // of the same person, at the other process
 	cat.vanish()
 	ann.sees("Ann", "Bob")
+	window.vanish()
+	bob.say("still here")
+	for n := ann.read(); n.Type != "message"; n = ann.read() {
+		if n.Type == "leave" {
+			t.Errorf("got %+v", n)
+		}
+	}
+	bob.hears("Bob", "still here")
 
 	b.Kill()
 	ann.next("notice")
@@ -62,5 +73,17 @@ func TestProcesses(t *testing.T) {
 	bob.say("there you are")
 	ann.hears("Bob", "there you are")
 	bob.Conn.Close()
+	ann.sees("Ann")
+}
+
+// Who was at a process that dies is gone when nothing has been heard of it for long enough.
+func TestProcessDies(t *testing.T) {
+	b := redistest.Start(t)
+	one, two := sharing(t, b), sharing(t, b)
+	ann, _ := join(t, one, "r", "Ann")
+	join(t, two, "r", "Bob")
+	ann.sees("Ann", "Bob")
+	two.End(t, syscall.SIGKILL)
+	ann.SetReadDeadline(time.Now().Add(silence + patience))
 	ann.sees("Ann")
 }
