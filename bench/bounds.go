@@ -66,6 +66,22 @@ var bounds = []bound{
 	{"waiting", bytesEach, "", atMost(12 << 10)},
 	{"waiting", beside99, "nginx", atMost(math.NaN())},
 	{"burst", failedEach, "", atMost(0)},
+	{"idlews", bytesEach, "", atMost(8 << 10)},
+	{"idlews", bytesEach, "gorilla", atMost(0.45)},
+	{"idlews", bytesEach, "gorilla-plain", atMost(0.45)},
+	{"wsecho", cpuTotal, "gorilla", atMost(0.95)},
+	{"room", cpuTotal, "gorilla", atMost(1.00)},
+	{"room", lostCount, "", atMost(0)},
+	{"room", reorderedCount, "", atMost(0)},
+	{"room", latency99, "gorilla", atMost(math.NaN())},
+	{"rooms", cpuTotal, "gorilla", atMost(math.NaN())},
+	{"rooms", lostCount, "", atMost(0)},
+	{"rooms", reorderedCount, "", atMost(0)},
+	{"quiet", latency50, "", atMost(1000)},
+	{"quiet", wakeUps, "", atMost(0)},
+	{"redis", latency50, "", atMost(2000)},
+	{"redis", lostCount, "", atMost(0)},
+	{"redis", doubledCount, "", atMost(0)},
 }
 
 // value is NaN where something was not measured.
@@ -74,7 +90,10 @@ func (b bound) value(all results, handoff string) float64 {
 	if own == nil {
 		return math.NaN()
 	}
-	if b.peer == "" {
+	switch {
+	case b.metric == lostCount || b.metric == reorderedCount || b.metric == doubledCount:
+		return most(own.values[b.metric])
+	case b.peer == "":
 		return median(own.values[b.metric])
 	}
 	other := all[cellKey{b.work, b.peer}]
@@ -86,27 +105,41 @@ func (b bound) value(all results, handoff string) float64 {
 
 func (b bound) title() string {
 	unit := works[slices.IndexFunc(works, func(w work) bool { return w.name == b.work })].unit
+	versus := ""
+	if b.peer != "" {
+		versus = ", lwango / " + b.peer
+	}
 	switch b.metric {
 	case bytesEach:
-		return "bytes per " + unit
-	case perSecond:
-		return unit + "s/s, lwango / " + b.peer
+		return "bytes per " + unit + versus
+	case latency50:
+		return "µs to a " + unit + ", median" + versus
 	case latency99:
-		return "latency at half load, p99, lwango / " + b.peer
+		return "latency of a " + unit + ", p99" + versus
+	case lostCount:
+		return "what would be a " + unit + " and is lost, worst round"
+	case reorderedCount:
+		return unit + " after a later one of the same sender, worst round"
+	case doubledCount:
+		return unit + " for the second time, worst round"
+	case wakeUps:
+		return "wake-ups of the server while nobody speaks, beside its pings"
+	case perSecond:
+		return unit + "s/s" + versus
 	case beside99:
-		return "latency of another route meanwhile, p99, lwango / " + b.peer
+		return "latency of another route meanwhile, p99" + versus
 	case growth:
 		return "MiB that memory grows by"
 	case mebiPerSecond:
-		return "MiB/s, lwango / " + b.peer
+		return "MiB/s" + versus
 	case failedEach:
 		return "requests of a " + unit + " that fail"
 	case late99:
 		return "µs that a " + unit + " wakes late, p99"
 	case cpuBoth:
-		return "server's and client's CPU per " + unit + ", lwango / " + b.peer
+		return "server's and client's CPU per " + unit + versus
 	}
-	return "CPU per " + unit + ", lwango / " + b.peer
+	return "CPU per " + unit + versus
 }
 
 // boundsTable is empty without lwango. The default handoff must hold; the other is for information.

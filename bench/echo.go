@@ -17,6 +17,7 @@ import (
 // echoOptions are what the echo client is told.
 type echoOptions struct {
 	Addr     string
+	Path     string // of a WebSocket; plain TCP has none
 	Conns    int
 	Size     int // of a message
 	Warmup   time.Duration
@@ -33,9 +34,13 @@ type echoReport struct {
 }
 
 func runEcho(ctx context.Context, env *environment, s settings, w work, srv *server) (echoReport, error) {
-	options := echoOptions{Addr: srv.addr, Conns: w.conns, Size: len(w.body), Warmup: s.warmup, Duration: s.duration, PIDs: srv.pids}
+	options := echoOptions{Addr: srv.addr, Path: w.path, Conns: w.conns, Size: len(w.body), Warmup: s.warmup, Duration: s.duration, PIDs: srv.pids}
 	var report echoReport
-	err := runClient(ctx, env, w, "echo", options, &report, s.warmup+s.duration)
+	client := "echo"
+	if w.kind == wsEcho {
+		client = "wsecho"
+	}
+	err := runClient(ctx, env, w, client, options, &report, s.warmup+s.duration)
 	return report, err
 }
 

@@ -3,6 +3,7 @@ module github.com/lwango/lwango/bench
 go 1.26.0
 
 require (
+	github.com/gorilla/websocket v1.5.3
 	github.com/lwango/lwango v0.0.0-00010101000000-000000000000
 	github.com/valyala/fasthttp v1.65.0
 	golang.org/x/sys v0.49.0

@@ -25,6 +25,7 @@ type environment struct {
 	wrk        string
 	nginx      string // empty: not installed
 	nginxBuild string // what `nginx -V` prints
+	redis      string // empty: not installed
 	php        string // PHP-FPM; empty: not installed
 	phpVersion string
 	lwango     map[string]string // a built command for each of its programs
@@ -117,6 +118,9 @@ func (e *environment) prepare(ctx context.Context, s *settings) error {
 			e.nginxBuild = output(ctx, "", e.nginx, "-V")
 		}
 	}
+	if err := e.findRedis(s); err != nil {
+		return err
+	}
 	return e.findLwango(ctx, s)
 }
 
@@ -135,6 +139,24 @@ func (e *environment) findUpstreams(ctx context.Context, s *settings) (err error
 		}
 	}
 	return writeScripts(filepath.Join(e.dir, "scripts"))
+}
+
+// findRedis takes the works out of the settings that need a broker, if there is none and the run is not CI's.
+func (e *environment) findRedis(s *settings) (err error) {
+	isBrokered := func(w work) bool { return w.kind == brokered }
+	if !slices.ContainsFunc(s.works, isBrokered) {
+		return nil
+	}
+	if e.redis, err = exec.LookPath("redis-server"); err == nil {
+		return nil
+	}
+	const missing = "redis-server is not installed (Debian: apt-get install redis-server)"
+	if os.Getenv("LWANGO_CI") == "1" {
+		return errors.New(missing)
+	}
+	fmt.Fprintln(os.Stderr, missing+" and its works are left out")
+	s.works = slices.DeleteFunc(s.works, isBrokered)
+	return nil
 }
 
 // findLwango builds what the chosen works need of lwango. Each program is built in its own folder, because not all are of
@@ -183,6 +205,8 @@ func describeMachine(ctx context.Context, env *environment, s *settings) machine
 		case "nginx":
 			_, version, _ := strings.Cut(firstLine(env.nginxBuild), "nginx/")
 			m.versions = append(m.versions, "nginx "+version)
+		case "gorilla":
+			m.versions = append(m.versions, "gorilla/websocket "+moduleVersion("github.com/gorilla/websocket"))
 		case "fasthttp":
 			m.versions = append(m.versions, "fasthttp "+moduleVersion("github.com/valyala/fasthttp"))
 		}

@@ -25,6 +25,17 @@
 //	transfer.go   one large body (`bench transfer`)
 //	waiting.go    requests that wait for an application (`bench waiting`)
 //	burst.go      more requests at once than it takes
+//	wsclient.go   many WebSockets on one epoll
+//	wsframe.go    their frames
+//	wsecho.go     the client of the WebSocket echo (`bench wsecho`)
+//	wsidle.go     memory of idle WebSockets (`bench wsidle`)
+//	chatload.go   the members of chat rooms (`bench chat`)
+//	chattally.go  what of their messages is lost, late or doubled
+//	chatserve.go  the chat on net/http and gorilla/websocket
+//	chatrun.go    the works of the chat, and two servers with a broker
+//	broker.go     a redis-server of its own
+//	switches.go   context switches of a process, from /proc
+//	chatrules/    what the chat servers have in common
 //	lwangoapp/    lwango with handlers of its own: a program of its own
 //	httphello/    the http.Handler that both sides of the bridge work serve
 //	run.go        rounds: who is measured when
@@ -100,6 +111,9 @@ var subcommands = map[string]func(args []string) error{
 	"respond":  responderCommand,
 	"transfer": clientCommand("transfer", loadTransfer),
 	"waiting":  clientCommand("waiting", loadWaiting),
+	"wsecho":   clientCommand("wsecho", loadWSEcho),
+	"wsidle":   clientCommand("wsidle", loadWSIdle),
+	"chat":     clientCommand("chat", loadChat),
 }
 
 // peersOf are the chosen peers that have a row for the work.

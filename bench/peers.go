@@ -50,6 +50,8 @@ var peers = []peer{
 	{name: "nethttp", command: goCommand("nethttp")},
 	{name: "goecho", command: goCommand("goecho")},
 	{name: "epollecho", command: goCommand("epollecho")},
+	{name: "gorilla", command: goCommand("gorilla")},
+	{name: "gorilla-plain", command: goCommand("gorilla-plain")},
 }
 
 func peerNames() []string {
@@ -94,6 +96,9 @@ prefix = %q
 module = "serve_files"
 path = %q
 %s`, o.work.threads, handoff, o.addr, filesPrefix, o.files, lwangoFastCGI(o, queue))
+		if o.work.broker != "" {
+			conf += fmt.Sprintf("\n[pubsub]\nurl = %q\n", o.work.broker)
+		}
 		file := filepath.Join(o.dir, "lwango.conf")
 		if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 			return nil, nil, err

@@ -27,6 +27,11 @@ func toLwango(title string, m metric) column {
 	}}
 }
 
+// worst is for what must not happen at all: a median would hide it.
+func worst(title string, m metric) column {
+	return column{title, func(c, _ *cell) string { return wholeText(most(c.values[m])) }}
+}
+
 var loadColumns = []column{
 	value("requests/s", perSecond, wholeText),
 	toLwango("x lwango", perSecond),
@@ -109,6 +114,26 @@ var burstColumns = []column{
 	value("last answer after ms", burstMilli, oneDigitText),
 }
 
+var chatColumns = []column{
+	value("deliveries/s", perSecond, wholeText),
+	value("CPU µs/delivery", cpuTotal, microText),
+	value("user", cpuUser, microText),
+	value("system", cpuSystem, microText),
+	toLwango("x lwango", cpuTotal),
+	{"spread", func(c, _ *cell) string { return percentText(spread(c.values[cpuTotal])) }},
+	value("p50 µs", latency50, wholeText),
+	toLwango("x lwango", latency50),
+	value("p99 µs", latency99, wholeText),
+	toLwango("x lwango", latency99),
+	worst("lost", lostCount),
+	worst("reordered", reorderedCount),
+	worst("doubled", doubledCount),
+	value("wake-ups in silence", wakeUps, wholeText),
+	value("pings", pingCount, wholeText),
+	value("client's CPU µs/delivery", cpuClient, microText),
+	value("peak MiB", peak, oneDigitText),
+}
+
 // columnsOf are the figures that a kind of work has.
 func columnsOf(k kind) []column {
 	switch k {
@@ -124,6 +149,12 @@ func columnsOf(k kind) []column {
 		return waitingColumns
 	case burst:
 		return burstColumns
+	case wsIdle:
+		return idleColumns
+	case wsEcho:
+		return echoColumns
+	case chat, brokered:
+		return chatColumns
 	}
 	return loadColumns
 }

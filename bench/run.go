@@ -39,8 +39,13 @@ const (
 	alone99
 	beside50 // and with those who wait
 	beside99
-	failedEach // requests of a burst that got no answer
-	burstMilli // from its begin to its last answer
+	failedEach     // requests of a burst that got no answer
+	burstMilli     // from its begin to its last answer
+	lostCount      // deliveries that did not come
+	reorderedCount // that came after a later one of the same sender
+	doubledCount   // that came again
+	wakeUps        // context switches of the server while nobody spoke
+	pingCount      // that it sent meanwhile
 	metrics
 )
 
@@ -135,6 +140,9 @@ func runWork(ctx context.Context, env *environment, s settings, w work, all resu
 
 // measure starts a fresh server, so that memory is that of this work alone.
 func measure(ctx context.Context, env *environment, s settings, w work, p peer, up *server, r round) (err error) {
+	if w.kind == brokered {
+		return measureBrokered(ctx, env, s, w, p, r)
+	}
 	srv, err := startServer(ctx, env, p, w, up)
 	if err != nil {
 		return err
@@ -153,6 +161,12 @@ func measure(ctx context.Context, env *environment, s settings, w work, p peer, 
 		return measureWaiting(ctx, env, s, w, srv, r)
 	case burst:
 		return measureBurstCell(ctx, s, w, srv, r)
+	case wsIdle:
+		return measureWSIdle(ctx, env, s, w, srv, r)
+	case wsEcho:
+		return measureEcho(ctx, env, s, w, srv, r)
+	case chat:
+		return measureChat(ctx, env, s, w, srv, r)
 	}
 	return measureLoad(ctx, env, s, w, srv, r)
 }

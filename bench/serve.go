@@ -16,7 +16,7 @@ const idleTimeout = 300 * time.Second
 // serveCommand is `bench serve NAME ADDRESS FILES`: it serves until it is killed.
 func serveCommand(args []string) error {
 	if len(args) != 3 {
-		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho ADDRESS FILES")
+		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho|gorilla|gorilla-plain ADDRESS FILES")
 	}
 	ln, err := net.Listen("tcp", args[1])
 	if err != nil {
@@ -31,6 +31,10 @@ func serveCommand(args []string) error {
 		return serveGoEcho(ln)
 	case "epollecho":
 		return serveEpollEcho(ln)
+	case "gorilla":
+		return serveGorilla(ln)
+	case "gorilla-plain":
+		return serveGorillaPlain(ln)
 	}
 	return fmt.Errorf("no server %q", args[0])
 }

@@ -30,6 +30,15 @@ func ratio(values, base []float64) float64 {
 	return median(ratios)
 }
 
+// most is the largest value, NaN of none.
+func most(values []float64) float64 {
+	sorted := sortedNumbers(values)
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return sorted[len(sorted)-1]
+}
+
 // spread is the distance between the extremes as a part of the median.
 func spread(values []float64) float64 {
 	sorted := sortedNumbers(values)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 )
@@ -19,6 +20,11 @@ func verifyWork(addr string, w work) error {
 	switch w.kind {
 	case echo:
 		return verifyEcho(addr, len(w.body))
+	case wsEcho:
+		_, err := loadWSEcho(echoOptions{Addr: addr, Path: w.path, Conns: 1, Size: len(w.body), PIDs: []int{os.Getpid()}})
+		return err
+	case wsIdle, chat, brokered:
+		return verifyChat(addr, w)
 	case sleepers:
 		_, err := sleeperOptions{Addr: addr, Path: w.path}.sleepOnce(bufio.NewReader(nil), time.Millisecond)
 		return err

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"time"
 
+	"github.com/lwango/lwango/bench/chatrules"
 	"github.com/lwango/lwango/bench/httphello"
 )
 
@@ -17,6 +19,10 @@ const (
 	bulk                 // one large body through the server; memory, and bytes/s
 	waiting              // requests that wait for an application; memory, and the latency of another route
 	burst                // requests that come at once and are more than the application takes; how many fail
+	wsIdle               // WebSockets that have had one message and stay; memory
+	wsEcho               // messages over WebSocket, closed loop for CPU per message
+	chat                 // rooms of a chat, messages at a fixed rate; CPU per delivery, latency, what is lost
+	brokered             // the same through two servers and a broker
 )
 
 // work is one thing that all servers are asked to do.
@@ -38,6 +44,8 @@ type work struct {
 	size       int64 // of a transfer, bytes
 	smokeSize  int64 // at most so much in a smoke run
 	upload     bool  // from the client
+	chat       chatPlan
+	broker     string // its URL, while it is measured
 }
 
 // hello is the body of every plain answer, of the same length for all servers.
@@ -61,6 +69,9 @@ var (
 	proxies       = []string{baseline, "lwango-direct", "nginx"}
 	queueing      = []string{baseline, "lwango-direct", unqueued, "nginx"}
 	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
+	chatServers   = []string{baseline, "lwango-direct", "gorilla"}
+	chatMemory    = []string{baseline, "lwango-direct", "gorilla", "gorilla-plain"}
+	brokerServers = []string{baseline, "lwango-direct"}
 )
 
 // command is the program of lwango that answers most works.
@@ -120,6 +131,22 @@ var works = []work{
 	{name: "burst", title: "6 requests at once for one PHP worker with a backlog of 1", kind: burst, unit: "burst",
 		peers: queueing, program: command, path: appPrefix + "/slow.php", conns: 6, smokeConns: 6, depth: 1, threads: 1, body: []byte(hello), text: true,
 		upstream: upstream{kind: phpFPM, workers: 1, backlog: 1}},
+	{name: "idlews", title: "8,000 idle WebSockets in rooms of 10, after one message each", kind: wsIdle, unit: "idle WebSocket",
+		peers: chatMemory, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 8000, smokeConns: 200, threads: 1},
+	{name: "wsecho", title: "WebSocket echo of 125 bytes, 64 connections", kind: wsEcho, unit: "message",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.EchoPath, conns: 64, smokeConns: 16, threads: 1, body: letters(125)},
+	{name: "room", title: "a room of 1,000, ten of whom say one thing a second each", kind: chat, unit: "delivery",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
+		chat: chatPlan{rooms: 1, talkers: 10, rate: 10, nap: 500 * time.Microsecond}},
+	{name: "rooms", title: "20 rooms of 50, 200 messages/s in all", kind: chat, unit: "delivery",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
+		chat: chatPlan{rooms: 20, talkers: 5, rate: 200, nap: 500 * time.Microsecond}},
+	{name: "quiet", title: "1,000 members in rooms of 10 of whom nobody speaks, then 20 messages/s in all", kind: chat, unit: "delivery",
+		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
+		chat: chatPlan{rooms: 100, talkers: 1, rate: 20, watch: true}},
+	{name: "redis", title: "a room of 20 at two servers, over Redis, 20 messages/s", kind: brokered, unit: "delivery",
+		peers: brokerServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 20, smokeConns: 20, threads: 1,
+		chat: chatPlan{rooms: 1, talkers: 4, rate: 20}},
 }
 
 func workNames() []string {

@@ -77,11 +77,12 @@ func (x *exchange) send(p []byte) error {
 // write writes a and then b, all of both, waiting as long as the client takes some at times. more: the next write
 // follows at once.
 func (x *exchange) write(a, b []byte, more bool) error {
-	if x.writeErr == nil && passed(x.writeUntil) {
-		return x.fail(os.ErrDeadlineExceeded)
-	}
 	if x.writeErr != nil {
 		return x.writeErr
+	}
+	if passed(x.writeUntil) {
+		x.resetOnClose() // as where the deadline passes in a wait
+		return x.fail(os.ErrDeadlineExceeded)
 	}
 	if x.c.tls != nil {
 		for _, p := range [2][]byte{a, b} {

@@ -47,6 +47,9 @@ func Left(l *Loop) (left []string) {
 	return left
 }
 
+// TimerAt returns what the timer is set to that limits t's wait.
+func TimerAt(t *Thread) time.Duration { return time.Duration(t.timer.At()) * time.Millisecond }
+
 // Claims returns how many waits for descriptors that are no thread's own are registered.
 func Claims(l *Loop) int {
 	n := len(l.writers)

@@ -240,14 +240,19 @@ func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 
 // limit sets the time at which the present wait ends.
 //
-// Most waits end long before their time, and the next one's is later. So the timer is left where it is until it
-// expires, perhaps for nothing, and only then moved: a connection in use costs no timer operation.
+// Most waits end long before their time, and the next one's is a little later. So the timer is left where it is, within
+// a second, and moved when it has expired for nothing: a connection in use costs a timer operation a second at most. One
+// that is far too early is moved at once, though: thousands of idle connections would each wake up a loop that has
+// nothing to do.
 func (t *Thread) limit(at int64) {
 	t.until = at
-	if at != never && (!t.timer.Pending() || t.timer.At() > at) {
+	if at != never && (!t.timer.Pending() || t.timer.At() > at || at-t.timer.At() > early) {
 		t.loop.wheel.Add(&t.timer, at)
 	}
 }
+
+// early is by how many milliseconds a pending timer may come before the wait's end.
+const early = 1000
 
 // never is the end of a wait without a limit.
 const never = math.MaxInt64

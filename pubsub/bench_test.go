@@ -71,3 +71,36 @@ func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
 	b.ReportMetric(float64(loops.waits()-waits)/float64(b.N), "waits/op")
 	loops.stop()
 }
+
+// BenchmarkPublishOn is Publish by a thread of one of the loops, with N subscribers that wait on it and as many on
+// another: what a handler pays. The loop gets to them every 64 messages, which is not counted.
+func BenchmarkPublishOn(b *testing.B) {
+	for _, n := range []int{1, 100, 1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var hub pubsub.Hub
+			loops := startLoops(b, 2, coro.Channel)
+			var counts [2]int
+			for i := range counts {
+				waiting(loops, i, n, hub.Topic("room"), pubsub.Options{}, &counts[i])
+			}
+			done := make(chan struct{})
+			data := []byte("a message that somebody has written in a chat")
+			loops.start(0, func(th *loop.Thread) {
+				defer close(done)
+				topic := hub.Topic("room")
+				var publishing time.Duration
+				for i := 0; b.Loop(); i++ {
+					start := time.Now()
+					topic.Publish(data)
+					publishing += time.Since(start)
+					if i%64 == 63 {
+						th.Yield()
+					}
+				}
+				b.ReportMetric(float64(publishing.Nanoseconds())/float64(b.N), "publish-ns")
+			})
+			<-done
+			loops.stop()
+		})
+	}
+}

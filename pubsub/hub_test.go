@@ -131,7 +131,7 @@ func TestSharedIsMadeOnce(t *testing.T) {
 				sub := topic.Subscribe(th, pubsub.Options{})
 				subscribed <- struct{}{}
 				for n := range messages {
-					m, err := sub.Receive(limit)
+					m, err := sub.Receive(-1)
 					if err != nil {
 						t.Error(err)
 						break

@@ -81,6 +81,7 @@ func newSubscription(t *loop.Thread, o Options) *Subscription {
 
 // Next returns the next message without waiting, nil if there is none at present, or never will be any: see Err.
 func (s *Subscription) Next() *Message {
+	s.loop.Check()
 	l := s.log
 	if l == nil || !s.pending && s.policy != DropNewest && s.at == l.next.Load() {
 		return nil
@@ -194,6 +195,7 @@ func (s *Subscription) Err() error { return s.err }
 
 // Unsubscribe ends the subscription. What has not been received is lost. A second call does nothing.
 func (s *Subscription) Unsubscribe() {
+	s.loop.Check()
 	if s.log != nil {
 		s.end(net.ErrClosed)
 	}

@@ -253,7 +253,7 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 
 // Thousands end at once, some while they wait and some before they ever have, while somebody publishes.
 func TestThousandsVanish(t *testing.T) {
-	const many = 4000
+	const many = 3000
 	handoffs(t, 2, func(t *testing.T, ls *loops) {
 		var hub pubsub.Hub
 		stop, stopped := make(chan struct{}), make(chan struct{})

@@ -55,7 +55,8 @@ func (tp *Topic) Publish(data []byte) *Message {
 }
 
 // Subscribe subscribes t, and all threads of its loop: whichever of them waits, one at a time. It ends with t's deferred
-// calls, with a Request when its handler returns, or with Unsubscribe.
+// calls, with a Request when its handler returns, or with Unsubscribe; what is left of it then goes with the deferred
+// calls.
 //
 // Between history and what is published from then on nothing is missing and nothing comes twice.
 func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {

@@ -41,15 +41,6 @@ const (
 // CloseError is what a connection has ended with: the code and the reason of whichever side has closed it, or Abnormal.
 type CloseError = websocket.CloseError
 
-// PreparedMessage is a message for many connections. It is framed once, and compressed once, when the first of them sends
-// it; any number of loops may send it at the same time.
-type PreparedMessage = websocket.PreparedMessage
-
-// Prepare makes a message of kind Text or Binary for many connections.
-func Prepare(kind int, p []byte) (*PreparedMessage, error) {
-	return websocket.NewPreparedMessage(kind, p)
-}
-
 // Conn is the server's end of a WebSocket. It belongs to the thread of the request that it was made of, which both reads
 // and writes, and waits for messages and whatever else there is in AwaitAny. It ends with that thread: what the handler has
 // not closed is closed after it.
@@ -85,6 +76,7 @@ type Conn struct {
 	answered bool  // no close frame is to come from the peer, or it has come
 	lost     bool  // where the next frame begins nobody knows
 	cut      bool  // a write has begun and not ended
+	lent     bool  // Gorilla was called
 }
 
 const bufferSize = 4 << 10
@@ -101,7 +93,10 @@ const keptMessage = 64 << 10
 // Gorilla returns the connection as package gorilla/websocket knows it, for code that wants one. Everything said here of
 // limits, control frames and the end holds for its methods too, but that text is UTF-8. The handlers of control frames that
 // can be set there are not called.
-func (c *Conn) Gorilla() *websocket.Conn { return c.ws }
+func (c *Conn) Gorilla() *websocket.Conn {
+	c.lent = true
+	return c.ws
+}
 
 // Subprotocol returns the one that was agreed upon, "" if none was.
 func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
@@ -178,24 +173,6 @@ func recycle(m *[]byte) {
 	if cap(*m) <= keptMessage {
 		messages.Put(m)
 	}
-}
-
-// WriteMessage sends a message of kind Text or Binary. It waits until the kernel has taken it, and ends the connection of a
-// peer that does not read.
-func (c *Conn) WriteMessage(kind int, p []byte) error {
-	return c.wrote(c.ws.WriteMessage(kind, p))
-}
-
-// WritePrepared sends a message that others are sent, too.
-func (c *Conn) WritePrepared(m *PreparedMessage) error {
-	return c.wrote(c.ws.WritePreparedMessage(m))
-}
-
-func (c *Conn) wrote(err error) error {
-	if err != nil {
-		return c.broken(err)
-	}
-	return nil
 }
 
 // broken notes that the connection has ended with err, if it has not ended before.

@@ -9,6 +9,7 @@
 //	handshake.go  what a client's handshake has to be; offers, origins
 //	conn.go       Conn: messages
 //	await.go      waiting for messages and other things; keep-alive
+//	write.go      messages to the client; those for many
 //	wire.go       the connection as gorilla sees it: frames of data
 //	frame.go      headers of frames
 //	close.go      control frames, and the end

@@ -90,6 +90,29 @@ func parseHeader(b []byte, want expected) (h header, n int, err *CloseError) {
 	return header{h.opcode, h.fin, h.compressed, h.length, [4]byte(b[n:])}, n + 4, nil
 }
 
+// headerLength returns the length of the header of a frame to a client with a payload of n bytes.
+func headerLength(n int) int {
+	switch {
+	case n < 126:
+		return 2
+	case n < 1<<16:
+		return 4
+	}
+	return 10
+}
+
+// appendHeader appends the header of a message to a client that is a frame of its own, with a payload of n bytes.
+func appendHeader(b []byte, opcode byte, n int) []byte {
+	b = append(b, 0x80|opcode)
+	switch headerLength(n) {
+	case 2:
+		return append(b, byte(n))
+	case 4:
+		return binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	}
+	return binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+}
+
 // unmask removes the masking of a whole payload (RFC 6455 section 5.3).
 func unmask(key [4]byte, p []byte) {
 	for i := range p {

@@ -3,7 +3,6 @@ package websocket
 import (
 	"encoding/base64"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -106,23 +105,26 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 		return false
 	case u.CheckOrigin != nil:
 		return u.CheckOrigin(req, origins[0])
-	case sameHost(origins[0], req.Host()):
+	case sameHost(origins[0], req.Host(), req.Secure()):
 		return true
 	}
 	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
 }
 
-// sameHost reports whether an origin is of the host that the client has asked for, port included. The scheme may be the
-// one or the other: behind a proxy nobody can say which it is.
-func sameHost(origin, host string) bool {
-	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" {
+// sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is of the host that the
+// client has asked for. Over TLS its scheme has to be https, for a page of the same name that came without could be
+// anybody's; else it may be the one or the other, as behind a proxy nobody can say which it is.
+func sameHost(origin, host string, secure bool) bool {
+	scheme, authority, _ := strings.Cut(origin, "://")
+	switch {
+	case strings.EqualFold(scheme, "https"):
+		host = strings.TrimSuffix(host, ":443") // browsers leave it out, and other clients need not
+	case strings.EqualFold(scheme, "http") && !secure:
+		host = strings.TrimSuffix(host, ":80")
+	default:
 		return false
 	}
-	if port, ok := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; ok {
-		host = strings.TrimSuffix(host, port) // browsers leave it out, and other clients need not
-	}
-	return strings.EqualFold(u.Host, host)
+	return host != "" && strings.EqualFold(authority, host)
 }
 
 // parseProtocols parses the values of Sec-WebSocket-Protocol.

@@ -53,6 +53,10 @@ func TestHandshake(t *testing.T) {
 		{"a site that ends alike", "", "Origin: https://evil-example.org", 403, "", ""},
 		{"another site within", "", "Origin: https://evil.example/example.org", 403, "", ""},
 		{"user information", "", "Origin: https://example.org@evil.example", 403, "", ""},
+		{"user information, same host", "", "Origin: https://me@example.org", 403, "", ""},
+		{"a path", "", "Origin: https://example.org/", 403, "", ""},
+		{"a scheme of no page", "", "Origin: ftp://example.org", 403, "", ""},
+		{"no scheme", "", "Origin: //example.org", 403, "", ""},
 		{"null", "", "Origin: null", 403, "", ""},
 		{"empty", "", "Host:  \nOrigin: ", 403, "", ""},
 		{"two origins", "", "Origin: http://example.org\nOrigin: http://example.org", 403, "", ""},
@@ -168,5 +172,18 @@ func TestCheckOrigin(t *testing.T) {
 	_, _ = io.WriteString(c, handshake+"Origin: https://example.org\r\n\r\n")
 	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
 		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+// TestOriginOverTLS: a page of the same host that came without TLS could be anybody's.
+func TestOriginOverTLS(t *testing.T) {
+	s := start(t, overTLS, echo(&websocket.Upgrader{}))
+	for origin, status := range map[string]int{"https://example.org": 101, "http://example.org": 403} {
+		c := s.dial()
+		_, _ = io.WriteString(c, handshake+"Origin: "+origin+"\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != status {
+			t.Errorf("%s: %v, %v", origin, resp, err)
+		}
+		c.Close()
 	}
 }

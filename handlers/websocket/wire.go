@@ -103,7 +103,7 @@ func (c *Conn) frame() (h header, n int, err *CloseError) {
 
 // fill reads what is there into the buffer, and reports whether there was anything. It does not wait.
 func (c *Conn) fill() bool {
-	if c.readErr != nil {
+	if c.readErr != nil || !c.unread() {
 		return false
 	}
 	if c.buf == nil {
@@ -116,6 +116,12 @@ func (c *Conn) fill() bool {
 	c.w += n
 	c.use(0)
 	return n > 0
+}
+
+// unread reports whether a read may give something. Whoever waits asks several times for each thing that it waits for, and
+// mostly in vain: that is to cost neither a buffer nor a way through the layers. TLS may have what the socket has not.
+func (c *Conn) unread() bool {
+	return c.stream.Unread() || c.early != nil || c.isTLS() || c.thread.Loop().Stopping()
 }
 
 // use takes n bytes off the buffer, which is not held when it is empty.

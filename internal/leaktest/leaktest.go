@@ -36,7 +36,7 @@ func Main(m *testing.M) {
 }
 
 // since lists the descriptors opened since before. Descriptors that are closed by finalizers or by goroutines on their
-// way out get a little time.
+// way out get some time, of which a busy machine takes the most.
 func since(before map[string]string) []string {
 	for try := 0; ; try++ {
 		var left []string
@@ -45,7 +45,7 @@ func since(before map[string]string) []string {
 				left = append(left, fd+" -> "+what)
 			}
 		}
-		if len(left) == 0 || try == 20 {
+		if len(left) == 0 || try == 200 {
 			sort.Strings(left)
 			return left
 		}

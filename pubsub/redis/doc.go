@@ -1,4 +1,5 @@
-// Package redis carries the topics of a pubsub.Hub between processes, by a Redis or what speaks like it, from version 5 on.
+// Package redis carries the topics of a pubsub.Hub between processes, by a Redis or what speaks like it, from version 5
+// on: one server, perhaps with replicas, and not a cluster.
 //
 // Each topic is one capped stream, and that is the only path: a message is appended to it (XADD), and who follows the
 // topic reads on from the last entry that he has read (XREAD). So the stream is also what a process catches up with that

@@ -152,7 +152,8 @@ func (e *Engine) Close(grace time.Duration) (unsent int) {
 // Lost returns how many messages have not reached the broker and never will.
 func (e *Engine) Lost() int { return e.queue.lostSoFar() }
 
-// report notes whether one of the goroutines reaches the broker, and tells the hub when none does not, or no longer so.
+// report notes whether one of the goroutines reaches the broker, and tells the hub when all of them do, and when
+// they do no longer.
 func (e *Engine) report(who any, err error) {
 	h := &e.health
 	h.Lock()

@@ -18,3 +18,6 @@ func (e *Engine) Readers() int {
 
 // PerReader is how many topics one of them reads.
 const PerReader = perReader
+
+// Heartbeat is what a read blocks for.
+const Heartbeat = heartbeat

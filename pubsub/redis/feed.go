@@ -17,7 +17,8 @@ const (
 	beginning  = "0-0"
 )
 
-// feed is a topic that is followed, from one Follow to one Unfollow. Its fields are its reader's, but for the first line.
+// feed is a topic that is followed, from one Follow to one Unfollow. What changes in it
+// is its reader's.
 type feed struct {
 	topic  string
 	key    string
@@ -34,6 +35,9 @@ type feed struct {
 // that were not read, or the broker has lost it, and the numbers of its entries may have begun anew: then the stream is
 // read from its beginning, and seen tells what is new.
 func (r *reader) verify() error {
+	for _, fd := range r.all() {
+		fd.broken = false // to be tried again
+	}
 	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" || fd.last == beginning })
 	return r.ask(known, func(ctx context.Context, p goredis.Pipeliner, fd *feed) *goredis.XMessageSliceCmd {
 		return p.XRange(ctx, fd.key, fd.last, fd.last)

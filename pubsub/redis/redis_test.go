@@ -199,6 +199,25 @@ func TestManyTopics(t *testing.T) {
 	}
 }
 
+// A reader that blocks hears at once of another topic: one after the other, they would take its heartbeat each.
+func TestFollowWakesTheReader(t *testing.T) {
+	b := redistest.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
+	const topics = 20
+	start := time.Now()
+	for i := range topics {
+		name := fmt.Sprint(i)
+		publish(one.hub.Topic(name), "x")
+		for one.engine.Pending() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		two.follow(two.hub.Topic(name), pubsub.Options{History: 1}).expect("x")
+	}
+	if took := time.Since(start); took > topics*redis.Heartbeat/2 {
+		t.Errorf("%d topics take %v", topics, took)
+	}
+}
+
 // Over a socket, with a password, and without the right one.
 func TestPassword(t *testing.T) {
 	b := redistest.Start(t)

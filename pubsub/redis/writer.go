@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -194,20 +195,20 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	if err == nil {
 		return 0, nil
 	}
-	// A transaction that was carried out may have commands that have failed: a key that is something else.
-	done := 0
-	for i, cmd := range added {
-		switch cmdErr := cmd.Err(); {
-		case cmdErr == nil:
-			done++
-		case goredis.HasErrorPrefix(cmdErr, "WRONGTYPE"):
-			done++
-			lost++
-			e.log.Error("a topic's key in the broker is something else", "key", streamPrefix+batch[i].topic)
-		}
+	// If any of them was carried out, all were, whatever is said of the others: nothing, because the connection broke just
+	// then, or that the broker has refused it. To send that once more would be too late for its order.
+	executed := false
+	for _, cmd := range added {
+		executed = executed || cmd.Err() == nil || goredis.HasErrorPrefix(cmd.Err(), "WRONGTYPE")
 	}
-	if done < len(batch) || len(batch) == 0 {
+	if !executed {
 		return 0, err
+	}
+	for i, cmd := range added {
+		if refused := goredis.Error(nil); errors.As(cmd.Err(), &refused) {
+			lost++
+			e.log.Error("the broker refuses a message", "key", streamPrefix+batch[i].topic, "error", refused)
+		}
 	}
 	return lost, nil
 }

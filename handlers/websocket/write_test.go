@@ -1,0 +1,80 @@
+package websocket_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	gorilla "github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+)
+
+var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
+
+// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and without, also once they
+// were lent to code that knows gorilla, and among messages of their own.
+func TestWrittenPastGorilla(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		var prepared []*websocket.PreparedMessage
+		for _, size := range writeSizes {
+			text := []byte(strings.Repeat("m", size))
+			p, err := websocket.Prepare(websocket.Text, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clear(text) // it was copied
+			prepared = append(prepared, p)
+		}
+		ended := make(chan error, 1)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			u := websocket.Upgrader{Compression: true}
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			for _, lent := range []bool{false, true} {
+				if lent {
+					_ = c.Gorilla()
+				}
+				for _, p := range prepared {
+					if err = errors.Join(c.WritePrepared(p), c.WriteMessage(websocket.Binary, []byte{1})); err != nil {
+						ended <- err
+						return 0
+					}
+				}
+			}
+			_ = c.Close(4000, "that was all")
+			ended <- c.WritePrepared(prepared[0])
+			return http.StatusOK
+		})
+		for _, compress := range []bool{false, true} {
+			c := s.gorilla(compress)
+			for range 2 {
+				for _, size := range writeSizes {
+					if k, got, err := c.ReadMessage(); k != gorilla.TextMessage || string(got) != strings.Repeat("m", size) || err != nil {
+						t.Fatalf("message of %d bytes, compressed: %v: %d bytes, %v", size, compress, len(got), err)
+					}
+					if k, got, err := c.ReadMessage(); k != gorilla.BinaryMessage || string(got) != "\x01" || err != nil {
+						t.Fatalf("after it: %q, %v", got, err)
+					}
+				}
+			}
+			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4000) { // nothing comes behind a close
+				t.Errorf("the end: %v", err)
+			}
+			if err := <-ended; !gorilla.IsCloseError(err, 4000) {
+				t.Errorf("writing after the close: %v", err)
+			}
+		}
+	})
+}
+
+func TestPrepareRefusesOtherKinds(t *testing.T) {
+	for _, kind := range []int{0, 3, gorilla.CloseMessage, gorilla.PingMessage, -1} {
+		if p, err := websocket.Prepare(kind, nil); p != nil || err == nil {
+			t.Errorf("kind %d: %v, %v", kind, p, err)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// TestTimerStaysNearItsTime: waits that end early leave the timer where it is, but not where it would wake up the loop for
+// nothing long before the next one's end.
+func TestTimerStaysNearItsTime(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			// at waits for what is there as soon as it waits, at most d, and returns what the timer was set to.
+			at := func(d time.Duration) time.Duration {
+				set, err := loop.Go(th, func(*loop.Thread) (time.Duration, error) { return loop.TimerAt(th), nil }).Await(th, d)
+				want(t, err, nil)
+				return set
+			}
+			first := at(time.Hour)
+			if second := at(time.Hour + 900*time.Millisecond); second != first {
+				t.Errorf("moved by %v for a wait that ends a little later", second-first)
+			}
+			if third := at(2 * time.Hour); third < first+time.Hour {
+				t.Errorf("moved by %v only for a wait that ends an hour later", third-first)
+			}
+			if fourth := at(time.Minute); fourth > first-58*time.Minute {
+				t.Errorf("moved by %v for a wait that ends 59 minutes earlier", fourth-first)
+			}
+		})
+		mustRun(t, l)
+	})
+}
