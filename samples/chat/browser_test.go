@@ -164,6 +164,11 @@ func TestBrowser(t *testing.T) {
 	ann.say("I am back")
 	bob.sees("I am back")
 
+	// After a change of network the old connection may be dead without anybody knowing.
+	ann.until(`dispatchEvent(new Event("online")) && document.getElementById("status").dataset.state === "connecting"`)
+	ann.until(`document.getElementById("status").dataset.state === "open"`)
+	ann.sees("I am back")
+
 	// The server is gone, and then there is another.
 	bob.do(chromedp.SendKeys("#text", "not lost"))
 	s.End(t, syscall.SIGKILL)

@@ -13,7 +13,7 @@ import (
 const (
 	lobby        = "lobby" // the room of those who name none
 	remembered   = 50      // messages that who comes gets to see
-	messageQueue = 256     // messages that a socket may be behind, before it is better off coming anew
+	messageQueue = 256     // messages that a socket may be behind; whoever is slower misses some, and is told
 )
 
 var upgrader = websocket.Upgrader{ReadLimit: maxFrame}
@@ -42,8 +42,8 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 	}
 
 	topic, began := said(where), time.Now()
-	messages := topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue, Policy: pubsub.Disconnect})
-	if err := c.WriteMessage(websocket.Text, history(where, nil, messages)); err != nil {
+	messages := topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue})
+	if err := c.WriteMessage(websocket.Text, history(where, next(messages), messages)); err != nil {
 		return err
 	}
 	room, notices := enter(req.Thread, where, name)
@@ -58,7 +58,8 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 	}
 
 	allowed := newAllowance(began)
-	loaded, missed := false, 0 // whether history can still come; how many notices have not
+	loaded := false            // no more history will come
+	unheard, unnoticed := 0, 0 // how much was missed, by being slow
 	for {
 		ready, err := c.AwaitAny(-1, c, messages, notices)
 		if err != nil {
@@ -84,10 +85,13 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			}
 
 		case 1: // somebody has said something
-			m := messages.Next()
+			m := next(messages)
+			if n := messages.Dropped(); n > unheard {
+				err = c.WriteMessage(websocket.Text, lost(where, n-unheard).encode())
+				unheard = n
+			}
 			switch {
-			case m == nil:
-				return refuse(websocket.TryAgainLater, "too slow")
+			case err != nil || m == nil:
 			case !loaded && m.Time.Before(began): // other processes remember what this one has not known
 				err = c.WriteMessage(websocket.Text, history(where, m, messages))
 			default:
@@ -97,11 +101,14 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 
 		case 2: // somebody comes, goes or is typing
 			m := notices.Next()
-			if n := notices.Dropped(); n > missed {
-				missed = n
-				for notices.Next() != nil { // the list has it all
+			if n := notices.Dropped(); n > unnoticed {
+				unnoticed = n
+				for notices.Next() != nil { // the list has it all, but for an outage
 				}
 				err = c.WriteMessage(websocket.Text, room.presence(name))
+				if err == nil && !hub.Carried() {
+					err = c.WriteMessage(websocket.Text, outage(where, false).encode())
+				}
 			} else {
 				err = c.WritePrepared(prepared(m))
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -339,4 +340,42 @@ func TestManyVanish(t *testing.T) {
 	ann.sees("Ann")
 	ann.say("alone")
 	ann.hears("Ann", "alone")
+}
+
+// A server that stops says so, and is gone when its clients are.
+func TestStop(t *testing.T) {
+	s := sampletest.Start(t)
+	ann, _ := join(t, s, "r", "Ann")
+	follower := follows(t, s, "r", "")
+	if err := s.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := ann.closed(); code != 1001 {
+		t.Errorf("closed with %d", code)
+	}
+	if follower.lines.Scan() || follower.lines.Err() != nil {
+		t.Errorf("a follower got %q, %v", follower.lines.Text(), follower.lines.Err())
+	}
+	ann.Conn.Close()
+	if code := s.End(t, 0); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// People who are silent cost nothing.
+func TestQuiet(t *testing.T) {
+	s := sampletest.Start(t)
+	const many = 100
+	var last *client
+	for i := range many {
+		last, _ = join(t, s, "r", fmt.Sprint(i))
+	}
+	for len(last.here) < many {
+		last.read()
+	}
+	before := s.CPU(t)
+	time.Sleep(time.Second) // what is measured, and not waited for
+	if used := s.CPU(t) - before; used > 50*time.Millisecond {
+		t.Errorf("%v of the processor for a second of silence", used)
+	}
 }

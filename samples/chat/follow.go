@@ -26,11 +26,11 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 		if _, err = stream.AwaitAny(-1, messages); err != nil {
 			break
 		}
-		m := messages.Next()
-		if m == nil {
-			break // too slow: the browser comes back at once, and has missed nothing
+		if m := next(messages); m != nil {
+			err = stream.Send(sse.Event{ID: m.ID, Data: m.Data})
+		} else {
+			err = messages.Err() // too slow: the browser comes back, and goes on where it was
 		}
-		err = stream.Send(sse.Event{ID: m.ID, Data: m.Data})
 	}
 	return 200
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -58,11 +59,20 @@ func parseFrame(kind int, p []byte) (frame, error) {
 	return frame{text: text}, nil
 }
 
-// checkName returns a name as it is shown and compared: nothing in it can be mistaken for what it is not, such as
-// characters that are not seen or turn the line around.
+// checkName returns a name as it is shown and compared. Nothing in it is unseen, or turns the line around; but names of
+// different characters may still look the same.
 func checkName(what, s string) (string, error) {
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	s = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Variation_Selector, r) { // keyboards put them behind emoji, and nobody sees them
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\x00"))
+	if strings.ContainsFunc(s, unseen) {
 		return "", fmt.Errorf("%s: only printable characters are allowed", what)
+	}
+	if marks.MatchString(s) {
+		return "", fmt.Errorf("%s: too many marks on one character", what)
 	}
 	s = strings.Join(strings.Fields(s), " ")
 	switch n := utf8.RuneCountInString(s); {
@@ -72,4 +82,13 @@ func checkName(what, s string) (string, error) {
 		return "", fmt.Errorf("%s: at most %d characters are allowed", what, maxName)
 	}
 	return s, nil
+}
+
+// marks is more of them, one upon the other, than a language needs: they would cover what is above.
+var marks = regexp.MustCompile(`\pM{4}`)
+
+// unseen reports whether r has no shape of its own, but for the space. Some of what unicode.IsPrint lets pass has none.
+func unseen(r rune) bool {
+	const blank = '\u2800' // of Braille
+	return !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || r == blank
 }

@@ -84,6 +84,16 @@ func TestCheckName(t *testing.T) {
 		{"Ann\u00a0", "", "a space that is another"},
 		{"\u202enna", "", "turns the line around"},
 		{"A\xff", "", "no UTF-8"},
+		{"Bob\ufe0f", "Bob", "variation selectors are not seen, nor is this one"},
+		{"\U000e0100", "", "and alone they are nothing"},
+		{"☀\ufe0f", "☀", "as a keyboard writes it"},
+		{"e\u0301\u0323\u0302", "e\u0301\u0323\u0302", "marks"},
+		{"e\u0301\u0323\u0302\u0308", "", "too many of them"},
+		{"Bob\u034f", "", "grapheme joiner"},
+		{"\u3164", "", "filler"},
+		{"\u115f", "", "filler"},
+		{"\u2800", "", "blank"},
+		{"\ufffd", "\ufffd", "a sign like others"},
 	} {
 		got, err := checkName("name", c.sent)
 		if got != c.want || (err == nil) != (c.want != "") {

@@ -88,7 +88,7 @@ func (r *room) keep(t *loop.Thread) {
 		}
 		wait := due.Sub(now)
 		if len(r.elsewhere) == 0 {
-			wait = -1
+			wait = -1 // there is nobody to miss a report
 		}
 		changed := r.changed
 		rooms.Unlock()

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { sampletest.Main(m, main) }
 const patience = 20 * time.Second
 
 // The page is the same wherever the program is started, unless somebody has said otherwise.
-func TestStandalone(t *testing.T) {
+func TestWithoutConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string

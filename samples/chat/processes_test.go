@@ -2,82 +2,30 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// broker is a Redis that can be killed and started again.
-type broker struct {
-	*testing.T
-	folder, port string
-	cmd          *exec.Cmd
-}
-
-func newBroker(t *testing.T) *broker {
+// sharing starts a process that shares its rooms over a broker.
+func sharing(t *testing.T, b *redistest.Broker) *sampletest.Server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal("redis-server is not installed (Debian's package redis-server)")
-		}
-		t.Skip("redis-server is not installed (Debian's package redis-server)")
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	config := filepath.Join(t.TempDir(), "lwango.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "[pubsub]\nurl = %q\n", b.URL()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	ln.Close()
-	b := &broker{T: t, folder: t.TempDir(), port: port}
-	b.start()
-	t.Cleanup(b.kill)
-	return b
-}
-
-func (b *broker) start() {
-	b.Helper()
-	b.cmd = exec.Command("redis-server", "--port", b.port, "--bind", "127.0.0.1", "--dir", b.folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
-	if err := b.cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", "127.0.0.1:"+b.port); err == nil {
-			c.Close()
-			return
-		}
-		if time.Now().After(end) {
-			b.Fatal("redis-server does not start")
-		}
-	}
-}
-
-func (b *broker) kill() {
-	if b.cmd != nil {
-		_ = b.cmd.Process.Kill()
-		_ = b.cmd.Wait()
-		b.cmd = nil
-	}
-}
-
-// server starts a process that shares its rooms.
-func (b *broker) server() *sampletest.Server {
-	b.Helper()
-	config := filepath.Join(b.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[pubsub]\nurl = \"redis://127.0.0.1:%s\"\n", b.port), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	return sampletest.Start(b.T, "-c", config)
+	return sampletest.Start(t, "-c", config)
 }
 
 // Two processes share a room, and go on alone while there is no broker between them.
 func TestProcesses(t *testing.T) {
-	b := newBroker(t)
-	one, two := b.server(), b.server()
+	b := redistest.Start(t)
+	one, two := sharing(t, b), sharing(t, b)
 	ann, _ := join(t, one, "r", "Ann")
 	ann.say("first")
 	ann.hears("Ann", "first")
@@ -102,19 +50,40 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("history: %+v", messages)
 	}
 	ann.sees("Ann", "Bob", "Cat")
+	window, _ := join(t, one, "r", "Bob") // of the same person, at the other process
 	cat.vanish()
 	ann.sees("Ann", "Bob")
+	window.vanish()
+	bob.say("still here")
+	for n := ann.read(); n.Type != "message"; n = ann.read() {
+		if n.Type == "leave" {
+			t.Errorf("got %+v", n)
+		}
+	}
+	bob.hears("Bob", "still here")
 
-	b.kill()
+	b.Kill()
 	ann.next("notice")
 	bob.next("notice")
 	ann.say("meanwhile")
 	ann.hears("Ann", "meanwhile") // at once
-	b.start()
+	b.Restart()
 	ann.next("notice")
 	bob.hears("Ann", "meanwhile")
 	bob.say("there you are")
 	ann.hears("Bob", "there you are")
 	bob.Conn.Close()
+	ann.sees("Ann")
+}
+
+// Who was at a process that dies is gone when nothing has been heard of it for long enough.
+func TestProcessDies(t *testing.T) {
+	b := redistest.Start(t)
+	one, two := sharing(t, b), sharing(t, b)
+	ann, _ := join(t, one, "r", "Ann")
+	join(t, two, "r", "Bob")
+	ann.sees("Ann", "Bob")
+	two.End(t, syscall.SIGKILL)
+	ann.SetReadDeadline(time.Now().Add(silence + patience))
 	ann.sees("Ann")
 }

@@ -12,7 +12,7 @@ const room = new URLSearchParams(location.search).get("room")?.trim() || lobby;
 const log = new Log($("log"), showUnseen);
 
 let me = recall("name", "");
-let connection;
+const connection = new Connection();
 let here = new Set();     // names of those in the room
 let typing = new Map();   // name -> timer
 let typed = 0;            // when we last said that we are typing
@@ -70,11 +70,11 @@ function join() {
 	const url = new URL("ws-chat", location.href);
 	url.protocol = url.protocol.replace("http", "ws");
 	url.search = new URLSearchParams({ room, name: me });
-	connection = new Connection(url);
-	connection.addEventListener("frame", ({ detail }) => frames[detail.type]?.(detail)); // what is new to us we leave alone
-	connection.addEventListener("state", ({ detail }) => showState(detail));
-	connection.connect();
+	connection.connect(url);
 }
+
+connection.addEventListener("frame", ({ detail }) => frames[detail.type]?.(detail)); // what is new to us we leave alone
+connection.addEventListener("state", ({ detail }) => showState(detail));
 
 const states = { connecting: "Connecting", open: "Connected", waiting: "No connection", refused: "Disconnected" };
 let countdown = 0;
@@ -105,17 +105,17 @@ function showState({ state, until, reason, joined }) {
 	showSend();
 }
 
-$("again").onclick = () => connection.connect();
+$("again").onclick = join;
 
 // ---- Writing
 
 function showSend() {
-	$("send").disabled = !connection?.open || !$("text").value.trim();
+	$("send").disabled = !connection.open || !$("text").value.trim();
 }
 
 function send() {
 	const text = $("text").value.trim();
-	if (!text || !connection?.send({ type: "message", text })) return; // it stays where it is until it can go
+	if (!text || !connection.send({ type: "message", text })) return; // it stays where it is until it can go
 	$("text").value = "";
 	typed = 0;
 	fit();
@@ -142,7 +142,7 @@ $("text").oninput = () => {
 	fit();
 	if ($("text").value.trim() && Date.now() - typed > typingEvery) {
 		typed = Date.now();
-		connection?.send({ type: "typing" });
+		connection.send({ type: "typing" });
 	}
 };
 
@@ -261,7 +261,7 @@ function ask(reason = "") {
 $("enter").querySelector("form").onsubmit = () => {
 	keep("name", $("name").value.trim());
 	const where = $("where").value.trim();
-	if (where === room && (connection?.idle ?? true)) {
+	if (where === room && connection.idle) {
 		me = $("name").value.trim();
 		join();
 	} else {
@@ -270,7 +270,7 @@ $("enter").querySelector("form").onsubmit = () => {
 };
 
 $("enter").oncancel = (event) => {
-	if (!connection?.open) event.preventDefault(); // there is nothing behind it
+	if (!connection.open) event.preventDefault(); // there is nothing behind it
 };
 
 $("enter").onclose = () => $("text").focus();

@@ -18,12 +18,11 @@ export class Connection extends EventTarget {
 	#failures = 0;
 	#joined = false;
 
-	constructor(url) {
+	constructor() {
 		super();
-		this.#url = url;
-		// What the browser knows of the network is a hint, and no more: try when there may be hope.
-		addEventListener("online", () => this.#hope());
-		document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#hope());
+		// After a change of network nobody tells a socket that it is dead, for minutes: begin anew.
+		addEventListener("online", () => (this.#timer || this.open) && this.connect(this.#url));
+		document.addEventListener("visibilitychange", () => !document.hidden && this.#timer && this.connect(this.#url));
 	}
 
 	get idle() { return !this.#socket && !this.#timer; }
@@ -36,12 +35,17 @@ export class Connection extends EventTarget {
 		return true;
 	}
 
-	connect() {
+	// connect begins, or begins anew.
+	connect(url) {
 		clearTimeout(this.#timer);
 		this.#timer = 0;
+		this.#url = url;
+		this.#joined = false;
+		this.#socket?.close();
 		this.#state("connecting");
-		const socket = this.#socket = new WebSocket(this.#url);
+		const socket = this.#socket = new WebSocket(url);
 		socket.onmessage = ({ data }) => {
+			if (socket !== this.#socket) return;
 			if (!this.#joined) {
 				this.#joined = true;
 				this.#failures = 0;
@@ -59,13 +63,9 @@ export class Connection extends EventTarget {
 				return;
 			}
 			const delay = Math.min(longest, shortest * 2 ** this.#failures++) * (0.5 + Math.random() / 2);
-			this.#timer = setTimeout(() => this.connect(), delay);
+			this.#timer = setTimeout(() => this.connect(url), delay);
 			this.#state("waiting", { until: Date.now() + delay });
 		};
-	}
-
-	#hope() {
-		if (this.#timer) this.connect();
 	}
 
 	#state(state, more) {
