@@ -348,7 +348,7 @@ func (c *call) ended() error {
 		c.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(), "upstream", c.at.name,
 			"number", n, "last", c.dec.Record().Type)
 	}
-	if c.group.maxIdle > 0 && c.dec.Reusable() && c.buf == nil && !c.lost && !c.extra {
+	if c.group.maxIdle > 0 && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
 		if fd, err := c.stream.Release(); err == nil {
 			c.stream = nil
 			c.group.release(c.at, fd)

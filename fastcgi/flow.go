@@ -74,12 +74,13 @@ func (c *call) pushed(err error) error {
 
 // pour gives the client what it has room for.
 func (c *call) pour() error {
+	late := c.stuck || c.spool.len() > 0 // there may have been a flush that was left to us
 	if c.stuck {
 		if err := c.pushed(nil); err != nil {
 			return err
 		}
 	}
-	if c.stuck || c.discard || c.spool.len() == 0 {
+	if !late || c.stuck || c.discard {
 		return nil
 	}
 	buf := takeBuffer()

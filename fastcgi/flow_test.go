@@ -116,6 +116,33 @@ func TestUploadStops(t *testing.T) {
 	}
 }
 
+// TestUnreadUploadIsNotKept: an application that answers before it has the whole of a body leaves a connection on which the
+// next request would be taken for the rest.
+func TestUnreadUploadIsNotKept(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.ReadHead()
+		c.Stdout(okHead + "enough")
+		c.End()
+		c.Gone(time.Minute)
+	})
+	overBoth(t, up, func(s *fastcgi.Settings) {
+		s.RequestBuffering, s.KeepConn, s.IdleTimeout = false, true, time.Hour
+	}, func(t *testing.T, p *proxy) {
+		c := p.Dial()
+		fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(r.Body); string(b) != "enough" || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+			t.Error("the connection is kept")
+		}
+	})
+}
+
 // long is 12 MB of text, which is more than sockets take, in which a piece that is missing, or in another place, shows.
 var long = sync.OnceValue(func() string {
 	b := make([]byte, 0, 12<<20)
