@@ -104,6 +104,7 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	x.r = x.w
 	x.req.body.err = http.ErrHijacked
 	_ = x.fail(http.ErrHijacked)
+	w.discard()
 	w.hijacked = true
 	if w.status == 0 {
 		w.status = http.StatusSwitchingProtocols

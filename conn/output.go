@@ -99,8 +99,7 @@ func (x *exchange) write(a, b []byte, more bool) error {
 
 func (x *exchange) writeSocket(a, b []byte, more bool) error {
 	if len(x.held) > 0 { // the order of things
-		x.hold(a, b)
-		return nil
+		return x.hold(a, b)
 	}
 	for len(a)+len(b) > 0 {
 		var n int
@@ -115,8 +114,7 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 			n, errno = loop.Own(&x.c.Thread).Sendv(a, piece)
 		}
 		if errno == unix.EAGAIN && x.duplex {
-			x.hold(a, b)
-			return nil
+			return x.hold(a, b)
 		}
 		if errno != 0 {
 			if err := x.wrote(errno); err != nil {
@@ -132,9 +130,19 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 	return nil
 }
 
-// hold keeps a and b for sendHeld. It is for whoever writes no more as long as something is held, so it need not be
-// bounded here.
-func (x *exchange) hold(a, b []byte) { x.held = append(append(x.held, a...), b...) }
+// maxHeld is how much may be held where more is written. Whoever writes stops as soon as something is held; but TLS writes
+// where it reads, too, as the client would have it (RFC 8446 section 4.6.3), who may leave that unread.
+const maxHeld = 512 << 10
+
+// hold keeps a and b for sendHeld.
+func (x *exchange) hold(a, b []byte) error {
+	if len(x.held) > maxHeld {
+		x.resetOnClose()
+		return x.fail(errTooSlow)
+	}
+	x.held = append(append(x.held, a...), b...)
+	return nil
+}
 
 // sendHeld writes what is held, as far as there is room.
 func (x *exchange) sendHeld() {
@@ -152,7 +160,9 @@ func (x *exchange) sendHeld() {
 		x.writing.bytes += int64(n)
 		x.spend(opCost + n)
 	}
-	x.held = x.held[:copy(x.held, held)]
+	if x.held = x.held[:copy(x.held, held)]; len(held) == 0 && cap(x.held) > heldBuffer {
+		x.held = nil // it is seldom needed twice
+	}
 }
 
 // settle ends a time of duplex: what is held is written first.

@@ -10,7 +10,8 @@ import (
 )
 
 // socket is the connection as crypto/tls sees it. Reads do not wait, except during the handshake, which cannot be
-// interrupted and taken up again; writes wait until all is written. Deadlines are the exchange's business.
+// interrupted and taken up again; writes wait until all is written or, in a Duplex, held. Deadlines are the exchange's
+// business.
 type socket struct {
 	to        net.Conn // that everything goes to once the connection was hijacked
 	c         *connection

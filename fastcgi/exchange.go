@@ -44,7 +44,8 @@ func (c *call) connect() error {
 		if rest <= 0 {
 			return errNoPlace // it has become free in the last moment
 		}
-		c.stream, err = c.dial(rest / time.Duration(n))
+		share := rest / time.Duration(n)
+		c.stream, err = c.dial(share)
 		switch {
 		case err == nil:
 			c.stream.SetNoWait(true)
@@ -54,7 +55,9 @@ func (c *call) connect() error {
 		}
 		if c.choice() {
 			c.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", err)
-			c.at.refused()
+			if c.blames(err, share) {
+				c.at.refused()
+			}
 		}
 		c.exclude(c.at)
 		if n == 1 {
@@ -63,6 +66,18 @@ func (c *call) connect() error {
 		c.group.release(c.at, -1)
 		c.at = nil
 	}
+}
+
+// blames reports whether an error of dialing within that time speaks against the upstream: one that had hardly any time can
+// be in order, and that all ports are taken is a matter of this machine.
+func (c *call) blames(err error, share time.Duration) bool {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return false
+	case err == errBacklog, errors.Is(err, os.ErrDeadlineExceeded):
+		return share >= c.set.ConnectTimeout/time.Duration(2*len(c.group.upstreams))
+	}
+	return true
 }
 
 // choice reports whether there is more than one upstream, so that it matters whether one works.

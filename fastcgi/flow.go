@@ -45,7 +45,11 @@ func (c *call) write(p []byte) error {
 		return c.unwritable(err)
 	}
 	if c.stuck || c.spool.len() > 0 {
-		return c.spool.write(p)
+		if err := c.spool.write(p); err != nil {
+			c.log.Warn("fastcgi: response cannot be spooled", "request", c.req.ID(), "error", err)
+			c.flow.limit = 0 // from here on the client's pace is the upstream's
+		}
+		return nil
 	}
 	_, err := c.resp.Write(p)
 	return c.pushed(err)

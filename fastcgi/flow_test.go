@@ -263,6 +263,45 @@ func TestSlowReaderLeaves(t *testing.T) {
 	})
 }
 
+// TestSlowReaderOfCut: what the application has sent before it failed is the client's, and then the cut, spooled or not.
+func TestSlowReaderOfCut(t *testing.T) {
+	text := long()
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead, text) })
+	overBoth(t, up, func(s *fastcgi.Settings) { s.ResponseBuffering = 16 << 20 }, func(t *testing.T, p *proxy) {
+		c := p.Dial()
+		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+		r := bufio.NewReader(c)
+		if _, err := r.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		if !up.Wait(10*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+			t.Fatal("the application is held")
+		}
+		if g := read(r, "GET"); g.body != text || g.err == nil {
+			t.Error(g.status, len(g.body), g.err)
+		}
+	})
+}
+
+// TestSpoolWithoutFile: where there is no room for what is to be spooled, the client's pace is the application's, as it
+// would be without.
+func TestSpoolWithoutFile(t *testing.T) {
+	text := long()
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Answer(okHead, text) })
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ResponseBuffering = 16 << 20 })
+	t.Setenv("TMPDIR", "/nonexistent")
+	c := p.Dial()
+	fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+	r := bufio.NewReader(c)
+	if _, err := r.Peek(1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "cannot be spooled") })
+	if g := read(r, "GET"); g.body != text || g.err != nil {
+		t.Error(g.status, len(g.body), g.err)
+	}
+}
+
 // TestEventsPassSpool: what there is goes out when the application pauses.
 func TestEventsPassSpool(t *testing.T) {
 	next := make(chan bool)

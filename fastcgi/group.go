@@ -90,10 +90,6 @@ func (g *group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 			return p, nil
 		}
 	}
-	if g.queued >= g.maxQueue {
-		g.pool.mu.Unlock()
-		return place{}, errQueueFull
-	}
 	tk := &ticket{group: g, tried: tried, fresh: fresh}
 	g.queued++
 	for u := range g.untried(tried) {
@@ -102,7 +98,11 @@ func (g *group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 	for u := range g.untried(tried) {
 		u.serve() // those in front may wait for something else
 	}
+	full := g.queued > g.maxQueue && g.leave(tk) // it is no place in the queue that counts where there is one to be had
 	g.pool.mu.Unlock()
+	if full {
+		return place{}, errQueueFull
+	}
 	taken := false
 	defer func() { // also when the thread is killed
 		if !taken {

@@ -50,6 +50,36 @@ func requests(t *testing.T, up *fcgitest.Upstream, n int) {
 	}
 }
 
+// TestRoomWithoutQueue: a route that has no queue needs none where it has room, though another's requests wait.
+func TestRoomWithoutQueue(t *testing.T) {
+	up, goOn := stepwise(t)
+	r := new(handlers.Registry)
+	pool := fastcgi.RegisterPool(r)
+	route := func(conns, queue int) *proxy {
+		return serveRoute(t, r, "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
+			s.CheckFile, s.MaxConns, s.MaxQueue = false, conns, queue
+			s.ConnectTimeout, s.ReadTimeout = 10*time.Second, time.Minute
+		})
+	}
+	low, high := route(1, 1), route(2, 0)
+	done := make(chan got)
+	low.ask("0", done)
+	requests(t, up, 1)
+	low.ask("1", done)
+	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	high.ask("2", done)
+	requests(t, up, 2)
+	if g := high.get("/3.php"); g.status != 503 {
+		t.Error("beyond the limit, without a queue: ", g)
+	}
+	for range 3 {
+		goOn <- true
+		if g := <-done; g.body != "hello" {
+			t.Error(g)
+		}
+	}
+}
+
 // TestOneCap: what several routes have with one address is counted together, and those who wait are served in the order
 // of their coming, whichever route they come by.
 func TestOneCap(t *testing.T) {

@@ -260,6 +260,10 @@ func (c *call) fail(err error) int {
 	}
 	if c.resp.HeadSent() {
 		c.log.Error("fastcgi: response cut short", args...)
+		if c.flow != nil {
+			c.close()
+			_ = c.drain() // what has come is the client's, and then the cut
+		}
 		c.resp.Abort()
 		return c.status
 	}

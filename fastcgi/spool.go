@@ -18,57 +18,83 @@ type spool struct {
 	mem  []byte
 	off  int // what was taken of it
 	file *os.File
-	r, w int64 // bytes of the file ever taken, and ever written
+	r, w int64  // bytes of the file ever taken, and ever written
+	rest []byte // what the file did not take, behind the rest
+	err  error  // why
 }
 
 // len is how much there is.
-func (s *spool) len() int64 { return int64(len(s.mem)-s.off) + s.w - s.r }
+func (s *spool) len() int64 { return int64(len(s.mem)-s.off) + s.w - s.r + int64(len(s.rest)) }
 
-// write adds p, for which there has to be room in the ring.
+// write adds p, for which there has to be room in the ring. Where there is no file, or none that takes it, p is held in
+// memory, and the error, which comes once, says that there should not be more of it.
 func (s *spool) write(p []byte) error {
+	if s.err != nil {
+		s.rest = append(s.rest, p...)
+		return nil
+	}
+	if p, s.err = s.keep(p); s.err != nil {
+		s.rest = append(s.rest, p...)
+	}
+	return s.err
+}
+
+// keep is write, and returns what it could not add.
+func (s *spool) keep(p []byte) ([]byte, error) {
 	if s.r == s.w && len(s.mem)-s.off+len(p) <= spoolMemory {
 		if s.off > 0 {
 			s.mem = s.mem[:copy(s.mem, s.mem[s.off:])]
 			s.off = 0
 		}
 		s.mem = append(s.mem, p...)
-		return nil
+		return nil, nil
 	}
 	if s.file == nil {
 		f, err := sysio.TempFile()
 		if err != nil {
-			return err
+			return p, err
 		}
 		s.file = f
 	}
 	for len(p) > 0 {
 		at := s.w % s.size
 		n, err := s.file.WriteAt(p[:min(int64(len(p)), s.size-at)], at)
-		if err != nil {
-			return err
-		}
 		s.w += int64(n)
 		p = p[n:]
+		if err != nil {
+			return p, err
+		}
 	}
-	return nil
+	return nil, nil
 }
 
-// read takes what comes first, as much of it as is at hand in one piece.
-func (s *spool) read(p []byte) (int, error) {
-	if s.off < len(s.mem) {
-		n := copy(p, s.mem[s.off:])
-		if s.off += n; s.off == len(s.mem) {
-			s.mem, s.off = s.mem[:0], 0
+// read takes what comes first, as much of it as is at hand in one piece. A spool that has been emptied holds neither
+// memory nor a file: who was slow once need not be so again.
+func (s *spool) read(p []byte) (n int, err error) {
+	defer func() {
+		if err == nil && s.len() == 0 {
+			s.drop()
 		}
+	}()
+	switch {
+	case s.off < len(s.mem):
+		n = copy(p, s.mem[s.off:])
+		if s.off += n; s.off == len(s.mem) {
+			s.mem, s.off = nil, 0
+		}
+		return n, nil
+	case s.r == s.w:
+		n = copy(p, s.rest)
+		s.rest = s.rest[n:]
 		return n, nil
 	}
 	at := s.r % s.size
-	n := min(int64(len(p)), s.w-s.r, s.size-at)
+	n = int(min(int64(len(p)), s.w-s.r, s.size-at))
 	if _, err := s.file.ReadAt(p[:n], at); err != nil {
 		return 0, err
 	}
-	s.r += n
-	return int(n), nil
+	s.r += int64(n)
+	return n, nil
 }
 
 // drop forgets what there is.
@@ -76,5 +102,5 @@ func (s *spool) drop() {
 	if s.file != nil {
 		_ = s.file.Close()
 	}
-	*s = spool{size: s.size}
+	*s = spool{size: s.size, err: s.err}
 }
