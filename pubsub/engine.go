@@ -85,16 +85,9 @@ func (h *Hub) Carried() bool { return !h.cut.Load() }
 
 // Status returns a topic of this process, to which "carried" or "local" is published when Carried has changed. While it is
 // local, subscribers in this process get what is published in it, and the rest is made up for when it is carried again.
-func (h *Hub) Status() *Topic { return h.Topic(status) }
-
-const status = "$status"
-
-// carrier returns what carries the topic, nil if nothing does.
-func (l *log) carrier() Engine {
-	if l.name == status {
-		return nil
-	}
-	return l.hub.engine
+func (h *Hub) Status() *Topic {
+	h.init()
+	return h.local.Topic("status")
 }
 
 // load puts history in the place of what was known before the topic was followed. Behind it stays what has come since,

@@ -57,11 +57,19 @@ func TestEngineIsAsked(t *testing.T) {
 		if got := rest(status); got != "localcarried" {
 			t.Errorf("status: %q", got)
 		}
+		user := hub.Topic("status").Subscribe(th, pubsub.Options{}) // has nothing to do with it
+		hub.SetCarried(false)
+		hub.SetCarried(true)
+		if got, theirs := rest(status), rest(user); got != "localcarried" || theirs != "" {
+			t.Errorf("status: %q, and a topic of that name: %q", got, theirs)
+		}
+		user.Unsubscribe()
 		if got := rest(room.Subscribe(th, pubsub.Options{})); got != "" {
 			t.Errorf("%q", got)
 		}
 	})
-	want := "[publish room a follow room publish room b unfollow room follow room unfollow room]"
+	want := "[publish room a follow room publish room b unfollow room " +
+		"follow status unfollow status follow room unfollow room]"
 	if got := fmt.Sprint(e.asked); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

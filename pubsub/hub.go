@@ -50,6 +50,7 @@ type Hub struct {
 	origin string // of this hub's messages: the first part of their IDs
 	seq    atomic.Uint64
 	cut    atomic.Bool // the engine does not reach other processes
+	local  *Hub        // has the topic Status, which nothing carries and no name leads to
 
 	// Before a log's lock, never within.
 	mu        sync.Mutex
@@ -70,6 +71,7 @@ func (h *Hub) init() {
 		l.IdleTopics = cmp.Or(l.IdleTopics, defaultIdleTopics)
 		l.IdleBytes = cmp.Or(l.IdleBytes, defaultIdleBytes)
 		h.logs = make(map[string]*log)
+		h.local = new(Hub)
 	})
 }
 

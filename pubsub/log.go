@@ -58,7 +58,7 @@ func (l *log) create(data []byte) (*Message, groups) {
 	id = append(append(id, l.hub.origin...), '-')
 	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
 	m := &Message{ID: string(id), Time: time.Now(), Data: append([]byte(nil), data...)}
-	if e := l.carrier(); e != nil {
+	if e := l.hub.engine; e != nil {
 		e.Publish(l.name, m)
 	}
 	return m, l.publish(m)
@@ -113,7 +113,7 @@ func (l *log) shrink(n int) {
 
 // join adds a subscription. The caller holds the hub's lock, too.
 func (l *log) join(s *Subscription) {
-	if e := l.carrier(); l.subs == 0 && e != nil {
+	if e := l.hub.engine; l.subs == 0 && e != nil {
 		l.loading, l.joined, l.followed = true, l.next.Load(), time.Now()
 		e.Follow(l.name)
 	}
@@ -171,7 +171,7 @@ func (l *log) leave(s *Subscription) {
 		l.groups = slices.DeleteFunc(slices.Clone(l.groups), func(o *group) bool { return o == g })
 	}
 	if l.subs--; l.subs == 0 {
-		if e := l.carrier(); e != nil {
+		if e := l.hub.engine; e != nil {
 			l.loading = false
 			e.Unfollow(l.name)
 		}

@@ -145,9 +145,19 @@ func (r *reader) run() {
 	}
 }
 
+// greet has the broker answer: what follows asks nothing where no topic is followed, and no error would mean nothing.
+func (r *reader) greet() error {
+	ctx, cancel := r.within(0)
+	defer cancel()
+	return r.client.Ping(ctx).Err()
+}
+
 // session catches up with what was missed and then reads what comes, until there is an error, or nothing to read any
 // more.
 func (r *reader) session(b *backoff) error {
+	if err := r.greet(); err != nil {
+		return err
+	}
 	if err := r.verify(); err != nil {
 		return err
 	}
