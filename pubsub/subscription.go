@@ -58,10 +58,12 @@ type Subscription struct {
 	history int
 	after   string
 
-	at uint64 // number of the next message
+	at     uint64 // number of the next message; changes under the log's lock
+	joined uint64 // what it would have been first, without history
 
 	// Under the log's lock.
 	pending bool // history is still to be learnt
+	late    bool // Deliver does not wait for it
 	dropped int
 	pick    int        // place among those with DropNewest
 	own     []*Message // what waits, with DropNewest: the log is free to forget the oldest
@@ -109,10 +111,14 @@ func (s *Subscription) Next() *Message {
 	return m
 }
 
+// History reports whether the message that Next or Receive has returned last was published before the subscription
+// began: one of those that Options.History or Options.After have asked for. Clocks have no say in it.
+func (s *Subscription) History() bool { return s.at <= s.joined }
+
 // ready reports whether there is a message. The caller holds the log's lock.
 func (s *Subscription) ready() bool {
 	if s.pending {
-		if s.log.loading {
+		if s.log.loading() {
 			return false
 		}
 		s.log.place(s)
@@ -147,6 +153,7 @@ func (s *Subscription) take() *Message {
 	m := s.own[0]
 	s.own[0] = nil
 	s.bytes -= m.size()
+	s.at++ // counts, as far as that is history
 	if s.own = s.own[1:]; len(s.own) == 0 {
 		s.own = nil
 	}

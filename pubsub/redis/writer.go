@@ -28,7 +28,7 @@ type queue struct {
 	bytes   int
 	lost    int
 	wakeups []string // keys of the readers that are to be woken
-	flight  int      // messages taken and not acknowledged
+	flight  []item   // taken and not acknowledged
 	closed  bool
 }
 
@@ -95,7 +95,7 @@ func (q *queue) take(batch []item) (_ []item, wakeups []string) {
 	if len(q.items) == 0 {
 		q.items = nil
 	}
-	q.flight = n
+	q.flight = batch
 	return batch, wakeups
 }
 
@@ -103,7 +103,7 @@ func (q *queue) take(batch []item) (_ []item, wakeups []string) {
 func (q *queue) sent(lost int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.flight = 0
+	q.flight = nil
 	q.lost += lost
 }
 
@@ -116,7 +116,21 @@ func (q *queue) close() {
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.items) + q.flight
+	return len(q.items) + len(q.flight)
+}
+
+// waiting returns the messages of a topic that the broker has not acknowledged.
+func (q *queue) waiting(topic string) (ms []*pubsub.Message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, items := range [][]item{q.flight, q.items} {
+		for _, it := range items {
+			if it.topic == topic {
+				ms = append(ms, it.Message)
+			}
+		}
+	}
+	return ms
 }
 
 func (q *queue) lostSoFar() int {
