@@ -187,6 +187,31 @@ func TestHistoryThatComesLate(t *testing.T) {
 	})
 }
 
+// An answer for somebody who has left is none for who came after him.
+func TestHistoryForOneWhoHasLeft(t *testing.T) {
+	var hub pubsub.Hub
+	e := new(script)
+	hub.Connect(e)
+	onThread(t, func(th *loop.Thread) {
+		room := hub.Topic("room")
+		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
+		before := e.feed("room")
+		sub := room.Subscribe(th, pubsub.Options{History: 5})
+		before.Loaded([]*pubsub.Message{theirs("1", time.Hour)})
+		before.Deliver([]*pubsub.Message{theirs("2", 0)})
+		if sub.Ready() {
+			t.Error("history is not awaited")
+		}
+		e.feed("room").Loaded([]*pubsub.Message{theirs("1", time.Hour), theirs("2", 0)})
+		e.feed("room").Deliver([]*pubsub.Message{theirs("3", time.Hour)})
+		for i, want := range []string{"1", "2", "3"} {
+			if m := sub.Next(); m == nil || string(m.Data) != want || sub.History() != (i < 2) {
+				t.Errorf("%v, want %s; history: %v", m, want, sub.History())
+			}
+		}
+	})
+}
+
 // Who leaves while history is awaited leaves nothing behind, nor does history that comes then.
 func TestHistoryForNobody(t *testing.T) {
 	var hub pubsub.Hub

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // Limits of a Hub. Zero stands for the default of each, and so do none of them for all.
@@ -56,7 +58,8 @@ type Hub struct {
 	mu        sync.Mutex
 	engine    Engine // set before anybody subscribes
 	logs      map[string]*log
-	idle      list.List // those without subscribers, the one that was used last in front
+	free      map[*loop.Thread][]*slot // of threads that have unsubscribed and not ended
+	idle      list.List                // those without subscribers, the one that was used last in front
 	idleBytes int
 }
 
@@ -71,6 +74,7 @@ func (h *Hub) init() {
 		l.IdleTopics = cmp.Or(l.IdleTopics, defaultIdleTopics)
 		l.IdleBytes = cmp.Or(l.IdleBytes, defaultIdleBytes)
 		h.logs = make(map[string]*log)
+		h.free = make(map[*loop.Thread][]*slot)
 		h.local = new(Hub)
 	})
 }

@@ -46,6 +46,7 @@ type Options struct {
 type Subscription struct {
 	log    *log // nil when it has ended
 	group  *group
+	slot   *slot
 	loop   *loop.Loop
 	waiter *loop.Thread
 	err    error
@@ -219,8 +220,10 @@ func (s *Subscription) end(err error) {
 	h.settle(l, 0)
 	l.mu.Unlock()
 	h.trim()
+	s.slot.sub = nil
+	h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
 	h.mu.Unlock()
-	s.log, s.group, s.own, s.err = nil, nil, nil, err // whoever keeps s does not keep the topic
+	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // whoever keeps s does not keep the topic
 	if s.waiter != nil {
 		loop.Nudge(s.waiter)
 	}

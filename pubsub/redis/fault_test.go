@@ -394,6 +394,21 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	at2.expect("everywhere")
 }
 
+// A stream that takes no more is one topic's trouble, too, and no reason to send again what others have taken.
+func TestStreamIsAtItsEnd(t *testing.T) {
+	b := redistest.Start(t)
+	b.Do("XADD lwango:topic:full 18446744073709551615-18446744073709551615 a b")
+	one := startNode(t, b.URL())
+	publish(one.hub.Topic("full"), "x")
+	one.acknowledged()
+	publish(one.hub.Topic("room"), "y")
+	publish(one.hub.Topic("full"), "x")
+	one.acknowledged()
+	if n := one.engine.Lost(); n != 2 {
+		t.Errorf("lost %d", n)
+	}
+}
+
 // Foreign entries in a stream are passed over.
 func TestForeignEntries(t *testing.T) {
 	b := redistest.Start(t)

@@ -106,6 +106,9 @@ func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 				for m := sub.Next(); m != nil; m = sub.Next() {
 					f.messages <- m
 				}
+				if sub.Err() != nil {
+					return
+				}
 			}
 		})
 	})
