@@ -114,7 +114,7 @@ func (l *log) shrink(n int) {
 	}
 }
 
-// join adds a subscription. The caller holds the hub's lock, too.
+// join adds a subscription, which is still to be placed if it is pending. The caller holds the hub's lock, too.
 func (l *log) join(s *Subscription) {
 	if e := l.hub.engine; l.subs == 0 && e != nil {
 		l.feed = &Feed{log: l, loading: true, joined: l.next.Load()}
@@ -124,9 +124,7 @@ func (l *log) join(s *Subscription) {
 	s.log, s.at, s.joined = l, l.next.Load(), l.next.Load()
 	l.room = min(l.room, s.share())
 	l.depth = max(l.depth, s.limit)
-	if s.pending = s.history > 0 || s.after != ""; s.pending && !l.loading() {
-		l.place(s)
-	}
+	s.pending = s.history > 0 || s.after != ""
 	if s.policy == DropNewest {
 		s.pick = len(l.picky)
 		l.picky = append(l.picky, s)

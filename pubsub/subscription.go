@@ -38,6 +38,12 @@ type Options struct {
 
 	// After, the ID of a message, has everything come first that was published after that one, and History is not looked
 	// at. If the topic does not remember the message, it is all that it does remember.
+	//
+	// That is exact in the process that the message was received from, as long as it has subscribers. Where an Engine
+	// carries the topic, processes may have messages of different origins in different orders, since each has its own at
+	// once: another process may have some behind After that were received already, and some before it that were not, if
+	// they were published within a moment, or within an outage. Who must not miss these asks for History, and leaves out
+	// what he knows by its ID.
 	After string
 }
 

@@ -67,13 +67,16 @@ func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	before := l.bytes
 	l.join(s)
 	h.settle(l, before)
-	l.mu.Unlock()
 	free := h.free[t]
 	if last := len(free) - 1; last >= 0 {
 		s.slot, h.free[t] = free[last], free[:last]
 		s.slot.sub = s
 	}
 	h.mu.Unlock()
+	if s.pending && !l.loading() {
+		l.place(s) // may have to look for a message: the other topics need not wait for that
+	}
+	l.mu.Unlock()
 	if s.slot == nil {
 		sl := &slot{thread: t, sub: s}
 		s.slot = sl
