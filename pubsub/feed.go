@@ -56,14 +56,14 @@ func (l *log) replace(history []*Message, joined uint64) {
 
 const (
 	pause    = time.Millisecond
-	standing = 100 * time.Millisecond
+	standing = 250 * time.Millisecond
 	patience = time.Second
 )
 
 // Deliver gives messages that others have published since the topic is followed, in order, each but once.
 //
 // What comes after an outage comes faster than anybody publishes, and faster than subscribers read. So Deliver waits, up
-// to a second, rather than overrun the queue of somebody who reads; but only a tenth of one while nobody gets on, and not
+// to a second, rather than overrun the queue of somebody who reads; but only a quarter while nobody gets on, and not
 // again for whom it has waited in vain, until he has caught up.
 func (f *Feed) Deliver(ms []*Message) {
 	l := f.log
