@@ -15,5 +15,6 @@
 //	log.go           a topic's last messages, and its subscribers by loop
 //	subscription.go  Subscription: a place in a log; policies
 //	message.go       Message; what is made of one for all
+//	feed.go          Feed: what an engine brings, no faster than it is read
 //	engine.go        Engine: what carries topics between processes
 package pubsub

@@ -14,6 +14,7 @@ import (
 type script struct {
 	mu    sync.Mutex
 	asked []string
+	feeds map[string]*pubsub.Feed // the last, by topic
 }
 
 func (s *script) note(format string, args ...any) {
@@ -23,8 +24,24 @@ func (s *script) note(format string, args ...any) {
 }
 
 func (s *script) Publish(topic string, m *pubsub.Message) { s.note("publish %s %s", topic, m.Data) }
-func (s *script) Follow(topic string)                     { s.note("follow %s", topic) }
-func (s *script) Unfollow(topic string)                   { s.note("unfollow %s", topic) }
+func (s *script) Follow(topic string, to *pubsub.Feed) {
+	s.note("follow %s", topic)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.feeds == nil {
+		s.feeds = make(map[string]*pubsub.Feed)
+	}
+	s.feeds[topic] = to
+}
+
+// feed is where what others have published to a topic goes.
+func (s *script) feed(topic string) *pubsub.Feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.feeds[topic]
+}
+
+func (s *script) Unfollow(topic string) { s.note("unfollow %s", topic) }
 
 // theirs is a message that another process has published, so long ago.
 func theirs(id string, ago time.Duration) *pubsub.Message {
@@ -41,12 +58,11 @@ func TestEngineIsAsked(t *testing.T) {
 		one := room.Subscribe(th, pubsub.Options{})
 		two := room.Subscribe(th, pubsub.Options{})
 		publish(room, "b")
-		hub.Deliver("room", []*pubsub.Message{theirs("1", 0)}) // is not published again
+		e.feed("room").Deliver([]*pubsub.Message{theirs("1", 0)}) // is not published again
 		one.Unsubscribe()
 		two.Unsubscribe()
-		hub.Deliver("room", []*pubsub.Message{theirs("2", 0)}) // too late
-		hub.Deliver("nowhere", []*pubsub.Message{theirs("2", 0)})
-		hub.Loaded("nowhere", nil)
+		e.feed("room").Deliver([]*pubsub.Message{theirs("2", 0)}) // too late
+		e.feed("room").Loaded(nil)
 		status := hub.Status().Subscribe(th, pubsub.Options{}) // stays here
 		for _, carried := range []bool{true, false, false, true, true} {
 			hub.SetCarried(carried)
@@ -57,11 +73,19 @@ func TestEngineIsAsked(t *testing.T) {
 		if got := rest(status); got != "localcarried" {
 			t.Errorf("status: %q", got)
 		}
+		user := hub.Topic("status").Subscribe(th, pubsub.Options{}) // has nothing to do with it
+		hub.SetCarried(false)
+		hub.SetCarried(true)
+		if got, theirs := rest(status), rest(user); got != "localcarried" || theirs != "" {
+			t.Errorf("status: %q, and a topic of that name: %q", got, theirs)
+		}
+		user.Unsubscribe()
 		if got := rest(room.Subscribe(th, pubsub.Options{})); got != "" {
 			t.Errorf("%q", got)
 		}
 	})
-	want := "[publish room a follow room publish room b unfollow room follow room unfollow room]"
+	want := "[publish room a follow room publish room b unfollow room " +
+		"follow status unfollow status follow room unfollow room]"
 	if got := fmt.Sprint(e.asked); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -91,8 +115,8 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 				return []*pubsub.Message{theirs("1", long), theirs("2", long), theirs("3", long)}
 			}, pubsub.Options{After: "theirs-2"}, "3xy"},
 			{"mixed with ours", "ab", func(before, since []*pubsub.Message) []*pubsub.Message {
-				return []*pubsub.Message{theirs("1", long), before[0], theirs("2", 0-time.Hour), since[0]}
-			}, pubsub.Options{History: 9}, "1abxy2"}, // b is on its way, and 2 was published since
+				return []*pubsub.Message{theirs("1", -long), before[0], theirs("2", long), since[0], before[1]}
+			}, pubsub.Options{History: 9}, "1a2bxy"}, // whatever the clocks show
 			{"longer than is held", "", func(_, _ []*pubsub.Message) (ms []*pubsub.Message) {
 				for i := range 100 {
 					ms = append(ms, theirs(fmt.Sprint(i%10), long))
@@ -103,7 +127,8 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(row.name, policy), func(t *testing.T) {
 				var hub pubsub.Hub
-				hub.Connect(new(script))
+				e := new(script)
+				hub.Connect(e)
 				room := hub.Topic("room")
 				var before, since []*pubsub.Message
 				for _, letter := range row.before {
@@ -119,7 +144,7 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 					if got := rest(live); got != "xy" {
 						t.Errorf("live: %q", got)
 					}
-					go hub.Loaded("room", row.loaded(before, since))
+					go e.feed("room").Loaded(row.loaded(before, since))
 					if i, err := th.AwaitAny(limit, sub); i != 0 || err != nil {
 						t.Error(err)
 					}
@@ -144,18 +169,45 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 // The engine has given up first, and comes back with what was published meanwhile.
 func TestHistoryThatComesLate(t *testing.T) {
 	var hub pubsub.Hub
-	hub.Connect(new(script))
+	e := new(script)
+	hub.Connect(e)
 	onThread(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		sub := room.Subscribe(th, pubsub.Options{History: 5})
-		hub.Loaded("room", nil)
+		e.feed("room").Loaded(nil)
 		ours := room.Publish([]byte("a"))
 		if got := rest(sub); got != "a" {
 			t.Errorf("%q", got)
 		}
-		hub.Loaded("room", []*pubsub.Message{theirs("1", time.Hour), ours, theirs("2", -time.Hour)})
+		e.feed("room").Loaded([]*pubsub.Message{theirs("1", time.Hour), ours})
+		e.feed("room").Deliver([]*pubsub.Message{theirs("2", time.Hour)})
 		if got := rest(sub); got != "2" {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// An answer for somebody who has left is none for who came after him.
+func TestHistoryForOneWhoHasLeft(t *testing.T) {
+	var hub pubsub.Hub
+	e := new(script)
+	hub.Connect(e)
+	onThread(t, func(th *loop.Thread) {
+		room := hub.Topic("room")
+		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
+		before := e.feed("room")
+		sub := room.Subscribe(th, pubsub.Options{History: 5})
+		before.Loaded([]*pubsub.Message{theirs("1", time.Hour)})
+		before.Deliver([]*pubsub.Message{theirs("2", 0)})
+		if sub.Ready() {
+			t.Error("history is not awaited")
+		}
+		e.feed("room").Loaded([]*pubsub.Message{theirs("1", time.Hour), theirs("2", 0)})
+		e.feed("room").Deliver([]*pubsub.Message{theirs("3", time.Hour)})
+		for i, want := range []string{"1", "2", "3"} {
+			if m := sub.Next(); m == nil || string(m.Data) != want || sub.History() != (i < 2) {
+				t.Errorf("%v, want %s; history: %v", m, want, sub.History())
+			}
 		}
 	})
 }
@@ -163,11 +215,12 @@ func TestHistoryThatComesLate(t *testing.T) {
 // Who leaves while history is awaited leaves nothing behind, nor does history that comes then.
 func TestHistoryForNobody(t *testing.T) {
 	var hub pubsub.Hub
-	hub.Connect(new(script))
+	e := new(script)
+	hub.Connect(e)
 	onThread(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
-		hub.Loaded("room", []*pubsub.Message{theirs("1", time.Hour)})
+		e.feed("room").Loaded([]*pubsub.Message{theirs("1", time.Hour)})
 		if n, _ := pubsub.Topics(&hub); n != 0 {
 			t.Errorf("%d topics", n)
 		}

@@ -1,5 +1,7 @@
 package pubsub
 
+import "sync/atomic"
+
 // Topics returns how many topics the hub remembers, and the bytes of those without subscribers.
 func Topics(h *Hub) (n, idleBytes int) {
 	h.mu.Lock()
@@ -23,4 +25,21 @@ func Subscribers(h *Hub, topic string) (n, held, room int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.subs, l.len(), len(l.ring)
+}
+
+// Threads returns how many the hub remembers.
+func Threads(h *Hub) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.free)
+}
+
+// CountPosts has n count what is posted to the loops of a topic's subscribers from now on.
+func CountPosts(h *Hub, topic string, n *atomic.Int64) {
+	l := h.find(topic)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.groups {
+		g.ring = func() { n.Add(1); g.look() }
+	}
 }

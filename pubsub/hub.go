@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // Limits of a Hub. Zero stands for the default of each, and so do none of them for all.
@@ -50,12 +52,14 @@ type Hub struct {
 	origin string // of this hub's messages: the first part of their IDs
 	seq    atomic.Uint64
 	cut    atomic.Bool // the engine does not reach other processes
+	local  *Hub        // has the topic Status, which nothing carries and no name leads to
 
 	// Before a log's lock, never within.
 	mu        sync.Mutex
 	engine    Engine // set before anybody subscribes
 	logs      map[string]*log
-	idle      list.List // those without subscribers, the one that was used last in front
+	free      map[*loop.Thread][]*slot // of threads that have unsubscribed and not ended
+	idle      list.List                // those without subscribers, the one that was used last in front
 	idleBytes int
 }
 
@@ -70,6 +74,8 @@ func (h *Hub) init() {
 		l.IdleTopics = cmp.Or(l.IdleTopics, defaultIdleTopics)
 		l.IdleBytes = cmp.Or(l.IdleBytes, defaultIdleBytes)
 		h.logs = make(map[string]*log)
+		h.free = make(map[*loop.Thread][]*slot)
+		h.local = new(Hub)
 	})
 }
 

@@ -30,10 +30,11 @@ type log struct {
 	groups groups          // replaced, never changed
 	picky  []*Subscription // those with DropNewest
 
-	// While an engine carries it.
-	loading  bool      // its history has been asked for
-	joined   uint64    // next, when it was
-	followed time.Time // when it was
+	feed *Feed // while an engine carries it for subscribers
+
+	// What Deliver may append before it has to measure again, and how far the subscribers were in sum when it last did.
+	room, roomBytes int
+	read            uint64
 
 	next atomic.Uint64 // number of the next message; changes under mu
 }
@@ -58,7 +59,7 @@ func (l *log) create(data []byte) (*Message, groups) {
 	id = append(append(id, l.hub.origin...), '-')
 	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
 	m := &Message{ID: string(id), Time: time.Now(), Data: append([]byte(nil), data...)}
-	if e := l.carrier(); e != nil {
+	if e := l.hub.engine; e != nil {
 		e.Publish(l.name, m)
 	}
 	return m, l.publish(m)
@@ -76,6 +77,8 @@ func (l *log) publish(m *Message) groups {
 }
 
 func (l *log) append(m *Message) {
+	l.room--
+	l.roomBytes -= m.size()
 	l.bytes += m.size()
 	l.shrink(l.depth - 1)
 	if l.depth == 0 {
@@ -111,18 +114,17 @@ func (l *log) shrink(n int) {
 	}
 }
 
-// join adds a subscription. The caller holds the hub's lock, too.
+// join adds a subscription, which is still to be placed if it is pending. The caller holds the hub's lock, too.
 func (l *log) join(s *Subscription) {
-	if e := l.carrier(); l.subs == 0 && e != nil {
-		l.loading, l.joined, l.followed = true, l.next.Load(), time.Now()
-		e.Follow(l.name)
+	if e := l.hub.engine; l.subs == 0 && e != nil {
+		l.feed = &Feed{log: l, loading: true, joined: l.next.Load()}
+		e.Follow(l.name, l.feed)
 	}
 	l.subs++
-	s.log, s.at = l, l.next.Load()
+	s.log, s.at, s.joined = l, l.next.Load(), l.next.Load()
+	l.room = min(l.room, s.share())
 	l.depth = max(l.depth, s.limit)
-	if s.pending = s.history > 0 || s.after != ""; s.pending && !l.loading {
-		l.place(s)
-	}
+	s.pending = s.history > 0 || s.after != ""
 	if s.policy == DropNewest {
 		s.pick = len(l.picky)
 		l.picky = append(l.picky, s)
@@ -136,9 +138,13 @@ func (l *log) join(s *Subscription) {
 	s.group.join(s)
 }
 
+// loading reports whether history is still to be learnt.
+func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
+
 // place gives a subscription that has asked for history its place, when there is history.
 func (l *log) place(s *Subscription) {
 	s.pending = false
+	l.room = 0 // to be measured
 	if s.after == "" {
 		s.at = max(s.at-uint64(s.history), l.first)
 	} else {
@@ -171,8 +177,8 @@ func (l *log) leave(s *Subscription) {
 		l.groups = slices.DeleteFunc(slices.Clone(l.groups), func(o *group) bool { return o == g })
 	}
 	if l.subs--; l.subs == 0 {
-		if e := l.carrier(); e != nil {
-			l.loading = false
+		if e := l.hub.engine; e != nil {
+			l.feed = nil
 			e.Unfollow(l.name)
 		}
 		l.depth = l.hub.Limits.History

@@ -38,6 +38,12 @@ type Options struct {
 
 	// After, the ID of a message, has everything come first that was published after that one, and History is not looked
 	// at. If the topic does not remember the message, it is all that it does remember.
+	//
+	// That is exact in the process that the message was received from, as long as it has subscribers. Where an Engine
+	// carries the topic, processes may have messages of different origins in different orders, since each has its own at
+	// once: another process may have some behind After that were received already, and some before it that were not, if
+	// they were published within a moment, or within an outage. Who must not miss these asks for History, and leaves out
+	// what he knows by its ID.
 	After string
 }
 
@@ -46,6 +52,7 @@ type Options struct {
 type Subscription struct {
 	log    *log // nil when it has ended
 	group  *group
+	slot   *slot
 	loop   *loop.Loop
 	waiter *loop.Thread
 	err    error
@@ -58,10 +65,12 @@ type Subscription struct {
 	history int
 	after   string
 
-	at uint64 // number of the next message
+	at     uint64 // number of the next message; changes under the log's lock
+	joined uint64 // what it would have been first, without history
 
 	// Under the log's lock.
 	pending bool // history is still to be learnt
+	late    bool // Deliver does not wait for it
 	dropped int
 	pick    int        // place among those with DropNewest
 	own     []*Message // what waits, with DropNewest: the log is free to forget the oldest
@@ -109,10 +118,14 @@ func (s *Subscription) Next() *Message {
 	return m
 }
 
+// History reports whether the message that Next or Receive has returned last was published before the subscription
+// began: one of those that Options.History or Options.After have asked for. Clocks have no say in it.
+func (s *Subscription) History() bool { return s.at <= s.joined }
+
 // ready reports whether there is a message. The caller holds the log's lock.
 func (s *Subscription) ready() bool {
 	if s.pending {
-		if s.log.loading {
+		if s.log.loading() {
 			return false
 		}
 		s.log.place(s)
@@ -147,6 +160,7 @@ func (s *Subscription) take() *Message {
 	m := s.own[0]
 	s.own[0] = nil
 	s.bytes -= m.size()
+	s.at++ // counts, as far as that is history
 	if s.own = s.own[1:]; len(s.own) == 0 {
 		s.own = nil
 	}
@@ -212,8 +226,10 @@ func (s *Subscription) end(err error) {
 	h.settle(l, 0)
 	l.mu.Unlock()
 	h.trim()
+	s.slot.sub = nil
+	h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
 	h.mu.Unlock()
-	s.log, s.group, s.own, s.err = nil, nil, nil, err // whoever keeps s does not keep the topic
+	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // whoever keeps s does not keep the topic
 	if s.waiter != nil {
 		loop.Nudge(s.waiter)
 	}

@@ -251,6 +251,36 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 	}
 }
 
+// Who changes topics all the time leaves nothing behind, and what he has in the end still ends with him.
+func TestTopicsAreChanged(t *testing.T) {
+	var hub pubsub.Hub
+	onThread(t, func(th *loop.Thread) {
+		before := th.Mark()
+		for i := range 1000 {
+			one := hub.Topic("one").Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3)})
+			two := hub.Topic("two").Subscribe(th, pubsub.Options{})
+			one.Unsubscribe()
+			two.Unsubscribe()
+		}
+		if n := th.Mark() - before; n != 2 {
+			t.Errorf("%d deferred calls", n)
+		}
+		sub := hub.Topic("one").Subscribe(th, pubsub.Options{})
+		th.RunDeferred(before)
+		if sub.Err() != net.ErrClosed {
+			t.Errorf("%v", sub.Err())
+		}
+		sub = hub.Topic("one").Subscribe(th, pubsub.Options{}) // is deferred anew
+		th.RunDeferred(before)
+		if n, _, _ := pubsub.Subscribers(&hub, "one"); n != 0 || sub.Err() != net.ErrClosed {
+			t.Errorf("%d are subscribed", n)
+		}
+	})
+	if n := pubsub.Threads(&hub); n != 0 {
+		t.Errorf("%d threads are remembered", n)
+	}
+}
+
 // Thousands end at once, some while they wait and some before they ever have, while somebody publishes.
 func TestThousandsVanish(t *testing.T) {
 	const many = 3000

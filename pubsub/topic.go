@@ -55,8 +55,7 @@ func (tp *Topic) Publish(data []byte) *Message {
 }
 
 // Subscribe subscribes t, and all threads of its loop: whichever of them waits, one at a time. It ends with t's deferred
-// calls, with a Request when its handler returns, or with Unsubscribe; what is left of it then goes with the deferred
-// calls.
+// calls, with a Request when its handler returns, or with Unsubscribe.
 //
 // Between history and what is published from then on nothing is missing and nothing comes twice.
 func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
@@ -68,8 +67,37 @@ func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	before := l.bytes
 	l.join(s)
 	h.settle(l, before)
-	l.mu.Unlock()
+	free := h.free[t]
+	if last := len(free) - 1; last >= 0 {
+		s.slot, h.free[t] = free[last], free[:last]
+		s.slot.sub = s
+	}
 	h.mu.Unlock()
-	t.Defer(s.Unsubscribe)
+	if s.pending && !l.loading() {
+		l.place(s) // may have to look for a message: the other topics need not wait for that
+	}
+	l.mu.Unlock()
+	if s.slot == nil {
+		sl := &slot{thread: t, sub: s}
+		s.slot = sl
+		t.Defer(func() { h.vacate(sl) })
+	}
 	return s
+}
+
+// slot is a deferred call of a thread, which ends the subscription that is in it. One whose subscription has ended before
+// is the next one's, so a thread that changes topics all its life has no more of them than it had subscriptions at once.
+type slot struct {
+	thread *loop.Thread
+	sub    *Subscription // nil: it is free
+}
+
+// vacate is the deferred call. Free slots of the thread are not used again: their calls may be over, too.
+func (h *Hub) vacate(sl *slot) {
+	if sl.sub != nil {
+		sl.sub.Unsubscribe()
+	}
+	h.mu.Lock()
+	delete(h.free, sl.thread)
+	h.mu.Unlock()
 }

@@ -2,6 +2,7 @@ package pubsub_test
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +81,8 @@ func TestOneWakeUpForABurst(t *testing.T) {
 		}
 		<-busy
 		<-busy
+		var posts atomic.Int64
+		pubsub.CountPosts(&hub, "room", &posts)
 		for range burst {
 			publish(topic, "x")
 		}
@@ -94,6 +97,9 @@ func TestOneWakeUpForABurst(t *testing.T) {
 			if n := after[i].Resumes - before[i].Resumes; n != subscribers {
 				t.Errorf("loop %d: %d threads were resumed, of %d", i, n, subscribers)
 			}
+		}
+		if n := posts.Load(); n != 2 {
+			t.Errorf("%d times something was posted to two loops", n)
 		}
 	})
 }

@@ -12,12 +12,16 @@
 //
 // A goroutine sends, in batches, and others read, each all of up to 128 streams with one command that blocks; the broker
 // looks at each of them whenever one has something. A reader is woken by a stream of its own, when there is another topic
-// to follow. Each has one connection, and none is on a loop; what they bring goes into the hub, which posts it.
+// to follow. Each has one connection, and none is on a loop; what they bring goes into the hub, which posts it. When much
+// comes at once, after an outage, a reader waits a little for subscribers who read, and its other topics with it.
 //
 // Beyond what a stream keeps (8192 messages, and none for longer than a day after the last), and what a process keeps that
 // is cut off (16384 messages, 32 MiB), messages are lost, the oldest first. So they are when a broker acknowledges and then
-// forgets, as Redis may with `appendfsync everysec`. A message that is the After of a subscription on another process than
-// the one it was received from may have others there before it that were published in the same moment.
+// forgets, as Redis may with `appendfsync everysec`.
+//
+// Clocks of processes are not compared: what is history to a subscriber, and what is news, the broker's own time tells,
+// which is in the IDs of its entries. It is known as exactly as the broker answers quickly; what was published in these
+// milliseconds before a topic is followed is news.
 //
 //	doc.go     this
 //	engine.go  Engine: start, stop, what the hub asks; whether messages are carried

@@ -45,9 +45,9 @@ type Engine struct {
 	}
 }
 
-// The library writes a line to stderr for each attempt to connect. The engine has the errors, and logs what comes of
-// them once.
-func init() { goredis.SetLogger(unheard{}) }
+// silence is for the library, which writes a line to stderr for each attempt to connect. The engine has the errors, and
+// logs what comes of them once.
+var silence = sync.OnceFunc(func() { goredis.SetLogger(unheard{}) })
 
 type unheard struct{}
 
@@ -88,11 +88,15 @@ func parseURL(rawURL string) (*goredis.Options, error) {
 }
 
 // Start connects hub to the broker at the URL, which need not be up. It is called before anybody subscribes.
+//
+// The library has one logger for a whole program. The first Start silences it; a program that has clients of its own may
+// call SetLogger afterwards.
 func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	o, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
+	silence()
 	// A second attempt is ours to make: it has to begin with what is not acknowledged.
 	o.MaxRetries = -1
 	o.DialerRetries = 1

@@ -25,6 +25,7 @@ type wire struct {
 
 	mu    sync.Mutex
 	cut   bool
+	tried int // connections that came while it was cut
 	conns map[net.Conn]bool
 	ended sync.WaitGroup
 }
@@ -72,6 +73,9 @@ func (w *wire) keep(conns ...net.Conn) bool {
 	for _, c := range conns {
 		w.conns[c] = true
 	}
+	if w.cut {
+		w.tried++
+	}
 	return !w.cut
 }
 
@@ -85,6 +89,13 @@ func (w *wire) set(cut bool) {
 		}
 		clear(w.conns)
 	}
+}
+
+// attempts returns how many connections have come to nothing.
+func (w *wire) attempts() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tried
 }
 
 func (w *wire) url() string { return "redis://" + w.ln.Addr().String() }
@@ -103,10 +114,8 @@ func TestOneIsCutOff(t *testing.T) {
 		w.set(true)
 		one.status.expect("local")
 		from, to := 300*round, 300*(round+1)
-		publish(room1, numbered("a", from, to)...)
-		publish(room2, numbered("b", from, to)...)
-		at1.expect(numbered("a", from, to)...)
-		at2.expect(numbered("b", from, to)...)
+		at1.hears(room1, numbered("a", from, to)...)
+		at2.hears(room2, numbered("b", from, to)...)
 		w.set(false)
 		one.status.expect("carried")
 		at1.expect(numbered("b", from, to)...)
@@ -115,6 +124,31 @@ func TestOneIsCutOff(t *testing.T) {
 	two.status.quiet()
 	at1.quiet()
 	at2.quiet()
+}
+
+// Nobody is in a room, and the broker is away: that is said once, and the attempts become rare.
+func TestCutOffWithoutTopics(t *testing.T) {
+	b := redistest.Start(t)
+	w := startWire(t, b)
+	one := startNode(t, w.url())
+	w.set(true)
+	one.status.expect("local")
+	const attempts = 6
+	start := time.Now()
+	for n := 0; n < attempts; time.Sleep(time.Millisecond) {
+		if n = w.attempts(); time.Since(start) > limit {
+			t.Fatalf("%d attempts", n)
+		}
+	}
+	if took := time.Since(start); took < 200*time.Millisecond { // at least half of 50, 100, 200 and 400
+		t.Errorf("%d attempts in %v", attempts, took)
+	}
+	one.status.quiet()
+	if one.hub.Carried() {
+		t.Error("carried")
+	}
+	w.set(false)
+	one.status.expect("carried")
 }
 
 // The connections break again and again while both publish: acknowledgements are lost, and batches are sent twice.
@@ -167,7 +201,7 @@ func TestBrokerIsEmptied(t *testing.T) {
 		at1.expect(texts...)
 		at2.expect(texts...)
 	}
-	both(room1, numbered("a", 0, 100)...)
+	both(room1, numbered("a", 0, 50)...)
 	b.Do("FLUSHALL")
 	both(room1, "b")
 	both(room2, "c")
@@ -358,6 +392,21 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	one.status.expect("local", "carried")
 	publish(room1, "everywhere")
 	at2.expect("everywhere")
+}
+
+// A stream that takes no more is one topic's trouble, too, and no reason to send again what others have taken.
+func TestStreamIsAtItsEnd(t *testing.T) {
+	b := redistest.Start(t)
+	b.Do("XADD lwango:topic:full 18446744073709551615-18446744073709551615 a b")
+	one := startNode(t, b.URL())
+	publish(one.hub.Topic("full"), "x")
+	one.acknowledged()
+	publish(one.hub.Topic("room"), "y")
+	publish(one.hub.Topic("full"), "x")
+	one.acknowledged()
+	if n := one.engine.Lost(); n != 2 {
+		t.Errorf("lost %d", n)
+	}
 }
 
 // Foreign entries in a stream are passed over.

@@ -1,8 +1,13 @@
 package redis
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -11,8 +16,9 @@ import (
 )
 
 const (
-	perStream  = 64   // entries that one read takes of a stream
-	perCommand = 32   // streams that are asked at once for what they have, not for what is new
+	perStream  = 16   // entries that one read takes of a stream
+	perPage    = 32   // of its history
+	perCommand = 8    // streams that are asked at once for what they have, not for what is new
 	maxOrigins = 1024 // remembered for a topic
 	beginning  = "0-0"
 )
@@ -23,10 +29,12 @@ type feed struct {
 	topic  string
 	key    string
 	reader *reader
+	to     *pubsub.Feed
 	since  time.Time // it is followed
 
+	pending []*pubsub.Message // of ours, which the broker did not have then; to be told with the history
+
 	last   string            // entry that was read last; empty: history is still to be read
-	given  bool              // the hub does not wait for history any more
 	broken bool              // the key is something else than a stream
 	seen   map[string]uint64 // number of the last message, by origin
 }
@@ -49,34 +57,100 @@ func (r *reader) verify() error {
 	})
 }
 
-// load gives the hub the history of the topics that have it still to come, and what was published since they are
-// followed: where that is more than a history, all that there is.
+// load gives the hub the history of the topics that have it still to come. What was published since they are followed is
+// left to be read as news. Which is which the order of the stream says: the broker puts its time into the IDs, and is
+// asked for the time, so its clock is compared with itself, whatever the others show.
 func (r *reader) load(all []*feed) error {
-	history := max(r.hub.Limits.History, 1)
-	for count := history; ; count = history + 2*maxLength { // more than there can be
-		fresh := slices.DeleteFunc(slices.Clone(all), func(fd *feed) bool { return fd.last != "" || fd.broken })
-		if len(fresh) == 0 {
-			return nil
-		}
+	fresh := slices.DeleteFunc(slices.Clone(all), func(fd *feed) bool { return fd.last != "" || fd.broken })
+	if len(fresh) == 0 {
+		return nil
+	}
+	ctx, cancel := r.within(0)
+	defer cancel()
+	now, err := r.client.Time(ctx).Result()
+	if err != nil {
+		return err
+	}
+	at := time.Now() // a little later than now, so that rather history is taken for news than news for history
+	pages := make(map[*feed]*page)
+	for _, fd := range fresh {
+		pages[fd] = &page{from: uint64(max(now.Add(fd.since.Sub(at)).UnixMilli(), 1)), end: "+"}
+	}
+	for len(fresh) > 0 {
+		var unfinished []*feed
 		err := r.ask(fresh, func(ctx context.Context, p goredis.Pipeliner, fd *feed) *goredis.XMessageSliceCmd {
-			return p.XRevRangeN(ctx, fd.key, "+", "-", int64(count))
+			return p.XRevRangeN(ctx, fd.key, pages[fd].end, "-", perPage)
 		}, func(fd *feed, found []goredis.XMessage) {
-			if count == history && len(found) == history {
-				if m, err := parse(found[history-1]); err != nil || m.Time.After(fd.since) {
-					return
+			pg := pages[fd]
+			if pg.add(found, r.hub) {
+				unfinished = append(unfinished, fd)
+				return
+			}
+			slices.Reverse(pg.found)
+			history := fd.fresh(pg.found, "")
+			for _, m := range fd.pending {
+				if !slices.ContainsFunc(history, func(o *pubsub.Message) bool { return o.ID == m.ID }) {
+					history = append(history, m)
 				}
 			}
-			if fd.last = beginning; len(found) > 0 {
-				fd.last = found[0].ID
-			}
-			slices.Reverse(found)
-			fd.given = true
-			r.hub.Loaded(fd.topic, fd.fresh(found, ""))
+			fd.to.Loaded(history)
+			fd.last, fd.pending = cmp.Or(pg.last, beginning), nil
 		})
 		if err != nil {
 			return err
 		}
+		fresh = unfinished
 	}
+	return nil
+}
+
+// page is how far the history of a topic has been read, from its end.
+type page struct {
+	from  uint64             // milliseconds since 1970, by the broker's clock, when the topic was followed
+	end   string             // the next page ends with it
+	found []goredis.XMessage // the last one first
+	bytes int
+	last  string // entry before which everything is history
+}
+
+// add takes the next page, and reports whether there is another to be read: history is read as far as the hub keeps it.
+func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub) (more bool) {
+	for _, x := range found {
+		ms, seq := position(x.ID)
+		pg.end = before(ms, seq)
+		if ms < pg.from {
+			pg.last = cmp.Or(pg.last, x.ID)
+		} else if id, _ := x.Values[fieldID].(string); !strings.HasPrefix(id, hub.Origin()+"-") {
+			continue // to be read again, as news; ours the hub knows, or it was published just before
+		}
+		pg.found = append(pg.found, x)
+		data, _ := x.Values[fieldData].(string)
+		pg.bytes += len(data)
+	}
+	switch {
+	case len(found) < perPage:
+		return false
+	case pg.last == "": // all of it is news, of which there may be much
+		pg.end = before(pg.from, 0)
+		return true
+	}
+	return len(pg.found) < max(hub.Limits.History, 1) && pg.bytes < hub.Limits.TopicBytes
+}
+
+// position takes the ID of an entry apart.
+func position(id string) (ms, seq uint64) {
+	first, second, _ := strings.Cut(id, "-")
+	ms, _ = strconv.ParseUint(first, 10, 64)
+	seq, _ = strconv.ParseUint(second, 10, 64)
+	return ms, seq
+}
+
+// before returns the greatest ID below one that is not 0-0.
+func before(ms, seq uint64) string {
+	if seq == 0 {
+		return fmt.Sprint(ms-1, "-", uint64(math.MaxUint64))
+	}
+	return fmt.Sprint(ms, "-", seq-1)
 }
 
 // ask makes one command for each feed, and has answer look at what comes. A key that is something else than a stream is
@@ -100,21 +174,13 @@ func (r *reader) ask(fds []*feed, command func(context.Context, goredis.Pipeline
 				answer(fd, found)
 			case fd.broken:
 				r.log.Error("a topic's key in the broker is something else", "key", fd.key)
-				r.release(fd)
+				fd.to.Loaded(nil) // nobody is to wait for it
 			default:
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// release has nobody wait for history any more that cannot be read.
-func (r *reader) release(fd *feed) {
-	if !fd.given {
-		fd.given = true
-		r.hub.Loaded(fd.topic, nil)
-	}
 }
 
 // poll reads what has come behind the last entries, and waits for block until something has; negative: not at all. The
@@ -147,6 +213,9 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 		if len(stream.Messages) == 0 {
 			continue
 		}
+		if r.ctx.Err() != nil { // Deliver may take a while
+			return false, r.ctx.Err()
+		}
 		last := stream.Messages[len(stream.Messages)-1].ID
 		fd := byKey[stream.Stream]
 		if fd == nil {
@@ -154,8 +223,8 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 			continue
 		}
 		fd.last, more = last, true
-		if ms := fd.fresh(stream.Messages, r.hub.Origin()); len(ms) > 0 && r.has(fd) {
-			r.hub.Deliver(fd.topic, ms)
+		if ms := fd.fresh(stream.Messages, r.hub.Origin()); len(ms) > 0 {
+			fd.to.Deliver(ms)
 		}
 	}
 	return more, nil

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,10 +93,7 @@ type follower struct {
 
 func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	n.t.Helper()
-	if o.Queue == 0 {
-		o.Queue = pubsub.MaxQueue
-	}
-	f := &follower{t: n.t, messages: make(chan *pubsub.Message, o.Queue), done: make(chan struct{})}
+	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue), done: make(chan struct{})}
 	subscribed := make(chan struct{})
 	err := n.loop.Post(func() {
 		n.loop.Go(func(th *loop.Thread) {
@@ -107,6 +105,9 @@ func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 				}
 				for m := sub.Next(); m != nil; m = sub.Next() {
 					f.messages <- m
+				}
+				if sub.Err() != nil {
+					return
 				}
 			}
 		})
@@ -137,6 +138,15 @@ func (f *follower) expect(want ...string) {
 		if got := f.next(); got != w {
 			f.t.Fatalf("message %d: %q, want %q", i, got, w)
 		}
+	}
+}
+
+// hears publishes to a topic of the follower's own process, as it comes: whoever publishes waits for nobody.
+func (f *follower) hears(topic *pubsub.Topic, texts ...string) {
+	f.t.Helper()
+	for part := range slices.Chunk(texts, 50) {
+		publish(topic, part...)
+		f.expect(part...)
 	}
 }
 

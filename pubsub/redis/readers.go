@@ -8,6 +8,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lwango/lwango/pubsub"
 )
 
 // perReader is how many topics one reads: a read costs the broker a little for each, whichever of them has something.
@@ -45,12 +47,12 @@ func (rs *readers) start(e *Engine) *reader {
 }
 
 // Follow implements pubsub.Engine.
-func (e *Engine) Follow(topic string) {
+func (e *Engine) Follow(topic string, to *pubsub.Feed) {
 	rs := &e.readers
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
-		go e.hub.Loaded(topic, nil) // there is no reader to do so
+		go to.Loaded(nil) // there is no reader to do so
 		return
 	}
 	var r *reader
@@ -59,7 +61,8 @@ func (e *Engine) Follow(topic string) {
 	} else {
 		r = rs.start(e)
 	}
-	fd := &feed{topic: topic, key: streamPrefix + topic, reader: r, since: time.Now(), seen: make(map[string]uint64)}
+	fd := &feed{topic: topic, key: streamPrefix + topic, to: to, reader: r, since: time.Now(), pending: e.queue.waiting(topic),
+		seen: make(map[string]uint64)}
 	rs.feeds[topic], r.feeds[topic] = fd, fd
 	select {
 	case r.added <- struct{}{}:
@@ -97,13 +100,6 @@ func (r *reader) all() []*feed {
 	return slices.Collect(maps.Values(r.feeds))
 }
 
-// has reports whether the topic is still followed.
-func (r *reader) has(fd *feed) bool {
-	r.readers.mu.Lock()
-	defer r.readers.mu.Unlock()
-	return r.feeds[fd.topic] == fd
-}
-
 // done reports whether there is nothing to read, and takes the reader out then.
 func (r *reader) done() bool {
 	rs := &r.readers
@@ -131,7 +127,7 @@ func (r *reader) run() {
 		for waiting := true; waiting; {
 			for _, fd := range r.all() { // nobody is to wait for history as long as that
 				if fd.last == "" {
-					r.release(fd)
+					fd.to.Loaded(nil)
 				}
 			}
 			select {
@@ -145,9 +141,19 @@ func (r *reader) run() {
 	}
 }
 
+// greet has the broker answer: what follows asks nothing where no topic is followed, and no error would mean nothing.
+func (r *reader) greet() error {
+	ctx, cancel := r.within(0)
+	defer cancel()
+	return r.client.Ping(ctx).Err()
+}
+
 // session catches up with what was missed and then reads what comes, until there is an error, or nothing to read any
 // more.
 func (r *reader) session(b *backoff) error {
+	if err := r.greet(); err != nil {
+		return err
+	}
 	if err := r.verify(); err != nil {
 		return err
 	}

@@ -35,8 +35,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
 
-	publish(room1, numbered("a", 0, 100)...)
-	at1.expect(numbered("a", 0, 100)...)
+	at1.hears(room1, numbered("a", 0, 100)...)
 	at2.expect(numbered("a", 0, 100)...)
 	publish(room2, "b")
 	at2.expect("b")
@@ -149,8 +148,7 @@ func TestBrokerStandsStill(t *testing.T) {
 	at2.expect("up")
 
 	b.Signal(syscall.SIGSTOP)
-	publish(room1, numbered("a", 0, 1000)...)
-	at1.expect(numbered("a", 0, 1000)...)
+	at1.hears(room1, numbered("a", 0, 1000)...)
 	one.status.expect("local")
 	two.status.expect("local")
 	at2.quiet()
@@ -174,7 +172,7 @@ func TestManyTopics(t *testing.T) {
 	const topics = 3*redis.PerReader + 1
 	var there []*follower
 	for i := range topics {
-		there = append(there, two.follow(two.hub.Topic(fmt.Sprint(i)), pubsub.Options{Queue: 10}))
+		there = append(there, two.follow(two.hub.Topic(fmt.Sprint(i)), pubsub.Options{}))
 	}
 	if n := two.engine.Readers(); n != 4 {
 		t.Errorf("%d readers", n)

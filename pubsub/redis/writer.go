@@ -28,7 +28,7 @@ type queue struct {
 	bytes   int
 	lost    int
 	wakeups []string // keys of the readers that are to be woken
-	flight  int      // messages taken and not acknowledged
+	flight  []item   // taken and not acknowledged
 	closed  bool
 }
 
@@ -95,7 +95,7 @@ func (q *queue) take(batch []item) (_ []item, wakeups []string) {
 	if len(q.items) == 0 {
 		q.items = nil
 	}
-	q.flight = n
+	q.flight = batch
 	return batch, wakeups
 }
 
@@ -103,7 +103,7 @@ func (q *queue) take(batch []item) (_ []item, wakeups []string) {
 func (q *queue) sent(lost int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.flight = 0
+	q.flight = nil
 	q.lost += lost
 }
 
@@ -116,7 +116,21 @@ func (q *queue) close() {
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.items) + q.flight
+	return len(q.items) + len(q.flight)
+}
+
+// waiting returns the messages of a topic that the broker has not acknowledged.
+func (q *queue) waiting(topic string) (ms []*pubsub.Message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, items := range [][]item{q.flight, q.items} {
+		for _, it := range items {
+			if it.topic == topic {
+				ms = append(ms, it.Message)
+			}
+		}
+	}
+	return ms
 }
 
 func (q *queue) lostSoFar() int {
@@ -155,7 +169,7 @@ func (e *Engine) write() {
 			}
 		}
 		clear(batch)
-		if e.queue.len() == 0 {
+		if e.queue.len() <= maxBatch { // else it is still behind; under traffic there is always something
 			e.report(&e.queue, nil)
 		}
 	}
@@ -191,15 +205,15 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 		p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: 1, Values: []any{"wake", ""}})
 		p.PExpire(ctx, key, wakeAge)
 	}
-	_, err = p.Exec(ctx)
+	all, err := p.Exec(ctx)
 	if err == nil {
 		return 0, nil
 	}
 	// If any of them was carried out, all were, whatever is said of the others: nothing, because the connection broke just
 	// then, or that the broker has refused it. To send that once more would be too late for its order.
 	executed := false
-	for _, cmd := range added {
-		executed = executed || cmd.Err() == nil || goredis.HasErrorPrefix(cmd.Err(), "WRONGTYPE")
+	for _, cmd := range all {
+		executed = executed || cmd.Err() == nil // a PEXPIRE at least: nothing keeps it from success
 	}
 	if !executed {
 		return 0, err

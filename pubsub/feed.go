@@ -1,0 +1,169 @@
+package pubsub
+
+import "time"
+
+// Feed takes what an Engine brings for a topic, from one Follow to its Unfollow; afterwards it takes nothing. Its methods
+// are for one goroutine, which is on no loop.
+type Feed struct {
+	log     *log
+	loading bool   // Loaded is awaited
+	joined  uint64 // number of the next message, when the topic was followed
+}
+
+// Loaded gives the last messages that were published before the topic was followed, in order, each but once; and of those
+// that were published here, later ones, too: the hub knows which these are. nil: that cannot be learnt, and subscribers
+// go on with what is known here. Only the first call counts.
+func (f *Feed) Loaded(history []*Message) {
+	l := f.log
+	l.mu.Lock()
+	if l.feed != f || !f.loading {
+		l.mu.Unlock()
+		return
+	}
+	f.loading = false
+	if len(history) > 0 && l.first <= f.joined { // else it would have a gap behind it
+		l.replace(history, f.joined)
+	}
+	gs := l.groups
+	l.mu.Unlock()
+	gs.wake()
+}
+
+// replace puts history in the place of all that is numbered below joined.
+func (l *log) replace(history []*Message, joined uint64) {
+	next := l.next.Load()
+	var since []*Message
+	have := make(map[string]bool)
+	for n := joined; n < next; n++ {
+		since = append(since, l.at(n))
+		have[l.at(n).ID] = true
+	}
+	var all []*Message
+	for _, m := range history {
+		if !have[m.ID] {
+			all = append(all, m)
+		}
+	}
+	all = append(all, since...)
+	l.first = next - uint64(len(all))
+	l.bytes, l.ring = 0, newRing(len(all))
+	for i, m := range all {
+		l.ring[(l.first+uint64(i))&uint64(len(l.ring)-1)] = m
+		l.bytes += m.size()
+	}
+	l.shrink(l.depth)
+}
+
+const (
+	pause    = time.Millisecond
+	standing = 250 * time.Millisecond
+	patience = time.Second
+)
+
+// Deliver gives messages that others have published since the topic is followed, in order, each but once.
+//
+// What comes after an outage comes faster than anybody publishes, and faster than subscribers read. So Deliver waits, up
+// to a second, rather than overrun the queue of somebody who reads; but only a quarter while nobody gets on, and not
+// again for whom it has waited in vain, until he has caught up.
+func (f *Feed) Deliver(ms []*Message) {
+	l := f.log
+	read, waited, stood := uint64(0), time.Duration(0), time.Duration(0)
+	for len(ms) > 0 {
+		l.mu.Lock()
+		if l.feed != f {
+			l.mu.Unlock()
+			return
+		}
+		n := l.admit(ms)
+		if n == 0 && (waited >= patience || stood >= standing) {
+			l.pass()
+			n = l.admit(ms)
+		}
+		for _, m := range ms[:n] {
+			l.publish(m)
+		}
+		gs, now := l.groups, l.read
+		l.mu.Unlock()
+		if ms = ms[n:]; n > 0 {
+			gs.wake()
+			stood = 0
+			continue
+		}
+		// A word from each subscriber who reads would cost all of them something, always. This is rare, and soon over.
+		time.Sleep(pause)
+		waited += pause
+		if stood += pause; now != read {
+			read, stood = now, 0
+		}
+	}
+}
+
+// admit returns how many messages can be appended before anybody loses something by it who is waited for.
+func (l *log) admit(ms []*Message) (n int) {
+	bytes := 0
+	for _, m := range ms {
+		bytes += m.size()
+	}
+	if l.room < len(ms) || l.roomBytes < bytes {
+		l.measure()
+	}
+	for bytes = 0; n < min(len(ms), l.room) && bytes+ms[n].size() <= l.roomBytes; n++ {
+		bytes += ms[n].size()
+	}
+	if n == 0 && l.room > 0 && l.roomBytes == l.hub.Limits.TopicBytes/2 {
+		return 1 // larger than all that may wait: it comes alone
+	}
+	return n
+}
+
+// measure looks at all subscribers for the room there is: by number in the fullest queue, and in bytes beside what the
+// slowest has still to read. Half of each is left to what is published here meanwhile.
+func (l *log) measure() {
+	next := l.next.Load()
+	slowest := 0
+	l.room, l.read = MaxQueue, 0
+	for _, g := range l.groups {
+		for _, s := range g.subs {
+			unread := s.unread(next)
+			if s.late = s.late && unread > 0 || unread > s.limit || unread > l.len(); s.late {
+				continue
+			}
+			l.room = min(l.room, max(s.share()-unread, 0))
+			l.read += next - uint64(unread)
+			slowest = max(slowest, unread)
+		}
+	}
+	l.roomBytes = l.hub.Limits.TopicBytes / 2
+	for n := next - uint64(slowest); n < next; n++ {
+		l.roomBytes -= l.at(n).size()
+	}
+}
+
+// pass gives up those for whom there is no room, by number or in bytes.
+func (l *log) pass() {
+	next := l.next.Load()
+	slowest := 0
+	each := func(f func(s *Subscription, unread int)) {
+		for _, g := range l.groups {
+			for _, s := range g.subs {
+				if !s.late {
+					f(s, s.unread(next))
+				}
+			}
+		}
+	}
+	each(func(_ *Subscription, unread int) { slowest = max(slowest, unread) })
+	each(func(s *Subscription, unread int) { s.late = unread > 0 && (unread >= s.share() || unread == slowest) })
+	l.room = 0
+}
+
+// share is how much of the queue Deliver fills before it waits.
+func (s *Subscription) share() int { return (s.limit + 1) / 2 }
+
+// unread returns how many messages are waiting. The caller holds the log's lock.
+func (s *Subscription) unread(next uint64) int {
+	if s.policy == DropNewest {
+		return len(s.own)
+	}
+	return int(next - s.at)
+}

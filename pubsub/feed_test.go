@@ -1,0 +1,74 @@
+package pubsub_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
+)
+
+// Deliver does not overrun who reads, neither by number nor in bytes, and does not wait long for who does not.
+func TestDeliverWaits(t *testing.T) {
+	const messages = 100
+	for _, row := range []struct {
+		name string
+		size func(i int) int
+	}{
+		{"many", func(int) int { return 10 }},
+		{"large", func(int) int { return 4 << 10 }},
+		{"larger than all", func(i int) int { return 10 + i%50/49*(100<<10) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			handoffs(t, 2, func(t *testing.T, ls *loops) {
+				hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 64 << 10}}
+				e := new(script)
+				hub.Connect(e)
+				const subscribers = 12
+				subscribed, read := make(chan struct{}, subscribers), make(chan error, subscribers)
+				for i := range subscribers {
+					ls.start(i, func(th *loop.Thread) {
+						sub := hub.Topic("room").Subscribe(th, pubsub.Options{Queue: i, Policy: pubsub.Policy(i % 3)})
+						subscribed <- struct{}{}
+						for n := range messages {
+							m, err := sub.Receive(limit)
+							if err == nil && m.ID != fmt.Sprint("theirs-", n) {
+								err = fmt.Errorf("subscriber %d: %s, want %d", i, m.ID, n)
+							}
+							if err != nil {
+								read <- err
+								return
+							}
+						}
+						read <- nil
+					})
+				}
+				stuck := make(chan *pubsub.Subscription, 1)
+				ls.start(0, func(th *loop.Thread) {
+					stuck <- hub.Topic("room").Subscribe(th, pubsub.Options{})
+					_, _ = th.AwaitAny(-1, th.Loop().Stopped())
+				})
+				for range subscribers {
+					<-subscribed
+				}
+				sub := <-stuck
+				var all []*pubsub.Message
+				for i := range messages {
+					all = append(all, theirs(fmt.Sprint(i), 0))
+					all[i].Data = make([]byte, row.size(i))
+				}
+				e.feed("room").Deliver(all)
+				for range subscribers {
+					if err := <-read; err != nil {
+						t.Error(err)
+					}
+				}
+				ls.on(0, func(*loop.Loop) {
+					if sub.Dropped() == 0 {
+						t.Error("the one who does not read has lost nothing")
+					}
+				})
+			})
+		})
+	}
+}
