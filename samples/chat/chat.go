@@ -41,7 +41,7 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 		return refuse(websocket.PolicyViolation, "%v", err)
 	}
 
-	topic, began := said(where), time.Now()
+	topic := said(where)
 	messages := topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue})
 	if err := c.WriteMessage(websocket.Text, history(where, next(messages), messages)); err != nil {
 		return err
@@ -57,8 +57,7 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 		}
 	}
 
-	allowed := newAllowance(began)
-	loaded := false            // no more history will come
+	allowed := newAllowance(time.Now())
 	unheard, unnoticed := 0, 0 // how much was missed, by being slow
 	for {
 		ready, err := c.AwaitAny(-1, c, messages, notices)
@@ -92,12 +91,11 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 			}
 			switch {
 			case err != nil || m == nil:
-			case !loaded && m.Time.Before(began): // other processes remember what this one has not known
+			case messages.History(): // other processes remember what this one has not known
 				err = c.WriteMessage(websocket.Text, history(where, m, messages))
 			default:
 				err = c.WritePrepared(prepared(m))
 			}
-			loaded = true
 
 		case 2: // somebody comes, goes or is typing
 			m := notices.Next()
