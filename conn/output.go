@@ -99,7 +99,8 @@ func (x *exchange) write(a, b []byte, more bool) error {
 
 func (x *exchange) writeSocket(a, b []byte, more bool) error {
 	if len(x.held) > 0 { // the order of things
-		return x.hold(a, b)
+		x.hold(a, b)
+		return nil
 	}
 	for len(a)+len(b) > 0 {
 		var n int
@@ -114,7 +115,8 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 			n, errno = loop.Own(&x.c.Thread).Sendv(a, piece)
 		}
 		if errno == unix.EAGAIN && x.duplex {
-			return x.hold(a, b)
+			x.hold(a, b)
+			return nil
 		}
 		if errno != 0 {
 			if err := x.wrote(errno); err != nil {
@@ -130,19 +132,10 @@ func (x *exchange) writeSocket(a, b []byte, more bool) error {
 	return nil
 }
 
-// maxHeld is how much may be held where more is written. Whoever writes stops as soon as something is held; but TLS writes
-// where it reads, too, as the client would have it (RFC 8446 section 4.6.3), who may leave that unread.
-const maxHeld = 512 << 10
-
-// hold keeps a and b for sendHeld.
-func (x *exchange) hold(a, b []byte) error {
-	if len(x.held) > maxHeld {
-		x.resetOnClose()
-		return x.fail(errTooSlow)
-	}
-	x.held = append(append(x.held, a...), b...)
-	return nil
-}
+// hold keeps a and b for sendHeld. It is for whoever writes no more as long as something is held, so it is not bounded
+// here. (TLS writes where it reads, too, when a client has keys changed: some bytes for each record that it sends, until
+// write_timeout.)
+func (x *exchange) hold(a, b []byte) { x.held = append(append(x.held, a...), b...) }
 
 // sendHeld writes what is held, as far as there is room.
 func (x *exchange) sendHeld() {
