@@ -10,21 +10,22 @@ import (
 
 // chatOptions are what the chat's client is told.
 type chatOptions struct {
-	Addrs    []string // of servers that share the rooms; member i of a room is at the i-th of them, and so on in turn
-	Path     string   // which takes ?room=N
-	Members  int
-	Rooms    int
-	Talkers  int           // members of each room who send, in turn; at least one at each server
-	Rate     float64       // messages per second, into all rooms together
-	Nap      time.Duration // after each look at what came; see chatPlan
-	Watch    time.Duration // without any message, to count how often the server wakes up; 0 to leave it
-	Warmup   time.Duration
-	Duration time.Duration
-	Listen   time.Duration // at most so long for all members to hear each other at the beginning
-	Settle   time.Duration // before watching and talking
-	Patience time.Duration // for messages that are still to come at the end
-	Linger   time.Duration // after the last, for what comes a second time
-	PIDs     []int         // the servers
+	Addrs     []string // of servers that share the rooms; member i of a room is at the i-th of them, and so on in turn
+	Path      string   // which takes ?room=N
+	FirstRoom int      // N of the first
+	Members   int
+	Rooms     int
+	Talkers   int           // members of each room who send, in turn; at least one at each server
+	Rate      float64       // messages per second, into all rooms together
+	Nap       time.Duration // after each look at what came; see chatPlan
+	Watch     time.Duration // without any message, to count how often the server wakes up; 0 to leave it
+	Warmup    time.Duration
+	Duration  time.Duration
+	Listen    time.Duration // at most so long for all members to hear each other at the beginning
+	Settle    time.Duration // before watching and talking
+	Patience  time.Duration // for messages that are still to come at the end
+	Linger    time.Duration // after the last, for what comes a second time
+	PIDs      []int         // the servers
 }
 
 // chatReport is what it found.
@@ -67,7 +68,7 @@ func loadChat(o chatOptions) (report chatReport, err error) {
 	c := &chatClient{wsClient: ws, options: o, tally: newTally(o.Members, o.Rooms, o.Talkers)}
 	ws.message, ws.nap = c.take, o.Nap
 	for i := range o.Members {
-		if err := ws.join(c.server(i), o.Path+"?room="+strconv.Itoa(i%o.Rooms)); err != nil {
+		if err := ws.join(c.server(i), o.Path+"?room="+strconv.Itoa(o.FirstRoom+i%o.Rooms)); err != nil {
 			return report, err
 		}
 	}
