@@ -15,7 +15,7 @@ type Spooled interface {
 }
 
 // Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a temporary file in
-// os.TempDir, which has no name from the start and is closed when the request ends. It returns the body, positioned
+// os.TempDir, which has no name and is closed when the request ends. It returns the body, positioned
 // at its beginning, and its length in bytes. A body in a file is an io.Closer as well, for whoever is done with it long
 // before the request is. The error is that of Body.Read, or the file's.
 //

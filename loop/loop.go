@@ -196,9 +196,11 @@ const sysmonAfter = 20 * time.Microsecond
 // When the scheduler is told of a wait, and that lasts longer than sysmonAfter, the processor goes to another thread that
 // has nothing to do, comes back, and each time threads wake each other, the monitor among them: that costs more than
 // a small request. So while one wait after another is longer than that but short, the scheduler is told of one each
-// tellEvery milliseconds, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made ready go
-// first. Where there are calls off the loop, of which one may have come to its end, it is told of all. Waits that are
-// shorter still are better off with the notice: a timer that is due soon costs more than it.
+// tellEvery milliseconds, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made
+// ready go first. While functions of Await and Call run, of which one may come to its end, it is told of all. Other
+// goroutines, those of http.Handlers among them, may find their processor taken for as long as tellEvery when they come
+// out of a system call. Waits that are shorter still are better off with the notice: a timer that is due soon costs more
+// than it.
 func (l *Loop) block(d time.Duration) (n int, errno syscall.Errno) {
 	began := l.wall
 	if l.brief && l.now-l.told < tellEvery && l.workers.running == 0 {

@@ -10,8 +10,9 @@ import (
 // Source is something that threads can wait for. What it has to give is for its own type to say: after AwaitAny the
 // caller asks the source that was ready.
 //
-// All methods are called by the thread that waits, on its loop, and must not wait themselves; Ready may yield. Where the source's state
-// is changed from elsewhere, Ready and Watch guard it: a change after Watch must not be missed.
+// All methods are called by the thread that waits, on its loop, and must not wait themselves. Ready may yield, but not each
+// time that it is asked: all sources are asked anew then. Where the source's state is changed from elsewhere, Ready and
+// Watch guard it: a change after Watch must not be missed.
 type Source interface {
 	// Watch has Notify(t) called when Ready may have become true, from any goroutine, until Unwatch. On an error it
 	// watches nothing.

@@ -23,8 +23,7 @@ const (
 	beginning  = "0-0"
 )
 
-// feed is a topic that is followed, from one Follow to one Unfollow. What changes in it
-// is its reader's.
+// feed is a topic that is followed, from one Follow to one Unfollow. What changes in it is its reader's.
 type feed struct {
 	topic  string
 	key    string

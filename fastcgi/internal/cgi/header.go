@@ -145,9 +145,6 @@ func (h *Header) fail(e *wire.Error, n int) (int, bool, error) {
 	return n, false, e
 }
 
-// Done reports whether the whole header was given.
-func (h *Header) Done() bool { return h.state == headerDone }
-
 // Reset makes h ready for the next response, with the same limit. It keeps memory, but nothing that was in it.
 func (h *Header) Reset() {
 	clear(h.Fields)
