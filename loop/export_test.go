@@ -80,6 +80,3 @@ func PlaceOf(functions ...string) string {
 func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration, loops ...*Loop) *Watchdog {
 	return newWatchdog(log, now, limit, loops)
 }
-
-// Brief reports whether l's waits have been short of late. It is called on the loop.
-func Brief(l *Loop) bool { return l.brief }

@@ -110,7 +110,7 @@ func Defaults() *Config {
 		MaxBodySize:      40 << 20,
 		Grace:            5 * time.Second,
 		Watchdog:         100 * time.Millisecond,
-		Handoff:          coro.Channel.String(),
+		Handoff:          coro.Direct.String(),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -63,12 +62,7 @@ func (s *Server) start() (err error) {
 	if s.inherited, err = inheritedSockets(); err != nil {
 		return err
 	}
-	n := s.config.Threads
-	if n > 0 {
-		runtime.GOMAXPROCS(n)
-	} else {
-		n = runtime.GOMAXPROCS(0)
-	}
+	n := loop.Reserve(s.config.Threads)
 	s.ended = make(chan error, n)
 	handoff, err := coro.ParseHandoff(s.config.Handoff)
 	if err != nil {
