@@ -24,7 +24,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, neighbours) }
+func TestMain(m *testing.M) {
+	sampletest.Main(m, func() {
+		if os.Getenv(refused) != "" {
+			restricted()
+		} else {
+			neighbours()
+		}
+	})
+}
 
 // neighbours is a program that does other things beside serving: a goroutine for each connection of another listener,
 // functions that compute off the loops, and a reverse proxy. With -std it is net/http that serves.
