@@ -2,7 +2,6 @@ package lwango_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -14,12 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/refusetest"
 	"github.com/lwango/lwango/internal/sampletest"
 	"github.com/lwango/lwango/loop"
 )
@@ -31,32 +30,13 @@ const refused = "LWANGO_REFUSED"
 // that do not know them, are still about.
 var newer = []uint32{unix.SYS_EPOLL_PWAIT2, unix.SYS_OPENAT2, unix.SYS_SPLICE, unix.SYS_MEMFD_CREATE, unix.SYS_STATX}
 
-// refuse installs a seccomp filter for all threads, as a container runtime would before the start.
-func refuse(errno uint32, calls []uint32) {
-	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
-	for _, nr := range calls {
-		program = append(program,
-			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: nr},
-			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | errno})
-	}
-	program = append(program, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
-	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		panic(err)
-	}
-	r, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&filter)))
-	if e != 0 || r != 0 {
-		panic(fmt.Sprintf("seccomp: %v, %d", e, r))
-	}
-}
-
 // restricted is a program that sleeps, serves files and echoes, without newer system calls.
 func restricted() {
 	errno, err := strconv.ParseUint(os.Getenv(refused), 10, 16)
 	if err != nil {
 		panic(err)
 	}
-	refuse(uint32(errno), newer)
+	refusetest.Refuse(syscall.Errno(errno), newer...)
 	if _, err := unix.EpollWait(-1, make([]unix.EpollEvent, 1), 0); err != unix.EBADF {
 		panic(err)
 	}
