@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -144,7 +145,11 @@ func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 			p.settle(value, err)
 		}()
 		err = func() (err error) {
-			defer recoverTo(&err)
+			defer func() {
+				if p := recover(); p != nil {
+					err = &PanicError{Value: p, Stack: debug.Stack()}
+				}
+			}()
 			value, err = f()
 			return err
 		}()
