@@ -28,6 +28,7 @@
 //	timer.go     a point in time as a source
 //	chan.go      a Go channel as a source
 //	promise.go   results that are still to come
+//	waiters.go   the threads that wait for a promise
 //	call.go      functions that may block, off the loop
 //	scope.go     threads that others have started, and that end before them
 //	post.go      functions from other goroutines

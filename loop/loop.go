@@ -15,14 +15,15 @@ import (
 
 const (
 	eventsPerTurn = 256              // what one epoll_wait takes; the rest keeps its order for the next
-	unusedAfter   = 10 * time.Second // parked coroutines end
+	unusedAfter   = 10 * time.Second // parked coroutines end,
+	trimsPerTurn  = 256              // so many at a time: each takes a microsecond
 )
 
 // Options of a new loop. The zero value is good.
 type Options struct {
 	Handoff coro.Handoff // see coro.Direct for what threads must not do
 	Logger  *slog.Logger // for panics and the like; nil: slog.Default
-	Workers int          // functions that run off the loop at a time; 0: DefaultWorkers
+	Workers int          // functions that run off the loop at a time, others wait; 0: DefaultWorkers
 }
 
 // Stats counts what a loop did since it was made.
@@ -31,7 +32,11 @@ type Stats struct {
 	Ctls    int64 // calls of epoll_ctl
 	Events  int64 // events delivered
 	Resumes int64 // times that a thread was begun or resumed
-	Calls   int   // functions that run off the loop now, those that nobody waits for any more included
+
+	// Functions off the loop, those that nobody waits for any more included.
+	Calls    int   // that run now
+	Queued   int   // that wait for a worker
+	NoWorker int64 // waits that ended with ErrNoWorker
 }
 
 // Loop runs green threads. See the package comment for who may call what.
@@ -223,7 +228,7 @@ func (l *Loop) Time() time.Time { return l.wall }
 // Stats returns what the loop has counted.
 func (l *Loop) Stats() Stats {
 	s := l.stats
-	s.Calls = l.workers.running
+	s.Calls, s.Queued, s.NoWorker = l.workers.running, l.workers.queue.Len(), l.workers.missed
 	return s
 }
 
@@ -368,9 +373,12 @@ func (tr *trimmer) init(l *Loop) {
 // Expire is the wheel's.
 func (tr *trimmer) Expire() {
 	l := tr.loop
-	l.pool.Trim(l.now - unusedAfter.Milliseconds())
+	next := unusedAfter.Milliseconds()
+	if l.pool.Trim(l.now-next, trimsPerTurn) {
+		next = 1
+	}
 	if l.pool.Len() > 0 && l.threads > 0 {
-		l.wheel.Add(&tr.timer, l.now+unusedAfter.Milliseconds())
+		l.wheel.Add(&tr.timer, l.now+next)
 	}
 }
 

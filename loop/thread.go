@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"math"
@@ -52,13 +53,13 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	dropping bool          // dropCalls is deferred
-	loans    []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls    *calls        // off the loop, by the thread and those within its scopes
-	scope    *scope        // of the threads it has started, the innermost
-	member   *scope        // that the thread was started in, nil for one of its own
-	end      *Promise[struct{}]
-	err      error // that it has ended with
+	loans  []*Descriptor // awaited by their numbers, since deferred calls last ran
+	calls  *calls        // off the loop, by the thread and those within its scopes
+	kept   *list.List    // of *call, those that have not begun; dropCalls is deferred
+	scope  *scope        // of the threads it has started, the innermost
+	member *scope        // that the thread was started in, nil for one of its own
+	end    *Promise[struct{}]
+	err    error // that it has ended with
 }
 
 func (t *Thread) extra() *more {

@@ -69,7 +69,7 @@ func (s *Server) start() (err error) {
 		return err
 	}
 	for range n {
-		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.log})
+		l, err := loop.New(loop.Options{Handoff: handoff, Workers: s.config.Workers, Logger: s.log})
 		if err != nil {
 			return err
 		}
