@@ -1,3 +1,5 @@
+//go:build linux && !386 && !arm && !mips && !mipsle
+
 // Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors.
 //
 // A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
