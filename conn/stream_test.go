@@ -371,6 +371,7 @@ func TestNoWait(t *testing.T) {
 						return string(buf[:n])
 					}
 					var ne net.Error
+					//lint:ignore SA1019 gorilla/websocket asks for it
 					if !errors.As(err, &ne) || ne.Timeout() || !ne.Temporary() || !errors.Is(err, conn.ErrWouldBlock) {
 						return err.Error()
 					}
