@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	acceptsPerTurn = 64 // connections; the rest stays in the kernel's queue for the next turn
+	acceptsPerTurn = 64 // connections, failed ones included; the rest stays in the kernel's queue for the next turn
 	firstBackOff   = 10 * time.Millisecond
 	lastBackOff    = time.Second
 )
@@ -89,12 +89,15 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 				t.loop.log.Error("accept: listener closed", "error", errno)
 				return coro.Abort
 			}
-			// That many in a row are not the fault of connections: a filter may refuse the call.
-			if failed++; failed%acceptsPerTurn == 0 {
+			failed++
+			switch n++; {
+			case failed%acceptsPerTurn == 0: // not the fault of connections: a filter may refuse the call
 				if last {
 					return coro.Abort
 				}
 				_ = t.Sleep(firstBackOff)
+			case n%acceptsPerTurn == 0:
+				t.Yield()
 			}
 		}
 	}
