@@ -79,10 +79,11 @@ func TestRefusedSystemCalls(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := os.Mkdir(filepath.Join(root, "www"), 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Join(root, "www/sub"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			write("www/a.txt", "a file")
+			write("www/sub/index.html", "an index")
 			write("secret", "not served")
 			for name, to := range map[string]string{"in": "a.txt", "out": "../secret", "away": root + "/secret"} {
 				if err := os.Symlink(to, filepath.Join(root, "www", name)); err != nil {
@@ -100,6 +101,7 @@ func TestRefusedSystemCalls(t *testing.T) {
 				{"/sleep", 200, "slept"},
 				{"/a.txt", 200, "a file"},
 				{"/in", 200, "a file"},
+				{"/sub", 200, "an index"}, // after a redirection
 				{"/none", 404, ""},
 				{"/out", 404, ""},
 				{"/away", 404, ""},
