@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"internal/leaktest":         {},
 	"internal/sampletest":       {},
 	"internal/redistest":        {},
+	"internal/refusetest":       {},
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
@@ -47,7 +48,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/redistest"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
-	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server"},
+	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/refusetest"},
 	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
 }
 

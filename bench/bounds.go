@@ -79,6 +79,9 @@ var bounds = []bound{
 	{"rooms", reorderedCount, "", atMost(0)},
 	{"quiet", latency50, "", atMost(1000)},
 	{"quiet", wakeUps, "", atMost(0)},
+	{"goroutines", latency90, "nethttp", atMost(2.00)},
+	{"burning", latency50, "nethttp", atMost(1.00)},
+	{"revproxy", latency50, "nethttp", atMost(1.50)},
 	{"redis", latency50, "", atMost(2000)},
 	{"redis", lostCount, "", atMost(0)},
 	{"redis", doubledCount, "", atMost(0)},
@@ -114,6 +117,8 @@ func (b bound) title() string {
 		return "bytes per " + unit + versus
 	case latency50:
 		return "µs to a " + unit + ", median" + versus
+	case latency90:
+		return "latency of a " + unit + ", p90" + versus
 	case latency99:
 		return "latency of a " + unit + ", p99" + versus
 	case lostCount:
@@ -146,17 +151,17 @@ func (b bound) title() string {
 func boundsTable(all results) string {
 	var text strings.Builder
 	for _, b := range bounds {
-		channel, direct := b.value(all, baseline), b.value(all, "lwango-direct")
-		if math.IsNaN(channel) && math.IsNaN(direct) {
+		own, rest := b.value(all, baseline), b.value(all, other)
+		if math.IsNaN(own) && math.IsNaN(rest) {
 			continue
 		}
 		verdict := "holds"
 		switch {
 		case math.IsNaN(b.limit.value):
 			verdict = "-"
-		case math.IsNaN(channel):
+		case math.IsNaN(own):
 			verdict = "not measured"
-		case !b.holds(channel):
+		case !b.holds(own):
 			verdict = "falls short"
 		}
 		format := ratioText
@@ -170,10 +175,10 @@ func boundsTable(all results) string {
 		if b.least {
 			bound = "at least " + bound
 		}
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", b.work, b.title(), bound, format(channel), format(direct), verdict)
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", b.work, b.title(), bound, format(own), format(rest), verdict)
 	}
 	if text.Len() == 0 {
 		return ""
 	}
-	return "### Bounds\n\n| work | figure | bound | channel (default) | direct | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
+	return "### Bounds\n\n| work | figure | bound | direct (default) | channel | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
 }

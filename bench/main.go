@@ -24,6 +24,7 @@
 //	responder.go  the least that such an application can do (`bench respond`)
 //	transfer.go   one large body (`bench transfer`)
 //	waiting.go    requests that wait for an application (`bench waiting`)
+//	beside.go     one thing while the server does another
 //	burst.go      more requests at once than it takes
 //	wsclient.go   many WebSockets on one epoll
 //	wsframe.go    their frames
@@ -37,6 +38,7 @@
 //	switches.go   context switches of a process, from /proc
 //	chatrules/    what the chat servers have in common
 //	lwangoapp/    lwango with handlers of its own: a program of its own
+//	neighbours/   what servers do beside serving
 //	httphello/    the http.Handler that both sides of the bridge work serve
 //	run.go        rounds: who is measured when
 //	stats.go      median, ratio, spread

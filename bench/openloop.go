@@ -20,6 +20,7 @@ type openLoopOptions struct {
 type openLoopReport struct {
 	Answers int64
 	P50     time.Duration
+	P90     time.Duration
 	P99     time.Duration
 	Max     time.Duration
 	CPU     cpuUsage
@@ -92,7 +93,7 @@ func openLoop(o openLoopOptions) (openLoopReport, error) {
 		return openLoopReport{}, err
 	}
 	return openLoopReport{
-		Answers: c.answers, P50: c.latency.quantile(0.50), P99: c.latency.quantile(0.99), Max: c.latency.max,
+		Answers: c.answers, P50: c.latency.quantile(0.50), P90: c.latency.quantile(0.90), P99: c.latency.quantile(0.99), Max: c.latency.max,
 		CPU: after.since(before),
 	}, nil
 }

@@ -17,6 +17,8 @@ type serverOptions struct {
 	addr  string // 127.0.0.1:port
 	work  work
 
+	beside string // another address, for what the program does beside; empty: nothing
+
 	upstream string // socket of what the work passes requests on to; empty: nothing
 	scripts  string // the folder above that of the scripts
 }
@@ -31,7 +33,10 @@ type peer struct {
 }
 
 // baseline is the peer that the others are put in relation to: lwango as it comes.
-const baseline = "lwango-channel"
+const baseline = "lwango-direct"
+
+// other is lwango with the handoff that is not the default.
+const other = "lwango-channel"
 
 // unqueued is lwango that connects to PHP at once, as nginx does, and has the surplus wait in the socket's backlog. The
 // others have max_conns as its manual advises, PHP's number of workers, and the surplus waits in them.
@@ -41,9 +46,9 @@ const unqueued = "lwango-unqueued"
 var errNotInstalled = errors.New("not installed")
 
 var peers = []peer{
-	{name: baseline, command: lwangoCommand("channel", true), ready: "listening", ends: true},
-	{name: "lwango-direct", command: lwangoCommand("direct", true), ready: "listening", ends: true},
-	{name: unqueued, command: lwangoCommand("channel", false), ready: "listening", ends: true},
+	{name: baseline, command: lwangoCommand("direct", true), ready: "listening", ends: true},
+	{name: other, command: lwangoCommand("channel", true), ready: "listening", ends: true},
+	{name: unqueued, command: lwangoCommand("direct", false), ready: "listening", ends: true},
 	{name: "nginx", command: nginxCommand("off"), ends: true},
 	{name: "nginx-nopush", command: nginxCommand("on"), ends: true},
 	{name: "fasthttp", command: goCommand("fasthttp")},
@@ -103,14 +108,18 @@ path = %q
 		if err := os.WriteFile(file, []byte(conf), 0o644); err != nil {
 			return nil, nil, err
 		}
-		return []string{program, "-c", file}, nil, nil
+		argv := []string{program, "-c", file}
+		if o.beside != "" {
+			argv = append(argv, "-beside", o.beside, "-backend", o.upstream)
+		}
+		return argv, nil, nil
 	}
 }
 
 // lwangoFastCGI is the route of the scripts.
 func lwangoFastCGI(o serverOptions, queue bool) string {
 	u := o.work.upstream
-	if u.kind == noUpstream {
+	if u.kind == noUpstream || u.kind == httpServer {
 		return ""
 	}
 	maxConns := 0
@@ -134,6 +143,9 @@ request_buffering = %t
 func goCommand(name string) func(*environment, serverOptions) ([]string, []string, error) {
 	return func(env *environment, o serverOptions) ([]string, []string, error) {
 		argv := []string{env.self, "serve", name, o.addr, o.files}
+		if o.beside != "" {
+			argv = append(argv, o.beside, o.upstream)
+		}
 		return argv, []string{goMaxProcs(o)}, nil
 	}
 }

@@ -26,6 +26,7 @@ type server struct {
 	peer    peer
 	network string
 	addr    string
+	beside  string // for what the program does beside; empty: nothing
 	cmd     *exec.Cmd
 	pids    []int // the process and its children (nginx's workers)
 	log     *tailLog
@@ -51,6 +52,11 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 	if up != nil {
 		o.upstream, o.scripts = up.addr, filepath.Join(env.dir, "scripts")
 	}
+	if w.kind == beside {
+		if o.beside, err = freeAddress(); err != nil {
+			return nil, err
+		}
+	}
 	argv, environ, err := p.command(env, o)
 	if err != nil {
 		return nil, err
@@ -59,11 +65,11 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 	if w.threads > 1 {
 		cpu = unpinned
 	}
-	s := &server{peer: p, network: "tcp", addr: addr}
+	s := &server{peer: p, network: "tcp", addr: addr, beside: o.beside}
 	if err := s.start(ctx, env, cpu, argv, environ, dir); err != nil {
 		return nil, err
 	}
-	if err := verifyWork(s.addr, w); err != nil {
+	if err := verifyWork(s, w); err != nil {
 		s.stop()
 		return nil, fmt.Errorf("%w\n%s", err, s.log)
 	}

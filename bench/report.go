@@ -134,6 +134,17 @@ var chatColumns = []column{
 	value("peak MiB", peak, oneDigitText),
 }
 
+var besideColumns = []column{
+	value("probes/s", perSecond, wholeText),
+	value("p50 µs", latency50, wholeText),
+	toLwango("x lwango", latency50),
+	value("p90 µs", latency90, wholeText),
+	toLwango("x lwango", latency90),
+	value("p99 µs", latency99, wholeText),
+	value("at most", lateMost, wholeText),
+	value("CPUs busy", busyPart, ratioText),
+}
+
 // columnsOf are the figures that a kind of work has.
 func columnsOf(k kind) []column {
 	switch k {
@@ -155,6 +166,8 @@ func columnsOf(k kind) []column {
 		return echoColumns
 	case chat, brokered:
 		return chatColumns
+	case beside:
+		return besideColumns
 	}
 	return loadColumns
 }

@@ -41,7 +41,7 @@ func TestWholeText(t *testing.T) {
 // sample has lwango at 6 µs, nginx at 8 and a net/http that failed.
 func sample(t *testing.T) (settings, results) {
 	t.Helper()
-	s, err := parseSettings([]string{"-works", "hello,idle", "-peers", "lwango-channel,nginx,nethttp"})
+	s, err := parseSettings([]string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +52,10 @@ func sample(t *testing.T) (settings, results) {
 		}
 	}
 	for m := range metrics {
-		all[cellKey{"hello", "lwango-channel"}].values[m] = []float64{6, 6, 6}
+		all[cellKey{"hello", "lwango-direct"}].values[m] = []float64{6, 6, 6}
 		all[cellKey{"hello", "nginx"}].values[m] = []float64{8, 4, 8}
 		all[cellKey{"hello", "nethttp"}].values[m] = []float64{10, 10, 10}
-		all[cellKey{"idle", "lwango-channel"}].values[m] = []float64{501, 502, 503}
+		all[cellKey{"idle", "lwango-direct"}].values[m] = []float64{501, 502, 503}
 		all[cellKey{"idle", "nginx"}].values[m] = []float64{525, 525, 525}
 	}
 	all[cellKey{"idle", "nethttp"}].errs = []error{errors.New("gone | away\nlog")}

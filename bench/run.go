@@ -25,6 +25,7 @@ const (
 	halfRate                // answers/s sent for in the open loop
 	halfCPU                 // server CPU per request at that rate, µs
 	latency50               // µs, at that rate
+	latency90               // µs, at that rate
 	latency99               // µs, at that rate
 	peak                    // most resident memory, MiB
 	bytesEach               // growth of resident memory per connection, bytes
@@ -165,6 +166,8 @@ func measure(ctx context.Context, env *environment, s settings, w work, p peer, 
 		return measureWSIdle(ctx, env, s, w, srv, r)
 	case wsEcho:
 		return measureEcho(ctx, env, s, w, srv, r)
+	case beside:
+		return measureBeside(ctx, env, s, w, srv, r)
 	case chat:
 		return measureChat(ctx, env, s, w, srv, r)
 	}

@@ -13,10 +13,10 @@ import (
 
 const idleTimeout = 300 * time.Second
 
-// serveCommand is `bench serve NAME ADDRESS FILES`: it serves until it is killed.
+// serveCommand is `bench serve NAME ADDRESS FILES [BESIDE BACKEND]`: it serves until it is killed.
 func serveCommand(args []string) error {
-	if len(args) != 3 {
-		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho|gorilla|gorilla-plain ADDRESS FILES")
+	if len(args) != 3 && len(args) != 5 {
+		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho|gorilla|gorilla-plain ADDRESS FILES [BESIDE BACKEND]")
 	}
 	ln, err := net.Listen("tcp", args[1])
 	if err != nil {
@@ -24,7 +24,7 @@ func serveCommand(args []string) error {
 	}
 	switch args[0] {
 	case "nethttp":
-		return serveNetHTTP(ln, args[2])
+		return serveNetHTTP(ln, args[2], args[3:])
 	case "fasthttp":
 		return serveFastHTTP(ln, args[2])
 	case "goecho":
@@ -40,7 +40,7 @@ func serveCommand(args []string) error {
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, folder string) error {
+func serveNetHTTP(ln net.Listener, folder string, more []string) error {
 	fileServer := http.StripPrefix(filesPrefix, http.FileServer(http.Dir(folder)))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,6 +51,11 @@ func serveNetHTTP(ln net.Listener, folder string) error {
 	})
 	mux.Handle(httphello.Path, httphello.Handler)
 	mux.HandleFunc("/sleep", sleepNetHTTP)
+	if len(more) > 0 {
+		if err := serveBesideNetHTTP(mux, more[0], more[1]); err != nil {
+			return err
+		}
+	}
 	mux.HandleFunc(filesPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// upstream is what a work's requests are passed on to by FastCGI. The zero value: nothing.
+// upstream is what a work's requests are passed on to, by FastCGI but where it is an httpServer. The zero value: nothing.
 type upstream struct {
 	kind     upstreamKind
 	workers  int  // PHP's
@@ -25,6 +25,7 @@ const (
 	noUpstream upstreamKind = iota
 	phpFPM                  // Debian's, with its opcache
 	goResponder
+	httpServer // net/http's hello, by HTTP
 )
 
 // appPrefix is the route of the scripts, as which PHP finds them too.
@@ -97,6 +98,12 @@ func startUpstream(ctx context.Context, env *environment, w work) (*server, erro
 	}
 	s := &server{network: "unix", addr: filepath.Join(dir, "s")}
 	argv := []string{env.self, "respond", s.addr}
+	if w.upstream.kind == httpServer {
+		if s.addr, err = freeAddress(); err != nil {
+			return nil, err
+		}
+		s.network, argv = "tcp", []string{env.self, "serve", "nethttp", s.addr, filepath.Join(env.dir, "files")}
+	}
 	cpu := env.clientFor(w) // with the client: what it costs is nobody's
 	if w.upstream.kind == phpFPM {
 		s.peer.ends = true

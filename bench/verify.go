@@ -16,8 +16,11 @@ import (
 const verifyLimit = 10 * time.Second
 
 // verifyWork asks a server for what is going to be measured, once or twice.
-func verifyWork(addr string, w work) error {
+func verifyWork(s *server, w work) error {
+	addr := s.addr
 	switch w.kind {
+	case beside:
+		return verifyBeside(s, w)
 	case echo:
 		return verifyEcho(addr, len(w.body))
 	case wsEcho:

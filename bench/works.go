@@ -23,6 +23,7 @@ const (
 	wsEcho               // messages over WebSocket, closed loop for CPU per message
 	chat                 // rooms of a chat, messages at a fixed rate; CPU per delivery, latency, what is lost
 	brokered             // the same through two servers and a broker
+	beside               // one thing at a low rate while the server does another; latency
 )
 
 // work is one thing that all servers are asked to do.
@@ -45,6 +46,7 @@ type work struct {
 	smokeSize  int64 // at most so much in a smoke run
 	upload     bool  // from the client
 	chat       chatPlan
+	neighbour  neighbour
 	broker     string // its URL, while it is measured
 }
 
@@ -62,16 +64,16 @@ var files = map[string][]byte{
 
 // The servers that answer plain requests, and those of them and beside them that serve files.
 var (
-	helloServers  = []string{baseline, "lwango-direct", "nginx", "fasthttp", "nethttp"}
-	fileServers   = []string{baseline, "lwango-direct", "nginx", "nginx-nopush", "fasthttp", "nethttp"}
-	echoServers   = []string{baseline, "lwango-direct", "goecho", "epollecho"}
-	sleepServers  = []string{baseline, "lwango-direct", "nethttp"}
-	proxies       = []string{baseline, "lwango-direct", "nginx"}
-	queueing      = []string{baseline, "lwango-direct", unqueued, "nginx"}
-	bridgeServers = []string{baseline, "lwango-direct", "nethttp"}
-	chatServers   = []string{baseline, "lwango-direct", "gorilla"}
-	chatMemory    = []string{baseline, "lwango-direct", "gorilla", "gorilla-plain"}
-	brokerServers = []string{baseline, "lwango-direct"}
+	helloServers  = []string{baseline, other, "nginx", "fasthttp", "nethttp"}
+	fileServers   = []string{baseline, other, "nginx", "nginx-nopush", "fasthttp", "nethttp"}
+	echoServers   = []string{baseline, other, "goecho", "epollecho"}
+	sleepServers  = []string{baseline, other, "nethttp"}
+	proxies       = []string{baseline, other, "nginx"}
+	queueing      = []string{baseline, other, unqueued, "nginx"}
+	bridgeServers = []string{baseline, other, "nethttp"}
+	chatServers   = []string{baseline, other, "gorilla"}
+	chatMemory    = []string{baseline, other, "gorilla", "gorilla-plain"}
+	brokerServers = []string{baseline, other}
 )
 
 // command is the program of lwango that answers most works.
@@ -144,6 +146,15 @@ var works = []work{
 	{name: "quiet", title: "1,000 members in rooms of 10 of whom nobody speaks, then 20 messages/s in all", kind: chat, unit: "delivery",
 		peers: chatServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 1000, smokeConns: 100, threads: 1,
 		chat: chatPlan{rooms: 100, talkers: 1, rate: 20, watch: true}},
+	{name: "goroutines", title: "a goroutine's answers, 500/s, beside 7,000 hello/s, two loops", kind: beside, unit: "probe",
+		peers: bridgeServers, program: "bench/lwangoapp", path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true,
+		upstream: upstream{kind: httpServer}, neighbour: neighbour{path: "/", rate: 500, plain: true, load: 7000}},
+	{name: "burning", title: "hello, 50/s, while two functions in Await compute, two loops", kind: beside, unit: "probe",
+		peers: bridgeServers, program: "bench/lwangoapp", path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true,
+		upstream: upstream{kind: httpServer}, neighbour: neighbour{path: "/", rate: 50}},
+	{name: "revproxy", title: "ReverseProxy over the bridge, 100/s, beside 7,000 hello/s, two loops", kind: beside, unit: "probe",
+		peers: bridgeServers, program: "bench/lwangoapp", path: "/", conns: 64, smokeConns: 16, depth: 1, threads: 2, body: []byte(hello), text: true,
+		upstream: upstream{kind: httpServer}, neighbour: neighbour{path: proxyPath, rate: 100, load: 7000}},
 	{name: "redis", title: "a room of 20 at two servers, over Redis, 20 messages/s", kind: brokered, unit: "delivery",
 		peers: brokerServers, program: "bench/lwangoapp", path: chatrules.RoomPath, conns: 20, smokeConns: 20, threads: 1,
 		chat: chatPlan{rooms: 1, talkers: 4, rate: 20}},

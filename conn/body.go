@@ -87,6 +87,9 @@ func (b *Body) fail(err error) error {
 		err = io.EOF
 	case err == io.EOF: // the client's end, not the body's
 		err = io.ErrUnexpectedEOF
+		b.x.c.Left()
+	case errors.As(err, new(*os.SyscallError)):
+		b.x.c.Left()
 	case err == errTooSlow || errors.Is(err, os.ErrDeadlineExceeded):
 		err = ErrBodyTimeout
 	}

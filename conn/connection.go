@@ -40,7 +40,8 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return x.serve()
 }
 
-// Left is the loop's: the client sends no more.
+// Left is the loop's: the client sends no more. A read or a write of the thread's own may find that before the loop hears
+// of it, and ends the request's context just so.
 func (c *connection) Left() {
 	if c.x != nil && c.x.req.cancel != nil {
 		c.x.req.cancel(loop.ErrClientGone)

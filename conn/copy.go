@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -164,6 +165,9 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	if !s.unread() {
 		return 0, errWouldBlock
 	}
+	if noSplice.Load() {
+		return s.copySome(to, limit)
+	}
 	p := pipes.Get().(*pipe)
 	if p.size < copySize {
 		p.close()
@@ -179,6 +183,10 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	}()
 	n, errno := s.d.SpliceTo(p.w, int(min(limit, int64(p.size))))
 	empty = n <= 0 // before anything else: the thread may give way in received, and be killed there
+	if refusesSplice(errno) {
+		noSplice.Store(true)
+		return s.copySome(to, limit)
+	}
 	n, err = s.received(n, errno)
 	if err != nil {
 		return 0, s.failRead(err)
@@ -193,6 +201,19 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	}
 	empty = true
 	return moved, nil
+}
+
+// noSplice notes that splice(2) is refused here, by the filter of a container.
+var noSplice atomic.Bool
+
+// refusesSplice tells a refusal of the call from what happens to a connection: none of these is an error of recv(2) on a
+// connected socket.
+func refusesSplice(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EPERM, unix.ENOSYS, unix.EACCES, unix.EINVAL:
+		return true
+	}
+	return false
 }
 
 // pipes are for splicing. As with the buffers, a copy holds one while there is something in it: idle copies hold none.

@@ -98,10 +98,12 @@ func (ln *StreamListener) accept() (*Stream, error) {
 			if i == 1 { // and the listener is not ready
 				return nil, net.ErrClosed
 			}
-		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+		default:
+			if !loop.Passing(errno) {
+				return nil, os.NewSyscallError("accept", errno)
+			}
 			if backOff == firstBackOff {
-				ln.loop.Logger().Error("accept: out of resources, new connections wait",
-					"address", ln.addr, "error", errno)
+				ln.loop.Logger().Error("accept: new connections wait", "address", ln.addr, "error", errno)
 			}
 			if _, err := t.AwaitAny(backOff, ln.loop.Stopped()); err == nil {
 				return nil, net.ErrClosed
@@ -109,8 +111,6 @@ func (ln *StreamListener) accept() (*Stream, error) {
 				return nil, err
 			}
 			backOff = min(2*backOff, lastBackOff)
-		default:
-			return nil, os.NewSyscallError("accept", errno)
 		}
 	}
 }

@@ -205,6 +205,9 @@ func (x *exchange) fail(err error) error {
 		x.writeErr = err
 	}
 	x.out, x.held = x.out[:0], x.held[:0]
+	if errors.As(err, new(*os.SyscallError)) {
+		x.c.Left()
+	}
 	return x.writeErr
 }
 

@@ -281,7 +281,12 @@ func TestPoolIsLastInFirstOutAndTrimsTheUnused(t *testing.T) {
 			t.Error("not the last one put")
 		}
 		p.Put(c, 9)
-		p.Trim(3)
+		if !p.Trim(3, 1) || p.Len() != 2 || !a.Dead() || b.Dead() {
+			t.Errorf("after Trim of one: %d left, dead %v %v", p.Len(), a.Dead(), b.Dead())
+		}
+		if p.Trim(3, 2) {
+			t.Error("Trim says that there are others")
+		}
 		if p.Len() != 1 || !a.Dead() || !b.Dead() || c.Dead() {
 			t.Errorf("after Trim: %d left, dead %v %v %v", p.Len(), a.Dead(), b.Dead(), c.Dead())
 		}

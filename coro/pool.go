@@ -40,15 +40,20 @@ func (p *Pool) Put(c *Coro, now int64) {
 // Len returns how many coroutines are parked.
 func (p *Pool) Len() int { return len(p.free) }
 
-// Trim ends the coroutines that have been parked since before the given time without being used.
-func (p *Pool) Trim(before int64) {
+// Trim ends coroutines that have been parked since before the given time without being used, at most so many, and reports
+// whether it has left others.
+func (p *Pool) Trim(before int64, most int) (more bool) {
 	n := 0
 	for n < len(p.free) && p.free[n].since < before {
+		if n == most {
+			more = true
+			break
+		}
 		p.free[n].c.Close()
 		n++
 	}
 	if n == 0 {
-		return
+		return more
 	}
 	kept := copy(p.free, p.free[n:])
 	clear(p.free[kept:])
@@ -56,6 +61,7 @@ func (p *Pool) Trim(before int64) {
 	if cap(p.free) > 64 && kept < cap(p.free)/4 {
 		p.free = append(make([]parkedCoro, 0, 2*kept), p.free...)
 	}
+	return more
 }
 
 // Close ends all.

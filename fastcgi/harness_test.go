@@ -106,12 +106,11 @@ func write(t testing.TB, dir string, files map[string]string) {
 
 // got is an answer, perhaps one that was cut.
 type got struct {
-	status  int
-	reason  string // with the number
-	header  http.Header
-	trailer string
-	body    string
-	err     error
+	status int
+	reason string // with the number
+	header http.Header
+	body   string
+	err    error
 }
 
 // request sends one request, as lines, on a connection of its own, and reads the answer.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	acceptsPerTurn = 64 // connections; the rest stays in the kernel's queue for the next turn
+	acceptsPerTurn = 64 // connections, failed ones included; the rest stays in the kernel's queue for the next turn
 	firstBackOff   = 10 * time.Millisecond
 	lastBackOff    = time.Second
 )
@@ -52,11 +52,12 @@ func (ln *Listener) Ended() {}
 // Run is the loop's.
 func (ln *Listener) Run(t *Thread) coro.Code {
 	var sa unix.RawSockaddrAny
-	for n := 0; ; {
+	for n, failed := 0, 0; ; {
 		last := ln.closing || t.loop.Stopping()
 		fd, errno := sysio.Accept(t.FD(), &sa)
 		switch errno {
 		case 0:
+			failed = 0
 			ln.accept(fd, remoteAddr(&sa))
 			if n++; n%acceptsPerTurn == 0 {
 				if !ln.closing && !t.loop.Stopping() {
@@ -88,8 +89,28 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 				t.loop.log.Error("accept: listener closed", "error", errno)
 				return coro.Abort
 			}
+			failed++
+			switch n++; {
+			case failed%acceptsPerTurn == 0: // not the fault of connections: a filter may refuse the call
+				if last {
+					return coro.Abort
+				}
+				_ = t.Sleep(firstBackOff)
+			case n%acceptsPerTurn == 0:
+				t.Yield()
+			}
 		}
 	}
+}
+
+// Passing reports an error after which accept(2) may succeed: descriptors or memory are short, or it is the error of one
+// connection.
+func Passing(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+		return true
+	}
+	return passing(errno)
 }
 
 // passing reports an error of the connection that was to be accepted, not of the listener (accept(2), "Error

@@ -1,8 +1,11 @@
 package loop
 
 import (
-	"slices"
+	"container/list"
+	"fmt"
+	"os"
 	"sync/atomic"
+	"time"
 )
 
 // DefaultWorkers is how many functions a loop has running off the loop at a time, unless Options say otherwise.
@@ -10,11 +13,12 @@ const DefaultWorkers = 64
 
 // call is a function to be run off the loop. All but run belongs to the loop.
 type call struct {
-	thread *Thread // that has submitted it
 	group  *calls
-	run    func() // on its own goroutine
-	drop   func() // on the loop: it is not to run
-	queued bool
+	run    func()        // on its own goroutine
+	drop   func()        // on the loop: it is not to run
+	queued *list.Element // in the queue of the workers; nil: it has begun, or was withdrawn
+	kept   *list.Element // in its thread's list, where the thread does not wait for it
+	thread *Thread       // whose list that is
 }
 
 // calls counts the functions of a thread, and of those within its scopes, that have begun and not returned.
@@ -24,8 +28,14 @@ type calls struct{ running atomic.Int32 }
 type workers struct {
 	limit   int
 	running int
-	queue   []*call // those that wait for their turn
+	queue   list.List // of *call, those that wait for their turn
+	missed  int64     // waits that came to their limit before there was a worker
+	warned  time.Time // when that was last logged
 }
+
+// ErrNoWorker is the error of an Await that came to its limit while all workers of the loop were busy, so that the function
+// has not run. It is an os.ErrDeadlineExceeded, too.
+var ErrNoWorker = fmt.Errorf("no worker was free: %w", os.ErrDeadlineExceeded)
 
 // submit has c run, now or when it is its turn.
 func (t *Thread) submit(c *call) {
@@ -39,16 +49,19 @@ func (t *Thread) submit(c *call) {
 		t.loop.call(c)
 		return
 	}
-	c.queued = true
-	w.queue = append(w.queue, c)
+	c.queued = w.queue.PushBack(c)
 }
 
 // keepCall has c withdrawn with the deferred calls, if it has not begun by then.
 func (t *Thread) keepCall(c *call) {
-	if c.queued && !t.more.dropping {
-		t.more.dropping = true
+	if c.queued == nil {
+		return
+	}
+	if t.more.kept == nil {
+		t.more.kept = list.New()
 		t.Defer(t.dropCalls)
 	}
+	c.thread, c.kept = t, t.more.kept.PushBack(c)
 }
 
 // call begins c.
@@ -64,34 +77,50 @@ func (l *Loop) call(c *call) {
 // returned gives the place of a function that has returned to the next one.
 func (l *Loop) returned() {
 	w := &l.workers
-	if w.running--; len(w.queue) > 0 {
-		next := w.queue[0]
-		w.queue = slices.Delete(w.queue, 0, 1)
-		next.queued = false
-		l.call(next)
+	w.running--
+	if next := w.queue.Front(); next != nil {
+		c := next.Value.(*call)
+		l.unqueue(c)
+		l.call(c)
+	}
+}
+
+// unqueue takes c off the lists that it is on.
+func (l *Loop) unqueue(c *call) {
+	l.workers.queue.Remove(c.queued)
+	c.queued = nil
+	if c.kept != nil {
+		c.thread.more.kept.Remove(c.kept)
+		c.kept = nil
 	}
 }
 
 // withdraw has c not run, if it has not begun.
 func (l *Loop) withdraw(c *call) {
-	if !c.queued {
-		return
+	if c.queued != nil {
+		l.unqueue(c)
+		c.drop()
 	}
-	c.queued = false
-	w := &l.workers
-	i := slices.Index(w.queue, c)
-	w.queue = slices.Delete(w.queue, i, i+1)
-	c.drop()
+}
+
+// miss notes that a wait came to its limit before there was a worker. A queue in which one waits makes hundreds wait, so
+// the log has it once a minute.
+func (w *workers) miss(l *Loop) {
+	w.missed++
+	if w.warned.IsZero() || l.wall.Sub(w.warned) >= time.Minute {
+		w.warned = l.wall
+		l.log.Warn("no worker was free for a function off the loop within its limit of time",
+			"workers", w.limit, "waiting", w.queue.Len(), "missed", w.missed)
+	}
 }
 
 // dropCalls withdraws what t has submitted and has not begun.
 func (t *Thread) dropCalls() {
-	t.more.dropping = false
-	for _, c := range slices.Clone(t.loop.workers.queue) {
-		if c.thread == t {
-			t.loop.withdraw(c)
-		}
+	kept := t.more.kept
+	for e := kept.Front(); e != nil; e = kept.Front() {
+		t.loop.withdraw(e.Value.(*call))
 	}
+	t.more.kept = nil
 }
 
 // Stranded reports that functions are still running off the loop that t has called, or a thread within its scopes, and

@@ -1,9 +1,12 @@
 package loop_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -275,4 +278,43 @@ func TestTimer(t *testing.T) {
 			t.Errorf("left with the loop: %v", left)
 		}
 	})
+}
+
+// TestNoWorker: a function whose turn does not come within the limit is told from one that takes too long, is counted, and is
+// logged once for all that fare like it.
+func TestNoWorker(t *testing.T) {
+	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
+		t.Run(h.String(), func(t *testing.T) {
+			var log bytes.Buffer
+			l, err := loop.New(loop.Options{Handoff: h, Workers: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Go(func(th *loop.Thread) {
+				release := make(chan struct{})
+				err := th.Await(func() error { <-release; return nil }, time.Millisecond)
+				if errors.Is(err, loop.ErrNoWorker) || !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("one that takes too long: %v", err)
+				}
+				for range 3 {
+					err := th.Await(func() error { t.Error("it has run"); return nil }, time.Millisecond)
+					if !errors.Is(err, loop.ErrNoWorker) || !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("one that has no worker: %v", err)
+					}
+				}
+				waits := loop.Call(th, func() (int, error) { return 1, nil })
+				if s := l.Stats(); s.Calls != 1 || s.Queued != 1 || s.NoWorker != 3 {
+					t.Errorf("%+v", s)
+				}
+				close(release)
+				if _, err := waits.Await(th, -1); err != nil {
+					t.Error(err)
+				}
+			})
+			mustRun(t, l)
+			if n := strings.Count(log.String(), "no worker was free"); n != 1 || !strings.Contains(log.String(), "workers=1 ") {
+				t.Errorf("logged %d times:\n%s", n, log.String())
+			}
+		})
+	}
 }

@@ -6,6 +6,9 @@
 // included. Its record stays when its coroutine goes: a thread whose Body returned WantRead (an idle connection)
 // holds no goroutine, and the next event runs the Body again on whichever coroutine is free.
 //
+// A program that is going to run n loops calls Reserve(n) first, which sees to it that there are more processors (GOMAXPROCS)
+// than loops: goroutines beside the loops need one.
+//
 // Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by functions given to
 // Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post and Stop are
 // for any goroutine.
@@ -25,12 +28,14 @@
 //	timer.go     a point in time as a source
 //	chan.go      a Go channel as a source
 //	promise.go   results that are still to come
+//	waiters.go   the threads that wait for a promise
 //	call.go      functions that may block, off the loop
 //	scope.go     threads that others have started, and that end before them
 //	post.go      functions from other goroutines
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets
 //	stop.go      the orderly stop
+//	cpus.go      how loops and other goroutines share the processors
 //	watchdog.go  what holds a loop for too long is logged
 //	culprit.go   whose stack that is
 package loop

@@ -38,7 +38,7 @@ func Left(l *Loop) (left []string) {
 	}
 	for what, n := range map[string]int{
 		"threads": l.threads, "threads without descriptor": len(l.detached), "writers": len(l.writers),
-		"timers": timers, "functions queued": len(l.workers.queue),
+		"timers": timers, "functions queued": l.workers.queue.Len(),
 	} {
 		if n != 0 {
 			note("%d %s", n, what)
@@ -81,5 +81,12 @@ func NewWatchdogAt(log *slog.Logger, now func() time.Time, limit time.Duration, 
 	return newWatchdog(log, now, limit, loops)
 }
 
-// Brief reports whether l's waits have been short of late. It is called on the loop.
-func Brief(l *Loop) bool { return l.brief }
+// Waiting returns how many threads wait for p.
+func Waiting[T any](p *Promise[T]) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiters.index != nil && len(p.waiters.index) != p.waiters.n {
+		return -1
+	}
+	return p.waiters.n
+}

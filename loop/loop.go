@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -17,15 +15,15 @@ import (
 
 const (
 	eventsPerTurn = 256              // what one epoll_wait takes; the rest keeps its order for the next
-	unusedAfter   = 10 * time.Second // parked coroutines end
-	noBlockLimit  = time.Millisecond // then other goroutines get the processor
+	unusedAfter   = 10 * time.Second // parked coroutines end,
+	trimsPerTurn  = 256              // so many at a time: each takes a microsecond
 )
 
 // Options of a new loop. The zero value is good.
 type Options struct {
-	Handoff coro.Handoff
+	Handoff coro.Handoff // see coro.Direct for what threads must not do
 	Logger  *slog.Logger // for panics and the like; nil: slog.Default
-	Workers int          // functions that run off the loop at a time; 0: DefaultWorkers
+	Workers int          // functions that run off the loop at a time, others wait; 0: DefaultWorkers
 }
 
 // Stats counts what a loop did since it was made.
@@ -34,7 +32,11 @@ type Stats struct {
 	Ctls    int64 // calls of epoll_ctl
 	Events  int64 // events delivered
 	Resumes int64 // times that a thread was begun or resumed
-	Calls   int   // functions that run off the loop now, those that nobody waits for any more included
+
+	// Functions off the loop, those that nobody waits for any more included.
+	Calls    int   // that run now
+	Queued   int   // that wait for a worker
+	NoWorker int64 // waits that ended with ErrNoWorker
 }
 
 // Loop runs green threads. See the package comment for who may call what.
@@ -53,9 +55,7 @@ type Loop struct {
 	threads  int                  // all that have not ended
 	wall     time.Time            // of this turn
 	now      int64                // of this turn, milliseconds since start
-	slept    int64                // when other goroutines last had the processor
-	told     int64                // when the scheduler was last told of a wait
-	brief    bool                 // the last wait was neither long nor very short
+	gaveWay  int64                // when other goroutines were last given the processor
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for the next turn
 	turn     queue // what is left of this one's
@@ -153,26 +153,25 @@ func (l *Loop) Close() {
 // cannot sleep is made raw, at half the cost.
 func (l *Loop) wait() error {
 	l.pulse.beat()
+	blocked := false
 	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
 	l.stats.Waits++
 	l.tick()
 	if n == 0 && errno == 0 {
 		if d := l.timeout(); d != 0 && l.post.sleep() {
+			blocked = true
 			l.pulse.sleep()
-			n, errno = l.block(d)
+			n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
 			l.pulse.wake()
 			l.post.asleep.Store(false)
 			l.stats.Waits++
+			l.tick()
 		}
 	}
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
 	}
-	if l.now-l.slept >= noBlockLimit.Milliseconds() {
-		// Without this, goroutines beside the loop wait for the 10 ms of forced preemption and more.
-		runtime.Gosched()
-		l.slept = l.now
-	}
+	l.giveWay(blocked)
 	l.stats.Events += int64(n)
 	for i := range l.events[:n] {
 		e := &l.events[i]
@@ -183,42 +182,6 @@ func (l *Loop) wait() error {
 		l.dispatch(e)
 	}
 	return nil
-}
-
-// tellEvery is how often, in milliseconds, Go's scheduler is told of a wait at least, if there are any.
-const tellEvery = 2
-
-// sysmonAfter is how long a goroutine may be in a system call before Go's monitor takes its processor away.
-const sysmonAfter = 20 * time.Microsecond
-
-// block waits for events for up to d, negative: without limit, or for less.
-//
-// When the scheduler is told of a wait, and that lasts longer than sysmonAfter, the processor goes to another thread that
-// has nothing to do, comes back, and each time threads wake each other, the monitor among them: that costs more than
-// a small request. So while one wait after another is longer than that but short, the scheduler is told of one each
-// tellEvery milliseconds, which lets goroutines beside the loop and Go's own poller go on; those that this turn has made
-// ready go first. While functions of Await and Call run, of which one may come to its end, it is told of all. Other
-// goroutines, those of http.Handlers among them, may find their processor taken for as long as tellEvery when they come
-// out of a system call. Waits that are shorter still are better off with the notice: a timer that is due soon costs more
-// than it.
-func (l *Loop) block(d time.Duration) (n int, errno syscall.Errno) {
-	began := l.wall
-	if l.brief && l.now-l.told < tellEvery && l.workers.running == 0 {
-		limit := noBlockLimit
-		if d >= 0 {
-			limit = min(limit, d)
-		}
-		runtime.Gosched()
-		n, errno = sysio.EpollWaitRaw(l.epfd, l.events[:], limit)
-		l.tick()
-	} else {
-		n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
-		l.tick()
-		l.slept, l.told = l.now, l.now
-	}
-	took := l.wall.Sub(began)
-	l.brief = sysmonAfter < took && took < noBlockLimit
-	return n, errno
 }
 
 // timeout is how long the loop may block, negative: without limit.
@@ -265,7 +228,7 @@ func (l *Loop) Time() time.Time { return l.wall }
 // Stats returns what the loop has counted.
 func (l *Loop) Stats() Stats {
 	s := l.stats
-	s.Calls = l.workers.running
+	s.Calls, s.Queued, s.NoWorker = l.workers.running, l.workers.queue.Len(), l.workers.missed
 	return s
 }
 
@@ -410,9 +373,12 @@ func (tr *trimmer) init(l *Loop) {
 // Expire is the wheel's.
 func (tr *trimmer) Expire() {
 	l := tr.loop
-	l.pool.Trim(l.now - unusedAfter.Milliseconds())
+	next := unusedAfter.Milliseconds()
+	if l.pool.Trim(l.now-next, trimsPerTurn) {
+		next = 1
+	}
 	if l.pool.Len() > 0 && l.threads > 0 {
-		l.wheel.Add(&tr.timer, l.now+unusedAfter.Milliseconds())
+		l.wheel.Add(&tr.timer, l.now+next)
 	}
 }
 

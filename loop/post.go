@@ -28,7 +28,8 @@ type poster struct {
 }
 
 // Post has f called on the loop. Any goroutine may call it; it does not wait. Calls are made in order. The error is
-// net.ErrClosed once Run has returned, and f is not called then.
+// net.ErrClosed once Run is about to return, because no work is left or the grace period of a stop is over, and f is not
+// called then.
 //
 // The queue has no bound of its own: each source of posts keeps at most one outstanding.
 func (l *Loop) Post(f func()) error {
@@ -84,8 +85,16 @@ func (p *poster) rearm() {
 func (p *poster) closeIfEmpty() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = p.closed || len(p.queue)+len(p.threads) == 0
-	return p.closed
+	empty := len(p.queue)+len(p.threads) == 0
+	p.closed = p.closed || empty
+	return empty
+}
+
+// refuse refuses posts from now on. What was posted before is still called.
+func (p *poster) refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
 }
 
 func (p *poster) close() {

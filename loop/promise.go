@@ -2,7 +2,7 @@ package loop
 
 import (
 	"errors"
-	"slices"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +19,7 @@ type Promise[T any] struct {
 	settled atomic.Bool // value and err do not change any more
 	value   T
 	err     error
-	waiters []*Thread
+	waiters waiters
 }
 
 // Resolve keeps the promise, and reports whether that was the first to settle it.
@@ -39,11 +39,11 @@ func (p *Promise[T]) settle(value T, err error) bool {
 	}
 	p.value, p.err = value, err
 	p.settled.Store(true)
-	waiters := p.waiters
-	p.waiters = nil
+	first := p.waiters.first
+	p.waiters = waiters{}
 	p.mu.Unlock()
-	for _, t := range waiters {
-		Notify(t)
+	for w := first; w != nil; w = w.next {
+		Notify(w.thread)
 	}
 	return true
 }
@@ -72,7 +72,7 @@ func (p *Promise[T]) Watch(t *Thread) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.settled.Load() {
-		p.waiters = append(p.waiters, t)
+		p.waiters.add(t)
 	}
 	return nil
 }
@@ -84,9 +84,7 @@ func (p *Promise[T]) Ready() bool { return p.settled.Load() }
 func (p *Promise[T]) Unwatch(t *Thread) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.waiters, t); i >= 0 {
-		p.waiters = slices.Delete(p.waiters, i, i+1)
-	}
+	p.waiters.remove(t)
 }
 
 // Go starts f as a thread within t's scope, as t.Go does, and promises what it returns: a value, an error, or a panic
@@ -120,8 +118,8 @@ func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 }
 
 // Await runs f off the loop, as Call does, and waits until it has returned, at most d; negative: without limit. The
-// error is f's, its panic as a *PanicError, or one of AwaitAny's. If the wait ends early and f has not begun, it does
-// not run.
+// error is f's, its panic as a *PanicError, ErrNoWorker, or one of AwaitAny's. If the wait ends early and f has not begun, it
+// does not run; and if it ends because of d, the error is ErrNoWorker.
 func (t *Thread) Await(f func() error, d time.Duration) error {
 	if err := t.refused(); err != nil {
 		return err
@@ -130,12 +128,16 @@ func (t *Thread) Await(f func() error, d time.Duration) error {
 	t.submit(c)
 	defer t.loop.withdraw(c)
 	_, err := p.Await(t, d)
+	if err == errTimeout && c.queued != nil {
+		t.loop.workers.miss(t.loop)
+		return ErrNoWorker
+	}
 	return err
 }
 
 func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 	p := new(Promise[T])
-	c := &call{thread: t, drop: func() { p.Reject(ErrCanceled) }}
+	c := &call{drop: func() { p.Reject(ErrCanceled) }}
 	c.run = func() {
 		err := ErrExited
 		var value T
@@ -144,7 +146,11 @@ func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 			p.settle(value, err)
 		}()
 		err = func() (err error) {
-			defer recoverTo(&err)
+			defer func() {
+				if p := recover(); p != nil {
+					err = &PanicError{Value: p, Stack: debug.Stack()}
+				}
+			}()
 			value, err = f()
 			return err
 		}()

@@ -230,17 +230,17 @@ type memberBody struct {
 func (b *memberBody) Run(t *Thread) coro.Code {
 	t.more.err = ErrExited
 	t.more.err = t.joined(func() (err error) {
-		defer recoverTo(&err)
+		defer func() {
+			if t.co.Killed() {
+				return // it returns nothing any more: the panic of a deferred call is the coroutine's, and is logged
+			}
+			if p := recover(); p != nil {
+				err = &PanicError{Value: p, Stack: debug.Stack()}
+			}
+		}()
 		return b.f(t)
 	})
 	return coro.Abort
-}
-
-// recoverTo turns a panic into an error. It is to be deferred.
-func recoverTo(err *error) {
-	if p := recover(); p != nil {
-		*err = &PanicError{Value: p, Stack: debug.Stack()}
-	}
 }
 
 // Left implements Body; it has no peer of its own.

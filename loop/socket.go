@@ -159,10 +159,11 @@ func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
 	return d.sent(sysio.Splice(pipe, int(d.fd), n))
 }
 
-// Accept accepts a connection to a listening socket, as accept4(2), with its peer's address as Loop.Accept gives it.
+// Accept accepts a connection to a listening socket, as accept4(2), with its peer's address as Loop.Accept gives it. It
+// goes on after errors of single connections, but not for ever: see Passing.
 func (d *Descriptor) Accept() (fd int, remote netip.AddrPort, errno syscall.Errno) {
 	var sa unix.RawSockaddrAny
-	for {
+	for range acceptsPerTurn {
 		fd, errno = sysio.Accept(int(d.fd), &sa)
 		if errno == 0 {
 			return fd, remoteAddr(&sa), 0
@@ -171,9 +172,10 @@ func (d *Descriptor) Accept() (fd int, remote netip.AddrPort, errno syscall.Errn
 			if errno == unix.EAGAIN {
 				d.exhausted(in)
 			}
-			return -1, remote, errno
+			break
 		}
 	}
+	return -1, remote, errno
 }
 
 // forceShort makes the rare paths common under the invariants tag.

@@ -10,6 +10,7 @@ import (
 type stopper struct {
 	loop     *Loop
 	stopping bool
+	over     bool // the threads were killed, and none is to begin any more
 	grace    timeoutwheel.Timer
 }
 
@@ -63,8 +64,11 @@ func (s *stopper) Unwatch(*Thread) {}
 // Stopping reports that Stop was called. It is for the loop's threads.
 func (l *Loop) Stopping() bool { return l.stop.stopping }
 
-// killAll ends every thread at once.
+// killAll ends every thread at once. Deferred calls that start threads, attach sockets or post functions must not keep the
+// loop going: from now on it takes none of these.
 func (l *Loop) killAll() {
+	l.stop.over = true
+	l.post.refuse()
 	for _, d := range l.table {
 		if d != nil && d.flags&lent == 0 {
 			l.kill(d.thread)

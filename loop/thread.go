@@ -1,9 +1,11 @@
 package loop
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -51,13 +53,13 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	dropping bool          // dropCalls is deferred
-	loans    []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls    *calls        // off the loop, by the thread and those within its scopes
-	scope    *scope        // of the threads it has started, the innermost
-	member   *scope        // that the thread was started in, nil for one of its own
-	end      *Promise[struct{}]
-	err      error // that it has ended with
+	loans  []*Descriptor // awaited by their numbers, since deferred calls last ran
+	calls  *calls        // off the loop, by the thread and those within its scopes
+	kept   *list.List    // of *call, those that have not begun; dropCalls is deferred
+	scope  *scope        // of the threads it has started, the innermost
+	member *scope        // that the thread was started in, nil for one of its own
+	end    *Promise[struct{}]
+	err    error // that it has ended with
 }
 
 func (t *Thread) extra() *more {
@@ -90,8 +92,12 @@ func (r reason) err() error {
 }
 
 // Attach makes t the thread of the socket fd, non-blocking and owned by t from now on, and has b.Run called when it
-// can be read. timeout is as for IdleTimeout. On an error fd is still the caller's.
+// can be read. timeout is as for IdleTimeout. On an error, which is epoll_ctl's or, when the loop is ending,
+// net.ErrClosed, fd is still the caller's.
 func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
+	if l.stop.over {
+		return net.ErrClosed
+	}
 	t.own = Descriptor{thread: t, fd: int32(fd), flags: mask(in | rdhup)}
 	t.loop, t.body = l, b
 	if err := l.add(&t.own); err != nil {
@@ -104,7 +110,8 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 }
 
 // Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns,
-// when it panics, which is logged, or with the loop. It waits then for the threads that it has started itself.
+// when it panics, which is logged, or with the loop. It waits then for the threads that it has started itself. On a loop
+// whose threads were killed it ends without having begun.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
 	t := new(Thread)
 	l.begin(t, funcBody(f))
@@ -118,6 +125,11 @@ func (l *Loop) begin(t *Thread, b Body) {
 	t.timer.Init((*alarm)(t))
 	l.threads++
 	l.detached[t] = struct{}{}
+	if l.stop.over {
+		t.extra() // for what it has ended with
+		l.kill(t)
+		return
+	}
 	l.ready(t, wokenByEvent)
 }
 
@@ -351,7 +363,9 @@ func (l *Loop) kill(t *Thread) {
 		t.extra()
 	}
 	if t.more != nil {
-		t.more.err = ErrCanceled
+		if _, panicked := t.more.err.(*PanicError); !panicked { // a deferred call has
+			t.more.err = ErrCanceled
+		}
 	}
 	l.end(t)
 }

@@ -117,7 +117,7 @@ func (h *hold) sleeping() {
 
 func (h *hold) locking() {
 	h.mu.Lock()
-	h.mu.Unlock()
+	defer h.mu.Unlock()
 }
 
 func (h *hold) receiving() { <-h.free }

@@ -4,6 +4,7 @@
 //	serve.go       the way of one request to a file
 //	names.go       which names are hidden, and the Location of a folder
 //	open.go        opening beneath the root
+//	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open descriptor
 //	sender.go      files that another handler names
 //	answer.go      what of the file is sent: all, ranges, nothing

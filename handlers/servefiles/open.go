@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -15,6 +16,8 @@ import (
 type root struct {
 	fd      int
 	resolve uint64 // how names are
+	refused bool   // openat2 is; see stepwise.go
+	beneath *os.Root
 }
 
 // openRoot opens the folder. The descriptor lives until the last handler that uses the root is gone, which after a reload is when the
@@ -31,13 +34,14 @@ func openRoot(dir string, follow bool) (*root, error) {
 	}
 	runtime.AddCleanup(r, func(fd int) { unix.Close(fd) }, fd)
 
-	// Whether the kernel has openat2 shows at the first call, which is better made here than at the first request.
+	if !hasOpenat2() {
+		return r, r.openStepwise(dir, follow)
+	}
+	// What else is wrong with the folder is better found here than at the first request.
 	switch probe, errno := r.open([]byte(".")); errno {
 	case 0:
 		unix.Close(probe)
 	case unix.EACCES: // not for listing, see above
-	case unix.ENOSYS, unix.EPERM:
-		return nil, fmt.Errorf("openat2, which keeps names below the folder, is refused here: %w (it takes Linux 5.6, and a container that allows it)", errno)
 	default:
 		return nil, fmt.Errorf("cannot open the folder %q: %w", dir, errno)
 	}
@@ -55,6 +59,9 @@ func openRoot(dir string, follow bool) (*root, error) {
 func (r *root) open(name []byte) (fd int, err syscall.Errno) {
 	if bytes.IndexByte(name, 0) >= 0 {
 		return -1, unix.EINVAL // the kernel would see another name than the one that was checked
+	}
+	if r.refused {
+		return r.stepwise(string(name))
 	}
 	path := append(name, 0)
 	how := unix.OpenHow{

@@ -26,7 +26,7 @@ func TestPeerDoesNotEnd(t *testing.T) {
 				return websocket.Status(err)
 			}
 			if req.Path() == "/bad" {
-				_, _, err = c.ReadMessage()
+				_, _, _ = c.ReadMessage()
 			}
 			ends <- c.Close(1000, "")
 			return 0

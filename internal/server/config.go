@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -37,6 +38,7 @@ type Config struct {
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
 	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
 	Threads  int           `toml:"threads" min:"0" max:"1024"`
+	Workers  int           `toml:"workers" min:"1" max:"100000"` // of each loop
 	Handoff  string        `toml:"handoff" oneof:"channel direct"`
 
 	Headers   map[string][]string `toml:"headers"`
@@ -110,7 +112,8 @@ func Defaults() *Config {
 		MaxBodySize:      40 << 20,
 		Grace:            5 * time.Second,
 		Watchdog:         100 * time.Millisecond,
-		Handoff:          coro.Channel.String(),
+		Workers:          loop.DefaultWorkers,
+		Handoff:          coro.Direct.String(),
 	}
 }
 

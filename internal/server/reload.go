@@ -161,6 +161,9 @@ func (s *Server) restartNeeded(next *Config) {
 	if next.Threads != s.config.Threads {
 		s.log.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
 	}
+	if next.Workers != s.config.Workers {
+		s.log.Warn("workers changes at the next start only", "running", s.config.Workers, "configured", next.Workers)
+	}
 	if next.Handoff != s.config.Handoff {
 		s.log.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
 	}
@@ -168,7 +171,7 @@ func (s *Server) restartNeeded(next *Config) {
 		s.log.Warn("pubsub.url changes at the next start only")
 	}
 	// What is running is what the next reload must compare with.
-	next.Threads, next.Handoff, next.Pubsub = s.config.Threads, s.config.Handoff, s.config.Pubsub
+	next.Threads, next.Workers, next.Handoff, next.Pubsub = s.config.Threads, s.config.Workers, s.config.Handoff, s.config.Pubsub
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -63,19 +62,14 @@ func (s *Server) start() (err error) {
 	if s.inherited, err = inheritedSockets(); err != nil {
 		return err
 	}
-	n := s.config.Threads
-	if n > 0 {
-		runtime.GOMAXPROCS(n)
-	} else {
-		n = runtime.GOMAXPROCS(0)
-	}
+	n := loop.Reserve(s.config.Threads)
 	s.ended = make(chan error, n)
 	handoff, err := coro.ParseHandoff(s.config.Handoff)
 	if err != nil {
 		return err
 	}
 	for range n {
-		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.log})
+		l, err := loop.New(loop.Options{Handoff: handoff, Workers: s.config.Workers, Logger: s.log})
 		if err != nil {
 			return err
 		}

@@ -1,3 +1,5 @@
+//go:build linux && !386 && !arm && !mips && !mipsle
+
 // Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors.
 //
 // A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
@@ -109,40 +111,33 @@ func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 	}
 }
 
-// EpollWait is epoll_pwait2(2), or epoll_wait(2) where the kernel has none (before Linux 5.11); then the timeout is rounded
-// up to milliseconds. A negative one is none. EINTR counts as no event.
+// EpollWait is epoll_pwait2(2), or epoll_pwait(2) where that is refused; then the timeout is rounded up to milliseconds. A
+// negative one is none. EINTR counts as no event.
+//
+// Kernels before Linux 5.11 refuse epoll_pwait2 with ENOSYS, and seccomp filters that are older than the call, as container
+// runtimes have them, with EPERM. Whatever the error is, epoll_pwait tells whether it is a refusal or a fault of the
+// arguments.
 func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, syscall.Errno) {
-	return epollWait(syscall.Syscall6, epfd, events, timeout)
-}
-
-// EpollWaitRaw is EpollWait without a notice to Go's scheduler. No other goroutine gets the processor until it returns;
-// what stops the world interrupts it, by the signal of forced preemption.
-func EpollWaitRaw(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, syscall.Errno) {
-	return epollWait(syscall.RawSyscall6, epfd, events, timeout)
-}
-
-type syscall6 func(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, e syscall.Errno)
-
-func epollWait(call syscall6, epfd int, events []unix.EpollEvent, timeout time.Duration) (int, syscall.Errno) {
 	first, size := uintptr(unsafe.Pointer(&events[0])), uintptr(len(events))
 	var n uintptr
-	e := unix.ENOSYS
+	var e syscall.Errno
 	switch {
 	case timeout == 0:
 		n, _, e = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, 0, 0, 0)
 	case timeout > 0 && !noPwait2.Load():
 		ts := unix.NsecToTimespec(int64(timeout))
-		n, _, e = call(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size, uintptr(unsafe.Pointer(&ts)), 0, 0)
-		if e == unix.ENOSYS {
-			noPwait2.Store(true)
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		if e == 0 || e == unix.EINTR {
+			break
 		}
-	}
-	if e == unix.ENOSYS {
+		noPwait2.Store(true)
+		fallthrough
+	default:
 		msec := -1
 		if timeout >= 0 {
 			msec = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 		}
-		n, _, e = call(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec), 0, 0)
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec), 0, 0)
 	}
 	if e == unix.EINTR {
 		return 0, 0

@@ -71,7 +71,7 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 
-		room, notices := enter(th, "shared", "Ann")
+		_, notices := enter(th, "shared", "Ann")
 		expect(t, notices, "join", "Ann")
 		reported("Ann") // is anybody there?
 		topic.Publish([]byte("what nobody understands"))
@@ -79,7 +79,7 @@ func TestElsewhere(t *testing.T) {
 		expect(t, notices, "join", "Bob")
 		reported("Ann") // for the other knows nothing of us yet
 
-		room, _ = enter(th, "shared", "Cat")
+		room, _ := enter(th, "shared", "Cat")
 		expect(t, notices, "join", "Cat")
 		reported("Ann", "Cat")
 

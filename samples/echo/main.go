@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 func main() {
 	address := flag.String("l", "localhost:7007", "listen on `ADDRESS`")
-	handoff := flag.String("handoff", "channel", "how loops and threads take turns: channel or direct")
+	handoff := flag.String("handoff", "direct", "how loops and threads take turns: direct or channel")
 	flag.Parse()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if err := run(*address, *handoff); err != nil {
@@ -33,7 +32,7 @@ func run(address, handoff string) error {
 	if err != nil {
 		return err
 	}
-	loops := make([]*loop.Loop, runtime.GOMAXPROCS(0))
+	loops := make([]*loop.Loop, loop.Reserve(0))
 	for i := range loops {
 		if loops[i], err = loop.New(loop.Options{Handoff: how}); err != nil {
 			return err

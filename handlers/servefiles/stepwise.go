@@ -1,0 +1,66 @@
+package servefiles
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasOpenat2 tells whether the system call reaches the kernel, which then finds the size of its argument wrong before it looks at
+// anything else. A refusal is any other error.
+func hasOpenat2() bool {
+	_, _, errno := unix.Syscall6(unix.SYS_OPENAT2, 0, 0, 0, 0, 0, 0)
+	return errno == unix.EINVAL
+}
+
+// openStepwise has names be opened without openat2, which the seccomp filters of older container runtimes refuse (EPERM), and
+// kernels before Linux 5.6 do not know (ENOSYS). An os.Root goes from folder to folder and looks at each link itself: the same
+// names are refused, at several system calls each. Where links may be followed, those of /proc cannot be told from others.
+func (r *root) openStepwise(dir string, follow bool) (err error) {
+	r.refused = true
+	if !follow {
+		if r.beneath, err = os.OpenRoot(dir); err != nil {
+			return fmt.Errorf("cannot open the folder %q: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// stepwise is open without openat2.
+func (r *root) stepwise(name string) (fd int, errno syscall.Errno) {
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
+	if r.beneath == nil {
+		for {
+			fd, err := unix.Openat(r.fd, name, flags, 0)
+			runtime.KeepAlive(r)
+			if err != unix.EINTR {
+				return fd, errnoOf(err)
+			}
+		}
+	}
+	f, err := r.beneath.OpenFile(name, flags, 0)
+	if err != nil {
+		return -1, errnoOf(err)
+	}
+	defer f.Close()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1, errnoOf(err)
+	}
+	if e := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) }); e != nil {
+		err = e
+	}
+	return fd, errnoOf(err)
+}
+
+// errnoOf is 0 for nil. What is no error of the kernel's is os.Root's own, for a name that leads out of the folder.
+func errnoOf(err error) (errno syscall.Errno) {
+	if err != nil && !errors.As(err, &errno) {
+		return unix.EXDEV
+	}
+	return errno
+}

@@ -1,0 +1,133 @@
+package loop_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+)
+
+// linear fails unless ten times as much takes about ten times as long, and not a hundred times. The quickest of several
+// tries counts.
+func linear(t *testing.T, took func(n int) time.Duration) {
+	t.Helper()
+	const n = 4000
+	for try := 1; ; try++ {
+		few, many := took(n), took(10*n)
+		for range 4 {
+			few, many = min(few, took(n)), min(many, took(10*n))
+		}
+		if many < 40*few {
+			return
+		}
+		if try == 3 {
+			t.Errorf("%d: %v, %d: %v", n, few, 10*n, many)
+			return
+		}
+	}
+}
+
+// TestGivingUpInBulk: thousands who give up waiting at once do not hold the loop.
+func TestGivingUpInBulk(t *testing.T) {
+	t.Run("waiters of a promise", func(t *testing.T) {
+		linear(t, func(n int) time.Duration {
+			var p loop.Promise[int]
+			threads := make([]loop.Thread, n)
+			for i := range threads {
+				if err := p.Watch(&threads[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			order := rand.Perm(n)
+			begin := time.Now()
+			for _, i := range order {
+				p.Unwatch(&threads[i])
+			}
+			return time.Since(begin)
+		})
+	})
+	t.Run("functions for a stuck worker", func(t *testing.T) {
+		l, err := loop.New(loop.Options{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stuck := make(chan struct{})
+		l.Go(func(th *loop.Thread) {
+			blocked := loop.Call(th, func() (int, error) { <-stuck; return 0, nil })
+			linear(t, func(n int) time.Duration {
+				mark := th.Mark()
+				for range n {
+					loop.Call(th, func() (int, error) { t.Error("it has run"); return 0, nil })
+				}
+				if got := l.Stats().Queued; got != n {
+					t.Errorf("%d wait, want %d", got, n)
+				}
+				begin := time.Now()
+				th.RunDeferred(mark)
+				return time.Since(begin)
+			})
+			close(stuck)
+			_, _ = blocked.Await(th, -1)
+		})
+		start(t, l)()
+	})
+}
+
+// TestWaitersKeepOrder: however many they are, they are told in the order in which they came, each as often as it waits, and
+// those that have left are not.
+func TestWaitersKeepOrder(t *testing.T) {
+	for _, n := range []int{1, 5, 16, 17, 500} {
+		l, err := loop.New(loop.Options{Handoff: coro.Direct})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p loop.Promise[int]
+		var told []int
+		waiting := 0
+		for i := range n {
+			l.Go(func(th *loop.Thread) {
+				waiting++
+				if i%3 == 2 { // gives up, for one of two
+					_, _ = th.AwaitAny(time.Millisecond, &p)
+				}
+				if i%6 == 2 {
+					return
+				}
+				if _, err := th.AwaitAny(-1, &p, &p); err != nil {
+					t.Error(err)
+				}
+				told = append(told, i)
+			})
+		}
+		l.Go(func(th *loop.Thread) {
+			_ = th.Sleep(50 * time.Millisecond)
+			if got := loop.Waiting(&p); waiting != n || got != n-(n+3)/6 {
+				t.Errorf("of %d, %d began to wait and %d do", n, waiting, got)
+			}
+			p.Resolve(1)
+		})
+		mustRun(t, l)
+		// Those that have waited twice came last.
+		var want []int
+		for i := range n {
+			if i%3 != 2 {
+				want = append(want, i)
+			}
+		}
+		for i := range n {
+			if i%6 == 5 {
+				want = append(want, i)
+			}
+		}
+		if len(told) != len(want) {
+			t.Fatalf("told %v, want %v", told, want)
+		}
+		for i := range want {
+			if told[i] != want[i] {
+				t.Fatalf("told %v, want %v", told, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package loop_test
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/refusetest"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// TestAcceptRefused: accept4 fails each time with an error that passes as a rule. The loop goes on and does not spin. It is
+// done in another process, for which the call is refused.
+func TestAcceptRefused(t *testing.T) {
+	const variable = "LWANGO_ACCEPT_REFUSED"
+	if os.Getenv(variable) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestAcceptRefused$", "-test.timeout=20s")
+		cmd.Env = append(os.Environ(), variable+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	refusetest.Refuse(unix.EPERM, unix.SYS_ACCEPT4)
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var fds [2]int
+		for i := range fds {
+			var err error
+			if fds[i], err = loop.Listen("tcp", "127.0.0.1:0", false); err != nil {
+				t.Fatal(err)
+			}
+			c, err := net.Dial("tcp", loop.LocalAddr(fds[i]).String()) // waits in the kernel's queue
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		if _, err := l.Accept(fds[0], func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
+			t.Fatal(err)
+		}
+		var d loop.Descriptor
+		if err := l.Open(&d, fds[1]); err != nil {
+			t.Fatal(err)
+		}
+		var waits int64
+		l.Go(func(th *loop.Thread) {
+			if _, _, errno := d.Accept(); errno != unix.EPERM {
+				t.Errorf("Accept: %v", errno)
+			}
+			l.CloseDescriptor(&d)
+			for range 100 {
+				_ = th.Sleep(time.Millisecond)
+			}
+			waits = l.Stats().Waits
+			l.Stop(time.Second)
+		})
+		mustRun(t, l)
+		if waits > 1000 {
+			t.Errorf("%d returns of epoll_wait in 100 ms: the listener spins", waits)
+		}
+	})
+}
