@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -126,8 +127,15 @@ type Source struct {
 }
 
 // Load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
-// file's, with everything that is wrong in it.
-func (s Source) Load() (*Config, error) {
+// file's, with everything that is wrong in it. A panic, of a module's Build for instance, is an error as well, and its
+// stack is logged: a server that reads its configuration again must not end by it.
+func (s Source) Load() (c *Config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Logger.Error("panic while the configuration is read", "panic", p, "stack", string(debug.Stack()))
+			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
+		}
+	}()
 	if s.File == "" {
 		return s.Parse("", "")
 	}

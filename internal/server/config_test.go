@@ -68,6 +68,13 @@ t.conf:2: access_log.format: expected "combined" or "common", found "json"`},
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
+		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
+		{"certificates as strings", "[[listener]]\naddress = \"*:443\"\ntls = [\"a.pem\", \"b.pem\"]",
+			`t.conf:3: listener.tls: expected a table, found the string "a.pem"
+t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
+		{"routes as strings", "[[site]]\nroute = [\"/\"]", `t.conf:2: site.route: expected a table, found the string "/"`},
+		{"a prefix of a wrong type", route("prefix = 1\nhandler = \"echo\""),
+			`t.conf:3: site.route.prefix: expected a string, found the integer 1`},
 		{"broker", "[pubsub]\nurl = \"localhost:6379\"",
 			`t.conf:2: pubsub.url: no host; expected something like redis://user:password@host:6379/0`},
 		{"broker of another kind", "[pubsub]\nurl = \"amqp://u:secret@host\"",

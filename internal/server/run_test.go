@@ -16,6 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 )
 
@@ -140,6 +142,64 @@ func TestReloadLeavesNothing(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(log.String())
+	}
+}
+
+// A module that panics when it is built does not end a server that reads its configuration again: it goes on as it was,
+// and says so.
+func TestReloadSurvivesPanic(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lwango.conf")
+	write := func(body string) {
+		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
+			route("prefix = \"/\"\nmodule = \"moody\"\nbody = \""+body+"\"\n")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	var log lockedBuffer
+	s := source()
+	s.File, s.Logger = file, slog.New(slog.NewTextHandler(&log, nil))
+	type mood struct {
+		Body string `toml:"body"`
+	}
+	handlers.RegisterModule(s.Modules, "moody", mood{}, func(m mood, _ handlers.Env) (conn.Handler, error) {
+		if m.Body == "bad" {
+			panic("in a bad mood")
+		}
+		return func(_ *conn.Request, resp *conn.Response) int { resp.SetBody([]byte(m.Body)); return 200 }, nil
+	})
+	write("good")
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := srv.Addresses()[0]
+	write("bad")
+	srv.ReloadAndLog()
+	if got := fetch(t, address); got != "good" {
+		t.Errorf("got %q", got)
+	}
+	for _, want := range []string{"reload refused, everything stays as it was", "in a bad mood", "run_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, log.String())
+		}
+	}
+	write("better")
+	srv.ReloadAndLog()
+	if got := fetch(t, address); got != "better" {
+		t.Errorf("got %q", got)
 	}
 }
 
