@@ -187,4 +187,3 @@ func TestEveryKeyWithEveryType(t *testing.T) {
 	}
 	t.Logf("%d keys, %d values of a wrong type", len(all), refused)
 }
-
