@@ -24,10 +24,12 @@ package lwango
 import (
 	"context"
 	"flag"
+	"log/slog"
 	"net/http"
 	"os"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -58,6 +60,9 @@ func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 // that share a Redis, if [pubsub] in lwango.conf names one. See package pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
 
+// stock is the logger that slog begins with. It writes where it is called, on a loop for instance.
+var stock = slog.Default()
+
 // options is the command line, once it was parsed.
 var options *server.Options
 
@@ -87,9 +92,18 @@ func Main() { os.Exit(Run(context.Background(), server.DefaultFile)) }
 // Run is Main for a program that has more to do than to serve. It returns the exit code; it stops at the end of ctx as
 // it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, none
 // if that is "", or what the command line names instead. It can be called once.
+//
+// Unless the program has set slog's default logger, Run sets it to the server's own, which writes to stderr from a
+// goroutine: a handler may use slog, and its loop does not wait for the reader of the log. Of lines with the same
+// message, 10 a second are logged after the first 50, and the rest are counted; an attribute's text is cut to 256 bytes,
+// but for stack and message, which have 16 KiB. What was logged is written when Run returns, as far as it is taken
+// within a second.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
+	}
+	if slog.Default() == stock {
+		slog.SetDefault(asynclog.New(os.Stderr).Logger())
 	}
 	return program.Main(ctx, options, file, os.Stdout, os.Stderr)
 }

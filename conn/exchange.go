@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"runtime/debug"
@@ -270,7 +271,9 @@ func (x *exchange) call() (status int) {
 	err := c.Join()
 	returned = true
 	if err != nil {
-		c.failed("thread of a handler failed", "error", err)
+		if !errors.Is(err, loop.ErrClientGone) {
+			c.failed("thread of a handler failed", "error", err)
+		}
 		if x := c.x; x != nil {
 			x.resp.broken = x.resp.broken || x.resp.headSent
 			x.resp.clear()

@@ -15,9 +15,11 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -116,11 +118,21 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 	}
 }
 
+// logWait is how long the end of the program waits for the reader of its log.
+const logWait = time.Second
+
 // Main runs the program until it is stopped by a signal or the end of ctx, and returns the exit code. Where the command
-// line says nothing of it, file is the configuration, if there is one of that name. Logs and errors go to stderr, what
-// was asked for to stdout.
+// line says nothing of it, file is the configuration, if there is one of that name. Errors go to stderr, and so does the
+// log, unless slog's default is an asynclog already; what was asked for goes to stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+	log := slog.Default()
+	if logs := asynclog.Of(log); logs != nil {
+		defer logs.Flush(logWait)
+	} else {
+		logs = asynclog.New(stderr)
+		log = logs.Logger()
+		defer logs.Close(logWait)
+	}
 	source, err := p.source(o, file, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
@@ -147,7 +159,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 
 	s, err := Start(source, config)
 	if err != nil {
-		log.Error("cannot start", "error", err)
+		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
 	return s.untilStopped(ctx, signals)

@@ -52,7 +52,7 @@ func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, erro
 	case cfg == nil:
 		return s.access, nil, nil
 	case s.access == nil:
-		a, err := openAccessLog(cfg, s.log)
+		a, err := openAccessLog(cfg, s.source.Logger)
 		return a, nil, err
 	}
 	f, err := openLogFile(cfg.Path)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -21,7 +22,7 @@ import (
 // goroutine, except Ended's channel.
 type Server struct {
 	source    Source
-	log       *slog.Logger
+	log       *slog.Logger // for what the server itself does; source.Logger is for what happens to it
 	config    *Config
 	conn      *conn.Server
 	loops     []*loop.Loop
@@ -39,7 +40,7 @@ type Server struct {
 // Start makes the loops and listeners of a configuration and lets them run, each loop on a goroutine of its own which
 // is not locked to a thread. When it returns, clients can connect.
 func Start(source Source, config *Config) (*Server, error) {
-	s := &Server{source: source, log: source.Logger, config: config, listeners: map[Address]*listener{}}
+	s := &Server{source: source, log: asynclog.Vital(source.Logger), config: config, listeners: map[Address]*listener{}}
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.remove()
@@ -75,19 +76,19 @@ func (s *Server) start() (err error) {
 		return err
 	}
 	for range n {
-		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.log})
+		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.source.Logger})
 		if err != nil {
 			return err
 		}
 		s.loops = append(s.loops, l)
 	}
 	if a := s.config.AccessLog; a != nil {
-		if s.access, err = openAccessLog(a, s.log); err != nil {
+		if s.access, err = openAccessLog(a, s.source.Logger); err != nil {
 			return err
 		}
 	}
 	if url := s.config.Pubsub.URL; url != "" && s.source.Topics != nil {
-		if s.broker, err = redis.Start(s.source.Topics, url, s.log); err != nil {
+		if s.broker, err = redis.Start(s.source.Topics, url, s.source.Logger); err != nil {
 			return err
 		}
 	}
@@ -108,7 +109,7 @@ func (s *Server) start() (err error) {
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
-	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
+	s.watchdog = loop.NewWatchdog(s.source.Logger, s.config.Watchdog, s.loops...)
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -180,7 +181,7 @@ func (s *Server) connConfig() conn.Config {
 		MaxConnections:   c.MaxConnections,
 		MaxHeaderSize:    int(c.MaxHeaderSize),
 		MaxBodySize:      int64(c.MaxBodySize),
-		Logger:           s.log,
+		Logger:           s.source.Logger,
 	}
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default

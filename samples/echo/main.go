@@ -4,17 +4,16 @@ package main
 import (
 	"flag"
 	"io"
-	"log"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -22,9 +21,15 @@ func main() {
 	address := flag.String("l", "localhost:7007", "listen on `ADDRESS`")
 	handoff := flag.String("handoff", "channel", "how loops and threads take turns: channel or direct")
 	flag.Parse()
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	if err := run(*address, *handoff); err != nil {
-		log.Fatal(err)
+	logs := asynclog.New(os.Stderr) // no loop waits for the reader of the log
+	slog.SetDefault(logs.Logger())
+	err := run(*address, *handoff)
+	if err != nil {
+		slog.Error("ended", "error", err)
+	}
+	logs.Close(time.Second)
+	if err != nil {
+		os.Exit(1)
 	}
 }
 
@@ -48,19 +53,23 @@ func run(address, handoff string) error {
 
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
-	var running sync.WaitGroup
+	ended := make(chan error, len(loops))
 	for _, l := range loops {
-		running.Go(func() {
-			if err := l.Run(); err != nil {
-				log.Fatal(err)
-			}
-		})
+		go func() { ended <- l.Run() }()
 	}
-	<-end
+	select {
+	case <-end:
+	case err := <-ended: // a loop has failed
+		return err
+	}
 	for _, l := range loops {
 		l.Stop(time.Second)
 	}
-	running.Wait()
+	for range loops {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
