@@ -47,9 +47,10 @@ type exchange struct {
 	// What the peer had us wait for, in this request, and what it got done meanwhile.
 	reading, writing pace
 
-	began time.Time
-	req   Request
-	resp  Response
+	began   time.Time
+	crowded bool // the access log has too many lines of this connection
+	req     Request
+	resp    Response
 }
 
 func newExchange() *exchange {
@@ -59,7 +60,7 @@ func newExchange() *exchange {
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
 	x.set = c.port.server.settings.Load()
-	x.spent = 0
+	x.spent, x.crowded = 0, false
 }
 
 // leave ends the connection's turn. What was answered goes out, whichever way the turn has ended: only after a panic
@@ -166,6 +167,9 @@ func (x *exchange) exchange() bool {
 		x.closeAfter()
 		return false
 	}
+	if x.crowded {
+		x.awaitLog()
+	}
 	return true
 }
 
@@ -176,7 +180,7 @@ func (x *exchange) completed() {
 		x.req.cancel = nil
 	}
 	if !x.resp.hijacked {
-		x.logAccess()
+		x.logAccess(nil)
 	}
 }
 
@@ -289,29 +293,6 @@ func (x *exchange) setReadDeadline(t time.Time) { x.until = t }
 func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
 
 func (x *exchange) setWriteDeadline(t time.Time) { x.writeUntil = t }
-
-func (x *exchange) logAccess() {
-	if x.set.AccessLog == nil {
-		return
-	}
-	h, raw := &x.req.head, x.req.raw
-	e := AccessEntry{
-		Remote:   x.c.remote,
-		Time:     x.began,
-		Duration: time.Since(x.began),
-		Proto:    x.req.Proto(),
-		Status:   x.resp.status,
-		Bytes:    x.resp.bytes,
-	}
-	if raw != nil {
-		e.Method = h.Method.String()
-		e.Target = h.Target.Of(raw)
-		e.Host = h.Host.Of(raw)
-		e.Referer, _ = h.Get(raw, "Referer")
-		e.UserAgent, _ = h.Get(raw, "User-Agent")
-	}
-	x.set.AccessLog.LogRequest(x.c.Loop(), &e)
-}
 
 // spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
 func (x *exchange) spend(n int) {
