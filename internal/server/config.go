@@ -121,7 +121,7 @@ type Source struct {
 	Listen  []string // addresses that replace those of the file, as -l has them
 	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
 	Modules *handlers.Registry
-	Routes  []handlers.Route // compiled-in routes, for every site that does not route their prefix itself
+	Routes  []handlers.Route // compiled-in routes, for every site
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Logger  *slog.Logger     // for modules; never nil
 }

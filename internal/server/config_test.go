@@ -238,7 +238,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// A compiled-in route is served on every site, unless the site has a route of that prefix.
+// A compiled-in route is served on every site. One of the configuration for the same place is refused.
 func TestCompiledRoutes(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
 	h := func(*conn.Request, *conn.Response) int { return 0 }
@@ -256,8 +256,22 @@ func TestCompiledRoutes(t *testing.T) {
 	}
 	s := source()
 	s.Routes = []handlers.Route{{Prefix: "/app", Handler: h}, {Prefix: "/", Handler: h}}
-	if _, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")); err != nil {
-		t.Errorf("the file's own route of the same prefix: %v", err)
+	if _, err := s.Parse("t.conf", route("prefix = \"/other\"\nhandler = \"echo\"")); err != nil {
+		t.Errorf("a route beside them: %v", err)
+	}
+	_, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")+"\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"")
+	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would never be asked
+t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would never be asked`
+	if fmt.Sprint(err) != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	s.Root = t.TempDir()
+	if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), "-r "+s.Root+": the program has a handler of its own for /") {
+		t.Errorf("-r beside a handler for /: %v", err)
+	}
+	s.Routes = s.Routes[:1]
+	if _, err := s.Load(); err != nil {
+		t.Errorf("-r beside a handler elsewhere: %v", err)
 	}
 }
 

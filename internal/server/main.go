@@ -31,9 +31,6 @@ const (
 	exitUsage   = 2 // the command line or the configuration is wrong
 )
 
-// DefaultFile is what a program that brings no configuration of its own reads from the working directory.
-const DefaultFile = "lwango.conf"
-
 // Program is a server program: its modules, and the routes that are compiled in.
 type Program struct {
 	Topics pubsub.Hub // what its handlers publish and subscribe to
@@ -74,8 +71,8 @@ type Options struct {
 
 const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
 
-  -c FILE     configuration; without it, the program's own, or else lwango.conf in the working
-              directory, if there is one
+  -c FILE     configuration; without it, the one that the program asks for, if there is one:
+              for lwango that is lwango.conf in the working directory, for most programs none
   -l ADDRESS  listen here (host:port, *:port, [v6]:port, unix:/path, systemd:name) and not
               where the configuration says; may be repeated
   -r ROOT     serve this folder and not the sites of the configuration; without -c, with the
