@@ -59,9 +59,12 @@ type ListenerConfig struct {
 	Table  settings.Table `toml:",table"`
 	Listen string         `toml:"address"`
 	Certs  []CertConfig   `toml:"tls"`
+	Mode   string         `toml:"mode"`
+	Owner  string         `toml:"owner"`
 
 	Address Address     // of Listen
 	TLS     *tls.Config // of Certs; nil without any
+	Access  access      // of Mode and Owner
 }
 
 // CertConfig is one certificate with its key, both PEM files.
@@ -224,6 +227,7 @@ func (c *Config) checkListeners() {
 		seen[addr] = true
 		l.Address = addr
 		l.TLS = c.loadCerts(l)
+		l.parseAccess()
 	}
 }
 

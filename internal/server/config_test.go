@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,27 @@ t.conf:4: headers.Content-Length: is set by the server itself
 t.conf:5: headers.x: control characters cannot be part of a header field`},
 		{"a key below [headers]", "[headers]\nserver = \"x\"\nwrite_timeout = \"1s\"",
 			`t.conf:3: headers.write_timeout: belongs at the top of the file, above the first [table]`},
+
+		{"headers of a site", "[[site]]\nhost = \"a\"\n[site.headers]\nx = \"y\"",
+			`t.conf:3: site.headers: unknown key (it is the whole file's: write [headers])`},
+		{"headers of a route", route("prefix = \"/\"\nhandler = \"echo\"\nheaders = { x = \"y\" }"),
+			`t.conf:5: site.route.headers: unknown key (it is the whole file's: write [headers])`},
+		{"a listener of a site", "[[site]]\n[[site.listener]]\naddress = \"*:80\"",
+			`t.conf:2: site.listener: unknown key (it is the whole file's: write [[listener]])`},
+		{"a placeholder of other servers", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"https://a$request_uri\""),
+			`t.conf:5: site.route.to: "https://a$request_uri": unknown placeholder $request_uri (known: {path}, {uri}, {query}, {host}; a $ itself is written %24)`},
+
+		{"mode of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nmode = \"660x\"",
+			`t.conf:3: listener.mode: expected permissions in octal, such as "0660", found "660x"`},
+		{"owner of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nowner = \"nobody-of-this-name:\"",
+			`t.conf:3: listener.owner: there is no user "nobody-of-this-name"`},
+		{"group of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nowner = \":nobody-of-this-name\"",
+			`t.conf:3: listener.owner: there is no group "nobody-of-this-name"`},
+		{"neither", "[[listener]]\naddress = \"unix:s\"\nowner = \":\"",
+			`t.conf:3: listener.owner: expected "user:group", "user" or ":group", found ":"`},
+		{"mode of a port", "[[listener]]\naddress = \"*:80\"\nmode = \"0660\"\nowner = \"root\"",
+			`t.conf:3: listener.mode: is for the file of a unix: address
+t.conf:4: listener.owner: is for the file of a unix: address`},
 
 		{"listener without address", "[[listener]]\n", `t.conf:1: listener.address: missing; expected something like "*:8080"`},
 		{"listener twice", "[[listener]]\naddress = \":80\"\n[[listener]]\naddress = \"*:80\"",
@@ -144,8 +166,17 @@ func TestExampleFile(t *testing.T) {
 	}
 	s := source()
 	s.File = file
-	if _, err := s.Load(); err != nil {
+	asItIs, err := s.Load()
+	if err != nil {
 		t.Fatalf("as it is: %v", err)
+	}
+	for _, r := range asItIs.Sites[0].Routes {
+		if r.Handler == "echo" {
+			t.Errorf("%s shows scripts of any page the cookies that HttpOnly hides from them", r.Prefix)
+		}
+	}
+	if got := asItIs.Headers["x-content-type-options"]; !slices.Equal(got, []string{"nosniff"}) {
+		t.Errorf("x-content-type-options: %q", got)
 	}
 
 	text, err := os.ReadFile(file)

@@ -65,14 +65,14 @@ func (s *Server) openAdded(next *Config) (map[Address]*listener, error) {
 	added := map[Address]*listener{}
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
-		if old != nil && (old.certs == nil) == (lc.TLS == nil) {
-			continue
-		}
 		var l *listener
 		var err error
 		if old == nil {
 			l, err = s.open(lc)
-		} else {
+		} else if err = lc.Access.set(lc.Address.Name); err == nil {
+			if (old.certs == nil) == (lc.TLS == nil) {
+				continue
+			}
 			l, err = s.reuse(old, lc)
 		}
 		if err != nil {

@@ -237,7 +237,7 @@ func (s *Server) open(lc ListenerConfig) (*listener, error) {
 	for addr := range s.listeners {
 		ours[addr.Port()] = true
 	}
-	sock, err := openSocket(lc.Address, len(s.loops), s.inherited, ours)
+	sock, err := openSocket(lc, len(s.loops), s.inherited, ours)
 	if err != nil {
 		return nil, err
 	}
