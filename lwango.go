@@ -94,9 +94,9 @@ func Main() { os.Exit(Run(context.Background(), "")) }
 //
 // Unless the program has set slog's default logger, Run sets it to the server's own, which writes to stderr from a
 // goroutine: a handler may use slog, and its loop does not wait for the reader of the log. Of lines with the same
-// message, 10 a second are logged after the first 50, and the rest are counted; an attribute's text is cut to 256 bytes,
-// but for stack and message, which have 16 KiB. What was logged is written when Run returns, as far as it is taken
-// within a second.
+// message, 10 a second are logged after the first 50, and the rest are counted; the message and the text of an attribute are
+// cut to 256 bytes, those of attributes called stack and message to 16 KiB. What was logged is written when Run returns, as
+// far as it is taken within a second.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()

@@ -11,7 +11,7 @@ import (
 const (
 	// maxText is how much is shown of an attribute's text, in bytes: enough for any honest path or error.
 	maxText = 256
-	// maxLong is the same for the attributes of longNames.
+	// maxLong is the same for the attributes of longNames, and for vital lines.
 	maxLong = 16 << 10
 )
 
@@ -29,10 +29,11 @@ type handler struct {
 
 // Logger returns a logger that writes to l.
 func (l *Log) Logger() *slog.Logger {
-	form := func(size int) slog.Handler {
-		return slog.NewTextHandler(writer{l, size}, &slog.HandlerOptions{ReplaceAttr: cutAttr})
+	form := func(size, limit int) slog.Handler {
+		cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
+		return slog.NewTextHandler(writer{l, size}, &slog.HandlerOptions{ReplaceAttr: cut})
 	}
-	return slog.New(&handler{log: l, lines: form(room), vital: form(room + vitalRoom), limited: true})
+	return slog.New(&handler{log: l, lines: form(room, maxText), vital: form(room+vitalRoom, maxLong), limited: true})
 }
 
 // Of returns the Log that a logger writes to, nil if it is another kind of logger.
@@ -44,7 +45,8 @@ func Of(logger *slog.Logger) *Log {
 }
 
 // Vital returns a logger for lines about the program's own life, such as its start and its end: they are not limited in
-// rate, and there is room for them when the queue is full of others. Another kind of logger is returned as it is.
+// rate, their text may be longer, and there is room for them when the queue is full of others. Another kind of logger is
+// returned as it is.
 func Vital(logger *slog.Logger) *slog.Logger {
 	if h, ok := logger.Handler().(*handler); ok {
 		return slog.New(&handler{log: h.log, lines: h.vital, vital: h.vital})
@@ -75,9 +77,8 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.log, h.lines.WithGroup(name), h.vital.WithGroup(name), h.limited}
 }
 
-// cutAttr is a slog.HandlerOptions.ReplaceAttr.
-func cutAttr(_ []string, a slog.Attr) slog.Attr {
-	limit := maxText
+// cutAttr cuts the text of an attribute to limit bytes, unless it is one of longNames.
+func cutAttr(a slog.Attr, limit int) slog.Attr {
 	if longNames[a.Key] {
 		limit = maxLong
 	}

@@ -96,9 +96,10 @@ func TestTextIsCut(t *testing.T) {
 	log.Info("m", "nil", (*bad)(nil))
 	log.Info("m", "stack", long)
 	log.Info("m", "stack", long+long)
+	asynclog.Vital(log).Error("m", "error", long)
 	l.Close(time.Minute)
 	lines := strings.Split(strings.TrimSuffix(got.String(), "\n"), "\n")
-	if len(lines) != 10 {
+	if len(lines) != 11 {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for i, line := range lines[:8] {
@@ -117,6 +118,9 @@ func TestTextIsCut(t *testing.T) {
 	}
 	if n := strings.Count(lines[8], "x"); n != len(long) {
 		t.Errorf("%d bytes of the stack", n)
+	}
+	if n := strings.Count(lines[10], "x"); n != len(long) {
+		t.Errorf("%d bytes of a vital line's error", n)
 	}
 	if n := len(lines[9]); n > 16<<10+100 {
 		t.Errorf("a line of %d bytes", n)
