@@ -33,12 +33,12 @@ type AccessEntry struct {
 	Duration time.Duration
 	Method   string // "": refused, see Line
 	Proto    string
-	Host     []byte
-	Status   int   // 499: the client has left before it was decided
+	Status   int   // 499: the client has left before there was an answer
 	Bytes    int64 // of the response's body, as framed
 
 	// The first KiB of each.
 	Target    []byte
+	Host      []byte
 	Referer   []byte
 	UserAgent []byte
 
@@ -92,7 +92,7 @@ func (x *exchange) accessEntry() AccessEntry {
 		h := &x.req.head
 		e.Method = h.Method.String()
 		e.Target = first(loggedText, h.Target.Of(raw))
-		e.Host = h.Host.Of(raw)
+		e.Host = first(loggedText, h.Host.Of(raw))
 		e.Referer, _ = h.Get(raw, "Referer")
 		e.Referer = first(loggedText, e.Referer)
 		e.UserAgent, _ = h.Get(raw, "User-Agent")
@@ -103,15 +103,16 @@ func (x *exchange) accessEntry() AccessEntry {
 
 func first(n int, b []byte) []byte { return b[:min(n, len(b))] }
 
-// left reports that the client has left before there was an answer, or within the request.
+// left reports that the client has left before there was an answer, or within the request. One that has only said that it
+// sends no more gets its answer, if the handler did not have to wait for it.
 func (x *exchange) left() bool {
 	switch x.resp.status {
 	case 0:
 		return x.c.Gone() || x.req.body.cut()
 	case 400: // the one that Body.failure gives
-		return x.req.body.cut()
+		return x.unheard || x.req.body.cut()
 	}
-	return false
+	return x.unheard
 }
 
 // refusedLine returns the beginning of a request line that could not be parsed.

@@ -126,6 +126,18 @@ func TestAccessLogOfLeft(t *testing.T) {
 			}
 			return 0
 		},
+		"/sleep": func(req *conn.Request, resp *conn.Response) int {
+			began <- struct{}{}
+			if req.Sleep(time.Minute) != nil {
+				return 500
+			}
+			return 200
+		},
+		"/threads": func(req *conn.Request, resp *conn.Response) int {
+			began <- struct{}{}
+			req.Go(func(t *loop.Thread) error { return t.Sleep(time.Minute) })
+			return 200
+		},
 		"/upload": func(req *conn.Request, resp *conn.Response) int {
 			began <- struct{}{}
 			_, _ = io.Copy(io.Discard, req.Body())

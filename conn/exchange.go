@@ -48,6 +48,7 @@ type exchange struct {
 	reading, writing pace
 
 	began   time.Time
+	unheard bool // before the head went out, a wait of the handler ended because the client had left
 	crowded bool // the access log has too many lines of this connection
 	req     Request
 	resp    Response
@@ -211,6 +212,7 @@ func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
 	x.reading, x.writing = pace{}, pace{}
 	x.writeUntil = time.Time{}
+	x.unheard = false
 	x.req.begin(x)
 	x.resp.begin(x)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
@@ -272,13 +274,18 @@ func (x *exchange) call() (status int) {
 		status = http.StatusInternalServerError
 	}()
 	status = x.set.Handler(&x.req, &x.resp)
+	if x := c.x; x != nil {
+		x.unheard = !x.resp.headSent && loop.Forsaken(&c.Thread)
+	}
 	err := c.Join()
 	returned = true
 	if err != nil {
-		if !errors.Is(err, loop.ErrClientGone) {
+		left := errors.Is(err, loop.ErrClientGone)
+		if !left {
 			c.failed("thread of a handler failed", "error", err)
 		}
 		if x := c.x; x != nil {
+			x.unheard = x.unheard || left && !x.resp.headSent
 			x.resp.broken = x.resp.broken || x.resp.headSent
 			x.resp.clear()
 		}
