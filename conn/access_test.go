@@ -191,6 +191,19 @@ func TestAccessLogOfLeft(t *testing.T) {
 		if e := log.one(t); e.Status != 404 {
 			t.Error(e.Status)
 		}
+		// So does the request behind one whose handler was told that the client has left.
+		c = s.dial()
+		send(t, c, "GET /sleep HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-began
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		answers(t, c, "GET", "GET")
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		if len(log.all) != 2 || log.all[0].Status != 499 || log.all[1].Status != 404 {
+			t.Errorf("%+v", log.all)
+		}
 	}, plain, direct)
 }
 

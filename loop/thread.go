@@ -228,7 +228,7 @@ func (t *Thread) Mark() int { return t.co.Mark() }
 // RunDeferred calls what was deferred since mark, last first.
 func (t *Thread) RunDeferred(mark int) {
 	t.co.RunDeferred(mark)
-	t.refusals = 0 // what comes next is another request
+	t.refusals, t.woken = 0, wokenByEvent // what comes next is another request
 }
 
 // Local returns what SetLocal left with the coroutine that the thread runs on at present, perhaps for another
