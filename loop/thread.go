@@ -207,10 +207,6 @@ func Own(t *Thread) *Descriptor { return &t.own }
 // unread. For a thread that another has started, it is that one's peer.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
-// Forsaken reports that t's last wait ended because the client had left, or that one was refused for that since t's deferred
-// calls last ran. It is the thread's own.
-func Forsaken(t *Thread) bool { return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone() }
-
 // KeepWaiting says whether the thread's waits go on after its client left; without it they end with ErrClientGone.
 func (t *Thread) KeepWaiting(on bool) {
 	t.own.flags &^= keepWaiting
@@ -313,6 +309,10 @@ func (t *Thread) refused() error {
 }
 
 const maxRefusals = 1000
+
+// Forsaken reports that t's last wait ended because the client had left, or that one was refused for that since t's deferred
+// calls last ran. It is the thread's own.
+func Forsaken(t *Thread) bool { return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone() }
 
 // leaving returns why the thread is not to wait any more, if so.
 func (t *Thread) leaving() error {

@@ -184,12 +184,12 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()
-				s.log.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
 			case sig == syscall.SIGHUP:
 			case spared:
 				spared = false
 			default:
-				s.log.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
+				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
 				return exitFailure
 			}
 		case <-done:
@@ -198,18 +198,18 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 				active := s.conn.Active()
 				stop()
 				spared = true
-				s.log.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
 			}
 		case err := <-ended:
-			s.log.Error("a loop has ended, stopping", "error", err)
+			s.own.Error("a loop has ended, stopping", "error", err)
 			code = exitFailure
 			stop()
 		case err := <-stopped:
 			if err != nil {
-				s.log.Error("a loop failed", "error", err)
+				s.own.Error("a loop failed", "error", err)
 				code = exitFailure
 			}
-			s.log.Info("stopped")
+			s.own.Info("stopped")
 			return code
 		}
 	}
@@ -219,13 +219,13 @@ func (s *Server) logReload(err error) {
 	var all settings.Errors
 	switch {
 	case err == nil:
-		s.log.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
+		s.own.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
 	case errors.As(err, &all):
 		for _, e := range all {
-			s.log.Error("reload refused, everything stays as it was", "error", e)
+			s.own.Error("reload refused, everything stays as it was", "error", e)
 		}
 	default:
-		s.log.Error("reload refused, everything stays as it was", "error", err)
+		s.own.Error("reload refused, everything stays as it was", "error", err)
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 // goroutine, except Ended's channel.
 type Server struct {
 	source    Source
-	log       *slog.Logger // for what the server itself does; source.Logger is for what happens to it
+	log       *slog.Logger // for what clients cause, and for all below
+	own       *slog.Logger // for what the server itself does: no such line is left out
 	config    *Config
 	conn      *conn.Server
 	loops     []*loop.Loop
@@ -40,7 +41,7 @@ type Server struct {
 // Start makes the loops and listeners of a configuration and lets them run, each loop on a goroutine of its own which
 // is not locked to a thread. When it returns, clients can connect.
 func Start(source Source, config *Config) (*Server, error) {
-	s := &Server{source: source, log: asynclog.Vital(source.Logger), config: config, listeners: map[Address]*listener{}}
+	s := &Server{source: source, log: source.Logger, own: asynclog.Vital(source.Logger), config: config, listeners: map[Address]*listener{}}
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.remove()
@@ -76,19 +77,19 @@ func (s *Server) start() (err error) {
 		return err
 	}
 	for range n {
-		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.source.Logger})
+		l, err := loop.New(loop.Options{Handoff: handoff, Logger: s.log})
 		if err != nil {
 			return err
 		}
 		s.loops = append(s.loops, l)
 	}
 	if a := s.config.AccessLog; a != nil {
-		if s.access, err = openAccessLog(a, s.source.Logger); err != nil {
+		if s.access, err = openAccessLog(a, s.log); err != nil {
 			return err
 		}
 	}
 	if url := s.config.Pubsub.URL; url != "" && s.source.Topics != nil {
-		if s.broker, err = redis.Start(s.source.Topics, url, s.source.Logger); err != nil {
+		if s.broker, err = redis.Start(s.source.Topics, url, s.log); err != nil {
 			return err
 		}
 	}
@@ -109,7 +110,7 @@ func (s *Server) start() (err error) {
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
-	s.watchdog = loop.NewWatchdog(s.source.Logger, s.config.Watchdog, s.loops...)
+	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -144,7 +145,7 @@ func (s *Server) Wait() error {
 	if s.broker != nil {
 		// Threads that were killed at the end have had their last words in deferred calls.
 		if unsent := s.broker.Close(max(time.Until(s.until), time.Second)); unsent > 0 {
-			s.log.Warn("messages have not reached the broker", "messages", unsent)
+			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
 	}
 	if s.access != nil {
@@ -181,7 +182,7 @@ func (s *Server) connConfig() conn.Config {
 		MaxConnections:   c.MaxConnections,
 		MaxHeaderSize:    int(c.MaxHeaderSize),
 		MaxBodySize:      int64(c.MaxBodySize),
-		Logger:           s.source.Logger,
+		Logger:           s.log,
 	}
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
@@ -189,7 +190,7 @@ func (s *Server) connConfig() conn.Config {
 	if limit := descriptorLimit(); c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit)
 	} else if c.MaxConnections > connectionsFor(limit) {
-		s.log.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
+		s.own.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
 			"descriptors", limit)
 	}
 	for _, name := range sortedKeys(c.Headers) {
@@ -206,7 +207,7 @@ func (s *Server) connConfig() conn.Config {
 // notice tells what a configuration has that the user may not expect.
 func (s *Server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
-		s.log.Info("no configuration file: built-in defaults")
+		s.own.Info("no configuration file: built-in defaults")
 	}
 }
 
@@ -228,7 +229,7 @@ func connectionsFor(descriptors int) int {
 
 // announce is the sign that clients can connect; scripts wait for it.
 func (s *Server) announce(l *listener) {
-	s.log.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
+	s.own.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
 }
 
 // open makes the sockets of a listener.
