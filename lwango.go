@@ -24,9 +24,11 @@ package lwango
 import (
 	"context"
 	"flag"
+	"log"
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/asynclog"
@@ -96,13 +98,18 @@ func Main() { os.Exit(Run(context.Background(), "")) }
 // goroutine: a handler may use slog, and its loop does not wait for the reader of the log. Of lines with the same
 // message, 10 a second are logged after the first 50, and the rest are counted; the message and the text of an attribute are
 // cut to 256 bytes, those of attributes called stack and message to 16 KiB. What was logged is written when Run returns, as
-// far as it is taken within a second.
+// far as it is taken within a second, and from then on slog writes where it is called. Package log is left alone, and writes where it is called.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
 	}
 	if slog.Default() == stock {
-		slog.SetDefault(asynclog.New(os.Stderr).Logger())
+		w, flags := log.Writer(), log.Flags()
+		logs := asynclog.New(os.Stderr)
+		defer logs.Close(time.Second)
+		slog.SetDefault(logs.Logger())
+		log.SetOutput(w) // what log.Fatal says would be lost in a queue
+		log.SetFlags(flags)
 	}
 	return program.Main(ctx, options, file, os.Stdout, os.Stderr)
 }

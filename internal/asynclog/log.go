@@ -62,14 +62,27 @@ type writer struct {
 func (w writer) Write(line []byte) (int, error) {
 	l := w.log
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended() {
+		return l.to.Write(line)
+	}
 	if l.closed || len(l.lines)+len(line) > w.size {
 		l.dropped++
 	} else {
 		l.lines = append(l.lines, line...)
 	}
-	l.mu.Unlock()
 	l.wake()
 	return len(line), nil
+}
+
+// ended reports that the goroutine has ended.
+func (l *Log) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
 }
 
 func (l *Log) wake() {
@@ -140,7 +153,8 @@ func (l *Log) Flush(d time.Duration) {
 	}
 }
 
-// Close writes what is left, for which it waits at most d, and ends the goroutine. What is logged later is dropped.
+// Close writes what is left, for which it waits at most d, and ends the goroutine. What is logged later is written where it
+// is logged; but if the reader has not taken all in time, it is dropped.
 func (l *Log) Close(d time.Duration) {
 	l.rate.tell()
 	l.mu.Lock()

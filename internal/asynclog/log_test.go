@@ -182,6 +182,20 @@ func TestReaderLeaves(t *testing.T) {
 	}
 }
 
+// TestAfterTheEnd: what a program says between the end of its loops and its own is not lost.
+func TestAfterTheEnd(t *testing.T) {
+	var got bytes.Buffer
+	l := asynclog.New(&got)
+	l.Logger().Info("before")
+	l.Close(time.Minute)
+	l.Logger().Info("after")
+	if text := got.String(); !strings.Contains(text, "msg=before") || !strings.HasSuffix(text, "msg=after\n") {
+		t.Errorf("got\n%s", text)
+	}
+	l.Flush(time.Minute)
+	l.Close(time.Minute)
+}
+
 // TestEndWithStalledReader: the end of the program does not wait longer than it says.
 func TestEndWithStalledReader(t *testing.T) {
 	r, w, err := os.Pipe()
