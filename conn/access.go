@@ -145,11 +145,11 @@ func (x *exchange) logLater() func(closeCode int) {
 }
 
 // awaitLog makes a connection wait whose lines have more than their share of the access log's room: those of others would
-// find none. What was answered goes out before.
-func (x *exchange) awaitLog() {
+// find none. What was answered goes out before, and the error is that of writing it.
+func (x *exchange) awaitLog() error {
 	x.crowded = false
-	if x.flush() != nil {
-		return
+	if err := x.flush(); err != nil {
+		return err
 	}
 	c, log := x.c, x.set.AccessLog
 	c.KeepWaiting(true) // also if the client has sent all that it will: there may be thousands of requests in it
@@ -157,7 +157,8 @@ func (x *exchange) awaitLog() {
 	until := c.Loop().Time().Add(maxLogWait)
 	for d := time.Millisecond; !log.HasRoom(c.Loop(), Share{c.logUsed, c.logRound}); d = min(2*d, 50*time.Millisecond) {
 		if c.Loop().Stopping() || !c.Loop().Time().Before(until) || c.Sleep(d) != nil {
-			return
+			break
 		}
 	}
+	return nil
 }

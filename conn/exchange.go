@@ -164,12 +164,9 @@ func (x *exchange) exchange() bool {
 	last := x.writeErr != nil || x.resp.close
 	x.end()
 	full := len(x.out) >= gather // answers without a body come to something, too
-	if last || full && x.flush() != nil || !x.req.body.drain() {
+	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowded && x.awaitLog() != nil {
 		x.closeAfter()
 		return false
-	}
-	if x.crowded {
-		x.awaitLog()
 	}
 	return true
 }
