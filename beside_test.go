@@ -162,11 +162,11 @@ func TestBeside(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			return p.probe(t, p.Address, get("/"), "hello", 20*time.Millisecond)
+			return p.probe(t, p.Address, rawGet("/"), "hello", 20*time.Millisecond)
 		}},
 		{"reverse proxy beside hello", 0.5, 2, func(t *testing.T, p program) []time.Duration {
 			defer p.load(t)()
-			return p.probe(t, p.Address, get("/proxy"), "hello", 10*time.Millisecond)
+			return p.probe(t, p.Address, rawGet("/proxy"), "hello", 10*time.Millisecond)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
+func rawGet(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
 
 // quantile is of the sorted values.
 func quantile(d []time.Duration, q float64) time.Duration {
@@ -229,7 +229,7 @@ func (p program) load(t *testing.T) (end func()) {
 				default:
 				}
 				time.Sleep(time.Until(begin.Add(i * loadConns * time.Second / loadRate)))
-				if err := ask(c, get("/"), "hello"); err != nil {
+				if err := exchange(c, rawGet("/"), "hello"); err != nil {
 					t.Error(err)
 					return
 				}
@@ -248,7 +248,7 @@ func (p program) probe(t *testing.T, addr, question, answer string, every time.D
 	defer c.Close()
 	for begin := time.Now(); time.Since(begin) < round; time.Sleep(every) {
 		asked := time.Now()
-		if err := ask(c, question, answer); err != nil {
+		if err := exchange(c, question, answer); err != nil {
 			t.Fatal(err)
 		}
 		took = append(took, time.Since(asked))
@@ -266,8 +266,8 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// ask sends the question and reads until the answer has come.
-func ask(c net.Conn, question, answer string) error {
+// exchange sends the question and reads until the answer has come.
+func exchange(c net.Conn, question, answer string) error {
 	if _, err := io.WriteString(c, question); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"timeoutwheel":              {},
 	"internal/invariants":       {},
 	"internal/sysio":            {"internal/invariants"},
+	"internal/asynclog":         {},
 	"internal/http1":            {},
 	"internal/leaktest":         {},
 	"internal/sampletest":       {},
@@ -34,11 +35,11 @@ var allowed = map[string][]string{
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/http1"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"fastcgi", "pubsub", "pubsub/redis", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server":           {"internal/asynclog", "fastcgi", "pubsub", "pubsub/redis", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
-	"":                          {"conn", "loop", "pubsub", "internal/server"},
+	"":                          {"conn", "loop", "pubsub", "internal/server", "internal/asynclog"},
 	"cmd/*":                     {""},
-	"samples/*":                 {"", "conn", "loop", "coro", "pubsub"},
+	"samples/*":                 {"", "conn", "loop", "coro", "pubsub", "internal/asynclog"},
 	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
 }
 

@@ -12,9 +12,9 @@
 //		lwango.Main()
 //	}
 //
-// Such a program has the command line, the configuration file and the modules of lwango itself (see lwango.conf in
-// the repository): its handlers stand beside what the file routes, and flags that it defines beside lwango's (see
-// ParseFlags).
+// Such a program has the command line and the modules of lwango itself. It reads a configuration (see lwango.conf in the
+// repository) if -c names one, or if it asks for one itself (see Run): its handlers stand beside what the file routes, and
+// flags that it defines beside lwango's (see ParseFlags).
 //
 // A handler runs on a green thread of one of the server's event loops. It is written as plain sequential code: reading
 // the body, writing the answer and req.Sleep yield to the loop and come back. What blocks in any other way - a mutex, a
@@ -24,10 +24,14 @@ package lwango
 import (
 	"context"
 	"flag"
+	"log"
+	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -49,14 +53,16 @@ var program = server.NewProgram(server.Builtin())
 // Handle has h answer all requests whose path is prefix or begins with prefix and a slash; the longest prefix wins.
 // It is called before Main, from any goroutine, and panics if the prefix is invalid or was given before.
 //
-// The prefix is served on every site of the configuration, and with no configuration at all there is nothing else. A
-// site that routes the very same prefix itself gets its own route: who runs a program has the last word over who
-// wrote it.
+// The prefix is served on every site of the configuration, and with no configuration at all there is nothing else. Where a
+// site, or -r, routes the very same prefix, one of the two would never be asked: the program ends with 2 and names it.
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 
 // Topics returns the topics that handlers publish and subscribe to. They are those of the process, or of all processes
-// that share a Redis, if [pubsub] in lwango.conf names one. See package pubsub.
+// that share a Redis, if [pubsub] in the configuration names one. See package pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
+
+// stock is the logger that slog begins with. It writes where it is called, on a loop for instance.
+var stock = slog.Default()
 
 // options is the command line, once it was parsed.
 var options *server.Options
@@ -79,17 +85,31 @@ func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
 // HTTPOnLoop is HTTP for handlers that do not block: they run on the request's own thread, and cost less.
 func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 
-// Main runs the server as the command line and lwango.conf say, until a signal stops it. It does not return: it exits
-// with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it
-// prints its flags.
-func Main() { os.Exit(Run(context.Background(), server.DefaultFile)) }
+// Main runs the server as the command line says, until a signal stops it. It does not return: it exits with 0 when
+// stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it prints its flags. A
+// file that lies about in the working directory is not read: see Run for a program that wants one.
+func Main() { os.Exit(Run(context.Background(), "")) }
 
 // Run is Main for a program that has more to do than to serve. It returns the exit code; it stops at the end of ctx as
 // it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, none
-// if that is "", or what the command line names instead. It can be called once.
+// if that is "" or no file of that name exists, or what the command line names instead. It can be called once.
+//
+// Unless the program has set slog's default logger, Run sets it to the server's own, which writes to stderr from a
+// goroutine: a handler may use slog, and its loop does not wait for the reader of the log. Of lines with the same
+// message, 10 a second are logged after the first 50, and the rest are counted; the message and the text of an attribute are
+// cut to 256 bytes, those of attributes called stack and message to 16 KiB. What was logged is written when Run returns, as
+// far as it is taken within a second, and from then on slog writes where it is called. Package log is left alone, and writes where it is called.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
+	}
+	if slog.Default() == stock {
+		w, flags := log.Writer(), log.Flags()
+		logs := asynclog.New(os.Stderr)
+		defer logs.Close(time.Second)
+		slog.SetDefault(logs.Logger())
+		log.SetOutput(w) // what log.Fatal says would be lost in a queue
+		log.SetFlags(flags)
 	}
 	return program.Main(ctx, options, file, os.Stdout, os.Stderr)
 }

@@ -214,6 +214,11 @@ func (b *Body) failure() int {
 	return http.StatusBadRequest
 }
 
+// cut reports that the client has left before the body's end.
+func (b *Body) cut() bool {
+	return b.failure() == http.StatusBadRequest && !errors.As(b.err, new(*http1.Error)) && b.err != http.ErrHijacked
+}
+
 // unread reports whether some of the body may still be under way.
 func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
 

@@ -140,6 +140,7 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		if c.hijack.cancel != nil {
 			c.hijack.cancel(nil)
 		}
+		c.hijack.end()
 		c.returned, c.closed, c.panicked = true, true, panicked
 		c.cut(ErrComplete)
 		c.tell()

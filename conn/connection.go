@@ -20,6 +20,9 @@ type connection struct {
 
 	served  uint32 // requests
 	refused bool   // beyond MaxConnections
+
+	logRound uint8 // its Share of the access log
+	logUsed  uint16
 }
 
 // Run is the loop's: it serves requests until none is left that could be served without waiting.
@@ -111,9 +114,10 @@ func (x *exchange) serve() coro.Code {
 // reject answers what cannot be served, and closes: after a framing error nobody can say where the next request
 // begins (RFC 9112 section 9.3.1 allows it, section 11.2 is why).
 func (x *exchange) reject(e *http1.Error) {
+	line := x.refusedLine()
 	x.begin()
 	x.resp.close = true
 	x.resp.finish(e.Status)
-	x.logAccess()
+	x.logAccess(line)
 	x.lingeringClose()
 }

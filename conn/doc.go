@@ -31,6 +31,7 @@
 //	bridge_answer.go  what that makes of a Response
 //	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
 //	bridge_carry.go   what the thread does there
+//	access.go         what the access log is told, and connections that wait for it
 //	hijack.go         connections handed over to handlers
 //
 // And of streams, which know nothing of HTTP:

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"runtime/debug"
@@ -46,9 +47,11 @@ type exchange struct {
 	// What the peer had us wait for, in this request, and what it got done meanwhile.
 	reading, writing pace
 
-	began time.Time
-	req   Request
-	resp  Response
+	began   time.Time
+	unheard bool // before the head went out, a wait of the handler ended because the client had left
+	crowded bool // the access log has too many lines of this connection
+	req     Request
+	resp    Response
 }
 
 func newExchange() *exchange {
@@ -58,7 +61,7 @@ func newExchange() *exchange {
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
 	x.set = c.port.server.settings.Load()
-	x.spent = 0
+	x.spent, x.crowded = 0, false
 }
 
 // leave ends the connection's turn. What was answered goes out, whichever way the turn has ended: only after a panic
@@ -161,7 +164,7 @@ func (x *exchange) exchange() bool {
 	last := x.writeErr != nil || x.resp.close
 	x.end()
 	full := len(x.out) >= gather // answers without a body come to something, too
-	if last || full && x.flush() != nil || !x.req.body.drain() {
+	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowded && x.awaitLog() != nil {
 		x.closeAfter()
 		return false
 	}
@@ -175,7 +178,7 @@ func (x *exchange) completed() {
 		x.req.cancel = nil
 	}
 	if !x.resp.hijacked {
-		x.logAccess()
+		x.logAccess(nil)
 	}
 }
 
@@ -206,6 +209,7 @@ func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
 	x.reading, x.writing = pace{}, pace{}
 	x.writeUntil = time.Time{}
+	x.unheard = false
 	x.req.begin(x)
 	x.resp.begin(x)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
@@ -267,11 +271,18 @@ func (x *exchange) call() (status int) {
 		status = http.StatusInternalServerError
 	}()
 	status = x.set.Handler(&x.req, &x.resp)
+	if x := c.x; x != nil {
+		x.unheard = !x.resp.headSent && loop.Forsaken(&c.Thread)
+	}
 	err := c.Join()
 	returned = true
 	if err != nil {
-		c.failed("thread of a handler failed", "error", err)
+		left := errors.Is(err, loop.ErrClientGone)
+		if !left {
+			c.failed("thread of a handler failed", "error", err)
+		}
 		if x := c.x; x != nil {
+			x.unheard = x.unheard || left && !x.resp.headSent
 			x.resp.broken = x.resp.broken || x.resp.headSent
 			x.resp.clear()
 		}
@@ -286,29 +297,6 @@ func (x *exchange) setReadDeadline(t time.Time) { x.until = t }
 func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
 
 func (x *exchange) setWriteDeadline(t time.Time) { x.writeUntil = t }
-
-func (x *exchange) logAccess() {
-	if x.set.AccessLog == nil {
-		return
-	}
-	h, raw := &x.req.head, x.req.raw
-	e := AccessEntry{
-		Remote:   x.c.remote,
-		Time:     x.began,
-		Duration: time.Since(x.began),
-		Proto:    x.req.Proto(),
-		Status:   x.resp.status,
-		Bytes:    x.resp.bytes,
-	}
-	if raw != nil {
-		e.Method = h.Method.String()
-		e.Target = h.Target.Of(raw)
-		e.Host = h.Host.Of(raw)
-		e.Referer, _ = h.Get(raw, "Referer")
-		e.UserAgent, _ = h.Get(raw, "User-Agent")
-	}
-	x.set.AccessLog.LogRequest(x.c.Loop(), &e)
-}
 
 // spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
 func (x *exchange) spend(n int) {

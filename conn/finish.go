@@ -93,7 +93,7 @@ func (w *Response) readAhead() (int, error) {
 
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
-	if status != 0 && status != w.status && !w.broken {
+	if status != 0 && status != w.status && !w.broken && w.x.writeErr == nil {
 		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned", "sent", w.status, "returned", status, "target", w.x.req.Target())
 	}
 	if w.broken {
@@ -306,11 +306,13 @@ func (w *Response) sendFrom(n int, err error) {
 	}
 }
 
-// logReader logs that the body's reader has failed. A client that leaves while the reader waits is no failure.
+// logReader logs that the body's reader has failed. A client that leaves while the reader waits is no failure, nor is
+// one that does not send the request's body to its end where that is what the reader reads.
 func (w *Response) logReader(what string, err error) {
-	if !errors.Is(err, loop.ErrClientGone) {
-		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
+	if errors.Is(err, loop.ErrClientGone) || w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {
+		return
 	}
+	w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
 }
 
 // readPiece reads from the source into buf, no more than left bytes if that is not negative.

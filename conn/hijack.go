@@ -19,8 +19,8 @@ const hijackedBuffer = 4 << 10
 // Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
 // itself, say. c is a *Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is what the
 // client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
-// when the handler returns. Response and Body are of no use afterwards, and the request counts as answered in the access
-// log. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
+// when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
+// of the connection. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
@@ -32,8 +32,15 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 		c = x.c.tls
 		x.c.transport().to = s
 	}
-	x.c.Defer(func() { _ = c.Close() })
+	var ended func(closeCode int)
+	x.c.Defer(func() {
+		if ended != nil {
+			ended(int(s.closeCode))
+		}
+		_ = c.Close()
+	})
 	r = w.giveUp(c)
+	ended = x.logLater()
 	x.letGo()
 	return c, r, nil
 }
@@ -109,7 +116,6 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	if w.status == 0 {
 		w.status = http.StatusSwitchingProtocols
 	}
-	x.logAccess()
 	if len(rest) == 0 {
 		return bufio.NewReaderSize(c, hijackedBuffer)
 	}
@@ -141,6 +147,14 @@ type hijacking struct {
 	reader *bufio.Reader
 	err    error
 	cancel context.CancelCauseFunc // the request's context is the handler's from then on
+	ended  func(closeCode int)     // see exchange.logLater
+}
+
+// end is called when the handler has returned.
+func (h *hijacking) end() {
+	if h.ended != nil {
+		h.ended(0)
+	}
 }
 
 // Hijack takes the connection from the thread.
@@ -166,7 +180,11 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := &c.hijack
+	if err == nil {
+		h.ended = req.x.logLater()
+	}
 	if err == nil && c.returned { // whoever asked for it is not the handler any more
+		h.end()
 		_ = conn.Close()
 		return true
 	}

@@ -457,11 +457,14 @@ type recorder struct {
 	all []string
 }
 
-func (r *recorder) LogRequest(_ *loop.Loop, e *conn.AccessEntry) {
+func (r *recorder) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, fmt.Sprintf("%s %s %d", e.Method, e.Target, e.Status))
+	return true
 }
+
+func (r *recorder) HasRoom(*loop.Loop, conn.Share) bool { return true }
 
 func (r *recorder) take() []string {
 	r.mu.Lock()

@@ -36,26 +36,6 @@ type Config struct {
 	Logger    *slog.Logger // nil: slog.Default
 }
 
-// AccessLog is told of every answered request, on the loop: it must not block.
-type AccessLog interface {
-	LogRequest(l *loop.Loop, e *AccessEntry)
-}
-
-// AccessEntry describes an answered request. The byte slices are views, good for the time of the call.
-type AccessEntry struct {
-	Remote    netip.AddrPort
-	Time      time.Time // when the request's head was complete
-	Duration  time.Duration
-	Method    string
-	Target    []byte
-	Proto     string
-	Host      []byte
-	Referer   []byte
-	UserAgent []byte
-	Status    int
-	Bytes     int64 // of the response's body, as framed
-}
-
 // Server serves HTTP on any number of loops. Its methods are for any goroutine, except Serve.
 type Server struct {
 	settings atomic.Pointer[settings]

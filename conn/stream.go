@@ -39,6 +39,8 @@ type Stream struct {
 	// for one small exchange at a time is made a stream for each.
 	unnamed bool
 
+	closeCode uint16 // of a WebSocket; 0: unknown
+
 	noWait bool
 	closed bool
 	ended  bool // there is nothing more to read
@@ -77,6 +79,9 @@ func (s *Stream) open(fd int) error {
 	s.d = &s.opened
 	return s.loop.Open(s.d, fd)
 }
+
+// SetCloseCode notes for the access log what a WebSocket over a hijacked connection has ended with.
+func (s *Stream) SetCloseCode(code int) { s.closeCode = uint16(code) }
 
 // SetNoWait says whether reads that would wait return ErrWouldBlock instead.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }

@@ -21,19 +21,28 @@ const backlog = 4096 // the kernel lowers it to net.core.somaxconn
 func Listen(network, address string, reusePort bool) (fd int, err error) {
 	switch network {
 	case "unix":
-		return listenUnix(address)
+		return ListenUnix(address, nil)
 	case "tcp":
 		return listenTCP(address, reusePort)
 	}
 	return -1, fmt.Errorf("listen %s %s: network must be tcp or unix", network, address)
 }
 
-func listenUnix(path string) (int, error) {
+// ListenUnix is Listen for a path. bound, if it is not nil, is called when the file is there and nobody can connect yet; an
+// error of it is returned as it is, and the file is removed.
+func ListenUnix(path string, bound func() error) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, listenError("unix", path, "socket", err)
 	}
 	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
+		if bound != nil {
+			if err := bound(); err != nil {
+				_ = unix.Unlink(path)
+				unix.Close(fd)
+				return -1, err
+			}
+		}
 		if err = unix.Listen(fd, backlog); err == nil {
 			return fd, nil
 		}

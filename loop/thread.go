@@ -236,7 +236,7 @@ func (t *Thread) Mark() int { return t.co.Mark() }
 // RunDeferred calls what was deferred since mark, last first.
 func (t *Thread) RunDeferred(mark int) {
 	t.co.RunDeferred(mark)
-	t.refusals = 0 // what comes next is another request
+	t.refusals, t.woken = 0, wokenByEvent // what comes next is another request
 }
 
 // Local returns what SetLocal left with the coroutine that the thread runs on at present, perhaps for another
@@ -321,6 +321,10 @@ func (t *Thread) refused() error {
 }
 
 const maxRefusals = 1000
+
+// Forsaken reports that t's last wait ended because the client had left, or that one was refused for that since t's deferred
+// calls last ran. It is the thread's own.
+func Forsaken(t *Thread) bool { return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone() }
 
 // leaving returns why the thread is not to wait any more, if so.
 func (t *Thread) leaving() error {

@@ -1,6 +1,11 @@
 // Lwango is the web server: it serves what lwango.conf in the working directory says. Run it with -h for its flags.
 package main
 
-import "github.com/lwango/lwango"
+import (
+	"context"
+	"os"
 
-func main() { lwango.Main() }
+	"github.com/lwango/lwango"
+)
+
+func main() { os.Exit(lwango.Run(context.Background(), "lwango.conf")) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -83,6 +84,10 @@ func withoutPort(host string) string {
 	return host
 }
 
+// foreign is a placeholder as other servers have them, which would go to the client as it stands. RFC 3986 allows a $ in an address,
+// but hardly any has one.
+var foreign = regexp.MustCompile(`\$(\w+|$)`)
+
 // parseTemplate reads `to`.
 func parseTemplate(to string) (template, error) {
 	if to == "" {
@@ -98,6 +103,9 @@ func parseTemplate(to string) (template, error) {
 		text, after, placeholder := strings.Cut(rest, "{")
 		if strings.Contains(text, "}") {
 			return nil, fmt.Errorf("%q: a } without its {", to)
+		}
+		if name := foreign.FindString(text); name != "" {
+			return nil, fmt.Errorf("%q: unknown placeholder %s (known: {path}, {uri}, {query}, {host}; a $ itself is written %%24)", to, name)
 		}
 		if text != "" {
 			t = append(t, piece{text: text})

@@ -1,6 +1,7 @@
 package servefiles
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -78,12 +79,18 @@ func (m *module) find(space, path []byte, st *unix.Stat_t) (name []byte, f file,
 	return nil, -1, http.StatusNotFound
 }
 
+// errLeadsOut is what the log says of a link that is not followed; to the client there is no such file.
+var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, is not followed without follow_symlinks")
+
 // open opens a name below the root and reads its state. Status 0 means that there is an open regular file.
 func (m *module) open(name []byte, st *unix.Stat_t) (file, int) {
 	fd, err := m.root.open(name)
 	if err != 0 {
 		status := statusOf(err)
-		if status != http.StatusNotFound {
+		switch {
+		case err == unix.EXDEV:
+			m.complain(name, errLeadsOut)
+		case status != http.StatusNotFound || err == unix.ELOOP:
 			m.complain(name, err)
 		}
 		return -1, status

@@ -113,6 +113,36 @@ func TestPaths(t *testing.T) {
 	})
 }
 
+// TestRefusedSymlinkIsLogged: the client is told nothing of a link that is refused, and the operator what to do.
+func TestRefusedSymlinkIsLogged(t *testing.T) {
+	root := tree(t)
+	for name, want := range map[string]string{
+		"link-out":          "follow_symlinks",
+		"link-out-folder/x": "follow_symlinks",
+		"link-absolute":     "follow_symlinks",
+		"link-loop":         "too many levels of symbolic links",
+		"none":              "",
+		"link-broken":       "",
+	} {
+		var log syncBuffer
+		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = root })
+		check(t, err)
+		s := modtest.Start(t, "/", h, coro.Channel)
+		for range 3 { // and more than once a second it is not said
+			if got := s.Do("GET /"+name, nil, ""); got.Status != 404 {
+				t.Errorf("%s: %d", name, got.Status)
+			}
+		}
+		text := log.String()
+		if want == "" && text != "" || want != "" && (!strings.Contains(text, want) || !strings.Contains(text, "name="+name+" ")) {
+			t.Errorf("%s: logged %q, want %q", name, text, want)
+		}
+		if n := strings.Count(text, "\n"); n > 2 { // the clock may have gone on to the next second
+			t.Errorf("%s: %d lines", name, n)
+		}
+	}
+}
+
 // TestFollowSymlinks: links lead anywhere that has files, and nothing else changes.
 func TestFollowSymlinks(t *testing.T) {
 	s := start(t, tree(t), "/", coro.Direct, func(s *servefiles.Settings) { s.FollowSymlinks = true })

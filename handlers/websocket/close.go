@@ -116,6 +116,12 @@ func (c *Conn) end() {
 	if c.thread.Loop().Stopping() {
 		code = GoingAway
 	}
+	defer func() { // also when Close is killed
+		var e *CloseError
+		if errors.As(c.err, &e) {
+			c.stream.SetCloseCode(e.Code)
+		}
+	}()
 	_ = c.Close(code, "")
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,11 @@ import (
 )
 
 // accessLog writes a line for each answered request. Loops only form lines, into a buffer that each has of its own;
-// one ordinary goroutine writes them to the file, for a write to a file can wait for a disk and a loop must not. When
-// the disk is stuck the buffers fill up, and lines that find no room are dropped and counted.
+// one ordinary goroutine writes them to the file, for a write to a file can wait for a disk and a loop must not.
+//
+// A client can send requests faster than a disk takes their lines. So a connection has a share of the buffer: an eighth of
+// what is free, so that many of them cannot fill it either. One that has used it up waits until the buffer is emptied. When
+// the disk is stuck the buffers fill up all the same, and lines that find no room are dropped and counted.
 type accessLog struct {
 	log    *slog.Logger
 	format atomic.Pointer[lineFormat]
@@ -43,9 +47,13 @@ type lineBuffer struct {
 	mu      sync.Mutex
 	lines   []byte
 	spare   []byte // the writer's, while it writes
+	round   uint8  // how often lines were taken out, for shares
 	dropped int64
 	clock   clock
 }
+
+// shareUnit is what conn.Share counts in, in bytes: it reaches as far as bufferSize.
+const shareUnit = 16
 
 // openAccessLog starts the writer. The log is told of requests through LogRequest, on any loop; its other methods are
 // for one goroutine.
@@ -111,13 +119,26 @@ func (a *accessLog) close() {
 	}
 }
 
-// LogRequest forms the line of one request. It is called on the loop l and does not wait for the file.
-func (a *accessLog) LogRequest(l *loop.Loop, e *conn.AccessEntry) {
+// buffer returns that of a loop.
+func (a *accessLog) buffer(l *loop.Loop) *lineBuffer {
 	v, ok := a.buffers.Load(l)
 	if !ok {
 		v, _ = a.buffers.LoadOrStore(l, &lineBuffer{lines: make([]byte, 0, 4096)})
 	}
-	b := v.(*lineBuffer)
+	return v.(*lineBuffer)
+}
+
+// HasRoom implements conn.AccessLog.
+func (a *accessLog) HasRoom(l *loop.Loop, s conn.Share) bool {
+	b := a.buffer(l)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return s.Round != b.round
+}
+
+// LogRequest implements conn.AccessLog: it forms the line of one request, and does not wait for the file.
+func (a *accessLog) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
+	b := a.buffer(l)
 	b.mu.Lock()
 	before := len(b.lines)
 	b.lines = (*a.format.Load())(b.lines, e, b.clock.text(e.Time.Local()))
@@ -125,14 +146,22 @@ func (a *accessLog) LogRequest(l *loop.Loop, e *conn.AccessEntry) {
 	if after > bufferSize {
 		b.lines = b.lines[:before]
 		b.dropped++
+		after = before
 	}
+	if e.Share.Round != b.round {
+		e.Share = conn.Share{Round: b.round}
+	}
+	used := min(int(e.Share.Used)+(after-before+shareUnit-1)/shareUnit, math.MaxUint16)
+	e.Share.Used = uint16(used)
 	b.mu.Unlock()
+	room := used*shareUnit <= (bufferSize-after)/8
 	switch {
+	case !room || before < bufferSize/2 && after >= bufferSize/2:
+		notify(a.full)
 	case before == 0:
 		notify(a.some)
-	case before < bufferSize/2 && after >= bufferSize/2:
-		notify(a.full)
 	}
+	return room
 }
 
 func notify(c chan struct{}) {
@@ -179,6 +208,9 @@ func (a *accessLog) flush(w *logWriter) {
 		b.mu.Lock()
 		lines, dropped := b.lines, b.dropped
 		b.lines, b.dropped = b.spare[:0], 0
+		if len(lines) > 0 {
+			b.round++
+		}
 		b.mu.Unlock()
 
 		w.write(lines)

@@ -3,12 +3,18 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +53,15 @@ func TestLogLines(t *testing.T) {
 			`unix: - - TIME "GET /a?b HTTP/1.1" 200 12`},
 		{"no request line", "common", func(e *conn.AccessEntry) { e.Method, e.Target, e.Status = "", nil, 400 },
 			`192.0.2.7 - - TIME "-" 400 12`},
+		{"no request line, but something", "common", func(e *conn.AccessEntry) {
+			e.Method, e.Target, e.Status, e.Line = "", nil, 400, []byte("\x16\x03\x01 \"x\"")
+		}, `192.0.2.7 - - TIME "\x16\x03\x01 \x22x\x22" 400 12`},
+		{"a WebSocket", "combined", func(e *conn.AccessEntry) {
+			e.Status, e.Bytes, e.Hijacked, e.Duration, e.CloseCode = 101, 0, true, 83*time.Second+4567*time.Microsecond, 1001
+		}, `192.0.2.7 - - TIME "GET /a?b HTTP/1.1" 101 - "-" "-" duration=83.005 close=1001`},
+		{"another protocol", "common", func(e *conn.AccessEntry) {
+			e.Status, e.Bytes, e.Hijacked, e.Duration = 101, 0, true, 1500*time.Microsecond
+		}, `192.0.2.7 - - TIME "GET /a?b HTTP/1.1" 101 - duration=0.002`},
 		{"a forged line", "combined", func(e *conn.AccessEntry) {
 			e.Target, e.UserAgent = []byte(`/"`), []byte("x\"\n1.2.3.4 - - \\ \x1b[2J\x7f\xc3\xa4")
 		}, `192.0.2.7 - - TIME "GET /\x22 HTTP/1.1" 200 12 "-" "x\x22\x0A1.2.3.4 - - \x5C \x1B[2J\x7F\xC3\xA4"`},
@@ -142,6 +157,109 @@ func TestAccessLogStuck(t *testing.T) {
 	if !strings.Contains(log.String(), "access log lines dropped") {
 		t.Errorf("nothing was said about dropped lines:\n%s", log.String())
 	}
+}
+
+// Clients that send requests faster than their lines are written do not have those of others dropped: they wait. The file
+// is a FIFO that is read slowly.
+func TestAccessLogFlood(t *testing.T) {
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	log := new(lockedBuffer)
+	s := source()
+	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	config, err := s.Parse(filepath.Join(dir, "t.conf"), "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		"[access_log]\npath = \"fifo\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := srv.Addresses()[0]
+
+	var floods sync.WaitGroup
+	over := make(chan struct{})
+	long := strings.Repeat("x", 5<<10)
+	batch := []byte(strings.Repeat("GET /"+long+" HTTP/1.1\r\nHost: a\r\nReferer: "+long+"\r\nUser-Agent: "+long[:4<<10]+"\r\n\r\n", 50))
+	var flooded atomic.Int64
+	for range 4 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		floods.Go(func() {
+			for {
+				n, err := c.Write(batch)
+				if flooded.Add(int64(n)); err != nil {
+					return
+				}
+			}
+		})
+		floods.Go(func() { _, _ = io.Copy(io.Discard, c) })
+		go func() { <-over; c.Close() }()
+	}
+
+	seen := make(chan int)
+	go func() {
+		n := 0
+		r := bufio.NewReaderSize(reader, 64<<10)
+		for rate := 0; ; {
+			line, err := r.ReadSlice('\n')
+			if err != nil || string(line) == "last\n" {
+				break
+			}
+			if len(line) > 3<<10+200 {
+				t.Errorf("a line of %d bytes", len(line))
+			}
+			if bytes.Contains(line, []byte("GET /honest/")) {
+				n++
+			}
+			if rate += len(line); rate > 1<<20 { // 20 MB a second: what is slow here is the disk
+				rate = 0
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		seen <- n
+	}()
+	client := http.Client{Timeout: 20 * time.Second}
+	defer client.CloseIdleConnections()
+	const honest = 500
+	for i := range honest {
+		resp, err := client.Get(fmt.Sprintf("http://%s/honest/%d", address, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	close(over)
+	floods.Wait()
+	client.CloseIdleConnections()
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := reader.WriteString("last\n"); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-seen; n != honest {
+		t.Errorf("%d of %d lines are in the log", n, honest)
+	}
+	if strings.Contains(log.String(), "dropped") {
+		t.Error(log.String())
+	}
+	t.Logf("%d MB of hostile requests meanwhile", flooded.Load()>>20)
 }
 
 // A line costs no memory but the buffer's, which grows a few times and stays.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +61,12 @@ type ListenerConfig struct {
 	Table  settings.Table `toml:",table"`
 	Listen string         `toml:"address"`
 	Certs  []CertConfig   `toml:"tls"`
+	Mode   string         `toml:"mode"`
+	Owner  string         `toml:"owner"`
 
 	Address Address     // of Listen
 	TLS     *tls.Config // of Certs; nil without any
+	Access  access      // of Mode and Owner
 }
 
 // CertConfig is one certificate with its key, both PEM files.
@@ -123,14 +127,21 @@ type Source struct {
 	Listen  []string // addresses that replace those of the file, as -l has them
 	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
 	Modules *handlers.Registry
-	Routes  []handlers.Route // compiled-in routes, for every site that does not route their prefix itself
+	Routes  []handlers.Route // compiled-in routes, for every site
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Logger  *slog.Logger     // for modules; never nil
 }
 
 // Load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
-// file's, with everything that is wrong in it.
-func (s Source) Load() (*Config, error) {
+// file's, with everything that is wrong in it. A panic, of a module's Build for instance, is an error as well, and its
+// stack is logged: a server that reads its configuration again must not end by it.
+func (s Source) Load() (c *Config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Logger.Error("panic while the configuration is read", "panic", p, "stack", string(debug.Stack()))
+			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
+		}
+	}()
 	if s.File == "" {
 		return s.Parse("", "")
 	}
@@ -219,6 +230,7 @@ func (c *Config) checkListeners() {
 		seen[addr] = true
 		l.Address = addr
 		l.TLS = c.loadCerts(l)
+		l.parseAccess()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,27 @@ t.conf:5: headers.x: control characters cannot be part of a header field`},
 		{"a key below [headers]", "[headers]\nserver = \"x\"\nwrite_timeout = \"1s\"",
 			`t.conf:3: headers.write_timeout: belongs at the top of the file, above the first [table]`},
 
+		{"headers of a site", "[[site]]\nhost = \"a\"\n[site.headers]\nx = \"y\"",
+			`t.conf:3: site.headers: unknown key (it is the whole file's: write [headers])`},
+		{"headers of a route", route("prefix = \"/\"\nhandler = \"echo\"\nheaders = { x = \"y\" }"),
+			`t.conf:5: site.route.headers: unknown key (it is the whole file's: write [headers])`},
+		{"a listener of a site", "[[site]]\n[[site.listener]]\naddress = \"*:80\"",
+			`t.conf:2: site.listener: unknown key (it is the whole file's: write [[listener]])`},
+		{"a placeholder of other servers", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"https://a$request_uri\""),
+			`t.conf:5: site.route.to: "https://a$request_uri": unknown placeholder $request_uri (known: {path}, {uri}, {query}, {host}; a $ itself is written %24)`},
+
+		{"mode of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nmode = \"660x\"",
+			`t.conf:3: listener.mode: expected permissions in octal, such as "0660", found "660x"`},
+		{"owner of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nowner = \"nobody-of-this-name:\"",
+			`t.conf:3: listener.owner: there is no user "nobody-of-this-name"`},
+		{"group of a UNIX socket", "[[listener]]\naddress = \"unix:s\"\nowner = \":nobody-of-this-name\"",
+			`t.conf:3: listener.owner: there is no group "nobody-of-this-name"`},
+		{"neither", "[[listener]]\naddress = \"unix:s\"\nowner = \":\"",
+			`t.conf:3: listener.owner: expected "user:group", "user" or ":group", found ":"`},
+		{"mode of a port", "[[listener]]\naddress = \"*:80\"\nmode = \"0660\"\nowner = \"root\"",
+			`t.conf:3: listener.mode: is for the file of a unix: address
+t.conf:4: listener.owner: is for the file of a unix: address`},
+
 		{"listener without address", "[[listener]]\n", `t.conf:1: listener.address: missing; expected something like "*:8080"`},
 		{"listener twice", "[[listener]]\naddress = \":80\"\n[[listener]]\naddress = \"*:80\"",
 			`t.conf:4: listener.address: *:80 is listened to twice`},
@@ -68,6 +90,13 @@ t.conf:2: access_log.format: expected "combined" or "common", found "json"`},
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
+		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
+		{"certificates as strings", "[[listener]]\naddress = \"*:443\"\ntls = [\"a.pem\", \"b.pem\"]",
+			`t.conf:3: listener.tls: expected a table, found the string "a.pem"
+t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
+		{"routes as strings", "[[site]]\nroute = [\"/\"]", `t.conf:2: site.route: expected a table, found the string "/"`},
+		{"a prefix of a wrong type", route("prefix = 1\nhandler = \"echo\""),
+			`t.conf:3: site.route.prefix: expected a string, found the integer 1`},
 		{"broker", "[pubsub]\nurl = \"localhost:6379\"",
 			`t.conf:2: pubsub.url: no host; expected something like redis://user:password@host:6379/0`},
 		{"broker of another kind", "[pubsub]\nurl = \"amqp://u:secret@host\"",
@@ -137,8 +166,17 @@ func TestExampleFile(t *testing.T) {
 	}
 	s := source()
 	s.File = file
-	if _, err := s.Load(); err != nil {
+	asItIs, err := s.Load()
+	if err != nil {
 		t.Fatalf("as it is: %v", err)
+	}
+	for _, r := range asItIs.Sites[0].Routes {
+		if r.Handler == "echo" {
+			t.Errorf("%s shows scripts of any page the cookies that HttpOnly hides from them", r.Prefix)
+		}
+	}
+	if got := asItIs.Headers["x-content-type-options"]; !slices.Equal(got, []string{"nosniff"}) {
+		t.Errorf("x-content-type-options: %q", got)
 	}
 
 	text, err := os.ReadFile(file)
@@ -231,7 +269,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// A compiled-in route is served on every site, unless the site has a route of that prefix.
+// A compiled-in route is served on every site. One of the configuration for the same place is refused.
 func TestCompiledRoutes(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
 	h := func(*conn.Request, *conn.Response) int { return 0 }
@@ -249,8 +287,22 @@ func TestCompiledRoutes(t *testing.T) {
 	}
 	s := source()
 	s.Routes = []handlers.Route{{Prefix: "/app", Handler: h}, {Prefix: "/", Handler: h}}
-	if _, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")); err != nil {
-		t.Errorf("the file's own route of the same prefix: %v", err)
+	if _, err := s.Parse("t.conf", route("prefix = \"/other\"\nhandler = \"echo\"")); err != nil {
+		t.Errorf("a route beside them: %v", err)
+	}
+	_, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")+"\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"")
+	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would never be asked
+t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would never be asked`
+	if fmt.Sprint(err) != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	s.Root = t.TempDir()
+	if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), "-r "+s.Root+": the program has a handler of its own for /") {
+		t.Errorf("-r beside a handler for /: %v", err)
+	}
+	s.Routes = s.Routes[:1]
+	if _, err := s.Load(); err != nil {
+		t.Errorf("-r beside a handler elsewhere: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
+//	access.go     who may connect to a UNIX socket
 //	accesslog.go  the access log: buffers and the goroutine that writes them
 //	logline.go    its lines
 //

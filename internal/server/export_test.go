@@ -30,3 +30,6 @@ func (a AccessLog) Reopen(path string) error {
 }
 
 func (a AccessLog) Close() { a.close() }
+
+// ReloadAndLog is what a SIGHUP does.
+func (s *Server) ReloadAndLog() { s.logReload(s.Reload()) }

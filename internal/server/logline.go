@@ -22,7 +22,7 @@ func formatNamed(name string) *lineFormat {
 
 // appendCommon appends `remote - - [time] "request line" status bytes`.
 func appendCommon(b []byte, e *conn.AccessEntry, time []byte) []byte {
-	return append(appendFields(b, e, time), '\n')
+	return appendEnd(appendFields(b, e, time), e)
 }
 
 // appendCombined appends the same with referrer and user agent.
@@ -32,7 +32,21 @@ func appendCombined(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	b = appendOrDash(b, e.Referer)
 	b = append(b, `" "`...)
 	b = appendOrDash(b, e.UserAgent)
-	return append(b, '"', '\n')
+	return appendEnd(append(b, '"'), e)
+}
+
+// appendEnd ends a line. For a connection that a handler has taken over, a WebSocket for instance, it appends for how
+// long, in seconds, and the close code, if that is known.
+func appendEnd(b []byte, e *conn.AccessEntry) []byte {
+	if e.Hijacked {
+		b = append(b, " duration="...)
+		b = strconv.AppendFloat(b, e.Duration.Seconds(), 'f', 3, 64)
+		if e.CloseCode != 0 {
+			b = append(b, " close="...)
+			b = strconv.AppendInt(b, int64(e.CloseCode), 10)
+		}
+	}
+	return append(b, '\n')
 }
 
 func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
@@ -41,7 +55,7 @@ func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	b = append(b, time...)
 	b = append(b, `] "`...)
 	if e.Method == "" {
-		b = append(b, '-') // refused before there was a request line
+		b = appendOrDash(b, e.Line) // refused: that is what came in its place
 	} else {
 		b = append(b, e.Method...) // one that is known, so nothing to escape
 		b = append(b, ' ')

@@ -15,9 +15,11 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -28,9 +30,6 @@ const (
 	exitFailure = 1 // it could not start or go on, or was stopped in the middle of its stopping
 	exitUsage   = 2 // the command line or the configuration is wrong
 )
-
-// DefaultFile is what a program that brings no configuration of its own reads from the working directory.
-const DefaultFile = "lwango.conf"
 
 // Program is a server program: its modules, and the routes that are compiled in.
 type Program struct {
@@ -72,8 +71,8 @@ type Options struct {
 
 const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
 
-  -c FILE     configuration; without it, the program's own, or else lwango.conf in the working
-              directory, if there is one
+  -c FILE     configuration; without it, the one that the program asks for, if there is one:
+              for lwango that is lwango.conf in the working directory, for most programs none
   -l ADDRESS  listen here (host:port, *:port, [v6]:port, unix:/path, systemd:name) and not
               where the configuration says; may be repeated
   -r ROOT     serve this folder and not the sites of the configuration; without -c, with the
@@ -116,11 +115,21 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 	}
 }
 
+// logWait is how long the end of the program waits for the reader of its log.
+const logWait = time.Second
+
 // Main runs the program until it is stopped by a signal or the end of ctx, and returns the exit code. Where the command
-// line says nothing of it, file is the configuration, if there is one of that name. Logs and errors go to stderr, what
-// was asked for to stdout.
+// line says nothing of it, file is the configuration, if there is one of that name. Errors go to stderr, and so does the
+// log, unless slog's default is an asynclog already; what was asked for goes to stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+	log := slog.Default()
+	if logs := asynclog.Of(log); logs != nil {
+		defer logs.Flush(logWait)
+	} else {
+		logs = asynclog.New(stderr)
+		log = logs.Logger()
+		defer logs.Close(logWait)
+	}
 	source, err := p.source(o, file, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
@@ -147,7 +156,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 
 	s, err := Start(source, config)
 	if err != nil {
-		log.Error("cannot start", "error", err)
+		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
 	return s.untilStopped(ctx, signals)
@@ -175,12 +184,12 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()
-				s.log.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
 			case sig == syscall.SIGHUP:
 			case spared:
 				spared = false
 			default:
-				s.log.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
+				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
 				return exitFailure
 			}
 		case <-done:
@@ -189,18 +198,18 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 				active := s.conn.Active()
 				stop()
 				spared = true
-				s.log.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
 			}
 		case err := <-ended:
-			s.log.Error("a loop has ended, stopping", "error", err)
+			s.own.Error("a loop has ended, stopping", "error", err)
 			code = exitFailure
 			stop()
 		case err := <-stopped:
 			if err != nil {
-				s.log.Error("a loop failed", "error", err)
+				s.own.Error("a loop failed", "error", err)
 				code = exitFailure
 			}
-			s.log.Info("stopped")
+			s.own.Info("stopped")
 			return code
 		}
 	}
@@ -210,13 +219,13 @@ func (s *Server) logReload(err error) {
 	var all settings.Errors
 	switch {
 	case err == nil:
-		s.log.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
+		s.own.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
 	case errors.As(err, &all):
 		for _, e := range all {
-			s.log.Error("reload refused, everything stays as it was", "error", e)
+			s.own.Error("reload refused, everything stays as it was", "error", e)
 		}
 	default:
-		s.log.Error("reload refused, everything stays as it was", "error", err)
+		s.own.Error("reload refused, everything stays as it was", "error", err)
 	}
 }
 

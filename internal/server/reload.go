@@ -65,14 +65,14 @@ func (s *Server) openAdded(next *Config) (map[Address]*listener, error) {
 	added := map[Address]*listener{}
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
-		if old != nil && (old.certs == nil) == (lc.TLS == nil) {
-			continue
-		}
 		var l *listener
 		var err error
 		if old == nil {
 			l, err = s.open(lc)
-		} else {
+		} else if err = lc.Access.set(lc.Address.Name); err == nil {
+			if (old.certs == nil) == (lc.TLS == nil) {
+				continue
+			}
 			l, err = s.reuse(old, lc)
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 		// New ones first: a loop without any listener or connection would be done and end.
 		for _, l := range added {
 			if err := s.serve(l, i); err != nil {
-				s.log.Error("reload: an address is not served by one of the loops", "error", err)
+				s.own.Error("reload: an address is not served by one of the loops", "error", err)
 			}
 		}
 		for _, l := range closing {
@@ -147,7 +147,7 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 	// Close has its effect within the turn, so in the next one it is done: what is announced is true then.
 	s.onLoops(func(int) {})
 	for _, l := range gone {
-		s.log.Info("no longer listening", "address", l.socket.shown)
+		s.own.Info("no longer listening", "address", l.socket.shown)
 	}
 	for _, lc := range next.Listeners {
 		if l := added[lc.Address]; l != nil {
@@ -159,16 +159,16 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 // restartNeeded names what a reload cannot change.
 func (s *Server) restartNeeded(next *Config) {
 	if next.Threads != s.config.Threads {
-		s.log.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
+		s.own.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
 	}
 	if next.Workers != s.config.Workers {
 		s.log.Warn("workers changes at the next start only", "running", s.config.Workers, "configured", next.Workers)
 	}
 	if next.Handoff != s.config.Handoff {
-		s.log.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
+		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
 	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
-		s.log.Warn("pubsub.url changes at the next start only")
+		s.own.Warn("pubsub.url changes at the next start only")
 	}
 	// What is running is what the next reload must compare with.
 	next.Threads, next.Workers, next.Handoff, next.Pubsub = s.config.Threads, s.config.Workers, s.config.Handoff, s.config.Pubsub
@@ -194,7 +194,7 @@ func (s *Server) onLoops(f func(i int)) {
 	select {
 	case <-all:
 	case <-time.After(loopWait):
-		s.log.Warn("reload: a loop is held up by a handler and will follow later")
+		s.own.Warn("reload: a loop is held up by a handler and will follow later")
 	}
 }
 

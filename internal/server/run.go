@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -20,7 +21,8 @@ import (
 // goroutine, except Ended's channel.
 type Server struct {
 	source    Source
-	log       *slog.Logger
+	log       *slog.Logger // for what clients cause, and for all below
+	own       *slog.Logger // for what the server itself does: no such line is left out
 	config    *Config
 	conn      *conn.Server
 	loops     []*loop.Loop
@@ -38,7 +40,7 @@ type Server struct {
 // Start makes the loops and listeners of a configuration and lets them run, each loop on a goroutine of its own which
 // is not locked to a thread. When it returns, clients can connect.
 func Start(source Source, config *Config) (*Server, error) {
-	s := &Server{source: source, log: source.Logger, config: config, listeners: map[Address]*listener{}}
+	s := &Server{source: source, log: source.Logger, own: asynclog.Vital(source.Logger), config: config, listeners: map[Address]*listener{}}
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.remove()
@@ -137,7 +139,7 @@ func (s *Server) Wait() error {
 	if s.broker != nil {
 		// Threads that were killed at the end have had their last words in deferred calls.
 		if unsent := s.broker.Close(max(time.Until(s.until), time.Second)); unsent > 0 {
-			s.log.Warn("messages have not reached the broker", "messages", unsent)
+			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
 	}
 	if s.access != nil {
@@ -182,7 +184,7 @@ func (s *Server) connConfig() conn.Config {
 	if limit := descriptorLimit(); c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit)
 	} else if c.MaxConnections > connectionsFor(limit) {
-		s.log.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
+		s.own.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
 			"descriptors", limit)
 	}
 	for _, name := range sortedKeys(c.Headers) {
@@ -199,7 +201,7 @@ func (s *Server) connConfig() conn.Config {
 // notice tells what a configuration has that the user may not expect.
 func (s *Server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
-		s.log.Info("no configuration file: built-in defaults")
+		s.own.Info("no configuration file: built-in defaults")
 	}
 }
 
@@ -221,7 +223,7 @@ func connectionsFor(descriptors int) int {
 
 // announce is the sign that clients can connect; scripts wait for it.
 func (s *Server) announce(l *listener) {
-	s.log.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
+	s.own.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
 }
 
 // open makes the sockets of a listener.
@@ -230,7 +232,7 @@ func (s *Server) open(lc ListenerConfig) (*listener, error) {
 	for addr := range s.listeners {
 		ours[addr.Port()] = true
 	}
-	sock, err := openSocket(lc.Address, len(s.loops), s.inherited, ours)
+	sock, err := openSocket(lc, len(s.loops), s.inherited, ours)
 	if err != nil {
 		return nil, err
 	}

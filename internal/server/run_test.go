@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,11 +12,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 )
 
@@ -140,6 +144,123 @@ func TestReloadLeavesNothing(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(log.String())
+	}
+}
+
+// A module that panics when it is built does not end a server that reads its configuration again: it goes on as it was,
+// and says so.
+func TestReloadSurvivesPanic(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lwango.conf")
+	write := func(body string) {
+		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n" +
+			route("prefix = \"/\"\nmodule = \"moody\"\nbody = \""+body+"\"\n")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	var log lockedBuffer
+	s := source()
+	s.File, s.Logger = file, slog.New(slog.NewTextHandler(&log, nil))
+	type mood struct {
+		Body string `toml:"body"`
+	}
+	handlers.RegisterModule(s.Modules, "moody", mood{}, func(m mood, _ handlers.Env) (conn.Handler, error) {
+		if m.Body == "bad" {
+			panic("in a bad mood")
+		}
+		return func(_ *conn.Request, resp *conn.Response) int { resp.SetBody([]byte(m.Body)); return 200 }, nil
+	})
+	write("good")
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := srv.Addresses()[0]
+	write("bad")
+	srv.ReloadAndLog()
+	if got := fetch(t, address); got != "good" {
+		t.Errorf("got %q", got)
+	}
+	for _, want := range []string{"reload refused, everything stays as it was", "in a bad mood", "run_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q:\n%s", want, log.String())
+		}
+	}
+	write("better")
+	srv.ReloadAndLog()
+	if got := fetch(t, address); got != "better" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The file of a UNIX socket gets the mode and the owner of its listener, at the start and at a reload, and a mode that
+// cannot be had is an error. The owner is this process's own user and group, which everybody may give.
+func TestUnixSocketAccess(t *testing.T) {
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	var text string
+	listen := func(mode, owner string) {
+		text = "threads = 1\n[[listener]]\naddress = \"unix:s\"\nmode = \"" + mode + "\"\nowner = \"" + owner + "\"\n"
+		if err := os.WriteFile(filepath.Join(dir, "t.conf"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want os.FileMode, uid, gid int) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		if info.Mode().Perm() != want || int(st.Uid) != uid || int(st.Gid) != gid {
+			t.Errorf("%v %d:%d, want %v %d:%d", info.Mode(), st.Uid, st.Gid, want, uid, gid)
+		}
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	s := source()
+	s.File = filepath.Join(dir, "t.conf")
+	listen("0600", fmt.Sprintf("%d:%d", uid, gid))
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	check(0o600, uid, gid)
+	listen("666", fmt.Sprintf(":%d", gid))
+	if err := srv.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	check(0o666, uid, gid)
+	other := uid + 1
+	listen("0660", fmt.Sprint(other))
+	err = srv.Reload()
+	if uid == 0 {
+		check(0o660, other, gid)
+	} else if !errors.Is(err, os.ErrPermission) {
+		t.Errorf("a socket was given to another user: %v", err)
 	}
 }
 

@@ -24,8 +24,11 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
 		for _, r := range site.Routes {
-			if r.Prefix == "" {
+			switch {
+			case r.Prefix == "":
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
+			case s.compiled(r.Prefix):
+				r.Rest.Errorf("prefix", "%q: the program has a handler of its own there, which would never be asked", r.Prefix)
 			}
 			h, err := c.buildRoute(s, site.Hosts, r)
 			if err != nil {
@@ -123,14 +126,22 @@ func plain(sites []builtSite) []handlers.Site {
 	return out
 }
 
+// compiled reports whether there is a compiled-in route of that prefix.
+func (s Source) compiled(prefix string) bool {
+	return slices.ContainsFunc(s.Routes, func(r handlers.Route) bool {
+		return strings.TrimSuffix(r.Prefix, "/") == strings.TrimSuffix(prefix, "/")
+	})
+}
+
 // route makes the router: the sites of the file or the folder of -r, and beside them the compiled-in routes. These
-// belong to every host, as those of http.Handle do; a site that routes the same prefix itself has the last word,
-// since whoever runs the program may know better than whoever wrote it. With nothing to serve at all there is a page
-// that says so.
+// belong to every host, as those of http.Handle do. With nothing to serve at all there is a page that says so.
 func (c *Config) route(s Source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
 		site, err := rootSite(s)
+		if err == nil && s.compiled("/") {
+			err = errors.New("the program has a handler of its own for /, which would never be asked")
+		}
 		if err != nil {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
@@ -143,14 +154,7 @@ func (c *Config) route(s Source, built []builtSite) error {
 		}
 	}
 	for i := range sites {
-		for _, r := range s.Routes {
-			same := func(o handlers.Route) bool {
-				return strings.TrimSuffix(o.Prefix, "/") == strings.TrimSuffix(r.Prefix, "/")
-			}
-			if !slices.ContainsFunc(sites[i].Routes, same) {
-				sites[i].Routes = append(slices.Clip(sites[i].Routes), r)
-			}
-		}
+		sites[i].Routes = slices.Concat(sites[i].Routes, s.Routes)
 	}
 	router, err := handlers.NewRouter(sites)
 	if err != nil {

@@ -28,12 +28,12 @@ type socket struct {
 	file unix.Stat_t
 }
 
-// openSocket makes the descriptors of addr for n loops. inherited are the sockets of the service manager; ours are the
-// ports that this process listens to already.
-func openSocket(addr Address, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
-	switch addr.Network {
+// openSocket makes the descriptors of a listener's address for n loops. inherited are the sockets of the service manager;
+// ours are the ports that this process listens to already.
+func openSocket(lc ListenerConfig, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
+	switch addr := lc.Address; addr.Network {
 	case "unix":
-		return openUnix(addr.Name, n)
+		return openUnix(addr.Name, lc.Access, n)
 	case "systemd":
 		fds := inherited[addr.Name]
 		if len(fds) == 0 {
@@ -49,7 +49,7 @@ func openSocket(addr Address, n int, inherited map[string][]int, ours map[int]bo
 		s.shown = addr.String()
 		return s, nil
 	}
-	return openTCP(addr.Name, n, ours[addr.Port()])
+	return openTCP(lc.Address.Name, n, ours[lc.Address.Port()])
 }
 
 // openTCP makes n sockets that share a port. With SO_REUSEPORT a second server of the same user could bind the port
@@ -127,13 +127,14 @@ func probe(name string) error {
 
 // openUnix makes one socket. A file that a killed server left behind is removed; one behind which somebody listens
 // never is.
-func openUnix(path string, n int) (*socket, error) {
-	fd, err := loop.Listen("unix", path, false)
+func openUnix(path string, a access, n int) (*socket, error) {
+	bound := func() error { return a.set(path) }
+	fd, err := loop.ListenUnix(path, bound)
 	if errors.Is(err, unix.EADDRINUSE) && stale(path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		fd, err = loop.Listen("unix", path, false)
+		fd, err = loop.ListenUnix(path, bound)
 	}
 	if err != nil {
 		return nil, err

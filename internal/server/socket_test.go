@@ -16,7 +16,7 @@ func openTest(t *testing.T, address string, n int) (*socket, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSocket(addr, n, nil, nil)
+	s, err := openSocket(ListenerConfig{Address: addr}, n, nil, nil)
 	if err == nil {
 		t.Cleanup(s.close)
 	}

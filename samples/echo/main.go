@@ -4,16 +4,15 @@ package main
 import (
 	"flag"
 	"io"
-	"log"
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -21,9 +20,15 @@ func main() {
 	address := flag.String("l", "localhost:7007", "listen on `ADDRESS`")
 	handoff := flag.String("handoff", "direct", "how loops and threads take turns: direct or channel")
 	flag.Parse()
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	if err := run(*address, *handoff); err != nil {
-		log.Fatal(err)
+	logs := asynclog.New(os.Stderr) // no loop waits for the reader of the log
+	slog.SetDefault(logs.Logger())
+	err := run(*address, *handoff)
+	if err != nil {
+		slog.Error("ended", "error", err)
+	}
+	logs.Close(time.Second)
+	if err != nil {
+		os.Exit(1)
 	}
 }
 
@@ -47,19 +52,23 @@ func run(address, handoff string) error {
 
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
-	var running sync.WaitGroup
+	ended := make(chan error, len(loops))
 	for _, l := range loops {
-		running.Go(func() {
-			if err := l.Run(); err != nil {
-				log.Fatal(err)
-			}
-		})
+		go func() { ended <- l.Run() }()
 	}
-	<-end
+	select {
+	case <-end:
+	case err := <-ended: // a loop has failed
+		return err
+	}
 	for _, l := range loops {
 		l.Stop(time.Second)
 	}
-	running.Wait()
+	for range loops {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,8 +43,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// A configuration stands beside the program's own handler: its prefixes are added, on every site, and where both have
-// the same one, the configuration's is served.
+// A configuration stands beside the program's own handler, which is served on every site.
 func TestHelloWithConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lwango.conf")
 	err := os.WriteFile(file, []byte(`
@@ -54,7 +55,7 @@ body = "from the file"
 [[site]]
 host = "other.example"
 [[site.route]]
-prefix = "/"
+prefix = "/other"
 module = "response"
 body = "from the other site"
 [[site]]
@@ -69,11 +70,41 @@ host = "third.example"
 		{"", "/fixed", "from the file"},
 		{"", "/fixedly", "Hello from /fixedly"},
 		{"third.example", "/x", "Hello from /x"},
-		{"other.example", "/x", "from the other site"},
+		{"other.example", "/x", "Hello from /x"},
+		{"other.example", "/other", "from the other site"},
 	}
 	for _, test := range tests {
 		if got := get(t, url+test.path, test.host); got != test.want {
 			t.Errorf("%s%s: got %q, want %q", test.host, test.path, got, test.want)
 		}
+	}
+}
+
+// A route for the same place as the handler is refused.
+func TestHelloInTheWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lwango.conf")
+	text := "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-c", file}, {"-r", "."}} {
+		out, err := sampletest.Command(t, append(args, "-l", "127.0.0.1:0")...).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "the program has a handler of its own") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// A file that lies about where the program is started is nothing to it.
+func TestHelloBesideAFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "lwango.conf"), []byte("this is not read"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := sampletest.Command(t, "-t")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "built-in defaults: ok\n" {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -12,8 +12,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/asynclog"
 )
 
 //go:embed lwango.conf php-fpm.conf site
@@ -23,13 +25,16 @@ func main() {
 	name := flag.String("php-fpm", "php-fpm", "PHP-FPM to start: a `path`, or a name to look for; for php-fpm, the newest\n"+
 		"of php-fpm8.2, php-fpm8.3 and so on will do")
 	lwango.ParseFlags()
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // as lwango's own
+	logs := asynclog.New(os.Stderr) // lwango's own, which begins later
+	slog.SetDefault(logs.Logger())
 	path, err := find(*name)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "php: %v\n", err)
 		os.Exit(1)
 	}
-	os.Exit(serve(path))
+	code := serve(path)
+	logs.Close(time.Second)
+	os.Exit(code)
 }
 
 // serve runs PHP-FPM and lwango until one of them ends or a signal comes, and returns the exit code. Whichever way it

@@ -56,7 +56,7 @@ func (t Table) decode(v reflect.Value) {
 		return
 	}
 	for key := range others {
-		t.file.errorAt(t.at.child(key), "unknown key%s", t.hint(key, slices.Concat(known, t.beside)))
+		t.file.errorAt(t.at.child(key), "unknown key%s", t.hint(key, others[key], slices.Concat(known, t.beside)))
 	}
 }
 
@@ -64,12 +64,18 @@ func (t Table) decode(v reflect.Value) {
 const maxListed = 12
 
 // hint says what may have been meant by a key that nothing knows.
-func (t Table) hint(key string, known []string) string {
+func (t Table) hint(key string, value any, known []string) string {
 	if s := Suggest(key, known); s != "" {
 		return fmt.Sprintf(" (did you mean %s?)", s)
 	}
 	// The classic slip of TOML: a key of the whole file, written below the first [table].
 	if t.at.path != "" && slices.Contains(t.file.top, key) {
+		switch value.(type) {
+		case map[string]any:
+			return fmt.Sprintf(" (it is the whole file's: write [%s])", key)
+		case []map[string]any:
+			return fmt.Sprintf(" (it is the whole file's: write [[%s]])", key)
+		}
 		return fmt.Sprintf(" (%s belongs at the top of the file, above the first [table])", key)
 	}
 	if n := len(known); n == 0 || n > maxListed {

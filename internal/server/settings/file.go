@@ -15,6 +15,8 @@ type File struct {
 	lines lineMap
 	errs  Errors
 	top   []string // see Top
+
+	refused []string // paths of values that could not be decoded
 }
 
 // Parse reads text. Syntax errors are found by Err like all others; a file that has one has no keys, so that nothing
@@ -106,7 +108,8 @@ func (t Table) Line(key string) int {
 	return t.file.lines[t.at.path]
 }
 
-// Errorf reports an error of the given key of this table; the key may be absent, and empty for the table itself.
+// Errorf reports an error of the given key of this table; the key may be absent, and empty for the table itself. Where
+// the value, or what it is a part of, was of a wrong type, that was reported, and nothing is added to it.
 func (t Table) Errorf(key, format string, args ...any) {
 	if t.file == nil {
 		panic("settings: Errorf on a Table that came from no file")
@@ -115,13 +118,31 @@ func (t Table) Errorf(key, format string, args ...any) {
 	if key != "" {
 		at = at.child(key)
 	}
+	if t.file.follows(at) {
+		return
+	}
 	t.file.errs = append(t.file.errs, &Error{
 		File: t.file.name, Line: t.Line(key), Key: at.name, Msg: fmt.Sprintf(format, args...),
 	})
 }
 
-// errorAt reports an error of the value at a place inside this table's file.
+// follows reports whether what is wrong with a place comes of a value that was refused: its own, that of something it is
+// in, or that of one of its elements.
+func (f *File) follows(at place) bool {
+	for _, path := range f.refused {
+		if below, ok := strings.CutPrefix(at.path, path); ok && (below == "" || below[0] == '.' || below[0] == '[') {
+			return true
+		}
+		if element, ok := strings.CutPrefix(path, at.path); ok && element != "" && element[0] == '[' && at.path != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// errorAt reports that the value at a place inside this table's file cannot be decoded.
 func (f *File) errorAt(at place, format string, args ...any) {
+	f.refused = append(f.refused, at.path)
 	f.errs = append(f.errs, &Error{
 		File: f.name, Line: f.lines[at.path], Key: at.name, Msg: fmt.Sprintf(format, args...),
 	})

@@ -79,8 +79,7 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 	case reflect.Struct:
 		m, ok := value.(map[string]any)
 		if !ok {
-			f.wrongType(value, at, t)
-			return
+			f.wrongType(value, at, t) // and its Table is an empty one, which can be asked and complained of as any
 		}
 		Table{file: f, values: m, at: at}.decode(v)
 	case reflect.Slice:

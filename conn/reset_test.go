@@ -1,0 +1,79 @@
+package conn_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestResetIsNoError: a client that resets its connection is nothing that an operator has to look at, whatever the handler
+// was doing.
+func TestResetIsNoError(t *testing.T) {
+	began := make(chan struct{}, 1)
+	note := func() {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+	}
+	handlers := map[string]conn.Handler{
+		"/echo": func(req *conn.Request, resp *conn.Response) int {
+			note()
+			resp.SetBodyReader(req.Body(), -1)
+			return 200
+		},
+		"/read": func(req *conn.Request, resp *conn.Response) int {
+			note()
+			if _, err := io.ReadAll(req.Body()); err != nil {
+				return 500
+			}
+			return 200
+		},
+		"/stream": func(req *conn.Request, resp *conn.Response) int {
+			note()
+			for {
+				if _, err := resp.Write(make([]byte, 64<<10)); err != nil {
+					return 500
+				}
+			}
+		},
+		"/threads": func(req *conn.Request, resp *conn.Response) int {
+			req.Go(func(t *loop.Thread) error { note(); return t.Sleep(time.Minute) })
+			return 200
+		},
+		"/http": conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			note()
+			_, _ = io.Copy(w, r.Body)
+		})),
+		"/onloop": conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			note()
+			_, _ = io.Copy(w, r.Body)
+		})),
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: byPath(handlers)})
+		for path := range handlers {
+			c, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); err != nil {
+				t.Fatal(err)
+			}
+			<-began
+			_ = c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+			s.idle()
+			if log := s.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+				t.Errorf("%s:\n%s", path, log)
+				return
+			}
+		}
+	}, plain, direct)
+}

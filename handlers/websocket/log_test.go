@@ -1,0 +1,80 @@
+package websocket_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/loop"
+)
+
+// recorder is an access log.
+type recorder chan conn.AccessEntry
+
+func (r recorder) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
+	r <- *e
+	return true
+}
+
+func (r recorder) HasRoom(*loop.Loop, conn.Share) bool { return true }
+
+// TestAccessLog: the line of a WebSocket comes at its end, with the code, whichever side has closed it.
+func TestAccessLog(t *testing.T) {
+	defer websocket.SetCloseWait(100 * time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		u := new(websocket.Upgrader)
+		h := echo(u)
+		serve := func(req *conn.Request, resp *conn.Response) int {
+			switch req.RawQuery() {
+			case "":
+				return h(req, resp)
+			}
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			if req.RawQuery() == "close" {
+				_ = c.Close(4001, "enough")
+			}
+			return 0
+		}
+		s := start(t, m, serve)
+		log := make(recorder, 10)
+		s.server.Configure(conn.Config{Handler: serve, AccessLog: log})
+		upgrade := func(query string) *client {
+			c := &client{Conn: s.dial(), t: t}
+			c.send("GET /ws" + query + handshake[len("GET /"):] + "\r\n")
+			c.answered()
+			return c
+		}
+		for _, row := range []struct {
+			query string
+			end   func(c *client)
+			code  int
+		}{
+			{"", func(c *client) { c.send(frame(0x88, "\x03\xe9")) }, websocket.GoingAway},
+			{"", func(c *client) { c.send(frame(0x88, "")) }, websocket.NoStatus},
+			{"", func(c *client) { c.reset(); c.Close() }, websocket.Abnormal},
+			{"", func(c *client) { c.send(frame(0x83, "")) }, websocket.ProtocolError},
+			{"?close", func(c *client) { c.send(frame(0x88, "\x0f\xa1")) }, 4001},
+			{"?return", func(c *client) { c.send(frame(0x88, "\x03\xe8")) }, websocket.NormalClosure},
+		} {
+			c := upgrade(row.query)
+			row.end(c)
+			select {
+			case e := <-log:
+				if e.CloseCode != row.code || !e.Hijacked || e.Status != 101 || e.Duration <= 0 || string(e.Target) != "/ws"+row.query {
+					t.Errorf("%s: code %d, want %d: %+v", row.query, e.CloseCode, row.code, e)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("nothing is logged")
+			}
+			c.Close()
+			s.idle()
+			if len(log) > 0 {
+				t.Error("a second entry")
+			}
+		}
+	})
+}

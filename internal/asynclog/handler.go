@@ -1,0 +1,133 @@
+package asynclog
+
+import (
+	"context"
+	"encoding"
+	"fmt"
+	"log/slog"
+	"unicode/utf8"
+)
+
+const (
+	// maxText is how much is shown of an attribute's text, in bytes: enough for any honest path or error.
+	maxText = 256
+	// maxLong is the same for the attributes of longNames, and for vital lines.
+	maxLong = 16 << 10
+)
+
+// longNames are attributes that no client writes: a stack, and what an application has to say, which is bounded where it
+// comes from.
+var longNames = map[string]bool{"stack": true, "message": true}
+
+// handler is a slog.Handler that forms lines as slog.TextHandler does.
+type handler struct {
+	log     *Log
+	lines   slog.Handler // with the attributes and groups so far
+	vital   slog.Handler // the same, with the room for vital lines
+	limited bool
+}
+
+// Logger returns a logger that writes to l.
+func (l *Log) Logger() *slog.Logger {
+	form := func(size, limit int) slog.Handler {
+		cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
+		return slog.NewTextHandler(writer{l, size}, &slog.HandlerOptions{ReplaceAttr: cut})
+	}
+	return slog.New(&handler{log: l, lines: form(room, maxText), vital: form(room+vitalRoom, maxLong), limited: true})
+}
+
+// Of returns the Log that a logger writes to, nil if it is another kind of logger.
+func Of(logger *slog.Logger) *Log {
+	if h, ok := logger.Handler().(*handler); ok {
+		return h.log
+	}
+	return nil
+}
+
+// Vital returns a logger for lines about the program's own life, such as its start and its end: they are not limited in
+// rate, their text may be longer, and there is room for them when the queue is full of others. Another kind of logger is
+// returned as it is.
+func Vital(logger *slog.Logger) *slog.Logger {
+	if h, ok := logger.Handler().(*handler); ok {
+		return slog.New(&handler{log: h.log, lines: h.vital, vital: h.vital})
+	}
+	return logger
+}
+
+// Enabled implements slog.Handler.
+func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.lines.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler. It does not wait.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	if h.limited && !h.log.rate.allow(r.Message) {
+		return nil
+	}
+	return h.lines.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.log, h.lines.WithAttrs(attrs), h.vital.WithAttrs(attrs), h.limited}
+}
+
+// WithGroup implements slog.Handler.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.log, h.lines.WithGroup(name), h.vital.WithGroup(name), h.limited}
+}
+
+// cutAttr cuts the text of an attribute to limit bytes, unless it is one of longNames.
+func cutAttr(a slog.Attr, limit int) slog.Attr {
+	if longNames[a.Key] {
+		limit = maxLong
+	}
+	switch a.Value.Kind() {
+	case slog.KindString:
+		if s := a.Value.String(); len(s) > limit {
+			a.Value = slog.StringValue(cut(s, limit))
+		}
+	case slog.KindAny:
+		if level, ok := a.Value.Any().(slog.Level); ok {
+			return slog.Any(a.Key, level)
+		}
+		a.Value = slog.StringValue(cut(text(a.Value.Any()), limit))
+	}
+	return a
+}
+
+// text is what slog.TextHandler makes of a value.
+func text(v any) (s string) {
+	defer func() {
+		if p := recover(); p != nil { // a method of a nil pointer, for instance
+			s = fmt.Sprintf("!PANIC: %v", p)
+		}
+	}()
+	switch v := v.(type) {
+	case error:
+		return v.Error()
+	case encoding.TextMarshaler:
+		b, err := v.MarshalText()
+		if err != nil {
+			return "!ERROR: " + err.Error()
+		}
+		return string(b)
+	case []byte:
+		return string(v)
+	}
+	return fmt.Sprintf("%+v", v)
+}
+
+const more = "..."
+
+// cut returns the beginning of s, of at most limit bytes.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	n := limit - len(more)
+	for i := 0; i < utf8.UTFMax-1 && !utf8.RuneStart(s[n]); i++ {
+		n--
+	}
+	return s[:n] + more
+}

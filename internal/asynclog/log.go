@@ -1,0 +1,168 @@
+// Package asynclog is the log of a program with event loops: a slog.Handler that never waits for whoever reads the log.
+// A line is formed on the caller's goroutine and put into a queue, from which one goroutine writes; a terminal or a pipe
+// that stalls holds up that goroutine and no loop. What finds no room in the queue is dropped and counted.
+//
+// Much of what is logged is the doing of clients. So the text of each attribute is cut, and of lines with the same message
+// only some are logged each second; the rest are counted. Lines about the program's own life are not: see Vital.
+//
+//	log.go      the queue and its goroutine
+//	handler.go  the slog.Handler: attributes are cut
+//	rate.go     how many lines of a message are logged
+package asynclog
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// room is for lines that wait to be written: a thousand or so.
+	room = 256 << 10
+	// vitalRoom is for vital lines beyond that.
+	vitalRoom = 64 << 10
+	// keptBuffer is the size of the largest buffer that is kept when all is written.
+	keptBuffer = 16 << 10
+)
+
+// Log is the queue. Its methods are for any goroutine.
+type Log struct {
+	to   io.Writer
+	ring chan struct{} // there is something to do
+	done chan struct{}
+
+	mu      sync.Mutex
+	lines   []byte
+	dropped int // lines
+	waiting []chan struct{}
+	closed  bool
+
+	rate rates
+}
+
+// New makes a log that writes to w, on a goroutine that Close ends.
+func New(w io.Writer) *Log {
+	l := &Log{to: w, ring: make(chan struct{}, 1), done: make(chan struct{})}
+	l.rate.report = func(message string, n int) {
+		Vital(l.Logger()).Warn("lines left out: too many of the kind", "kind", message, "lines", n)
+	}
+	go l.write()
+	return l
+}
+
+// writer puts lines into the queue as long as there are less than size bytes in it.
+type writer struct {
+	log  *Log
+	size int
+}
+
+// Write is called with one line.
+func (w writer) Write(line []byte) (int, error) {
+	l := w.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended() {
+		return l.to.Write(line)
+	}
+	if l.closed || len(l.lines)+len(line) > w.size {
+		l.dropped++
+	} else {
+		l.lines = append(l.lines, line...)
+	}
+	l.wake()
+	return len(line), nil
+}
+
+// ended reports that the goroutine has ended.
+func (l *Log) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Log) wake() {
+	select {
+	case l.ring <- struct{}{}:
+	default: // it is on its way
+	}
+}
+
+// write is the goroutine.
+func (l *Log) write() {
+	defer close(l.done)
+	own := slog.New(slog.NewTextHandler(l.to, nil))
+	var spare []byte
+	lost := 0 // lines, not told yet
+	for range l.ring {
+		for {
+			l.mu.Lock()
+			lines, dropped := l.lines, l.dropped
+			if len(lines) == 0 && dropped == 0 {
+				for _, w := range l.waiting {
+					close(w)
+				}
+				l.waiting = nil
+				closed := l.closed
+				l.mu.Unlock()
+				if closed {
+					return
+				}
+				break
+			}
+			l.lines, l.dropped = spare[:0], 0
+			l.mu.Unlock()
+
+			var err error
+			if len(lines) > 0 {
+				_, err = l.to.Write(lines)
+			}
+			lost += dropped
+			if err != nil {
+				lost += bytes.Count(lines, []byte{'\n'})
+			} else if lost > 0 {
+				own.Warn("log lines dropped: the reader of the log has not taken them", "lines", lost)
+				lost = 0
+			}
+			if spare = lines; cap(spare) > keptBuffer {
+				spare = nil
+			}
+		}
+	}
+}
+
+// Flush waits until all that was logged so far is written, at most d.
+func (l *Log) Flush(d time.Duration) {
+	l.rate.tell()
+	written := make(chan struct{})
+	l.mu.Lock()
+	if l.closed {
+		close(written)
+	} else {
+		l.waiting = append(l.waiting, written)
+	}
+	l.mu.Unlock()
+	l.wake()
+	select {
+	case <-written:
+	case <-time.After(d):
+	}
+}
+
+// Close writes what is left, for which it waits at most d, and ends the goroutine. What is logged later is written where it
+// is logged; but if the reader has not taken all in time, it is dropped.
+func (l *Log) Close(d time.Duration) {
+	l.rate.tell()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.wake()
+	select {
+	case <-l.done:
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,96 @@
+package asynclog
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	burst     = 50 // lines of one message that are logged at once
+	perSecond = 10 // and then
+	// reportAfter is how long lines are left out before their number is told.
+	reportAfter = 5 * time.Second
+	// maxKinds bounds the messages that are told apart. Those of this module are some hundred; a program may put anything
+	// into its own.
+	maxKinds = 1000
+)
+
+// rates has a token bucket for each message.
+type rates struct {
+	report func(message string, n int)
+
+	mu    sync.Mutex
+	kinds map[string]*kind
+	timer *time.Timer // tells, if there is something to tell; nil: nothing was left out
+}
+
+type kind struct {
+	tokens float64
+	at     time.Time // when that many were there
+	out    int       // lines left out, not told yet
+}
+
+// allow reports whether one more line of a message is logged.
+func (r *rates) allow(message string) bool {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.kinds[message]
+	if k == nil {
+		k = r.add(message, now)
+	}
+	k.tokens = min(k.tokens+perSecond*now.Sub(k.at).Seconds(), burst)
+	k.at = now
+	if k.tokens >= 1 {
+		k.tokens--
+		return true
+	}
+	k.out++
+	if r.timer == nil {
+		r.timer = time.AfterFunc(reportAfter, r.tell)
+	}
+	return false
+}
+
+// add makes room for a message that was not there yet. Where there is none, all further messages are of one kind.
+func (r *rates) add(message string, now time.Time) *kind {
+	if r.kinds == nil {
+		r.kinds = map[string]*kind{}
+	}
+	if len(r.kinds) >= maxKinds {
+		for m, k := range r.kinds {
+			if k.out == 0 && k.tokens+perSecond*now.Sub(k.at).Seconds() >= burst {
+				delete(r.kinds, m) // as good as new
+			}
+		}
+	}
+	if len(r.kinds) >= maxKinds {
+		message = "others"
+		if k := r.kinds[message]; k != nil {
+			return k
+		}
+	}
+	k := &kind{tokens: burst, at: now}
+	r.kinds[message] = k
+	return k
+}
+
+// tell reports what was left out since the last time.
+func (r *rates) tell() {
+	r.mu.Lock()
+	if r.timer != nil {
+		r.timer.Stop()
+		r.timer = nil
+	}
+	out := map[string]int{}
+	for message, k := range r.kinds {
+		if k.out > 0 {
+			out[message] = k.out
+			k.out = 0
+		}
+	}
+	r.mu.Unlock()
+	for message, n := range out {
+		r.report(message, n)
+	}
+}

@@ -1,0 +1,146 @@
+package lwango_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// command is a line of a README that runs a program of this repository.
+var command = regexp.MustCompile(`(?m)^    .*\bgo run (\S+)(.*)$`)
+
+// TestCommandsOfReadmes runs what the READMEs tell to run, from the repository's root: each program listens and serves what
+// is its own, and not the folder of the lwango.conf there.
+func TestCommandsOfReadmes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds all samples")
+	}
+	files, err := filepath.Glob("samples/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("wwwroot/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := map[string]string{} // package -> program
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.conf")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands := command.FindAllStringSubmatch(string(text), -1)
+		if len(commands) == 0 {
+			t.Errorf("%s does not say how to run it", file)
+		}
+		for _, m := range commands {
+			t.Run(m[1]+m[2], func(t *testing.T) {
+				if strings.Contains(m[0], "cd ") || !strings.HasPrefix(m[1], "./") {
+					t.Fatalf("%s: not from the repository's root: %s", file, m[0])
+				}
+				name := filepath.Base(m[1])
+				if name == "php" {
+					if found, _ := filepath.Glob("/usr/sbin/php-fpm*"); found == nil {
+						t.Skip("no PHP-FPM is installed")
+					}
+				}
+				program := built[m[1]]
+				if program == "" {
+					program = filepath.Join(dir, name)
+					if out, err := exec.Command("go", "build", "-o", program, m[1]).CombinedOutput(); err != nil {
+						t.Fatalf("%v\n%s", err, out)
+					}
+					built[m[1]] = program
+				}
+				args := strings.Fields(strings.TrimSuffix(strings.TrimSpace(m[2]), "&"))
+				if !slices.Contains(args, "-l") {
+					args = append(args, "-l", "")
+				}
+				for i := range len(args) - 1 {
+					switch args[i] {
+					case "-l":
+						args[i+1] = "127.0.0.1:0"
+					case "-c":
+						args[i+1] = empty
+					case "-r":
+						args[i+1] = "wwwroot"
+					}
+				}
+				if name == "timers" { // no server
+					if out, err := exec.Command(program).CombinedOutput(); err != nil {
+						t.Errorf("%v\n%s", err, out)
+					}
+					return
+				}
+				body, log := ask(t, exec.Command(program, args...), name != "echo")
+				if own := name != "lwango"; own == bytes.Equal(body, page) {
+					t.Errorf("wwwroot is served: %v, want %v\n%s", own, !own, log)
+				}
+			})
+		}
+	}
+}
+
+// ask starts a server, and asks it for / if it speaks HTTP. It ends in order.
+func ask(t *testing.T, cmd *exec.Cmd, http1 bool) (body []byte, log string) {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	listening := regexp.MustCompile(`msg=listening address=(\S+)`)
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		log += lines.Text() + "\n"
+		m := listening.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		if http1 {
+			body = get(t, "http://"+m[1]+"/")
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log)
+	}
+	return body, log
+}
+
+func get(t *testing.T, url string) []byte {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return body
+}
