@@ -69,8 +69,9 @@ var Defaults = Settings{
 	SendTimeout:    60 * time.Second,
 	ReadTimeout:    60 * time.Second,
 
-	RequestBuffering: true,
-	MaxHeaderSize:    cgi.HeaderLimit,
+	RequestBuffering:  true,
+	ResponseBuffering: 64 << 20,
+	MaxHeaderSize:     cgi.HeaderLimit,
 }
 
 // Register puts the module into r. All routes that are ever built from it share their connections: those to one address
