@@ -24,9 +24,11 @@ var (
 )
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one, with as many
-// upstreams as it takes. Each of them has its share of the time, so that one that says nothing leaves some for others.
+// upstreams as it takes. Each of them has its share of connect_timeout, so that one that says nothing leaves some for
+// others. Waiting for a place costs nothing of that: there a burst waits for its turn, and nothing is out of order.
 func (c *call) connect() error {
-	until := time.Now().Add(c.m.set.ConnectTimeout)
+	until := time.Now().Add(c.m.set.QueueTimeout) // for a place
+	rest := c.m.set.ConnectTimeout
 	fresh := c.retried || !repeatable(c.req.Method())
 	for n := c.untried(); ; n-- {
 		p, err := c.m.group.acquire(c.req.Thread, until, c.tried, fresh)
@@ -40,12 +42,10 @@ func (c *call) connect() error {
 			}
 			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
 		}
-		rest := time.Until(until)
-		if rest <= 0 {
-			return errNoPlace // it has become free in the last moment
-		}
-		share := rest / time.Duration(n)
+		share := max(rest/time.Duration(n), time.Millisecond) // the others may have taken a little more than theirs
+		begin := time.Now()
 		c.stream, err = c.dial(share)
+		rest -= time.Since(begin)
 		switch {
 		case err == nil:
 			c.stream.SetNoWait(true)

@@ -38,6 +38,7 @@ type Settings struct {
 	MaxIdle     int           `toml:"max_idle" min:"0"`
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
 
+	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
 	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
@@ -65,6 +66,7 @@ var Defaults = Settings{
 	MaxIdle:     2,
 	IdleTimeout: 3 * time.Second,
 
+	QueueTimeout:   60 * time.Second,
 	ConnectTimeout: 5 * time.Second,
 	SendTimeout:    60 * time.Second,
 	ReadTimeout:    60 * time.Second,
