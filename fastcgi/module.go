@@ -25,6 +25,7 @@ type Settings struct {
 	Front      string            `toml:"front"`
 	CheckFile  bool              `toml:"check_file"`
 	Params     map[string]string `toml:"params"`
+	Scripts    bool              `toml:"scripts"`
 
 	FrontMissing   bool `toml:"front_missing"`
 	FollowSymlinks bool `toml:"follow_symlinks"`
@@ -60,6 +61,7 @@ var Defaults = Settings{
 	TryFiles:  "404",
 	Front:     "/index.php",
 	CheckFile: true,
+	Scripts:   true,
 
 	Balance:     "round_robin",
 	MaxQueue:    1024,
@@ -75,6 +77,9 @@ var Defaults = Settings{
 	ResponseBuffering: 64 << 20,
 	MaxHeaderSize:     cgi.HeaderLimit,
 }
+
+// ScriptEndings implements handlers.ScriptRunner. Sources are not sent by a route that runs none of them either.
+func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
 // Register puts the module into r. All routes that are ever built from it share their connections: those to one address
 // are counted and kept together.
@@ -157,6 +162,7 @@ func (m *module) upstreams(dir string) error {
 		m.group.add(u, at)
 	}
 	switch {
+	case !m.set.Scripts:
 	case len(m.group.upstreams) == 0:
 		return fmt.Errorf(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
 	case primaries == 0:
@@ -180,8 +186,10 @@ func (m *module) paths() error {
 		m.dir = abs
 	}
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
-		FrontMissing: s.FrontMissing}
+		FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
 	switch {
+	case !s.Scripts && s.TryFiles != "404":
+		return handlers.BadKey("try_files", `expected "404" with scripts = false: there are files, and nothing else`)
 	case len(s.SplitPath) == 0:
 		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)
 	case len(s.Index) == 0:
