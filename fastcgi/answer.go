@@ -95,6 +95,10 @@ next:
 		c.m.log.Warn("fastcgi: Transfer-Encoding of an application is dropped", "request", c.req.ID(),
 			"script", c.target.Name, "coding", h.Coding)
 	}
+	if h.SecondType != "" {
+		c.m.log.Warn("fastcgi: a second Content-Type of an application is dropped", "request", c.req.ID(),
+			"script", c.target.Name, "type", h.SecondType)
+	}
 	if h.Length >= 0 {
 		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
 	}

@@ -32,6 +32,8 @@ type Settings struct {
 	ResolveRoot    bool `toml:"resolve_root"`
 	Underscores    bool `toml:"underscores"`
 
+	TrustedFields []string `toml:"trusted_fields"`
+
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
@@ -62,6 +64,9 @@ var Defaults = Settings{
 	Front:     "/index.php",
 	CheckFile: true,
 	Scripts:   true,
+
+	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
+		"X-Real-IP"},
 
 	Balance:     "round_robin",
 	MaxQueue:    1024,
@@ -119,15 +124,26 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
-	for _, name := range s.HideHeader {
-		if !http1.ValidToken(name) {
-			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q", name)
-		}
+	if err := fieldNames("hide_header", s.HideHeader); err != nil {
+		return nil, err
+	}
+	if err := fieldNames("trusted_fields", s.TrustedFields); err != nil {
+		return nil, err
 	}
 	if s.KeepConn && s.MaxIdle == 0 {
 		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
 	}
 	return m.serve, nil
+}
+
+// fieldNames checks the names of header fields that a key has.
+func fieldNames(key string, names []string) error {
+	for _, name := range names {
+		if !http1.ValidToken(name) {
+			return handlers.BadKey(key, "expected the name of a header field, not %q", name)
+		}
+	}
+	return nil
 }
 
 // module is a route's state. Nothing of it changes but the tree, and what of the group is guarded by the pool's lock.
@@ -205,8 +221,9 @@ func (m *module) paths() error {
 			return handlers.BadKey("index", "expected the name of a file, not %q", name)
 		}
 	}
-	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' {
-		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", not %q`, s.Front)
+	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' || strings.Contains(s.Front, "?") {
+		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", without a query, not %q`,
+			s.Front)
 	}
 	switch s.TryFiles {
 	case "off":

@@ -29,6 +29,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Software = "lwango"
 	r.Params = c.m.params
 	r.Underscores = c.m.set.Underscores
+	r.Trusted = c.m.set.TrustedFields
 
 	b.head.Begin(dst, wire.Responder, c.m.group.maxIdle > 0)
 	r.AppendTo(&b.head)

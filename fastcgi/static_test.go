@@ -157,6 +157,24 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// TestTrusted: who asks a proxy in front cannot have the proxy's fields dropped, of those that the configuration trusts.
+func TestTrusted(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("HTTP_X_FORWARDED_FOR") + " " + r.Get("HTTP_X_OWN"))
+	})
+	for _, tt := range []struct {
+		trusted []string
+		want    string
+	}{{fastcgi.Defaults.TrustedFields, "192.0.2.1 "}, {[]string{"x-own"}, " y"}, {nil, " "}} {
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.TrustedFields = tt.trusted })
+		g := p.request("GET /x.php", []string{"Connection: X-Forwarded-For, X-Own", "X-Forwarded-For: 192.0.2.1", "X-Own: y"}, "")
+		if g.body != tt.want {
+			t.Errorf("%q: %q", tt.trusted, g.body)
+		}
+	}
+}
+
 // TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
 func TestServerName(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
@@ -235,6 +236,51 @@ func TestFields(t *testing.T) {
 		list, err := params(t, &r)
 		if got := httpOnly(list); got != tt.want || err != nil {
 			t.Errorf("%q: %v\n got %q\nwant %q", tt.fields, err, got, tt.want)
+		}
+	}
+}
+
+// TestTrustedFields: what a proxy in front vouches for is not removed by whoever asks it, and all else is.
+func TestTrustedFields(t *testing.T) {
+	r := base()
+	r.Host, r.Underscores, r.Trusted = "", true, []string{"X-Forwarded-For", "x-real-ip"}
+	r.Fields = fieldsOf("Connection: x-forwarded-for, X-Real-IP, X-Hop, X_Forwarded_For" + strings.Repeat(",X-Real-Ip", 20) +
+		"\nX-Forwarded-For: 1\nX-Real-IP: 2\nX-Hop: 3\nX-Stays: 4")
+	list, err := params(t, &r)
+	if got := httpOnly(list); got != "X_FORWARDED_FOR=1\nX_REAL_IP=2\nX_STAYS=4" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestFieldsAreLinear: sixteen times the fields take about sixteen times as long, however alike or different their names
+// are. To compare each with each, they would take 256 times.
+func TestFieldsAreLinear(t *testing.T) {
+	const few, times = 250, 16
+	for kind, name := range map[string]func(i int) string{
+		"different": func(i int) string { return fmt.Sprintf("X-%06d", i) },
+		"equal":     func(int) string { return "X-000000" },
+		"in pairs":  func(i int) string { return fmt.Sprintf("X-%06d", i/2) },
+	} {
+		fill := func(n int) time.Duration {
+			r := base()
+			r.Fields = nil
+			for i := range n {
+				r.Fields = append(r.Fields, cgi.Field{Name: name(i), Value: "v"})
+			}
+			least := time.Hour
+			for range 10 { // the machine may be busy
+				begin := time.Now()
+				if _, err := params(t, &r); err != nil {
+					t.Fatal(err)
+				}
+				least = min(least, time.Since(begin))
+			}
+			return least
+		}
+		a, b := fill(few), fill(times*few)
+		t.Logf("%s: %v for %d, %v for %d", kind, a, few, b, times*few)
+		if b > 5*times*a {
+			t.Errorf("%s: %v for %d fields, %v for %d", kind, a, few, b, times*few)
 		}
 	}
 }
