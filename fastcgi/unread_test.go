@@ -17,16 +17,20 @@ func TestUnreadByMany(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 8")
 	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	page := func() time.Duration {
-		times := make([]time.Duration, 50)
-		for i := range times {
-			begin := time.Now()
-			if g := p.get("/hello.php"); g.body != "Hello, world!" || g.err != nil {
-				t.Fatal(g)
+		best := time.Hour // of some medians, as the machine may be busy
+		for range 3 {
+			times := make([]time.Duration, 50)
+			for i := range times {
+				begin := time.Now()
+				if g := p.get("/hello.php"); g.body != "Hello, world!" || g.err != nil {
+					t.Fatal(g)
+				}
+				times[i] = time.Since(begin)
 			}
-			times[i] = time.Since(begin)
+			slices.Sort(times)
+			best = min(best, times[len(times)/2])
 		}
-		slices.Sort(times)
-		return times[len(times)/2]
+		return best
 	}
 	alone := page()
 	readers := make([]*bufio.Reader, clients)
@@ -40,6 +44,8 @@ func TestUnreadByMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	watch := status(t, f)
+	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" }) // the one that says so
 	beside := page()
 	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
 	if beside > 2*alone {
