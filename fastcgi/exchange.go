@@ -25,7 +25,7 @@ var (
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one, with as many
 // upstreams as it takes. Each of them has its share of connect_timeout, so that one that says nothing leaves some for
-// others. Waiting for a place costs nothing of that: there a burst waits for its turn, and nothing is out of order.
+// others. The wait for a place does not count: a burst waits there for its turn, and no upstream is at fault.
 func (c *call) connect() error {
 	until := time.Now().Add(c.m.set.QueueTimeout) // for a place
 	rest := c.m.set.ConnectTimeout
@@ -282,8 +282,8 @@ func (c *call) send() (sent bool, err error) {
 	return true, nil
 }
 
-// spoolAtOnce is how much is received before the client is looked at again, for which something is held: an application
-// that is always ahead would have all of its answer go through the spool.
+// spoolAtOnce is how much is received, while something is held for the client, before the client is offered it again.
+// Else an application that is always ahead would fill the spool, and its client would wait.
 const spoolAtOnce = 8 * bufferSize
 
 // receive takes what has come.
@@ -367,7 +367,7 @@ func (c *call) ended() error {
 	}
 	if c.m.group.maxIdle > 0 && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
 		if fd, err := c.stream.Release(); err == nil {
-			c.stream, c.flow.readable, c.flow.writable = nil, nil, nil
+			c.stream = nil
 			c.m.group.release(c.at, fd)
 			c.at = nil
 		}

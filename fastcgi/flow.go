@@ -16,18 +16,19 @@ type flow struct {
 	spool spool
 	stuck bool // the client has not taken all that was written
 
-	// The upstream, where it is waited for beside the client; nil before that.
+	// The upstream, as far as it was waited for beside the client; else nil.
 	readable, writable *loop.Readiness
 }
 
 // late reports that something is held for the client, and that what comes next has to queue behind it.
 func (f *flow) late() bool { return f.stuck || f.spool.len() > 0 }
 
-// begin makes the flow ready for an exchange. It is one flow for all attempts.
+// begin makes the flow ready for an exchange. It is one flow for all attempts, each with an upstream of its own.
 func (f *flow) begin(c *call) {
+	f.readable, f.writable = nil, nil
 	if f.duplex == nil {
 		f.duplex, f.limit = c.req.Duplex(), int64(c.m.set.ResponseBuffering)
-		f.spool.size = f.limit + bufferSize // the limit is looked at before a buffer is read
+		f.spool.size = f.limit + bufferSize // full compares with the limit before a buffer is read
 	}
 }
 

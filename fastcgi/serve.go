@@ -298,7 +298,7 @@ func statusOf(err error) int {
 func (c *call) close() {
 	if c.stream != nil {
 		_ = c.stream.Close()
-		c.stream, c.flow.readable, c.flow.writable = nil, nil, nil
+		c.stream = nil
 	}
 	c.free()
 	if c.at != nil {

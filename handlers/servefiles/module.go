@@ -75,7 +75,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 		case name == "" || strings.Contains(name, "/"):
 			return nil, handlers.BadKey("index", "expected the name of a file, not %q", name)
 		case m.source([]byte(name)):
-			return nil, handlers.BadKey("index", "%q is a script, and its source would be sent (script_sources = true has it sent)", name)
+			return nil, handlers.BadKey("index", "%q is a script, and its source would be sent (script_sources = true allows that)", name)
 		}
 	}
 	if s.Fallback != "" {
@@ -84,7 +84,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 		case !filepath.IsLocal(m.fallback):
 			return nil, handlers.BadKey("fallback", "expected a file below path, not %q", s.Fallback)
 		case m.source([]byte(m.fallback)):
-			return nil, handlers.BadKey("fallback", "%q is a script, and its source would be sent (script_sources = true has it sent)", s.Fallback)
+			return nil, handlers.BadKey("fallback", "%q is a script, and its source would be sent (script_sources = true allows that)", s.Fallback)
 		}
 	}
 	if !http1.ValidFieldValue(s.CacheControl) {

@@ -75,7 +75,7 @@ type Rules struct {
 	// FrontMissing leaves a script that does not exist to the front controller, with TryFront, instead of not
 	// finding it.
 	FrontMissing bool
-	// NoScripts has no script run: there are files, and nothing else.
+	// NoScripts: no script is run. There are files, and nothing else.
 	NoScripts bool
 }
 
@@ -102,7 +102,7 @@ type Target struct {
 //
 // A script is looked for before it is named to anybody. PHP "fixes" names that are none by cutting segments off
 // their end, and runs what it then finds: "/uploads/evil.jpg/x.php" ran the picture. One that is hidden, or lies in a
-// hidden folder (a hook below .git), was not put there for the public, and is not found. A folder without a slash at
+// hidden folder (a hook below .git), is not meant for the public, and is not found. A folder without a slash at
 // its end is redirected only if it has an index.
 func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	if !valid(path) {
