@@ -2,7 +2,7 @@
 //
 //	module.go      settings, start
 //	serve.go       the way of one request to a file
-//	location.go    the Location of a folder
+//	names.go       the Location of a folder
 //	open.go        opening beneath the root
 //	file.go        an open descriptor
 //	sender.go      files that another handler names
