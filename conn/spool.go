@@ -14,13 +14,15 @@ type Spooled interface {
 	io.Seeker
 }
 
-// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a temporary file in
-// os.TempDir, which has no name and is closed when the request ends. It returns the body, positioned
-// at its beginning, and its length in bytes. A body in a file is an io.Closer as well, for whoever is done with it long
-// before the request is. The error is that of Body.Read, or the file's.
+// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to
+// a temporary file in os.TempDir, which has no name and is closed when the request ends. It returns
+// the body, positioned at its beginning, and its length in bytes. A body in a file is an io.Closer
+// as well, for whoever is done with it long before the request is. The error is that of Body.Read,
+// or the file's.
 //
-// While the client is waited for, there is no buffer but that for what is in memory. Writing the file goes to the page
-// cache, in pieces of 32 KiB at most; where the disk cannot keep up, the loop waits for it.
+// While Spool waits for the client it holds no buffer beside the part in memory. Writing the file
+// goes to the page cache, in pieces of 32 KiB at most; where the disk cannot keep up, the loop
+// waits for it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	head, next, err := r.gather(maxMemory)
 	if err == io.EOF {
@@ -50,8 +52,8 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 // firstSpool is how much memory there is at first for a body of unknown length, or of a large one.
 const firstSpool = 4 << 10
 
-// gather reads all of a body that has no more than most bytes, and returns io.EOF, or else as many and one more, which is
-// next. What it holds grows with what comes: a length is quickly said.
+// gather reads all of a body that has no more than most bytes, and returns io.EOF, or else as many
+// and one more, which is next. What it holds grows with what comes: a length is quickly said.
 func (r *Request) gather(most int64) (head, next []byte, err error) {
 	b, limit := &r.body, most
 	if n := r.ContentLength(); n >= 0 {

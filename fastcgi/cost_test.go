@@ -131,8 +131,9 @@ func TestMemoryOfSilent(t *testing.T) {
 	}
 }
 
-// TestMemoryOfStalled: uploads of 65 KB that stand still hold 24 KiB at most, wherever they do: stack, input and what has
-// come of the body included. The worst place is where all of the memory of a body is used, and no file yet.
+// TestMemoryOfStalled: uploads of 65 KB that stand still hold 24 KiB at most, wherever they do:
+// stack, input and what has come of the body included. The worst place is where all of the memory
+// of a body is used, and no file yet.
 func TestMemoryOfStalled(t *testing.T) {
 	const n, limit, length = 300, 24 << 10, 65000
 	for _, chunked := range []bool{false, true} {

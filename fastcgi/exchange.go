@@ -23,9 +23,10 @@ var (
 	errClient  = errors.New("the client takes no more")
 )
 
-// connect gets a connection: one that is kept for methods that may be repeated, or else a new one, with as many
-// upstreams as it takes. Each of them has its share of connect_timeout, so that one that says nothing leaves some for
-// others. The wait for a place does not count: a burst waits there for its turn, and no upstream is at fault.
+// connect gets a connection: one that is kept for methods that may be repeated, or else a new one,
+// with as many upstreams as it takes. Each of them has its share of connect_timeout, so that one
+// that says nothing leaves some for others. The wait for a place does not count: a burst waits
+// there for its turn, and no upstream is at fault.
 func (c *call) connect() error {
 	until := time.Now().Add(c.m.set.QueueTimeout) // for a place
 	rest := c.m.set.ConnectTimeout
@@ -42,7 +43,7 @@ func (c *call) connect() error {
 			}
 			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
 		}
-		share := max(rest/time.Duration(n), time.Millisecond) // the others may have taken a little more than theirs
+		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
 		begin := time.Now()
 		c.stream, err = c.dial(share)
 		rest -= time.Since(begin)
@@ -282,8 +283,9 @@ func (c *call) send() (sent bool, err error) {
 	return true, nil
 }
 
-// spoolAtOnce is how much is received, while something is held for the client, before the client is offered it again.
-// Else an application that is always ahead would fill the spool, and its client would wait.
+// spoolAtOnce is how much is received, while something is held for the client, before the client is
+// offered it again. Else an application that is always ahead would fill the spool, and its client
+// would wait.
 const spoolAtOnce = 8 * bufferSize
 
 // receive takes what has come.

@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// flow is the way of an answer to its client. The client never has the application wait, as long as the spool has room:
-// a process of PHP-FPM that waits for a client is one that serves nobody else.
+// flow is the way of an answer to its client. The application does not wait for the client as long
+// as the spool has room: a process of PHP-FPM that waits for a client serves nobody else.
 type flow struct {
 	duplex *conn.Duplex // nil: no exchange has begun
 
@@ -20,10 +20,12 @@ type flow struct {
 	readable, writable *loop.Readiness
 }
 
-// late reports that something is held for the client, and that what comes next has to queue behind it.
+// late reports that something is held for the client, and that what comes next has to queue behind
+// it.
 func (f *flow) late() bool { return f.stuck || f.spool.len() > 0 }
 
-// begin makes the flow ready for an exchange. It is one flow for all attempts, each with an upstream of its own.
+// begin makes the flow ready for an exchange. It is one flow for all attempts, each with an
+// upstream of its own.
 func (f *flow) begin(c *call) {
 	f.readable, f.writable = nil, nil
 	if f.duplex == nil {
@@ -121,7 +123,8 @@ func (c *call) drain() error {
 	return nil
 }
 
-// await waits for client and upstream at once: for the next bytes of an upload, or for room for the answer.
+// await waits for client and upstream at once: for the next bytes of an upload, or for room for the
+// answer.
 func (c *call) await() error {
 	f := &c.flow
 	if f.readable == nil {

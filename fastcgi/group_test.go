@@ -287,8 +287,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBurst: of more requests than there are places, those in the queue wait for longer than connecting may take, and
-// all are answered.
+// TestBurst: of more requests than there are places, those in the queue wait for longer than
+// connecting may take, and all are answered.
 func TestBurst(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.Read()

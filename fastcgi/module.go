@@ -83,7 +83,8 @@ var Defaults = Settings{
 	MaxHeaderSize:     cgi.HeaderLimit,
 }
 
-// ScriptEndings implements handlers.ScriptRunner. Sources are not sent by a route that runs none of them either.
+// ScriptEndings implements handlers.ScriptRunner. Sources are not sent by a route that runs none of
+// them either.
 func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
 // Register puts the module into r. All routes that are ever built from it share their connections: those to one address

@@ -74,8 +74,8 @@ func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int 
 	return http.StatusInternalServerError
 }
 
-// inMemory is how much of a body is held in memory before it goes to a file. With its stack, its input and all else an
-// upload that stands still holds 24 KiB at most.
+// inMemory is how much of a body is held in memory before it goes to a file. With its stack, its
+// input and all else an upload that stands still holds 24 KiB at most.
 const inMemory = 12 << 10
 
 // call is one request on its way to an upstream and back. It is all there is while the upstream thinks, so what is

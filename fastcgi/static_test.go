@@ -95,7 +95,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestNoScripts: a route that runs none has files alone, and no source among them, whoever is asked for it how.
+// TestNoScripts: a route that runs no scripts serves files alone, and no source among them.
 func TestNoScripts(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	for _, addresses := range [][]string{nil, {up.Address}} {
@@ -157,7 +157,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestTrusted: who asks a proxy in front cannot have the proxy's fields dropped, of those that the configuration trusts.
+// TestTrusted: a client of a proxy in front cannot remove the proxy's fields, if the configuration
+// trusts them.
 func TestTrusted(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		r := c.Read()

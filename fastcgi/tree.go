@@ -65,8 +65,8 @@ func (m *module) current() *tree {
 	return next
 }
 
-// sender is the handler of files that are no scripts: that of serve_files, without the indexes that are scripts. What a
-// path means has been decided before.
+// sender is the handler of files that are no scripts: that of serve_files, without the indexes that
+// are scripts. What a path means has been decided before.
 func (m *module) sender(dir string) (conn.Handler, error) {
 	set := servefiles.Defaults
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks

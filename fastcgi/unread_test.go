@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 )
 
-// TestUnreadByMany: clients that do not read what they have asked for, more of them than there are workers, hold up
-// nobody. The settings are those of a route that says nothing about buffering.
+// TestUnreadByMany: clients that do not read what they have asked for, more of them than there are
+// workers, hold up nobody. The settings are those of a route that says nothing about buffering.
 func TestUnreadByMany(t *testing.T) {
 	const clients, length = 20, 6 << 20
 	f := startFPM(t, "unix", "pm.max_children = 8")
@@ -45,7 +45,7 @@ func TestUnreadByMany(t *testing.T) {
 		}
 	}
 	watch := status(t, f)
-	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" }) // the one that says so
+	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
 	beside := page()
 	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
 	if beside > 2*alone {

@@ -116,7 +116,8 @@ type module struct {
 	complained atomic.Int64 // Unix second
 }
 
-// source reports whether a file of that name may hold the source of a script that another route of the site runs.
+// source reports whether a file of that name may hold the source of a script that another route of
+// the site runs.
 func (m *module) source(name []byte) bool { return len(m.scripts) > 0 && names.Source(name, m.scripts) }
 
 // complain tells the operator of a file that is there and could not be served. It does so once a second at most: the reason is usually the same

@@ -229,7 +229,8 @@ func TestIndexAndFallback(t *testing.T) {
 	}
 }
 
-// TestSources: what holds the source of a script is not sent on a site that runs scripts, unless that is asked for.
+// TestSources: what holds the source of a script is not sent on a site that runs scripts, unless
+// that is asked for.
 func TestSources(t *testing.T) {
 	root := t.TempDir()
 	const secret = "<?php /* secret */"

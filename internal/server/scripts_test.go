@@ -15,7 +15,8 @@ type ends struct {
 
 func (e ends) ScriptEndings() []string { return e.Ends }
 
-// TestEnvOfScripts: a module is told what the routes of its site run, wherever they stand, and nothing of other sites.
+// TestEnvOfScripts: a module is told what the routes of its site run, wherever they stand, and
+// nothing of other sites.
 func TestEnvOfScripts(t *testing.T) {
 	got := make(map[string][]string)
 	s := source()

@@ -25,7 +25,7 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
 		plans := make([]plan, len(site.Routes))
-		for i, r := range site.Routes { // a module is told what the others are, so all are read before one is built
+		for i, r := range site.Routes { // all before the first is built, which is told of the others
 			if r.Prefix == "" {
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
 			}
@@ -60,7 +60,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 	return reportRefused(sites)
 }
 
-// plan is a route that was read: a compiled-in handler, or a module with its settings; neither where it is wrong.
+// plan is a route that was read: a compiled-in handler, or a module with its settings; neither
+// where it is wrong.
 type plan struct {
 	handler  conn.Handler
 	module   handlers.Module

@@ -35,9 +35,10 @@ type place struct {
 	at    int32
 }
 
-// fields adds the header fields as HTTP_* parameters. Those of the same name become one, in the place of the first,
-// as there is but one parameter of a name, and of several PHP keeps the last. Equal names are brought together by
-// sorting: a client may send some thousand fields, and to compare each with each would hold up its loop.
+// fields adds the header fields as HTTP_* parameters. Those of the same name become one, in the
+// place of the first, as there is but one parameter of a name, and of several PHP keeps the last.
+// Equal names are brought together by sorting: a client may send some thousand fields, and to
+// compare each with each would hold up its loop.
 func (r *Request) fields(h *wire.Head) {
 	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {
@@ -102,8 +103,8 @@ func (r *Request) field(h *wire.Head, parts []place) {
 	h.Close(b)
 }
 
-// passes reports whether a field of that name becomes a parameter: it has none that is configured, and is not one of the
-// Connection field's options.
+// passes reports whether a field of that name becomes a parameter: it has none that is configured,
+// and is not one of the Connection field's options.
 func (r *Request) passes(name string, options []string) bool {
 	if !r.mappable(name) || ours(name) {
 		return false
@@ -128,8 +129,8 @@ func value(h *wire.Head, b []byte, v string) []byte {
 	return append(b, v...)
 }
 
-// options gathers the fields' names that the Connection fields have besides the usual and those that are trusted, into
-// named; host tells whether there is a Host field.
+// options gathers the fields' names that the Connection fields have besides the usual and those
+// that are trusted, into named; host tells whether there is a Host field.
 func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []string, host bool) {
 	n := 0
 	for i := range r.Fields {
@@ -220,7 +221,8 @@ func mapsTo(field, param string) bool {
 // same reports whether two fields become the same parameter, if they do become one.
 func same(a, b string) bool { return len(a) == len(b) && compare(a, b) == 0 }
 
-// compare orders the names of fields, by length and then by the parameter that they become; 0: the same one.
+// compare orders the names of fields, by length and then by the parameter that they become; 0: the
+// same one.
 func compare(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)

@@ -30,8 +30,9 @@ func (h *Header) finish() *wire.Error {
 			h.Length = n
 			lengths++
 		case is(name, "content-type"):
-			// There is one of it (RFC 3875 section 6.3), and what is text for the recipient that takes the first of two
-			// may be a page with scripts for the one that takes the last. The first counts; an empty one is none.
+			// There is one of it (RFC 3875 section 6.3), and what is text for the recipient that
+			// takes the first of two may be a page with scripts for the one that takes the last.
+			// The first counts; an empty one is none.
 			switch {
 			case value == "":
 			case mediaType == "":
@@ -83,12 +84,12 @@ func (h *Header) finish() *wire.Error {
 	return nil
 }
 
-// status reads Status: three digits, and a reason behind a space. What is above 599 or of four digits is no status (RFC
-// 9110 section 15).
+// status reads Status: three digits, and a reason behind a space. What is above 599 or of four
+// digits is no status (RFC 9110 section 15).
 //
-// 1xx announces another response, for which a client would wait for ever: CGI has one header, and what a script writes
-// after `http_response_code(103)` is its body. So it is dropped, as if the script had not said it; but 101, after which
-// the script would speak another protocol, is refused.
+// 1xx announces another response, for which a client would wait for ever: CGI has one header, and
+// what a script writes after `http_response_code(103)` is its body. So it is dropped, as if the
+// script had not said it; but 101, after which the script would speak another protocol, is refused.
 func (h *Header) status(value string) *wire.Error {
 	if len(value) < 3 || len(value) > 3 && value[3] != ' ' && value[3] != '\t' {
 		return ErrStatus

@@ -29,7 +29,8 @@ var goodHeaders = []struct{ raw, want string }{
 	{"A: b\r\nStatus: 204\r\nC: d\r\n\r\n", "204 A=b C=d"}, // where PHP puts it, and not for the client
 	{"Status: 404 a\r\nStatus: 404 b\r\n\r\n", "404 (a)"},
 
-	// A status of an interim response is none: there is one header, and what follows it is the body.
+	// A status of an interim response is none: there is one header, and what follows it is the
+	// body.
 	{"Status: 103 Early Hints\r\nLink: </a>\r\n\r\n", "200 Link=</a>"},
 	{"Status: 100 Continue\r\n\r\n", "200"},
 	{"Status: 199\r\nLocation: /x\r\n\r\n", "302 Location=/x"},

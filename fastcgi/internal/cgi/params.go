@@ -36,8 +36,8 @@ type Request struct {
 
 	// Underscores lets fields through that have one in their name.
 	Underscores bool
-	// Trusted are the names of fields that a Connection field does not remove: those that a proxy in front sets. Else a
-	// client could remove what the proxy says of it.
+	// Trusted are the names of fields that a Connection field does not remove: those that a proxy
+	// in front sets. Else a client could remove what the proxy says of it.
 	Trusted []string
 
 	// Scratch: on the stack it would cost every caller a larger one.

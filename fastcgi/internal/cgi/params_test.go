@@ -240,7 +240,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestTrustedFields: what a proxy in front vouches for is not removed by whoever asks it, and all else is.
+// TestTrustedFields: Connection removes the fields that it names, but not those that are trusted.
 func TestTrustedFields(t *testing.T) {
 	r := base()
 	r.Host, r.Underscores, r.Trusted = "", true, []string{"X-Forwarded-For", "x-real-ip"}
@@ -252,8 +252,8 @@ func TestTrustedFields(t *testing.T) {
 	}
 }
 
-// TestFieldsAreLinear: sixteen times the fields take about sixteen times as long, however alike or different their names
-// are. To compare each with each, they would take 256 times.
+// TestFieldsAreLinear: sixteen times the fields take about sixteen times as long, however alike or
+// different their names are. To compare each with each, they would take 256 times.
 func TestFieldsAreLinear(t *testing.T) {
 	const few, times = 250, 16
 	for kind, name := range map[string]func(i int) string{

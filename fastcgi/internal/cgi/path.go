@@ -98,12 +98,13 @@ type Target struct {
 	Info string
 }
 
-// Resolve says what path, below the route and as http1.CleanPath gives it, means. An error comes from fsys.
+// Resolve says what path, below the route and as http1.CleanPath gives it, means. An error comes
+// from fsys.
 //
-// A script is looked for before it is named to anybody. PHP "fixes" names that are none by cutting segments off
-// their end, and runs what it then finds: "/uploads/evil.jpg/x.php" ran the picture. One that is hidden, or lies in a
-// hidden folder (a hook below .git), is not meant for the public, and is not found. A folder without a slash at
-// its end is redirected only if it has an index.
+// A script is looked for before it is named to anybody. PHP "fixes" names that are none by cutting
+// segments off their end, and runs what it then finds: "/uploads/evil.jpg/x.php" ran the picture.
+// One that is hidden, or lies in a hidden folder (a hook below .git), is not meant for the public,
+// and is not found. A folder without a slash at its end is redirected only if it has an index.
 func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	if !valid(path) {
 		return Target{Kind: BadRequest}, nil

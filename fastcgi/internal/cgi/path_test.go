@@ -226,7 +226,8 @@ func rules(r cgi.Rules) cgi.Rules {
 	return r
 }
 
-// TestHidden: what is hidden, or lies in a folder that is, is neither run nor looked for an index; path info is no folder.
+// TestHidden: what is hidden, or lies in a folder that is, is neither run nor looked for an index;
+// path info is no folder.
 func TestHidden(t *testing.T) {
 	for path, want := range map[string]string{
 		"/.git/hook.php": "not found ", "/.x.php": "not found ", "/a/.svn/b/x.php/info": "not found ", "/.git/": "not found ",

@@ -2,12 +2,13 @@ package cgi
 
 import "strings"
 
-// ServerName is the SERVER_NAME of a site that answers to these names, wildcards ("*.example.org") among them, for a
-// request with that authority; empty for a site that answers to any.
+// ServerName is the SERVER_NAME of a site that answers to these names, wildcards ("*.example.org")
+// among them, for a request with that authority; empty for a site that answers to any.
 //
-// Programs make links and mails with it, so it is never what a client merely claims: a name that the site does not have
-// becomes its first one. Where several of its names are in use, each request has its own. What stands for the asterisk is
-// the client's, and may be all that RFC 3986 lets be a host, quotes among it: it has to be a name as machines have them.
+// Programs make links and mails with it, so it is never what a client merely claims: a name that
+// the site does not have becomes its first one. Where several of its names are in use, each request
+// has its own. What stands for the asterisk comes from the client, and may be all that RFC 3986
+// allows in a host, quotes included: it counts only if it is of letters, digits, hyphens and dots.
 func ServerName(names []string, authority string) string {
 	host, _ := splitHost(authority)
 	host = strings.TrimSuffix(host, ".")

@@ -23,7 +23,7 @@ func TestServerName(t *testing.T) {
 		{"*.a.example a.example", ".a.example", "a.example"},
 		{"*.a.example", "b.example", "a.example"},
 		{"*.a.example", "x-1.Y.a.example", "x-1.Y.a.example"},
-		{"*.a.example b.example", "x'y.a.example", "b.example"}, // which is a host as RFC 3986 has it, and markup in a page
+		{"*.a.example b.example", "x'y.a.example", "b.example"}, // valid in a host, and markup in a page
 		{"*.a.example b.example", "x;y.a.example", "b.example"},
 		{"*.a.example b.example", "x&amp.a.example", "b.example"},
 		{"*.a.example b.example", "x%3Cy.a.example", "b.example"},
