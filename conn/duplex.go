@@ -29,8 +29,7 @@ func (r *Request) Duplex() *Duplex {
 }
 
 func (d *Duplex) begin(x *exchange) {
-	own := loop.Own(&x.c.Thread)
-	d.x, d.readable, d.writable = x, own.Readable(), own.Writable()
+	d.x = x
 	x.duplex, x.req.body.tryOnly = true, true
 }
 
@@ -54,6 +53,10 @@ func (d *Duplex) SendHeld() (left int, err error) {
 // The error is os.ErrDeadlineExceeded after limit, or one of AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, body bool, sources ...loop.Source) error {
 	x := d.x
+	if d.readable == nil { // most answers are taken by the client without a wait for it
+		own := loop.Own(&x.c.Thread)
+		d.readable, d.writable = own.Readable(), own.Writable()
+	}
 	held := len(x.held) > 0
 	all := append(d.sources[:0], sources...)
 	begin := x.c.Loop().Time()

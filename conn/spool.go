@@ -14,21 +14,19 @@ type Spooled interface {
 	io.Seeker
 }
 
-// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a temporary file in
-// os.TempDir, which has no name and is closed when the request ends. It returns the body, positioned
-// at its beginning, and its length in bytes. A body in a file is an io.Closer as well, for whoever is done with it long
-// before the request is. The error is that of Body.Read, or the file's.
+// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to
+// a temporary file in os.TempDir, which has no name and is closed when the request ends. It returns
+// the body, positioned at its beginning, and its length in bytes. A body in a file is an io.Closer
+// as well, for whoever is done with it long before the request is. The error is that of Body.Read,
+// or the file's.
 //
-// Writing the file goes to the page cache; where the disk cannot keep up, the loop waits for it.
+// While Spool waits for the client it holds no buffer beside the part in memory. Writing the file
+// goes to the page cache, in pieces of 32 KiB at most; where the disk cannot keep up, the loop
+// waits for it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
-	if err := r.body.Await(); err != nil && err != io.EOF {
-		return nil, 0, err
-	}
-	var head bytes.Buffer // it grows with what comes: a length is quickly said
-	head.Grow(int(min(max(r.ContentLength(), 0), maxMemory, 4<<10)) + bytes.MinRead)
-	n, err := io.CopyN(&head, &r.body, maxMemory+1)
+	head, next, err := r.gather(maxMemory)
 	if err == io.EOF {
-		return bytes.NewReader(head.Bytes()), n, nil
+		return bytes.NewReader(head), int64(len(head)), nil
 	}
 	if err != nil {
 		return nil, 0, err
@@ -38,14 +36,98 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 		return nil, 0, err
 	}
 	r.Defer(func() { _ = file.Close() })
-	if _, err := head.WriteTo(file); err != nil {
-		return nil, 0, err
+	for _, p := range [2][]byte{head, next} {
+		if _, err := file.Write(p); err != nil {
+			return nil, 0, err
+		}
 	}
-	// Not io.Copy: an *os.File would look for a way to have the kernel copy, and find that a Body has none.
-	more, err := io.CopyBuffer(struct{ io.Writer }{file}, &r.body, make([]byte, 32<<10))
+	more, err := r.spill(file)
 	if err != nil {
 		return nil, 0, err
 	}
 	_, err = file.Seek(0, io.SeekStart)
-	return file, n + more, err
+	return file, int64(len(head)+len(next)) + more, err
+}
+
+// firstSpool is how much memory there is at first for a body of unknown length, or of a large one.
+const firstSpool = 4 << 10
+
+// gather reads all of a body that has no more than most bytes, and returns io.EOF, or else as many
+// and one more, which is next. What it holds grows with what comes: a length is quickly said.
+func (r *Request) gather(most int64) (head, next []byte, err error) {
+	b, limit := &r.body, most
+	if n := r.ContentLength(); n >= 0 {
+		limit = min(most, n)
+	}
+	for {
+		if err := b.Await(); err != nil {
+			return head, nil, err
+		}
+		for err = nil; err == nil && b.err == nil; { // at the end there is nothing to make room for
+			if n := int64(cap(head)); len(head) == cap(head) && n < limit {
+				head = append(make([]byte, 0, min(limit, max(2*n, firstSpool))), head...)
+			}
+			free := head[len(head):cap(head)]
+			if len(free) == 0 {
+				free = make([]byte, 1)
+			}
+			var n int
+			if n, err = b.readNow(free); len(head) < cap(head) {
+				head = head[:len(head)+n]
+			} else if n > 0 {
+				return head, free, nil
+			}
+		}
+	}
+}
+
+// spill writes what is left of the body to w, and returns how much that was.
+func (r *Request) spill(w io.Writer) (n int64, err error) {
+	for {
+		switch err := r.body.Await(); {
+		case err == io.EOF:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+		moved, err := r.pass(w)
+		n += moved
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// pass writes what has come of the body to w. It holds a buffer only while it does.
+func (r *Request) pass(w io.Writer) (n int64, err error) {
+	buf := buffers.Get().(*[streamAt]byte)
+	defer buffers.Put(buf) // also when the thread is killed
+	for {
+		k := 0
+		for k < len(buf) && err == nil {
+			var m int
+			m, err = r.body.readNow(buf[k:])
+			k += m
+		}
+		if k > 0 {
+			if _, err := w.Write(buf[:k]); err != nil {
+				return n, err
+			}
+			n += int64(k)
+		}
+		switch {
+		case blocks(err), err == io.EOF: // Await tells, or waits
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+}
+
+// readNow is Read without a wait: where that would have to, its error is errWouldBlock.
+func (b *Body) readNow(p []byte) (int, error) {
+	b.tryOnly = true
+	n, err := b.Read(p)
+	b.tryOnly = false
+	return n, err
 }

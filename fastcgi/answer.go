@@ -28,10 +28,10 @@ type answer struct {
 
 // stdout takes a piece of what the script writes.
 func (c *call) stdout(p []byte) error {
-	if !c.begun {
+	if !c.answer.begun {
 		if c.header == nil {
 			c.header = headers.Get().(*cgi.Header)
-			c.header.Limit = int(c.set.MaxHeaderSize)
+			c.header.Limit = int(c.m.set.MaxHeaderSize)
 		}
 		n, done, err := c.header.Parse(p)
 		if err != nil || !done {
@@ -54,18 +54,18 @@ func (c *call) dropHeader() {
 
 // open makes the head of the answer.
 func (c *call) open(h *cgi.Header) {
-	c.begun, c.status, c.length = true, h.Status, h.Length
-	c.buffered = h.Buffering == cgi.Buffered
-	if c.flow != nil && h.Buffering == cgi.Unbuffered {
+	c.answer.begun, c.answer.status, c.answer.length = true, h.Status, h.Length
+	c.answer.buffered = h.Buffering == cgi.Buffered
+	if h.Buffering == cgi.Unbuffered {
 		c.flow.limit = 0
 	}
-	c.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
+	c.answer.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
 	if h.Status == http.StatusResetContent { // no content, and nothing that says so but its length (RFC 9110 section 15.3.6)
-		c.discard, c.length, h.Length = true, -1, -1
+		c.answer.discard, c.answer.length, h.Length = true, -1, -1
 	}
 	out := c.resp.Header()
-	if c.set.InterceptErrors && h.Status >= 400 {
-		c.discard, c.length = true, -1
+	if c.m.set.InterceptErrors && h.Status >= 400 {
+		c.answer.discard, c.answer.length = true, -1
 		for _, f := range h.Fields {
 			// Without these the status cannot be understood (RFC 9110 sections 15.5.2, 15.5.6, 10.2.3).
 			switch {
@@ -79,21 +79,25 @@ func (c *call) open(h *cgi.Header) {
 	c.resp.Relay(h.Status, h.Reason)
 next:
 	for _, f := range h.Fields {
-		for _, hidden := range c.set.HideHeader {
+		for _, hidden := range c.m.set.HideHeader {
 			if strings.EqualFold(f.Name, hidden) {
 				continue next
 			}
 		}
 		out.Add(f.Name, f.Value)
 	}
-	if c.accel != nil && (h.Redirect != "" || h.Sendfile != "") {
-		c.file, c.path = h.Redirect, h.Sendfile
-		c.discard, c.length = true, -1
+	if c.m.accel != nil && (h.Redirect != "" || h.Sendfile != "") {
+		c.answer.file, c.answer.path = h.Redirect, h.Sendfile
+		c.answer.discard, c.answer.length = true, -1
 		return
 	}
 	if h.Coding != "" {
-		c.log.Warn("fastcgi: Transfer-Encoding of an application is dropped", "request", c.req.ID(),
+		c.m.log.Warn("fastcgi: Transfer-Encoding of an application is dropped", "request", c.req.ID(),
 			"script", c.target.Name, "coding", h.Coding)
+	}
+	if h.SecondType != "" {
+		c.m.log.Warn("fastcgi: a second Content-Type of an application is dropped", "request", c.req.ID(),
+			"script", c.target.Name, "type", h.SecondType)
 	}
 	if h.Length >= 0 {
 		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
@@ -103,18 +107,18 @@ next:
 // content passes on a piece of the body. Behind the announced length nothing is sent: it would be taken for the next
 // response.
 func (c *call) content(p []byte) error {
-	if !c.bodiless && c.length >= 0 {
-		if room := c.length - c.got; int64(len(p)) > room {
-			if c.got <= c.length && !c.discard {
-				c.log.Warn("fastcgi: response body is longer than its Content-Length", "request", c.req.ID(),
-					"script", c.target.Name, "length", c.length)
+	if !c.answer.bodiless && c.answer.length >= 0 {
+		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
+			if c.answer.got <= c.answer.length && !c.answer.discard {
+				c.m.log.Warn("fastcgi: response body is longer than its Content-Length", "request", c.req.ID(),
+					"script", c.target.Name, "length", c.answer.length)
 			}
-			c.got += int64(len(p)) - max(room, 0)
+			c.answer.got += int64(len(p)) - max(room, 0)
 			p = p[:max(room, 0)]
 		}
 	}
-	c.got += int64(len(p))
-	if c.discard || len(p) == 0 {
+	c.answer.got += int64(len(p))
+	if c.answer.discard || len(p) == 0 {
 		return nil
 	}
 	return c.write(p)
@@ -125,11 +129,9 @@ func (c *call) unwritable(err error) error {
 	if err == nil {
 		return nil
 	}
-	if c.set.IgnoreClientAbort {
-		c.discard, c.gone = true, true
-		if c.flow != nil {
-			c.spool.drop()
-		}
+	if c.m.set.IgnoreClientAbort {
+		c.answer.discard, c.answer.gone = true, true
+		c.flow.spool.drop()
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errClient, err)
@@ -138,7 +140,7 @@ func (c *call) unwritable(err error) error {
 // pause is called when nothing more has come for the moment. What there is goes out: it may be all for a long time.
 func (c *call) pause() error {
 	c.logStderr()
-	if !c.begun || c.discard || c.buffered {
+	if !c.answer.begun || c.answer.discard || c.answer.buffered {
 		return nil
 	}
 	return c.flush()
@@ -146,21 +148,19 @@ func (c *call) pause() error {
 
 // short reports that less came than was announced.
 func (c *call) short() bool {
-	return !c.discard && !c.bodiless && c.length >= 0 && c.got < c.length
+	return !c.answer.discard && !c.answer.bodiless && c.answer.length >= 0 && c.answer.got < c.answer.length
 }
 
 // finish is the handler's end after a complete response.
 func (c *call) finish() int {
-	if c.flow != nil {
-		if err := c.drain(); err != nil {
-			return c.fail(err)
-		}
+	if err := c.drain(); err != nil {
+		return c.fail(err)
 	}
 	switch {
-	case c.file != "" || c.path != "":
+	case c.answer.file != "" || c.answer.path != "":
 		return c.sendAccel()
-	case c.gone:
+	case c.answer.gone:
 		c.resp.Abort()
 	}
-	return c.status
+	return c.answer.status
 }

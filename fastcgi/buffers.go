@@ -26,13 +26,10 @@ type params struct {
 	head wire.Head
 }
 
-// reset drops all that b holds but the list's memory.
+// reset drops all that b holds but the lists' memory.
 func (b *params) reset() {
-	fields := b.Fields
-	clear(fields)
 	b.head = wire.Head{}
-	b.Request = cgi.Request{}
-	b.Fields = fields[:0]
+	b.Request.Reset()
 }
 
 var paramsPool = sync.Pool{New: func() any { return new(params) }}

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
@@ -125,6 +129,61 @@ func TestMemoryOfSilent(t *testing.T) {
 			t.Error("the application is asked")
 		}
 	}
+}
+
+// TestMemoryOfStalled: uploads of 65 KB that stand still hold 24 KiB at most, wherever they do:
+// stack, input and what has come of the body included. The worst place is where all of the memory
+// of a body is used, and no file yet.
+func TestMemoryOfStalled(t *testing.T) {
+	const n, limit, length = 300, 24 << 10, 65000
+	for _, chunked := range []bool{false, true} {
+		for _, sent := range []int{1000, 8<<10 + 1, 12 << 10, 12<<10 + 1, length - 1} {
+			t.Run(fmt.Sprintf("chunked %v, after %d", chunked, sent), func(t *testing.T) {
+				p := serve(t, []string{"unix:/nobody"}, nil)
+				stall := func(n int) {
+					for range n {
+						c := p.Dial()
+						head := fmt.Sprintf("Content-Length: %d\r\n\r\n", length)
+						if chunked {
+							head = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", length)
+						}
+						_, err := io.WriteString(c, "POST /x.php HTTP/1.1\r\nHost: a\r\n"+head+strings.Repeat("x", sent))
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					eventually(t, "all is read", allRead)
+				}
+				stall(20)
+				before := memory()
+				stall(n)
+				each := int64(memory()-before) / n
+				t.Logf("%d bytes each, with those of the test's own connection", each)
+				if each > limit && !underRace {
+					t.Errorf("%d bytes for an upload that stands still", each)
+				}
+			})
+		}
+	}
+}
+
+// allRead reports that nothing is on its way in any socket of this process.
+func allRead() bool {
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return false
+	}
+	for _, e := range fds {
+		fd, _ := strconv.Atoi(e.Name())
+		for _, queue := range []uint{unix.TIOCINQ, unix.TIOCOUTQ} { // of what is no socket these are none
+			if waiting, err := unix.IoctlGetInt(fd, queue); err == nil && waiting > 0 {
+				if what, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(what, "socket:") {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // BenchmarkHello is the way of a small answer, the application and the client included.

@@ -11,7 +11,7 @@
 //	serve.go     the way of one request: what its path means, its body, its upstream, what is left to say on failure
 //	params.go    what the upstream is told
 //	exchange.go  one connection: sending and receiving at once
-//	flow.go      an exchange that waits for the client as well
+//	flow.go      the answer's way to a client that may be slower than the application
 //	spool.go     what a slow client has no room for yet
 //	answer.go    what comes back, on its way to the client
 //	static.go    files that are sent instead

@@ -23,13 +23,16 @@ var (
 	errClient  = errors.New("the client takes no more")
 )
 
-// connect gets a connection: one that is kept for methods that may be repeated, or else a new one, with as many
-// upstreams as it takes. Each of them has its share of the time, so that one that says nothing leaves some for others.
+// connect gets a connection: one that is kept for methods that may be repeated, or else a new one,
+// with as many upstreams as it takes. Each of them has its share of connect_timeout, so that one
+// that says nothing leaves some for others. The wait for a place does not count: a burst waits
+// there for its turn, and no upstream is at fault.
 func (c *call) connect() error {
-	until := time.Now().Add(c.set.ConnectTimeout)
+	until := time.Now().Add(c.m.set.QueueTimeout) // for a place
+	rest := c.m.set.ConnectTimeout
 	fresh := c.retried || !repeatable(c.req.Method())
 	for n := c.untried(); ; n-- {
-		p, err := c.group.acquire(c.req.Thread, until, c.tried, fresh)
+		p, err := c.m.group.acquire(c.req.Thread, until, c.tried, fresh)
 		if err != nil {
 			return err
 		}
@@ -40,12 +43,10 @@ func (c *call) connect() error {
 			}
 			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
 		}
-		rest := time.Until(until)
-		if rest <= 0 {
-			return errNoPlace // it has become free in the last moment
-		}
-		share := rest / time.Duration(n)
+		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
+		begin := time.Now()
 		c.stream, err = c.dial(share)
+		rest -= time.Since(begin)
 		switch {
 		case err == nil:
 			c.stream.SetNoWait(true)
@@ -54,7 +55,7 @@ func (c *call) connect() error {
 			return err
 		}
 		if c.choice() {
-			c.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", err)
+			c.m.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", err)
 			if c.blames(err, share) {
 				c.at.refused()
 			}
@@ -63,7 +64,7 @@ func (c *call) connect() error {
 		if n == 1 {
 			return err
 		}
-		c.group.release(c.at, -1)
+		c.m.group.release(c.at, -1)
 		c.at = nil
 	}
 }
@@ -75,17 +76,17 @@ func (c *call) blames(err error, share time.Duration) bool {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return false
 	case err == errBacklog, errors.Is(err, os.ErrDeadlineExceeded):
-		return share >= c.set.ConnectTimeout/time.Duration(2*len(c.group.upstreams))
+		return share >= c.m.set.ConnectTimeout/time.Duration(2*len(c.m.group.upstreams))
 	}
 	return true
 }
 
 // choice reports whether there is more than one upstream, so that it matters whether one works.
-func (c *call) choice() bool { return len(c.group.upstreams) > 1 }
+func (c *call) choice() bool { return len(c.m.group.upstreams) > 1 }
 
 // untried is the number of upstreams that may be tried.
 func (c *call) untried() int {
-	n := len(c.group.upstreams)
+	n := len(c.m.group.upstreams)
 	for _, tried := range c.tried {
 		if tried {
 			n--
@@ -211,7 +212,7 @@ func (c *call) free() {
 // exchange sends the request and takes the response, both at once: an application may write before it has read all, and
 // would wait for ever for somebody who reads only when he has written all.
 func (c *call) exchange() error {
-	c.duplex()
+	c.flow.begin(c)
 	for {
 		sent := false
 		if c.buf != nil || c.starved() {
@@ -220,17 +221,15 @@ func (c *call) exchange() error {
 				return err
 			}
 		}
-		if c.flow != nil {
-			if err := c.pour(); err != nil {
-				return err
-			}
+		if err := c.pour(); err != nil {
+			return err
 		}
 		if c.stream.Unread() && !c.full() {
 			if err := c.receive(); err != nil || c.dec.Done() {
 				return err
 			}
 		}
-		if sent && c.buf != nil {
+		if sent && c.buf != nil || c.stream.Unread() && !c.full() {
 			continue
 		}
 		if err := c.wait(); err != nil {
@@ -242,12 +241,12 @@ func (c *call) exchange() error {
 // wait waits until bytes can move, in either direction. The limits are for connections on which nothing does.
 func (c *call) wait() error {
 	switch {
-	case c.flow != nil:
+	case c.flow.stuck || c.starved():
 		return c.await()
 	case c.buf != nil:
-		return c.stream.AwaitReadWrite(c.set.SendTimeout)
+		return c.stream.AwaitReadWrite(c.m.set.SendTimeout)
 	}
-	return c.stream.AwaitRead(c.set.ReadTimeout)
+	return c.stream.AwaitRead(c.m.set.ReadTimeout)
 }
 
 // send sends what there is room for, of what is in the buffer, and fills that again when it is empty. It reports
@@ -284,11 +283,16 @@ func (c *call) send() (sent bool, err error) {
 	return true, nil
 }
 
+// spoolAtOnce is how much is received, while something is held for the client, before the client is
+// offered it again. Else an application that is always ahead would fill the spool, and its client
+// would wait.
+const spoolAtOnce = 8 * bufferSize
+
 // receive takes what has come.
 func (c *call) receive() error {
 	buf := takeBuffer()
 	defer buffers.Put(buf) // also when the thread is killed
-	for {
+	for got := 0; ; {
 		n, err := c.stream.Read(buf[:])
 		switch {
 		case errors.Is(err, conn.ErrWouldBlock):
@@ -310,7 +314,7 @@ func (c *call) receive() error {
 		if c.dec.Done() {
 			return nil
 		}
-		if c.full() {
+		if got += n; c.full() || got >= spoolAtOnce && c.flow.late() {
 			return nil
 		}
 		if c.buf != nil && !c.stream.Unread() {
@@ -348,25 +352,25 @@ func (c *call) take(p []byte) error {
 func (c *call) ended() error {
 	end := c.dec.End()
 	switch err := end.Err(); {
-	case err != nil && c.begun:
+	case err != nil && c.answer.begun:
 		return fmt.Errorf("response given up by the application: %v", err) // whatever status it would have had
 	case err != nil:
 		return err
-	case !c.begun:
+	case !c.answer.begun:
 		return cgi.ErrIncomplete
 	}
 	if end.AppStatus != 0 {
-		c.log.Info("fastcgi: application ended with an exit code", "request", c.req.ID(), "script", c.target.Name,
+		c.m.log.Info("fastcgi: application ended with an exit code", "request", c.req.ID(), "script", c.target.Name,
 			"code", end.AppStatus)
 	}
 	if n := c.dec.Skipped(); n > 0 {
-		c.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(), "upstream", c.at.name,
+		c.m.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(), "upstream", c.at.name,
 			"number", n, "last", c.dec.Record().Type)
 	}
-	if c.group.maxIdle > 0 && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
+	if c.m.group.maxIdle > 0 && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
 		if fd, err := c.stream.Release(); err == nil {
 			c.stream = nil
-			c.group.release(c.at, fd)
+			c.m.group.release(c.at, fd)
 			c.at = nil
 		}
 	}

@@ -188,7 +188,7 @@ func TestQueue(t *testing.T) {
 			c.Reply(okHead + "hello")
 		})
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-			s.MaxConns, s.ReadTimeout, s.ConnectTimeout = conns, time.Minute, 10*time.Second
+			s.MaxConns, s.ReadTimeout = conns, time.Minute
 		})
 		var all sync.WaitGroup
 		for i := range 10 {
@@ -249,7 +249,7 @@ func TestQueueTimesOut(t *testing.T) {
 	goOn := make(chan bool)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-goOn; c.Reply(okHead + "hello") })
 	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-		s.MaxConns, s.ReadTimeout, s.ConnectTimeout = 1, time.Minute, 50*time.Millisecond
+		s.MaxConns, s.ReadTimeout, s.QueueTimeout = 1, time.Minute, 50*time.Millisecond
 	})
 	done := make(chan got)
 	go func() { done <- p.get("/x.php") }()
@@ -285,4 +285,26 @@ func TestBacklog(t *testing.T) {
 			t.Error(g, p.log)
 		}
 	}
+}
+
+// TestBurst: of more requests than there are places, those in the queue wait for longer than
+// connecting may take, and all are answered.
+func TestBurst(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		c.Sleep(10 * time.Millisecond)
+		c.Reply(okHead + "hello")
+	})
+	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+		s.MaxConns, s.ReadTimeout, s.ConnectTimeout = 2, time.Minute, 50*time.Millisecond
+	})
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			if g := p.get("/x.php"); g.body != "hello" || g.err != nil {
+				t.Error(g.status, g.err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
@@ -30,7 +29,7 @@ func TestLoops(t *testing.T) {
 			}
 		})
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-			s.KeepConn, s.MaxConns, s.ConnectTimeout = keep, most, 30*time.Second
+			s.KeepConn, s.MaxConns = keep, most
 		})
 		servers := []*modtest.Server{p.Server}
 		for len(servers) < loops {

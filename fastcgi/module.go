@@ -25,11 +25,14 @@ type Settings struct {
 	Front      string            `toml:"front"`
 	CheckFile  bool              `toml:"check_file"`
 	Params     map[string]string `toml:"params"`
+	Scripts    bool              `toml:"scripts"`
 
 	FrontMissing   bool `toml:"front_missing"`
 	FollowSymlinks bool `toml:"follow_symlinks"`
 	ResolveRoot    bool `toml:"resolve_root"`
 	Underscores    bool `toml:"underscores"`
+
+	TrustedFields []string `toml:"trusted_fields"`
 
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
@@ -38,6 +41,7 @@ type Settings struct {
 	MaxIdle     int           `toml:"max_idle" min:"0"`
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
 
+	QueueTimeout   time.Duration `toml:"queue_timeout" min:"1ms"`
 	ConnectTimeout time.Duration `toml:"connect_timeout" min:"1ms"`
 	SendTimeout    time.Duration `toml:"send_timeout" min:"1ms"`
 	ReadTimeout    time.Duration `toml:"read_timeout" min:"1ms"`
@@ -59,19 +63,29 @@ var Defaults = Settings{
 	TryFiles:  "404",
 	Front:     "/index.php",
 	CheckFile: true,
+	Scripts:   true,
+
+	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
+		"X-Real-IP"},
 
 	Balance:     "round_robin",
 	MaxQueue:    1024,
 	MaxIdle:     2,
 	IdleTimeout: 3 * time.Second,
 
+	QueueTimeout:   60 * time.Second,
 	ConnectTimeout: 5 * time.Second,
 	SendTimeout:    60 * time.Second,
 	ReadTimeout:    60 * time.Second,
 
-	RequestBuffering: true,
-	MaxHeaderSize:    cgi.HeaderLimit,
+	RequestBuffering:  true,
+	ResponseBuffering: 64 << 20,
+	MaxHeaderSize:     cgi.HeaderLimit,
 }
+
+// ScriptEndings implements handlers.ScriptRunner. Sources are not sent by a route that runs none of
+// them either.
+func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
 // Register puts the module into r. All routes that are ever built from it share their connections: those to one address
 // are counted and kept together.
@@ -111,15 +125,26 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
-	for _, name := range s.HideHeader {
-		if !http1.ValidToken(name) {
-			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q", name)
-		}
+	if err := fieldNames("hide_header", s.HideHeader); err != nil {
+		return nil, err
+	}
+	if err := fieldNames("trusted_fields", s.TrustedFields); err != nil {
+		return nil, err
 	}
 	if s.KeepConn && s.MaxIdle == 0 {
 		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
 	}
 	return m.serve, nil
+}
+
+// fieldNames checks the names of header fields that a key has.
+func fieldNames(key string, names []string) error {
+	for _, name := range names {
+		if !http1.ValidToken(name) {
+			return handlers.BadKey(key, "expected the name of a header field, not %q", name)
+		}
+	}
+	return nil
 }
 
 // module is a route's state. Nothing of it changes but the tree, and what of the group is guarded by the pool's lock.
@@ -154,6 +179,7 @@ func (m *module) upstreams(dir string) error {
 		m.group.add(u, at)
 	}
 	switch {
+	case !m.set.Scripts:
 	case len(m.group.upstreams) == 0:
 		return fmt.Errorf(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
 	case primaries == 0:
@@ -177,8 +203,10 @@ func (m *module) paths() error {
 		m.dir = abs
 	}
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
-		FrontMissing: s.FrontMissing}
+		FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
 	switch {
+	case !s.Scripts && s.TryFiles != "404":
+		return handlers.BadKey("try_files", `expected "404" with scripts = false: there are files, and nothing else`)
 	case len(s.SplitPath) == 0:
 		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)
 	case len(s.Index) == 0:
@@ -194,8 +222,9 @@ func (m *module) paths() error {
 			return handlers.BadKey("index", "expected the name of a file, not %q", name)
 		}
 	}
-	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' {
-		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", not %q`, s.Front)
+	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' || strings.Contains(s.Front, "?") {
+		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", without a query, not %q`,
+			s.Front)
 	}
 	switch s.TryFiles {
 	case "off":

@@ -25,12 +25,13 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Script = c.target.Name
 	r.Info = c.target.Info
 	r.Root = c.tree.root
-	r.Server = cgi.ServerName(c.env.Hosts, r.Host)
+	r.Server = cgi.ServerName(c.m.env.Hosts, r.Host)
 	r.Software = "lwango"
-	r.Params = c.params
-	r.Underscores = c.set.Underscores
+	r.Params = c.m.params
+	r.Underscores = c.m.set.Underscores
+	r.Trusted = c.m.set.TrustedFields
 
-	b.head.Begin(dst, wire.Responder, c.group.maxIdle > 0)
+	b.head.Begin(dst, wire.Responder, c.m.group.maxIdle > 0)
 	r.AppendTo(&b.head)
 	dst, err := b.head.Finish()
 	b.reset()

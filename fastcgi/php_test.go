@@ -36,6 +36,8 @@ $f = $_GET["f"]; while (!file_exists($f)) usleep(5000); echo "data: 1\n\n";`,
 	"fatal.php":     `<?php nothing();`,
 	"sleep.php":     `<?php usleep((int)$_GET["ms"] * 1000); echo getmypid();`,
 	"cookies.php":   `<?php setcookie("a", "1"); setcookie("b", "2"); echo json_encode($_COOKIE);`,
+	"early.php":     `<?php header("HTTP/1.1 103 Early Hints"); header("Link: </a.css>; rel=preload"); echo "page";`,
+	"types.php":     `<?php header("Content-Type: a/b"); header("Content-Type: c/d", false); echo "ok";`,
 	"to.php":        `<?php header("Location: /hello.php");`,
 	"headers.php":   `<?php header("X-Big: " . str_repeat("x", (int)$_GET["n"])); echo "ok";`,
 	"finish.php":    `<?php echo "done"; fastcgi_finish_request(); usleep(300000);`,
@@ -127,6 +129,12 @@ func testPHP(t *testing.T, p *proxy) {
 		check(fmt.Sprint("status without body ", s), p.get(fmt.Sprintf("/status.php?s=%d", s)), s, "")
 	}
 	check("HEAD", p.request("HEAD /hello.php", nil, ""), 200, "")
+	if g := p.get("/early.php"); g.status != 200 || g.body != "page" || g.header.Get("Link") == "" {
+		t.Error("a status of an interim response: ", g)
+	}
+	if g := p.get("/types.php"); g.body != "ok" || len(g.header.Values("Content-Type")) != 1 {
+		t.Error("two types: ", g)
+	}
 	if g := p.get("/to.php"); g.status != 302 || g.header.Get("Location") != "/hello.php" {
 		t.Error("Location: ", g.status, g.header)
 	}

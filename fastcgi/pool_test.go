@@ -32,7 +32,7 @@ func routes(t *testing.T, up *fcgitest.Upstream, keep bool, limits ...int) (pool
 	for _, n := range limits {
 		all = append(all, serveRoute(t, r, "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
 			s.CheckFile, s.MaxConns, s.KeepConn, s.IdleTimeout = false, n, keep, 300*time.Millisecond
-			s.ConnectTimeout, s.ReadTimeout = 10*time.Second, time.Minute
+			s.ReadTimeout = time.Minute
 		}))
 	}
 	return pool, all
@@ -58,7 +58,7 @@ func TestRoomWithoutQueue(t *testing.T) {
 	route := func(conns, queue int) *proxy {
 		return serveRoute(t, r, "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
 			s.CheckFile, s.MaxConns, s.MaxQueue = false, conns, queue
-			s.ConnectTimeout, s.ReadTimeout = 10*time.Second, time.Minute
+			s.ReadTimeout = time.Minute
 		})
 	}
 	low, high := route(1, 1), route(2, 0)

@@ -74,13 +74,14 @@ func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int 
 	return http.StatusInternalServerError
 }
 
-// inMemory is how much of a body is held in memory before it goes to a file.
-const inMemory = 64 << 10
+// inMemory is how much of a body is held in memory before it goes to a file. With its stack, its
+// input and all else an upload that stands still holds 24 KiB at most.
+const inMemory = 12 << 10
 
 // call is one request on its way to an upstream and back. It is all there is while the upstream thinks, so what is
 // needed only while bytes move is not in it.
 type call struct {
-	*module
+	m      *module
 	req    *conn.Request
 	resp   *conn.Response
 	prefix string
@@ -105,8 +106,6 @@ type call struct {
 	end  bool   // the end of the body is in the buffer
 	lost bool   // the upstream would not take all of it
 
-	*flow // nil: the upstream alone is waited for
-
 	// Receiving.
 	dec    wire.Decoder
 	heard  bool        // something has come
@@ -114,13 +113,14 @@ type call struct {
 	extra  bool        // something came behind the end
 	stderr stderr
 
-	answer
+	answer answer
+	flow   flow
 }
 
 // run has an upstream run a script.
 func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *tree, target cgi.Target) int {
 	c := calls.Get().(*call) // on the stack it would have that grow
-	c.module, c.req, c.resp, c.prefix, c.tree, c.target = m, req, resp, prefix, t, target
+	c.m, c.req, c.resp, c.prefix, c.tree, c.target = m, req, resp, prefix, t, target
 	defer c.done() // also when the thread is killed
 	if m.set.MaxBodySize > 0 {
 		limit := int64(m.set.MaxBodySize)
@@ -158,7 +158,7 @@ func (c *call) takeBody() error {
 	switch {
 	case c.length == 0:
 		return nil
-	case c.length > 0 && !c.set.RequestBuffering:
+	case c.length > 0 && !c.m.set.RequestBuffering:
 		c.body, c.unspooled = body, true
 		return nil
 	}
@@ -174,7 +174,7 @@ func (c *call) takeBody() error {
 func (c *call) failedBody(err error) int {
 	var path *os.PathError
 	if errors.As(err, &path) {
-		c.log.Error("fastcgi: request body cannot be held", "request", c.req.ID(), "error", err)
+		c.m.log.Error("fastcgi: request body cannot be held", "request", c.req.ID(), "error", err)
 		return http.StatusInternalServerError
 	}
 	return http.StatusBadRequest
@@ -234,7 +234,7 @@ func (c *call) again(err error) bool {
 // exclude has no other attempt be made with u.
 func (c *call) exclude(u *upstream) {
 	if c.tried == nil {
-		c.tried = make([]bool, len(c.group.upstreams))
+		c.tried = make([]bool, len(c.m.group.upstreams))
 	}
 	c.tried[u.index] = true
 }
@@ -243,7 +243,7 @@ func (c *call) exclude(u *upstream) {
 func (c *call) fail(err error) int {
 	if left(err) || errors.Is(err, errClient) {
 		c.resp.Abort()
-		return c.status
+		return c.answer.status
 	}
 	status := statusOf(err)
 	if status == 0 { // it is the client's body that has failed
@@ -252,26 +252,24 @@ func (c *call) fail(err error) int {
 			return http.StatusBadRequest
 		}
 		c.resp.Abort()
-		return c.status
+		return c.answer.status
 	}
 	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
 	if c.at != nil {
 		args = append(args, "upstream", c.at.name)
 	}
 	if c.resp.HeadSent() {
-		c.log.Error("fastcgi: response cut short", args...)
-		if c.flow != nil {
-			c.close()
-			_ = c.drain() // what has come is the client's, and then the cut
-		}
+		c.m.log.Error("fastcgi: response cut short", args...)
+		c.close()
+		_ = c.drain() // what has come is the client's, and then the cut
 		c.resp.Abort()
-		return c.status
+		return c.answer.status
 	}
 	level := slog.LevelError
 	if status < 500 { // it is the client's request that cannot be passed on
 		level = slog.LevelInfo
 	}
-	c.log.Log(context.Background(), level, "fastcgi: no response", append(args, "status", status)...)
+	c.m.log.Log(context.Background(), level, "fastcgi: no response", append(args, "status", status)...)
 	c.resp.Clear()
 	if status == http.StatusServiceUnavailable {
 		c.resp.Header().Set("Retry-After", "1")
@@ -304,7 +302,7 @@ func (c *call) close() {
 	}
 	c.free()
 	if c.at != nil {
-		c.group.release(c.at, -1)
+		c.m.group.release(c.at, -1)
 		c.at = nil
 	}
 	c.dropHeader()
@@ -314,11 +312,9 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
 	c.close()
-	if c.flow != nil {
-		c.spool.drop()
-	}
+	c.flow.spool.drop()
 	*c = call{}
 	calls.Put(c)
 }
 
-func (c *call) logStderr() { c.stderr.log(c.log, c.req.ID(), c.target.Name) }
+func (c *call) logStderr() { c.stderr.log(c.m.log, c.req.ID(), c.target.Name) }

@@ -7,7 +7,7 @@ import (
 )
 
 // spoolMemory is how much of an answer is held in memory before it goes to a file.
-const spoolMemory = 64 << 10
+const spoolMemory = 32 << 10
 
 // spool holds what the client has no room for yet, in memory first, and what comes behind that in a file without a name,
 // which is used as a ring: what it takes of the disk is bounded, whatever passes through it. The zero value holds

@@ -53,12 +53,12 @@ func (a *accel) name(redirect, sendfile string) (string, bool) {
 // sendAccel sends the file that the script names, with the script's header fields.
 func (c *call) sendAccel() int {
 	status, sent := http.StatusNotFound, false
-	if name, ok := c.accel.name(c.file, c.path); ok {
-		status, sent = c.accel.sender.Send(c.req, c.resp, name, c.status)
+	if name, ok := c.m.accel.name(c.answer.file, c.answer.path); ok {
+		status, sent = c.m.accel.sender.Send(c.req, c.resp, name, c.answer.status)
 	}
 	if !sent {
-		c.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent", "request", c.req.ID(),
-			"script", c.target.Name, "file", c.file+c.path, "status", status)
+		c.m.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent", "request", c.req.ID(),
+			"script", c.target.Name, "file", c.answer.file+c.answer.path, "status", status)
 		c.resp.Clear()
 	}
 	return status

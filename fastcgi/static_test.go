@@ -24,7 +24,7 @@ func names(c *fcgitest.Conn) {
 var site = map[string]string{
 	"index.php": "", "a.php": "", "a.txt": "text", "b.PHP": "", "c.php.": "", "dir/index.php": "",
 	"both/index.html": "html",
-	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "",
+	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "", ".git/hook.php": "", ".secret.php": "",
 }
 
 // TestPaths: what is run, what is sent, and what is neither.
@@ -40,7 +40,7 @@ func TestPaths(t *testing.T) {
 			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"}, {"/a.txt/x.php", "404"},
 			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"}, {"/..%2f..%2fetc/passwd",
 				"400"},
-			{"/deep/a.php/x.txt", "404"},
+			{"/deep/a.php/x.txt", "404"}, {"/.git/hook.php", "404"}, {"/.secret.php", "404"}, {"/.git/hook.php/x", "404"},
 		},
 		"front": {
 			{"/a.php", "/a.php  /a.php"}, {"/a.txt", "text"}, {"/no", "/index.php  /index.php"}, {"/no.php", "404"},
@@ -95,6 +95,29 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestNoScripts: a route that runs no scripts serves files alone, and no source among them.
+func TestNoScripts(t *testing.T) {
+	up := fcgitest.Start(t, "unix", names)
+	for _, addresses := range [][]string{nil, {up.Address}} {
+		p := serveFiles(t, "/uploads", addresses, map[string]string{
+			"a.php": "<?php", "a.PHP": "<?php", "a.php.save.1": "<?php", "index.php": "<?php", "sub/index.php": "<?php",
+			"sub/index.html": "html", "a.txt": "text",
+		}, func(s *fastcgi.Settings) { s.Scripts, s.Index = false, []string{"index.php", "index.html"} })
+		for path, want := range map[string]string{
+			"/a.php": "404", "/a.php/x": "404", "/a.PHP": "404", "/a.php.save.1": "404", "/": "404", "/index.php": "404",
+			"/no.php": "404", "/a.txt": "text", "/sub/": "html", "/a.txt/x.php": "404",
+		} {
+			g := p.get("/uploads" + path)
+			if have := fmt.Sprint(g.status); g.body != want && have != want {
+				t.Errorf("%s: %s %q, want %s", path, have, g.body, want)
+			}
+		}
+	}
+	if n := up.Accepted(); n > 0 {
+		t.Error(n, " scripts are run")
+	}
+}
+
 // TestParams: what is configured replaces what the client sends.
 func TestParams(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -130,6 +153,25 @@ func TestChoices(t *testing.T) {
 		}
 		if g := p.request("GET /", []string{"X_Y: z"}, ""); (g.body == "/index.phpz") != on {
 			t.Error("underscores ", on, ": ", g)
+		}
+	}
+}
+
+// TestTrusted: a client of a proxy in front cannot remove the proxy's fields, if the configuration
+// trusts them.
+func TestTrusted(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("HTTP_X_FORWARDED_FOR") + " " + r.Get("HTTP_X_OWN"))
+	})
+	for _, tt := range []struct {
+		trusted []string
+		want    string
+	}{{fastcgi.Defaults.TrustedFields, "192.0.2.1 "}, {[]string{"x-own"}, " y"}, {nil, " "}} {
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.TrustedFields = tt.trusted })
+		g := p.request("GET /x.php", []string{"Connection: X-Forwarded-For, X-Own", "X-Forwarded-For: 192.0.2.1", "X-Own: y"}, "")
+		if g.body != tt.want {
+			t.Errorf("%q: %q", tt.trusted, g.body)
 		}
 	}
 }

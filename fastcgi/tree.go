@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/names"
 )
 
 // tree is the folder with the scripts, and the files beside them. It does not change.
@@ -65,16 +65,13 @@ func (m *module) current() *tree {
 	return next
 }
 
-// sender is the handler of files that are no scripts: that of serve_files, without the indexes that are scripts.
+// sender is the handler of files that are no scripts: that of serve_files, without the indexes that
+// are scripts. What a path means has been decided before.
 func (m *module) sender(dir string) (conn.Handler, error) {
 	set := servefiles.Defaults
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
 	for _, name := range m.set.Index {
-		script := false
-		for _, e := range m.set.SplitPath {
-			script = script || strings.HasSuffix(name, e)
-		}
-		if !script {
+		if !names.Source(name, m.set.SplitPath) {
 			set.Index = append(set.Index, name)
 		}
 	}

@@ -20,6 +20,11 @@ type Env struct {
 	// Hosts are the names of the route's site, as in Site; none: it answers for every host.
 	Hosts []string
 
+	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
+	// none: no route runs any. The source of a script is not for the public, below whichever route
+	// it lies.
+	Scripts []string
+
 	// Logger takes what the module has to say, at start and later. It is never nil when internal/server builds the module; Log gives one
 	// that can be used in any case.
 	Logger *slog.Logger
@@ -31,6 +36,13 @@ func (e Env) Log() *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return e.Logger
+}
+
+// ScriptRunner is implemented by the settings of modules that run scripts.
+type ScriptRunner interface {
+	// ScriptEndings returns how their names end. It may be called before a handler is built, from
+	// any goroutine.
+	ScriptEndings() []string
 }
 
 // KeyError is the answer of a module's build function to a bad value, so that the configuration can point at the line of the key.

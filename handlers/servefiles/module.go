@@ -2,7 +2,7 @@
 //
 //	module.go      settings, start
 //	serve.go       the way of one request to a file
-//	names.go       which names are hidden, and the Location of a folder
+//	names.go       the Location of a folder
 //	open.go        opening beneath the root
 //	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open descriptor
@@ -26,6 +26,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/names"
 )
 
 // Settings are the module's keys.
@@ -36,6 +37,7 @@ type Settings struct {
 	FollowSymlinks bool              `toml:"follow_symlinks"`
 	CacheControl   string            `toml:"cache_control"`
 	Types          map[string]string `toml:"types"`
+	ScriptSources  bool              `toml:"script_sources"`
 }
 
 // Defaults are the settings of a route that gives only a path.
@@ -66,15 +68,24 @@ func open(s Settings, env handlers.Env) (*module, error) {
 		dir = filepath.Join(env.Dir, dir)
 	}
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl, facts: newFactsCache()}
+	if !s.ScriptSources {
+		m.scripts = env.Scripts
+	}
 	for _, name := range m.index {
-		if name == "" || strings.Contains(name, "/") {
+		switch {
+		case name == "" || strings.Contains(name, "/"):
 			return nil, handlers.BadKey("index", "expected the name of a file, not %q", name)
+		case m.source([]byte(name)):
+			return nil, handlers.BadKey("index", "%q is a script, and its source would be sent (script_sources = true allows that)", name)
 		}
 	}
 	if s.Fallback != "" {
 		m.fallback = strings.TrimPrefix(s.Fallback, "/")
-		if !filepath.IsLocal(m.fallback) {
+		switch {
+		case !filepath.IsLocal(m.fallback):
 			return nil, handlers.BadKey("fallback", "expected a file below path, not %q", s.Fallback)
+		case m.source([]byte(m.fallback)):
+			return nil, handlers.BadKey("fallback", "%q is a script, and its source would be sent (script_sources = true allows that)", s.Fallback)
 		}
 	}
 	if !http1.ValidFieldValue(s.CacheControl) {
@@ -96,7 +107,8 @@ type module struct {
 	log          *slog.Logger
 	root         *root
 	index        []string
-	fallback     string // below the root, "" for none
+	fallback     string   // below the root, "" for none
+	scripts      []string // endings of names that are refused; none: no name is
 	cacheControl string
 	types        map[string]string // from the configuration; lower case, with the dot
 
@@ -104,6 +116,10 @@ type module struct {
 	facts      *factsCache
 	complained atomic.Int64 // Unix second
 }
+
+// source reports whether a file of that name may hold the source of a script that another route of
+// the site runs.
+func (m *module) source(name []byte) bool { return len(m.scripts) > 0 && names.Source(name, m.scripts) }
 
 // complain tells the operator of a file that is there and could not be served. It does so once a second at most: the reason is usually the same
 // for many requests.

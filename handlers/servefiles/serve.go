@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/names"
 )
 
 const allowed = "GET, HEAD, OPTIONS"
@@ -25,7 +26,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 
 	path := req.PathView()[len(strings.TrimSuffix(req.Prefix(), "/")):]
-	if hidden(path) {
+	if names.Hidden(path) || m.source(path) {
 		return http.StatusNotFound
 	}
 	var st unix.Stat_t

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -258,6 +259,36 @@ func TestIndexAndFallback(t *testing.T) {
 	}
 }
 
+// TestSources: what holds the source of a script is not sent on a site that runs scripts, unless
+// that is asked for.
+func TestSources(t *testing.T) {
+	root := t.TempDir()
+	const secret = "<?php /* secret */"
+	sources := []string{"a.php", "A.PHP", "config.php.save.1", "a.php.txt", "#config.php#", "config.php~", "lib.inc", "a.py"}
+	for _, name := range append(sources, "a.pyc", "a.phpinfo") {
+		check(t, os.WriteFile(filepath.Join(root, name), []byte(secret), 0o644))
+	}
+	for _, c := range []struct {
+		scripts []string
+		sent    bool // script_sources
+		status  int
+	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404}, {[]string{".php", ".py"}, true, 200}} {
+		h, err := build(t, handlers.Env{Scripts: c.scripts}, func(s *servefiles.Settings) {
+			s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
+		})
+		check(t, err)
+		s := modtest.Start(t, "/", h, coro.Direct)
+		for _, name := range sources {
+			if got := s.Do("GET /"+url.PathEscape(name), nil, ""); got.Status != c.status {
+				t.Errorf("scripts %q, script_sources %v, %s: %d", c.scripts, c.sent, name, got.Status)
+			}
+		}
+		if got := s.Do("GET /a.pyc", nil, ""); got.Body != secret {
+			t.Errorf("scripts %q: another file: %d", c.scripts, got.Status)
+		}
+	}
+}
+
 // A file that changes has new values with the next request, and one from the future is not dated later than the answer.
 func TestChange(t *testing.T) {
 	root := tree(t)
@@ -397,13 +428,15 @@ func TestErrors(t *testing.T) {
 		{func(s *servefiles.Settings) { s.Index = []string{"sub/index.html"} }, "index", `index: expected the name of a file, not "sub/index.html"`},
 		{func(s *servefiles.Settings) { s.Index = []string{""} }, "index", `index: expected the name of a file, not ""`},
 		{func(s *servefiles.Settings) { s.Fallback = "../outside.txt" }, "fallback", `fallback: expected a file below path, not "../outside.txt"`},
+		{func(s *servefiles.Settings) { s.Index = []string{"index.html", "index.php"} }, "index", `index: "index.php" is a script, and its source would be sent (script_sources = true allows that)`},
+		{func(s *servefiles.Settings) { s.Fallback = "/app.php" }, "fallback", `fallback: "/app.php" is a script, and its source would be sent (script_sources = true allows that)`},
 		{func(s *servefiles.Settings) { s.CacheControl = "a\nb" }, "cache_control", "cache_control: a header value has no control characters"},
 		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "text"} }, "types", `types: .x: expected a media type, such as text/plain, not "text"`},
 		{func(s *servefiles.Settings) { s.Types = map[string]string{".tar.gz": "a/b"} }, "types", `types: ".tar.gz" is not an extension, such as .txt`},
 		{func(s *servefiles.Settings) { s.Types = map[string]string{"": "a/b"} }, "types", `types: "" is not an extension, such as .txt`},
 		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} }, "types", "types: .x: named twice"},
 	} {
-		_, err := build(t, handlers.Env{Dir: root}, func(s *servefiles.Settings) {
+		_, err := build(t, handlers.Env{Dir: root, Scripts: []string{".php"}}, func(s *servefiles.Settings) {
 			s.Path = "sub"
 			c.change(s)
 		})

@@ -23,16 +23,31 @@ type builtSite struct {
 func (c *Config) buildSites(s Source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
-		for _, r := range site.Routes {
+		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
+		plans := make([]plan, len(site.Routes))
+		for i, r := range site.Routes { // all before the first is built, which is told of the others
 			switch {
 			case r.Prefix == "":
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
 			case s.compiled(r.Prefix):
 				r.Rest.Errorf("prefix", "%q: the program has a handler of its own there, which would never be asked", r.Prefix)
 			}
-			h, err := c.buildRoute(s, site.Hosts, r)
-			if err != nil {
+			var err error
+			if plans[i], err = s.plan(r); err != nil {
 				reportRoute(r, err)
+			}
+			if scripts, ok := plans[i].settings.(handlers.ScriptRunner); ok {
+				env.Scripts = append(env.Scripts, scripts.ScriptEndings()...)
+			}
+		}
+		for i, r := range site.Routes {
+			h := plans[i].handler
+			if plans[i].settings != nil {
+				var err error
+				env.Prefix = r.Prefix
+				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
+					reportRoute(r, err)
+				}
 			}
 			if h != nil && r.Prefix != "" {
 				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h})
@@ -48,30 +63,38 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 	return reportRefused(sites)
 }
 
-// buildRoute makes the handler of one route.
-func (c *Config) buildRoute(s Source, hosts []string, r RouteConfig) (conn.Handler, error) {
+// plan is a route that was read: a compiled-in handler, or a module with its settings; neither
+// where it is wrong.
+type plan struct {
+	handler  conn.Handler
+	module   handlers.Module
+	settings any // nil: nothing is to be built
+}
+
+// plan reads a route.
+func (s Source) plan(r RouteConfig) (plan, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
-		return nil, keyError("handler", "a route has a module or a handler, not both")
+		return plan{}, keyError("handler", "a route has a module or a handler, not both")
 	case r.Module == "" && r.Handler == "":
-		return nil, keyError("", "a route needs a module or a handler")
+		return plan{}, keyError("", "a route needs a module or a handler")
 	case r.Handler != "":
 		h, ok := s.Modules.Handler(r.Handler)
 		if !ok {
-			return nil, keyError("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
+			return plan{}, keyError("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
 		}
 		r.Rest.Decode(&struct{}{}) // a handler has no settings
-		return h, nil
+		return plan{handler: h}, nil
 	}
 	m, ok := s.Modules.Module(r.Module)
 	if !ok {
-		return nil, keyError("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
+		return plan{}, keyError("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
 	}
 	set := m.NewSettings()
 	if !r.Rest.Decode(set) {
-		return nil, nil // reported; a module is not asked to build from what it did not say
+		return plan{}, nil // reported; a module is not asked to build from what it did not say
 	}
-	return m.Build(set, handlers.Env{Dir: c.Dir, Prefix: r.Prefix, Hosts: hosts, Logger: s.Logger})
+	return plan{module: m, settings: set}, nil
 }
 
 // reportRoute points at the key that a build error names, or at the one that chose the module.

@@ -1,6 +1,7 @@
 package cgi
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
@@ -28,57 +29,97 @@ var upper = func() (t [256]byte) {
 
 const http = "HTTP_"
 
-// fields adds the header fields as HTTP_* parameters. Those of the same name become one, in the place of the first,
-// as there is but one parameter of a name, and of several PHP keeps the last.
+// place is a field that becomes a parameter, or a part of one.
+type place struct {
+	first int32 // of the fields that become the same parameter
+	at    int32
+}
+
+// fields adds the header fields as HTTP_* parameters. Those of the same name become one, in the
+// place of the first, as there is but one parameter of a name, and of several PHP keeps the last.
+// Equal names are brought together by sorting: a client may send some thousand fields, and to
+// compare each with each would hold up its loop.
 func (r *Request) fields(h *wire.Head) {
 	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {
 		r.add(h, "HTTP_HOST", r.Host)
 	}
-next:
+	list := r.order[:0]
 	for i := range r.Fields {
-		f := &r.Fields[i]
-		if !r.mappable(f.Name) || ours(f.Name) {
-			continue
+		if r.passes(r.Fields[i].Name, options) {
+			list = append(list, place{at: int32(i)})
 		}
-		for _, o := range options {
-			if same(o, f.Name) {
-				continue next
-			}
-		}
-		for j := range r.Params {
-			if name := r.Params[j].Name; len(name) == len(http)+len(f.Name) && name[:len(http)] == http &&
-				mapsTo(f.Name, name[len(http):]) {
-				continue next
-			}
-		}
-		for j := range r.Fields[:i] {
-			if r.repeats(j, i) {
-				continue next
-			}
-		}
-		n, last := len(f.Value), i
-		separator := ", " // RFC 9110 section 5.2
-		if is(f.Name, "cookie") {
-			separator = "; " // RFC 6265 section 5.4
-		}
-		for j := i + 1; j < len(r.Fields); j++ {
-			if r.repeats(j, i) {
-				n, last = n+len(separator)+len(r.Fields[j].Value), j
-			}
-		}
-		b := append(h.Open(len(http)+len(f.Name), n), http...)
-		for k := 0; k < len(f.Name); k++ {
-			b = append(b, upper[f.Name[k]])
-		}
-		b = value(h, b, f.Value)
-		for j := i + 1; j <= last; j++ {
-			if r.repeats(j, i) {
-				b = value(h, append(b, separator...), r.Fields[j].Value)
-			}
-		}
-		h.Close(b)
 	}
+	slices.SortFunc(list, func(a, b place) int {
+		if c := compare(r.Fields[a.at].Name, r.Fields[b.at].Name); c != 0 {
+			return c
+		}
+		return int(a.at - b.at)
+	})
+	for i := range list {
+		list[i].first = list[i].at
+		if i > 0 && compare(r.Fields[list[i-1].at].Name, r.Fields[list[i].at].Name) == 0 {
+			list[i].first = list[i-1].first
+		}
+	}
+	slices.SortFunc(list, func(a, b place) int {
+		if a.first != b.first {
+			return int(a.first - b.first)
+		}
+		return int(a.at - b.at)
+	})
+	r.order = list
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].first == list[0].first {
+			n++
+		}
+		r.field(h, list[:n])
+		list = list[n:]
+	}
+}
+
+// field adds one parameter, whose value is made of those of the fields.
+func (r *Request) field(h *wire.Head, parts []place) {
+	name := r.Fields[parts[0].at].Name
+	separator := ", " // RFC 9110 section 5.2
+	if is(name, "cookie") {
+		separator = "; " // RFC 6265 section 5.4
+	}
+	n := len(separator) * (len(parts) - 1)
+	for _, p := range parts {
+		n += len(r.Fields[p.at].Value)
+	}
+	b := append(h.Open(len(http)+len(name), n), http...)
+	for k := range len(name) {
+		b = append(b, upper[name[k]])
+	}
+	for i, p := range parts {
+		if i > 0 {
+			b = append(b, separator...)
+		}
+		b = value(h, b, r.Fields[p.at].Value)
+	}
+	h.Close(b)
+}
+
+// passes reports whether a field of that name becomes a parameter: it has none that is configured,
+// and is not one of the Connection field's options.
+func (r *Request) passes(name string, options []string) bool {
+	if !r.mappable(name) || ours(name) {
+		return false
+	}
+	for _, o := range options {
+		if same(o, name) {
+			return false
+		}
+	}
+	for i := range r.Params {
+		if p := r.Params[i].Name; len(p) == len(http)+len(name) && p[:len(http)] == http && mapsTo(name, p[len(http):]) {
+			return false
+		}
+	}
+	return true
 }
 
 func value(h *wire.Head, b []byte, v string) []byte {
@@ -88,13 +129,8 @@ func value(h *wire.Head, b []byte, v string) []byte {
 	return append(b, v...)
 }
 
-// repeats reports whether field j becomes the same parameter as field i, which has one.
-func (r *Request) repeats(j, i int) bool {
-	return same(r.Fields[j].Name, r.Fields[i].Name) && r.mappable(r.Fields[j].Name)
-}
-
-// options gathers the fields' names that the Connection fields have besides the usual, into named; host tells
-// whether there is a Host field.
+// options gathers the fields' names that the Connection fields have besides the usual and those
+// that are trusted, into named; host tells whether there is a Host field.
 func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []string, host bool) {
 	n := 0
 	for i := range r.Fields {
@@ -105,7 +141,7 @@ func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []strin
 		case is(f.Name, "connection") && !is(f.Value, "keep-alive") && !is(f.Value, "close"):
 			eachToken(f.Value, func(o string) {
 				switch {
-				case ours(o) || is(o, "close"): // dropped anyway
+				case ours(o) || is(o, "close") || r.trusted(o): // dropped anyway, or never
 				case n == maxOptions:
 					h.Fail(ErrOptions)
 				default:
@@ -116,6 +152,16 @@ func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []strin
 		}
 	}
 	return named[:n], host
+}
+
+// trusted reports whether Connection does not remove fields of that name.
+func (r *Request) trusted(name string) bool {
+	for _, t := range r.Trusted {
+		if same(t, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // mappable reports whether a field of that name can be a parameter.
@@ -173,14 +219,18 @@ func mapsTo(field, param string) bool {
 }
 
 // same reports whether two fields become the same parameter, if they do become one.
-func same(a, b string) bool {
+func same(a, b string) bool { return len(a) == len(b) && compare(a, b) == 0 }
+
+// compare orders the names of fields, by length and then by the parameter that they become; 0: the
+// same one.
+func compare(a, b string) int {
 	if len(a) != len(b) {
-		return false
+		return len(a) - len(b)
 	}
-	for i := 0; i < len(a); i++ {
-		if upper[a[i]] != upper[b[i]] {
-			return false
+	for i := range len(a) {
+		if x, y := upper[a[i]], upper[b[i]]; x != y {
+			return int(x) - int(y)
 		}
 	}
-	return true
+	return 0
 }

@@ -11,7 +11,7 @@ import (
 func (h *Header) finish() *wire.Error {
 	h.Status, h.Length = 0, -1
 	text := string(h.buf[:h.line])
-	location, lengths, connection := false, 0, false
+	location, lengths, connection, mediaType := false, 0, false, ""
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch {
@@ -29,6 +29,18 @@ func (h *Header) finish() *wire.Error {
 			}
 			h.Length = n
 			lengths++
+		case is(name, "content-type"):
+			// There is one of it (RFC 3875 section 6.3), and what is text for the recipient that
+			// takes the first of two may be a page with scripts for the one that takes the last.
+			// The first counts; an empty one is none.
+			switch {
+			case value == "":
+			case mediaType == "":
+				mediaType = value
+				h.Fields = append(h.Fields, Field{name, value})
+			case value != mediaType:
+				h.SecondType = value
+			}
 		case is(name, "transfer-encoding"):
 			h.Coding = value
 			if value == "" {
@@ -72,8 +84,12 @@ func (h *Header) finish() *wire.Error {
 	return nil
 }
 
-// status reads Status: three digits, and a reason behind a space. 1xx announces another response, which does not
-// come, and clients wait for it for ever; what is above 599 or of four digits is no status (RFC 9110 section 15).
+// status reads Status: three digits, and a reason behind a space. What is above 599 or of four
+// digits is no status (RFC 9110 section 15).
+//
+// 1xx announces another response, for which a client would wait for ever: CGI has one header, and
+// what a script writes after `http_response_code(103)` is its body. So it is dropped, as if the
+// script had not said it; but 101, after which the script would speak another protocol, is refused.
 func (h *Header) status(value string) *wire.Error {
 	if len(value) < 3 || len(value) > 3 && value[3] != ' ' && value[3] != '\t' {
 		return ErrStatus
@@ -86,8 +102,9 @@ func (h *Header) status(value string) *wire.Error {
 		n = n*10 + int(c-'0')
 	}
 	switch {
-	case n < 200 || n > 599:
+	case n < 100 || n == 101 || n > 599:
 		return ErrStatus
+	case n < 200:
 	case h.Status != 0 && h.Status != n:
 		return ErrStatusTwice
 	case h.Status == 0:

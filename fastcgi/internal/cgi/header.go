@@ -46,7 +46,10 @@ type Header struct {
 	Redirect  string // X-Accel-Redirect
 	Sendfile  string // X-Sendfile
 	Buffering Buffering
-	Coding    string // Transfer-Encoding, for the log: the body is passed on as it is
+
+	// For the log: the body is passed on as it is.
+	Coding     string // Transfer-Encoding
+	SecondType string // a Content-Type that is not the first one's
 
 	buf    []byte // what was given so far
 	line   int    // where the current line begins in it

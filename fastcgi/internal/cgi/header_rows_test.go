@@ -29,6 +29,21 @@ var goodHeaders = []struct{ raw, want string }{
 	{"A: b\r\nStatus: 204\r\nC: d\r\n\r\n", "204 A=b C=d"}, // where PHP puts it, and not for the client
 	{"Status: 404 a\r\nStatus: 404 b\r\n\r\n", "404 (a)"},
 
+	// A status of an interim response is none: there is one header, and what follows it is the
+	// body.
+	{"Status: 103 Early Hints\r\nLink: </a>\r\n\r\n", "200 Link=</a>"},
+	{"Status: 100 Continue\r\n\r\n", "200"},
+	{"Status: 199\r\nLocation: /x\r\n\r\n", "302 Location=/x"},
+	{"Status: 103\r\nStatus: 404\r\n\r\n", "404"},
+	{"Status: 404\r\nStatus: 103\r\n\r\n", "404"},
+
+	// Content-Type: the first one, if it is one.
+	{"Content-Type: a/b\r\ncontent-type: c/d\r\nContent-Type: a/b\r\n\r\n", "200 Content-Type=a/b second:c/d"},
+	{"Content-Type: a/b\r\nContent-Type: a/b\r\n\r\n", "200 Content-Type=a/b"},
+	{"Content-Type:\r\nA: b\r\n\r\n", "200 A=b"},
+	{"Content-Type: \t\r\nContent-Type: c/d\r\nContent-Type:\r\n\r\n", "200 Content-Type=c/d"},
+	{"Content-Type: a/b\r\nConnection: Content-Type\r\n\r\n", "200"},
+
 	// Location.
 	{"Location: /x\r\n\r\n", "302 Location=/x"},
 	{"location: http://a/\r\nStatus: 201 Created\r\n\r\n", "201 (Created) location=http://a/"},
@@ -121,10 +136,7 @@ var badHeaders = []struct {
 	{"Status: HTTP/1.1 200 OK\r\n\r\n", cgi.ErrStatus},
 	{"Status: 000\r\n\r\n", cgi.ErrStatus},
 	{"Status: 099\r\n\r\n", cgi.ErrStatus},
-	{"Status: 100 Continue\r\n\r\n", cgi.ErrStatus},
 	{"Status: 101 Switching Protocols\r\n\r\n", cgi.ErrStatus},
-	{"Status: 103\r\n\r\n", cgi.ErrStatus},
-	{"Status: 199\r\n\r\n", cgi.ErrStatus},
 	{"Status: 600\r\n\r\n", cgi.ErrStatus},
 	{"Status: 999\r\n\r\n", cgi.ErrStatus},
 	{"Status: 200 OK\r\nStatus: 404\r\n\r\n", cgi.ErrStatusTwice},

@@ -40,6 +40,9 @@ func describe(h *cgi.Header) string {
 	case cgi.Unbuffered:
 		b.WriteString(" unbuffered")
 	}
+	if h.SecondType != "" {
+		b.WriteString(" second:" + h.SecondType)
+	}
 	return b.String()
 }
 
@@ -178,7 +181,7 @@ func TestHeaderReset(t *testing.T) {
 func naive(raw string) (want string, used int, err error) {
 	var fields, named []string
 	status, reason, size, lengths, location := 0, "", int64(-1), 0, false
-	var redirect, sendfile, coding, buffering string
+	var redirect, sendfile, coding, buffering, mediaType, second string
 	for first := true; ; first = false {
 		line, rest, ok := strings.Cut(raw[used:], "\n")
 		if !ok {
@@ -211,15 +214,25 @@ func naive(raw string) (want string, used int, err error) {
 		switch name {
 		case "status":
 			n, err := strconv.Atoi(value[:min(3, len(value))])
-			if len(value) < 3 || err != nil || n < 200 || n > 599 || len(value) > 3 &&
+			if len(value) < 3 || err != nil || n < 100 || n == 101 || n > 599 || len(value) > 3 &&
 				!strings.Contains(" \t", value[3:4]) {
 				return "", 0, cgi.ErrStatus
+			}
+			if n < 200 {
+				continue
 			}
 			if status != 0 && status != n {
 				return "", 0, cgi.ErrStatusTwice
 			}
 			if status == 0 {
 				status, reason = n, strings.Trim(value[3:], " \t")
+			}
+		case "content-type":
+			if value != "" && mediaType == "" {
+				mediaType = value
+				keep = append(keep, fields[i], value)
+			} else if value != "" && value != mediaType {
+				second = value
 			}
 		case "content-length":
 			n := int64(-1)
@@ -280,7 +293,11 @@ func naive(raw string) (want string, used int, err error) {
 			want += " " + []string{"redirect", "sendfile", "coding"}[i] + ":" + v
 		}
 	}
-	return want + map[string]string{"yes": " buffered", "no": " unbuffered", "": ""}[buffering], used, nil
+	want += map[string]string{"yes": " buffered", "no": " unbuffered", "": ""}[buffering]
+	if second != "" {
+		want += " second:" + second
+	}
+	return want, used, nil
 }
 
 // peer compares with net/textproto, by which net/http and Caddy read such headers: what both accept, they must read

@@ -36,8 +36,19 @@ type Request struct {
 
 	// Underscores lets fields through that have one in their name.
 	Underscores bool
+	// Trusted are the names of fields that a Connection field does not remove: those that a proxy
+	// in front sets. Else a client could remove what the proxy says of it.
+	Trusted []string
 
-	named [maxOptions]string // scratch: on the stack it would cost every caller a larger one
+	// Scratch: on the stack it would cost every caller a larger one.
+	named [maxOptions]string
+	order []place
+}
+
+// Reset makes r ready for another request. It keeps memory, but nothing that was in it.
+func (r *Request) Reset() {
+	clear(r.Fields)
+	*r = Request{Fields: r.Fields[:0], order: r.order[:0]}
 }
 
 // AppendTo adds the parameters to h, whose Finish tells if there was an error.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
@@ -235,6 +236,55 @@ func TestFields(t *testing.T) {
 		list, err := params(t, &r)
 		if got := httpOnly(list); got != tt.want || err != nil {
 			t.Errorf("%q: %v\n got %q\nwant %q", tt.fields, err, got, tt.want)
+		}
+	}
+}
+
+// TestTrustedFields: Connection removes the fields that it names, but not those that are trusted.
+func TestTrustedFields(t *testing.T) {
+	r := base()
+	r.Host, r.Underscores, r.Trusted = "", true, []string{"X-Forwarded-For", "x-real-ip"}
+	r.Fields = fieldsOf("Connection: x-forwarded-for, X-Real-IP, X-Hop, X_Forwarded_For" + strings.Repeat(",X-Real-Ip", 20) +
+		"\nX-Forwarded-For: 1\nX-Real-IP: 2\nX-Hop: 3\nX-Stays: 4")
+	list, err := params(t, &r)
+	if got := httpOnly(list); got != "X_FORWARDED_FOR=1\nX_REAL_IP=2\nX_STAYS=4" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestFieldsAreLinear: sixteen times the fields take about sixteen times as long, however alike or
+// different their names are. To compare each with each, they would take 256 times.
+func TestFieldsAreLinear(t *testing.T) {
+	const few, times = 250, 16
+	for kind, name := range map[string]func(i int) string{
+		"different": func(i int) string { return fmt.Sprintf("X-%06d", i) },
+		"equal":     func(int) string { return "X-000000" },
+		"in pairs":  func(i int) string { return fmt.Sprintf("X-%06d", i/2) },
+	} {
+		fill := func(n int) func() time.Duration {
+			r := base()
+			for i := range n {
+				r.Fields = append(r.Fields, cgi.Field{Name: name(i), Value: "v"})
+			}
+			return func() time.Duration {
+				begin := time.Now()
+				if _, err := params(t, &r); err != nil {
+					t.Fatal(err)
+				}
+				return time.Since(begin)
+			}
+		}
+		short, long := fill(few), fill(times*few)
+		a, b := short(), long()
+		for range 30 { // the machine may be busy, and interrupt the long one each time for a while
+			if b <= 5*times*a {
+				break
+			}
+			a, b = min(a, short()), min(b, long())
+		}
+		t.Logf("%s: %v for %d, %v for %d", kind, a, few, b, times*few)
+		if b > 5*times*a {
+			t.Errorf("%s: %v for %d fields, %v for %d", kind, a, few, b, times*few)
 		}
 	}
 }

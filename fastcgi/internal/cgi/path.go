@@ -1,6 +1,10 @@
 package cgi
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lwango/lwango/internal/names"
+)
 
 // Split cuts a path behind the first segment that ends with one of the extensions. What is before names the script,
 // the rest, which is empty or begins with a slash, is its path info. A path without a slash in front has no segments.
@@ -30,34 +34,6 @@ func hasExtension(segment string, extensions []string) bool {
 		}
 	}
 	return false
-}
-
-// sources are the endings of files that hold a script's source for somebody, whatever the configuration calls a script.
-var sources = []string{".php", ".php3", ".php4", ".php5", ".php7", ".php8", ".phtml", ".phps", ".phar", ".inc"}
-
-// copies are what editors and careful people put behind the name of a file when they change it.
-var copies = []string{"~", ".bak", ".orig", ".old", ".save", ".swp", ".swo"}
-
-// source reports whether a file of that name may hold a script's source, which is never sent: in any case of
-// letters, as there are file systems that do not tell them apart, with dots and spaces at its end, which some
-// do not see, and as the copy that an editor has left.
-func source(name string, extensions []string) bool {
-	name = strings.TrimRight(name[strings.LastIndexByte(name, '/')+1:], ". ")
-	if endsWith(name, extensions) > 0 || endsWith(name, sources) > 0 {
-		return true
-	}
-	n := endsWith(name, copies)
-	return n > 0 && source(name[:len(name)-n], extensions)
-}
-
-// endsWith returns the length of the ending that name has, 0 if it has none of them.
-func endsWith(name string, endings []string) int {
-	for _, e := range endings {
-		if len(name) >= len(e) && equalFold(name[len(name)-len(e):], e) {
-			return len(e)
-		}
-	}
-	return 0
 }
 
 // An Entry is what a name stands for.
@@ -99,6 +75,8 @@ type Rules struct {
 	// FrontMissing leaves a script that does not exist to the front controller, with TryFront, instead of not
 	// finding it.
 	FrontMissing bool
+	// NoScripts: no script is run. There are files, and nothing else.
+	NoScripts bool
 }
 
 // Kind is what to do.
@@ -120,16 +98,21 @@ type Target struct {
 	Info string
 }
 
-// Resolve says what path, below the route and as http1.CleanPath gives it, means. An error comes from fsys.
+// Resolve says what path, below the route and as http1.CleanPath gives it, means. An error comes
+// from fsys.
 //
-// A script is looked for before it is named to anybody. PHP "fixes" names that are none by cutting segments off
-// their end, and runs what it then finds: "/uploads/evil.jpg/x.php" ran the picture. A folder without a slash at
-// its end is redirected only if it has an index.
+// A script is looked for before it is named to anybody. PHP "fixes" names that are none by cutting
+// segments off their end, and runs what it then finds: "/uploads/evil.jpg/x.php" ran the picture.
+// One that is hidden, or lies in a hidden folder (a hook below .git), is not meant for the public,
+// and is not found. A folder without a slash at its end is redirected only if it has an index.
 func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	if !valid(path) {
 		return Target{Kind: BadRequest}, nil
 	}
 	if script, info, ok := Split(path, r.Extensions); ok {
+		if r.NoScripts || names.Hidden(script) {
+			return Target{}, nil
+		}
 		exists, err := r.exists(fsys, script)
 		switch {
 		case exists:
@@ -155,7 +138,7 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 			return t, err
 		}
 	case entry == Regular && !slash:
-		if r.Try == TryOff || source(name, r.Extensions) {
+		if r.Try == TryOff || names.Source(name, r.Extensions) {
 			return Target{}, nil
 		}
 		return Target{Kind: Static, Name: path}, nil
@@ -191,6 +174,9 @@ func valid(path string) bool {
 
 // index looks for an index in the folder at path.
 func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
+	if names.Hidden(path) {
+		return Target{}, nil
+	}
 	for _, name := range r.Index {
 		t := Target{Kind: Static}
 		if !slash {
@@ -198,9 +184,9 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 		} else {
 			t.Name = path + name
 		}
-		if hasExtension(name, r.Extensions) {
+		if hasExtension(name, r.Extensions) && !r.NoScripts {
 			t.Kind = Script
-		} else if r.Try == TryOff || source(name, r.Extensions) {
+		} else if r.Try == TryOff || names.Source(name, r.Extensions) {
 			continue
 		}
 		// A script that cannot be looked for is taken to be there, unless the front controller would take its place.

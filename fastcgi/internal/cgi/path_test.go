@@ -226,22 +226,35 @@ func rules(r cgi.Rules) cgi.Rules {
 	return r
 }
 
-// anyFile is a folder in which every name is a file.
-type anyFile struct{}
-
-func (anyFile) Stat(string) (cgi.Entry, error) { return cgi.Regular, nil }
-
-// TestSource: files that are sources for somebody are not sent, whatever else runs here.
-func TestSource(t *testing.T) {
-	r := rules(cgi.Rules{Extensions: []string{".py"}, Try: cgi.TryNotFound})
-	for path, want := range map[string]cgi.Kind{
-		"/a.php": cgi.NotFound, "/a.PhP7": cgi.NotFound, "/a.phtml": cgi.NotFound, "/a.phar": cgi.NotFound, "/a.phps": cgi.NotFound,
-		"/lib/a.inc": cgi.NotFound, "/a.php~": cgi.NotFound, "/a.py.bak": cgi.NotFound, "/a.php.ORIG. ": cgi.NotFound,
-		"/.a.php.swp": cgi.NotFound, "/a.py.bak~": cgi.NotFound, "/~": cgi.Static, "/a.bak": cgi.Static, "/a.txt~": cgi.Static,
-		"/php": cgi.Static, "/a.php.txt": cgi.Static, "/a.zinc": cgi.Static, "/a.old": cgi.Static,
+// TestHidden: what is hidden, or lies in a folder that is, is neither run nor looked for an index;
+// path info is no folder.
+func TestHidden(t *testing.T) {
+	for path, want := range map[string]string{
+		"/.git/hook.php": "not found ", "/.x.php": "not found ", "/a/.svn/b/x.php/info": "not found ", "/.git/": "not found ",
+		"/.git": "not found ", "/a/.b/": "not found ", "/.git/hook.php/": "not found ",
+		"/x.php/.git/y":         "script /x.php + /.git/y",
+		"/.well-known/x.php":    "script /.well-known/x.php",
+		"/.well-known/.a/x.php": "not found ",
 	} {
-		if got, err := r.Resolve(anyFile{}, path); got.Kind != want || err != nil {
-			t.Errorf("%q: %s, %v", path, say(got), err)
+		r := rules(cgi.Rules{Try: cgi.TryNotFound, Unchecked: true})
+		for _, r.FrontMissing = range []bool{false, true} {
+			if got, err := r.Resolve(tree{}, path); say(got) != want || err != nil {
+				t.Errorf("%q: %s, %v, want %s", path, say(got), err, want)
+			}
+		}
+	}
+}
+
+// TestNoScripts: none is run, by whatever way, and none is sent.
+func TestNoScripts(t *testing.T) {
+	r := rules(cgi.Rules{Try: cgi.TryNotFound, Index: []string{"index.php", "index.html"}, NoScripts: true})
+	for path, want := range map[string]string{
+		"/server.php": "not found ", "/server.php/a": "not found ", "/missing.php": "not found ", "/SERVER.PHP": "not found ",
+		"/": "not found ", "/wp-admin/": "not found ", "/wp-admin": "not found ", "/notes.php.bak": "not found ",
+		"/both/": "static /both/index.html", "/static": "redirect ", "/style.css": "static /style.css",
+	} {
+		if got, err := r.Resolve(site, path); say(got) != want || err != nil {
+			t.Errorf("%q: %s, %v, want %s", path, say(got), err, want)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package cgi
 
 import "strings"
 
-// ServerName is the SERVER_NAME of a site that answers to these names, wildcards ("*.example.org") among them, for a
-// request with that authority; empty for a site that answers to any.
+// ServerName is the SERVER_NAME of a site that answers to these names, wildcards ("*.example.org")
+// among them, for a request with that authority; empty for a site that answers to any.
 //
-// Programs make links and mails with it, so it is never what a client merely claims: a name that the site does not have
-// becomes its first one. Where several of its names are in use, each request has its own.
+// Programs make links and mails with it, so it is never what a client merely claims: a name that
+// the site does not have becomes its first one. Where several of its names are in use, each request
+// has its own. What stands for the asterisk comes from the client, and may be all that RFC 3986
+// allows in a host, quotes included: it counts only if it is of letters, digits, hyphens and dots.
 func ServerName(names []string, authority string) string {
 	host, _ := splitHost(authority)
 	host = strings.TrimSuffix(host, ".")
@@ -16,7 +18,7 @@ func ServerName(names []string, authority string) string {
 		switch {
 		case !wild && equalFold(unbracketed(name), unbracketed(host)):
 			return bracketed(name)
-		case wild && len(host) > len(suffix) && equalFold(host[len(host)-len(suffix):], suffix):
+		case wild && len(host) > len(suffix) && equalFold(host[len(host)-len(suffix):], suffix) && plain(host):
 			return host
 		case !wild && first == "":
 			first = bracketed(name)
@@ -26,6 +28,16 @@ func ServerName(names []string, authority string) string {
 		first = strings.TrimPrefix(names[0], "*.")
 	}
 	return first
+}
+
+// plain reports whether a name is of letters, digits, hyphens and dots.
+func plain(name string) bool {
+	for _, c := range []byte(name) {
+		if c = lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 func unbracketed(name string) string {

@@ -90,11 +90,12 @@ func (c *client) do(body string) outcome {
 func (c *client) read() (o outcome) {
 	var h cgi.Header
 	var body strings.Builder
+	begun := false // the header is complete
 	c.dec.Reset()
 	defer func() {
-		o.cut = h.Done() && o.err != nil
+		o.cut = begun && o.err != nil
 		o.body = body.String()
-		if o.fields = h.Fields; h.Done() {
+		if o.fields = h.Fields; begun {
 			o.status = h.Status
 			return
 		}
@@ -129,19 +130,19 @@ func (c *client) read() (o outcome) {
 				err := c.dec.End().Err()
 				switch {
 				case err != nil:
-				case !h.Done():
+				case !begun:
 					err = cgi.ErrIncomplete
 				case h.Length >= 0 && int64(body.Len()) < h.Length:
 					err = errors.New("less than was declared")
 				}
 				return outcome{err: err, reuse: c.keep && c.dec.Reusable() && len(in) == 0 && err == nil}
 			case wire.Stdout:
-				if !h.Done() {
-					n, _, err := h.Parse(data)
+				if !begun {
+					n, done, err := h.Parse(data)
 					if err != nil {
 						return outcome{err: err}
 					}
-					data = data[n:]
+					data, begun = data[n:], done
 				}
 				if h.Length >= 0 {
 					data = data[:min(int64(len(data)), h.Length-int64(body.Len()))]

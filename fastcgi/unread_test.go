@@ -1,0 +1,59 @@
+package fastcgi_test
+
+import (
+	"bufio"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/fastcgi"
+)
+
+// TestUnreadByMany: clients that do not read what they have asked for, more of them than there are
+// workers, hold up nobody. The settings are those of a route that says nothing about buffering.
+func TestUnreadByMany(t *testing.T) {
+	const clients, length = 20, 6 << 20
+	f := startFPM(t, "unix", "pm.max_children = 8")
+	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	page := func() time.Duration {
+		best := time.Hour // of some medians, as the machine may be busy
+		for range 3 {
+			times := make([]time.Duration, 50)
+			for i := range times {
+				begin := time.Now()
+				if g := p.get("/hello.php"); g.body != "Hello, world!" || g.err != nil {
+					t.Fatal(g)
+				}
+				times[i] = time.Since(begin)
+			}
+			slices.Sort(times)
+			best = min(best, times[len(times)/2])
+		}
+		return best
+	}
+	alone := page()
+	readers := make([]*bufio.Reader, clients)
+	for i := range readers {
+		c := p.Dial()
+		fmt.Fprintf(c, "GET /big.php?n=%d HTTP/1.1\r\nHost: a\r\n\r\n", length)
+		readers[i] = bufio.NewReader(c)
+	}
+	for _, r := range readers {
+		if _, err := r.Peek(1); err != nil { // the answer has begun
+			t.Fatal(err)
+		}
+	}
+	watch := status(t, f)
+	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
+	beside := page()
+	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
+	if beside > 2*alone {
+		t.Errorf("a small page takes %v alone, %v beside clients that do not read", alone, beside)
+	}
+	for _, r := range readers { // and what was held for them is theirs, whole
+		if g := read(r, "GET"); len(g.body) != length || g.err != nil {
+			t.Errorf("%d, %d bytes, %v", g.status, len(g.body), g.err)
+		}
+	}
+}
