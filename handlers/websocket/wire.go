@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"cmp"
 	"net"
 	"os"
 	"time"
@@ -69,7 +68,7 @@ func (c *Conn) advance() (begun bool, err error) {
 			if h.opcode != opContinuation {
 				c.deflated = h.compressed
 			}
-			if limit := c.limit(); h.length > limit-c.total {
+			if h.length > c.set.readLimit()-c.total {
 				_ = c.violated(errTooBig)
 				break
 			}
@@ -142,11 +141,11 @@ func (c *Conn) read(p []byte) int {
 		return n
 	}
 	if c.isTLS() { // which may have to answer a change of keys
-		_ = c.stream.SetWriteDeadline(time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout)))
+		_ = c.stream.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
 	}
 	n, err := c.net.Read(p)
 	if n > 0 {
-		c.heard, c.pinged = c.thread.Loop().Time(), false
+		c.heard, c.asked = c.thread.Loop().Time(), false
 		return n // an error that came with it comes again
 	}
 	if err != nil && err != conn.ErrWouldBlock {
@@ -184,7 +183,7 @@ func (c *Conn) awaitInput() error {
 func (c *Conn) messageLeft() time.Duration {
 	now := c.thread.Loop().Time()
 	if c.until.IsZero() {
-		c.until = now.Add(cmp.Or(c.set.MessageTimeout, defaultMessageTimeout))
+		c.until = now.Add(c.set.messageTimeout())
 	}
 	return c.until.Sub(now)
 }
@@ -206,6 +205,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	if c.cut {
 		return 0, errCut
 	}
+	if c.ws == nil && c.window { // the answer to the handshake
+		p = withWindow(p)
+	}
 	c.cut = true // until all is written: a thread that is killed here does not come back
 	written := 0
 	for written < len(p) {
@@ -221,12 +223,13 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 func (c *Conn) write(p []byte) (n int, err error) {
+	c.sent += int64(len(p))
 	if !c.isTLS() {
 		if n, err = c.stream.TryWrite(p); n == len(p) || err != nil && err != conn.ErrWouldBlock {
 			return n, err
 		}
 	}
-	by := time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout))
+	by := time.Now().Add(c.set.writeTimeout())
 	if !c.writeBy.IsZero() && c.writeBy.Before(by) {
 		by = c.writeBy
 	}
