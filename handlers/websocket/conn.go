@@ -153,7 +153,7 @@ func (c *Conn) gather() (kind int, p []byte, err error) {
 		if err != nil && !complete {
 			return 0, nil, c.broken(err)
 		}
-		if kind == Text && n > 0 {
+		if kind == Text && (n > 0 || err != nil) {
 			var wrong *CloseError
 			if checked, wrong = c.inspect(p, checked, complete); wrong != nil {
 				return 0, nil, c.violated(wrong)

@@ -39,6 +39,7 @@ func (s *Server) Reload() error {
 	s.access = access
 	s.config = next
 	s.conn.Configure(s.connConfig())
+	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
 	s.notice()
@@ -168,7 +169,7 @@ func (s *Server) restartNeeded(next *Config) {
 		s.log.Warn("pubsub.url changes at the next start only")
 	}
 	// What is running is what the next reload must compare with.
-	next.Threads, next.Handoff, next.Pubsub = s.config.Threads, s.config.Handoff, s.config.Pubsub
+	next.Threads, next.Handoff, next.Pubsub.URL = s.config.Threads, s.config.Handoff, s.config.Pubsub.URL
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.
