@@ -90,11 +90,12 @@ func TestIdleWithoutPings(t *testing.T) {
 }
 
 // TestSteadyButSlowReader: a client that takes longer for what it was sent than the silence that is borne, and answers
-// pings only as it comes to them, behind megabytes in both kernels, is not cut off. One that stops reading is.
+// pings only as it comes to them, behind megabytes in both kernels, is not cut off; nor because the kernel has room for
+// more only when a third of these are gone. One that stops reading is.
 func TestSteadyButSlowReader(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const size = 64 << 10
-		u := &websocket.Upgrader{PingInterval: 100 * time.Millisecond, IdleTimeout: 200 * time.Millisecond, WriteTimeout: 2 * time.Second}
+		u := &websocket.Upgrader{PingInterval: 300 * time.Millisecond, IdleTimeout: 600 * time.Millisecond, WriteTimeout: 200 * time.Millisecond}
 		ends := make(chan error, 1)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)

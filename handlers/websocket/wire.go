@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"golang.org/x/sys/unix"
 )
 
 // wire is a Conn as gorilla sees it: the connection below the frames. What is read from it are the frames of data, each of
@@ -229,14 +230,37 @@ func (c *Conn) write(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
-	by := time.Now().Add(c.set.writeTimeout())
-	if !c.writeBy.IsZero() && c.writeBy.Before(by) {
-		by = c.writeBy
+	if err := c.awaitRoom(); err != nil {
+		return n, err
 	}
-	_ = c.stream.SetWriteDeadline(by)
+	_ = c.stream.SetWriteDeadline(c.writeUntil())
 	m, err := c.net.Write(p[n:])
 	_ = c.stream.SetWriteDeadline(time.Time{})
 	return n + m, err
+}
+
+// writeUntil returns the deadline of a write that begins now.
+func (c *Conn) writeUntil() time.Time {
+	by := time.Now().Add(c.set.writeTimeout())
+	if !c.writeBy.IsZero() && c.writeBy.Before(by) {
+		return c.writeBy
+	}
+	return by
+}
+
+// awaitRoom waits, where the kernel holds much for the peer, until there is room for more. There is when the peer has taken
+// a third of it, perhaps a megabyte, which a peer may be slow with that still keeps to the write timeout's pace.
+func (c *Conn) awaitRoom() error {
+	if queued, err := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ); err != nil || queued < 4*writePiece {
+		return nil // the write itself finds out
+	}
+	for {
+		progress := c.progress()
+		err := c.stream.AwaitWrite(time.Until(c.writeUntil()))
+		if err != os.ErrDeadlineExceeded || c.progress()-progress < writePiece || !c.writeBy.IsZero() && time.Until(c.writeBy) <= 0 {
+			return err
+		}
+	}
 }
 
 // Close implements net.Conn.
