@@ -89,8 +89,8 @@ var (
 	toWrite  sync.Pool // gorilla's
 )
 
-// keptMessage is the size of the largest buffer that is kept for other messages.
-const keptMessage = 64 << 10
+// keptMessage is the size of the largest buffer that is kept for other messages: one of ReadLimit, by default, fits.
+const keptMessage = 80 << 10
 
 // Gorilla returns the connection as package gorilla/websocket knows it, for code that wants one. Everything said here of
 // limits, control frames and the end holds for its methods too, but that text is UTF-8. The handlers of control frames that
@@ -144,7 +144,9 @@ func (c *Conn) gather() (kind int, p []byte, err error) {
 	p = (*c.message)[:0]
 	for checked := 0; ; {
 		if len(p) == cap(p) {
-			p = slices.Grow(p, len(p))
+			// Double, but no more than there may be; one byte more is there to be told of the end.
+			rest := max(c.set.readLimit()-int64(len(p)), 0)
+			p = slices.Grow(p, int(min(int64(len(p)), rest+1)))
 		}
 		n, err := r.Read(p[len(p):cap(p)])
 		p = p[:len(p)+n]
