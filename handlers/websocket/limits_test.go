@@ -91,89 +91,93 @@ func TestIdleWithoutPings(t *testing.T) {
 
 // TestSteadyButSlowReader: a client that takes longer for what it was sent than the silence that is borne, and answers
 // pings only as it comes to them, behind megabytes in both kernels, is not cut off; nor because the kernel has room for
-// more only when a third of these are gone. One that stops reading is.
+// more only when a third of these are gone. One that stops reading is. The limits are longer than the steps in which two
+// kernels on one machine move data, and their pauses of 200 ms.
 func TestSteadyButSlowReader(t *testing.T) {
-	run(t, func(t *testing.T, m mode) {
-		const size = 64 << 10
-		u := &websocket.Upgrader{PingInterval: 300 * time.Millisecond, IdleTimeout: 600 * time.Millisecond, WriteTimeout: 200 * time.Millisecond}
-		ends := make(chan error, 1)
-		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
-			c, err := u.Upgrade(req, resp)
-			if err != nil {
-				return websocket.Status(err)
-			}
-			count := 96 // 6 MiB
-			if req.Path() == "/stops" {
-				count = 16 // there is room for all of it
-			}
-			message := make([]byte, size)
-			now := req.After(0)
-			for n := 0; err == nil; {
-				if n < count {
-					if _, err = c.AwaitAny(-1, now); err == nil {
-						n, err = n+1, c.WriteMessage(websocket.Binary, message)
-						now.Reset(0)
+	for _, m := range []mode{plain, overTLS} {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			const size = 64 << 10
+			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond, IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
+			ends := make(chan error, 1)
+			s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+				c, err := u.Upgrade(req, resp)
+				if err != nil {
+					return websocket.Status(err)
+				}
+				count := 80 // 5 MiB
+				if req.Path() == "/stops" {
+					count = 16 // there is room for all of it
+				}
+				message := make([]byte, size)
+				now := req.After(0)
+				for n := 0; err == nil; {
+					if n < count {
+						if _, err = c.AwaitAny(-1, now); err == nil {
+							n, err = n+1, c.WriteMessage(websocket.Binary, message)
+							now.Reset(0)
+						}
+					} else if _, err = c.AwaitAny(-1, c); err == nil {
+						_, _, err = c.ReadMessage()
 					}
-				} else if _, err = c.AwaitAny(-1, c); err == nil {
-					_, _, err = c.ReadMessage()
 				}
-			}
-			ends <- err
-			return 0
-		})
-		for _, stops := range []bool{false, true} {
-			c := &client{Conn: s.dial(), t: t}
-			count := 96
-			if stops {
-				count = 4
-				c.send(strings.Replace(handshake, "/", "/stops", 1) + "\r\n")
-			} else {
-				c.send(handshake + "\r\n")
-			}
-			c.answered()
-			pace := &slowly{c: c, piece: 24 << 10, every: 10 * time.Millisecond} // some 2 MiB/s
-			got, pings := 0, 0
-			began := time.Now()
-			for got < count {
-				var b [10]byte
-				pace.read(b[:2])
-				length := int(b[1])
-				switch length {
-				case 126:
+				ends <- err
+				return 0
+			})
+			for _, stops := range []bool{false, true} {
+				c := &client{Conn: s.dial(), t: t}
+				count := 80
+				if stops {
+					count = 4
+					c.send(strings.Replace(handshake, "/", "/stops", 1) + "\r\n")
+				} else {
+					c.send(handshake + "\r\n")
+				}
+				c.answered()
+				pace := &slowly{c: c, piece: 9 << 10, every: 10 * time.Millisecond} // some 0.8 MiB/s
+				got, pings := 0, 0
+				began := time.Now()
+				for got < count {
+					var b [10]byte
 					pace.read(b[:2])
-					length = int(binary.BigEndian.Uint16(b[:]))
-				case 127:
-					pace.read(b[:8])
-					length = int(binary.BigEndian.Uint64(b[:]))
+					length := int(b[1])
+					switch length {
+					case 126:
+						pace.read(b[:2])
+						length = int(binary.BigEndian.Uint16(b[:]))
+					case 127:
+						pace.read(b[:8])
+						length = int(binary.BigEndian.Uint64(b[:]))
+					}
+					switch b0 := pace.first; {
+					case b0 == 0x82 && length == size:
+						got++
+					case b0 == 0x89 && length == 0:
+						pings++
+						c.send(frame(0x8a, ""))
+					default:
+						t.Fatalf("frame %x of %d bytes", b0, length)
+					}
+					pace.read(make([]byte, length))
 				}
-				switch b0 := pace.first; {
-				case b0 == 0x82 && length == size:
-					got++
-				case b0 == 0x89 && length == 0:
-					pings++
-					c.send(frame(0x8a, ""))
-				default:
-					t.Fatalf("frame %x of %d bytes", b0, length)
+				if stops {
+					if got := code(t, ends); got != websocket.Abnormal {
+						t.Errorf("a client that does not read: ended with %d", got)
+					}
+					continue
 				}
-				pace.read(make([]byte, length))
-			}
-			if stops {
-				if got := code(t, ends); got != websocket.Abnormal {
-					t.Errorf("a client that does not read: ended with %d", got)
+				t.Logf("%v, %d pings", time.Since(began), pings)
+				c.send(bye)
+				if got := code(t, ends); got != 1000 {
+					t.Errorf("ended with %d", got)
 				}
-				continue
+				if pings == 0 {
+					t.Error("no pings")
+				}
 			}
-			t.Logf("%v, %d pings", time.Since(began), pings)
-			c.send(bye)
-			if got := code(t, ends); got != 1000 {
-				t.Errorf("ended with %d", got)
-			}
-			if pings == 0 {
-				t.Error("no pings")
-			}
-		}
-		s.idle()
-	})
+			s.idle()
+		})
+	}
 }
 
 // slowly reads so much at a time.

@@ -267,6 +267,7 @@ func TestRefusedAtFirst(t *testing.T) {
 			publish(room, "end")
 			at.expect("end")
 			at.quiet() // what was before is no news
+			one.acknowledged()
 			two := startNode(t, fmt.Sprintf("%s127.0.0.1:%d", row.url, b.Port))
 			got := collect(two.follow(two.hub.Topic("room"), pubsub.Options{History: 64}), 64)
 			if got[63] != "end" || got[0] != "a237" {
