@@ -112,7 +112,7 @@ func (h *Hub) relieve() {
 	}
 	room := limit - limit/8
 	type holder struct {
-		*log
+		log   *log
 		total int
 	}
 	holders, rest := make([]holder, 0, len(h.logs)), int64(0)
@@ -136,15 +136,16 @@ func (h *Hub) relieve() {
 		if h.bytes.Load() <= room {
 			break
 		}
-		x.mu.Lock()
-		before := x.bytes
-		x.cut(int(level))
-		if x.idle != nil {
-			if h.idleBytes -= before - x.bytes; x.len() == 0 {
-				h.forget(x.log)
+		l := x.log
+		l.mu.Lock()
+		before := l.bytes
+		l.cut(int(level))
+		if l.idle != nil {
+			if h.idleBytes -= before - l.bytes; l.len() == 0 {
+				h.forget(l)
 			}
 		}
-		x.mu.Unlock()
+		l.mu.Unlock()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,20 +95,30 @@ func TestIdleWithoutPings(t *testing.T) {
 // more only when a third of these are gone. One that stops reading is. The limits are longer than the steps in which two
 // kernels on one machine move data, and their pauses of 200 ms.
 func TestSteadyButSlowReader(t *testing.T) {
-	for _, m := range []mode{plain, overTLS} {
-		t.Run(m.name, func(t *testing.T) {
+	for _, row := range []struct {
+		m     mode
+		all   int // messages to the client that reads
+		held  int // to the one that stops: there is room for all that it leaves
+		read  int // by that one
+		piece int // bytes that are read at once
+	}{
+		{plain, 80, 16, 4, 9 << 10}, // 5 MiB at some 0.8 MiB/s
+		{overTLS, 80, 16, 4, 9 << 10},
+		{overUNIX, 14, 3, 2, 3 << 10},
+	} {
+		t.Run(row.m.name, func(t *testing.T) {
 			t.Parallel()
 			const size = 64 << 10
 			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond, IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
 			ends := make(chan error, 1)
-			s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			s := start(t, row.m, func(req *conn.Request, resp *conn.Response) int {
 				c, err := u.Upgrade(req, resp)
 				if err != nil {
 					return websocket.Status(err)
 				}
-				count := 80 // 5 MiB
+				count := row.all
 				if req.Path() == "/stops" {
-					count = 16 // there is room for all of it
+					count = row.held
 				}
 				message := make([]byte, size)
 				now := req.After(0)
@@ -126,15 +137,15 @@ func TestSteadyButSlowReader(t *testing.T) {
 			})
 			for _, stops := range []bool{false, true} {
 				c := &client{Conn: s.dial(), t: t}
-				count := 80
+				count := row.all
 				if stops {
-					count = 4
+					count = row.read
 					c.send(strings.Replace(handshake, "/", "/stops", 1) + "\r\n")
 				} else {
 					c.send(handshake + "\r\n")
 				}
 				c.answered()
-				pace := &slowly{c: c, piece: 9 << 10, every: 10 * time.Millisecond} // some 0.8 MiB/s
+				pace := &slowly{c: c, piece: row.piece, every: 10 * time.Millisecond}
 				got, pings := 0, 0
 				began := time.Now()
 				for got < count {
@@ -270,6 +281,50 @@ func TestBombFailsFast(t *testing.T) {
 		c.send(frame(0x41, "\xff\xff\xff\xff"))
 		c.closed(1007)
 		c.Close()
+		s.idle()
+	})
+}
+
+// TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client takes until then.
+func TestWriteDeadline(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		ends := make(chan error, 1)
+		u := new(websocket.Upgrader)
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			_ = c.Gorilla().SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
+			for err == nil {
+				err = c.WriteMessage(websocket.Binary, make([]byte, 8<<20))
+			}
+			ends <- err
+			return 0
+		})
+		for _, reads := range []bool{false, true} {
+			c := s.upgrade()
+			stop := make(chan struct{})
+			var reading sync.WaitGroup
+			if reads {
+				reading.Go(func() {
+					for p := make([]byte, 32<<10); ; {
+						select {
+						case <-stop:
+							return
+						case <-time.After(5 * time.Millisecond):
+							_, _ = c.br.Read(p)
+						}
+					}
+				})
+			}
+			if got := code(t, ends); got != websocket.Abnormal {
+				t.Errorf("reads %v: ended with %d", reads, got)
+			}
+			close(stop)
+			reading.Wait()
+			c.Close()
+		}
 		s.idle()
 	})
 }

@@ -255,9 +255,9 @@ func (c *Conn) awaitRoom() error {
 		return nil // the write itself finds out
 	}
 	for {
-		progress := c.progress()
-		err := c.stream.AwaitWrite(time.Until(c.writeUntil()))
-		if err != os.ErrDeadlineExceeded || c.progress()-progress < writePiece || !c.writeBy.IsZero() && time.Until(c.writeBy) <= 0 {
+		progress, left := c.progress(), max(time.Until(c.writeUntil()), 0)
+		err := c.stream.AwaitWrite(left)
+		if err != os.ErrDeadlineExceeded || left == 0 || c.progress()-progress < writePiece {
 			return err
 		}
 	}
