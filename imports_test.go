@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 var only = map[string][]string{
 	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/redistest"},
+	"github.com/redis/go-redis/v9/logging":            {"pubsub/redis", "internal/redistest"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/refusetest"},

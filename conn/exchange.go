@@ -263,7 +263,11 @@ func (x *exchange) call() (status int) {
 		if p != http.ErrAbortHandler {
 			c.failed("panic in a handler", "panic", p, "stack", string(stack))
 		}
-		if x := c.x; x != nil {
+		x := c.x
+		if x == nil || x.resp.hijacked {
+			loop.SetLocal(&c.Thread, panicked{})
+		}
+		if x != nil {
 			x.resp.close = true
 			x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
 			x.resp.clear()

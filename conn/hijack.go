@@ -56,6 +56,16 @@ func (x *exchange) letGo() {
 	}
 }
 
+// panicked is left with the coroutine of a handler that has hijacked its connection and panicked.
+type panicked struct{}
+
+// Panicked tells a function that the handler has deferred with Request.Defer, after Hijack, whether the handler has
+// panicked. t is the request's thread. A protocol that has a way to tell the peer can do so then.
+func Panicked(t *loop.Thread) bool {
+	_, ok := loop.Local(t).(panicked)
+	return ok
+}
+
 // detach is Hijack for other goroutines.
 func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	if err := w.clearTheWay(); err != nil {

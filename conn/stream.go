@@ -93,9 +93,14 @@ func (s *Stream) Readable() *loop.Readiness { return s.d.Readable() }
 func (s *Stream) Writable() *loop.Readiness { return s.d.Writable() }
 
 // AwaitRead waits until there is perhaps something to read, at most d; negative: without limit. Deadlines play no part
-// here and in AwaitReadWrite, whose errors are those of loop.Descriptor's methods of the same name.
+// here and in AwaitWrite and AwaitReadWrite. The errors are those of loop.Descriptor's methods of the same name.
 func (s *Stream) AwaitRead(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitRead, d)
+}
+
+// AwaitWrite waits until there is perhaps room to write.
+func (s *Stream) AwaitWrite(d time.Duration) error {
+	return s.await((*loop.Descriptor).AwaitWrite, d)
 }
 
 // AwaitReadWrite waits until there is perhaps something to read, or room to write.

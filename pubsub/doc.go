@@ -9,6 +9,9 @@
 // look that wait. Who is slow or silent costs nothing; when the log has moved on without him, his Policy says what
 // becomes of it. An idle subscription is a record of some hundred bytes.
 //
+// What topics hold is bounded, for each and for the hub. Whoever publishes never waits and is never refused: where there is
+// no room the topics that hold most forget messages, and a subscriber that had not read them has fallen behind.
+//
 //	doc.go           this
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers
 //	topic.go         Topic: publish, subscribe

@@ -43,3 +43,35 @@ func CountPosts(h *Hub, topic string, n *atomic.Int64) {
 		g.ring = func() { n.Add(1); g.look() }
 	}
 }
+
+// Bytes returns how many bytes of messages the hub's topics hold.
+func Bytes(h *Hub) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sum := 0
+	for _, l := range h.logs {
+		l.mu.Lock()
+		held := make(map[*Message]bool)
+		for n := l.first; n < l.next.Load(); n++ {
+			held[l.at(n)] = true
+		}
+		for _, s := range l.picky {
+			for _, m := range s.own {
+				held[m] = true
+			}
+		}
+		total := 0
+		for m := range held {
+			total += m.size()
+		}
+		if total != l.total {
+			panic("the bytes of a topic are counted wrongly")
+		}
+		sum += total
+		l.mu.Unlock()
+	}
+	if int64(sum) != h.bytes.Load() {
+		panic("the hub's bytes are counted wrongly")
+	}
+	return sum
+}

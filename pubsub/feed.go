@@ -27,6 +27,7 @@ func (f *Feed) Loaded(history []*Message) {
 	gs := l.groups
 	l.mu.Unlock()
 	gs.wake()
+	l.hub.relieve()
 }
 
 // replace puts history in the place of all that is numbered below joined.
@@ -45,11 +46,15 @@ func (l *log) replace(history []*Message, joined uint64) {
 		}
 	}
 	all = append(all, since...)
+	for l.len() > 0 {
+		l.forgetOldest()
+	}
 	l.first = next - uint64(len(all))
-	l.bytes, l.ring = 0, newRing(len(all))
+	l.ring = newRing(len(all))
 	for i, m := range all {
 		l.ring[(l.first+uint64(i))&uint64(len(l.ring)-1)] = m
 		l.bytes += m.size()
+		l.hold(m)
 	}
 	l.shrink(l.depth)
 }
@@ -86,6 +91,7 @@ func (f *Feed) Deliver(ms []*Message) {
 		l.mu.Unlock()
 		if ms = ms[n:]; n > 0 {
 			gs.wake()
+			l.hub.relieve()
 			stood = 0
 			continue
 		}

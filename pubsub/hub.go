@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,11 @@ type Limits struct {
 
 	// IdleBytes is how many bytes of messages these may have together, by default 16 MiB.
 	IdleBytes int
+
+	// Bytes is how many bytes of messages all topics hold together, by default 64 MiB: their data and a little for each.
+	// What Shared makes of messages is not counted. If there are more, the topics that hold most forget their oldest
+	// messages, and subscribers with DropNewest lose their newest, until all of it is an eighth less than that.
+	Bytes int
 }
 
 const (
@@ -41,6 +47,7 @@ const (
 	defaultTopicBytes = 1 << 20
 	defaultIdleTopics = 1 << 10
 	defaultIdleBytes  = 16 << 20
+	defaultBytes      = 64 << 20
 )
 
 // Hub is a set of topics. The zero value is one. Its methods are for any goroutine; it must not be copied.
@@ -53,6 +60,9 @@ type Hub struct {
 	seq    atomic.Uint64
 	cut    atomic.Bool // the engine does not reach other processes
 	local  *Hub        // has the topic Status, which nothing carries and no name leads to
+
+	bytes    atomic.Int64 // held by all topics
+	maxBytes atomic.Int64
 
 	// Before a log's lock, never within.
 	mu        sync.Mutex
@@ -73,10 +83,70 @@ func (h *Hub) init() {
 		l.TopicBytes = cmp.Or(l.TopicBytes, defaultTopicBytes)
 		l.IdleTopics = cmp.Or(l.IdleTopics, defaultIdleTopics)
 		l.IdleBytes = cmp.Or(l.IdleBytes, defaultIdleBytes)
+		l.Bytes = cmp.Or(l.Bytes, defaultBytes)
+		h.maxBytes.Store(int64(l.Bytes))
 		h.logs = make(map[string]*log)
 		h.free = make(map[*loop.Thread][]*slot)
 		h.local = new(Hub)
 	})
+}
+
+// LimitBytes has all topics hold no more than n bytes of messages together, from now on; 0 means Limits.Bytes.
+func (h *Hub) LimitBytes(n int) {
+	h.init()
+	h.maxBytes.Store(int64(cmp.Or(n, h.Limits.Bytes)))
+	h.relieve()
+}
+
+// relieve has the topics that hold most forget messages, if all of them hold too much. It leaves room for some more, so
+// that looking at all topics is paid for by many messages. No lock is held by the caller.
+func (h *Hub) relieve() {
+	limit := h.maxBytes.Load()
+	if h.bytes.Load() <= limit {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bytes.Load() <= limit { // another publisher has done so
+		return
+	}
+	room := limit - limit/8
+	type holder struct {
+		log   *log
+		total int
+	}
+	holders, rest := make([]holder, 0, len(h.logs)), int64(0)
+	for _, l := range h.logs {
+		l.mu.Lock()
+		holders = append(holders, holder{l, l.total})
+		l.mu.Unlock()
+	}
+	slices.SortFunc(holders, func(a, b holder) int { return b.total - a.total })
+	for _, x := range holders {
+		rest += int64(x.total)
+	}
+	level := int64(0) // is left to those that have more, so that all are content with room
+	for i, x := range holders {
+		rest -= int64(x.total)
+		if level = (room - rest) / int64(i+1); i+1 < len(holders) && level >= int64(holders[i+1].total) {
+			break
+		}
+	}
+	for _, x := range holders {
+		if h.bytes.Load() <= room {
+			break
+		}
+		l := x.log
+		l.mu.Lock()
+		before := l.bytes
+		l.cut(int(level))
+		if l.idle != nil {
+			if h.idleBytes -= before - l.bytes; l.len() == 0 {
+				h.forget(l)
+			}
+		}
+		l.mu.Unlock()
+	}
 }
 
 // Topic returns the topic of that name, which need not exist: it does as long as somebody is subscribed, or as there is
@@ -132,6 +202,7 @@ func (h *Hub) settle(l *log, before int) {
 func (h *Hub) forget(l *log) {
 	h.idle.Remove(l.idle)
 	h.idleBytes -= l.bytes
+	l.shrink(0)
 	l.idle = nil
 	delete(h.logs, l.name)
 }

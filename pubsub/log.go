@@ -24,8 +24,9 @@ type log struct {
 	mu     sync.Mutex
 	ring   []*Message // by number, modulo its length, a power of two
 	first  uint64     // number of the oldest one that is held
-	bytes  int
-	depth  int // how many are held: the hub's history, or the longest queue since there were no subscribers
+	bytes  int        // of these
+	total  int        // and of what only subscribers with DropNewest still have
+	depth  int        // how many are held: the hub's history, or the longest queue since there were no subscribers
 	subs   int
 	groups groups          // replaced, never changed
 	picky  []*Subscription // those with DropNewest
@@ -85,6 +86,7 @@ func (l *log) append(m *Message) {
 		l.bytes -= m.size()
 		return
 	}
+	l.hold(m)
 	if n := l.len(); n == len(l.ring) {
 		l.resize(n + 1)
 	}
@@ -107,10 +109,53 @@ func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n,
 // shrink forgets the oldest until n are left, and no more bytes than there may be.
 func (l *log) shrink(n int) {
 	for held := l.len(); held > 0 && (held > n || l.bytes > l.hub.Limits.TopicBytes); held-- {
-		i := l.first & uint64(len(l.ring)-1)
-		l.bytes -= l.ring[i].size()
-		l.ring[i] = nil
-		l.first++
+		l.forgetOldest()
+	}
+}
+
+func (l *log) forgetOldest() {
+	i := l.first & uint64(len(l.ring)-1)
+	m := l.ring[i]
+	l.ring[i] = nil
+	l.first++
+	l.bytes -= m.size()
+	l.release(m)
+}
+
+// hold counts a message that the topic holds once more, in the log or in a queue.
+func (l *log) hold(m *Message) {
+	if m.held++; m.held == 1 {
+		l.total += m.size()
+		l.hub.bytes.Add(int64(m.size()))
+	}
+}
+
+// release is the other end of hold.
+func (l *log) release(m *Message) {
+	if m.held--; m.held == 0 {
+		l.total -= m.size()
+		l.hub.bytes.Add(-int64(m.size()))
+	}
+}
+
+// cut forgets messages until no more than n bytes are left: the oldest first, and then the newest in the queues of those
+// with DropNewest.
+func (l *log) cut(n int) {
+	for l.len() > 0 && l.total > n {
+		l.forgetOldest()
+	}
+	l.tighten()
+	for keep := n; l.total > n; keep /= 2 {
+		for _, s := range l.picky {
+			s.cut(keep)
+		}
+	}
+}
+
+// tighten gives back the room that the log does not need.
+func (l *log) tighten() {
+	if n := l.len(); len(l.ring) > 2*max(n, 4) {
+		l.resize(n)
 	}
 }
 
@@ -171,6 +216,10 @@ func (l *log) leave(s *Subscription) {
 		l.picky[s.pick].pick = s.pick
 		l.picky[last] = nil
 		l.picky = l.picky[:last]
+		for _, m := range s.own {
+			l.release(m)
+		}
+		s.own = nil
 	}
 	if s.group.leave(s); len(s.group.subs) == 0 {
 		g := s.group
@@ -183,9 +232,7 @@ func (l *log) leave(s *Subscription) {
 		}
 		l.depth = l.hub.Limits.History
 		l.shrink(l.depth)
-		if n := l.len(); len(l.ring) > 2*max(n, 4) {
-			l.resize(n)
-		}
+		l.tighten()
 	}
 }
 

@@ -19,6 +19,8 @@ type Message struct {
 
 	forms   atomic.Pointer[form]
 	forming sync.Mutex
+
+	held int32 // by its topic: the log, and queues of subscribers' own; under the log's lock
 }
 
 // messageSize is what a message takes beside its data, roughly: for the bounds in bytes, which many small messages must

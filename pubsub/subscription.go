@@ -29,7 +29,8 @@ const (
 // Options of a subscription. The zero value is good: what is published from now on, 64 messages behind at most.
 type Options struct {
 	// Queue is how many messages the subscriber may be behind; 0 means DefaultQueue, and more than MaxQueue means that.
-	// If these are more bytes than Limits.TopicBytes, it is as if the queue were shorter.
+	// If these are more bytes than Limits.TopicBytes, or than Limits.Bytes leaves to the topic, it is as if the queue were
+	// shorter.
 	Queue  int
 	Policy Policy
 
@@ -111,7 +112,10 @@ func (s *Subscription) Next() *Message {
 		return nil
 	}
 	s.dropped += missed
-	s.at += uint64(missed)
+	if s.at += uint64(missed); s.at == l.next.Load() { // the hub had no room for any
+		l.mu.Unlock()
+		return nil
+	}
 	m := l.at(s.at)
 	s.at++
 	l.mu.Unlock()
@@ -150,6 +154,21 @@ func (s *Subscription) offer(m *Message) {
 	}
 	s.own = append(s.own, m)
 	s.bytes += m.size()
+	s.log.hold(m)
+}
+
+// cut drops the newest messages of a queue of the subscriber's own until no more than n bytes are left.
+func (s *Subscription) cut(n int) {
+	for last := len(s.own) - 1; last >= 0 && s.bytes > n; last-- {
+		m := s.own[last]
+		s.own[last], s.own = nil, s.own[:last]
+		s.bytes -= m.size()
+		s.dropped++
+		s.log.release(m)
+	}
+	if len(s.own) == 0 {
+		s.own = nil
+	}
 }
 
 // take is the other end of offer. What is empty holds no memory.
@@ -160,6 +179,7 @@ func (s *Subscription) take() *Message {
 	m := s.own[0]
 	s.own[0] = nil
 	s.bytes -= m.size()
+	s.log.release(m)
 	s.at++ // counts, as far as that is history
 	if s.own = s.own[1:]; len(s.own) == 0 {
 		s.own = nil

@@ -19,6 +19,9 @@ func (tp *Topic) Name() string { return tp.name }
 // Publish gives a message to all subscribers, and to the topic's history. It copies data. It never waits, whatever the
 // subscribers do, and costs the same for any number of them, but for those with DropNewest.
 //
+// Where the hub holds more than Limits.Bytes, the topics that hold most forget some of it, which their subscribers learn as
+// their Policy says.
+//
 // What one goroutine publishes, or one thread, arrives in that order at each subscriber.
 func (tp *Topic) Publish(data []byte) *Message {
 	h := tp.hub
@@ -34,6 +37,7 @@ func (tp *Topic) Publish(data []byte) *Message {
 			m, groups := l.create(data)
 			l.mu.Unlock()
 			groups.wake()
+			h.relieve()
 			return m
 		}
 		l.mu.Unlock()
@@ -41,7 +45,6 @@ func (tp *Topic) Publish(data []byte) *Message {
 
 	// Nobody is subscribed, or was just now.
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	l = h.open(tp.name)
 	l.mu.Lock()
 	before := l.bytes
@@ -49,8 +52,10 @@ func (tp *Topic) Publish(data []byte) *Message {
 	h.settle(l, before)
 	l.mu.Unlock()
 	h.trim()
+	h.mu.Unlock()
 	tp.log.Store(l)
 	groups.wake()
+	h.relieve()
 	return m
 }
 

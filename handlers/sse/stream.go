@@ -34,7 +34,7 @@ import (
 // Stream is a response of which more is to come. Only the request's thread may use it, until the handler returns.
 type Stream struct {
 	// KeepAlive is how long nothing is sent before AwaitAny sends a comment, so that proxies do not take the connection
-	// for dead. Open sets it to 15 seconds; the handler may change it.
+	// for dead. Open sets it to 15 seconds; the handler may change it. Zero or less: no comments.
 	KeepAlive time.Duration
 
 	req  *conn.Request
@@ -113,9 +113,11 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 	s.sources = append(append(s.sources[:0], sources...), l.Stopped())
 	defer clear(s.sources)
 	for until := l.Time().Add(d); ; {
-		now := l.Time()
-		wait := max(s.sent.Add(s.KeepAlive).Sub(now), 0)
-		last := d >= 0 && until.Sub(now) <= wait
+		now, wait := l.Time(), time.Duration(-1)
+		if s.KeepAlive > 0 {
+			wait = max(s.sent.Add(s.KeepAlive).Sub(now), 0)
+		}
+		last := d >= 0 && (wait < 0 || until.Sub(now) <= wait)
 		if last {
 			wait = max(until.Sub(now), 0)
 		}

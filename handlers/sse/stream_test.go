@@ -138,6 +138,33 @@ func TestStream(t *testing.T) {
 	})
 }
 
+// Without a keep-alive there are no comments, and no loop that sends them as fast as the client reads.
+func TestNoKeepAlive(t *testing.T) {
+	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+		for _, keepAlive := range []time.Duration{0, -1} {
+			s := serve(t, handoff, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+				stream, err := sse.Open(req, resp)
+				if err != nil {
+					return 200
+				}
+				stream.KeepAlive = keepAlive
+				if i, err := stream.AwaitAny(50*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+					t.Errorf("source %d, %v", i, err)
+				}
+				if i, err := stream.AwaitAny(-1, req.After(50*time.Millisecond)); i != 0 || err != nil {
+					t.Errorf("source %d, %v", i, err)
+				}
+				_ = stream.Send(sse.Event{Data: []byte("end")})
+				return 200
+			}})
+			resp, _ := s.get("GET / HTTP/1.1")
+			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "data: end\n\n" {
+				t.Errorf("got %d bytes, %.50q, %v", len(body), body, err)
+			}
+		}
+	})
+}
+
 // Without anything to send comments go out, which change neither the limit of a wait nor the events.
 func TestKeepAlive(t *testing.T) {
 	const limit = 100 * time.Millisecond

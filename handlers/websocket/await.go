@@ -1,13 +1,13 @@
 package websocket
 
 import (
-	"cmp"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // Watch implements loop.Source.
@@ -83,22 +83,48 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 		}
 		return left, nil
 	}
-	interval := cmp.Or(c.set.PingInterval, defaultPingInterval)
-	limit := cmp.Or(c.set.IdleTimeout, interval+defaultPongTimeout)
+	interval, idle, pings := c.set.keepAlive()
 	now := c.thread.Loop().Time()
 	switch silent := now.Sub(c.heard); {
-	case !c.pinged && interval < limit && silent >= interval:
-		c.pinged = true
+	case !c.asked && silent >= interval, silent >= idle && c.reads(idle-interval):
+		c.asked, c.taken = true, c.progress()
 		c.heard = now.Add(-interval) // if this is late, it is not the peer's fault
+		if !pings {
+			break
+		}
 		if c.control(websocket.PingMessage, nil); c.err != nil {
 			return 0, c.err
 		}
-	case silent >= limit:
+	case silent >= idle:
 		c.resetOnClose()
 		return 0, c.broken(errSilent)
 	}
-	if !c.pinged && interval < limit {
-		limit = interval
+	if !c.asked {
+		idle = interval
 	}
-	return limit - now.Sub(c.heard), nil
+	return idle - now.Sub(c.heard), nil
+}
+
+// reads reports whether the peer has read, in the last d, at least at the pace at which a write need not give it up. Then
+// it is alive, whatever it says: there may be megabytes between it and a ping, in its kernel and ours.
+func (c *Conn) reads(d time.Duration) bool {
+	within := c.set.writeTimeout()
+	if c.set.WriteTimeout < 0 {
+		within = defaultWriteTimeout
+	}
+	return c.progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))), leastProgress)
+}
+
+// leastProgress is more than the window of a peer's kernel moves by itself.
+const leastProgress = 4 << 10
+
+// progress returns a number that grows as the peer's program takes what it was sent. With TCP that is how far its kernel
+// would let us send: what the kernel has acknowledged alone says nothing of the program, which may hang. Each ping has it
+// told anew. With UNIX sockets there is one queue, which empties as the peer reads.
+func (c *Conn) progress() int64 {
+	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
+	}
+	queued, _ := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ)
+	return c.sent - int64(queued)
 }

@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"cmp"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
 	"golang.org/x/sys/unix"
 )
 
@@ -73,7 +73,7 @@ func validCode(code int) bool {
 
 // control sends a control frame.
 func (c *Conn) control(opcode int, payload []byte) {
-	by := time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout))
+	by := time.Now().Add(c.set.writeTimeout())
 	if err := c.ws.WriteControl(opcode, payload, by); err != nil {
 		_ = c.broken(err)
 	}
@@ -110,11 +110,14 @@ func (c *Conn) Close(code int, reason string) error {
 	return c.finish()
 }
 
-// end is deferred: the handler has returned, or was killed.
+// end is deferred: the handler has returned, or panicked, or was killed.
 func (c *Conn) end() {
 	code := NormalClosure
-	if c.thread.Loop().Stopping() {
+	switch {
+	case c.thread.Loop().Stopping():
 		code = GoingAway
+	case conn.Panicked(c.thread):
+		code = InternalError
 	}
 	defer func() { // also when Close is killed
 		var e *CloseError

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -107,13 +108,20 @@ func TestHandlerEnds(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		u := new(websocket.Upgrader)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			if req.Path() == "/panic-with-context" {
+				_ = req.Context() // keeps the request
+			}
 			c, err := u.Upgrade(req, resp)
 			if err != nil {
 				return websocket.Status(err)
 			}
 			switch req.Path() {
+			case "/panic-with-context":
+				panic("handler")
 			case "/panic":
 				panic("handler")
+			case "/abort":
+				panic(http.ErrAbortHandler)
 			case "/close":
 				c.Close(4000, strings.Repeat("é", 100))
 				if _, _, err := c.ReadMessage(); !isCode(err, 4000) {
@@ -134,7 +142,10 @@ func TestHandlerEnds(t *testing.T) {
 			{"/", "", 1000, ""}, // nor does a client hold it that does not answer
 			{"/", frame(0x82, strings.Repeat("x", 50000)) + frame(0x01, "x") + frame(0x89, "") + bye, 1000, ""},
 			{"/", frame(0x83, "not a frame"), 1000, ""},
-			{"/panic", bye, 1000, ""},
+			{"/panic", bye, 1011, ""},
+			{"/panic-with-context", bye, 1011, ""},
+			{"/abort", bye, 1011, ""},
+			{"/", bye, 1000, ""}, // on the same coroutine
 			{"/close", bye, 4000, strings.Repeat("é", 61)},
 		} {
 			c := &client{Conn: s.dial(), t: t}

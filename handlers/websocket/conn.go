@@ -2,7 +2,6 @@ package websocket
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/tls"
 	"net"
 	"slices"
@@ -69,7 +68,9 @@ type Conn struct {
 	until           time.Time // the end of the message that has begun, once it was waited for
 	heard           time.Time // when something came last
 	readBy, writeBy time.Time // deadlines set through gorilla
-	pinged          bool      // since then
+	asked           bool      // for a sign of life, since then
+	taken           int64     // its progress then
+	sent            int64     // bytes, those included that a write has only begun with
 
 	// The end.
 	err      error // what the connection has ended with
@@ -77,6 +78,7 @@ type Conn struct {
 	lost     bool  // where the next frame begins nobody knows
 	cut      bool  // a write has begun and not ended
 	lent     bool  // Gorilla was called
+	window   bool  // the answer to the handshake has to tell that the window is not limited further
 }
 
 const bufferSize = 4 << 10
@@ -87,8 +89,8 @@ var (
 	toWrite  sync.Pool // gorilla's
 )
 
-// keptMessage is the size of the largest buffer that is kept for other messages.
-const keptMessage = 64 << 10
+// keptMessage is the size of the largest buffer that is kept for other messages: one of ReadLimit, by default, fits.
+const keptMessage = 80 << 10
 
 // Gorilla returns the connection as package gorilla/websocket knows it, for code that wants one. Everything said here of
 // limits, control frames and the end holds for its methods too, but that text is UTF-8. The handlers of control frames that
@@ -123,7 +125,7 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 	if err == nil && c.deflated {
 		p, err = c.inflate(p)
 	}
-	if err == nil && kind == Text && !utf8.Valid(p) {
+	if err == nil && c.deflated && kind == Text && !utf8.Valid(p) {
 		err = c.violated(errUTF8)
 	}
 	if err != nil {
@@ -132,7 +134,7 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 	return kind, p, nil
 }
 
-// gather reads the message that has begun.
+// gather reads the message that has begun. Text that cannot become UTF-8 fails it as soon as that is known.
 func (c *Conn) gather() (kind int, p []byte, err error) {
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
@@ -140,20 +142,71 @@ func (c *Conn) gather() (kind int, p []byte, err error) {
 	}
 	c.message = messages.Get().(*[]byte)
 	p = (*c.message)[:0]
-	for {
+	for checked := 0; ; {
 		if len(p) == cap(p) {
-			p = slices.Grow(p, len(p))
+			// Double, but no more than there may be; one byte more is there to be told of the end.
+			rest := max(c.set.readLimit()-int64(len(p)), 0)
+			p = slices.Grow(p, int(min(int64(len(p)), rest+1)))
 		}
 		n, err := r.Read(p[len(p):cap(p)])
 		p = p[:len(p)+n]
 		*c.message = p
-		if err != nil {
-			if c.err == nil && c.pass == 0 && !c.want.continuation {
-				return kind, p, nil
-			}
+		complete := c.err == nil && c.pass == 0 && !c.want.continuation
+		if err != nil && !complete {
 			return 0, nil, c.broken(err)
 		}
+		if kind == Text && (n > 0 || err != nil) {
+			var wrong *CloseError
+			if checked, wrong = c.inspect(p, checked, complete); wrong != nil {
+				return 0, nil, c.violated(wrong)
+			}
+		}
+		if err != nil {
+			return kind, p, nil
+		}
 	}
+}
+
+// inspect looks whether p, what has come of a text, can become UTF-8, and returns how much of it need not be looked at
+// again. complete: p is the whole message.
+//
+// What is compressed says so only when it is inflated, and an inflater's state, of 40 kB, is not to be held for a peer that
+// takes its time. So what is there is inflated from its beginning when nothing more has come, each time that it has
+// doubled: all of these times together cost no more than a few messages do.
+func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) {
+	if !c.deflated {
+		n, ok := validUTF8(p[checked:])
+		if !ok || complete && checked+n < len(p) {
+			return 0, errUTF8
+		}
+		return checked + n, nil
+	}
+	if complete || len(p) < 2*checked || c.r < c.w || c.stream.Unread() {
+		return checked, nil
+	}
+	m := messages.Get().(*[]byte)
+	f := inflaters.Get().(*inflater)
+	text, err := f.inflate((*m)[:0], p, c.set.readLimit(), false)
+	inflaters.Put(f)
+	*m = text
+	_, ok := validUTF8(text)
+	recycle(m)
+	if err == nil && !ok {
+		err = errUTF8
+	}
+	return len(p), err
+}
+
+// validUTF8 reports whether p is UTF-8 as far as it goes, and how long it is without a rune that is cut off at its end.
+func validUTF8(p []byte) (n int, ok bool) {
+	if utf8.Valid(p) {
+		return len(p), true
+	}
+	n = len(p) - 1
+	for n > 0 && n > len(p)-utf8.UTFMax && !utf8.RuneStart(p[n]) {
+		n--
+	}
+	return n, !utf8.FullRune(p[n:]) && utf8.Valid(p[:n])
 }
 
 // release takes the last message back.
@@ -183,16 +236,13 @@ func (c *Conn) broken(err error) error {
 	return c.err
 }
 
-// limit returns how long a message may be.
-func (c *Conn) limit() int64 { return cmp.Or(c.set.ReadLimit, defaultReadLimit) }
-
 // inflate undoes the compression of p, which is in c.message.
 func (c *Conn) inflate(p []byte) ([]byte, error) {
 	packed := c.message
 	c.message = messages.Get().(*[]byte)
 	f := inflaters.Get().(*inflater)
 	*packed = append(p, leftOut...)
-	out, err := f.inflate((*c.message)[:0], *packed, c.limit())
+	out, err := f.inflate((*c.message)[:0], *packed, c.set.readLimit(), true)
 	inflaters.Put(f)
 	*c.message = out
 	recycle(packed)

@@ -33,7 +33,7 @@ func (s *site) gorilla(compress bool) *gorilla.Conn {
 func TestEcho(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for _, compress := range []bool{false, true} {
-			s := start(t, m, echo(&websocket.Upgrader{Compression: compress}))
+			s := start(t, m, echo(&websocket.Upgrader{Compression: compress, ReadLimit: 1 << 20}))
 			c := s.gorilla(compress)
 			for _, size := range []int{0, 1, 125, 126, 4090, 4096, 5000, 65535, 65536, 300000} {
 				for _, kind := range []int{gorilla.TextMessage, gorilla.BinaryMessage} {

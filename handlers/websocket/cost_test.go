@@ -2,6 +2,8 @@ package websocket_test
 
 import (
 	"io"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/handlers/websocket"
@@ -52,6 +54,36 @@ func TestCostOfAMessage(t *testing.T) {
 				t.Errorf("%v allocations per message", n)
 			}
 		})
+	}
+}
+
+// TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one, too.
+func TestCostOfTheLongestMessage(t *testing.T) {
+	if invariants.Enabled || raceEnabled {
+		t.Skip("reads are short, or sync.Pool drops things")
+	}
+	s := start(t, plain, echo(new(websocket.Upgrader)))
+	c := s.upgrade()
+	message := []byte(frame(0x82, strings.Repeat("x", 64<<10)))
+	answer := make([]byte, 10+64<<10)
+	one := func() {
+		if _, err := c.Write(message); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c.br, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one()
+	const many = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range many {
+		one()
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / many; n > 16<<10 { // the collector empties pools now and then
+		t.Errorf("%d bytes are allocated for each message", n)
 	}
 }
 

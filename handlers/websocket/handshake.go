@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ type agreed struct {
 	key      string
 	protocol string
 	deflate  bool
+	window   bool // the client has named a limit of the server's window, which the answer has to repeat
 }
 
 // accept checks a handshake (RFC 6455 section 4.2.1).
@@ -48,7 +50,10 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	if i := slices.IndexFunc(u.Subprotocols, func(p string) bool { return slices.Contains(protocols, p) }); i >= 0 {
 		a.protocol = u.Subprotocols[i]
 	}
-	a.key, a.deflate = keys[0], u.Compression && slices.ContainsFunc(offers, offer.acceptable)
+	a.key = keys[0]
+	if i := slices.IndexFunc(offers, offer.acceptable); u.Compression && i >= 0 {
+		a.deflate, a.window = true, offers[i].has(serverWindow)
+	}
 	return a, nil
 }
 
@@ -127,21 +132,28 @@ func sameHost(origin, host string, secure bool) bool {
 	return host != "" && strings.EqualFold(authority, host)
 }
 
-// parseProtocols parses the values of Sec-WebSocket-Protocol.
+// parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and in parseOffers: clients
+// and proxies that join lists leave them behind (RFC 9110 section 5.6.1.2).
 func parseProtocols(values []string) (all []string, ok bool) {
+	ok = true
 	for _, v := range values {
-		for p := range strings.SplitSeq(v, ",") {
-			p = strings.Trim(p, " \t")
-			if !http1.ValidToken(p) {
-				return nil, false
-			}
+		http1.EachElement(v, func(p string) bool {
 			all = append(all, p)
+			ok = http1.ValidToken(p)
+			return ok
+		})
+		if !ok {
+			return nil, false
 		}
 	}
 	return all, true
 }
 
-const deflate = "permessage-deflate"
+const (
+	deflate      = "permessage-deflate"
+	serverWindow = "server_max_window_bits"
+	clientWindow = "client_max_window_bits"
+)
 
 // offer is an extension that a client can do with.
 type offer struct {
@@ -156,18 +168,14 @@ type param struct{ name, value string }
 func parseOffers(values []string) (all []offer, ok bool) {
 	for _, s := range values {
 		for {
-			o, rest, ok := parseOffer(s)
-			if !ok {
-				return nil, false
-			}
-			all = append(all, o)
-			if rest == "" {
+			if s = strings.TrimLeft(s, ", \t"); s == "" {
 				break
 			}
-			if rest[0] != ',' {
+			o, rest, ok := parseOffer(s)
+			if !ok || rest != "" && rest[0] != ',' {
 				return nil, false
 			}
-			s = rest[1:]
+			all, s = append(all, o), rest
 		}
 	}
 	return all, true
@@ -222,15 +230,32 @@ func (o offer) acceptable() bool {
 			if p.value != "" {
 				return false
 			}
-		case "client_max_window_bits": // may be answered or not
+		case clientWindow: // may be answered or not
 			if p.value != "" && !slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
 				return false
 			}
-		default: // server_max_window_bits among them, which had to be answered
+		case serverWindow: // has to be kept to, and compress/flate has one window, the largest
+			if p.value != largestWindow {
+				return false
+			}
+		default:
 			return false
 		}
 	}
 	return true
+}
+
+const largestWindow = "15"
+
+func (o offer) has(name string) bool {
+	return slices.ContainsFunc(o.params, func(p param) bool { return p.name == name })
+}
+
+// withWindow adds to gorilla's answer to the handshake a parameter that gorilla does not know: a client that has limited
+// the server's window must be told the limit that the server keeps to (RFC 7692 section 7.1.2.1).
+func withWindow(answer []byte) []byte {
+	const field = "\r\nSec-WebSocket-Extensions: " + deflate
+	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow), 1)
 }
 
 // extraFields are those that a handler wants to have in the answer.

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -32,12 +33,14 @@ type mode struct {
 	name    string
 	handoff coro.Handoff
 	tls     bool
+	unix    bool
 }
 
 var (
-	plain   = mode{"channel", coro.Channel, false}
-	direct  = mode{"direct", coro.Direct, false}
-	overTLS = mode{"tls", coro.Channel, true}
+	plain    = mode{"channel", coro.Channel, false, false}
+	direct   = mode{"direct", coro.Direct, false, false}
+	overTLS  = mode{"tls", coro.Channel, true, false}
+	overUNIX = mode{"unix", coro.Channel, false, true}
 )
 
 // run gives each mode the same test.
@@ -49,13 +52,14 @@ func run(t *testing.T, f func(t *testing.T, m mode)) {
 
 // site is a server under test.
 type site struct {
-	t      testing.TB
-	m      mode
-	addr   string
-	server *conn.Server
-	loop   *loop.Loop
-	once   sync.Once
-	done   chan error
+	t       testing.TB
+	m       mode
+	network string
+	addr    string
+	server  *conn.Server
+	loop    *loop.Loop
+	once    sync.Once
+	done    chan error
 }
 
 func start(t testing.TB, m mode, h conn.Handler) *site {
@@ -65,11 +69,18 @@ func start(t testing.TB, m mode, h conn.Handler) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+	network, address := "tcp", "127.0.0.1:0"
+	if m.unix {
+		network, address = "unix", filepath.Join(t.TempDir(), "s")
+	}
+	fd, err := loop.Listen(network, address, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, m: m, addr: loop.LocalAddr(fd).String(), loop: l, done: make(chan error, 1)}
+	if !m.unix {
+		address = loop.LocalAddr(fd).String()
+	}
+	s := &site{t: t, m: m, network: network, addr: address, loop: l, done: make(chan error, 1)}
 	s.server = conn.NewServer(conn.Config{Handler: h, Logger: log})
 	ln := conn.Listener{FD: fd}
 	if m.tls {
@@ -109,7 +120,7 @@ func (s *site) on(f func(l *loop.Loop)) {
 // dial connects.
 func (s *site) dial() net.Conn {
 	s.t.Helper()
-	c, err := net.Dial("tcp", s.addr)
+	c, err := net.Dial(s.network, s.addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -21,8 +21,13 @@ var inflaters = sync.Pool{New: func() any { return &inflater{r: flate.NewReader(
 // the stream has an end.
 const leftOut = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
-// inflate appends to dst what src was made of, which has leftOut at its end. It stops beyond limit bytes.
-func (f *inflater) inflate(dst, src []byte, limit int64) ([]byte, *CloseError) {
+// inflate appends to dst what src was made of. It stops beyond limit bytes. complete: src is a whole message, with leftOut
+// at its end; else a beginning of one, without.
+func (f *inflater) inflate(dst, src []byte, limit int64, complete bool) ([]byte, *CloseError) {
+	behind := 1 // A block may say that it is the last, and an octet comes behind it then (RFC 7692 section 7.2.3.4); but no more.
+	if complete {
+		behind += len(leftOut)
+	}
 	f.from.Reset(src)
 	_ = f.r.(flate.Resetter).Reset(&f.from, nil) // never fails
 	for {
@@ -34,10 +39,9 @@ func (f *inflater) inflate(dst, src []byte, limit int64) ([]byte, *CloseError) {
 		switch {
 		case int64(len(dst)) > limit:
 			return dst, errTooBig
-		case err == io.EOF && f.from.Len() > len(leftOut)+1:
-			// A block may say that it is the last, and an octet comes behind it then (RFC 7692 section 7.2.3.4); but no more.
+		case err == io.EOF && f.from.Len() > behind:
 			return dst, errInflate
-		case err == io.EOF:
+		case err == io.EOF, err == io.ErrUnexpectedEOF && !complete:
 			return dst, nil
 		case err != nil:
 			return dst, errInflate

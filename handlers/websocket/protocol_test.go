@@ -145,6 +145,7 @@ var rows = []row{
 	// Text (section 8.1).
 	{"not UTF-8", frame(0x81, "a\xffb"), nil, 1007},
 	{"not UTF-8 across fragments", frame(0x01, "\xe2\x82") + frame(0x80, "\x20"), nil, 1007},
+	{"rune cut off, before an empty fragment", frame(0x01, "\xe2\x82") + frame(0x80, ""), nil, 1007},
 	{"rune cut off", frame(0x81, "\xe2\x82"), nil, 1007},
 	{"surrogate", frame(0x81, "\xed\xa0\x80"), nil, 1007},
 	{"overlong", frame(0x81, "\xc0\xaf"), nil, 1007},

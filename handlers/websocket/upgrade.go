@@ -3,6 +3,7 @@ package websocket
 import (
 	"bufio"
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 const (
-	defaultReadLimit        = 1 << 20
+	defaultReadLimit        = 64 << 10
 	defaultHandshakeTimeout = 10 * time.Second
 	defaultMessageTimeout   = 60 * time.Second
 	defaultWriteTimeout     = 30 * time.Second
@@ -21,6 +22,7 @@ const (
 )
 
 // Upgrader makes WebSockets of requests. The zero value is good. It may be used by all loops, and must not change then.
+// Of a limit, in bytes or time, 0 means the default and a negative value that there is none.
 type Upgrader struct {
 	// Origins are those of other sites whose pages may connect, as browsers write them, https://example.org, or * for
 	// all. Without them a request with an Origin has to come from a page of the same host. CheckOrigin, if set, decides
@@ -31,13 +33,50 @@ type Upgrader struct {
 	Subprotocols []string // of the server, the best first
 	Compression  bool     // permessage-deflate, where the client offers it
 
-	ReadLimit int64 // bytes of a message, on the wire and again after inflation; 1 MiB
+	ReadLimit int64 // bytes of a message, on the wire and again after inflation; 64 KiB
 
 	HandshakeTimeout time.Duration // for the answer to the request; 10 s
 	MessageTimeout   time.Duration // for a message, from its first byte; 60 s
 	WriteTimeout     time.Duration // for the peer to take 64 KiB, or what there is; 30 s
 	PingInterval     time.Duration // without anything from the peer, until it is sent a ping; 30 s
-	IdleTimeout      time.Duration // without anything from the peer, until it is taken for dead; PingInterval and 15 s
+
+	// IdleTimeout is how long nothing comes from the peer until it is taken for dead, by default PingInterval and 15 s,
+	// and without limit if there are no pings. A peer that goes on reading what it was sent is alive: the pong has its
+	// place behind all that. If IdleTimeout is not longer than PingInterval no pings are sent.
+	IdleTimeout time.Duration
+}
+
+// limit returns what a limit of an Upgrader means: 0 is the default, and a negative one is so large that it is none.
+func limit[T int64 | time.Duration](set, byDefault T) T {
+	switch {
+	case set == 0:
+		return byDefault
+	case set < 0:
+		return math.MaxInt64 / 2 // there is room to add to it
+	}
+	return set
+}
+
+func (u *Upgrader) readLimit() int64 { return limit(u.ReadLimit, defaultReadLimit) }
+
+func (u *Upgrader) messageTimeout() time.Duration {
+	return limit(u.MessageTimeout, defaultMessageTimeout)
+}
+
+func (u *Upgrader) writeTimeout() time.Duration { return limit(u.WriteTimeout, defaultWriteTimeout) }
+
+// keepAlive returns after how long a silence the peer is asked for a sign of life, and when it is given up. pings: it is
+// asked by a ping; else only what it takes of what it is sent is looked at.
+func (u *Upgrader) keepAlive() (interval, idle time.Duration, pings bool) {
+	interval = limit(u.PingInterval, defaultPingInterval)
+	byDefault := interval
+	if u.PingInterval >= 0 {
+		byDefault += defaultPongTimeout
+	}
+	if idle = limit(u.IdleTimeout, byDefault); u.PingInterval >= 0 && interval < idle {
+		return interval, idle, true
+	}
+	return idle / 2, idle, false
 }
 
 // HandshakeError is why a request does not become a WebSocket.
@@ -69,12 +108,12 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	if e != nil {
 		return nil, e
 	}
-	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u, want: expected{deflate: o.deflate}, answered: true}
+	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u, want: expected{deflate: o.deflate}, window: o.window, answered: true}
 	c.stream.SetNoWait(true)
 	c.input = c.stream.Readable()
 	c.heard = c.thread.Loop().Time()
 	g := websocket.Upgrader{
-		HandshakeTimeout:  u.HandshakeTimeout,
+		HandshakeTimeout:  limit(u.HandshakeTimeout, defaultHandshakeTimeout),
 		ReadBufferSize:    maxControl, // headers and no more
 		WriteBufferSize:   writeBuffer,
 		WriteBufferPool:   &toWrite,
@@ -83,9 +122,6 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	}
 	if o.protocol != "" {
 		g.Subprotocols = []string{o.protocol}
-	}
-	if g.HandshakeTimeout == 0 {
-		g.HandshakeTimeout = defaultHandshakeTimeout
 	}
 	c.ws, e = g.Upgrade(&handshake{c: c}, o.request(), extraFields(resp.Header()))
 	if e != nil {

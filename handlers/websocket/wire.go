@@ -1,12 +1,12 @@
 package websocket
 
 import (
-	"cmp"
 	"net"
 	"os"
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"golang.org/x/sys/unix"
 )
 
 // wire is a Conn as gorilla sees it: the connection below the frames. What is read from it are the frames of data, each of
@@ -69,7 +69,7 @@ func (c *Conn) advance() (begun bool, err error) {
 			if h.opcode != opContinuation {
 				c.deflated = h.compressed
 			}
-			if limit := c.limit(); h.length > limit-c.total {
+			if h.length > c.set.readLimit()-c.total {
 				_ = c.violated(errTooBig)
 				break
 			}
@@ -142,11 +142,11 @@ func (c *Conn) read(p []byte) int {
 		return n
 	}
 	if c.isTLS() { // which may have to answer a change of keys
-		_ = c.stream.SetWriteDeadline(time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout)))
+		_ = c.stream.SetWriteDeadline(time.Now().Add(c.set.writeTimeout()))
 	}
 	n, err := c.net.Read(p)
 	if n > 0 {
-		c.heard, c.pinged = c.thread.Loop().Time(), false
+		c.heard, c.asked = c.thread.Loop().Time(), false
 		return n // an error that came with it comes again
 	}
 	if err != nil && err != conn.ErrWouldBlock {
@@ -184,7 +184,7 @@ func (c *Conn) awaitInput() error {
 func (c *Conn) messageLeft() time.Duration {
 	now := c.thread.Loop().Time()
 	if c.until.IsZero() {
-		c.until = now.Add(cmp.Or(c.set.MessageTimeout, defaultMessageTimeout))
+		c.until = now.Add(c.set.messageTimeout())
 	}
 	return c.until.Sub(now)
 }
@@ -206,6 +206,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	if c.cut {
 		return 0, errCut
 	}
+	if c.ws == nil && c.window { // the answer to the handshake
+		p = withWindow(p)
+	}
 	c.cut = true // until all is written: a thread that is killed here does not come back
 	written := 0
 	for written < len(p) {
@@ -221,19 +224,43 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 func (c *Conn) write(p []byte) (n int, err error) {
+	c.sent += int64(len(p))
 	if !c.isTLS() {
 		if n, err = c.stream.TryWrite(p); n == len(p) || err != nil && err != conn.ErrWouldBlock {
 			return n, err
 		}
 	}
-	by := time.Now().Add(cmp.Or(c.set.WriteTimeout, defaultWriteTimeout))
-	if !c.writeBy.IsZero() && c.writeBy.Before(by) {
-		by = c.writeBy
+	if err := c.awaitRoom(); err != nil {
+		return n, err
 	}
-	_ = c.stream.SetWriteDeadline(by)
+	_ = c.stream.SetWriteDeadline(c.writeUntil())
 	m, err := c.net.Write(p[n:])
 	_ = c.stream.SetWriteDeadline(time.Time{})
 	return n + m, err
+}
+
+// writeUntil returns the deadline of a write that begins now.
+func (c *Conn) writeUntil() time.Time {
+	by := time.Now().Add(c.set.writeTimeout())
+	if !c.writeBy.IsZero() && c.writeBy.Before(by) {
+		return c.writeBy
+	}
+	return by
+}
+
+// awaitRoom waits, where the kernel holds much for the peer, until there is room for more. There is when the peer has taken
+// a third of it, perhaps a megabyte, which a peer may be slow with that still keeps to the write timeout's pace.
+func (c *Conn) awaitRoom() error {
+	if queued, err := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ); err != nil || queued < 4*writePiece {
+		return nil // the write itself finds out
+	}
+	for {
+		progress, left := c.progress(), max(time.Until(c.writeUntil()), 0)
+		err := c.stream.AwaitWrite(left)
+		if err != os.ErrDeadlineExceeded || left == 0 || c.progress()-progress < writePiece {
+			return err
+		}
+	}
 }
 
 // Close implements net.Conn.

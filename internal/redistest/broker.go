@@ -13,6 +13,7 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the disk at once
@@ -36,6 +37,7 @@ func Start(t testing.TB, args ...string) *Broker {
 		}
 		t.Skip("redis-server is not installed: Debian's package redis-server")
 	}
+	logging.Disable() // it has a line on stderr for each attempt to connect, until the server listens
 	b := &Broker{Args: args, t: t, dir: t.TempDir()}
 	for try := 0; ; try++ {
 		// Below the ports that the kernel gives to clients: one of them could take it while the broker is down.
@@ -116,11 +118,34 @@ func (b *Broker) Do(command string) {
 	b.t.Helper()
 	c := b.client()
 	defer c.Close()
+	b.do(c, command)
+}
+
+// Stay opens a connection that stays until the test ends, whomever the broker turns away meanwhile, and returns what runs
+// commands on it.
+func (b *Broker) Stay() (do func(command string) (answer any)) {
+	b.t.Helper()
+	c := b.client()
+	b.t.Cleanup(func() { c.Close() })
+	conn := c.Conn()
+	b.do(conn, "PING")
+	return func(command string) any {
+		b.t.Helper()
+		return b.do(conn, command)
+	}
+}
+
+func (b *Broker) do(c interface {
+	Do(ctx context.Context, args ...any) *goredis.Cmd
+}, command string) any {
+	b.t.Helper()
 	var args []any
 	for _, a := range strings.Fields(command) {
 		args = append(args, a)
 	}
-	if err := c.Do(context.Background(), args...).Err(); err != nil {
+	answer, err := c.Do(context.Background(), args...).Result()
+	if err != nil {
 		b.t.Fatalf("%s: %v", command, err)
 	}
+	return answer
 }

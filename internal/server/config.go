@@ -87,6 +87,9 @@ type AccessLogConfig struct {
 type PubsubConfig struct {
 	Table settings.Table `toml:",table"`
 	URL   string         `toml:"url"` // of a Redis; it may have a password
+
+	// MaxBytes is what the messages of all topics may take together; 0: as the hub has it, 64 MiB.
+	MaxBytes handlers.Size `toml:"max_bytes" min:"1MiB" max:"1TiB"`
 }
 
 // SiteConfig is a [[site]].

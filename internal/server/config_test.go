@@ -109,6 +109,8 @@ t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
 			`t.conf:2: pubsub.url: a /, ? or # in a password is written %2F, %3F or %23; expected something like redis://user:password@host:6379/0`},
 		{"broker's database", "[pubsub]\nurl = \"redis://u:secret@host:6379/chat\"",
 			`t.conf:2: pubsub.url: invalid database number: "chat"; expected something like redis://user:password@host:6379/0`},
+		{"too little for topics", "[pubsub]\nmax_bytes = \"64KiB\"",
+			`t.conf:2: pubsub.max_bytes: must be between 1MiB and 1TiB, found 64KiB`},
 		{"unknown key of the broker", "[pubsub]\nuri = \"redis://host\"", `t.conf:2: pubsub.uri: unknown key (did you mean url?)`},
 
 		{"route without prefix", route("handler = \"echo\""),

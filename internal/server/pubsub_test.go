@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -89,4 +91,69 @@ func TestTopicsOfTwoServers(t *testing.T) {
 	if err := one.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// What topics may hold is the configuration's, and the next one's from a reload on.
+func TestTopicsAreLimited(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	const topics = 200 // of 16 KiB each
+	var hub pubsub.Hub
+	s := source()
+	s.File = filepath.Join(t.TempDir(), "lwango.conf")
+	s.Topics, s.Listen = &hub, []string{"127.0.0.1:0"}
+	s.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
+		for i := range topics {
+			hub.Topic(fmt.Sprint(i)).Publish(make([]byte, 16<<10))
+		}
+		remembered := 0
+		for i := range topics {
+			sub := hub.Topic(fmt.Sprint(i)).Subscribe(req.Thread, pubsub.Options{History: 1})
+			if sub.Next() != nil {
+				remembered++
+			}
+			sub.Unsubscribe()
+		}
+		fmt.Fprint(resp, remembered)
+		return 200
+	}}}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[pubsub]\nmax_bytes = \"1MiB\"\n")
+	c, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	remembered := func(from, to int) {
+		t.Helper()
+		var n int
+		if _, err := fmt.Sscan(fetch(t, srv.Addresses()[0]), &n); err != nil || n < from || n > to {
+			t.Errorf("%d topics are remembered, %v; want %d to %d", n, err, from, to)
+		}
+	}
+	remembered(50, 63)
+	write("[pubsub]\nmax_bytes = \"2MiB\"\n")
+	if err := srv.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	remembered(100, 127)
+	write("")
+	if err := srv.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	remembered(topics, topics)
 }

@@ -39,6 +39,7 @@ func (s *Server) Reload() error {
 	s.access = access
 	s.config = next
 	s.conn.Configure(s.connConfig())
+	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
 	s.notice()
@@ -162,7 +163,7 @@ func (s *Server) restartNeeded(next *Config) {
 		s.own.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
 	}
 	if next.Workers != s.config.Workers {
-		s.log.Warn("workers changes at the next start only", "running", s.config.Workers, "configured", next.Workers)
+		s.own.Warn("workers changes at the next start only", "running", s.config.Workers, "configured", next.Workers)
 	}
 	if next.Handoff != s.config.Handoff {
 		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
@@ -171,7 +172,8 @@ func (s *Server) restartNeeded(next *Config) {
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
 	// What is running is what the next reload must compare with.
-	next.Threads, next.Workers, next.Handoff, next.Pubsub = s.config.Threads, s.config.Workers, s.config.Handoff, s.config.Pubsub
+	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
+	next.Pubsub.URL = s.config.Pubsub.URL
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.

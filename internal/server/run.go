@@ -82,6 +82,7 @@ func (s *Server) start() (err error) {
 			return err
 		}
 	}
+	s.limitTopics()
 	if url := s.config.Pubsub.URL; url != "" && s.source.Topics != nil {
 		if s.broker, err = redis.Start(s.source.Topics, url, s.log); err != nil {
 			return err
@@ -252,4 +253,11 @@ func (s *Server) serve(l *listener, i int) error {
 		l.handles[i] = append(l.handles[i], h)
 	}
 	return nil
+}
+
+// limitTopics has the topics keep to the present configuration.
+func (s *Server) limitTopics() {
+	if s.source.Topics != nil {
+		s.source.Topics.LimitBytes(int(s.config.Pubsub.MaxBytes))
+	}
 }

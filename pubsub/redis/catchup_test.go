@@ -21,7 +21,7 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	var followers []*follower
 	for i := range subscribers {
 		policy := []pubsub.Policy{pubsub.Disconnect, pubsub.DropOldest, pubsub.DropNewest}[i%3]
-		followers = append(followers, two.follow(room2, pubsub.Options{Policy: policy, Queue: []int{16, 0, 256}[i%3]}))
+		followers = append(followers, two.follow(room2, pubsub.Options{Policy: policy, Queue: []int{16, pubsub.DefaultQueue, 256}[i%3]}))
 	}
 	stuck := make(chan *pubsub.Subscription, 1)
 	if err := two.loop.Post(func() {

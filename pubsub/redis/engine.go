@@ -12,6 +12,7 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lwango/lwango/pubsub"
@@ -47,11 +48,7 @@ type Engine struct {
 
 // silence is for the library, which writes a line to stderr for each attempt to connect. The engine has the errors, and
 // logs what comes of them once.
-var silence = sync.OnceFunc(func() { goredis.SetLogger(unheard{}) })
-
-type unheard struct{}
-
-func (unheard) Printf(context.Context, string, ...any) {}
+var silence = sync.OnceFunc(logging.Disable)
 
 // Check tells what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and password, as go-redis has
 // them. The error does not quote it.

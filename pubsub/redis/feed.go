@@ -163,7 +163,7 @@ func (r *reader) ask(fds []*feed, command func(context.Context, goredis.Pipeline
 		for i, fd := range part {
 			asked[i] = command(ctx, p, fd)
 		}
-		_, _ = p.Exec(ctx) // each command has its own error
+		_, _ = exec(ctx, p) // each command has its own error
 		cancel()
 		for i, fd := range part {
 			found, err := asked[i].Result()

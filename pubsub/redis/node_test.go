@@ -3,9 +3,11 @@ package redis_test
 import (
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,11 +91,18 @@ type follower struct {
 	t        testing.TB
 	messages chan *pubsub.Message
 	done     chan struct{} // close it: the subscription ends
+	dropped  atomic.Int64  // messages that the subscription has lost, as of the last that it got
+	node     *node
 }
 
+// follow subscribes. Unless o says otherwise the subscription's queue holds all of a test's messages: most tests publish
+// faster than a loop without a processor can read, and what is missing then must be the engine's fault.
 func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	n.t.Helper()
-	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue), done: make(chan struct{})}
+	if o.Queue == 0 {
+		o.Queue = pubsub.MaxQueue
+	}
+	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue), done: make(chan struct{}), node: n}
 	subscribed := make(chan struct{})
 	err := n.loop.Post(func() {
 		n.loop.Go(func(th *loop.Thread) {
@@ -106,6 +115,7 @@ func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 				for m := sub.Next(); m != nil; m = sub.Next() {
 					f.messages <- m
 				}
+				f.dropped.Store(int64(sub.Dropped()))
 				if sub.Err() != nil {
 					return
 				}
@@ -126,7 +136,10 @@ func (f *follower) next() string {
 	case m := <-f.messages:
 		return string(m.Data)
 	case <-time.After(limit):
-		f.t.Fatal("nothing comes")
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		f.t.Fatalf("nothing comes; lost by the subscription: %d, by the engine: %d, pending %d, carried %v\n%s",
+			f.dropped.Load(), f.node.engine.Lost(), f.node.engine.Pending(), f.node.hub.Carried(), stacks)
 		return ""
 	}
 }

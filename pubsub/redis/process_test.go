@@ -54,7 +54,7 @@ func peer(url string) error {
 	}
 	l.Go(func(th *loop.Thread) {
 		room := hub.Topic("room")
-		sub := room.Subscribe(th, pubsub.Options{})
+		sub := room.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue})
 		room.Publish([]byte("ready"))
 		var r report
 		var took []time.Duration

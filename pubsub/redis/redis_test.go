@@ -233,6 +233,50 @@ func TestPassword(t *testing.T) {
 	}
 }
 
+// The broker refuses a connection, with a password that it does not know yet, or because it has too many: that is its
+// answer, though no command was carried out, and nothing of what waits is lost.
+func TestRefusedAtFirst(t *testing.T) {
+	for _, row := range []struct{ why, url, refuse, accept, counter string }{
+		{"password", "redis://:second@", "CONFIG SET requirepass first", "CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},
+		{"number", "redis://", "CONFIG SET maxclients 1", "CONFIG SET maxclients 100", "rejected_connections:"},
+	} {
+		t.Run(row.why, func(t *testing.T) {
+			b := redistest.Start(t)
+			b.Do("XADD lwango:topic:room 1-1 id x-1 time 1 data before")
+			do := b.Stay()
+			do(row.refuse)
+			one := startNode(t, fmt.Sprintf("%s127.0.0.1:%d", row.url, b.Port))
+			one.status.expect("local")
+			room := one.hub.Topic("room")
+			at := one.follow(room, pubsub.Options{})
+			at.hears(room, numbered("a", 0, 300)...)
+			for start, n := time.Now(), 0; n < 8; time.Sleep(time.Millisecond) { // the writer and the reader were refused
+				if _, count, ok := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter); ok {
+					_, _ = fmt.Sscan(count, &n)
+				}
+				if time.Since(start) > limit {
+					t.Fatalf("%d refused", n)
+				}
+			}
+			do(row.accept)
+			one.status.expect("carried")
+			one.acknowledged()
+			if n := one.engine.Lost(); n > 0 {
+				t.Errorf("lost %d", n)
+			}
+			publish(room, "end")
+			at.expect("end")
+			at.quiet() // what was before is no news
+			one.acknowledged()
+			two := startNode(t, fmt.Sprintf("%s127.0.0.1:%d", row.url, b.Port))
+			got := collect(two.follow(two.hub.Topic("room"), pubsub.Options{History: 64}), 64)
+			if got[63] != "end" || got[0] != "a237" {
+				t.Errorf("history: %q to %q", got[0], got[63])
+			}
+		})
+	}
+}
+
 // lockedBuffer is for a log of several goroutines.
 type lockedBuffer struct {
 	mu sync.Mutex

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -205,17 +206,14 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 		p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: 1, Values: []any{"wake", ""}})
 		p.PExpire(ctx, key, wakeAge)
 	}
-	all, err := p.Exec(ctx)
+	all, err := exec(ctx, p)
 	if err == nil {
 		return 0, nil
 	}
 	// If any of them was carried out, all were, whatever is said of the others: nothing, because the connection broke just
 	// then, or that the broker has refused it. To send that once more would be too late for its order.
-	executed := false
-	for _, cmd := range all {
-		executed = executed || cmd.Err() == nil // a PEXPIRE at least: nothing keeps it from success
-	}
-	if !executed {
+	// A PEXPIRE at least was: nothing keeps it from success.
+	if !slices.ContainsFunc(all, func(cmd goredis.Cmder) bool { return cmd.Err() == nil }) {
 		return 0, err
 	}
 	for i, cmd := range added {
@@ -225,4 +223,16 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 		}
 	}
 	return lost, nil
+}
+
+// exec runs a pipeline. If the broker refuses the connection (a password that it does not know, too many clients), that is
+// the pipeline's error and the library does not give it to the commands, which look as if they had been carried out.
+func exec(ctx context.Context, p goredis.Pipeliner) ([]goredis.Cmder, error) {
+	cmds, err := p.Exec(ctx)
+	if err != nil && !slices.ContainsFunc(cmds, func(cmd goredis.Cmder) bool { return cmd.Err() != nil }) {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return cmds, err
 }
