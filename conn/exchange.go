@@ -135,7 +135,7 @@ func mangle(b []byte) {
 // what comes before the close.
 func (x *exchange) exchange() bool {
 	c := x.c
-	c.served++
+	c.served = true
 	x.spend(opCost)
 	x.begin()
 	status := x.precheck()
@@ -293,7 +293,7 @@ func (x *exchange) logAccess() {
 	}
 	h, raw := &x.req.head, x.req.raw
 	e := AccessEntry{
-		Remote:   x.c.remote,
+		Remote:   x.c.remote.addrPort(),
 		Time:     x.began,
 		Duration: time.Since(x.began),
 		Proto:    x.req.Proto(),

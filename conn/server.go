@@ -27,9 +27,11 @@ type Config struct {
 	WriteTimeout     time.Duration // between two writes that make way; 30 s
 	MinRate          int           // bytes per second waited for, after 10 s, bodies and slow readers; negative: none; 500
 
-	MaxConnections int   // 0: no limit
-	MaxHeaderSize  int   // bytes of a head; 16 KiB
-	MaxBodySize    int64 // bytes of a request body; negative: no limit; 40 MiB
+	MaxConnections           int // 0: no limit; beyond it idle ones are closed, or newcomers refused
+	MaxConnectionsPerAddress int // of an IPv4 address, or of the /64 of an IPv6 one; 0: no limit; UNIX sockets have none
+
+	MaxHeaderSize int   // bytes of a head; 16 KiB
+	MaxBodySize   int64 // bytes of a request body; negative: no limit; 40 MiB
 
 	Headers   []Field      // added to every response that does not have them
 	AccessLog AccessLog    // nil: none
@@ -58,10 +60,9 @@ type AccessEntry struct {
 
 // Server serves HTTP on any number of loops. Its methods are for any goroutine, except Serve.
 type Server struct {
-	settings atomic.Pointer[settings]
-	active   atomic.Int64
-	refusing atomic.Int64
-	ids      atomic.Uint64
+	settings  atomic.Pointer[settings]
+	ids       atomic.Uint64
+	admission admission
 }
 
 // settings is a Config made ready for use.
@@ -115,7 +116,7 @@ func (s *Server) Configure(cfg Config) {
 }
 
 // Active returns the number of open connections.
-func (s *Server) Active() int { return int(s.active.Load()) }
+func (s *Server) Active() int { return int(s.admission.active.Load()) }
 
 // Listener is a listening socket for one loop.
 type Listener struct {
@@ -130,6 +131,7 @@ func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
 		p.local = local
 	}
+	s.admission.serves(l)
 	return l.Accept(ln.FD, p.accept)
 }
 
@@ -147,23 +149,22 @@ type port struct {
 	fields []byte // it and the configured fields
 }
 
-// maxRefusing bounds the connections that are told 503, beyond MaxConnections.
-const maxRefusing = 128
-
 func (p *port) accept(fd int, remote netip.AddrPort) {
-	s := p.server
-	cfg := s.settings.Load()
-	c := &connection{port: p, remote: remote}
+	a, cfg := &p.server.admission, p.server.settings.Load()
+	c := &connection{port: p, remote: peerOf(remote)}
 	timeout := cfg.HeaderTimeout
-	if n := s.active.Add(1); cfg.MaxConnections > 0 && n > int64(cfg.MaxConnections) {
-		s.active.Add(-1)
-		if s.refusing.Add(1) > maxRefusing || p.tls != nil {
-			s.refusing.Add(-1)
-			sysio.Close(fd)
+	if !a.admit(c, p.loop, cfg) {
+		if p.tls != nil || p.loop.Scarce() {
+			p.turnAway(fd, cfg)
+			return
+		}
+		if a.refusing.Add(1) > maxRefusing {
+			a.refusing.Add(-1)
+			p.turnAway(fd, cfg)
 			return
 		}
 		c.refused = true
-		timeout = lingerTime
+		timeout = lingerSilence
 	}
 	if err := p.loop.Attach(&c.Thread, fd, c, timeout); err != nil {
 		cfg.Logger.Error("connection not accepted", "error", err)
@@ -173,7 +174,9 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	}
 	if c.refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
 		loop.Wake(&c.Thread)
+		return
 	}
+	loop.Expendable(&c.Thread, p.loop.Time())
 }
 
 // refresh makes date and fields those of this second. The loop's time is that of its turn, so the text is right even

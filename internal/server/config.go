@@ -30,6 +30,7 @@ type Config struct {
 	WriteTimeout     time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
 	MinRate          int           `toml:"min_rate" min:"0" max:"1000000000"`
 	MaxConnections   int           `toml:"max_connections" min:"0" max:"100000000"`
+	MaxPerAddress    int           `toml:"max_connections_per_address" min:"0" max:"100000000"`
 	MaxHeaderSize    handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	MaxBodySize      handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 

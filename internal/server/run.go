@@ -178,16 +178,20 @@ func (s *Server) connConfig() conn.Config {
 		WriteTimeout:     c.WriteTimeout,
 		MinRate:          c.MinRate,
 		MaxConnections:   c.MaxConnections,
-		MaxHeaderSize:    int(c.MaxHeaderSize),
-		MaxBodySize:      int64(c.MaxBodySize),
-		Logger:           s.log,
+
+		MaxConnectionsPerAddress: c.MaxPerAddress,
+
+		MaxHeaderSize: int(c.MaxHeaderSize),
+		MaxBodySize:   int64(c.MaxBodySize),
+		Logger:        s.log,
 	}
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
-	if limit := descriptorLimit(); c.MaxConnections == 0 {
-		cc.MaxConnections = connectionsFor(limit)
-	} else if c.MaxConnections > connectionsFor(limit) {
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))
+	if c.MaxConnections == 0 {
+		cc.MaxConnections = connectionsFor(limit, own)
+	} else if c.MaxConnections > limit-own {
 		s.log.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
 			"descriptors", limit)
 	}
@@ -218,12 +222,19 @@ func descriptorLimit() int {
 	return int(min(lim.Cur, 1<<30))
 }
 
-// connectionsFor leaves an eighth of the descriptors, and at least 64 where there are more than 128, for what is not
-// a client: loops, listeners, logs, and the files that are being sent. When these run out all the same, accepting
-// pauses; it is only better to say 503 before.
-func connectionsFor(descriptors int) int {
-	return max(descriptors-max(descriptors/8, 64), descriptors/2)
+// perConnection is how many descriptors a connection may come to hold: itself, the file that it downloads or in which its
+// request's body is held, and a connection to an upstream.
+const perConnection = 3
+
+// connectionsFor is how many connections can all hold what they may need, beside the server's own descriptors. An idle one
+// holds a third of that; but which of them go to work, and when, is the clients' choice.
+func connectionsFor(descriptors, own int) int {
+	return max((descriptors-own)/perConnection, descriptors/8, 1)
 }
+
+// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the spare one; each listener's
+// sockets and their duplicates; standard streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
+func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
 // announce is the sign that clients can connect; scripts wait for it.
 func (s *Server) announce(l *listener) {
