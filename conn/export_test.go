@@ -13,6 +13,13 @@ func SetGraceOfRate(d time.Duration) (restore func()) {
 	return func() { graceOfRate = old }
 }
 
+// SetPaceHalf shortens the window of which the rate counts; as SetGraceOfRate.
+func SetPaceHalf(d time.Duration) (restore func()) {
+	old := paceHalf
+	paceHalf = d
+	return func() { paceHalf = old }
+}
+
 // SetLingerTime bounds lingering closes, in all and in silence; as SetGraceOfRate.
 func SetLingerTime(all, silence time.Duration) (restore func()) {
 	oldTime, oldSilence := lingerTime, lingerSilence

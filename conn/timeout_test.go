@@ -204,6 +204,62 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
+// TestBurstIsNoCredit: a client that has sent a lot at first, and then next to nothing, is held to the rate soon.
+func TestBurstIsNoCredit(t *testing.T) {
+	const half = 150 * time.Millisecond
+	defer conn.SetGraceOfRate(100 * time.Millisecond)()
+	defer conn.SetPaceHalf(half)()
+	run(t, func(t *testing.T, m mode) {
+		const rate = 20_000 // by the average over the whole, a megabyte would be good for 50 s
+		over := make(chan error, 1)
+		s := start(t, m, conn.Config{MinRate: rate, Handler: byPath(map[string]conn.Handler{
+			"/read": func(req *conn.Request, w *conn.Response) int {
+				_, err := io.Copy(io.Discard, req.Body())
+				over <- err
+				return 200
+			},
+			"/duplex": func(req *conn.Request, w *conn.Response) int {
+				d := req.Duplex()
+				buf := make([]byte, 32<<10)
+				for {
+					if _, err := req.Body().Read(buf); errors.Is(err, conn.ErrWouldBlock) {
+						if err := d.Await(-1, true); err != nil {
+							t.Error(err)
+						}
+					} else if err != nil {
+						over <- err
+						return 200
+					}
+				}
+			},
+		})})
+		burst := string(make([]byte, 1<<20))
+		for _, path := range []string{"/read", "/duplex"} {
+			c := s.client()
+			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+burst)
+			began := time.Now()
+			go drip(c.Conn, burst, 2*time.Millisecond)
+			if err := <-over; !errors.Is(err, conn.ErrBodyTimeout) {
+				t.Errorf("%s: %v", path, err)
+			}
+			within(t, path+": slow after a burst", began, 100*time.Millisecond)
+			c.Close()
+		}
+
+		// One that keeps the rate goes on.
+		c := s.client()
+		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n")
+		for range 50 {
+			time.Sleep(10 * time.Millisecond)
+			send(t, c, burst[:1000])
+		}
+		if err := <-over; err != nil {
+			t.Errorf("100 kB a second: %v", err)
+		}
+		c.Close()
+	}, plain, direct, overTLS)
+}
+
 // TestClientThatDoesNotRead costs what the kernel buffers, and only until write_timeout.
 func TestClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
