@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -21,9 +20,8 @@ import (
 // clients are just closed: for a handshake an overloaded server has no time.
 
 const (
-	maxRefusing = 128         // connections that are being told 503, beyond MaxConnections
-	maxOwed     = 64          // connections that other loops have been asked to close, and have not yet
-	noteEvery   = time.Minute // a line in the log
+	maxRefusing = 128 // connections that are being told 503, beyond MaxConnections
+	maxOwed     = 64  // connections that other loops have been asked to close, and have not yet
 )
 
 // admission is the part of a Server that counts connections. It is safe for any goroutine.
@@ -36,7 +34,7 @@ type admission struct {
 
 	// Since the last line in the log.
 	gaveUp, refused, ofNetwork atomic.Int64
-	nextNote                   atomic.Int64 // not before this, in Unix nanoseconds
+	line                       seldom
 }
 
 // serves notes that connections live on l.
@@ -148,11 +146,7 @@ func (a *admission) dismiss(c *connection) {
 
 // note logs what has become of connections beyond the limits, once a minute while there are any.
 func (a *admission) note(l *loop.Loop, set *settings) {
-	if a.gaveUp.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 {
-		return
-	}
-	now, next := l.Time().UnixNano(), a.nextNote.Load()
-	if now < next || !a.nextNote.CompareAndSwap(next, now+int64(noteEvery)) {
+	if a.gaveUp.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
 		return
 	}
 	set.Logger.Warn("too many connections: idle ones are closed, others refused", "open", a.active.Load(),

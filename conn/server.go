@@ -33,6 +33,9 @@ type Config struct {
 	MaxHeaderSize int   // bytes of a head; 16 KiB
 	MaxBodySize   int64 // bytes of a request body; negative: no limit; 40 MiB
 
+	SpoolDir string // for temporary files; "": os.TempDir
+	MaxSpool int64  // bytes that all of them may hold; 0: no limit
+
 	Headers   []Field      // added to every response that does not have them
 	AccessLog AccessLog    // nil: none
 	Logger    *slog.Logger // nil: slog.Default
@@ -63,6 +66,8 @@ type Server struct {
 	settings  atomic.Pointer[settings]
 	ids       atomic.Uint64
 	admission admission
+	temp      sysio.TempSpace
+	spoolNote seldom
 }
 
 // settings is a Config made ready for use.
@@ -112,7 +117,28 @@ func (s *Server) Configure(cfg Config) {
 			cfg.Logger.Error("configured header left out: not a valid field", "name", f.Name, "value", f.Value)
 		}
 	}
+	s.temp.Configure(cfg.SpoolDir, cfg.MaxSpool)
 	s.settings.Store(ready)
+}
+
+// Spooled returns how many bytes are in temporary files.
+func (s *Server) Spooled() int64 { return s.temp.Used() }
+
+// noteSpool logs that a request of x's could not be spooled.
+func (s *Server) noteSpool(x *exchange) {
+	if s.spoolNote.now(x.c.Loop()) {
+		x.set.Logger.Warn("temporary files have reached max_spool: requests are answered with 503",
+			"max_spool", x.set.MaxSpool, "used", s.temp.Used())
+	}
+}
+
+// seldom is for lines of the log that clients cause: one in a minute is enough.
+type seldom struct{ next atomic.Int64 } // not before this, in Unix nanoseconds
+
+// now reports whether it is time for a line.
+func (s *seldom) now(l *loop.Loop) bool {
+	now, next := l.Time().UnixNano(), s.next.Load()
+	return now >= next && s.next.CompareAndSwap(next, now+int64(time.Minute))
 }
 
 // Active returns the number of open connections.

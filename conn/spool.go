@@ -14,38 +14,120 @@ type Spooled interface {
 	io.Seeker
 }
 
-// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a temporary file in
-// os.TempDir, which has no name and is closed when the request ends. It returns the body, positioned
-// at its beginning, and its length in bytes. A body in a file is an io.Closer as well, for whoever is done with it long
-// before the request is. The error is that of Body.Read, or the file's.
+// TempFile is a temporary file without a name. What all of them hold together is limited by max_spool.
+type TempFile = sysio.TempFile
+
+// ErrSpoolFull is the error of writing to a TempFile, and of Spool, for which max_spool has no room. If the head of the
+// response has not gone out, a body that could not be spooled is answered with 503.
+var ErrSpoolFull = sysio.ErrTempFull
+
+// TempFile makes a file in spool_dir. The caller closes it, in a deferred call if it waits before: the thread may be killed.
+func (r *Request) TempFile() (*TempFile, error) { return r.x.c.port.server.temp.Create() }
+
+// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a TempFile, which is
+// closed when the request ends. It returns the body, positioned at its beginning, and its length in bytes. A body in a
+// file is an io.Closer as well, for whoever is done with it long before the request is. The error is that of Body.Read,
+// ErrSpoolFull, or the file's.
+//
+// While the client has it wait, it holds no more than what has come, up to maxMemory.
 //
 // Writing the file goes to the page cache; where the disk cannot keep up, the loop waits for it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
-	if err := r.body.Await(); err != nil && err != io.EOF {
-		return nil, 0, err
+	s := spooling{req: r, limit: maxMemory}
+	for err := errWouldBlock; err != io.EOF; {
+		if blocks(err) {
+			err = r.body.Await()
+		}
+		if err == nil {
+			err = s.take()
+		}
+		if err == ErrSpoolFull {
+			r.body.err = err
+			r.x.c.port.server.noteSpool(r.x)
+		}
+		if err != nil && err != io.EOF && !blocks(err) || blocks(err) && r.body.tryOnly {
+			return nil, 0, err
+		}
 	}
-	var head bytes.Buffer // it grows with what comes: a length is quickly said
-	head.Grow(int(min(max(r.ContentLength(), 0), maxMemory, 4<<10)) + bytes.MinRead)
-	n, err := io.CopyN(&head, &r.body, maxMemory+1)
-	if err == io.EOF {
-		return bytes.NewReader(head.Bytes()), n, nil
+	if s.file == nil {
+		return bytes.NewReader(s.memory), int64(len(s.memory)), nil
 	}
-	if err != nil {
-		return nil, 0, err
+	_, err := s.file.Seek(0, io.SeekStart)
+	return s.file, s.written, err
+}
+
+// spooling is a Spool at work.
+type spooling struct {
+	req     *Request
+	limit   int64
+	memory  []byte // what has come, before there is a file
+	file    *TempFile
+	written int64 // to the file
+}
+
+// take takes what has come. Its error is that of Body.Read without waiting, or the file's.
+func (s *spooling) take() error {
+	for s.file == nil {
+		n := len(s.memory)
+		if int64(n) >= s.limit { // and this may be all
+			var next [1]byte
+			if k, err := s.read(next[:]); k == 0 {
+				return err
+			}
+			if err := s.spill(next[:]); err != nil {
+				return err
+			}
+			break
+		}
+		if n == cap(s.memory) { // it grows with what comes: Content-Length is only a claim
+			grown := make([]byte, n, min(int64(max(2*n, 4<<10)), s.limit))
+			copy(grown, s.memory)
+			s.memory = grown
+		}
+		k, err := s.read(s.memory[n:cap(s.memory)])
+		s.memory = s.memory[:n+k]
+		if err != nil {
+			return err
+		}
 	}
-	file, err := sysio.TempFile()
-	if err != nil {
-		return nil, 0, err
+	buf := buffers.Get().(*[streamAt]byte)
+	defer buffers.Put(buf)
+	n := 0
+	var err error
+	for n < len(buf) && err == nil {
+		var k int
+		k, err = s.read(buf[n:])
+		n += k
 	}
-	r.Defer(func() { _ = file.Close() })
-	if _, err := head.WriteTo(file); err != nil {
-		return nil, 0, err
+	if err := s.write(buf[:n]); err != nil {
+		return err
 	}
-	// Not io.Copy: an *os.File would look for a way to have the kernel copy, and find that a Body has none.
-	more, err := io.CopyBuffer(struct{ io.Writer }{file}, &r.body, make([]byte, 32<<10))
-	if err != nil {
-		return nil, 0, err
+	return err
+}
+
+// spill moves what is in memory to a file, and next, which comes behind it.
+func (s *spooling) spill(next []byte) (err error) {
+	if s.file, err = s.req.TempFile(); err != nil {
+		return err
 	}
-	_, err = file.Seek(0, io.SeekStart)
-	return file, n + more, err
+	s.req.Defer(func() { _ = s.file.Close() })
+	if err = s.write(s.memory); err == nil {
+		err = s.write(next)
+	}
+	s.memory = nil
+	return err
+}
+
+func (s *spooling) write(p []byte) error {
+	n, err := s.file.Write(p)
+	s.written += int64(n)
+	return err
+}
+
+// read reads from the body without waiting.
+func (s *spooling) read(p []byte) (int, error) {
+	b := &s.req.body
+	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
+	b.tryOnly = true
+	return b.Read(p)
 }

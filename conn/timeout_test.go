@@ -248,13 +248,13 @@ func TestBurstIsNoCredit(t *testing.T) {
 
 		// One that keeps the rate goes on.
 		c := s.client()
-		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n")
+		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n")
 		for range 50 {
 			time.Sleep(10 * time.Millisecond)
-			send(t, c, burst[:1000])
+			send(t, c, burst[:10_000])
 		}
 		if err := <-over; err != nil {
-			t.Errorf("100 kB a second: %v", err)
+			t.Errorf("a megabyte a second: %v", err)
 		}
 		c.Close()
 	}, plain, direct, overTLS)

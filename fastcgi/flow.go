@@ -25,7 +25,7 @@ func (c *call) duplex() {
 		return
 	}
 	if c.flow == nil {
-		c.flow = &flow{Duplex: c.req.Duplex(), limit: limit, spool: spool{size: limit + bufferSize}}
+		c.flow = &flow{Duplex: c.req.Duplex(), limit: limit, spool: spool{size: limit + bufferSize, temp: c.req.TempFile}}
 	}
 	c.readable, c.writable = c.stream.Readable(), c.stream.Writable()
 }

@@ -75,7 +75,7 @@ func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int 
 }
 
 // inMemory is how much of a body is held in memory before it goes to a file.
-const inMemory = 64 << 10
+const inMemory = 16 << 10
 
 // call is one request on its way to an upstream and back. It is all there is while the upstream thinks, so what is
 // needed only while bytes move is not in it.

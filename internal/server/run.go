@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -183,6 +184,8 @@ func (s *Server) connConfig() conn.Config {
 
 		MaxHeaderSize: int(c.MaxHeaderSize),
 		MaxBodySize:   int64(c.MaxBodySize),
+		SpoolDir:      c.SpoolDir,
+		MaxSpool:      int64(c.MaxSpool),
 		Logger:        s.log,
 	}
 	if c.MinRate == 0 {
@@ -210,6 +213,11 @@ func (s *Server) connConfig() conn.Config {
 func (s *Server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.log.Info("no configuration file: built-in defaults")
+	}
+	if s.config.SpoolDir == "" { // nobody has asked for this folder, and perhaps nothing needs it
+		if err := sysio.CheckTempDir(""); err != nil {
+			s.log.Warn("there can be no temporary files, and so no large request bodies; set spool_dir", "error", err)
+		}
 	}
 }
 

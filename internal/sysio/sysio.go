@@ -1,4 +1,4 @@
-// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors.
+// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors, and temporary files.
 //
 // A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
 // itself. What may wait for a disk (sendfile) or is meant to wait (epoll_wait with a timeout) is announced, so that
