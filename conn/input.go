@@ -99,8 +99,9 @@ func (x *exchange) fill(d time.Duration) error {
 			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
 			x.r = x.base
 		} else {
-			// A new buffer: the old one lives on where the present head points into it.
-			grown := make([]byte, max(2*(x.w-x.r), firstInput))
+			// A new buffer: the old one lives on where the present head points into it. Only a head makes it grow.
+			size := min(max(2*(x.w-x.r), firstInput), x.set.MaxHeaderSize+firstInput)
+			grown := make([]byte, size)
 			x.w = copy(grown, x.in[x.r:x.w])
 			x.r, x.base, x.in = 0, 0, grown
 		}

@@ -28,7 +28,8 @@ type Config struct {
 	MinRate          int           // bytes per second waited for, of the last 30 s, after 10 s, bodies and slow readers; negative: none; 500
 
 	MaxConnections           int // 0: no limit; beyond it idle ones are closed, or newcomers refused
-	MaxConnectionsPerAddress int // of an IPv4 address, or of the /64 of an IPv6 one; 0: no limit; UNIX sockets have none
+	MaxConnectionsPerAddress int // of an IPv4 address, or of the /64 of an IPv6 one; 0: no limit; UNIX sockets have none;
+	// connections count that were accepted while there was a limit
 
 	MaxHeaderSize int   // bytes of a head; 16 KiB
 	MaxBodySize   int64 // bytes of a request body; negative: no limit; 40 MiB
