@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who is let in, and who has to go for that.
+// Admission decides which connections are let in, and which are closed for them.
 //
-// At max_connections, or without a free descriptor, the connection that has been idle longest is closed, on whichever loop
-// it lives, and a newcomer takes its place. Only where no connection is idle is the newcomer refused, with 503. TLS
-// clients are just closed: for a handshake an overloaded server has no time.
+// At max_connections, or without a free descriptor, the server closes the connection that has been idle longest, on
+// whichever loop it lives, and a newcomer takes its place. A newcomer is refused only if no connection is idle. A plain
+// client gets 503 then; the connection of a TLS client is closed, since a handshake costs more than an overloaded server
+// has.
 
 const (
 	maxRefusing = 128 // connections that are being told 503, beyond MaxConnections
@@ -82,8 +83,8 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	return true
 }
 
-// makeRoom closes the connection that has been idle longest, or has its loop asked to do so, and reports whether there
-// was one. It is called on the loop own.
+// makeRoom closes the connection that has been idle longest, or asks its loop to do so, and reports whether there was one.
+// The caller is on the loop own.
 func (a *admission) makeRoom(own *loop.Loop) bool {
 	for {
 		var best *loop.Loop
@@ -113,8 +114,8 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 	}
 }
 
-// ask has another loop close a connection. Where it finds none that is idle, there is one connection too many, and the
-// next newcomer needs two to go.
+// ask asks another loop to close a connection. If that loop finds none that is idle any more, there is one connection too
+// many, and the next newcomer needs the places of two.
 func (a *admission) ask(l *loop.Loop) bool {
 	if a.owed.Add(1) > maxOwed {
 		a.owed.Add(-1)

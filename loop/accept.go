@@ -22,7 +22,12 @@ type Listener struct {
 	accept  func(fd int, remote netip.AddrPort)
 	closing bool
 	backOff time.Duration // the last one; 0 once all that had come were accepted
+	told    bool          // the log knows that connections wait
+	quiet   int64         // no further line in the log until then, in milliseconds of the loop
 }
+
+// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with each connection.
+const noteEvery = 60_000
 
 // Accept calls accept on the loop for every connection to the listening socket fd, which is the Listener's from now
 // on. remote is the zero AddrPort for UNIX sockets. accept owns the connection's descriptor.
@@ -102,15 +107,19 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 			t.own.exhausted(in)
 			if ln.backOff > 0 {
 				ln.backOff = 0
-				t.loop.log.Info("accepting again, nobody waits")
+				if ln.told {
+					t.loop.log.Info("accepting again, nobody waits")
+					ln.told = false
+				}
 			}
 			if last {
 				return coro.Abort
 			}
 			return coro.WantRead
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
-			if ln.backOff == 0 {
+			if ln.backOff == 0 && t.loop.now >= ln.quiet {
 				t.loop.log.Error("accept: out of resources, new connections wait", "error", errno)
+				ln.told, ln.quiet = true, t.loop.now+noteEvery
 			}
 			if last {
 				return coro.Abort

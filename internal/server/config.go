@@ -286,11 +286,7 @@ func (c *Config) checkSpool() {
 	case c.MaxSpool > 0 && c.MaxSpool < c.MaxBodySize:
 		c.Table.Errorf("max_spool", "must be at least max_body_size, which is %v, or 0, for no limit; found %v", c.MaxBodySize, c.MaxSpool)
 	}
-	if !c.Table.Has("spool_dir") {
-		return
-	}
 	if c.SpoolDir == "" {
-		c.Table.Errorf("spool_dir", "expected the path of a folder")
 		return
 	}
 	c.SpoolDir = c.path(c.SpoolDir)

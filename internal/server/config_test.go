@@ -49,7 +49,6 @@ t.conf:3: spool_dir: create a file in DIR/none: no such file or directory`},
 		{"spool in a file", "spool_dir = \"/dev/null\"\nmax_connections_per_address = -1",
 			`t.conf:1: spool_dir: create a file in /dev/null: not a directory
 t.conf:2: max_connections_per_address: must be between 0 and 100000000, found -1`},
-		{"no spool", "spool_dir = \"\"", `t.conf:1: spool_dir: expected the path of a folder`},
 		{"a hasty watchdog", "watchdog = \"100us\"",
 			`t.conf:1: watchdog: must be at least 1ms, or 0s, which turns it off`},
 		{"handoff", "handoff = \"iter\"", `t.conf:1: handoff: expected "channel" or "direct", found "iter"`},
