@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"crypto/tls"
 	"io"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,6 +166,88 @@ func TestLingeringGivesWay(t *testing.T) {
 			c := s.clientFrom("127.0.0.2")
 			if a := c.do("GET", get); a.StatusCode != 200 {
 				t.Error(a.Status)
+			}
+		}
+	}, plain, direct, several)
+}
+
+// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds of ways. Whoever is let
+// in is served, the number stays about the limit, and nothing is left in the end.
+func TestCrowd(t *testing.T) {
+	defer conn.SetLingerTime(50*time.Millisecond, 50*time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		const limit, workers, each = 20, 16, 150
+		s := start(t, m, conn.Config{MaxConnections: limit, MaxConnectionsPerAddress: 1000, Handler: hello})
+		var wg sync.WaitGroup
+		var served, most atomic.Int64
+		for w := range workers {
+			rng := rand.New(rand.NewPCG(uint64(w), 3))
+			wg.Go(func() {
+				var kept []net.Conn
+				for range each {
+					c, err := net.Dial("tcp", s.addr)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+					br := bufio.NewReader(c)
+					for range rng.IntN(3) {
+						raw := get
+						if rng.IntN(5) == 0 {
+							raw = "BAD\r\n"
+						}
+						if _, err := io.WriteString(c, raw); err != nil {
+							break // given up
+						}
+						resp, err := http.ReadResponse(br, nil)
+						if err != nil {
+							if isTimeout(err) {
+								t.Error("silence")
+							}
+							break
+						}
+						_, _ = io.Copy(io.Discard, resp.Body)
+						if resp.StatusCode == 200 {
+							served.Add(1)
+						}
+					}
+					if n := int64(s.server.Active()); n > most.Load() {
+						most.Store(n)
+					}
+					switch rng.IntN(4) {
+					case 0:
+						kept = append(kept, c)
+						continue
+					case 1:
+						_ = c.(*net.TCPConn).SetLinger(0)
+					}
+					c.Close()
+				}
+				for _, c := range kept {
+					c.Close()
+				}
+			})
+		}
+		wg.Wait()
+		s.idle()
+		// One for each loop that is just accepting, and what other loops have been asked for.
+		over := int64(m.loops)
+		if m.loops > 1 {
+			over += conn.MaxOwed
+		}
+		if n := most.Load(); n > limit+over {
+			t.Errorf("%d connections at a time, the limit is %d", n, limit)
+		}
+		if n := served.Load(); n < workers*each/4 {
+			t.Errorf("only %d requests were served", n)
+		}
+		if n := conn.Networks(s.server); n != 0 {
+			t.Errorf("%d networks are left", n)
+		}
+		for _, l := range s.loops {
+			if _, ok := l.IdleSince(); ok {
+				t.Error("a connection is still taken to be idle")
 			}
 		}
 	}, plain, direct, several)

@@ -92,7 +92,7 @@ func (x *exchange) serve() coro.Code {
 			if !c.served {
 				timeout = x.set.HeaderTimeout
 			}
-			loop.Expendable(&c.Thread, c.Loop().Time())
+			loop.Expendable(&c.Thread, c.Loop().Time(), false)
 			loop.IdleTimeout(&c.Thread, timeout)
 			return coro.WantRead
 		case *http1.Error:

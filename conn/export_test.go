@@ -41,6 +41,9 @@ func Networks(s *Server) int {
 	return len(n.count)
 }
 
+// MaxOwed is by how many connections the limit may be passed while loops ask each other to close some.
+const MaxOwed = maxOwed
+
 // Refusing returns how many connections are being told 503.
 func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
 

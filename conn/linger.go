@@ -87,7 +87,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 		}
 	}
 	if !l.refused {
-		loop.Expendable(t, l.began)
+		loop.Expendable(t, l.began, true)
 	}
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)

@@ -203,7 +203,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		loop.Wake(&c.Thread)
 		return
 	}
-	loop.Expendable(&c.Thread, p.loop.Time())
+	loop.Expendable(&c.Thread, p.loop.Time(), false)
 }
 
 // refresh makes date and fields those of this second. The loop's time is that of its turn, so the text is right even

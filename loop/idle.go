@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
@@ -24,18 +25,20 @@ type idleList struct {
 type idlePlace struct {
 	before, behind int32  // the neighbours' descriptors; -1: none
 	since          uint32 // in idleUnits since the loop was made, which is enough for 34 years
+	forfeit        bool   // whatever the peer sends
 }
 
 // idleUnit is the precision of idlePlace.since as a shift of milliseconds: 256 ms.
 const idleUnit = 8
 
 // Expendable enters t into the list of the threads that GiveUp may end: t has been idle since the given time, or is about
-// to be. It is for bodies, before their last word.
-func Expendable(t *Thread, since time.Time) {
+// to be. GiveUp spares a thread whose peer has sent something, unless t is forfeit. It is for bodies, before their last word.
+func Expendable(t *Thread, since time.Time, forfeit bool) {
 	l := t.loop
 	at := uint32(max(since.Sub(l.start).Milliseconds(), 0) >> idleUnit)
 	if t.own.flags&listed != 0 {
 		if at < t.idle.since+early>>idleUnit {
+			t.idle.forfeit = forfeit
 			return
 		}
 		l.unlist(t)
@@ -44,7 +47,7 @@ func Expendable(t *Thread, since time.Time) {
 		return
 	}
 	t.own.flags |= listed
-	t.idle = idlePlace{before: l.idle.last, behind: -1, since: at}
+	t.idle = idlePlace{before: l.idle.last, behind: -1, since: at, forfeit: forfeit}
 	if last := l.idle.last; last >= 0 {
 		l.table[last].thread.idle.behind = t.own.fd
 	} else {
@@ -67,8 +70,15 @@ func (l *Loop) unlist(t *Thread) {
 }
 
 func (l *Loop) cutOut(t *Thread) {
-	t.own.flags &^= listed
 	before, behind := t.idle.before, t.idle.behind
+	if invariants.Enabled {
+		if t.own.flags&listed == 0 ||
+			before >= 0 && l.table[before].thread.idle.behind != t.own.fd || before < 0 && l.idle.first != t.own.fd ||
+			behind >= 0 && l.table[behind].thread.idle.before != t.own.fd || behind < 0 && l.idle.last != t.own.fd {
+			panic("loop: the list of idle threads is broken")
+		}
+	}
+	t.own.flags &^= listed
 	if behind >= 0 {
 		l.table[behind].thread.idle.before = before
 	} else {
@@ -97,14 +107,18 @@ func (l *Loop) IdleSince() (ms int64, ok bool) {
 }
 
 // GiveUp ends the thread that has been idle longest, of those that are expendable, and reports whether there was one. A
-// thread whose peer has sent something that the loop has not seen yet is not idle. It is called on the loop.
+// thread whose peer has sent something that the thread has not seen yet is not idle. The caller is on the loop.
 func (l *Loop) GiveUp() bool {
 	for l.idle.first >= 0 {
 		t := l.table[l.idle.first].thread
 		l.unlist(t)
 		switch {
-		case t.co != nil || t.own.flags&queued != 0:
-		case t.own.flags&suspended == 0 && sysio.Unread(int(t.own.fd)):
+		case t.co != nil:
+		case t.idle.forfeit:
+			l.end(t)
+			return true
+		case t.own.flags&queued != 0:
+		case sysio.Unread(int(t.own.fd)):
 			l.ready(t, wokenByEvent)
 		default:
 			l.end(t)

@@ -34,7 +34,7 @@ func (i *idler) Run(t *loop.Thread) coro.Code {
 	if i.run != nil {
 		i.run(t)
 	}
-	loop.Expendable(t, t.Loop().Time())
+	loop.Expendable(t, t.Loop().Time(), false)
 	return i.word
 }
 func (i *idler) Left()  {}
@@ -66,7 +66,7 @@ func TestGiveUp(t *testing.T) {
 		var all []*idler
 		for n := range 8 {
 			all = append(all, newIdler(t, l, n, &ended, nil))
-			loop.Expendable(&all[n].Thread, l.Time())
+			loop.Expendable(&all[n].Thread, l.Time(), false)
 		}
 		working := make(chan struct{})
 		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
@@ -82,19 +82,23 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("idle since %v ago", d)
 		}
 		on(t, l, func() {
-			// What has been sent to 2 is not seen yet. The end of 3 is no work.
+			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 is forfeit.
+			loop.Expendable(&all[4].Thread, l.Time(), true)
+			if _, err := unix.Write(all[4].peer, []byte("x")); err != nil {
+				t.Error(err)
+			}
 			if _, err := unix.Write(all[2].peer, []byte("x")); err != nil {
 				t.Error(err)
 			}
 			if err := unix.Shutdown(all[3].peer, unix.SHUT_WR); err != nil {
 				t.Error(err)
 			}
-			for range 2 {
+			for range 3 {
 				if !l.GiveUp() {
 					t.Error("there is none to give up")
 				}
 			}
-			if want := []int{1, 3}; !slices.Equal(ended, want) {
+			if want := []int{1, 3, 4}; !slices.Equal(ended, want) {
 				t.Errorf("ended: %v, want %v", ended, want)
 			}
 		})
@@ -128,10 +132,10 @@ func TestIdlePlace(t *testing.T) {
 		}
 		begin := l.Time()
 		for _, i := range all {
-			loop.Expendable(&i.Thread, begin)
+			loop.Expendable(&i.Thread, begin, false)
 		}
-		loop.Expendable(&all[0].Thread, begin.Add(500*time.Millisecond))
-		loop.Expendable(&all[1].Thread, begin.Add(2*time.Second))
+		loop.Expendable(&all[0].Thread, begin.Add(500*time.Millisecond), false)
+		loop.Expendable(&all[1].Thread, begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
 			unix.Close(l.Release(loop.Own(&all[3].Thread))) // another descriptor is its neighbour's now
