@@ -171,8 +171,8 @@ func TestLingeringGivesWay(t *testing.T) {
 	}, plain, direct, several)
 }
 
-// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds of ways. Whoever is let
-// in is served, the number stays about the limit, and nothing is left in the end.
+// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds of ways. A client that is
+// let in is served, the number stays about the limit, and nothing is left in the end.
 func TestCrowd(t *testing.T) {
 	defer conn.SetLingerTime(50*time.Millisecond, 50*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {

@@ -177,8 +177,8 @@ func (x *exchange) tryReadSocket(p []byte) (int, error) {
 	return n, nil
 }
 
-// pace is how much a peer moves in the time that it has us wait. What counts is the last 30 s of waiting, or 15 at least:
-// two halves, of which the older is dropped when the newer is full. An early burst is no credit for later.
+// pace measures what a peer moves while the exchange waits for it. The last 30 s of waiting count, or 15 s at least: a
+// window of two halves, of which the older is dropped when the newer is full. So an early burst is no credit for later.
 type pace struct {
 	bytes int64 // in all
 
@@ -193,7 +193,7 @@ var (
 	paceHalf    = 15 * time.Second // half of the window
 )
 
-// wait notes that the peer has had us wait for d.
+// wait notes that the exchange has waited for the peer for d.
 func (p *pace) wait(d time.Duration) {
 	if p.waited += d; p.waited >= paceHalf {
 		p.waitedBefore, p.fromBefore = p.waited, p.from

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lingering close (RFC 9112 section 9.6) is in two steps: a socket that is closed with input unread is reset, and a
-// reset can take the answer away from a client that has not read it yet. So the sending half is closed first, and what the
-// client still sends is read and dropped. That takes as long as a client needs to send a body that it does not yet know to
-// be refused; meanwhile the connection is idle, as far as its loop is concerned: it holds no coroutine and no buffer, and
-// is given up like any other where there are too many.
+// A lingering close (RFC 9112 section 9.6) takes two steps: a socket that is closed with input unread is reset, and a
+// reset can take the answer away from a client that has not read it yet. So the server closes its sending half first, and
+// reads and drops what the client still sends: a client may send all of a large body before it reads that the body is
+// refused. For the loop such a connection is idle: it holds no coroutine and no buffer between events, and is among the
+// first to be closed when there are too many connections.
 
 // Limits of a lingering close. They are variables for the tests alone.
 var (
@@ -20,8 +20,8 @@ var (
 	lingerSilence = 5 * time.Second  // in which nothing comes
 )
 
-// lingerPause follows each turnBudget that was dropped, so that a client which sends without end has 25 MB of it taken in
-// a second, and no more of the processor than that costs.
+// lingerPause follows each turnBudget that was dropped: of a client that sends without end, the server takes 25 MB in a
+// second, and spends no more of the processor than that costs.
 const lingerPause = 10 * time.Millisecond
 
 // close flushes and leaves the rest to the loop, which closes the socket. Input that is known to be unread makes it
@@ -46,7 +46,7 @@ func (x *exchange) closeAfter() {
 	x.close()
 }
 
-// lingeringClose begins one, which is to be the last that is done with the connection: Run leaves it to a lingering.
+// lingeringClose begins a lingering close. The caller does nothing more with the connection; Run leaves it to a lingering.
 func (x *exchange) lingeringClose() {
 	c := x.c
 	if x.flush() != nil {
@@ -64,7 +64,7 @@ type lingering struct {
 	stopping bool // and end is the one for that
 }
 
-// linger has c's thread be a lingering from now on, and returns its word to the loop.
+// linger makes a lingering the body of c's thread, and returns its word to the loop.
 func (c *connection) linger() coro.Code {
 	c.tls = nil
 	l := &lingering{connection: c, began: c.Loop().Time()}

@@ -25,11 +25,12 @@ type Config struct {
 	HeaderTimeout    time.Duration // for a whole head, from its first byte; 10 s
 	BodyTimeout      time.Duration // between two reads of a body; 30 s
 	WriteTimeout     time.Duration // between two writes that make way; 30 s
-	MinRate          int           // bytes per second waited for, of the last 30 s, after 10 s, bodies and slow readers; negative: none; 500
+	MinRate          int           // bytes per second waited for, in 30 s and after 10 s, both ways; negative: none; 500
 
 	MaxConnections           int // 0: no limit; beyond it idle ones are closed, or newcomers refused
-	MaxConnectionsPerAddress int // of an IPv4 address, or of the /64 of an IPv6 one; 0: no limit; UNIX sockets have none;
-	// connections count that were accepted while there was a limit
+	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit; UNIX sockets have none. It
+	// counts connections that were accepted while there was a limit.
+	MaxConnectionsPerAddress int
 
 	MaxHeaderSize int   // bytes of a head; 16 KiB
 	MaxBodySize   int64 // bytes of a request body; negative: no limit; 40 MiB

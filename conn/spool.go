@@ -26,12 +26,12 @@ func (r *Request) TempFile() (*TempFile, error) { return r.x.c.port.server.temp.
 
 // Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to a TempFile, which is
 // closed when the request ends. It returns the body, positioned at its beginning, and its length in bytes. A body in a
-// file is an io.Closer as well, for whoever is done with it long before the request is. The error is that of Body.Read,
-// ErrSpoolFull, or the file's.
+// file is an io.Closer as well, for a caller that is done with it long before the request ends. The error is that of
+// Body.Read, ErrSpoolFull, or the file's.
 //
-// While the client has it wait, it holds no more than what has come, up to maxMemory.
+// While Spool waits for the client, it holds what has come, up to maxMemory, and no further buffer.
 //
-// Writing the file goes to the page cache; where the disk cannot keep up, the loop waits for it.
+// Writing the file goes to the page cache; if the disk cannot keep up, the loop waits for it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	s := spooling{req: r, limit: maxMemory}
 	for err := errWouldBlock; err != io.EOF; {

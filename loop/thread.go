@@ -196,7 +196,7 @@ func (t *Thread) left() {
 	t.forsake()
 }
 
-// Become has b be t's body from now on. It is for the body that t has had, whose last word is still to come.
+// Become makes b the body of t. The caller is t's present body, whose last word is still to come.
 func Become(t *Thread, b Body) { t.body = b }
 
 // Loop returns the loop the thread lives on.

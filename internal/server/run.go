@@ -214,7 +214,7 @@ func (s *Server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.log.Info("no configuration file: built-in defaults")
 	}
-	if s.config.SpoolDir == "" { // nobody has asked for this folder, and perhaps nothing needs it
+	if s.config.SpoolDir == "" { // an error only for a folder that the configuration names: perhaps nothing needs this one
 		if err := sysio.CheckTempDir(""); err != nil {
 			s.log.Warn("there can be no temporary files, and so no large request bodies; set spool_dir", "error", err)
 		}
