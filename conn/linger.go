@@ -11,8 +11,8 @@ import (
 // A lingering close (RFC 9112 section 9.6) takes two steps: a socket that is closed with input unread is reset, and a
 // reset can take the answer away from a client that has not read it yet. So the server closes its sending half first, and
 // reads and drops what the client still sends: a client may send all of a large body before it reads that the body is
-// refused. For the loop such a connection is idle: it holds no coroutine and no buffer between events, and is among the
-// first to be closed when there are too many connections.
+// refused. For the loop such a connection is idle: it holds no coroutine and no buffer between events, and gives way to
+// others like any idle one.
 
 // Limits of a lingering close. They are variables for the tests alone.
 var (

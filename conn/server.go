@@ -27,7 +27,7 @@ type Config struct {
 	WriteTimeout     time.Duration // between two writes that make way; 30 s
 	MinRate          int           // bytes per second waited for, in 30 s and after 10 s, both ways; negative: none; 500
 
-	MaxConnections           int // 0: no limit; beyond it idle ones are closed, or newcomers refused
+	MaxConnections int // 0: no limit; beyond it idle ones are closed, or newcomers refused
 	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit; UNIX sockets have none. It
 	// counts connections that were accepted while there was a limit.
 	MaxConnectionsPerAddress int
