@@ -28,7 +28,7 @@ func SetLingerTime(all, silence time.Duration) (restore func()) {
 }
 
 // LingerRate is the bound on what a lingering close reads, in bytes per second.
-const LingerRate = int64(turnBudget * time.Second / lingerPause)
+const LingerRate = int64(turnBudget * time.Second / lingerSpan)
 
 // ConnectionSize is what an idle connection's record takes, in bytes.
 const ConnectionSize = unsafe.Sizeof(connection{})

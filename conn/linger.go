@@ -20,9 +20,9 @@ var (
 	lingerSilence = 5 * time.Second  // in which nothing comes
 )
 
-// lingerPause follows each turnBudget that was dropped: of a client that sends without end, the server takes 25 MB in a
-// second, and spends no more of the processor than that costs.
-const lingerPause = 10 * time.Millisecond
+// lingerSpan is how long a turnBudget lasts: of a client that sends without end, the server takes 25 MB in a second, and
+// spends no more of the processor than that costs.
+const lingerSpan = 10 * time.Millisecond
 
 // close flushes and leaves the rest to the loop, which closes the socket. Input that is known to be unread makes it
 // a lingering close.
@@ -62,6 +62,9 @@ type lingering struct {
 	began    time.Time
 	end      time.Time
 	stopping bool // and end is the one for that
+
+	spanned time.Time // begin of the present lingerSpan
+	dropped int       // bytes in it
 }
 
 // linger makes a lingering the body of c's thread, and returns its word to the loop.
@@ -91,7 +94,10 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 	}
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)
-	for dropped := 0; dropped < turnBudget; {
+	if now.Sub(l.spanned) >= lingerSpan {
+		l.spanned, l.dropped = now, 0
+	}
+	for l.dropped < turnBudget {
 		left := l.end.Sub(now)
 		if left <= 0 {
 			return coro.Abort
@@ -104,9 +110,9 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 		case errno != 0 || n == 0:
 			return coro.Abort
 		}
-		dropped += n
+		l.dropped += n
 	}
-	loop.IdleTimeout(t, lingerPause)
+	loop.IdleTimeout(t, lingerSpan-now.Sub(l.spanned))
 	return coro.Suspend
 }
 
