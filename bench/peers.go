@@ -80,6 +80,7 @@ func lwangoCommand(handoff string, queue bool) func(*environment, serverOptions)
 		}
 		// Long enough for idle connections to stay through a measurement; all servers have the same.
 		conf := fmt.Sprintf(`keep_alive_timeout = "300s"
+max_connections = 16384
 threads = %d
 handoff = %q
 max_body_size = "2GiB"

@@ -79,7 +79,7 @@ func (x *exchange) logAccess(line []byte) {
 
 func (x *exchange) accessEntry() AccessEntry {
 	e := AccessEntry{
-		Remote: x.c.remote,
+		Remote: x.c.remote.addrPort(),
 		Time:   x.began,
 		Proto:  x.req.Proto(),
 		Status: x.resp.status,

@@ -206,6 +206,8 @@ func (b *Body) failure() int {
 	switch {
 	case b.err == ErrBodyTooLarge:
 		return http.StatusRequestEntityTooLarge
+	case b.err == ErrSpoolFull:
+		return http.StatusServiceUnavailable
 	case b.err == ErrBodyTimeout:
 		return http.StatusRequestTimeout
 	case errors.As(b.err, &bad):

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"crypto/tls"
-	"net/netip"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/http1"
@@ -16,10 +15,12 @@ type connection struct {
 	port   *port
 	x      *exchange // nil while idle
 	tls    *tls.Conn // nil: plain, or before the handshake
-	remote netip.AddrPort
+	remote peer
 
-	served  uint32 // requests
-	refused bool   // beyond MaxConnections
+	served  bool // there has been a request
+	refused bool // it is one too many
+	counted bool // among those of its network
+	lingers bool // it is to be closed, see lingering
 
 	logRound uint8 // its Share of the access log
 	logUsed  uint16
@@ -40,7 +41,11 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		}
 		c.x.leave()
 	}()
-	return x.serve()
+	code := x.serve()
+	if c.lingers {
+		return c.linger()
+	}
+	return code
 }
 
 // Left is the loop's: the client sends no more. A read or a write of the thread's own may find that before the loop hears
@@ -56,17 +61,11 @@ func (c *connection) failed(what string, args ...any) {
 	if c.x != nil {
 		args = append(args, "target", c.x.req.Target())
 	}
-	c.port.server.settings.Load().Logger.Error(what, append(args, "remote", c.remote)...)
+	c.port.server.settings.Load().Logger.Error(what, append(args, "remote", c.remote.addrPort())...)
 }
 
 // Ended is the loop's.
-func (c *connection) Ended() {
-	if c.refused {
-		c.port.server.refusing.Add(-1)
-	} else {
-		c.port.server.active.Add(-1)
-	}
-}
+func (c *connection) Ended() { c.port.server.admission.dismiss(c) }
 
 // serve answers requests as long as there are any, and says what the loop does next.
 func (x *exchange) serve() coro.Code {
@@ -94,9 +93,10 @@ func (x *exchange) serve() coro.Code {
 				return coro.Abort
 			}
 			timeout := x.set.KeepAliveTimeout
-			if c.served == 0 {
+			if !c.served {
 				timeout = x.set.HeaderTimeout
 			}
+			loop.Expendable(&c.Thread, c.Loop().Time(), false)
 			loop.IdleTimeout(&c.Thread, timeout)
 			return coro.WantRead
 		case *http1.Error:

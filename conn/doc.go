@@ -17,6 +17,7 @@
 //	output.go         writing: gathered, in full, in time
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            the same over crypto/tls
+//	admit.go          which connections are let in, and which are closed for them
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request
 //	body.go           request bodies: lengths, chunks, limits

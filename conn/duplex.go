@@ -89,10 +89,10 @@ func (d *Duplex) Await(limit time.Duration, body bool, sources ...loop.Source) e
 	x.spent = 0
 	waited := x.c.Loop().Time().Sub(begin)
 	if body {
-		x.reading.waited += waited
+		x.reading.wait(waited)
 	}
 	if held {
-		x.writing.waited += waited
+		x.writing.wait(waited)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {
 		return nil // the client's limit, which the next call finds passed unless something moves

@@ -138,7 +138,7 @@ func mangle(b []byte) {
 // what comes before the close.
 func (x *exchange) exchange() bool {
 	c := x.c
-	c.served++
+	c.served = true
 	x.spend(opCost)
 	x.begin()
 	status := x.precheck()

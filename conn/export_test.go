@@ -1,6 +1,10 @@
 package conn
 
-import "time"
+import (
+	"net/netip"
+	"time"
+	"unsafe"
+)
 
 // SetGraceOfRate makes the rate of a peer count earlier. It is for before any server runs; restore is for after.
 func SetGraceOfRate(d time.Duration) (restore func()) {
@@ -9,18 +13,45 @@ func SetGraceOfRate(d time.Duration) (restore func()) {
 	return func() { graceOfRate = old }
 }
 
-// SetLingerTime bounds lingering closes; as SetGraceOfRate.
-func SetLingerTime(d time.Duration) (restore func()) {
-	old := lingerTime
-	lingerTime = d
-	return func() { lingerTime = old }
+// SetPaceHalf shortens the window of which the rate counts; as SetGraceOfRate.
+func SetPaceHalf(d time.Duration) (restore func()) {
+	old := paceHalf
+	paceHalf = d
+	return func() { paceHalf = old }
 }
 
-// LingerBytes is the bound on what a lingering close reads.
-const LingerBytes = lingerBytes
+// SetLingerTime bounds lingering closes, in all and in silence; as SetGraceOfRate.
+func SetLingerTime(all, silence time.Duration) (restore func()) {
+	oldTime, oldSilence := lingerTime, lingerSilence
+	lingerTime, lingerSilence = all, silence
+	return func() { lingerTime, lingerSilence = oldTime, oldSilence }
+}
+
+// LingerRate is the bound on what a lingering close reads, in bytes per second.
+const LingerRate = int64(turnBudget * time.Second / lingerSpan)
+
+// ConnectionSize is what an idle connection's record takes, in bytes.
+const ConnectionSize = unsafe.Sizeof(connection{})
+
+// Networks returns how many networks have connections that are counted.
+func Networks(s *Server) int {
+	n := &s.admission.networks
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.count)
+}
+
+// MaxOwed is by how many connections the limit may be passed while loops ask each other to close some.
+const MaxOwed = maxOwed
+
+// Refusing returns how many connections are being told 503.
+func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
 
 // ByTurns is the order in which addresses are tried.
 var ByTurns = byTurns
 
 // FD is the descriptor of a stream.
 func FD(s *Stream) int { return s.d.FD() }
+
+// Network is what connections per address are counted by.
+func Network(a netip.Addr) [16]byte { return peerOf(netip.AddrPortFrom(a, 1)).network() }

@@ -26,7 +26,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 		return nil, nil, err
 	}
 	x := w.x
-	s := OwnStream(&x.c.Thread, x.c.remote)
+	s := OwnStream(&x.c.Thread, x.c.remote.addrPort())
 	c = s
 	if x.c.tls != nil {
 		c = x.c.tls
@@ -72,7 +72,7 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	x := w.x
-	c, err := OwnStream(&x.c.Thread, x.c.remote).Detach()
+	c, err := OwnStream(&x.c.Thread, x.c.remote.addrPort()).Detach()
 	if err != nil {
 		_ = x.fail(err)
 		return nil, nil, err

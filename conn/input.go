@@ -99,8 +99,9 @@ func (x *exchange) fill(d time.Duration) error {
 			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
 			x.r = x.base
 		} else {
-			// A new buffer: the old one lives on where the present head points into it.
-			grown := make([]byte, max(2*(x.w-x.r), firstInput))
+			// A new buffer: the old one lives on where the present head points into it. Only a head makes it grow.
+			size := min(max(2*(x.w-x.r), firstInput), x.set.MaxHeaderSize+firstInput)
+			grown := make([]byte, size)
 			x.w = copy(grown, x.in[x.r:x.w])
 			x.r, x.base, x.in = 0, 0, grown
 		}
@@ -137,7 +138,7 @@ func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 		}
 		err = x.c.WantRead(d)
 		x.spent = 0
-		x.reading.waited += x.c.Loop().Time().Sub(before)
+		x.reading.wait(x.c.Loop().Time().Sub(before))
 		if err != nil {
 			return 0, err
 		}
@@ -176,15 +177,31 @@ func (x *exchange) tryReadSocket(p []byte) (int, error) {
 	return n, nil
 }
 
-// pace is how much a peer moved in the time it had us wait.
+// pace measures what a peer moves while the exchange waits for it. The last 30 s of waiting count, or 15 s at least: a
+// window of two halves, of which the older is dropped when the newer is full. So an early burst is no credit for later.
 type pace struct {
-	bytes  int64
-	waited time.Duration
+	bytes int64 // in all
+
+	// The newer half of the window, and the older.
+	waited, waitedBefore time.Duration
+	from, fromBefore     int64 // bytes when they began
 }
 
-// graceOfRate is the time waited for a peer before its rate counts. It is a variable for the tests alone.
-var graceOfRate = 10 * time.Second
+// They are variables for the tests alone.
+var (
+	graceOfRate = 10 * time.Second // the time waited for a peer before its rate counts
+	paceHalf    = 15 * time.Second // half of the window
+)
+
+// wait notes that the exchange has waited for the peer for d.
+func (p *pace) wait(d time.Duration) {
+	if p.waited += d; p.waited >= paceHalf {
+		p.waitedBefore, p.fromBefore = p.waited, p.from
+		p.waited, p.from = 0, p.bytes
+	}
+}
 
 func (p *pace) tooSlow(minRate int) bool {
-	return minRate > 0 && p.waited > graceOfRate && float64(p.bytes) < float64(minRate)*p.waited.Seconds()
+	waited := p.waitedBefore + p.waited
+	return minRate > 0 && waited > graceOfRate && float64(p.bytes-p.fromBefore) < float64(minRate)*waited.Seconds()
 }

@@ -186,7 +186,7 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 	if err == nil {
 		err = x.c.WantWrite(limit)
 		x.spent = 0
-		x.writing.waited += x.c.Loop().Time().Sub(before)
+		x.writing.wait(x.c.Loop().Time().Sub(before))
 		if err == nil {
 			return nil
 		}

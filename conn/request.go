@@ -183,7 +183,7 @@ func (r *Request) ContentLength() int64 {
 }
 
 // RemoteAddr returns the client's address; the zero AddrPort on UNIX sockets.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.x.c.remote }
+func (r *Request) RemoteAddr() netip.AddrPort { return r.x.c.remote.addrPort() }
 
 // LocalAddr returns the address that the client connected to.
 func (r *Request) LocalAddr() netip.AddrPort {

@@ -25,11 +25,18 @@ type Config struct {
 	HeaderTimeout    time.Duration // for a whole head, from its first byte; 10 s
 	BodyTimeout      time.Duration // between two reads of a body; 30 s
 	WriteTimeout     time.Duration // between two writes that make way; 30 s
-	MinRate          int           // bytes per second waited for, after 10 s, bodies and slow readers; negative: none; 500
+	MinRate          int           // bytes per second waited for, in 30 s and after 10 s, both ways; negative: none; 500
 
-	MaxConnections int   // 0: no limit
-	MaxHeaderSize  int   // bytes of a head; 16 KiB
-	MaxBodySize    int64 // bytes of a request body; negative: no limit; 40 MiB
+	MaxConnections int // 0: no limit; beyond it idle ones are closed, or newcomers refused
+	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit; UNIX sockets have none. It
+	// counts connections that were accepted while there was a limit.
+	MaxConnectionsPerAddress int
+
+	MaxHeaderSize int   // bytes of a head; 16 KiB
+	MaxBodySize   int64 // bytes of a request body; negative: no limit; 40 MiB
+
+	SpoolDir string // for temporary files; "": os.TempDir
+	MaxSpool int64  // bytes that all of them may hold; 0: no limit
 
 	Headers   []Field      // added to every response that does not have them
 	AccessLog AccessLog    // nil: none
@@ -38,10 +45,11 @@ type Config struct {
 
 // Server serves HTTP on any number of loops. Its methods are for any goroutine, except Serve.
 type Server struct {
-	settings atomic.Pointer[settings]
-	active   atomic.Int64
-	refusing atomic.Int64
-	ids      atomic.Uint64
+	settings  atomic.Pointer[settings]
+	ids       atomic.Uint64
+	admission admission
+	temp      sysio.TempSpace
+	spoolNote seldom
 }
 
 // settings is a Config made ready for use.
@@ -91,11 +99,32 @@ func (s *Server) Configure(cfg Config) {
 			cfg.Logger.Error("configured header left out: not a valid field", "name", f.Name, "value", f.Value)
 		}
 	}
+	s.temp.Configure(cfg.SpoolDir, cfg.MaxSpool)
 	s.settings.Store(ready)
 }
 
+// Spooled returns how many bytes are in temporary files.
+func (s *Server) Spooled() int64 { return s.temp.Used() }
+
+// noteSpool logs that a request of x's could not be spooled.
+func (s *Server) noteSpool(x *exchange) {
+	if s.spoolNote.now(x.c.Loop()) {
+		x.set.Logger.Warn("temporary files have reached max_spool: requests are answered with 503",
+			"max_spool", x.set.MaxSpool, "used", s.temp.Used())
+	}
+}
+
+// seldom is for lines of the log that clients cause: one in a minute is enough.
+type seldom struct{ next atomic.Int64 } // not before this, in Unix nanoseconds
+
+// now reports whether it is time for a line.
+func (s *seldom) now(l *loop.Loop) bool {
+	now, next := l.Time().UnixNano(), s.next.Load()
+	return now >= next && s.next.CompareAndSwap(next, now+int64(time.Minute))
+}
+
 // Active returns the number of open connections.
-func (s *Server) Active() int { return int(s.active.Load()) }
+func (s *Server) Active() int { return int(s.admission.active.Load()) }
 
 // Listener is a listening socket for one loop.
 type Listener struct {
@@ -110,6 +139,7 @@ func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
 		p.local = local
 	}
+	s.admission.serves(l)
 	return l.Accept(ln.FD, p.accept)
 }
 
@@ -127,23 +157,22 @@ type port struct {
 	fields []byte // it and the configured fields
 }
 
-// maxRefusing bounds the connections that are told 503, beyond MaxConnections.
-const maxRefusing = 128
-
 func (p *port) accept(fd int, remote netip.AddrPort) {
-	s := p.server
-	cfg := s.settings.Load()
-	c := &connection{port: p, remote: remote}
+	a, cfg := &p.server.admission, p.server.settings.Load()
+	c := &connection{port: p, remote: peerOf(remote)}
 	timeout := cfg.HeaderTimeout
-	if n := s.active.Add(1); cfg.MaxConnections > 0 && n > int64(cfg.MaxConnections) {
-		s.active.Add(-1)
-		if s.refusing.Add(1) > maxRefusing || p.tls != nil {
-			s.refusing.Add(-1)
-			sysio.Close(fd)
+	if !a.admit(c, p.loop, cfg) {
+		if p.tls != nil || p.loop.Scarce() {
+			p.turnAway(fd, cfg)
+			return
+		}
+		if a.refusing.Add(1) > maxRefusing {
+			a.refusing.Add(-1)
+			p.turnAway(fd, cfg)
 			return
 		}
 		c.refused = true
-		timeout = lingerTime
+		timeout = lingerSilence
 	}
 	if err := p.loop.Attach(&c.Thread, fd, c, timeout); err != nil {
 		cfg.Logger.Error("connection not accepted", "error", err)
@@ -153,7 +182,9 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 	}
 	if c.refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
 		loop.Wake(&c.Thread)
+		return
 	}
+	loop.Expendable(&c.Thread, p.loop.Time(), false)
 }
 
 // refresh makes date and fields those of this second. The loop's time is that of its turn, so the text is right even

@@ -14,11 +14,21 @@ type Spooled interface {
 	io.Seeker
 }
 
+// TempFile is a temporary file without a name. What all of them hold together is limited by max_spool.
+type TempFile = sysio.TempFile
+
+// ErrSpoolFull is the error of writing to a TempFile, and of Spool, for which max_spool has no room. If the head of the
+// response has not gone out, a body that could not be spooled is answered with 503.
+var ErrSpoolFull = sysio.ErrTempFull
+
+// TempFile makes a file in spool_dir. The caller closes it, in a deferred call if it waits before: the thread may be killed.
+func (r *Request) TempFile() (*TempFile, error) { return r.x.c.port.server.temp.Create() }
+
 // Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to
-// a temporary file in os.TempDir, which has no name and is closed when the request ends. It returns
-// the body, positioned at its beginning, and its length in bytes. A body in a file is an io.Closer
-// as well, for whoever is done with it long before the request is. The error is that of Body.Read,
-// or the file's.
+// a TempFile, which is closed when the request ends. It returns the body, positioned at its
+// beginning, and its length in bytes. A body in a file is an io.Closer as well, for a caller that
+// is done with it long before the request ends. The error is that of Body.Read, ErrSpoolFull, or
+// the file's.
 //
 // While Spool waits for the client it holds no buffer beside the part in memory. Writing the file
 // goes to the page cache, in pieces of 32 KiB at most; where the disk cannot keep up, the loop
@@ -31,22 +41,15 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	file, err := sysio.TempFile()
+	file, n, err := r.spill(head, next)
+	if err == ErrSpoolFull {
+		r.body.err = err
+		r.x.c.port.server.noteSpool(r.x)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
-	r.Defer(func() { _ = file.Close() })
-	for _, p := range [2][]byte{head, next} {
-		if _, err := file.Write(p); err != nil {
-			return nil, 0, err
-		}
-	}
-	more, err := r.spill(file)
-	if err != nil {
-		return nil, 0, err
-	}
-	_, err = file.Seek(0, io.SeekStart)
-	return file, int64(len(head)+len(next)) + more, err
+	return file, n, nil
 }
 
 // firstSpool is how much memory there is at first for a body of unknown length, or of a large one.
@@ -81,19 +84,33 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 	}
 }
 
-// spill writes what is left of the body to w, and returns how much that was.
-func (r *Request) spill(w io.Writer) (n int64, err error) {
-	for {
-		switch err := r.body.Await(); {
-		case err == io.EOF:
-			return n, nil
-		case err != nil:
-			return n, err
+// spill writes head, next and what is left of the body to a file, and returns it with its length.
+func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
+	file, err := r.TempFile()
+	if err != nil {
+		return nil, 0, err
+	}
+	r.Defer(func() { _ = file.Close() })
+	for _, p := range [2][]byte{head, next} {
+		if _, err := file.Write(p); err != nil {
+			return nil, 0, err
 		}
-		moved, err := r.pass(w)
+	}
+	n := int64(len(head) + len(next))
+	head = nil // it is not held while the rest comes
+	for {
+		err := r.body.Await()
+		if err == io.EOF {
+			_, err = file.Seek(0, io.SeekStart)
+			return file, n, err
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		moved, err := r.pass(file)
 		n += moved
 		if err != nil {
-			return n, err
+			return nil, 0, err
 		}
 	}
 }
@@ -126,8 +143,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 
 // readNow is Read without a wait: where that would have to, its error is errWouldBlock.
 func (b *Body) readNow(p []byte) (int, error) {
+	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
 	b.tryOnly = true
-	n, err := b.Read(p)
-	b.tryOnly = false
-	return n, err
+	return b.Read(p)
 }

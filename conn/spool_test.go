@@ -4,11 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // TestSpool: a body of any framing and size is there as a whole, twice, and leaves no file and no descriptor.
@@ -25,7 +31,7 @@ func TestSpool(t *testing.T) {
 			first, err1 := io.ReadAll(body)
 			_, err2 := body.Seek(0, io.SeekStart)
 			second, err3 := io.ReadAll(body)
-			_, inFile := body.(*os.File)
+			_, inFile := body.(*conn.TempFile)
 			fmt.Fprint(resp, n, bytes.Equal(first, second), inFile, err1, err2, err3)
 			return 200
 		}})
@@ -52,4 +58,142 @@ func TestSpool(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("files left behind: %v, %v", left, err)
 	}
+}
+
+// TestMaxSpool: beyond max_spool a body is answered with 503, without any other harm, and what was held is given back in
+// whatever way requests end.
+func TestMaxSpool(t *testing.T) {
+	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		const limit, size = 100_000, 60_000
+		release := new(loop.Promise[int])
+		s := start(t, m, conn.Config{MaxSpool: limit, Handler: byPath(map[string]conn.Handler{
+			"/": hello,
+			"/spool": func(req *conn.Request, resp *conn.Response) int {
+				body, n, err := req.Spool(1000)
+				if err != nil {
+					return 418 // which is not what is sent
+				}
+				if req.Query().Has("hold") {
+					_, _ = req.AwaitAny(-1, release)
+				}
+				k, err := io.Copy(io.Discard, body)
+				fmt.Fprint(resp, n, k, err)
+				return 200
+			},
+			"/panic": func(req *conn.Request, resp *conn.Response) int {
+				if _, _, err := req.Spool(1000); err != nil {
+					t.Error(err)
+				}
+				panic("on purpose")
+			},
+		})})
+		post := func(target string) string {
+			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target, size) + strings.Repeat("x", size)
+		}
+		holder := s.client()
+		send(t, holder, post("/spool?hold=1"))
+		s.settled("a body is held", func(*loop.Loop) bool { return s.server.Spooled() == size })
+
+		c := s.client()
+		if a := c.do("POST", post("/spool")); a.StatusCode != 503 || !a.Close {
+			t.Errorf("%v", a.Response)
+		}
+		c.Close()
+		s.client().do("GET", get)
+		if n := s.server.Spooled(); n != size {
+			t.Errorf("%d bytes counted, want %d", n, size)
+		}
+		if n := strings.Count(s.log.String(), "max_spool"); n != 2 { // of one line
+			t.Errorf("the log:\n%s", s.log)
+		}
+		release.Resolve(0)
+		if a := holder.answer("POST"); a.text != fmt.Sprint(size, size, nil) {
+			t.Errorf("%q", a.text)
+		}
+		s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+
+		for range 3 {
+			c := s.client()
+			if a := c.do("POST", post("/panic")); a.StatusCode != 500 {
+				t.Error(a.Status)
+			}
+			c.Close()
+			c = s.client()
+			raw := post("/spool")
+			send(t, c, raw[:len(raw)-1])
+			s.settled("most of it is held", func(*loop.Loop) bool { return s.server.Spooled() > 0 })
+			c.Close()
+			s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+		}
+	})
+}
+
+// TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being spooled, holds what has come
+// up to a limit, and little else.
+func TestStalledRequestIsCheap(t *testing.T) {
+	if invariants.Enabled || raceEnabled {
+		t.Skip("short reads make buffers grow in other steps, and the race detector has memory of its own")
+	}
+	run(t, func(t *testing.T, m mode) {
+		const n = 200
+		for _, row := range []struct {
+			begin string
+			sent  int
+			most  int64 // that may be held
+		}{
+			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 5_000, 20 << 10},
+			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 16_000, 26 << 10},
+			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 60_000, 12 << 10}, // in the file
+			{"GET / HTTP/1.1\r\nHost: a\r\nX: ", 16_000, 26 << 10},
+		} {
+			s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+				_, _, _ = req.Spool(16 << 10)
+				return 200
+			}})
+			at, err := loop.Sockaddr(netip.MustParseAddrPort(s.addr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var clients [n]int // bare descriptors: their memory would count, too
+			raw := []byte(row.begin + strings.Repeat("x", row.sent))
+			before := inUse()
+			for i := range clients {
+				c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+				if err == nil {
+					err = unix.Connect(c, at)
+				}
+				if err == nil {
+					_, err = unix.Write(c, raw)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				clients[i] = c
+			}
+			s.settled("all are under way", func(*loop.Loop) bool { return s.server.Active() == n })
+			s.settle()
+			s.settle()
+			each := (inUse() - before) / n
+			t.Logf("%d bytes sent: %d held", row.sent, each)
+			if each > row.most {
+				t.Errorf("a stalled request of which %d bytes have come holds %d, want at most %d", row.sent, each, row.most)
+			}
+			for _, c := range clients {
+				unix.Close(c)
+			}
+			s.stop(0)
+		}
+	}, plain, direct)
+}
+
+var raceEnabled bool // in race_test.go
+
+// inUse is how many bytes of memory are in use, stacks included.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC() // what pools hold goes in two steps
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }

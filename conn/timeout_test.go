@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -203,6 +204,62 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
+// TestBurstIsNoCredit: a client that has sent a lot at first, and then next to nothing, is held to the rate soon.
+func TestBurstIsNoCredit(t *testing.T) {
+	const half = 150 * time.Millisecond
+	defer conn.SetGraceOfRate(100 * time.Millisecond)()
+	defer conn.SetPaceHalf(half)()
+	run(t, func(t *testing.T, m mode) {
+		const rate = 20_000 // by the average over the whole, a megabyte would be good for 50 s
+		over := make(chan error, 1)
+		s := start(t, m, conn.Config{MinRate: rate, Handler: byPath(map[string]conn.Handler{
+			"/read": func(req *conn.Request, w *conn.Response) int {
+				_, err := io.Copy(io.Discard, req.Body())
+				over <- err
+				return 200
+			},
+			"/duplex": func(req *conn.Request, w *conn.Response) int {
+				d := req.Duplex()
+				buf := make([]byte, 32<<10)
+				for {
+					if _, err := req.Body().Read(buf); errors.Is(err, conn.ErrWouldBlock) {
+						if err := d.Await(-1, true); err != nil {
+							t.Error(err)
+						}
+					} else if err != nil {
+						over <- err
+						return 200
+					}
+				}
+			},
+		})})
+		burst := string(make([]byte, 1<<20))
+		for _, path := range []string{"/read", "/duplex"} {
+			c := s.client()
+			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+burst)
+			began := time.Now()
+			go drip(c.Conn, burst, 2*time.Millisecond)
+			if err := <-over; !errors.Is(err, conn.ErrBodyTimeout) {
+				t.Errorf("%s: %v", path, err)
+			}
+			within(t, path+": slow after a burst", began, 100*time.Millisecond)
+			c.Close()
+		}
+
+		// One that keeps the rate goes on.
+		c := s.client()
+		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n")
+		for range 50 {
+			time.Sleep(10 * time.Millisecond)
+			send(t, c, burst[:10_000])
+		}
+		if err := <-over; err != nil {
+			t.Errorf("a megabyte a second: %v", err)
+		}
+		c.Close()
+	}, plain, direct, overTLS)
+}
+
 // TestClientThatDoesNotRead costs what the kernel buffers, and only until write_timeout.
 func TestClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
@@ -247,7 +304,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 
 // TestSlowClientsDoNotDelayAGoodOne: heads and bodies that drip in, and readers that do not read, 1,000 in all.
 func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
-	defer conn.SetLingerTime(100 * time.Millisecond)()
+	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{HeaderTimeout: 1200 * time.Millisecond, BodyTimeout: time.Second, WriteTimeout: time.Second,
 			Handler: byPath(map[string]conn.Handler{
@@ -291,38 +348,88 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 	}, plain)
 }
 
-// TestLingeringCloseIsBounded in time and in bytes, for clients that go on as if nothing was.
+// TestLingeringCloseIsBounded in time, in silence and in rate, for clients that go on as if nothing was.
 func TestLingeringCloseIsBounded(t *testing.T) {
-	const limit = 150 * time.Millisecond
-	defer conn.SetLingerTime(limit)()
+	const limit, silence = 400 * time.Millisecond, 100 * time.Millisecond
+	defer conn.SetLingerTime(limit, silence)()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		for _, every := range []time.Duration{0, limit / 10, time.Minute} {
+		for _, row := range []struct {
+			every, least, most time.Duration
+		}{
+			{0, limit, 8 * time.Second},
+			{silence / 5, limit, 8 * time.Second},
+			{time.Minute, silence, limit - 10*time.Millisecond},
+		} {
 			c := s.client()
 			began := time.Now() // not after the answer, which the server may have given long before it is read here
 			if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
-			sent := make(chan int)
+			sent := make(chan int64)
 			go func() {
-				n := 0
-				for every < time.Second {
-					k, err := c.Conn.Write(noise()[:1000])
-					if n += k; err != nil {
+				n := int64(0)
+				for row.every < time.Second {
+					k, err := c.Conn.Write(noise())
+					if n += int64(k); err != nil {
 						break
 					}
-					time.Sleep(every)
+					time.Sleep(row.every)
 				}
 				sent <- n
 			}()
 			s.idle()
-			if every > 0 {
-				within(t, fmt.Sprintf("a byte every %v: closed", every), began, limit)
+			took := time.Since(began)
+			if took < row.least-10*time.Millisecond || took > row.most {
+				t.Errorf("a client that sends every %v: closed after %v", row.every, took)
 			}
-			if n := <-sent; n > 16*conn.LingerBytes {
-				t.Errorf("%d bytes were taken from a client that was refused", n)
+			// What the kernels hold on both sides comes to some megabytes.
+			if n, most := <-sent, conn.LingerRate*int64(took)/int64(time.Second)+16<<20; n > most {
+				t.Errorf("%d bytes were taken in %v from a client that was refused", n, took)
 			}
 			c.Close()
 		}
 	}, plain, direct)
+}
+
+// TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer, and until then holds
+// a record and nothing else.
+func TestLargeBodyThatIsRefused(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello, MaxBodySize: 1000})
+		const size = 20 << 20
+		c := s.client()
+		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
+		piece := string(make([]byte, 1<<20))
+		for range size / len(piece) {
+			send(t, c, piece)
+		}
+		if a := c.answer("POST"); a.StatusCode != 413 || !a.Close {
+			t.Errorf("%v", a.Response)
+		}
+		c.Close()
+		s.idle()
+
+		// They are as cheap as idle ones.
+		before := runtime.NumGoroutine()
+		var all []*client
+		for range 200 {
+			c := s.client()
+			if a := c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
+				t.Errorf("%v", a.Response)
+			}
+			all = append(all, c)
+		}
+		s.settle()
+		if n := s.server.Active(); n != len(all) {
+			t.Errorf("%d connections linger, want %d", n, len(all))
+		}
+		if more := runtime.NumGoroutine() - before; more > 8 {
+			t.Errorf("%d goroutines for %d lingering connections", more, len(all))
+		}
+		for _, c := range all {
+			c.Close()
+		}
+		s.idle()
+	})
 }

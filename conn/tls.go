@@ -30,7 +30,7 @@ func (x *exchange) handshake() error {
 			_ = x.writeSocket([]byte("HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"), nil, false)
 			x.lingeringClose()
 		}
-		x.set.Logger.Debug("tls handshake", "remote", c.remote, "error", err)
+		x.set.Logger.Debug("tls handshake", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
 	s.handshake = false
@@ -106,7 +106,7 @@ func (s *socket) RemoteAddr() net.Addr {
 	if s.to != nil {
 		return s.to.RemoteAddr()
 	}
-	return net.TCPAddrFromAddrPort(s.c.remote)
+	return net.TCPAddrFromAddrPort(s.c.remote.addrPort())
 }
 
 func (s *socket) SetDeadline(t time.Time) error {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // Pool is what all routes of a registration share.
@@ -30,7 +31,12 @@ func (p *pool) Waiting() (n int) {
 type Spool struct{ spool }
 
 // NewSpool makes one whose file is of that size.
-func NewSpool(size int64) *Spool { return &Spool{spool{size: size}} }
+func NewSpool(size int64) *Spool { return NewSpoolIn(new(sysio.TempSpace), size) }
+
+// NewSpoolIn is NewSpool with files in space.
+func NewSpoolIn(space *sysio.TempSpace, size int64) *Spool {
+	return &Spool{spool{size: size, temp: space.Create}}
+}
 
 // Its methods.
 func (s *Spool) Len() int64                 { return s.len() }

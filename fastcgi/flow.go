@@ -45,6 +45,9 @@ func (c *call) starved() bool { return c.unspooled && c.buf == nil && !c.end && 
 // write gives a piece of the body to the client, or to the spool where the client has no room for it.
 func (c *call) write(p []byte) error {
 	if c.flow.late() {
+		if c.flow.spool.temp == nil { // not before: it is an allocation
+			c.flow.spool.temp = c.req.TempFile
+		}
 		if err := c.flow.spool.write(p); err != nil {
 			c.m.log.Warn("fastcgi: response cannot be spooled", "request", c.req.ID(), "error", err)
 			c.flow.limit = 0 // from here on the client's pace is the upstream's

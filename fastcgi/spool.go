@@ -1,23 +1,20 @@
 package fastcgi
 
-import (
-	"os"
-
-	"github.com/lwango/lwango/internal/sysio"
-)
+import "github.com/lwango/lwango/conn"
 
 // spoolMemory is how much of an answer is held in memory before it goes to a file.
 const spoolMemory = 32 << 10
 
 // spool holds what the client has no room for yet, in memory first, and what comes behind that in a file without a name,
 // which is used as a ring: what it takes of the disk is bounded, whatever passes through it. The zero value holds
-// nothing; size has to be set before there is more than spoolMemory.
+// nothing; size and temp have to be set before there is more than spoolMemory.
 type spool struct {
 	size int64 // of the ring
+	temp func() (*conn.TempFile, error)
 
 	mem  []byte
 	off  int // what was taken of it
-	file *os.File
+	file *conn.TempFile
 	r, w int64  // bytes of the file ever taken, and ever written
 	rest []byte // what the file did not take, behind the rest
 	err  error  // why
@@ -50,7 +47,7 @@ func (s *spool) keep(p []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if s.file == nil {
-		f, err := sysio.TempFile()
+		f, err := s.temp()
 		if err != nil {
 			return p, err
 		}
@@ -102,5 +99,5 @@ func (s *spool) drop() {
 	if s.file != nil {
 		_ = s.file.Close()
 	}
-	*s = spool{size: s.size, err: s.err}
+	*s = spool{size: s.size, temp: s.temp, err: s.err}
 }

@@ -22,19 +22,54 @@ type Listener struct {
 	accept  func(fd int, remote netip.AddrPort)
 	closing bool
 	backOff time.Duration // the last one; 0 once all that had come were accepted
+	told    bool          // the log knows that connections wait
+	quiet   int64         // no further line in the log until then, in milliseconds of the loop
 }
+
+// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with each connection.
+const noteEvery = 60_000
 
 // Accept calls accept on the loop for every connection to the listening socket fd, which is the Listener's from now
 // on. remote is the zero AddrPort for UNIX sockets. accept owns the connection's descriptor.
 //
-// While descriptors or memory are short (EMFILE, ENFILE, ENOBUFS, ENOMEM) the listener is left alone for a while
-// that doubles up to a second; the connections wait in the kernel, and everything else goes on.
+// The loop keeps a spare descriptor from now on. Where there is no other one (EMFILE, ENFILE), a connection is accepted
+// with that, and Scarce reports it to accept. While there is none at all, or memory is short (ENOBUFS, ENOMEM), the
+// listener is left alone for a while that doubles up to a second; the connections wait in the kernel, and everything else
+// goes on.
 func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*Listener, error) {
 	ln := &Listener{accept: accept}
 	if err := l.Attach(&ln.Thread, fd, ln, -1); err != nil {
 		return nil, err
 	}
+	l.keepSpare()
 	return ln, nil
+}
+
+// Scarce reports that the loop's spare descriptor is used up: the connection that is being accepted has taken it. Unless
+// some other descriptor is closed, the next one has to wait. It is the loop's.
+func (l *Loop) Scarce() bool { return l.spare < 0 }
+
+// keepSpare opens the spare descriptor, if it can. It is the eventfd again: nothing that needs a file system.
+func (l *Loop) keepSpare() {
+	if l.spare < 0 {
+		l.spare, _ = unix.FcntlInt(uintptr(l.wakefd), unix.F_DUPFD_CLOEXEC, 0) // -1 with an error
+	}
+}
+
+// acceptSpare accepts a connection in the place of the spare descriptor. The kernel looks for a descriptor before it
+// looks for a connection, so EAGAIN, that there is no connection, is among the answers.
+func (ln *Listener) acceptSpare(sa *unix.RawSockaddrAny, errno syscall.Errno) (int, syscall.Errno) {
+	l := ln.loop
+	if l.spare < 0 {
+		return -1, errno
+	}
+	sysio.Close(l.spare)
+	l.spare = -1
+	fd, errno := sysio.Accept(ln.FD(), sa)
+	if errno != 0 {
+		l.keepSpare()
+	}
+	return fd, errno
 }
 
 // Close accepts what has come so far and then closes the listening socket. It is the loop's.
@@ -54,7 +89,11 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 	var sa unix.RawSockaddrAny
 	for n, failed := 0, 0; ; {
 		last := ln.closing || t.loop.Stopping()
+		t.loop.keepSpare() // the last connection may have taken it
 		fd, errno := sysio.Accept(t.FD(), &sa)
+		if errno == unix.EMFILE || errno == unix.ENFILE {
+			fd, errno = ln.acceptSpare(&sa, errno)
+		}
 		switch errno {
 		case 0:
 			failed = 0
@@ -69,15 +108,19 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 			t.own.exhausted(in)
 			if ln.backOff > 0 {
 				ln.backOff = 0
-				t.loop.log.Info("accepting again, nobody waits")
+				if ln.told {
+					t.loop.log.Info("accepting again, nobody waits")
+					ln.told = false
+				}
 			}
 			if last {
 				return coro.Abort
 			}
 			return coro.WantRead
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
-			if ln.backOff == 0 {
+			if ln.backOff == 0 && t.loop.now >= ln.quiet {
 				t.loop.log.Error("accept: out of resources, new connections wait", "error", errno)
+				ln.told, ln.quiet = true, t.loop.now+noteEvery
 			}
 			if last {
 				return coro.Abort

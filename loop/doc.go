@@ -34,6 +34,7 @@
 //	post.go      functions from other goroutines
 //	accept.go    the thread that accepts connections
 //	listen.go    listening sockets
+//	idle.go      idle threads, which may have to give way
 //	stop.go      the orderly stop
 //	cpus.go      how loops and other goroutines share the processors
 //	watchdog.go  what holds a loop for too long is logged

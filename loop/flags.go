@@ -27,6 +27,7 @@ const (
 	listening                     // the thread looks at its sources again when it is notified
 	canceled                      // the thread's scope has ended: it is not to wait any more
 	ended                         // the record is free
+	listed                        // the thread is in the list of idle ones
 )
 
 const maskShift = 16

@@ -121,6 +121,9 @@ func (l *Loop) remove(d *Descriptor) {
 
 // forget frees d's slot, where it is still d's.
 func (l *Loop) forget(d *Descriptor) {
+	if d.flags&listed != 0 {
+		l.unlist(d.thread)
+	}
 	if l.lookup(int(d.fd)) == d {
 		l.table[d.fd] = nil
 	}

@@ -62,6 +62,8 @@ type Loop struct {
 	pool     coro.Pool
 	trim     trimmer
 	current  *Thread // on whose coroutine the loop's goroutine waits
+	idle     idleList
+	spare    int // a descriptor to accept with when there is no other, or -1
 	stop     stopper
 	workers  workers
 	stats    Stats
@@ -73,7 +75,7 @@ type Loop struct {
 	pulse pulse
 }
 
-// New makes a loop. It holds two descriptors until Run returns, or Close if it is never run.
+// New makes a loop. It holds two descriptors, and a third while it accepts, until Run returns, or Close if it is never run.
 func New(o Options) (*Loop, error) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -96,6 +98,8 @@ func New(o Options) (*Loop, error) {
 		start:    time.Now(),
 		detached: make(map[*Thread]struct{}),
 		wheel:    timeoutwheel.New(0),
+		idle:     idleList{first: -1, last: -1},
+		spare:    -1,
 	}
 	l.pool = coro.Pool{Handoff: o.Handoff, Next: l.follow}
 	if l.log == nil {
@@ -144,6 +148,9 @@ func (l *Loop) Close() {
 		}
 	}
 	l.pool.Close()
+	if l.spare >= 0 {
+		unix.Close(l.spare)
+	}
 	unix.Close(l.wakefd)
 	unix.Close(l.epfd)
 	l.epfd, l.wakefd = -1, -1
@@ -304,6 +311,9 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	t.until = never
 	t.co = c
 	l.current = t
+	if t.own.flags&listed != 0 && t.own.fd == l.idle.first {
+		l.unlist(t)
+	}
 	l.stats.Resumes++
 }
 
@@ -317,8 +327,8 @@ func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 		l.end(t)
 		return
 	}
-	if invariants.Enabled && (v.Code() != coro.WantRead || t.own.fd < 0) {
-		panic("loop: the last word of a body is Abort, or WantRead on a socket")
+	if invariants.Enabled && (v.Code() != coro.WantRead && v.Code() != coro.Suspend || t.own.fd < 0) {
+		panic("loop: the last word of a body is Abort, or WantRead or Suspend on a socket")
 	}
 	if t.more != nil && t.more.end == nil {
 		t.more = nil // an idle thread has as little as possible

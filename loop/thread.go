@@ -22,8 +22,9 @@ var ErrClientGone = errors.New("client gone")
 // Body is what a thread does.
 type Body interface {
 	// Run is the thread's code, on a coroutine. Its last word is Abort, which ends the thread and closes its
-	// descriptor, or WantRead, upon which the record stays without a coroutine and Run is called anew when the
-	// descriptor can be read. An IdleTimeout set before returning WantRead ends the thread when it passes.
+	// descriptor; or WantRead, upon which the record stays without a coroutine and Run is called anew when the
+	// descriptor can be read; or Suspend, upon which Run is called anew when the IdleTimeout has passed, whatever
+	// comes on the descriptor. An IdleTimeout set before returning WantRead ends the thread when it passes.
 	Run(t *Thread) coro.Code
 
 	// Left is called on the loop, once, when the peer was seen to send no more (FIN) or to be gone.
@@ -43,6 +44,7 @@ type Thread struct {
 	until int64   // when the present wait ends; the timer may be pending for an earlier one
 	next  *Thread // in the run queue
 	more  *more   // nil until it is needed
+	idle  idlePlace
 	woken reason
 	wants uint8            // the events of its own descriptor that a wait for several sources is for
 	owner invariants.Owner // the coroutine's goroutine
@@ -171,7 +173,7 @@ func (a *alarm) Expire() {
 		}
 		return
 	}
-	if t.co == nil && t.own.flags&queued == 0 {
+	if t.co == nil && t.own.flags&(queued|suspended) == 0 {
 		t.loop.end(t)
 		return
 	}
@@ -205,6 +207,9 @@ func (t *Thread) left() {
 	}
 	t.forsake()
 }
+
+// Become makes b the body of t. The caller is t's present body, whose last word is still to come.
+func Become(t *Thread, b Body) { t.body = b }
 
 // Loop returns the loop the thread lives on.
 func (t *Thread) Loop() *Loop { return t.loop }

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -32,8 +33,11 @@ type Config struct {
 	WriteTimeout     time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
 	MinRate          int           `toml:"min_rate" min:"0" max:"1000000000"`
 	MaxConnections   int           `toml:"max_connections" min:"0" max:"100000000"`
+	MaxPerAddress    int           `toml:"max_connections_per_address" min:"0" max:"100000000"`
 	MaxHeaderSize    handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	MaxBodySize      handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
+	MaxSpool         handlers.Size `toml:"max_spool" min:"0B" max:"1024TiB"`
+	SpoolDir         string        `toml:"spool_dir"`
 
 	// Process.
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
@@ -181,6 +185,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
 	}
+	c.checkSpool()
 	c.checkHeaders()
 	c.checkAccessLog()
 	c.checkPubsub()
@@ -285,6 +290,26 @@ func (c *Config) checkAccessLog() {
 	a.Path = c.path(a.Path)
 	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
 		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
+	}
+}
+
+// leastSpool is the least that max_spool is by default.
+const leastSpool = 4 << 30
+
+// checkSpool makes sure that files can be made in spool_dir, and that one of them can hold a body.
+func (c *Config) checkSpool() {
+	switch {
+	case !c.Table.Has("max_spool"):
+		c.MaxSpool = max(leastSpool, 4*c.MaxBodySize)
+	case c.MaxSpool > 0 && c.MaxSpool < c.MaxBodySize:
+		c.Table.Errorf("max_spool", "must be at least max_body_size, which is %v, or 0, for no limit; found %v", c.MaxBodySize, c.MaxSpool)
+	}
+	if c.SpoolDir == "" {
+		return
+	}
+	c.SpoolDir = c.path(c.SpoolDir)
+	if err := sysio.CheckTempDir(c.SpoolDir); err != nil {
+		c.Table.Errorf("spool_dir", "%v", err)
 	}
 }
 

@@ -44,6 +44,12 @@ t.conf:3: max_header_size: must be between 1KiB and 16MiB, found 100B
 t.conf:4: max_body_size: must be between 1B and 1TiB, found 0B
 t.conf:5: watchdog: must be between 0s and 1h, found -1s
 t.conf:6: threads: must be between 0 and 1024, found 5000`},
+		{"spool", "max_body_size = \"1GiB\"\nmax_spool = \"100MiB\"\nspool_dir = \"none\"",
+			`t.conf:2: max_spool: must be at least max_body_size, which is 1GiB, or 0, for no limit; found 100MiB
+t.conf:3: spool_dir: create a file in DIR/none: no such file or directory`},
+		{"spool in a file", "spool_dir = \"/dev/null\"\nmax_connections_per_address = -1",
+			`t.conf:1: spool_dir: create a file in /dev/null: not a directory
+t.conf:2: max_connections_per_address: must be between 0 and 100000000, found -1`},
 		{"a hasty watchdog", "watchdog = \"100us\"",
 			`t.conf:1: watchdog: must be at least 1ms, or 0s, which turns it off`},
 		{"handoff", "handoff = \"iter\"", `t.conf:1: handoff: expected "channel" or "direct", found "iter"`},

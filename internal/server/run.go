@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -175,16 +176,22 @@ func (s *Server) connConfig() conn.Config {
 		WriteTimeout:     c.WriteTimeout,
 		MinRate:          c.MinRate,
 		MaxConnections:   c.MaxConnections,
-		MaxHeaderSize:    int(c.MaxHeaderSize),
-		MaxBodySize:      int64(c.MaxBodySize),
-		Logger:           s.log,
+
+		MaxConnectionsPerAddress: c.MaxPerAddress,
+
+		MaxHeaderSize: int(c.MaxHeaderSize),
+		MaxBodySize:   int64(c.MaxBodySize),
+		SpoolDir:      c.SpoolDir,
+		MaxSpool:      int64(c.MaxSpool),
+		Logger:        s.log,
 	}
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
-	if limit := descriptorLimit(); c.MaxConnections == 0 {
-		cc.MaxConnections = connectionsFor(limit)
-	} else if c.MaxConnections > connectionsFor(limit) {
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))
+	if c.MaxConnections == 0 {
+		cc.MaxConnections = connectionsFor(limit, own)
+	} else if c.MaxConnections > limit-own {
 		s.own.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
 			"descriptors", limit)
 	}
@@ -204,6 +211,11 @@ func (s *Server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.own.Info("no configuration file: built-in defaults")
 	}
+	if s.config.SpoolDir == "" { // an error only for a folder that the configuration names: perhaps nothing needs this one
+		if err := sysio.CheckTempDir(""); err != nil {
+			s.log.Warn("there can be no temporary files, and so no large request bodies; set spool_dir", "error", err)
+		}
+	}
 }
 
 // descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its start.
@@ -215,12 +227,19 @@ func descriptorLimit() int {
 	return int(min(lim.Cur, 1<<30))
 }
 
-// connectionsFor leaves an eighth of the descriptors, and at least 64 where there are more than 128, for what is not
-// a client: loops, listeners, logs, and the files that are being sent. When these run out all the same, accepting
-// pauses; it is only better to say 503 before.
-func connectionsFor(descriptors int) int {
-	return max(descriptors-max(descriptors/8, 64), descriptors/2)
+// perConnection is how many descriptors a connection may come to hold: itself, the file that it downloads or in which its
+// request's body is held, and a connection to an upstream.
+const perConnection = 3
+
+// connectionsFor is how many connections can all hold what they may need, beside the server's own descriptors. An idle one
+// holds a third of that; but which of them go to work, and when, is the clients' choice.
+func connectionsFor(descriptors, own int) int {
+	return max((descriptors-own)/perConnection, descriptors/8, 1)
 }
+
+// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the spare one; each listener's
+// sockets and their duplicates; standard streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
+func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
 // announce is the sign that clients can connect; scripts wait for it.
 func (s *Server) announce(l *listener) {

@@ -125,9 +125,14 @@ func TestInheritedNotForUs(t *testing.T) {
 }
 
 func TestConnectionsFor(t *testing.T) {
-	for descriptors, want := range map[int]int{20: 10, 128: 64, 256: 192, 1024: 896, 20000: 17500, 1 << 20: 917504} {
-		if got := connectionsFor(descriptors); got != want {
-			t.Errorf("connectionsFor(%d) = %d, want %d", descriptors, got, want)
+	own := ownDescriptors(2, 2)
+	for descriptors, want := range map[int]int{4: 1, 20: 2, 128: 26, 1024: 324, 20000: 6650, 1 << 20: 349508} {
+		got := connectionsFor(descriptors, own)
+		if got != want {
+			t.Errorf("connectionsFor(%d, %d) = %d, want %d", descriptors, own, got, want)
+		}
+		if descriptors > 100 && got*perConnection+own > descriptors {
+			t.Errorf("%d connections may need more than %d descriptors", got, descriptors)
 		}
 	}
 }

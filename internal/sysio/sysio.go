@@ -1,6 +1,6 @@
 //go:build linux && !386 && !arm && !mips && !mipsle
 
-// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors.
+// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors, and temporary files.
 //
 // A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
 // itself. What may wait for a disk (sendfile) or is meant to wait (epoll_wait with a timeout) is announced, so that
@@ -168,11 +168,23 @@ func Accept(fd int, sa *unix.RawSockaddrAny) (int, syscall.Errno) {
 
 // Quiet reports that a stream socket is open and nothing has come on it: neither data nor an end.
 func Quiet(fd int) bool {
+	_, e := peek(fd)
+	return e == unix.EAGAIN
+}
+
+// Unread reports that there is data to be read from a stream socket; its end is none.
+func Unread(fd int) bool {
+	n, e := peek(fd)
+	return n > 0 && e == 0
+}
+
+// peek looks at the first byte that has come, of which n is the number.
+func peek(fd int) (n uintptr, e syscall.Errno) {
 	var b [1]byte
 	for {
-		_, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
 		if e != unix.EINTR {
-			return e == unix.EAGAIN
+			return n, e
 		}
 	}
 }

@@ -3,20 +3,135 @@
 package sysio
 
 import (
+	"errors"
+	"io"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// TempFile opens a new file in os.TempDir for reading and writing. It has no name: what is written is gone when it is
-// closed, or the process ends, in whatever way. Where the file system cannot make such a file, it has one for a moment.
-func TempFile() (*os.File, error) {
-	dir := os.TempDir()
+// ErrTempFull is the error of a write for which all temporary files together hold too much.
+var ErrTempFull = errors.New("temporary files have reached their limit")
+
+// TempSpace makes temporary files, and counts what they hold together. The zero value makes them in os.TempDir, without a
+// limit. It is safe for any goroutine.
+type TempSpace struct {
+	dir   atomic.Pointer[string] // nil: os.TempDir
+	limit atomic.Int64           // bytes; 0: none
+	used  atomic.Int64           // bytes
+}
+
+// Configure sets the folder of files yet to be made, "" for os.TempDir, and the limit in bytes, 0 for none.
+func (s *TempSpace) Configure(dir string, limit int64) {
+	s.dir.Store(&dir)
+	s.limit.Store(limit)
+}
+
+// Used returns how many bytes the files hold.
+func (s *TempSpace) Used() int64 { return s.used.Load() }
+
+// Create makes a file.
+func (s *TempSpace) Create() (*TempFile, error) {
+	dir := ""
+	if p := s.dir.Load(); p != nil {
+		dir = *p
+	}
+	f, err := openTemp(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &TempFile{space: s, file: f}, nil
+}
+
+// TempFile is a file without a name: what is written is gone when it is closed, or the process ends, in whatever way. It
+// is for one goroutine at a time.
+type TempFile struct {
+	space *TempSpace
+	file  *os.File
+	size  int64 // that is counted
+	at    int64 // of Read and Write
+}
+
+// Read implements io.Reader.
+func (f *TempFile) Read(p []byte) (int, error) {
+	n, err := f.file.ReadAt(p, f.at)
+	if f.at += int64(n); n > 0 {
+		err = nil // it comes again
+	}
+	return n, err
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *TempFile) ReadAt(p []byte, off int64) (int, error) { return f.file.ReadAt(p, off) }
+
+// Write implements io.Writer.
+func (f *TempFile) Write(p []byte) (int, error) {
+	n, err := f.WriteAt(p, f.at)
+	f.at += int64(n)
+	return n, err
+}
+
+// WriteAt implements io.WriterAt. With ErrTempFull nothing is written.
+func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
+	if more := off + int64(len(p)) - f.size; more > 0 {
+		if used, limit := f.space.used.Add(more), f.space.limit.Load(); limit > 0 && used > limit {
+			f.space.used.Add(-more)
+			return 0, ErrTempFull
+		}
+		f.size += more
+	}
+	return f.file.WriteAt(p, off)
+}
+
+// Seek implements io.Seeker.
+func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.at
+	case io.SeekEnd:
+		offset += f.size
+	}
+	if offset < 0 {
+		return 0, os.ErrInvalid
+	}
+	f.at = offset
+	return offset, nil
+}
+
+// Close frees the file. A second call has no effect.
+func (f *TempFile) Close() error {
+	f.space.used.Add(-f.size)
+	f.size = 0
+	if err := f.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// CheckTempDir reports why no temporary file can be made in a folder, "" for os.TempDir.
+func CheckTempDir(dir string) error {
+	f, err := openTemp(dir)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// openTemp opens a new file without a name. Where the file system cannot make such a file, it has one for a moment.
+func openTemp(dir string) (*os.File, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
 	if fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600); err == nil {
 		return os.NewFile(uintptr(fd), dir), nil
 	}
 	f, err := os.CreateTemp(dir, "lwango-*")
 	if err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) { // of a random name, which says nothing
+			err = &os.PathError{Op: "create a file in", Path: dir, Err: path.Err}
+		}
 		return nil, err
 	}
 	if err := os.Remove(f.Name()); err != nil {

@@ -1,0 +1,229 @@
+package conn
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// Admission decides which connections are let in, and which are closed for them.
+//
+// At max_connections, or without a free descriptor, the server closes the connection that has been idle longest, on
+// whichever loop it lives, and a newcomer takes its place. A newcomer is refused only if no connection is idle. A plain
+// client gets 503 then; the connection of a TLS client is closed, since a handshake costs more than an overloaded server
+// has.
+
+const (
+	maxRefusing = 128 // connections that are being told 503, beyond MaxConnections
+	maxOwed     = 64  // connections that other loops have been asked to close, and have not yet
+)
+
+// admission is the part of a Server that counts connections. It is safe for any goroutine.
+type admission struct {
+	active   atomic.Int64 // open connections, without those that are refused
+	refusing atomic.Int64
+	owed     atomic.Int64 // of the active ones, those that other loops have been asked to close
+	loops    atomic.Pointer[[]*loop.Loop]
+	networks networks
+
+	// Since the last line in the log.
+	gaveUp, refused, ofNetwork atomic.Int64
+	line                       seldom
+}
+
+// serves notes that connections live on l.
+func (a *admission) serves(l *loop.Loop) {
+	for {
+		old := a.loops.Load()
+		var all []*loop.Loop
+		if old != nil {
+			all = *old
+		}
+		if slices.Contains(all, l) {
+			return
+		}
+		next := append(slices.Clip(all), l)
+		if a.loops.CompareAndSwap(old, &next) {
+			return
+		}
+	}
+}
+
+// admit counts c, which l has accepted, and reports whether it may stay.
+func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
+	defer a.note(l, set)
+	if limit := set.MaxConnectionsPerAddress; limit > 0 && c.remote.valid() {
+		if !a.networks.enter(c.remote.network(), limit) {
+			a.ofNetwork.Add(1)
+			return false
+		}
+		c.counted = true
+	}
+	limit := int64(set.MaxConnections)
+	crowded := l.Scarce()
+	for n := a.active.Add(1); crowded || limit > 0 && n-a.owed.Load() > limit; n = a.active.Load() {
+		if !a.makeRoom(l) {
+			a.active.Add(-1)
+			if c.counted {
+				a.networks.leave(c.remote.network())
+				c.counted = false
+			}
+			a.refused.Add(1)
+			return false
+		}
+		crowded = false
+	}
+	return true
+}
+
+// makeRoom closes the connection that has been idle longest, or asks its loop to do so, and reports whether there was one.
+// The caller is on the loop own.
+func (a *admission) makeRoom(own *loop.Loop) bool {
+	for {
+		var best *loop.Loop
+		var longest int64
+		for _, l := range *a.loops.Load() {
+			if since, ok := l.IdleSince(); ok && (best == nil || since < longest) {
+				best, longest = l, since
+			}
+		}
+		switch {
+		case best == nil:
+			return false
+		case best == own:
+			if own.GiveUp() {
+				a.gaveUp.Add(1)
+				return true
+			}
+			// None of them was idle any more, and own does not claim so any more.
+		case a.ask(best):
+			return true
+		case own.GiveUp(): // best is held up, or has ended
+			a.gaveUp.Add(1)
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// ask asks another loop to close a connection. If that loop finds none that is idle any more, there is one connection too
+// many, and the next newcomer needs the places of two.
+func (a *admission) ask(l *loop.Loop) bool {
+	if a.owed.Add(1) > maxOwed {
+		a.owed.Add(-1)
+		return false
+	}
+	err := l.Post(func() {
+		if l.GiveUp() {
+			a.gaveUp.Add(1)
+		}
+		a.owed.Add(-1)
+	})
+	if err != nil {
+		a.owed.Add(-1)
+	}
+	return err == nil
+}
+
+// dismiss ends the counting of c.
+func (a *admission) dismiss(c *connection) {
+	if c.refused {
+		a.refusing.Add(-1)
+		return
+	}
+	a.active.Add(-1)
+	if c.counted {
+		a.networks.leave(c.remote.network())
+	}
+}
+
+// note logs what has become of connections beyond the limits, once a minute while there are any.
+func (a *admission) note(l *loop.Loop, set *settings) {
+	if a.gaveUp.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
+		return
+	}
+	set.Logger.Warn("too many connections: idle ones are closed, others refused", "open", a.active.Load(),
+		"max_connections", set.MaxConnections, "closed", a.gaveUp.Swap(0), "refused", a.refused.Swap(0),
+		"beyond_max_connections_per_address", a.ofNetwork.Swap(0), "out_of_descriptors", l.Scarce())
+}
+
+// turnAway answers 503 and closes fd at once, without a thread of its own. If the request comes only after that, its reset
+// can be faster than the answer.
+func (p *port) turnAway(fd int, set *settings) {
+	if p.tls == nil {
+		p.refresh(set)
+		body := appendErrorPage(nil, http.StatusServiceUnavailable)
+		out := append(appendStatusLine(nil, http.StatusServiceUnavailable, ""), p.fields...)
+		out = append(out, "Content-Type: text/html; charset=utf-8\r\nConnection: close\r\nContent-Length: "...)
+		out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n\r\n"...)
+		_, _ = sysio.Send(fd, append(out, body...), false)
+		_ = unix.Shutdown(fd, unix.SHUT_WR)
+		_, _ = sysio.Recv(fd, out[:cap(out)]) // the request, or there is a reset at once
+	}
+	sysio.Close(fd)
+}
+
+// networks counts connections by where they come from: an IPv4 address, or the /64 of an IPv6 one, which is what a single
+// customer has at least. An entry is there as long as there is a connection.
+type networks struct {
+	mu    sync.Mutex
+	count map[network]int
+}
+
+// network is an address without what does not count.
+type network [16]byte
+
+func (n *networks) enter(from network, limit int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.count[from] >= limit {
+		return false
+	}
+	if n.count == nil {
+		n.count = make(map[network]int)
+	}
+	n.count[from]++
+	return true
+}
+
+func (n *networks) leave(from network) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.count[from]--; n.count[from] == 0 {
+		delete(n.count, from)
+	}
+}
+
+// peer is where a client comes from, in little more than half of the bytes that a netip.AddrPort has: it is part of what
+// an idle connection costs. All zeroes: a UNIX socket.
+type peer struct {
+	addr [16]byte
+	port uint16
+}
+
+func peerOf(a netip.AddrPort) peer { return peer{a.Addr().As16(), a.Port()} }
+
+func (p peer) valid() bool { return p != peer{} }
+
+func (p peer) addrPort() netip.AddrPort {
+	if !p.valid() {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(p.addr).Unmap(), p.port)
+}
+
+func (p peer) network() network {
+	n := network(p.addr)
+	if !netip.AddrFrom16(p.addr).Is4In6() {
+		clear(n[8:])
+	}
+	return n
+}

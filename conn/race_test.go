@@ -1,0 +1,5 @@
+//go:build race
+
+package conn_test
+
+func init() { raceEnabled = true }

@@ -1,0 +1,59 @@
+package fastcgi_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// TestSpoolWithinLimit: what a spool holds in its file counts for the limit of all temporary files, beyond which it is held
+// in memory, once, and nothing is lost.
+func TestSpoolWithinLimit(t *testing.T) {
+	const limit = 200_000
+	var space sysio.TempSpace
+	space.Configure(t.TempDir(), limit)
+	a, b := fastcgi.NewSpoolIn(&space, 1<<20), fastcgi.NewSpoolIn(&space, 1<<20)
+	piece := bytes.Repeat([]byte("0123456789"), 3_000)
+	for range 6 { // 60 kB in memory, 120 kB in the file
+		if err := a.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := space.Used(); n != 120_000 {
+		t.Errorf("%d bytes counted, want 120,000", n)
+	}
+	failed := 0
+	for range 5 { // 60 kB in memory, 60 kB in the file, and then there is no room
+		if err := b.Write(piece); errors.Is(err, conn.ErrSpoolFull) {
+			failed++
+		} else if err != nil && failed == 0 {
+			t.Error(err)
+		}
+	}
+	if failed == 0 {
+		t.Error("no error beyond the limit")
+	}
+	if n := space.Used(); n > limit {
+		t.Errorf("%d bytes in files, the limit is %d", n, limit)
+	}
+	var got []byte
+	for buf := make([]byte, 10_000); b.Len() > 0; {
+		n, err := b.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, buf[:n]...)
+	}
+	if !bytes.Equal(got, bytes.Repeat(piece, 5)) {
+		t.Errorf("%d bytes come back, or others", len(got))
+	}
+	a.Drop()
+	b.Drop()
+	if n := space.Used(); n != 0 {
+		t.Errorf("%d bytes are still counted", n)
+	}
+}

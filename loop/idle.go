@@ -1,0 +1,129 @@
+package loop
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// idleList is the threads of a loop that may be ended to make room, in the order in which they became idle. It is linked
+// by descriptor numbers, which the table leads back to threads: an idle thread is little more than its record, and two
+// pointers would be a tenth of that.
+//
+// A thread stays in its place while it runs, unless that is the first one, and moves when it becomes idle again and has
+// not moved for a second. So a connection in use costs little more than two comparisons for each request, the order is
+// right to a second, and the first in the list is idle, as far as the loop has seen. Those that are found running leave the
+// list, and are entered again when they become idle.
+type idleList struct {
+	first, last int32        // descriptors; -1: none
+	since       atomic.Int64 // when the first became idle, in Unix milliseconds, for other loops to compare; 0: none
+}
+
+// idlePlace is a thread's place in the list, if its flag listed is set.
+type idlePlace struct {
+	before, behind int32  // the neighbours' descriptors; -1: none
+	since          uint32 // in idleUnits since the loop was made, which is enough for 34 years
+	forfeit        bool   // whatever the peer sends
+}
+
+// idleUnit is the precision of idlePlace.since as a shift of milliseconds: 256 ms.
+const idleUnit = 8
+
+// Expendable enters t into the list of the threads that GiveUp may end: t has been idle since the given time, or is about
+// to be. GiveUp spares a thread whose peer has sent something, unless t is forfeit. It is for bodies, before their last word.
+func Expendable(t *Thread, since time.Time, forfeit bool) {
+	l := t.loop
+	at := uint32(max(since.Sub(l.start).Milliseconds(), 0) >> idleUnit)
+	if t.own.flags&listed != 0 {
+		if at < t.idle.since+early>>idleUnit {
+			t.idle.forfeit = forfeit
+			return
+		}
+		l.unlist(t)
+	}
+	if t.own.fd < 0 {
+		return
+	}
+	t.own.flags |= listed
+	t.idle = idlePlace{before: l.idle.last, behind: -1, since: at, forfeit: forfeit}
+	if last := l.idle.last; last >= 0 {
+		l.table[last].thread.idle.behind = t.own.fd
+	} else {
+		l.idle.first = t.own.fd
+		l.publishIdle()
+	}
+	l.idle.last = t.own.fd
+}
+
+// unlist takes t out of the list, and with the first one those behind it that are at work.
+func (l *Loop) unlist(t *Thread) {
+	l.cutOut(t)
+	if t.idle.before >= 0 {
+		return
+	}
+	for l.idle.first >= 0 && l.table[l.idle.first].thread.co != nil {
+		l.cutOut(l.table[l.idle.first].thread)
+	}
+	l.publishIdle()
+}
+
+func (l *Loop) cutOut(t *Thread) {
+	before, behind := t.idle.before, t.idle.behind
+	if invariants.Enabled {
+		if t.own.flags&listed == 0 ||
+			before >= 0 && l.table[before].thread.idle.behind != t.own.fd || before < 0 && l.idle.first != t.own.fd ||
+			behind >= 0 && l.table[behind].thread.idle.before != t.own.fd || behind < 0 && l.idle.last != t.own.fd {
+			panic("loop: the list of idle threads is broken")
+		}
+	}
+	t.own.flags &^= listed
+	if behind >= 0 {
+		l.table[behind].thread.idle.before = before
+	} else {
+		l.idle.last = before
+	}
+	if before >= 0 {
+		l.table[before].thread.idle.behind = behind
+	} else {
+		l.idle.first = behind
+	}
+}
+
+func (l *Loop) publishIdle() {
+	since := int64(0)
+	if l.idle.first >= 0 {
+		since = l.start.UnixMilli() + int64(l.table[l.idle.first].thread.idle.since)<<idleUnit
+	}
+	l.idle.since.Store(since)
+}
+
+// IdleSince returns when the first of the threads that GiveUp would look at became idle, in Unix milliseconds, to compare
+// loops by; ok is false where there is none. Any goroutine may call it.
+func (l *Loop) IdleSince() (ms int64, ok bool) {
+	ms = l.idle.since.Load()
+	return ms, ms != 0
+}
+
+// GiveUp ends the thread that has been idle longest, of those that are expendable, and reports whether there was one. A
+// thread whose peer has sent something that the thread has not seen yet is not idle. The caller is on the loop.
+func (l *Loop) GiveUp() bool {
+	for l.idle.first >= 0 {
+		t := l.table[l.idle.first].thread
+		l.unlist(t)
+		switch {
+		case t.co != nil:
+		case t.idle.forfeit:
+			l.end(t)
+			return true
+		case t.own.flags&queued != 0:
+		case sysio.Unread(int(t.own.fd)):
+			l.ready(t, wokenByEvent)
+		default:
+			l.end(t)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,234 @@
+package loop_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// idler is one end of a socket pair: a thread that is expendable while it is idle.
+type idler struct {
+	loop.Thread
+	peer  int // the other end
+	n     int
+	ended *[]int
+	run   func(t *loop.Thread)
+	word  coro.Code
+}
+
+func (i *idler) Run(t *loop.Thread) coro.Code {
+	var b [8]byte
+	for {
+		if n, err := unix.Read(t.FD(), b[:]); err == unix.EAGAIN {
+			break
+		} else if n <= 0 {
+			return coro.Abort
+		}
+	}
+	if i.run != nil {
+		i.run(t)
+	}
+	loop.Expendable(t, t.Loop().Time(), false)
+	return i.word
+}
+func (i *idler) Left()  {}
+func (i *idler) Ended() { *i.ended = append(*i.ended, i.n) }
+
+// newIdler attaches one. It is called on the loop, or before it runs.
+func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.Thread)) *idler {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &idler{peer: fds[1], n: n, ended: ended, run: run, word: coro.WantRead}
+	if err := l.Attach(&i.Thread, fds[0], i, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(i.peer) })
+	return i
+}
+
+// TestGiveUp ends idle threads, the one that has been idle longest first, and none that is at work.
+func TestGiveUp(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var ended []int
+		if _, ok := l.IdleSince(); ok || l.GiveUp() {
+			t.Error("an empty loop has something to give up")
+		}
+		release := new(loop.Promise[int])
+		var all []*idler
+		for n := range 8 {
+			all = append(all, newIdler(t, l, n, &ended, nil))
+			loop.Expendable(&all[n].Thread, l.Time(), false)
+		}
+		working := make(chan struct{})
+		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
+		keep := newIdler(t, l, 99, &ended, nil) // keeps the loop running, and is not expendable
+		wait := start(t, l)
+		if _, err := unix.Write(all[0].peer, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		<-working
+		var since int64
+		on(t, l, func() { since, _ = l.IdleSince() })
+		if d := time.Since(time.UnixMilli(since)); d < -time.Second || d > 10*time.Second {
+			t.Errorf("idle since %v ago", d)
+		}
+		on(t, l, func() {
+			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 is forfeit.
+			loop.Expendable(&all[4].Thread, l.Time(), true)
+			if _, err := unix.Write(all[4].peer, []byte("x")); err != nil {
+				t.Error(err)
+			}
+			if _, err := unix.Write(all[2].peer, []byte("x")); err != nil {
+				t.Error(err)
+			}
+			if err := unix.Shutdown(all[3].peer, unix.SHUT_WR); err != nil {
+				t.Error(err)
+			}
+			for range 3 {
+				if !l.GiveUp() {
+					t.Error("there is none to give up")
+				}
+			}
+			if want := []int{1, 3, 4}; !slices.Equal(ended, want) {
+				t.Errorf("ended: %v, want %v", ended, want)
+			}
+		})
+		on(t, l, func() {}) // 2 has had its turn, and is idle again, the last
+		on(t, l, func() { release.Resolve(0) })
+		on(t, l, func() {})
+		on(t, l, func() {
+			for l.GiveUp() {
+			}
+			if want := []int{1, 3, 4, 5, 6, 7, 2, 0}; !slices.Equal(ended, want) {
+				t.Errorf("ended: %v, want %v", ended, want)
+			}
+			if _, ok := l.IdleSince(); ok {
+				t.Error("there is one left")
+			}
+			loop.Wake(&keep.Thread)
+		})
+		l.Stop(0)
+		wait()
+	})
+}
+
+// TestIdlePlace: a thread that is used stays where it is for a second, and is behind the others then; one that ends in
+// between leaves no trace.
+func TestIdlePlace(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var ended []int
+		var all []*idler
+		for n := range 5 {
+			all = append(all, newIdler(t, l, n, &ended, nil))
+		}
+		begin := l.Time()
+		for _, i := range all {
+			loop.Expendable(&i.Thread, begin, false)
+		}
+		loop.Expendable(&all[0].Thread, begin.Add(500*time.Millisecond), false)
+		loop.Expendable(&all[1].Thread, begin.Add(2*time.Second), false)
+		wait := start(t, l)
+		on(t, l, func() {
+			unix.Close(l.Release(loop.Own(&all[3].Thread))) // another descriptor is its neighbour's now
+			for l.GiveUp() {
+			}
+			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {
+				t.Errorf("ended: %v, want %v", ended, want)
+			}
+		})
+		l.Stop(0)
+		wait()
+	})
+}
+
+// TestSuspendAsLastWord: the body is run again when the time has passed, whatever comes meanwhile, and holds nothing.
+func TestSuspendAsLastWord(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var ended []int
+		const pause = 50 * time.Millisecond
+		i := newIdler(t, l, 0, &ended, nil)
+		i.word = coro.Suspend
+		i.run = func(th *loop.Thread) {
+			th.KeepWaiting(true)
+			loop.IdleTimeout(th, pause)
+			if _, err := unix.Write(i.peer, []byte("x")); err != nil {
+				t.Error(err)
+			}
+			if err := unix.Shutdown(i.peer, unix.SHUT_WR); err != nil {
+				t.Error(err)
+			}
+		}
+		wait := start(t, l)
+		began := time.Now()
+		on(t, l, func() { loop.Wake(&i.Thread) })
+		wait() // the second time, the end is there to be read
+		if d := time.Since(began); d < pause-10*time.Millisecond || len(ended) != 1 {
+			t.Errorf("run again after %v, want %v; %d have ended", d, pause, len(ended))
+		}
+	})
+}
+
+// TestSpareDescriptor: without a free descriptor a connection is still accepted, one at a time, and the listener neither
+// spins nor waits.
+func TestSpareDescriptor(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scarce := make(chan bool, 10)
+		if _, err := l.Accept(fd, func(fd int, _ netip.AddrPort) {
+			unix.Close(fd)
+			scarce <- l.Scarce()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		wait := start(t, l)
+		at, err := loop.Sockaddr(loop.LocalAddr(fd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var clients []int // made while there are descriptors
+		for range 7 {
+			c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { unix.Close(c) })
+			clients = append(clients, c)
+		}
+		dial := func() {
+			if err := unix.Connect(clients[0], at); err != nil {
+				t.Fatal(err)
+			}
+			clients = clients[1:]
+		}
+		dial()
+		if <-scarce {
+			t.Error("scarce, with descriptors to spare")
+		}
+		free := leaktest.Exhaust(t)
+		for range 5 {
+			dial()
+			if !<-scarce {
+				t.Error("not scarce, without a descriptor")
+			}
+		}
+		free()
+		dial()
+		if <-scarce {
+			t.Error("still scarce")
+		}
+		l.Stop(time.Second)
+		wait()
+	})
+}
