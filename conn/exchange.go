@@ -184,9 +184,10 @@ func (x *exchange) completed() {
 func (x *exchange) abandon() bool {
 	c := x.c
 	x.completed()
-	last := x.resp.close || x.req.body.unread()
+	last := x.resp.close
 	y := newExchange()
 	y.out, y.writeErr = x.out, x.writeErr
+	body := x.req.body
 	x.strand()
 	y.attach(c)
 	loop.SetLocal(&c.Thread, y)
@@ -194,11 +195,15 @@ func (x *exchange) abandon() bool {
 		y.in = make([]byte, n)
 	}
 	y.w = copy(y.in, x.in[x.r:x.w])
-	y.req.body.err = io.EOF
-	if last && y.writeErr == nil {
-		y.lingeringClose()
+	y.req.body, y.req.body.x = body, y
+	if y.writeErr != nil {
+		return false
 	}
-	return !last && y.writeErr == nil
+	if last || !y.req.body.drain() {
+		y.lingeringClose()
+		return false
+	}
+	return true
 }
 
 // begin makes everything ready for one answer.
