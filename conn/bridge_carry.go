@@ -89,7 +89,7 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	for _, i := range informs {
 		resp.inform(i.status, i.header)
 	}
-	if status != 0 && resp.early == 0 {
+	if status != 0 && !resp.std {
 		resp.open(status, header)
 	}
 	switch {

@@ -8,7 +8,8 @@
 //
 // A Handler runs on its connection's thread: it may read the body, write, sleep and await in plain sequential code,
 // and must not block in any other way, for its whole loop waits with it. Request and Response belong to that thread
-// and to the time of the call; strings taken from them may be kept, byte views may not.
+// and to the time of the call; strings taken from them may be kept, byte views may not. The status is what the Handler
+// returns; for a head that goes out before that, Response.SetStatus sets it.
 //
 //	server.go         Server, Config, accepting, limits
 //	connection.go     the record, and the life of a connection from request to request
