@@ -232,7 +232,10 @@ func (b *Body) skip() {
 	}
 	if b.chunked {
 		b.tryOnly = true
-		for from := b.read; b.read-from <= drainLimit && b.drop() == nil; {
+		for from := b.read; b.err == nil && b.read-from <= drainLimit; {
+			if b.drop() != nil {
+				break
+			}
 		}
 		b.tryOnly = false
 	}

@@ -40,6 +40,14 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return x.serve()
 }
 
+// Flush is the loop's: before the thread waits, the answers to earlier requests go out. While threads do not wait, the
+// answers to pipelined requests go out together.
+func (c *connection) Flush() {
+	if c.x != nil {
+		_ = c.x.flush()
+	}
+}
+
 // Left is the loop's: the client sends no more.
 func (c *connection) Left() {
 	if c.x != nil && c.x.req.cancel != nil {

@@ -29,6 +29,8 @@ func (r *Request) Duplex() *Duplex {
 }
 
 func (d *Duplex) begin(x *exchange) {
+	_ = x.flush() // answers to earlier requests: what is held later is this one's
+	loop.Hold(&x.c.Thread, false)
 	own := loop.Own(&x.c.Thread)
 	d.x, d.readable, d.writable = x, own.Readable(), own.Writable()
 	x.duplex, x.req.body.tryOnly = true, true

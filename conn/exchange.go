@@ -150,6 +150,7 @@ func (x *exchange) exchange() bool {
 			x.settle()
 		}
 		x.resp.finish(status)
+		loop.Hold(&c.Thread, true)
 		c.RunDeferred(mark)
 		if loop.Stranded(&c.Thread) {
 			return x.abandon()
@@ -213,6 +214,7 @@ func (x *exchange) begin() {
 	x.writeUntil = time.Time{}
 	x.req.begin(x)
 	x.resp.begin(x)
+	loop.Hold(&x.c.Thread, len(x.out) > 0)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
 }
 

@@ -27,6 +27,7 @@ const (
 	listening                     // the thread looks at its sources again when it is notified
 	canceled                      // the thread's scope has ended: it is not to wait any more
 	ended                         // the record is free
+	holding                       // the body holds output back until the thread waits
 )
 
 const maskShift = 16

@@ -123,6 +123,7 @@ func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 // error is f's, its panic as a *PanicError, or one of AwaitAny's. If the wait ends early and f has not begun, it does
 // not run.
 func (t *Thread) Await(f func() error, d time.Duration) error {
+	t.flush() // before f may hold what belongs to the request
 	if err := t.refused(); err != nil {
 		return err
 	}

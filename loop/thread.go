@@ -31,6 +31,31 @@ type Body interface {
 	Ended()
 }
 
+// Holder is a Body that holds output back for as long as its thread does not wait: small answers go out together.
+type Holder interface {
+	Body
+
+	// Flush is called by the thread, which may wait in it, before it waits for anything but its own descriptor.
+	Flush()
+}
+
+// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush ends it.
+func Hold(t *Thread, on bool) {
+	t.own.flags &^= holding
+	if on {
+		t.own.flags |= holding
+	}
+}
+
+// flush comes before every wait but those for the thread's own descriptor, and before anything is watched: it may wait
+// itself.
+func (t *Thread) flush() {
+	if t.own.flags&holding != 0 {
+		t.own.flags &^= holding
+		t.body.(Holder).Flush()
+	}
+}
+
 // Thread is the record of a green thread. It may be embedded in a larger one, so that a connection is one object.
 type Thread struct {
 	own   Descriptor
@@ -281,6 +306,7 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 // Sleep waits for d, and returns nil, or ErrClientGone as soon as the thread's client leaves (see KeepWaiting), or
 // ErrCanceled.
 func (t *Thread) Sleep(d time.Duration) error {
+	t.flush()
 	if err := t.refused(); err != nil {
 		return err
 	}
