@@ -232,12 +232,15 @@ func Own(t *Thread) *Descriptor { return &t.own }
 // unread. For a thread that another has started, it is that one's peer.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
-// KeepWaiting says whether the thread's waits go on after its client left; without it they end with ErrClientGone.
-func (t *Thread) KeepWaiting(on bool) {
+// KeepWaiting says whether the thread's waits go on after its client left; without it they end with ErrClientGone. It
+// returns what was said before.
+func (t *Thread) KeepWaiting(on bool) (was bool) {
+	was = t.own.flags&keepWaiting != 0
 	t.own.flags &^= keepWaiting
 	if on {
 		t.own.flags |= keepWaiting
 	}
+	return was
 }
 
 // Defer has f called at the end of the request, or of whatever else the thread is at: see RunDeferred.
