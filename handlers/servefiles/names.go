@@ -3,6 +3,8 @@ package servefiles
 import (
 	"bytes"
 	"net/url"
+
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // hidden reports whether a cleaned path below the route names something that is not for the public: a segment that begins with a dot, be
@@ -26,7 +28,7 @@ var (
 func folderLocation(path, query string) string {
 	location := (&url.URL{Path: path}).EscapedPath() + "/"
 	if query != "" {
-		location += "?" + query
+		location += "?" + http1.EscapeQuery(query)
 	}
 	return location
 }
