@@ -2,11 +2,15 @@ package conn
 
 import (
 	"crypto/tls"
+	"math"
 	"net/netip"
+	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // connection is the record of one client. While the client is idle it is all there is of it, so every field counts
@@ -18,7 +22,8 @@ type connection struct {
 	tls    *tls.Conn // nil: plain, or before the handshake
 	remote netip.AddrPort
 
-	served  uint32 // requests
+	untaken uint32 // bytes of its answers that the client had not taken when it was last overdue
+	served  bool   // a request
 	refused bool   // beyond MaxConnections
 }
 
@@ -53,6 +58,33 @@ func (c *connection) Left() {
 	if c.x != nil && c.x.req.cancel != nil {
 		c.x.req.cancel(loop.ErrClientGone)
 	}
+}
+
+// Overdue is the loop's: the idle time is over. A client that has not taken all of its answers yet is not idle. Closing
+// would leave them to the kernel, which holds up to megabytes for a client that does not read, of a connection that does
+// not count any more; and a request that came then would be answered with a reset, which takes the rest of them away.
+// So the connection stays while the client takes what it has asked for, by the measure of write_timeout and min_rate.
+func (c *connection) Overdue() time.Duration {
+	set := c.port.server.settings.Load()
+	left := uint32(min(sysio.Unsent(c.FD()), math.MaxUint32))
+	if left == 0 {
+		return 0
+	}
+	before := c.untaken
+	c.untaken = left
+	if before == 0 {
+		return set.WriteTimeout
+	}
+	if taken := float64(before) - float64(left); taken > 0 && taken >= float64(set.MinRate)*set.WriteTimeout.Seconds() {
+		return set.WriteTimeout
+	}
+	c.resetOnClose()
+	return 0
+}
+
+// resetOnClose has the connection end with a reset, which drops what the client has not taken.
+func (c *connection) resetOnClose() {
+	_ = unix.SetsockoptLinger(c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 }
 
 // failed logs what went wrong with the present request.
@@ -98,7 +130,7 @@ func (x *exchange) serve() coro.Code {
 				return coro.Abort
 			}
 			timeout := x.set.KeepAliveTimeout
-			if c.served == 0 {
+			if !c.served {
 				timeout = x.set.HeaderTimeout
 			}
 			loop.IdleTimeout(&c.Thread, timeout)

@@ -75,8 +75,8 @@ func (d *Duplex) Await(limit time.Duration, body bool, sources ...loop.Source) e
 	if held {
 		left, err := d.writing.left(x, &x.writing, x.writeUntil, x.set.WriteTimeout)
 		if err != nil {
-			x.resetOnClose()
-			_ = x.fail(err)
+			x.c.resetOnClose()
+			_ = x.lose(err)
 			return nil
 		}
 		least, all = shorter(least, left), append(all, d.writable)

@@ -57,6 +57,7 @@ func newExchange() *exchange {
 
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
+	c.untaken = 0
 	x.set = c.port.server.settings.Load()
 	x.spent = 0
 }
@@ -135,7 +136,7 @@ func mangle(b []byte) {
 // what comes before the close.
 func (x *exchange) exchange() bool {
 	c := x.c
-	c.served++
+	c.served = true
 	x.spend(opCost)
 	x.begin()
 	status := x.precheck()
@@ -310,6 +311,9 @@ func (x *exchange) logAccess() {
 		Proto:    x.req.Proto(),
 		Status:   x.resp.status,
 		Bytes:    x.resp.bytes,
+	}
+	if x.writeErr != nil { // what was framed has not all been sent
+		e.Bytes = max(min(e.Bytes, x.writing.bytes-x.resp.before), 0)
 	}
 	if raw != nil {
 		e.Method = h.Method.String()

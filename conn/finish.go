@@ -79,9 +79,8 @@ func (w *Response) finishWhole(status int) {
 		w.bytes = w.size
 		_ = x.send(w.body)
 	case file:
-		before := x.writing.bytes
+		w.bytes = w.size
 		_ = x.sendFile(w.file, w.off, w.size)
-		w.bytes = min(x.writing.bytes-before, w.size)
 	case reader:
 		w.sendFrom(n, err)
 	}
@@ -225,6 +224,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = append(out, "Connection: keep-alive\r\n"...)
 	}
 	x.out = append(out, "\r\n"...)
+	w.before = x.writing.bytes + int64(len(x.out))
 }
 
 // decideClose: the client's wish (RFC 9112 section 9.3), the handler's, a body that nobody will read, a stop.
@@ -346,7 +346,7 @@ func (w *Response) readPiece(buf []byte, left int64) (int, error) {
 func (w *Response) cut(err error) {
 	_ = w.x.flush()
 	if !w.chunked && w.size < 0 {
-		w.x.resetOnClose()
+		w.x.c.resetOnClose()
 	}
 	w.x.fail(err)
 }

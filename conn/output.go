@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -81,7 +82,7 @@ func (x *exchange) write(a, b []byte, more bool) error {
 		return x.writeErr
 	}
 	if passed(x.writeUntil) {
-		x.resetOnClose() // as where the deadline passes in a wait
+		x.c.resetOnClose() // as where the deadline passes in a wait
 		return x.lose(os.ErrDeadlineExceeded)
 	}
 	if x.c.tls != nil {
@@ -191,17 +192,14 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 			return nil
 		}
 	}
-	x.resetOnClose() // an orderly close would leave the kernel with the client's unread data for minutes
+	x.c.resetOnClose() // an orderly close would leave the kernel with the client's unread data for minutes
 	return x.lose(err)
 }
 
-// resetOnClose has the connection end with a reset, which drops what the client has not taken.
-func (x *exchange) resetOnClose() {
-	_ = unix.SetsockoptLinger(x.c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
-}
-
-// lose is fail where the client does not take what is written: its request's context ends.
+// lose is fail where the client does not take what is written: its request's context ends, and what the kernel still
+// holds has not been sent.
 func (x *exchange) lose(err error) error {
+	x.writing.bytes -= int64(sysio.Unsent(x.c.FD()))
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
 	}

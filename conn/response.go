@@ -55,6 +55,7 @@ type Response struct {
 	done     bool  // finish was called
 	hijacked bool  // there is no response
 	left     int64 // of a declared Content-Length, once the head is out
+	before   int64 // bytes written for the request when the body began
 	bytes    int64 // of the body sent
 
 	// Where the answer of an http.Handler, or of another server, differs.
@@ -87,7 +88,7 @@ func (w *Response) release() {
 	if cap(w.buf) > keptBuffer {
 		w.buf = nil
 	}
-	w.early, w.status, w.left, w.bytes = 0, 0, 0, 0
+	w.early, w.status, w.left, w.before, w.bytes = 0, 0, 0, 0, 0
 	w.reason, w.std, w.sniff, w.dated, w.hijacked, w.trailer = "", false, false, false, false, nil
 	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
 }

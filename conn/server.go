@@ -53,7 +53,7 @@ type AccessEntry struct {
 	Referer   []byte
 	UserAgent []byte
 	Status    int
-	Bytes     int64 // of the response's body, as framed
+	Bytes     int64 // of the response's body, as framed; of one that broke off, those that the client has acknowledged
 }
 
 // Server serves HTTP on any number of loops. Its methods are for any goroutine, except Serve.

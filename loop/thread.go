@@ -39,6 +39,14 @@ type Holder interface {
 	Flush()
 }
 
+// Overdue is a Body that has a say when its thread's idle time is over.
+type Overdue interface {
+	Body
+
+	// Overdue is called on the loop, and returns how long the thread may be idle from now on; 0: it ends.
+	Overdue() time.Duration
+}
+
 // Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush ends it.
 func Hold(t *Thread, on bool) {
 	t.own.flags &^= holding
@@ -185,6 +193,12 @@ func (a *alarm) Expire() {
 		return
 	}
 	if t.co == nil && t.own.flags&queued == 0 {
+		if b, ok := t.body.(Overdue); ok {
+			if d := b.Overdue(); d > 0 {
+				IdleTimeout(t, d)
+				return
+			}
+		}
 		t.loop.end(t)
 		return
 	}
