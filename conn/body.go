@@ -18,8 +18,8 @@ var (
 	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", os.ErrDeadlineExceeded)
 )
 
-// drainLimit is how many bytes of a body that its handler leaves unread are read to keep the connection. Beyond it a new
-// connection is cheaper.
+// drainLimit is how many bytes of a body that its handler leaves unread are read to keep the
+// connection. Beyond it a new connection is cheaper.
 const drainLimit = 256 << 10
 
 // Body reads a request's body, framed by Content-Length or chunked (RFC 9112 section 6.3), straight from the
@@ -219,13 +219,15 @@ func (b *Body) failure() int {
 // unread reports whether some of the body may still be under way.
 func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
 
-// mustClose reports that no other request can follow on the connection: the body is bad, or given up by skip, or its
-// client waits for 100 (Continue). What the head does not announce cannot be announced later, and a proxy in front hands
-// a connection that ends without notice to the request of another client.
+// mustClose reports that no other request can follow on the connection: the body is bad, or given
+// up by skip, or its client waits for 100 (Continue). What the head does not announce cannot be
+// announced later, and a proxy in front hands a connection that ends without notice to the request
+// of another client.
 func (b *Body) mustClose() bool { return b.err != nil && b.err != io.EOF || b.ask }
 
-// skip decides what becomes of a body that nobody is going to read: either little enough is left for drain, or the
-// connection must close. The length of a chunked body is unknown: it must have come already, and is dropped here.
+// skip decides what becomes of a body that the handler has left unread: either little enough is left
+// for drain, or the connection must close. The length of a chunked body is unknown: its end must have
+// come already, and skip drops what stands before it.
 func (b *Body) skip() {
 	if b.err != nil || b.ask || !b.chunked && b.left <= drainLimit {
 		return
@@ -246,17 +248,12 @@ func (b *Body) skip() {
 
 var errUnread = errors.New("request body left unread")
 
-// look reads the framing in front of data that a handler may still want: most often that is the end of the body.
+// look reads the framing that has come in front of data which a handler may still want: the end of
+// the body, or a mistake.
 func (b *Body) look() {
 	x := b.x
-	if b.err != nil || !b.chunked || b.ask {
+	if b.err != nil || !b.chunked || x.r == x.w {
 		return
-	}
-	if x.r == x.w {
-		x.r, x.w = x.base, x.base
-		if x.fill(0) != nil {
-			return // it is for whoever reads next
-		}
 	}
 	_, n, done, err := b.chunks.Decode(nil, x.in[x.r:x.w])
 	x.r += n
@@ -266,7 +263,8 @@ func (b *Body) look() {
 	_ = b.fail(err)
 }
 
-// drop reads a piece of the body and forgets it. It needs no memory but the input buffer. The error is Read's.
+// drop reads a piece of the body and forgets it. It needs no memory but the input buffer. The error
+// is Read's.
 func (b *Body) drop() (err error) {
 	x := b.x
 	if x.r == x.w {
@@ -296,8 +294,9 @@ func (b *Body) drop() (err error) {
 	return err
 }
 
-// drain drops what was left unread, and reports whether the connection can go on. A body that somebody could still read
-// when the head went out is read to its end, however long: the head has promised that the connection goes on.
+// drain drops what was left unread, and reports whether the connection can go on. A body that the
+// handler or the reader of its answer could still read when the head went out is read to its end,
+// however long: the head has promised that the connection goes on.
 func (b *Body) drain() bool {
 	for b.err == nil {
 		if b.drop() != nil {

@@ -274,8 +274,8 @@ func TestBridgeStress(t *testing.T) {
 	})
 }
 
-// TestBridgeCloseNotify: the interface is old, and there are those that take every ResponseWriter for one, as gin's
-// Context.Stream does.
+// TestBridgeCloseNotify: the interface is old, and some code takes every ResponseWriter for one, as
+// gin's Context.Stream does.
 func TestBridgeCloseNotify(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		entered := make(chan (<-chan bool), 1)

@@ -201,8 +201,9 @@ var zeroTime time.Time
 // EnableFullDuplex is for http.ResponseController. Reading and writing do not stop each other anyway.
 func (w *httpWriter) EnableFullDuplex() error { return nil }
 
-// CloseNotify implements http.CloseNotifier, which the request's context has replaced: there is code that takes every
-// ResponseWriter for one (gin's Context.Stream). The channel gets a value when the client leaves before the request ends.
+// CloseNotify implements http.CloseNotifier, which the request's context has replaced: some code takes
+// every ResponseWriter for one (gin's Context.Stream). The channel gets a value when the client leaves
+// before the request ends.
 func (w *httpWriter) CloseNotify() <-chan bool {
 	if w.gone == nil {
 		w.gone = make(chan bool, 1)

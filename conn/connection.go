@@ -45,8 +45,8 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return x.serve()
 }
 
-// Flush is the loop's: before the thread waits, the answers to earlier requests go out. While threads do not wait, the
-// answers to pipelined requests go out together.
+// Flush is the loop's: before the thread waits, the answers to earlier requests go out. While
+// threads do not wait, the answers to pipelined requests go out together.
 func (c *connection) Flush() {
 	if c.x != nil {
 		_ = c.x.flush()
@@ -60,10 +60,11 @@ func (c *connection) Left() {
 	}
 }
 
-// Overdue is the loop's: the idle time is over. A client that has not taken all of its answers yet is not idle. Closing
-// would leave them to the kernel, which holds up to megabytes for a client that does not read, of a connection that does
-// not count any more; and a request that came then would be answered with a reset, which takes the rest of them away.
-// So the connection stays while the client takes what it has asked for, by the measure of write_timeout and min_rate.
+// Overdue is the loop's: the idle time is over. A client that has not taken all of its answers yet
+// is not idle. Closing would leave them to the kernel, which holds up to megabytes for a client
+// that does not read, of a connection that does not count any more; and a request that came then
+// would be answered with a reset, which takes the rest of them away. So the connection stays while
+// the client takes what it has asked for, by the measure of write_timeout and min_rate.
 func (c *connection) Overdue() time.Duration {
 	set := c.port.server.settings.Load()
 	left := uint32(min(sysio.Unsent(c.FD()), math.MaxUint32))

@@ -224,8 +224,9 @@ func (x *exchange) precheck() int {
 	h := &x.req.head
 	switch {
 	case h.Secure && x.c.tls == nil:
-		// An https resource must not be served over a connection that is not secured (RFC 9110 section 7.4). The
-		// opposite does no harm: the authority of http is less than that of https.
+		// An https resource must not be served over a connection that is not secured (RFC 9110
+		// section 7.4). The opposite does no harm: the authority of http is less than that of
+		// https.
 		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // we are no proxy (RFC 9110 section 9.3.6)
 		x.resp.header.Set("Allow", allowed)

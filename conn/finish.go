@@ -86,7 +86,8 @@ func (w *Response) finishWhole(status int) {
 	}
 }
 
-// final reports whether status can be that of an answer, and logs one that a handler should not have given.
+// final reports whether status can be that of an answer, and logs one that a handler should not
+// have given.
 func (w *Response) final(status int) bool {
 	if 200 <= status && status <= 999 {
 		return true
@@ -95,7 +96,8 @@ func (w *Response) final(status int) bool {
 	return false
 }
 
-// explains reports that the answer is the handler's own account of an error, which says more than an error page.
+// explains reports that the answer is the handler's own account of an error, which says more than
+// an error page.
 func (w *Response) explains(status int) bool {
 	return status >= 400 && (w.kind != gathered && w.size != 0 || len(w.buf) > 0)
 }

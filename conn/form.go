@@ -44,9 +44,10 @@ func (r *Request) Form() (url.Values, error) {
 	return form, nil
 }
 
-// MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the files beyond that
-// go to temporary files, which are removed when the request ends. The error is ErrNoForm for other types. A body of more
-// than 256 KiB is taken apart off the loop, in one of the places of Await.
+// MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the
+// files beyond that go to temporary files, which are removed when the request ends. The error is
+// ErrNoForm for other types. A body of more than 256 KiB is taken apart off the loop, in one of the
+// places of Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil

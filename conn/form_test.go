@@ -192,8 +192,8 @@ func TestCookies(t *testing.T) {
 	}, plain)
 }
 
-// TestMultipartFormOffTheLoop: while the parts of a large form are copied, the loop serves others, and so it does where
-// the client has sent its FIN behind the form.
+// TestMultipartFormOffTheLoop: while the parts of a large form are copied, the loop serves others,
+// and so it does where the client has sent its FIN behind the form.
 func TestMultipartFormOffTheLoop(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	run(t, func(t *testing.T, m mode) {

@@ -10,7 +10,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestHeadHasNoContent: whatever the answer to a HEAD is, and however its bytes come, it ends with its head.
+// TestHeadHasNoContent: whatever the answer to a HEAD is, and however its bytes come, it ends with
+// its head.
 func TestHeadHasNoContent(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var seen paths

@@ -16,8 +16,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// behindNginx starts an nginx in front of the site, which streams request bodies and keeps one connection for all
-// clients, and returns what connects to it.
+// behindNginx starts an nginx in front of the site, which streams request bodies and keeps one
+// connection for all clients, and returns what connects to it.
 func (s *site) behindNginx() func() net.Conn {
 	t := s.t
 	t.Helper()
@@ -90,8 +90,8 @@ http {
 	}
 }
 
-// TestUnreadBodiesBehindNginx: what one client sends must not spoil the answer to another whose request comes over the
-// same connection next.
+// TestUnreadBodiesBehindNginx: what one client sends must not spoil the answer to another whose
+// request comes over the same connection next.
 func TestUnreadBodiesBehindNginx(t *testing.T) {
 	waiting := func(h conn.Handler) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {

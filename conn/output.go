@@ -196,8 +196,8 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 	return x.lose(err)
 }
 
-// lose is fail where the client does not take what is written: its request's context ends, and what the kernel still
-// holds has not been sent.
+// lose is fail where the client does not take what is written: its request's context ends, and what
+// the kernel still holds has not been sent.
 func (x *exchange) lose(err error) error {
 	x.writing.bytes -= int64(sysio.Unsent(x.c.FD()))
 	if x.req.cancel != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPipelinedAnswerDoesNotWait: an answer that is complete goes out before the handler of the next request waits, in
-// whichever way.
+// TestPipelinedAnswerDoesNotWait: an answer that is complete goes out before the handler of the
+// next request waits, in whichever way.
 func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		gate := make(chan int)

@@ -29,10 +29,10 @@ type File interface {
 
 // Response is the answer a handler builds. There are two ways to give it a body.
 //
-// SetBody, SetBodyReader and SetBodyFile say where it comes from; it is sent after the handler returned, with the
-// status that was returned. Write gathers it; when more than 32 KiB come together, or at Flush, the head goes out
-// with the status of SetStatus, or else 200, and what follows is streamed, chunked unless Content-Length was set. The
-// two do not mix.
+// SetBody, SetBodyReader and SetBodyFile say where it comes from; it is sent after the handler
+// returned, with the status that was returned. Write gathers it; when more than 32 KiB come
+// together, or at Flush, the head goes out with the status of SetStatus, or else 200, and what
+// follows is streamed, chunked unless Content-Length was set. The two do not mix.
 type Response struct {
 	x      *exchange
 	header Header
@@ -117,10 +117,11 @@ func (w *Response) clear() {
 // Content-Length are the server's business; setting Connection to "close" closes the connection afterwards.
 func (w *Response) Header() *Header { return &w.header }
 
-// SetStatus sets the status of a head that goes out before the handler returns: at the first Flush, or when Write has
-// gathered more than 32 KiB. Without it that is 200. Where nothing was sent by then, the status counts that the handler
-// returns; 0 stands for the one of SetStatus then. A code that is no final status, 200 to 999, is logged and replaced by
-// 500. Once the head has gone out it is too late for another one, which is logged.
+// SetStatus sets the status of a head that goes out before the handler returns: at the first Flush,
+// or when Write has gathered more than 32 KiB. Without it that is 200. Where nothing was sent by
+// then, the status counts that the handler returns; 0 stands for the one of SetStatus then. A code
+// that is no final status, 200 to 999, is logged and replaced by 500. Once the head has gone out it
+// is too late for another one, which is logged.
 func (w *Response) SetStatus(code int) {
 	switch {
 	case w.headSent && code != w.status:
@@ -256,8 +257,9 @@ func (w *Response) SetBodyFile(f File, off, n int64) {
 	}
 }
 
-// Flush sends the head, with the status of SetStatus, if it has not gone out, and all that was written so far. It is for whoever then
-// waits, perhaps for long: buffers of some size are held no longer.
+// Flush sends the head, with the status of SetStatus, if it has not gone out, and all that was
+// written so far. It is for whoever then waits, perhaps for long: buffers of some size are held no
+// longer.
 func (w *Response) Flush() error {
 	if err := w.writable(); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestSetStatus: the status that was set goes out with a head that does not wait for the handler, and the one that is
-// returned with any other.
+// TestSetStatus: the status that was set goes out with a head that does not wait for the handler,
+// and the one that is returned with any other.
 func TestSetStatus(t *testing.T) {
 	large := strings.Repeat("x", 40<<10)
 	rows := []struct {
@@ -56,7 +56,8 @@ func TestSetStatus(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestSetStatusBeforeAnotherHandler: what a Handler has set in front does not stand in the way of one that it calls.
+// TestSetStatusBeforeAnotherHandler: what a Handler has set in front does not stand in the way of
+// one that it calls.
 func TestSetStatusBeforeAnotherHandler(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		h := mount(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -73,7 +74,8 @@ func TestSetStatusBeforeAnotherHandler(t *testing.T) {
 	})
 }
 
-// TestOwnErrorOfABadBody: a handler that has read a body in vain and says so has the word, and no other does.
+// TestOwnErrorOfABadBody: an error that a handler reports with a body of its own goes out instead of
+// the error page.
 func TestOwnErrorOfABadBody(t *testing.T) {
 	own := func(status int, answer string) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {

@@ -46,8 +46,8 @@ func unreading(gate chan int) conn.Handler {
 	}
 }
 
-// TestNoEndWithoutNotice: a connection that ends behind an answer has said so in its head. A proxy gives any other to the
-// request of another client.
+// TestNoEndWithoutNotice: a connection that ends behind an answer has said so in its head. A proxy
+// gives any other to the request of another client.
 func TestNoEndWithoutNotice(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a read does not give all that has come")

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestIdleUntaken: a client that has not taken all of its answer is not idle. The keep-alive timeout does not end it, and
-// what it asks for then is answered, behind all of the rest.
+// TestIdleUntaken: a client that has not taken all of its answer is not idle. The keep-alive
+// timeout does not end it, and what it asks for then is answered, behind all of the rest.
 func TestIdleUntaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
 	body := string(noise()[:200_000]) // more than a small window, and no more than the kernel takes
@@ -39,7 +39,8 @@ func TestIdleUntaken(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestIdleNeverTaken: a client that takes nothing has write_timeout, and then the kernel holds nothing for it either.
+// TestIdleNeverTaken: a client that takes nothing has write_timeout, and then the kernel holds
+// nothing for it either.
 func TestIdleNeverTaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
@@ -61,7 +62,8 @@ type sizes chan int64
 
 func (s sizes) LogRequest(_ *loop.Loop, e *conn.AccessEntry) { s <- e.Bytes }
 
-// TestLoggedBytes: of an answer that breaks off, what the client has not got does not count as sent.
+// TestLoggedBytes: of an answer that breaks off, what the client has not got does not count as
+// sent.
 func TestLoggedBytes(t *testing.T) {
 	const size = 4 << 20
 	ways := sources(t)

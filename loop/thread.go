@@ -31,11 +31,13 @@ type Body interface {
 	Ended()
 }
 
-// Holder is a Body that holds output back for as long as its thread does not wait: small answers go out together.
+// Holder is a Body that holds output back for as long as its thread does not wait: small answers go
+// out together.
 type Holder interface {
 	Body
 
-	// Flush is called by the thread, which may wait in it, before it waits for anything but its own descriptor.
+	// Flush is called by the thread, which may wait in it, before it waits for anything but its own
+	// descriptor.
 	Flush()
 }
 
@@ -43,11 +45,13 @@ type Holder interface {
 type Overdue interface {
 	Body
 
-	// Overdue is called on the loop, and returns how long the thread may be idle from now on; 0: it ends.
+	// Overdue is called on the loop, and returns how long the thread may be idle from now on; 0: it
+	// ends.
 	Overdue() time.Duration
 }
 
-// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush ends it.
+// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush ends
+// it.
 func Hold(t *Thread, on bool) {
 	t.own.flags &^= holding
 	if on {
@@ -55,8 +59,8 @@ func Hold(t *Thread, on bool) {
 	}
 }
 
-// flush comes before every wait but those for the thread's own descriptor, and before anything is watched: it may wait
-// itself.
+// flush comes before every wait but those for the thread's own descriptor, and before anything is
+// watched: it may wait itself.
 func (t *Thread) flush() {
 	if t.own.flags&holding != 0 {
 		t.own.flags &^= holding
@@ -246,8 +250,8 @@ func Own(t *Thread) *Descriptor { return &t.own }
 // unread. For a thread that another has started, it is that one's peer.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
-// KeepWaiting says whether the thread's waits go on after its client left; without it they end with ErrClientGone. It
-// returns what was said before.
+// KeepWaiting says whether the thread's waits go on after its client left; without it they end with
+// ErrClientGone. It returns what was said before.
 func (t *Thread) KeepWaiting(on bool) (was bool) {
 	was = t.own.flags&keepWaiting != 0
 	t.own.flags &^= keepWaiting

@@ -21,8 +21,9 @@ type piece struct {
 	offset, length int64
 }
 
-// newMultipart lays out the body, of parts with the type that the whole file would have. It returns the boundary and the exact length too: what is not known by the client to be complete
-// cannot be put together with other parts later.
+// newMultipart lays out the body, of parts with the type that the whole file would have. It returns
+// the boundary and the exact length too: what is not known by the client to be complete cannot be
+// put together with other parts later.
 func newMultipart(file file, ranges []http1.Range, contentType string, size int64) (m *multipart, boundary string, length int64) {
 	// Nothing looks whether the boundary occurs in the file: it has 130 random bits.
 	boundary = rand.Text()

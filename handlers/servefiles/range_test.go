@@ -160,7 +160,8 @@ func TestIfRange(t *testing.T) {
 	}
 }
 
-// TestIfRangeOfAFreshFile: a date from the second of the answer says too little, as the file may change once more within it.
+// TestIfRangeOfAFreshFile: a date from the second of the answer says too little, as the file may
+// change once more within it.
 func TestIfRangeOfAFreshFile(t *testing.T) {
 	root := tree(t)
 	s := start(t, root, "/", coro.Channel, nil)
@@ -179,7 +180,7 @@ func TestIfRangeOfAFreshFile(t *testing.T) {
 	}
 }
 
-// TestSeveralRangesOfAnotherType: whoever has named the file has named its parts as well.
+// TestSeveralRangesOfAnotherType: the type that a handler has set is that of the parts, too.
 func TestSeveralRangesOfAnotherType(t *testing.T) {
 	settings := servefiles.Settings{Path: tree(t)}
 	sender, err := servefiles.NewSender(settings, handlers.Env{})

@@ -13,10 +13,12 @@ const maxEmptyLines = 8
 // line and sixteen a Field, so the array would grow to four times the size of the head, and stay.
 const MaxFields = 256
 
-// A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for use; Reset makes it ready again. All
-// spans are positions in the buffer given to Parse. The fields mean something once Parse has returned the length of the head; after
-// an error Minor and Target may be of use to a log. Method is set as soon as it has come, also of a request line that is
-// incomplete or invalid: the answer to HEAD has no content, whatever it is (RFC 9110 section 9.3.2). Not safe for use by several goroutines at once.
+// A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for
+// use; Reset makes it ready again. All spans are positions in the buffer given to Parse. The fields
+// mean something once Parse has returned the length of the head; after an error Minor and Target
+// may be of use to a log. Method is set as soon as it has come, also of a request line that is
+// incomplete or invalid: the answer to HEAD has no content, whatever it is (RFC 9110 section
+// 9.3.2). Not safe for use by several goroutines at once.
 type Head struct {
 	Method   Method
 	Minor    uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)

@@ -1,8 +1,9 @@
 package http1
 
-// EscapeQuery returns a query as it may stand in a URI (RFC 3986 section 3.4): what clients send raw and is not allowed there is
-// percent-encoded, and nothing else is changed. It is for what goes out again, in a Location for one, where a raw byte above 0x7f is taken
-// for another character by one recipient than by the next.
+// EscapeQuery returns a query as it may stand in a URI (RFC 3986 section 3.4): what clients send
+// raw and is not allowed there is percent-encoded, and nothing else is changed. It is for what goes
+// out again, in a Location for one, where a raw byte above 0x7f is taken for another character by
+// one recipient than by the next.
 func EscapeQuery(query string) string {
 	n := 0
 	for i := range len(query) {

@@ -182,8 +182,8 @@ func Quiet(fd int) bool {
 	}
 }
 
-// Unsent returns how many bytes of what was written to a stream socket its peer has not acknowledged; with a UNIX socket,
-// what the peer has not read, and more.
+// Unsent returns how many bytes of what was written to a stream socket its peer has not
+// acknowledged; with a UNIX socket, what the peer has not read, and more.
 func Unsent(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	if err != nil {
