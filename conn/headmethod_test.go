@@ -55,7 +55,7 @@ func TestHeadHasNoContent(t *testing.T) {
 		if got := seen.take(); strings.Contains(got, "smuggled") {
 			t.Errorf("served %s", got)
 		}
-	}, plain, direct)
+	}, direct)
 }
 
 // TestHeadInVain: a HEAD that does not become complete is one all the same.
