@@ -225,8 +225,8 @@ func (x *exchange) precheck() int {
 	switch {
 	case h.Secure && x.c.tls == nil:
 		// An https resource must not be served over a connection that is not secured (RFC 9110
-		// section 7.4). The opposite does no harm: the authority of http is less than that of
-		// https.
+		// section 7.4). A gateway that ends TLS in front sends the origin-form. An http target on a
+		// secured connection does no harm: it asks for less than the connection gives.
 		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // we are no proxy (RFC 9110 section 9.3.6)
 		x.resp.header.Set("Allow", allowed)
