@@ -34,7 +34,7 @@ type AccessEntry struct {
 	Method   string // "": refused, see Line
 	Proto    string
 	Status   int   // 499: the client has left before there was an answer
-	Bytes    int64 // of the response's body, as framed
+	Bytes    int64 // of the response's body, as framed; of one that broke off, those the client has acknowledged
 
 	// The first KiB of each.
 	Target    []byte
@@ -84,6 +84,9 @@ func (x *exchange) accessEntry() AccessEntry {
 		Proto:  x.req.Proto(),
 		Status: x.resp.status,
 		Bytes:  x.resp.bytes,
+	}
+	if x.writeErr != nil { // what was framed has not all been sent
+		e.Bytes = max(min(e.Bytes, x.writing.bytes-x.resp.before), 0)
 	}
 	if x.left() {
 		e.Status = statusClientLeft

@@ -12,14 +12,14 @@ import (
 )
 
 // Errors of Body.Read, besides those of the connection. If the head has not gone out when the handler returns, they
-// decide the status: 413, 408, 400.
+// decide the status, 413, 408 or 400, unless the handler gives an error with a body of its own.
 var (
 	ErrBodyTooLarge = errors.New("request body too large")
 	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", os.ErrDeadlineExceeded)
 )
 
-// drainLimit is how much of a body that its handler left unread is read to keep the connection. Beyond it a new
-// connection is cheaper.
+// drainLimit is how many bytes of a body that its handler leaves unread are read to keep the
+// connection. Beyond it a new connection is cheaper.
 const drainLimit = 256 << 10
 
 // Body reads a request's body, framed by Content-Length or chunked (RFC 9112 section 6.3), straight from the
@@ -68,6 +68,11 @@ func (b *Body) Read(p []byte) (int, error) {
 	} else {
 		n, err = b.readLength(p)
 	}
+	return b.count(n, err)
+}
+
+// count notes what was read, and returns it as Read does.
+func (b *Body) count(n int, err error) (int, error) {
 	if b.undecided(err) {
 		return 0, err
 	}
@@ -224,25 +229,89 @@ func (b *Body) cut() bool {
 // unread reports whether some of the body may still be under way.
 func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
 
-// mustClose reports that no other request can follow on the connection, whatever is still read of the body.
+// mustClose reports that no other request can follow on the connection: the body is bad, or given
+// up by skip, or its client waits for 100 (Continue). What the head does not announce cannot be
+// announced later, and a proxy in front hands a connection that ends without notice to the request
+// of another client.
 func (b *Body) mustClose() bool { return b.err != nil && b.err != io.EOF || b.ask }
 
-// tooMuch reports that more is left than drain would read.
-func (b *Body) tooMuch() bool { return b.err == nil && b.left > drainLimit }
+// skip decides what becomes of a body that the handler has left unread: either little enough is left
+// for drain, or the connection must close. The length of a chunked body is unknown: its end must have
+// come already, and skip drops what stands before it.
+func (b *Body) skip() {
+	if b.err != nil || b.ask || !b.chunked && b.left <= drainLimit {
+		return
+	}
+	if b.chunked {
+		b.tryOnly = true
+		for from := b.read; b.err == nil && b.read-from <= drainLimit; {
+			if b.drop() != nil {
+				break
+			}
+		}
+		b.tryOnly = false
+	}
+	if b.err == nil {
+		b.err = errUnread
+	}
+}
 
-// drain reads what the handler has left, and reports whether the connection can go on.
-func (b *Body) drain() bool {
-	if b.err == io.EOF {
-		return true
+var errUnread = errors.New("request body left unread")
+
+// look reads the framing that has come in front of data which a handler may still want: the end of
+// the body, or a mistake.
+func (b *Body) look() {
+	x := b.x
+	if b.err != nil || !b.chunked || x.r == x.w {
+		return
 	}
-	if b.mustClose() || b.tooMuch() {
-		return false
+	_, n, done, err := b.chunks.Decode(nil, x.in[x.r:x.w])
+	x.r += n
+	if done {
+		err = errEnd
 	}
-	buf := b.x.copyBuffer()
-	for from := b.read; b.read-from <= drainLimit; {
-		if _, err := b.Read(buf); err != nil {
-			return err == io.EOF
+	_ = b.fail(err)
+}
+
+// drop reads a piece of the body and forgets it. It needs no memory but the input buffer. The error
+// is Read's.
+func (b *Body) drop() (err error) {
+	x := b.x
+	if x.r == x.w {
+		x.r, x.w = x.base, x.base
+		if err := x.fill(b.patience()); err != nil {
+			_, err = b.count(0, err)
+			return err
 		}
 	}
-	return false
+	here := x.in[x.r:x.w]
+	n, used, done := 0, 0, false
+	if b.chunked {
+		var data []byte
+		data, used, done, err = b.chunks.Next(here)
+		n = len(data)
+	} else {
+		n = int(min(int64(len(here)), b.left))
+		used = n
+		b.left -= int64(n)
+		done = b.left == 0
+	}
+	x.r += used
+	if done && err == nil {
+		b.err = io.EOF // for the next call
+	}
+	_, err = b.count(n, err)
+	return err
+}
+
+// drain drops what was left unread, and reports whether the connection can go on. A body that the
+// handler or the reader of its answer could still read when the head went out is read to its end,
+// however long: the head has promised that the connection goes on.
+func (b *Body) drain() bool {
+	for b.err == nil {
+		if b.drop() != nil {
+			break
+		}
+	}
+	return b.err == io.EOF
 }

@@ -23,9 +23,10 @@ import (
 // leaves, and the handler should heed it: until it returns the connection counts. One that hijacks its connection is on
 // its own: neither max_connections nor a stop know of it any more.
 //
-// The ResponseWriter has what http.ResponseController asks for. EnableFullDuplex is needless; a deadline takes the
-// place of the configuration's limits for the request. Up to 32 KiB get a Content-Length by themselves. CR, LF and
-// other controls in a header value become spaces, and a field whose name is no token is left out.
+// The ResponseWriter has what http.ResponseController asks for, and is an http.CloseNotifier.
+// EnableFullDuplex is needless; a deadline takes the place of the configuration's limits for the
+// request. Up to 32 KiB get a Content-Length by themselves. CR, LF and other controls in a header
+// value become spaces, and a field whose name is no token is left out.
 //
 // A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler always cuts it.
 func HTTP(h http.Handler) Handler {

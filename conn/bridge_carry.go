@@ -14,7 +14,6 @@ import (
 func (c *crossing) serve(req *Request, resp *Response) int {
 	x := req.x
 	req.KeepWaiting(true)
-	c.duplex.begin(x)
 	told := false  // of a panic of the handler's
 	defer func() { // also when the thread is killed
 		x.duplex, req.body.tryOnly, x.until = false, false, zeroTime
@@ -27,6 +26,7 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		c.left = true
 		c.cut(loop.ErrClientGone)
 	}()
+	c.duplex.begin(x)
 	for {
 		x.sendHeld() // first: take leaves what there is no room for, and waits for no news of it
 		returned, hijack := c.take(resp)
@@ -89,7 +89,7 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	for _, i := range informs {
 		resp.inform(i.status, i.header)
 	}
-	if status != 0 && resp.early == 0 {
+	if status != 0 && !resp.std {
 		resp.open(status, header)
 	}
 	switch {

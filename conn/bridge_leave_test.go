@@ -273,3 +273,45 @@ func TestBridgeStress(t *testing.T) {
 		s.idle()
 	})
 }
+
+// TestBridgeCloseNotify: the interface is old, and some code takes every ResponseWriter for one, as
+// gin's Context.Stream does.
+func TestBridgeCloseNotify(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		entered := make(chan (<-chan bool), 1)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			//lint:ignore SA1019 that it is there is what is tested
+			notifier := w.(http.CloseNotifier)
+			gone := notifier.CloseNotify()
+			entered <- gone
+			for r.URL.Path == "/stream" {
+				select {
+				case <-gone:
+					entered <- nil
+					return
+				default:
+					_, _ = io.WriteString(w, strings.Repeat("data\n", 1000))
+					w.(http.Flusher).Flush()
+				}
+			}
+			if notifier.CloseNotify() != gone {
+				t.Error("another channel for the same request")
+			}
+		}))})
+		c := s.client()
+		c.do("GET", get)
+		gone := <-entered
+		c.do("GET", get) // the first request has ended, and its context
+		<-entered
+		send(t, c, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-entered
+		c.reset()
+		<-entered
+		s.idle()
+		select {
+		case <-gone:
+			t.Error("told that the client of an answered request has left")
+		default:
+		}
+	})
+}

@@ -2,6 +2,8 @@ package conn
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // httpWriter is the http.ResponseWriter of a handler, on the loop or off it. It keeps what net/http promises handlers,
@@ -29,7 +32,8 @@ type httpWriter struct {
 	declared int64    // Content-Length; -1: none
 	written  int64    // of the body, as far as the handler is concerned
 	trailers []string // that were announced
-	over     bool     // the handler has returned
+	gone     chan bool
+	over     bool // the handler has returned
 	hijacked bool
 }
 
@@ -196,6 +200,22 @@ var zeroTime time.Time
 
 // EnableFullDuplex is for http.ResponseController. Reading and writing do not stop each other anyway.
 func (w *httpWriter) EnableFullDuplex() error { return nil }
+
+// CloseNotify implements http.CloseNotifier, which the request's context has replaced: some code takes
+// every ResponseWriter for one (gin's Context.Stream). The channel gets a value when the client leaves
+// before the request ends.
+func (w *httpWriter) CloseNotify() <-chan bool {
+	if w.gone == nil {
+		w.gone = make(chan bool, 1)
+		ctx := w.req.Context()
+		context.AfterFunc(ctx, func() {
+			if errors.Is(context.Cause(ctx), loop.ErrClientGone) {
+				w.gone <- true
+			}
+		})
+	}
+	return w.gone
+}
 
 // Hijack implements http.Hijacker.
 func (w *httpWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {

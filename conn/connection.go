@@ -2,10 +2,14 @@ package conn
 
 import (
 	"crypto/tls"
+	"math"
+	"time"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // connection is the record of one client. While the client is idle it is all there is of it, so every field counts
@@ -17,10 +21,11 @@ type connection struct {
 	tls    *tls.Conn // nil: plain, or before the handshake
 	remote peer
 
-	served  bool // there has been a request
-	refused bool // it is one too many
-	counted bool // among those of its network
-	lingers bool // it is to be closed, see lingering
+	untaken uint32 // bytes of its answers that the client had not taken when it was last overdue
+	served  bool   // there has been a request
+	refused bool   // it is one too many
+	counted bool   // among those of its network
+	lingers bool   // it is to be closed, see lingering
 
 	logRound uint8 // its Share of the access log
 	logUsed  uint16
@@ -48,12 +53,48 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return code
 }
 
+// Flush is the loop's: before the thread waits, the answers to earlier requests go out. While
+// threads do not wait, the answers to pipelined requests go out together.
+func (c *connection) Flush() {
+	if c.x != nil {
+		_ = c.x.flush()
+	}
+}
+
 // Left is the loop's: the client sends no more. A read or a write of the thread's own may find that before the loop hears
 // of it, and ends the request's context just so.
 func (c *connection) Left() {
 	if c.x != nil && c.x.req.cancel != nil {
 		c.x.req.cancel(loop.ErrClientGone)
 	}
+}
+
+// Overdue is the loop's: the idle time is over. A client that has not taken all of its answers yet
+// is not idle. Closing would leave them to the kernel, which holds up to megabytes for a client
+// that does not read, of a connection that does not count any more; and a request that came then
+// would be answered with a reset, which takes the rest of them away. So the connection stays while
+// the client takes what it has asked for, by the measure of write_timeout and min_rate.
+func (c *connection) Overdue() time.Duration {
+	set := c.port.server.settings.Load()
+	left := uint32(min(sysio.Unsent(c.FD()), math.MaxUint32))
+	if left == 0 {
+		return 0
+	}
+	before := c.untaken
+	c.untaken = left
+	if before == 0 {
+		return set.WriteTimeout
+	}
+	if taken := float64(before) - float64(left); taken > 0 && taken >= float64(set.MinRate)*set.WriteTimeout.Seconds() {
+		return set.WriteTimeout
+	}
+	c.resetOnClose()
+	return 0
+}
+
+// resetOnClose has the connection end with a reset, which drops what the client has not taken.
+func (c *connection) resetOnClose() {
+	_ = unix.SetsockoptLinger(c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
 }
 
 // failed logs what went wrong with the present request.

@@ -6,9 +6,11 @@
 // run on it next. Parsing is package http1's; this package reads, hands requests to the Handler in order, frames
 // what the handler answers, and decides when a connection goes on and when it ends.
 //
-// A Handler runs on its connection's thread: it may read the body, write, sleep and await in plain sequential code,
-// and must not block in any other way, for its whole loop waits with it. Request and Response belong to that thread
-// and to the time of the call; strings taken from them may be kept, byte views may not.
+// A Handler runs on its connection's thread: it may read the body, write, sleep and await in plain
+// sequential code, and must not block in any other way, for its whole loop waits with it. Request
+// and Response belong to that thread and to the time of the call; strings taken from them may be
+// kept, byte views may not. The status is what the Handler returns; for a head that goes out before
+// that, Response.SetStatus sets it.
 //
 //	server.go         Server, Config, accepting, limits
 //	connection.go     the record, and the life of a connection from request to request

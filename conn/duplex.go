@@ -29,6 +29,8 @@ func (r *Request) Duplex() *Duplex {
 }
 
 func (d *Duplex) begin(x *exchange) {
+	_ = x.flush() // answers to earlier requests: what is held later is this one's
+	loop.Hold(&x.c.Thread, false)
 	d.x = x
 	x.duplex, x.req.body.tryOnly = true, true
 }
@@ -76,8 +78,8 @@ func (d *Duplex) Await(limit time.Duration, body bool, sources ...loop.Source) e
 	if held {
 		left, err := d.writing.left(x, &x.writing, x.writeUntil, x.set.WriteTimeout)
 		if err != nil {
-			x.resetOnClose()
-			_ = x.fail(err)
+			x.c.resetOnClose()
+			_ = x.lose(err)
 			return nil
 		}
 		least, all = shorter(least, left), append(all, d.writable)

@@ -60,6 +60,7 @@ func newExchange() *exchange {
 
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
+	c.untaken = 0
 	x.set = c.port.server.settings.Load()
 	x.spent, x.crowded = 0, false
 }
@@ -153,6 +154,7 @@ func (x *exchange) exchange() bool {
 			x.settle()
 		}
 		x.resp.finish(status)
+		loop.Hold(&c.Thread, true)
 		c.RunDeferred(mark)
 		if loop.Stranded(&c.Thread) {
 			return x.abandon()
@@ -187,9 +189,10 @@ func (x *exchange) completed() {
 func (x *exchange) abandon() bool {
 	c := x.c
 	x.completed()
-	last := x.resp.close || x.req.body.unread()
+	last := x.resp.close
 	y := newExchange()
 	y.out, y.writeErr = x.out, x.writeErr
+	body := x.req.body
 	x.strand()
 	y.attach(c)
 	loop.SetLocal(&c.Thread, y)
@@ -197,11 +200,15 @@ func (x *exchange) abandon() bool {
 		y.in = make([]byte, n)
 	}
 	y.w = copy(y.in, x.in[x.r:x.w])
-	y.req.body.err = io.EOF
-	if last && y.writeErr == nil {
-		y.lingeringClose()
+	y.req.body, y.req.body.x = body, y
+	if y.writeErr != nil {
+		return false
 	}
-	return !last && y.writeErr == nil
+	if last || !y.req.body.drain() {
+		y.lingeringClose()
+		return false
+	}
+	return true
 }
 
 // begin makes everything ready for one answer.
@@ -212,6 +219,7 @@ func (x *exchange) begin() {
 	x.unheard = false
 	x.req.begin(x)
 	x.resp.begin(x)
+	loop.Hold(&x.c.Thread, len(x.out) > 0)
 	x.c.KeepWaiting(false) // the last handler's wish is not this one's
 }
 
@@ -219,6 +227,11 @@ func (x *exchange) begin() {
 func (x *exchange) precheck() int {
 	h := &x.req.head
 	switch {
+	case h.Secure && x.c.tls == nil:
+		// An https resource must not be served over a connection that is not secured (RFC 9110
+		// section 7.4). A gateway that ends TLS in front sends the origin-form. An http target on a
+		// secured connection does no harm: it asks for less than the connection gives.
+		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // we are no proxy (RFC 9110 section 9.3.6)
 		x.resp.header.Set("Allow", allowed)
 		x.resp.close = true

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -31,10 +32,9 @@ func (w *Response) finishWhole(status int) {
 		return
 	}
 	if status == 0 {
-		status = 200
+		status = cmp.Or(w.early, 200)
 	}
-	if status < 200 || status > 999 {
-		x.set.Logger.Error("handler returned no final status", "status", status, "target", x.req.Target())
+	if !w.final(status) {
 		w.clear()
 		status = 500
 	}
@@ -44,10 +44,11 @@ func (w *Response) finishWhole(status int) {
 		status = 500
 	}
 	n, err := w.readAhead()
-	if failed := x.req.body.failure(); failed != 0 && !w.std {
+	unreadable := err != nil && err != io.EOF
+	if failed := x.req.body.failure(); failed != 0 && !w.std && (unreadable || !w.explains(status)) {
 		w.clear()
 		status, n, err = failed, 0, nil
-	} else if err != nil && err != io.EOF {
+	} else if unreadable {
 		w.logReader("response body cannot be read", err)
 		w.clear()
 		status, n, err = 500, 0, nil
@@ -61,7 +62,11 @@ func (w *Response) finishWhole(status int) {
 		w.buf = appendErrorPage(w.buf, status)
 		w.size = int64(len(w.buf))
 	}
-	w.close = w.close || w.kind != reader && x.req.body.tooMuch()
+	if body := &x.req.body; w.kind != reader {
+		body.skip()
+	} else if body.read == 0 && body.left > drainLimit { // the reader does not lead to it
+		w.close = true
+	}
 	w.sendHead(status, w.buf)
 	if w.bodiless {
 		return
@@ -74,12 +79,27 @@ func (w *Response) finishWhole(status int) {
 		w.bytes = w.size
 		_ = x.send(w.body)
 	case file:
-		before := x.writing.bytes
+		w.bytes = w.size
 		_ = x.sendFile(w.file, w.off, w.size)
-		w.bytes = min(x.writing.bytes-before, w.size)
 	case reader:
 		w.sendFrom(n, err)
 	}
+}
+
+// final reports whether status can be that of an answer, and logs one that a handler should not
+// have given.
+func (w *Response) final(status int) bool {
+	if 200 <= status && status <= 999 {
+		return true
+	}
+	w.x.set.Logger.Error("handler gave no final status", "status", status, "target", w.x.req.Target())
+	return false
+}
+
+// explains reports that the answer is the handler's own account of an error, which says more than
+// an error page.
+func (w *Response) explains(status int) bool {
+	return status >= 400 && (w.kind != gathered && w.size != 0 || len(w.buf) > 0)
 }
 
 // readAhead reads a first piece from a source that may lead back to the request's body, which is not read to its end.
@@ -206,6 +226,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = append(out, "Connection: keep-alive\r\n"...)
 	}
 	x.out = append(out, "\r\n"...)
+	w.before = x.writing.bytes + int64(len(x.out))
 }
 
 // decideClose: the client's wish (RFC 9112 section 9.3), the handler's, a body that nobody will read, a stop.
@@ -215,6 +236,7 @@ func (w *Response) decideClose() {
 		return
 	}
 	h := &w.x.req.head
+	w.x.req.body.look()
 	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // what was pipelined is in flight too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 	if !w.close && w.header.Len() > 0 {
@@ -328,7 +350,7 @@ func (w *Response) readPiece(buf []byte, left int64) (int, error) {
 func (w *Response) cut(err error) {
 	_ = w.x.flush()
 	if !w.chunked && w.size < 0 {
-		w.x.resetOnClose()
+		w.x.c.resetOnClose()
 	}
 	w.x.fail(err)
 }

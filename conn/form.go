@@ -6,6 +6,8 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/url"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // maxFormSize bounds an urlencoded body, which is read into memory as a whole.
@@ -42,8 +44,10 @@ func (r *Request) Form() (url.Values, error) {
 	return form, nil
 }
 
-// MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the files beyond that
-// go to temporary files, which are removed when the request ends. The error is ErrNoForm for other types.
+// MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the
+// files beyond that go to temporary files, which are removed when the request ends. The error is
+// ErrNoForm for other types. A body of more than 256 KiB is taken apart off the loop, in one of the
+// places of Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil
@@ -54,17 +58,36 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	}
 	// ReadForm must not be interrupted: killed while it waits for the client, it would leave files behind that nobody
 	// else knows of.
-	body, _, err := r.Spool(maxMemory)
+	body, size, err := r.Spool(maxMemory)
 	if err != nil {
 		return nil, err
 	}
-	form, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
+	form := new(loop.Promise[*multipart.Form])
+	r.Defer(func() {
+		if !form.Reject(loop.ErrCanceled) {
+			read, _ := form.Value()
+			_ = read.RemoveAll()
+		}
+	})
+	read := func() error {
+		read, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
+		if err == nil && !form.Resolve(read) { // the request has ended meanwhile
+			err = read.RemoveAll()
+		}
+		return err
+	}
+	if size <= turnBudget {
+		err = read()
+	} else {
+		was := r.KeepWaiting(true) // the body is complete: a client that sends no more is to be answered
+		err = r.Await(read, -1)
+		r.KeepWaiting(was)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r.Defer(func() { _ = form.RemoveAll() })
-	r.multipart = form
-	return form, nil
+	r.multipart, err = form.Value()
+	return r.multipart, err
 }
 
 func (r *Request) mediaType() (string, map[string]string) {

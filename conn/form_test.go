@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 )
 
 func TestUrlencodedForm(t *testing.T) {
@@ -189,4 +190,41 @@ func TestCookies(t *testing.T) {
 			}
 		}
 	}, plain)
+}
+
+// TestMultipartFormOffTheLoop: while the parts of a large form are copied, the loop serves others,
+// and so it does where the client has sent its FIN behind the form.
+func TestMultipartFormOffTheLoop(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Method() == "GET" {
+				return hello(req, w)
+			}
+			form, err := req.MultipartForm(1 << 20)
+			if err != nil {
+				w.WriteString(err.Error())
+				return 500
+			}
+			fmt.Fprint(w, form.File["file"][0].Size)
+			return 200
+		}})
+		raw := upload(bytes.Repeat(noise(), 8))
+		for _, fin := range []bool{false, true} {
+			c := s.client()
+			go func() {
+				_, _ = io.WriteString(c.Conn, raw)
+				if fin {
+					c.closeWrite()
+				}
+			}()
+			s.settled("a function off the loop", func(l *loop.Loop) bool { return l.Stats().Calls > 0 })
+			if a := s.client().do("GET", get); a.text != "Hello, world!" {
+				t.Errorf("beside the form: %s", a.Status)
+			}
+			if a := c.answer("POST"); a.StatusCode != 200 || a.text != fmt.Sprint(8*len(noise())) {
+				t.Errorf("fin %v: %s %q", fin, a.Status, a.text)
+			}
+		}
+	}, direct)
 }

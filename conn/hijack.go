@@ -100,7 +100,7 @@ func (w *Response) clearTheWay() error {
 		}
 	case w.badField() != nil:
 		return ErrBadField
-	case w.early != 0:
+	case w.std && w.early != 0:
 		w.headSent, w.status = true, w.early
 		x.out = w.appendStanding(appendStatusLine(x.out, w.early, ""))
 		for _, f := range w.header.fields {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -81,14 +82,14 @@ func (x *exchange) write(a, b []byte, more bool) error {
 		return x.writeErr
 	}
 	if passed(x.writeUntil) {
-		x.resetOnClose() // as where the deadline passes in a wait
-		return x.fail(os.ErrDeadlineExceeded)
+		x.c.resetOnClose() // as where the deadline passes in a wait
+		return x.lose(os.ErrDeadlineExceeded)
 	}
 	if x.c.tls != nil {
 		for _, p := range [2][]byte{a, b} {
 			if len(p) > 0 && x.writeErr == nil {
 				if _, err := x.c.tls.Write(p); err != nil {
-					x.fail(err)
+					_ = x.lose(err)
 				}
 			}
 		}
@@ -146,7 +147,7 @@ func (x *exchange) sendHeld() {
 			break
 		}
 		if errno != 0 {
-			_ = x.fail(os.NewSyscallError("write", errno))
+			_ = x.lose(os.NewSyscallError("write", errno))
 			return
 		}
 		held = held[n:]
@@ -172,7 +173,7 @@ func (x *exchange) settle() {
 // wrote deals with the error of a write: it waits where there was only no room.
 func (x *exchange) wrote(errno syscall.Errno) error {
 	if errno != unix.EAGAIN {
-		return x.fail(os.NewSyscallError("write", errno))
+		return x.lose(os.NewSyscallError("write", errno))
 	}
 	before := x.c.Loop().Time()
 	limit, err := x.set.WriteTimeout, error(nil)
@@ -191,13 +192,18 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 			return nil
 		}
 	}
-	x.resetOnClose() // an orderly close would leave the kernel with the client's unread data for minutes
-	return x.fail(err)
+	x.c.resetOnClose() // an orderly close would leave the kernel with the client's unread data for minutes
+	return x.lose(err)
 }
 
-// resetOnClose has the connection end with a reset, which drops what the client has not taken.
-func (x *exchange) resetOnClose() {
-	_ = unix.SetsockoptLinger(x.c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+// lose is fail where the client does not take what is written: its request's context ends, and what
+// the kernel still holds has not been sent.
+func (x *exchange) lose(err error) error {
+	x.writing.bytes -= int64(sysio.Unsent(x.c.FD()))
+	if x.req.cancel != nil {
+		x.req.cancel(loop.ErrClientGone)
+	}
+	return x.fail(err)
 }
 
 func (x *exchange) fail(err error) error {

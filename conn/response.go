@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -28,9 +29,10 @@ type File interface {
 
 // Response is the answer a handler builds. There are two ways to give it a body.
 //
-// SetBody, SetBodyReader and SetBodyFile say where it comes from; it is sent after the handler returned, with the
-// status that was returned. Write gathers it; when more than 32 KiB come together, or at Flush, the head goes out
-// with status 200 and what follows is streamed, chunked unless Content-Length was set. The two do not mix.
+// SetBody, SetBodyReader and SetBodyFile say where it comes from; it is sent after the handler
+// returned, with the status that was returned. Write gathers it; when more than 32 KiB come
+// together, or at Flush, the head goes out with the status of SetStatus, or else 200, and what
+// follows is streamed, chunked unless Content-Length was set. The two do not mix.
 type Response struct {
 	x      *exchange
 	header Header
@@ -43,7 +45,7 @@ type Response struct {
 	off  int64
 	size int64 // of the body, -1: unknown
 
-	early    int // status that a streamed answer goes out with; 0: 200
+	early    int // status of a head that goes out before the handler has returned; 0: 200
 	status   int
 	headSent bool
 	chunked  bool
@@ -53,6 +55,7 @@ type Response struct {
 	done     bool  // finish was called
 	hijacked bool  // there is no response
 	left     int64 // of a declared Content-Length, once the head is out
+	before   int64 // bytes written for the request when the body began
 	bytes    int64 // of the body sent
 
 	// Where the answer of an http.Handler, or of another server, differs.
@@ -85,7 +88,7 @@ func (w *Response) release() {
 	if cap(w.buf) > keptBuffer {
 		w.buf = nil
 	}
-	w.early, w.status, w.left, w.bytes = 0, 0, 0, 0
+	w.early, w.status, w.left, w.before, w.bytes = 0, 0, 0, 0, 0
 	w.reason, w.std, w.sniff, w.dated, w.hijacked, w.trailer = "", false, false, false, false, nil
 	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
 }
@@ -113,6 +116,23 @@ func (w *Response) clear() {
 // Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,
 // Content-Length are the server's business; setting Connection to "close" closes the connection afterwards.
 func (w *Response) Header() *Header { return &w.header }
+
+// SetStatus sets the status of a head that goes out before the handler returns: at the first Flush,
+// or when Write has gathered more than 32 KiB. Without it that is 200. Where nothing was sent by
+// then, the status counts that the handler returns; 0 stands for the one of SetStatus then. A code
+// that is no final status, 200 to 999, is logged and replaced by 500. Once the head has gone out it
+// is too late for another one, which is logged.
+func (w *Response) SetStatus(code int) {
+	switch {
+	case w.headSent && code != w.status:
+		w.x.set.Logger.Warn("status ignored: the head was sent before it was set", "sent", w.status, "set", code, "target", w.x.req.Target())
+	case w.headSent || w.done:
+	case w.final(code):
+		w.early, w.reason = code, ""
+	default:
+		w.early, w.reason = http.StatusInternalServerError, ""
+	}
+}
 
 // Relay says that the answer is another server's, with that status and reason phrase (empty: the usual one), streamed or
 // not: it gets no error page and no Content-Type that it does not have. The status that the handler returns has to be the
@@ -237,8 +257,9 @@ func (w *Response) SetBodyFile(f File, off, n int64) {
 	}
 }
 
-// Flush sends the head, with status 200, if it has not gone out, and all that was written so far. It is for whoever then
-// waits, perhaps for long: buffers of some size are held no longer.
+// Flush sends the head, with the status of SetStatus, if it has not gone out, and all that was
+// written so far. It is for whoever then waits, perhaps for long: buffers of some size are held no
+// longer.
 func (w *Response) Flush() error {
 	if err := w.writable(); err != nil {
 		return err
@@ -262,11 +283,7 @@ func (w *Response) stream(p []byte) error {
 		if n, ok := w.declared(); ok {
 			w.size = n
 		}
-		status := w.early
-		if status == 0 {
-			status = 200
-		}
-		w.sendHead(status, p)
+		w.sendHead(cmp.Or(w.early, 200), p)
 	}
 	if len(p) == 0 {
 		return w.x.writeErr

@@ -12,9 +12,10 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Handler answers one request, on the connection's thread. It returns the status; 0 means 200. A status of 400 and
-// above with an empty body gives the error page. Once the head has gone out (Flush, or more than 32 KiB written)
-// the status is ignored, and a differing one is logged.
+// Handler answers one request, on the connection's thread. It returns the status; 0 means that of
+// Response.SetStatus, or else 200. A status of 400 and above with an empty body gives the error
+// page. Once the head has gone out (Flush, or more than 32 KiB written) the status is ignored, and
+// one that differs from what SetStatus has set is logged.
 type Handler func(req *Request, resp *Response) int
 
 // Config is what a Server goes by. A zero duration or size means the default given with it.

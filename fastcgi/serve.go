@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // serve is the handler.
@@ -52,7 +53,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 func redirect(req *conn.Request, resp *conn.Response) int {
 	location := strings.ReplaceAll((&url.URL{Path: req.Path()}).EscapedPath(), `\`, "%5C") + "/"
 	if query := req.RawQuery(); query != "" {
-		location += "?" + query
+		location += "?" + http1.EscapeQuery(query)
 	}
 	resp.Header().Set("Location", location)
 	if method := req.Method(); method == http.MethodGet || method == http.MethodHead {

@@ -36,6 +36,7 @@ func (t *Thread) AwaitWrite(fd int, d time.Duration) error { return t.awaitFD(fd
 func (t *Thread) AwaitReadWrite(fd int, d time.Duration) error { return t.awaitFD(fd, in|out, d) }
 
 func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
+	t.flush()
 	if err := t.refused(); err != nil {
 		return err
 	}

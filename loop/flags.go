@@ -28,6 +28,7 @@ const (
 	canceled                      // the thread's scope has ended: it is not to wait any more
 	ended                         // the record is free
 	listed                        // the thread is in the list of idle ones
+	holding                       // the body holds output back until the thread waits
 )
 
 const maskShift = 16

@@ -121,6 +121,7 @@ func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 // error is f's, its panic as a *PanicError, ErrNoWorker, or one of AwaitAny's. If the wait ends early and f has not begun, it
 // does not run; and if it ends because of d, the error is ErrNoWorker.
 func (t *Thread) Await(f func() error, d time.Duration) error {
+	t.flush() // before f may hold what belongs to the request
 	if err := t.refused(); err != nil {
 		return err
 	}

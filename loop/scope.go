@@ -91,6 +91,9 @@ func (t *Thread) Join() error {
 }
 
 func (t *Thread) join(s *scope) error {
+	if len(s.members) > 0 {
+		t.flush()
+	}
 	for len(s.members) > 0 {
 		_ = t.listen(coro.Suspend, never)
 	}

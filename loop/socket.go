@@ -73,6 +73,7 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if d.flags&lent == 0 {
 		return ErrAwaited
 	}
+	t.flush()
 	if err := t.refused(); err != nil {
 		return err
 	}

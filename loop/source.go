@@ -42,6 +42,7 @@ func (t *Thread) AwaitAll(d time.Duration, sources ...Source) error {
 }
 
 func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
+	t.flush()
 	watched, known := 0, false
 	defer func() { // also when the thread is killed
 		for _, s := range sources[:watched] {

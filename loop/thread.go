@@ -34,6 +34,43 @@ type Body interface {
 	Ended()
 }
 
+// Holder is a Body that holds output back for as long as its thread does not wait: small answers go
+// out together.
+type Holder interface {
+	Body
+
+	// Flush is called by the thread, which may wait in it, before it waits for anything but its own
+	// descriptor.
+	Flush()
+}
+
+// Overdue is a Body that has a say when its thread's idle time is over.
+type Overdue interface {
+	Body
+
+	// Overdue is called on the loop, and returns how long the thread may be idle from now on; 0: it
+	// ends.
+	Overdue() time.Duration
+}
+
+// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush ends
+// it.
+func Hold(t *Thread, on bool) {
+	t.own.flags &^= holding
+	if on {
+		t.own.flags |= holding
+	}
+}
+
+// flush comes before every wait but those for the thread's own descriptor, and before anything is
+// watched: it may wait itself.
+func (t *Thread) flush() {
+	if t.own.flags&holding != 0 {
+		t.own.flags &^= holding
+		t.body.(Holder).Flush()
+	}
+}
+
 // Thread is the record of a green thread. It may be embedded in a larger one, so that a connection is one object.
 type Thread struct {
 	own   Descriptor
@@ -174,6 +211,12 @@ func (a *alarm) Expire() {
 		return
 	}
 	if t.co == nil && t.own.flags&(queued|suspended) == 0 {
+		if b, ok := t.body.(Overdue); ok {
+			if d := b.Overdue(); d > 0 {
+				IdleTimeout(t, d)
+				return
+			}
+		}
 		t.loop.end(t)
 		return
 	}
@@ -224,12 +267,15 @@ func Own(t *Thread) *Descriptor { return &t.own }
 // unread. For a thread that another has started, it is that one's peer.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
-// KeepWaiting says whether the thread's waits go on after its client left; without it they end with ErrClientGone.
-func (t *Thread) KeepWaiting(on bool) {
+// KeepWaiting says whether the thread's waits go on after its client left; without it they end with
+// ErrClientGone. It returns what was said before.
+func (t *Thread) KeepWaiting(on bool) (was bool) {
+	was = t.own.flags&keepWaiting != 0
 	t.own.flags &^= keepWaiting
 	if on {
 		t.own.flags |= keepWaiting
 	}
+	return was
 }
 
 // Defer has f called at the end of the request, or of whatever else the thread is at: see RunDeferred.
@@ -298,6 +344,7 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 // Sleep waits for d, and returns nil, or ErrClientGone as soon as the thread's client leaves (see KeepWaiting), or
 // ErrCanceled.
 func (t *Thread) Sleep(d time.Duration) error {
+	t.flush()
 	if err := t.refused(); err != nil {
 		return err
 	}

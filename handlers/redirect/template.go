@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // template is a parsed `to`: literal text and placeholders in turn.
@@ -72,7 +74,7 @@ func (t template) expand(s source) string {
 func writeQuery(b *strings.Builder, query string) {
 	if query != "" {
 		b.WriteByte('?')
-		b.WriteString(query)
+		b.WriteString(http1.EscapeQuery(query))
 	}
 }
 

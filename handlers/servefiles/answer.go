@@ -23,7 +23,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *f
 		}
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
-	if has(req, "Range") && req.Method() == http.MethodGet && rangeApplies(req.Header(), facts) {
+	if has(req, "Range") && req.Method() == http.MethodGet && rangeApplies(req.Header(), facts, req.Loop().Time()) {
 		if status := m.ranges(req, resp, f, facts); status != 0 {
 			return status
 		}
@@ -80,12 +80,13 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f file, facts *f
 		return http.StatusRequestedRangeNotSatisfiable
 	case err != nil:
 		return 0
-	case len(ranges) == 1:
+	}
+	setType(resp, facts)
+	if len(ranges) == 1 {
 		h.Set("Content-Range", contentRange(ranges[0], facts.size))
-		setType(resp, facts)
 		resp.SetBodyFile(f, ranges[0].Start, ranges[0].Length)
-	default:
-		body, boundary, length := newMultipart(f, ranges, facts)
+	} else {
+		body, boundary, length := newMultipart(f, ranges, h.Get("Content-Type"), facts.size)
 		h.Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 		resp.SetBodyReader(body, length)
 	}

@@ -2,6 +2,7 @@ package servefiles
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http1"
@@ -59,10 +60,13 @@ func dateIn(h *conn.Header, name string) (seconds int64, ok bool) {
 	return t.Unix(), err == nil
 }
 
-// rangeApplies reports whether a Range field is to be followed: If-Range must be absent or name the file's present state (RFC 9110
-// section 13.1.5). An entity tag compares strongly, a date exactly; that the date is good enough for this is for the client to know
-// (section 13.1.5 forbids it to send a weak one). Whatever else the field holds matches nothing, and the whole file is sent.
-func rangeApplies(h *conn.Header, f *facts) bool {
+// rangeApplies reports whether a Range field is to be followed: If-Range must be absent or name the
+// file's present state (RFC 9110 section 13.1.5). An entity tag compares strongly, a date exactly,
+// and only where it is a strong validator: at least a second older than the Date of this answer
+// (section 8.8.2.2). A file that was written within this second may be written again before it is
+// over, and the client would put pieces of two files together. Whatever else the field holds
+// matches nothing, and the whole file is sent.
+func rangeApplies(h *conn.Header, f *facts, now time.Time) bool {
 	values := h.Values("If-Range")
 	switch {
 	case len(values) == 0:
@@ -73,5 +77,5 @@ func rangeApplies(h *conn.Header, f *facts) bool {
 		return true
 	}
 	date, ok := dateIn(h, "If-Range")
-	return ok && date == f.modified
+	return ok && date == f.modified && now.Unix() > date
 }

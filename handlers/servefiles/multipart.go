@@ -21,14 +21,15 @@ type piece struct {
 	offset, length int64
 }
 
-// newMultipart lays out the body. It returns the boundary and the exact length too: what is not known by the client to be complete
-// cannot be put together with other parts later.
-func newMultipart(file file, ranges []http1.Range, f *facts) (m *multipart, boundary string, length int64) {
+// newMultipart lays out the body, of parts with the type that the whole file would have. It returns
+// the boundary and the exact length too: what is not known by the client to be complete cannot be
+// put together with other parts later.
+func newMultipart(file file, ranges []http1.Range, contentType string, size int64) (m *multipart, boundary string, length int64) {
 	// Nothing looks whether the boundary occurs in the file: it has 130 random bits.
 	boundary = rand.Text()
 	m = &multipart{file: file, pieces: make([]piece, 0, 2*len(ranges)+1)}
 	for _, r := range ranges {
-		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary, f.contentType, contentRange(r, f.size))
+		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary, contentType, contentRange(r, size))
 		m.pieces = append(m.pieces, piece{text: head}, piece{offset: r.Start, length: r.Length})
 		length += int64(len(head)) + r.Length
 	}

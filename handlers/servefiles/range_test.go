@@ -5,11 +5,17 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/handlers/servefiles"
 )
 
 func TestConditions(t *testing.T) {
@@ -151,6 +157,42 @@ func TestIfRange(t *testing.T) {
 	}
 	if got := s.Do("GET /a.txt", []string{`If-Range: "other"`, "Range: bytes=50-"}, ""); got.Status != 200 {
 		t.Errorf("a range that is not followed cannot be wrong: %d", got.Status)
+	}
+}
+
+// TestIfRangeOfAFreshFile: a date from the second of the answer says too little, as the file may
+// change once more within it.
+func TestIfRangeOfAFreshFile(t *testing.T) {
+	root := tree(t)
+	s := start(t, root, "/", coro.Channel, nil)
+	for _, ahead := range []time.Duration{0, time.Hour} {
+		fresh := time.Now().Add(ahead)
+		check(t, os.Chtimes(filepath.Join(root, "a.txt"), fresh, fresh))
+		date := s.Do("GET /a.txt", nil, "").Header.Get("Last-Modified")
+		got := s.Do("GET /a.txt", []string{"Range: bytes=0-3", "If-Range: " + date}, "")
+		want := 200
+		if ahead == 0 && got.Header.Get("Date") != date {
+			want = 206 // the second is over
+		}
+		if got.Status != want {
+			t.Errorf("If-Range: %s, at %s: got %d, want %d", date, got.Header.Get("Date"), got.Status, want)
+		}
+	}
+}
+
+// TestSeveralRangesOfAnotherType: the type that a handler has set is that of the parts, too.
+func TestSeveralRangesOfAnotherType(t *testing.T) {
+	settings := servefiles.Settings{Path: tree(t)}
+	sender, err := servefiles.NewSender(settings, handlers.Env{})
+	check(t, err)
+	s := modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
+		resp.Header().Set("Content-Type", "image/png")
+		status, _ := sender.Send(req, resp, "a.txt", 200)
+		return status
+	}, coro.Channel)
+	got := s.Do("GET /", []string{"Range: bytes=0-1,4-5"}, "")
+	if got.Status != 206 || strings.Count(got.Body, "Content-Type: image/png\r\n") != 2 || strings.Contains(got.Body, "text/plain") {
+		t.Errorf("got %d %q", got.Status, got.Body)
 	}
 }
 

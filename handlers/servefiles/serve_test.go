@@ -43,6 +43,7 @@ func TestPaths(t *testing.T) {
 			{s, "GET /sub/", 200, "<h1>sub</h1>", ""},
 			{s, "GET /sub", 301, "/sub/", "a folder without its slash: relative links in it would go wrong"},
 			{s, "GET /sub?x=1&y", 301, "/sub/?x=1&y", "the query is kept"},
+			{s, "GET /sub?x=\xff\u00e4[]", 301, "/sub/?x=%FF%C3%A4%5B%5D", "but for what no address can have"},
 			{s, "GET /a%20b", 301, "/a%20b/", "escaped again"},
 			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/", "browsers take a backslash for a slash"},
 			{s, "GET //sub", 301, "/sub/", "never a Location that names a server"},

@@ -132,6 +132,15 @@ func lower(c byte) byte {
 	return c
 }
 
+// token is the longest token that s begins with, perhaps empty.
+func token(s []byte) []byte {
+	i := 0
+	for i < len(s) && class[s[i]]&isTchar != 0 {
+		i++
+	}
+	return s[:i]
+}
+
 // ValidToken reports whether s is a token (RFC 9110 section 5.6.2), as field names and methods are. The empty string is none.
 func ValidToken[T string | []byte](s T) bool { return len(s) > 0 && all(s, isTchar) }
 

@@ -16,6 +16,7 @@
 //	list.go      comma-separated lists of tokens
 //	authority.go uri-host and port
 //	path.go      CleanPath: percent-decoding and dot segments
+//	query.go     EscapeQuery
 //	chunked.go   Chunked: decoder of the chunked coding; chunkwrite.go its writer
 //	date.go      HTTP dates, written and read
 //	ranges.go    Range and Content-Range

@@ -3,10 +3,7 @@ package http1
 // field parses the field line buf[start:end], without its CRLF.
 func (h *Head) field(buf []byte, start, end int) *Error {
 	line := buf[start:end]
-	i := 0
-	for i < len(line) && class[line[i]]&isTchar != 0 {
-		i++
-	}
+	i := len(token(line))
 	if i == 0 || i == len(line) || line[i] != ':' {
 		return badName(line)
 	}

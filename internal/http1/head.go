@@ -13,15 +13,19 @@ const maxEmptyLines = 8
 // line and sixteen a Field, so the array would grow to four times the size of the head, and stay.
 const MaxFields = 256
 
-// A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for use; Reset makes it ready again. All
-// spans are positions in the buffer given to Parse. The fields mean something once Parse has returned the length of the head; after
-// an error Method, Minor and Target may be of use to a log. Not safe for use by several goroutines at once.
+// A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for
+// use; Reset makes it ready again. All spans are positions in the buffer given to Parse. The fields
+// mean something once Parse has returned the length of the head; after an error Minor and Target
+// may be of use to a log. Method is set as soon as it has come, also of a request line that is
+// incomplete or invalid: the answer to HEAD has no content, whatever it is (RFC 9110 section
+// 9.3.2). Not safe for use by several goroutines at once.
 type Head struct {
 	Method   Method
 	Minor    uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)
 	HasQuery bool  // there is a '?' in the target
 	Asterisk bool  // "OPTIONS *": the server as a whole (RFC 9112 section 3.2.4)
 	Absolute bool  // the target has a scheme and an authority
+	Secure   bool  // and the scheme is https
 
 	Target Span // as sent
 	Path   Span // raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means "/"
@@ -101,6 +105,7 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 		h.line = end + 2
 		h.searched = h.line
 		if end < start || buf[end] != '\r' {
+			h.noteMethod(buf[start:])
 			// RFC 9112 section 2.2 lets a recipient take a lone LF for a line end. One parser that does so before or behind one that does
 			// not is how a field is hidden from the other.
 			return h.fail(orBareCR(ErrBareLF, buf[start:end+1]))
@@ -192,9 +197,17 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 	return false, nil
 }
 
+// noteMethod takes the method from the beginning of a request line.
+func (h *Head) noteMethod(line []byte) {
+	if h.stage == inRequestLine {
+		h.Method = parseMethod(token(line))
+	}
+}
+
 // incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will never have one, and need not wait
 // for a timeout.
 func (h *Head) incomplete(buf []byte) (int, error) {
+	h.noteMethod(buf[h.line:])
 	from := max(h.searched-1, h.line) // a CR that was last then may not be now
 	if i := bytes.IndexByte(buf[from:], '\r'); i >= 0 && from+i+1 < len(buf) {
 		return h.fail(ErrBareCR)

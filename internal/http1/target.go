@@ -10,14 +10,11 @@ import "bytes"
 func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	h.ContentLength = -1
 	line := buf[start:end]
-	i := 0
-	for i < len(line) && class[line[i]]&isTchar != 0 {
-		i++
-	}
+	i := len(token(line))
+	h.Method = parseMethod(line[:i])
 	if i == 0 || i == len(line) || line[i] != ' ' {
 		return ErrMethodSyntax
 	}
-	h.Method = parseMethod(line[:i])
 	rest := line[i+1:]
 
 	// The version has one length, so it is found from the end. HTTP/0.9 has none and gets 400 (RFC 9112 appendix C.1).
@@ -83,6 +80,7 @@ func (h *Head) absolute(target []byte, from int) *Error {
 		i = 7
 	case len(target) >= 8 && foldEqual(target[:5], "https") && string(target[5:8]) == "://":
 		i = 8
+		h.Secure = true
 	case bytes.Contains(target, []byte("://")):
 		// Forwarding for another scheme would be a proxy's work.
 		return ErrScheme

@@ -189,6 +189,16 @@ func peek(fd int) (n uintptr, e syscall.Errno) {
 	}
 }
 
+// Unsent returns how many bytes of what was written to a stream socket its peer has not
+// acknowledged; with a UNIX socket, what the peer has not read, and more.
+func Unsent(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // Close is close(2). It is announced to the scheduler: a socket with SO_LINGER set waits in it.
 func Close(fd int) { _ = syscall.Close(fd) }
 

@@ -1,0 +1,122 @@
+package conn_test
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// TestPipelinedAnswerDoesNotWait: an answer that is complete goes out before the handler of the
+// next request waits, in whichever way.
+func TestPipelinedAnswerDoesNotWait(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		gate := make(chan int)
+		var pipe [2]int
+		if err := unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		pass := os.NewFile(uintptr(pipe[1]), "pipe")
+		t.Cleanup(func() { pass.Close() })
+		await := func(th *loop.Thread) error {
+			_, err := th.AwaitAny(-1, loop.FromChan(gate))
+			return err
+		}
+		done := func(err error) int {
+			if err != nil {
+				return 500
+			}
+			return 204
+		}
+		ways := map[string]conn.Handler{
+			"/any": func(req *conn.Request, w *conn.Response) int { return done(await(req.Thread)) },
+			"/all": func(req *conn.Request, w *conn.Response) int {
+				return done(req.AwaitAll(-1, loop.FromChan(gate)))
+			},
+			"/sleep": func(req *conn.Request, w *conn.Response) int {
+				for {
+					select {
+					case <-gate:
+						return 204
+					default:
+						if err := req.Sleep(time.Millisecond); err != nil {
+							return 500
+						}
+					}
+				}
+			},
+			"/function": func(req *conn.Request, w *conn.Response) int {
+				return done(req.Await(func() error { <-gate; return nil }, -1))
+			},
+			"/descriptor": func(req *conn.Request, w *conn.Response) int {
+				_, err := req.ReadFD(pipe[0], make([]byte, 1), -1)
+				return done(err)
+			},
+			"/threads": func(req *conn.Request, w *conn.Response) int {
+				req.Go(await)
+				return 204
+			},
+			"/joined": func(req *conn.Request, w *conn.Response) int {
+				req.Go(await)
+				return done(req.Join())
+			},
+			"/duplex": func(req *conn.Request, w *conn.Response) int {
+				d := req.Duplex()
+				if err := d.Await(-1, false, loop.FromChan(gate)); err != nil {
+					return 500
+				}
+				return done(d.End())
+			},
+			"/http": conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				<-gate
+				w.WriteHeader(204)
+			})),
+			"/deferred": func(req *conn.Request, w *conn.Response) int {
+				req.Defer(func() { _ = await(req.Thread) })
+				return 204
+			},
+		}
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			if h := ways[req.Path()]; h != nil {
+				return h(req, w)
+			}
+			return hello(req, w)
+		}})
+		for path := range ways {
+			if path == "/descriptor" && m.loops > 1 {
+				continue
+			}
+			c := s.client()
+			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+			send(t, c, get+get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
+			for range 2 {
+				if a := c.answer("GET"); a.text != "Hello, world!" {
+					t.Errorf("%s: in front %s", path, a.Status)
+				}
+			}
+			if path == "/deferred" { // its own does not wait for what is deferred either
+				c.answer("GET")
+			}
+			if path == "/descriptor" {
+				_, _ = pass.Write([]byte{1})
+			} else {
+				gate <- 0
+			}
+			if path != "/deferred" {
+				if a := c.answer("GET"); a.StatusCode != 204 {
+					t.Errorf("%s: %s", path, a.Status)
+				}
+			}
+			if a := c.answer("GET"); a.text != "Hello, world!" {
+				t.Errorf("%s: behind %s", path, a.Status)
+			}
+			c.Close()
+		}
+		s.idle()
+		unix.Close(pipe[0])
+	})
+}

@@ -1,0 +1,109 @@
+package conn_test
+
+import (
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestIdleUntaken: a client that has not taken all of its answer is not idle. The keep-alive
+// timeout does not end it, and what it asks for then is answered, behind all of the rest.
+func TestIdleUntaken(t *testing.T) {
+	const limit = 40 * time.Millisecond
+	body := string(noise()[:200_000]) // more than a small window, and no more than the kernel takes
+	run(t, func(t *testing.T, m mode) {
+		var answered atomic.Int32
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second, Handler: func(_ *conn.Request, w *conn.Response) int {
+			w.SetBody([]byte(body))
+			answered.Add(1)
+			return 200
+		}})
+		c := s.dialSmall()
+		send(t, c, get)
+		s.settled("answered", func(*loop.Loop) bool { return answered.Load() == 1 })
+		time.Sleep(3 * limit)
+		if s.server.Active() != 1 {
+			t.Error("the connection does not count any more")
+		}
+		send(t, c, get)
+		for i := range 2 {
+			if a := c.answer("GET"); a.text != body {
+				t.Fatalf("answer %d: %d bytes", i+1, len(a.text))
+			}
+		}
+		c.ends() // taken, and idle
+	}, plain, direct)
+}
+
+// TestIdleNeverTaken: a client that takes nothing has write_timeout, and then the kernel holds
+// nothing for it either.
+func TestIdleNeverTaken(t *testing.T) {
+	const limit = 40 * time.Millisecond
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: limit, Handler: func(_ *conn.Request, w *conn.Response) int {
+			w.SetBody(noise()[:200_000])
+			return 200
+		}})
+		c := s.dialSmall()
+		send(t, c, get)
+		s.idle()
+		if n, err := io.Copy(io.Discard, c.br); err == nil || n >= 200_000 {
+			t.Errorf("%d bytes, %v: the kernel still had them", n, err)
+		}
+	}, plain, direct)
+}
+
+// sizes records how many bytes the answers had.
+type sizes chan int64
+
+func (s sizes) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
+	s <- e.Bytes
+	return true
+}
+
+func (s sizes) HasRoom(*loop.Loop, conn.Share) bool { return true }
+
+// TestLoggedBytes: of an answer that breaks off, what the client has not got does not count as
+// sent.
+func TestLoggedBytes(t *testing.T) {
+	const size = 4 << 20
+	ways := sources(t)
+	run(t, func(t *testing.T, m mode) {
+		logged := make(sizes, 1)
+		s := start(t, m, conn.Config{AccessLog: logged, Handler: byPath(ways)})
+		impatient := start(t, m, conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged, Handler: byPath(ways)})
+		for path := range ways {
+			ask := "GET " + path + "?4194304 HTTP/1.1\r\nHost: a\r\n\r\n"
+			c := s.client()
+			if a := c.do("GET", ask); a.StatusCode != 200 || len(a.text) != size {
+				t.Fatalf("%s: %s", path, a.Status)
+			}
+			if n := <-logged; n != size {
+				t.Errorf("%s: %d bytes logged of a whole answer", path, n)
+			}
+			c.Close()
+
+			small := impatient.dialSmall()
+			send(t, small, ask)
+			if n := <-logged; n > 256<<10 { // it has taken what its window has room for
+				t.Errorf("%s: %d bytes logged of an answer that nobody reads", path, n)
+			}
+			small.Close()
+
+			small = s.dialSmall()
+			send(t, small, ask)
+			got, err := io.CopyN(io.Discard, small.br, 300_000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			small.reset()
+			if n := <-logged; n < got-1000 || n > got+(256<<10) {
+				t.Errorf("%s: %d bytes logged, and the client has read %d", path, n, got)
+			}
+		}
+	}, plain, direct)
+}
