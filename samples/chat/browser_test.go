@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
@@ -100,7 +100,11 @@ func (w *tab) until(expression string, args ...any) {
 	expression = fmt.Sprintf(expression, args...)
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // there is another page now
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	}
+	if err != nil {
 		page, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		w.Fatalf("%s: %v; the page says:\n%s", expression, err, page)
 	}
@@ -112,14 +116,24 @@ func (w *tab) join(s *sampletest.Server, room, name string) {
 	w.do(
 		chromedp.Navigate("http://"+s.Address+"/?"+url.Values{"room": {room}}.Encode()),
 		chromedp.WaitVisible("#enter"),
-		chromedp.SendKeys("#name", name+"\r"),
+		chromedp.Focus("#name"),
 	)
+	w.types(name)
+	w.press("Enter", 0)
 	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("me").textContent === %s`, name)
+}
+
+// begin types a message and does not send it.
+func (w *tab) begin(text string) {
+	w.Helper()
+	w.do(chromedp.Focus("#text"))
+	w.types(text)
 }
 
 func (w *tab) say(text string) {
 	w.Helper()
-	w.do(chromedp.SendKeys("#text", text+"\r"))
+	w.begin(text)
+	w.press("Enter", 0)
 }
 
 // sees waits until somebody has said something, once.
@@ -143,9 +157,9 @@ func TestBrowser(t *testing.T) {
 
 	// What is typed is text, whatever it looks like.
 	const markup = `<img src=x onerror="document.title='owned'"> & <script>alert(1)</script>`
-	ann.do(chromedp.SendKeys("#text", "Hello"))
+	ann.begin("Hello")
 	bob.until(`document.getElementById("typing").textContent === "Ann is typing"`)
-	ann.do(chromedp.SendKeys("#text", " Bob\r"))
+	ann.say(" Bob")
 	bob.sees("Hello Bob")
 	bob.until(`document.getElementById("typing").textContent === ""`)
 	bob.say(markup)
@@ -170,7 +184,7 @@ func TestBrowser(t *testing.T) {
 	ann.sees("I am back")
 
 	// The server is gone, and then there is another.
-	bob.do(chromedp.SendKeys("#text", "not lost"))
+	bob.begin("not lost")
 	s.End(t, syscall.SIGKILL)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "waiting"`)
@@ -183,7 +197,7 @@ func TestBrowser(t *testing.T) {
 		w.until(`document.getElementById("count").textContent === "2"`)
 		w.sees("I am back")
 	}
-	bob.do(chromedp.SendKeys("#text", "\r"))
+	bob.press("Enter", 0)
 	ann.sees("not lost")
 	ann.say("Nothing is")
 	bob.sees("Nothing is")
@@ -197,10 +211,12 @@ func TestBrowserRefused(t *testing.T) {
 	w.do(
 		chromedp.Navigate("http://"+s.Address+"/"),
 		chromedp.WaitVisible("#enter"),
-		chromedp.SetValue("#name", "Ann\u200b"), chromedp.SendKeys("#name", "\r"),
+		chromedp.SetValue("#name", "Ann\u200b"), chromedp.Focus("#name"),
 	)
+	w.press("Enter", 0)
 	w.until(`document.getElementById("enter").open && document.getElementById("refused").innerText === "name: only printable characters are allowed"`)
-	w.do(chromedp.SetValue("#name", "Ann"), chromedp.SendKeys("#name", "\r"))
+	w.do(chromedp.SetValue("#name", "Ann"))
+	w.press("Enter", 0)
 	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("room").textContent === "lobby"`)
 
 	// Who is sent away for sending too much is told so, and has to come back himself.
@@ -250,9 +266,10 @@ func TestBrowserKeyboard(t *testing.T) {
 	w := open(t, b, 390, 800)
 	w.join(s, "r", "Ann")
 	w.until(`document.activeElement.id === "text"`)
-	w.do(chromedp.Focus("#menu"), chromedp.KeyEvent(" "))
+	w.do(chromedp.Focus("#menu"))
+	w.press(" ", 0)
 	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "true" && document.getElementById("side").contains(document.activeElement)`)
-	w.do(chromedp.KeyEvent(kb.Escape))
+	w.press("Escape", 0)
 	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
 	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`) // and cannot be tabbed into
 	// Whatever can be used has a name.
@@ -315,7 +332,7 @@ func TestScreenshots(t *testing.T) {
 		line.who.say(line.text)
 		ann.sees(line.text)
 	}
-	bob.do(chromedp.SendKeys("#text", "Let me see"))
+	bob.begin("Let me see")
 	for _, w := range []*tab{ann, zoe, li} {
 		w.sees("Me!")
 		w.until(`document.getElementById("typing").textContent !== ""`)

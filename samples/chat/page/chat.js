@@ -130,7 +130,9 @@ $("composer").onsubmit = (event) => {
 
 // Enter sends, as a keyboard on glass says it too: there the key has no name, but what it is going to do has.
 let shift = false;
-$("text").onkeydown = (event) => shift = event.shiftKey;
+$("text").addEventListener("keydown", (event) => { // not onkeydown: false, returned there, is the end of the key
+	shift = event.shiftKey;
+});
 $("text").addEventListener("beforeinput", (event) => {
 	if (event.inputType === "insertLineBreak" && !shift) {
 		event.preventDefault();
