@@ -111,8 +111,8 @@ func (b *Broker) client() *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
 }
 
-// Do runs a command.
-func (b *Broker) Do(command string) {
+// Do runs a command and returns the answer: a string, an int64, or a slice of such.
+func (b *Broker) Do(command string) any {
 	b.t.Helper()
 	c := b.client()
 	defer c.Close()
@@ -120,7 +120,9 @@ func (b *Broker) Do(command string) {
 	for _, a := range strings.Fields(command) {
 		args = append(args, a)
 	}
-	if err := c.Do(context.Background(), args...).Err(); err != nil {
+	answer, err := c.Do(context.Background(), args...).Result()
+	if err != nil {
 		b.t.Fatalf("%s: %v", command, err)
 	}
+	return answer
 }
