@@ -111,8 +111,8 @@ func (b *Broker) client() *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
 }
 
-// Do runs a command and returns the answer: a string, an int64, or a slice of such.
-func (b *Broker) Do(command string) any {
+// Do runs a command, of words and perhaps one more argument, and returns the answer: a string, an int64, or a slice of such.
+func (b *Broker) Do(command string, last ...any) any {
 	b.t.Helper()
 	c := b.client()
 	defer c.Close()
@@ -120,7 +120,7 @@ func (b *Broker) Do(command string) any {
 	for _, a := range strings.Fields(command) {
 		args = append(args, a)
 	}
-	answer, err := c.Do(context.Background(), args...).Result()
+	answer, err := c.Do(context.Background(), append(args, last...)...).Result()
 	if err != nil {
 		b.t.Fatalf("%s: %v", command, err)
 	}

@@ -15,6 +15,11 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 		resp.WriteString(err.Error() + "\n")
 		return 400
 	}
+	goAway, err := admit(req, "")
+	if err != nil {
+		return later(resp, err)
+	}
+	defer goAway()
 	stream, err := sse.Open(req, resp)
 	if err != nil {
 		return 200
