@@ -139,7 +139,7 @@ func (w *tab) say(text string) {
 // sees waits until somebody has said something, once.
 func (w *tab) sees(text string) {
 	w.Helper()
-	w.until(`[...document.querySelectorAll(".message > .text")].filter((e) => e.textContent === %s).length === 1`, text)
+	w.until(`[...document.querySelectorAll(".message:not(.waiting) > .text")].filter((e) => e.textContent === %s).length === 1`, text)
 }
 
 // TestBrowser: two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
@@ -189,16 +189,18 @@ func TestBrowser(t *testing.T) {
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "waiting"`)
 		w.until(`document.getElementById("trouble").innerText.includes("The connection is lost")`)
-		w.until(`document.getElementById("send").disabled`)
 	}
+	bob.press("Enter", 0)
+	bob.until(`document.querySelector(".waiting .text").textContent === "not lost" && document.getElementById("text").value === ""`)
 	sampletest.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("trouble").hidden`)
 		w.until(`document.getElementById("count").textContent === "2"`)
 		w.sees("I am back")
 	}
-	bob.press("Enter", 0)
 	ann.sees("not lost")
+	bob.sees("not lost")
+	bob.until(`document.querySelector(".waiting") === null`)
 	ann.say("Nothing is")
 	bob.sees("Nothing is")
 }
