@@ -111,10 +111,10 @@ func (w *tab) until(expression string, args ...any) {
 }
 
 // join fills in what the page asks who comes for the first time.
-func (w *tab) join(s *sampletest.Server, room, name string) {
+func (w *tab) join(address, room, name string) {
 	w.Helper()
 	w.do(
-		chromedp.Navigate("http://"+s.Address+"/?"+url.Values{"room": {room}}.Encode()),
+		chromedp.Navigate("http://"+address+"/?"+url.Values{"room": {room}}.Encode()),
 		chromedp.WaitVisible("#enter"),
 		chromedp.Focus("#name"),
 	)
@@ -136,6 +136,26 @@ func (w *tab) say(text string) {
 	w.press("Enter", 0)
 }
 
+// texts returns the messages that are shown, in order.
+func (w *tab) texts() []string {
+	w.Helper()
+	all, err := chromedp.Run(w.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".list .text")].map((e) => e.textContent)`))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all
+}
+
+// paste has the box filled and sent, text by text, faster than anybody types.
+func (w *tab) paste(texts ...string) {
+	w.Helper()
+	w.until(`(%s.forEach((text) => {
+		document.getElementById("text").value = text;
+		document.getElementById("text").dispatchEvent(new Event("input"));
+		document.getElementById("composer").requestSubmit();
+	}), true)`, texts)
+}
+
 // sees waits until somebody has said something, once.
 func (w *tab) sees(text string) {
 	w.Helper()
@@ -147,8 +167,8 @@ func TestBrowser(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
 	ann, bob := open(t, b, 1200, 800), open(t, b, 390, 800)
-	ann.join(s, "garden", "Ann")
-	bob.join(s, "garden", "Bob")
+	ann.join(s.Address, "garden", "Ann")
+	bob.join(s.Address, "garden", "Bob")
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("count").textContent === "2"`)
 		w.until(`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
@@ -240,7 +260,7 @@ func TestBrowserScroll(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 390, 600)
-	w.join(s, "r", "Ann")
+	w.join(s.Address, "r", "Ann")
 	bob, _ := join(t, s, "r", "Bob")
 	for i := range 20 {
 		bob.say(fmt.Sprintf("%d\n\n\n", i) + "end of a message of several lines")
@@ -266,7 +286,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 390, 800)
-	w.join(s, "r", "Ann")
+	w.join(s.Address, "r", "Ann")
 	w.until(`document.activeElement.id === "text"`)
 	w.do(chromedp.Focus("#menu"))
 	w.press(" ", 0)
@@ -307,15 +327,15 @@ func TestScreenshots(t *testing.T) {
 	}
 	ann.do(chromedp.Navigate("http://"+s.Address+"/?room=garden"), chromedp.WaitVisible("#enter"))
 	shoot(ann, "enter")
-	ann.join(s, "garden", "Ann")
+	ann.join(s.Address, "garden", "Ann")
 	shoot(ann, "empty")
 	bob := open(t, b, 390, 800)
-	bob.join(s, "garden", "Bob")
+	bob.join(s.Address, "garden", "Bob")
 	zoe := open(t, b, 390, 800)
-	zoe.join(s, "garden", "Zoë")
+	zoe.join(s.Address, "garden", "Zoë")
 	zoe.dark()
 	li := open(t, b, 1200, 800)
-	li.join(s, "garden", "李小龍")
+	li.join(s.Address, "garden", "李小龍")
 	li.dark()
 	for _, line := range []struct {
 		who  *tab

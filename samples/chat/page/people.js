@@ -68,7 +68,10 @@ export class People {
 			if (i < shift) item.append(element("span", "you", "you"));
 			rows.push(item);
 		}
-		this.#box.style.paddingBlock = `${from * this.#row}px ${(all - to) * this.#row}px`;
+		if (rows.length > 0) { // those that are not drawn leave their room
+			rows[0].style.marginTop = `${from * this.#row}px`;
+			rows.at(-1).style.marginBottom = `${(all - to) * this.#row}px`;
+		}
 		this.#box.replaceChildren(...rows);
 		this.#row = rows[0]?.getBoundingClientRect().height || this.#row;
 	}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+// shows waits until a window shows these messages, each once, and nothing that is not sent; in whatever order. It returns
+// the order.
+func (w *tab) shows(texts ...string) []string {
+	w.Helper()
+	w.until(`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
+		document.querySelector(".waiting") === null`, slices.Sorted(slices.Values(texts)))
+	return w.texts()
+}
+
+func numbers(from, to int) (all []string) {
+	for i := from; i < to; i++ {
+		all = append(all, fmt.Sprintf("message %02d", i))
+	}
+	return all
+}
+
+// Messages typed faster than the server takes them arrive, in order.
+func TestBrowserQuick(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	ann := open(t, b, 800, 600)
+	ann.join(s.Address, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	all := numbers(0, 2*burst+6)
+	ann.paste(all...)
+	for _, text := range all {
+		bob.hears("Ann", text)
+	}
+	if got := ann.shows(all...); !slices.Equal(got, all) {
+		t.Errorf("shown are %q", got)
+	}
+}
+
+// The network is gone and does not say so. What is written meanwhile is shown as not sent, and arrives once when the
+// network is back; so does what was on its way.
+func TestBrowserSwallowed(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	p := startProxy(t, s.Address)
+	ann := open(t, b, 800, 600)
+	ann.join(p.Addr().String(), "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	ann.say("before")
+	bob.hears("Ann", "before")
+	ann.shows("before")
+	p.swallow(true)
+	ann.say("one")
+	ann.say("two")
+	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
+	bob.say("missed")
+	ann.until(`document.getElementById("status").dataset.state !== "open"`) // nobody has told it
+	ann.say("three")
+	ann.until(`document.querySelectorAll(".waiting").length === 3`)
+	p.swallow(false)
+	bob.hears("Bob", "missed")
+	for _, text := range []string{"one", "two", "three"} {
+		bob.hears("Ann", text)
+	}
+	if got, want := ann.shows("before", "missed", "one", "two", "three"), []string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
+		t.Errorf("shown are %q", got)
+	}
+}
+
+// The server crashes while messages come, and another one knows nothing. All of them arrive, each once.
+func TestBrowserCrash(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	ann, bob := open(t, b, 800, 600), open(t, b, 800, 600)
+	ann.join(s.Address, "r", "Ann")
+	bob.join(s.Address, "r", "Bob")
+	all := numbers(0, burst+6)
+	ann.paste(all...)
+	bob.until(`document.querySelectorAll(".message").length > 3`)
+	s.End(t, syscall.SIGKILL)
+	s = sampletest.StartAt(t, s.Address)
+	if got := bob.shows(all...); !slices.Equal(got, all) {
+		t.Errorf("Bob sees %q", got)
+	}
+	if got := ann.shows(all...); !slices.Equal(got, all) {
+		t.Errorf("Ann sees %q", got)
+	}
+
+	// Nor does a reload lose anything.
+	s.End(t, syscall.SIGKILL)
+	ann.until(`document.getElementById("status").dataset.state === "waiting"`)
+	ann.say("written alone")
+	ann.do(chromedp.Navigate("about:blank"))
+	s = sampletest.StartAt(t, s.Address)
+	ann.do(chromedp.Navigate("http://" + s.Address + "/?room=r"))
+	bob.sees("written alone")
+}
