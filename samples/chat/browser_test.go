@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -299,14 +298,6 @@ func TestBrowserKeyboard(t *testing.T) {
 		(e.getAttribute("aria-label") ?? "") + e.textContent.trim() + [...(e.labels ?? [])].map((l) => l.textContent) !== "")`)
 }
 
-func (w *tab) dark() {
-	w.Helper()
-	scheme := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
-	if _, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, scheme); err != nil {
-		w.Fatal(err)
-	}
-}
-
 // TestScreenshots is for whoever changes the page: it leaves pictures in the folder that LWANGO_SCREENSHOTS names.
 func TestScreenshots(t *testing.T) {
 	folder := os.Getenv("LWANGO_SCREENSHOTS")
@@ -333,10 +324,10 @@ func TestScreenshots(t *testing.T) {
 	bob.join(s.Address, "garden", "Bob")
 	zoe := open(t, b, 390, 800)
 	zoe.join(s.Address, "garden", "Zoë")
-	zoe.dark()
+	zoe.media("prefers-color-scheme", "dark")
 	li := open(t, b, 1200, 800)
 	li.join(s.Address, "garden", "李小龍")
-	li.dark()
+	li.media("prefers-color-scheme", "dark")
 	for _, line := range []struct {
 		who  *tab
 		text string
@@ -370,6 +361,13 @@ func TestScreenshots(t *testing.T) {
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "waiting"`)
 	}
+	bob.say(" how much is left of it")
+	ann.say("Is anybody there?")
+	ann.until(`document.querySelector(".waiting") !== null`)
 	shoot(ann, "desktop-lost")
 	shoot(bob, "phone-lost")
+	li.media("forced-colors", "active")
+	shoot(li, "desktop-forced")
+	ann.do(chromedp.Click("#rename"))
+	shoot(ann, "rename")
 }

@@ -19,6 +19,7 @@ const outbox = new Outbox(room, (entry) => frames.message({ ...entry, name: me, 
 
 let me = recall("name", "");
 let known = "";           // the name that the server has let us in with
+let here = false;         // it has done so over this connection
 let typing = new Map();   // name -> timer
 let typed = 0;            // when we last said that we are typing
 let unread = 0;           // messages that have come while the page was hidden
@@ -43,6 +44,12 @@ const frames = {
 		known = log.me = me = name;
 		keep("name", me);
 		say($("me"), me);
+		if (here) { // we were here, and have missed some of those who come and go
+			const before = new Set(people.names), now = new Set(names);
+			for (const name of now) if (!before.has(name)) log.moved(name, true);
+			for (const name of before) if (!now.has(name)) log.moved(name, false);
+		}
+		here = true;
 		people.set(names, me);
 		showCount();
 		pump();
@@ -138,6 +145,7 @@ function showState({ state, until, reason, joined }) {
 		if (!joined) ask(reason);
 	}
 	if (state !== "open") {
+		here = false;
 		[...typing.keys()].forEach(stopsTyping);
 		log.lost();
 		outbox.lost();

@@ -127,14 +127,16 @@ export class Log {
 
 	// moved notes that somebody has come, or gone. Who does both is not worth a line.
 	moved(name, comes) {
-		this.#push(() => {
-			if (this.#movement && Date.now() - this.#movement.since < gathering && this.#movement.line.isConnected) {
-				this.#movement.note(name, comes);
-				return [];
-			}
-			this.#movement = new Movement(name, comes);
-			return [...this.#end.interrupted(new Date()), this.#movement.line];
-		});
+		const last = this.#movement;
+		if (!last || Date.now() - last.since > gathering || last.drawn && !last.line.isConnected) {
+			const movement = this.#movement = new Movement();
+			this.#push(() => {
+				movement.drawn = true;
+				return [...this.#end.interrupted(new Date()), movement.line];
+			});
+		}
+		this.#movement.note(name, comes);
+		this.#draw();
 	}
 
 	// notice adds a line that nobody has said. Of these only the last are kept, and each but once.
@@ -227,6 +229,7 @@ export class Log {
 		this.#list.replaceChildren();
 		this.#count = 0;
 		this.#end = new Group();
+		this.#movement = null;
 		this.#complete = false;
 	}
 
@@ -322,13 +325,13 @@ class Group {
 class Movement {
 	line = element("p", "notice");
 	since = Date.now();
+	drawn = false;
 	#came = new Set();
 	#went = new Set();
 	#changed = true;
 
-	constructor(name, comes) {
+	constructor() {
 		this.line.title = full.format(new Date());
-		this.note(name, comes);
 	}
 
 	note(name, comes) {

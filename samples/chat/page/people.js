@@ -19,6 +19,8 @@ export class People {
 		new ResizeObserver(this.#draw).observe(box);
 	}
 
+	get names() { return this.#me ? [this.#me, ...this.#names] : this.#names; }
+
 	get count() { return this.#names.length + (this.#me ? 1 : 0); }
 
 	// set says who all are here, and which of them is me.
