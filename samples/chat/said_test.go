@@ -76,15 +76,20 @@ func TestSaidToTwoProcesses(t *testing.T) {
 	bob.hears("Ann", "end")
 	cat.hears("Ann", "end")
 	for _, s := range []*sampletest.Server{one, two} {
-		if _, messages := join(t, s, "r", "Eve"); len(messages) != 2 {
+		eve, messages := join(t, s, "r", "Eve")
+		if len(messages) != 2 {
 			t.Errorf("history: %+v", messages)
 		}
+		for !bob.here["Eve"] {
+			bob.read()
+		}
+		eve.Conn.Close()
 	}
 	// A process that has left the room learns anew of what it knew.
 	for _, c := range []*client{again, cat} {
 		c.Conn.Close()
 	}
-	bob.sees("Ann", "Bob")
+	bob.sees("Ann", "Bob") // Eve and Cat have left
 	dan, messages := join(t, two, "r", "Dan")
 	for len(messages) < 2 {
 		messages = append(messages, dan.messages(dan.next("history"))...)
