@@ -63,7 +63,7 @@ func parseFrame(kind int, p []byte) (frame, error) {
 			return frame{}, refuse(websocket.InvalidData, "type: expected message, typing, ping or older")
 		}
 	}
-	f.text = strings.TrimSpace(strings.Map(sayable, lineEnds.Replace(norm.NFC.String(f.text))))
+	f.text = strings.TrimSpace(norm.NFC.String(strings.Map(sayable, lineEnds.Replace(f.text))))
 	if n := utf8.RuneCountInString(f.text); n > maxText {
 		return frame{}, refuse(websocket.TooBig, "message of %d characters, at most %d are allowed", n, maxText)
 	}

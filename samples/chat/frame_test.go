@@ -42,6 +42,7 @@ func TestParseFrame(t *testing.T) {
 		{websocket.Text, `null`, frame{kind: "message", text: "null"}, 0, "nor this"},
 		{websocket.Text, "a\r\nb\rc\x1b[2Jd\x7f\u0085\te\x00\b", frame{kind: "message", text: "a\nb\nc[2Jd\te"}, 0, "control characters are dropped"},
 		{websocket.Text, "\x00\x1b", frame{kind: "message"}, 0, "nothing is left"},
+		{websocket.Text, "e\x00\u0301", frame{kind: "message", text: "\u00e9"}, 0, "NFC of what is left"},
 		{websocket.Text, "e\u0301", frame{kind: "message", text: "\u00e9"}, 0, "NFC"},
 		{websocket.Text, `{"type":"message","id":"abcdefgh-_09","text":"x"}`, frame{kind: "message", id: "abcdefgh-_09", text: "x"}, 0, "an ID"},
 		{websocket.Text, `{"type":"message","id":"abcdefgh","text":""}`, frame{kind: "message", id: "abcdefgh"}, 0, "to be acknowledged"},

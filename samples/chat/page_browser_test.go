@@ -146,11 +146,11 @@ func TestBrowserOffline(t *testing.T) {
 	w.join(p.Addr().String(), "r", "Ann")
 	w.until(`(dispatchEvent(new Event("offline")), document.getElementById("status").dataset.state === "waiting")`)
 	w.until(`document.getElementById("status").dataset.state === "open"`) // the server was not on the network
-	p.swallow(true)
+	p.swallow(toServer | toClient)
 	// So much time passes, without a word.
 	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
 	w.until(`document.getElementById("status").dataset.state !== "open" && document.getElementById("why").textContent === "The connection is lost."`)
-	p.swallow(false)
+	p.swallow(0)
 	w.until(`document.getElementById("status").dataset.state === "open"`)
 	// A server that is there is asked, and answers.
 	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)

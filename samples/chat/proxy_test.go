@@ -7,12 +7,19 @@ import (
 )
 
 // proxy passes connections on, or swallows them: then it takes all that comes, and nothing comes of it, as where a
-// network is gone. A connection that has lost something so has lost everything after it, too.
+// network is gone. A connection that has lost something so has lost everything after it, too, in that direction.
 type proxy struct {
 	net.Listener
 	mu         sync.Mutex
-	swallowing bool
+	swallowing direction
 }
+
+type direction int
+
+const (
+	toServer direction = 1 << iota
+	toClient
+)
 
 func startProxy(t *testing.T, target string) *proxy {
 	t.Helper()
@@ -51,40 +58,35 @@ func startProxy(t *testing.T, target string) *proxy {
 			}
 			keep(c)
 			keep(up)
-			dead := new(bool) // under p.mu
-			all.Go(func() { p.copy(up, c, dead) })
-			all.Go(func() { p.copy(c, up, dead) })
+			all.Go(func() { p.copy(up, c, toServer) })
+			all.Go(func() { p.copy(c, up, toClient) })
 		}
 	})
 	return p
 }
 
-func (p *proxy) copy(to, from net.Conn, dead *bool) {
-	defer func() {
-		if !p.swallows(dead) {
-			to.Close()
-		}
-	}()
+func (p *proxy) copy(to, from net.Conn, d direction) {
+	dead := false
 	for buf := make([]byte, 16<<10); ; {
 		n, err := from.Read(buf)
-		if !p.swallows(dead) && n > 0 {
+		p.mu.Lock()
+		dead = dead || p.swallowing&d != 0
+		p.mu.Unlock()
+		if n > 0 && !dead {
 			_, _ = to.Write(buf[:n])
 		}
 		if err != nil {
+			if !dead {
+				to.Close()
+			}
 			return
 		}
 	}
 }
 
-func (p *proxy) swallows(dead *bool) bool {
+// swallow has the proxy swallow what goes in these directions, and pass on the rest.
+func (p *proxy) swallow(d direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*dead = *dead || p.swallowing
-	return *dead
-}
-
-func (p *proxy) swallow(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.swallowing = on
+	p.swallowing = d
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
@@ -55,7 +57,7 @@ func TestBrowserSwallowed(t *testing.T) {
 	ann.say("before")
 	bob.hears("Ann", "before")
 	ann.shows("before")
-	p.swallow(true)
+	p.swallow(toServer | toClient)
 	ann.say("one")
 	ann.say("two")
 	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
@@ -63,13 +65,67 @@ func TestBrowserSwallowed(t *testing.T) {
 	ann.until(`document.getElementById("status").dataset.state !== "open"`) // nobody has told it
 	ann.say("three")
 	ann.until(`document.querySelectorAll(".waiting").length === 3`)
-	p.swallow(false)
+	p.swallow(0)
 	bob.hears("Bob", "missed")
 	for _, text := range []string{"one", "two", "three"} {
 		bob.hears("Ann", text)
 	}
 	if got, want := ann.shows("before", "missed", "one", "two", "three"), []string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
 		t.Errorf("shown are %q", got)
+	}
+}
+
+// One direction is gone, and the other is not: a message that does not arrive while others' do, and one that has arrived,
+// and the page is not told.
+func TestBrowserSwallowedOneWay(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	p := startProxy(t, s.Address)
+	ann := open(t, b, 800, 600)
+	ann.join(p.Addr().String(), "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	p.swallow(toServer)
+	ann.say("one")
+	ann.until(`document.querySelectorAll(".waiting").length === 1`)
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(300 * time.Millisecond):
+				_ = bob.WriteMessage(websocket.TextMessage, []byte("blah"))
+			}
+		}
+	}()
+	ann.until(`document.getElementById("status").dataset.state !== "open"`)
+	close(stop)
+	p.swallow(0)
+	heard := 0
+	for last := ""; last != "two"; {
+		if n := bob.next("message"); n.Name == "Ann" {
+			last = n.Text
+			if heard++; last == "one" {
+				ann.until(`document.querySelector(".waiting") === null`)
+				p.swallow(toClient)
+				ann.say("two")
+			}
+		}
+	}
+	ann.until(`document.querySelector(".waiting .text").textContent === "two"`)
+	ann.until(`document.getElementById("status").dataset.state !== "open"`)
+	p.swallow(0)
+	ann.until(`document.querySelector(".waiting") === null && document.getElementById("status").dataset.state === "open"`)
+	ann.sees("one")
+	ann.sees("two")
+	ann.say("three")
+	for n := bob.next("message"); n.Text != "three"; n = bob.next("message") {
+		if n.Name == "Ann" {
+			t.Errorf("once more: %+v", n)
+		}
+	}
+	if heard != 2 {
+		t.Errorf("Bob has heard %d messages", heard)
 	}
 }
 
