@@ -209,7 +209,6 @@ export class Log {
 				if (!id) continue;
 				this.#count++;
 				own ||= e.classList.contains("own");
-				this.#waiting.querySelector(`[data-unsent="${CSS.escape(id)}"]`)?.remove();
 				if (!this.#stay && !e.classList.contains("own")) this.unseen++;
 			}
 		}
@@ -224,7 +223,11 @@ export class Log {
 
 	// skip leaves the oldest that are to be shown out, and all that are shown, for there would be a gap.
 	#skip(n) {
-		for (const { id } of this.#queue.splice(0, n)) this.#ids.delete(id);
+		for (const { id } of this.#queue.splice(0, n)) {
+			if (!id) continue;
+			this.#ids.delete(id);
+			this.#arrived(id);
+		}
 		for (const e of this.#list.querySelectorAll("[data-id]")) this.#ids.delete(e.dataset.id);
 		this.#list.replaceChildren();
 		this.#count = 0;
@@ -248,8 +251,14 @@ export class Log {
 		if (!this.#stay) this.#box.scrollTop -= before - this.#box.scrollHeight;
 	}
 
+	// arrived removes a message from those that are not sent yet.
+	#arrived(id) {
+		this.#waiting.querySelector(`[data-unsent="${CSS.escape(id)}"]`)?.remove();
+	}
+
 	// entry returns the elements of a message, the last of a group.
 	#entry({ id, name, text, time }, group) {
+		this.#arrived(id);
 		const at = new Date(time), own = name === this.me;
 		const elements = group.dated(at);
 		const first = group.name !== name || at - group.time > together;
