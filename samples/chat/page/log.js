@@ -57,7 +57,9 @@ export class Log {
 			if (this.#stay) this.#see(0);
 			if (box.scrollTop < nearStart) this.#ask();
 		}, { passive: true });
-		new ResizeObserver(() => this.#stay && this.toEnd()).observe(box);
+		const resized = new ResizeObserver(() => this.#stay && this.toEnd());
+		resized.observe(box);
+		resized.observe(this.#waiting);
 	}
 
 	me = "";
