@@ -23,9 +23,9 @@ func (tp *Topic) Name() string { return tp.name }
 // What one goroutine publishes, or one thread, arrives in that order at each subscriber.
 func (tp *Topic) Publish(data []byte) *Message { return tp.PublishFor(0, data) }
 
-// PublishFor is Publish for a message that means nothing after keep, such as a report that the next one replaces. It is
-// for a broker, where one carries the topic: the broker may forget the topic when nothing else has been published to it
-// for that long. 0 leaves that to the broker.
+// PublishFor is Publish for a message that means nothing after keep, such as a report that the next
+// one replaces. It is for a broker, where one carries the topic: the broker may forget the topic
+// when nothing else has been published to it for that long. 0 leaves that to the broker.
 func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	h := tp.hub
 	l := tp.log.Load()

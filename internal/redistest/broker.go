@@ -111,7 +111,8 @@ func (b *Broker) client() *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
 }
 
-// Do runs a command, of words and perhaps one more argument, and returns the answer: a string, an int64, or a slice of such.
+// Do runs a command, of words and perhaps one more argument, and returns the answer: a string, an
+// int64, or a slice of such.
 func (b *Broker) Do(command string, last ...any) any {
 	b.t.Helper()
 	c := b.client()

@@ -447,7 +447,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A topic whose messages are of no use for long is soon forgotten, and that is no loss that a log has to tell of.
+// A topic whose messages are of no use for long is soon forgotten, and that is no loss that a log
+// has to tell of.
 func TestKeep(t *testing.T) {
 	b := redistest.Start(t)
 	w := startWire(t, b)

@@ -17,12 +17,13 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// longestTask is how long the page may keep the browser from answering a key or a click, whatever comes. It is counted in
-// the processor's time, for a machine that has other things to do can stop any task for as long as it likes.
+// longestTask is how long the page may keep the browser from answering a key or a click, whatever
+// comes. It is counted in the processor's time, for a machine that has other things to do can stop
+// any task for as long as it likes.
 const longestTask = 50 * time.Millisecond
 
-// A page in a room of 2,000 people, 150 messages a second and as many notices stays usable. What it is sent is made up
-// here: a server and its 2,000 clients would have the processor to themselves.
+// A page in a room of 2,000 people, 150 messages a second and as many notices stays usable. What it
+// is sent is made up here: a server and its 2,000 clients would have the processor to themselves.
 func TestBrowserCrowd(t *testing.T) {
 	const people, perSecond, seconds = 2000, 150, 5
 	name := func(i int) string { return fmt.Sprintf("Person %04d", i*7919%people) }
@@ -105,7 +106,8 @@ func TestBrowserCrowd(t *testing.T) {
 	}
 }
 
-// trace returns how much of the processor each task of the page has taken that was begun while f ran.
+// trace returns how much of the processor each task of the page has taken that was begun while f
+// ran.
 func (w *tab) trace(f func()) (tasks []time.Duration) {
 	w.Helper()
 	type event struct {

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// What a client may send. Messages beyond their allowance wait for it, up to maxHeld; typing frames are dropped; and a
-// client that sends more frames of whatever kind is sent away.
+// What a client may send. Messages beyond their allowance wait for it, up to maxHeld; typing frames
+// are dropped; and a client that sends more frames of whatever kind is sent away.
 const (
 	burst = 20 // messages at once
 	rate  = 5  // messages a second in the long run
@@ -17,7 +17,8 @@ const (
 	olderCost = 10 // frames that a request for older messages counts as: its answer is long
 )
 
-// allowance is how much of something a client may still do: a bucket that holds burst and fills at rate.
+// allowance is how much of something a client may still do: a bucket that holds burst and fills at
+// rate.
 type allowance struct {
 	burst, rate float64
 	left        float64

@@ -70,7 +70,8 @@ func parseFrame(kind int, p []byte) (frame, error) {
 	return f, nil
 }
 
-// validID is what the id of a message may be. A short one could be another's by chance, and would be taken for said.
+// validID is what the id of a message may be. A short one could be another's by chance, and would
+// be taken for said.
 var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,` + strconv.Itoa(maxID) + `}$`)
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
@@ -83,8 +84,9 @@ func sayable(r rune) rune {
 	return r
 }
 
-// checkName returns a name as it is shown and compared: in NFC (UAX #15), so that one é is the other. Nothing in it is
-// unseen, or turns the line around; but names of different characters may still look the same.
+// checkName returns a name as it is shown and compared: in NFC (UAX #15), so that one é is the
+// other. Nothing in it is unseen, or turns the line around; but names of different characters may
+// still look the same.
 func checkName(what, s string) (string, error) {
 	s = norm.NFC.String(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Variation_Selector, r) { // keyboards put them behind emoji, and nobody sees them

@@ -17,8 +17,8 @@ const (
 	joinRate  = 4   // a second in the long run
 )
 
-// guest is what one address has at present: an IPv4 address, or an IPv6 network of 64 bits, which is what one customer of
-// a provider has at least.
+// guest is what one address has at present: an IPv4 address, or an IPv6 network of 64 bits, which
+// is what one customer of a provider has at least.
 type guest struct {
 	sockets int
 	rooms   map[string]int // sockets in each
@@ -30,8 +30,8 @@ var guests = struct {
 	from map[netip.Prefix]*guest
 }{from: make(map[netip.Prefix]*guest)}
 
-// admit lets another socket of an address in, into a room if that is not "". leave is to be called when it ends. The
-// error is what the client is told; it may try again later.
+// admit lets another socket of an address in, into a room if that is not "". leave is to be called
+// when it ends. The error is what the client is told; it may try again later.
 func admit(req *lwango.Request, room string) (leave func(), err error) {
 	network, ok := networkOf(req.RemoteAddr().Addr())
 	if *perAddress == 0 || !ok {
@@ -75,8 +75,9 @@ func later(resp *lwango.Response, err error) int {
 	return 503
 }
 
-// forgetGuests looks at some addresses, and forgets those that have no sockets any more and all their joins again. So
-// there are never many more of them than sockets, and that costs each new one as much, however many they are.
+// forgetGuests looks at some addresses, and forgets those that have no sockets any more and all
+// their joins again. So there are never many more of them than sockets, and that costs each new one
+// as much, however many they are.
 func forgetGuests(now time.Time) {
 	looked := 0
 	for network, g := range guests.from { // which begins anywhere

@@ -15,8 +15,9 @@ import (
 // report is the whole list: one that is lost or comes twice does no harm, once the next has come. A process that says
 // nothing for a while has died, or its connection has: whoever was there has left, as far as others can tell.
 //
-// A process that opens a room asks whether others have it open, and begins to report when one answers. So a room that
-// only one process has open costs one question, whoever comes and goes there.
+// A process that opens a room asks whether others have it open, and begins to report when one
+// answers. So a room that only one process has open costs one question, whoever comes and goes
+// there.
 
 // They are variables for the tests alone.
 var (
@@ -28,7 +29,8 @@ const (
 	// reportGap is the least between two reports: many people may come at once.
 	reportGap = 100 * time.Millisecond
 
-	// reportAge is how long a broker is to keep reports: rooms that nobody is in any more are not to fill it.
+	// reportAge is how long a broker is to keep reports: rooms that nobody is in any more are not
+	// to fill it.
 	reportAge = 2 * time.Minute
 )
 
@@ -121,7 +123,8 @@ func outage(room string, over bool) notice {
 	return n
 }
 
-// heard takes a report in, and reports whether it is to be answered: a question, or a process's first.
+// heard takes a report in, and reports whether it is to be answered: a question, or a process's
+// first.
 func (r *room) heard(text []byte, now time.Time) (answer bool) {
 	var rep report
 	if json.Unmarshal(text, &rep) != nil || rep.Process == process {

@@ -129,8 +129,9 @@ func TestElsewhere(t *testing.T) {
 	})
 }
 
-// Two processes that find each other: each has to learn of the other's people, whoever was first. And one that nobody else
-// shares its room with has asked once, and tells nothing, whoever comes and goes, to the end.
+// Two processes that find each other: each has to learn of the other's people, whoever was first.
+// And one that nobody else shares its room with has asked once, and tells nothing, whoever comes
+// and goes, to the end.
 func TestAlone(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})

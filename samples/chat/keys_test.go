@@ -25,8 +25,9 @@ var keys = map[string]struct {
 	"ArrowLeft": {37, ""}, "ArrowUp": {38, ""}, "ArrowRight": {39, ""}, "ArrowDown": {40, ""}, "Delete": {46, ""},
 }
 
-// press presses a key and lets it go, as a keyboard does: the page gets keydown, and what it does with that decides
-// whether anything else happens. chromedp's SendKeys sends the character besides, whatever becomes of the key.
+// press presses a key and lets it go, as a keyboard does: the page gets keydown, and what it does
+// with that decides whether anything else happens. chromedp's SendKeys sends the character besides,
+// whatever becomes of the key.
 func (w *tab) press(key string, modifiers int64, commands ...string) {
 	w.Helper()
 	down := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: key, Code: key, Modifiers: modifiers, Commands: commands}

@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// What is said quickly is said a little later, in order and all of it; typing does not count, and is not passed on for ever.
+// What is said quickly is said a little later, in order and all of it; typing does not count, and
+// is not passed on for ever.
 func TestQuickMessages(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")

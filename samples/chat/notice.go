@@ -79,9 +79,9 @@ var parsed = pubsub.Shared(func(data []byte) *saying {
 	return s
 })
 
-// counts reports whether m is the first with its ID in its room: a client that does not know whether a message has
-// arrived says it once more, perhaps to another process. All on this process read a room in the same order, so the first
-// of two is the same for all of them.
+// counts reports whether m is the first with its ID in its room: a client that does not know
+// whether a message has arrived says it once more, perhaps to another process. All on this process
+// read a room in the same order, so the first of two is the same for all of them.
 func (s *saying) counts(m *pubsub.Message) bool {
 	if v := s.verdict.Load(); v != unknown {
 		return v == counted
@@ -95,8 +95,9 @@ func (s *saying) counts(m *pubsub.Message) bool {
 	return first == m.ID
 }
 
-// firsts remembers which message was the first with its ID in a room, for the last of them, maxFirsts at least. It goes by
-// the messages' other ID, that of their publication: the same message may be learnt of again from the broker.
+// firsts remembers which message was the first with its ID in a room, for the last of them,
+// maxFirsts at least. It goes by the messages' other ID, that of their publication: the same
+// message may be learnt of again from the broker.
 type firsts struct {
 	sync.Mutex
 	lately, before map[sayingKey]string
@@ -141,8 +142,8 @@ func place(all []*pubsub.Message, id string) int {
 	return -1
 }
 
-// history is what somebody gets to see who comes: what was said after a message that the client has seen, or the last
-// page if that is not there.
+// history is the first frame of a client: what was said after a message that it has seen, or the last
+// page if that message is not there.
 func history(room, after string, all []*pubsub.Message) []byte {
 	n := notice{Type: "history", Room: room}
 	if i := place(all, after); i >= 0 {
@@ -166,8 +167,8 @@ func older(t *loop.Thread, room, before string) []byte {
 	return n.with(all)
 }
 
-// with adds messages. They are encoded already, and are put in as they are: people come more often than it would be good
-// to go through all of it.
+// with adds messages. They are encoded already, and are put in as they are: people come more often
+// than it would be good to go through all of it.
 func (n notice) with(all []*pubsub.Message) []byte {
 	text := n.encode()
 	text = append(text[:len(text)-1], `,"messages":[`...) // where its brace was

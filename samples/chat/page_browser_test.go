@@ -79,7 +79,8 @@ func TestBrowserOlder(t *testing.T) {
 	w.until(`document.querySelectorAll(".day").length === 1`)
 }
 
-// Another name: one may think better of it, and a name that is refused is not the end of the old one.
+// Another name: one may think better of it, and a name that is refused is not the end of the old
+// one.
 func TestBrowserRename(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
@@ -206,7 +207,8 @@ func TestBrowserTitle(t *testing.T) {
 	title("(1) r · Chat")
 }
 
-// Screen readers are told what is new, once, and nothing of what is old; and of trouble, but not every second.
+// Screen readers are told what is new, once, and nothing of what is old; and of trouble, but not
+// every second.
 func TestBrowserAloud(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)

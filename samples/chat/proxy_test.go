@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// proxy passes connections on, or swallows them: then it takes all that comes, and nothing comes of it, as where a
-// network is gone. A connection that has lost something so has lost everything after it, too, in that direction.
+// proxy passes connections on, or swallows them: then it takes all that comes, and nothing comes of
+// it, as where a network is gone. A connection that has lost something so has lost everything after
+// it, too, in that direction.
 type proxy struct {
 	net.Listener
 	mu         sync.Mutex

@@ -24,8 +24,8 @@ func withID(id, text string) string {
 	return fmt.Sprintf(`{"type":"message","id":%q,"text":%q}`, id, text)
 }
 
-// What is said with an ID is acknowledged; said again, by whatever connection, it is acknowledged again and not heard
-// again, nor seen in the history.
+// What is said with an ID is acknowledged; said again, by whatever connection, it is acknowledged
+// again and not heard again, nor seen in the history.
 func TestSaidTwice(t *testing.T) {
 	s := sampletest.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
@@ -122,7 +122,8 @@ func TestAloneCostsLittle(t *testing.T) {
 	}
 }
 
-// A client that comes back is told what it has missed, and nothing else; and may ask for what was before.
+// A client that comes back is told what it has missed, and nothing else; and may ask for what was
+// before.
 func TestOlder(t *testing.T) {
 	s := sampletest.Start(t)
 	const n = 3*pageful + 7

@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// shows waits until a window shows these messages, each once, and nothing that is not sent; in whatever order. It returns
-// the order.
+// shows waits until a window shows these messages, each once, and nothing that is not sent; in
+// whatever order. It returns the order.
 func (w *tab) shows(texts ...string) []string {
 	w.Helper()
 	w.until(`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
@@ -45,8 +45,8 @@ func TestBrowserQuick(t *testing.T) {
 	}
 }
 
-// The network is gone and does not say so. What is written meanwhile is shown as not sent, and arrives once when the
-// network is back; so does what was on its way.
+// The network is gone and does not say so. What is written meanwhile is shown as not sent, and
+// arrives once when the network is back; so does what was on its way.
 func TestBrowserSwallowed(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
@@ -75,8 +75,8 @@ func TestBrowserSwallowed(t *testing.T) {
 	}
 }
 
-// One direction is gone, and the other is not: a message that does not arrive while others' do, and one that has arrived,
-// and the page is not told.
+// One direction is gone, and the other is not: a message that does not arrive while others' do, and
+// one that has arrived, and the page is not told.
 func TestBrowserSwallowedOneWay(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
@@ -129,7 +129,8 @@ func TestBrowserSwallowedOneWay(t *testing.T) {
 	}
 }
 
-// The server crashes while messages come, and another one knows nothing. All of them arrive, each once.
+// The server crashes while messages come, and another one knows nothing. All of them arrive, each
+// once.
 func TestBrowserCrash(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)

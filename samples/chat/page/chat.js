@@ -103,7 +103,8 @@ function count(messages) {
 
 // ---- The connection
 
-// address is where the next connection goes. The server then sends what came after the message that we have seen last.
+// address is where the next connection goes. The server then sends what came after the message that
+// we have seen last.
 function address() {
 	const url = new URL("ws-chat", location.href);
 	url.protocol = url.protocol.replace("http", "ws");

@@ -4,8 +4,9 @@
 const shortest = 500, longest = 15_000; // milliseconds between two attempts
 const busy = 8_000;                     // at least, after the server has said that there are too many
 
-// A network that is gone tells nobody. So after some silence the server is asked whether it is there, and whatever it
-// has to answer, that or a message, it answers in time, or the connection is given up.
+// A network that is gone tells nobody. So after some silence the server is asked whether it is
+// there, and whatever it has to answer, that or a message, it answers in time, or the connection is
+// given up.
 const silence = 20_000, patience = 8_000;
 
 // Close codes with which the server says that trying again would be no use (RFC 6455, section 7.4.1).
@@ -44,7 +45,8 @@ export class Connection extends EventTarget {
 	get idle() { return !this.#socket && !this.#timer; }
 	get open() { return this.#joined && this.#socket?.readyState === WebSocket.OPEN; }
 
-	// send hands value to the network, which does not mean that it arrives. The server is to answer it, if it says so.
+	// send hands value to the network, which does not mean that it arrives. The server is to answer
+	// it, if it says so.
 	send(value, answered) {
 		this.#socket.send(JSON.stringify(value));
 		if (answered && !this.#awaited) {
@@ -53,7 +55,8 @@ export class Connection extends EventTarget {
 		}
 	}
 
-	// answered notes that the server has answered what was sent; more: there is something that it has still to answer.
+	// answered notes that the server has answered what was sent; more: there is something that it
+	// has still to answer.
 	answered(more) {
 		this.#awaited = more ? Date.now() : 0;
 	}

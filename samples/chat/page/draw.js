@@ -2,7 +2,8 @@
 
 const latest = 250; // milliseconds; a page that is not shown has no frames to draw in
 
-// drawing returns a function that has draw called once, before the next frame, however often it is called meanwhile.
+// drawing returns a function that calls draw once, before the next frame, however often it is
+// called meanwhile.
 export function drawing(draw) {
 	let timer = 0, frame = 0;
 	const run = () => {
@@ -26,7 +27,8 @@ export function element(tag, className = "", text = "") {
 	return e;
 }
 
-// say sets the text of a live region, if it is another: to set the same is to have it read out once more.
+// say sets the text of a live region, if it is another: to set the same is to have it read out once
+// more.
 export function say(e, text) {
 	if (e.textContent !== text) e.textContent = text;
 }

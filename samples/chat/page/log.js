@@ -1,5 +1,6 @@
-// What was said, as a list that grows at its end, and at its beginning when somebody scrolls there. Whatever comes from
-// others is put in as text, never as markup. It is drawn once a frame, however much comes at a time.
+// What was said, as a list that grows at its end, and at its beginning when somebody scrolls there.
+// Whatever comes from others is put in as text, never as markup. It is drawn once a frame, however
+// much comes at a time.
 
 import { avatar, drawing, element, paint, say } from "./draw.js";
 
@@ -41,8 +42,8 @@ export class Log {
 	#draw = drawing(() => this.#redraw());
 	unseen = 0;              // messages that have come below what is in view
 
-	// onOlder is called with the id of the first message, when those before it are wanted; onUnseen, when unseen has
-	// changed.
+	// onOlder is called with the id of the first message, when those before it are wanted;
+	// onUnseen, when unseen has changed.
 	constructor(box, announcer, onOlder, onUnseen) {
 		this.#box = box;
 		this.#older = box.querySelector(".older");
@@ -83,7 +84,8 @@ export class Log {
 		return true;
 	}
 
-	// history takes in what was said before we came, or while we were away, and returns those messages that are new.
+	// history takes in what was said before we came, or while we were away, and returns those
+	// messages that are new.
 	history({ messages, after, more }) {
 		const missed = messages.filter((m) => !this.#ids.has(m.id));
 		const first = this.#ids.size === 0;
@@ -155,8 +157,8 @@ export class Log {
 		});
 	}
 
-	// unsent shows these entries of ours as not sent yet, and no others. onDiscard is called with the id of one that is
-	// to be thrown away.
+	// unsent shows these entries of ours as not sent yet, and no others. onDiscard is called with
+	// the id of one that is to be thrown away.
 	unsent(entries, onDiscard) {
 		const ids = new Set(entries.map((e) => e.id));
 		for (const [id, e] of this.#unsent) {
@@ -223,7 +225,8 @@ export class Log {
 		if (this.#queue.length > 0) this.#draw();
 	}
 
-	// skip leaves the oldest that are to be shown out, and all that are shown, for there would be a gap.
+	// skip leaves the oldest that are to be shown out, and all that are shown, for there would be a
+	// gap.
 	#skip(n) {
 		for (const { id } of this.#queue.splice(0, n)) {
 			if (!id) continue;
@@ -294,7 +297,8 @@ export class Log {
 		this.#onUnseen();
 	}
 
-	// announce has screen readers read messages, or how many there are: no voice is as fast as a crowd.
+	// announce makes screen readers read messages, or how many there are: no voice is as fast as a
+	// crowd.
 	#announce(...messages) {
 		if (this.#news.length === 0 && messages.length > 0) {
 			setTimeout(() => {

@@ -1,5 +1,6 @@
-// What we have said and cannot be sure of. A message stays here until the server has acknowledged it, and is sent again
-// over the next connection if that was lost before: the server knows it by its id, and nobody hears it twice.
+// What we have said and cannot be sure of. A message stays here until the server has acknowledged
+// it, and is sent again over the next connection if that was lost before: the server knows it by
+// its id, and nobody hears it twice.
 
 const atOnce = 8;        // messages that are not acknowledged: the server is never asked to hold more
 const doubtful = 10_000; // milliseconds after which a message that was acknowledged has surely reached the others
@@ -76,8 +77,9 @@ export class Outbox {
 		}
 	}
 
-	// forgotten notes that the server remembers nothing that we have seen, but messages with these ids. If it has crashed,
-	// it may have done so before it has told the others: so what we have said lately is said once more.
+	// forgotten notes that the server remembers nothing that we have seen, but messages with these
+	// ids. If it has crashed, it may have done so before it has told the others: so what we have
+	// said lately is said once more.
 	forgotten(ids) {
 		for (const e of this.#entries.values()) {
 			if (e.done && !ids.has(e.id)) e.sent = false, e.done = 0;

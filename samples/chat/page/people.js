@@ -1,4 +1,5 @@
-// Who is here, as a list of which only those rows are drawn that are in view: there may be thousands.
+// Who is here, as a list of which only those rows are drawn that are in view: there may be
+// thousands.
 
 import { avatar, drawing, element } from "./draw.js";
 
