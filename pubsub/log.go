@@ -55,11 +55,11 @@ func (l *log) len() int { return int(l.next.Load() - l.first) }
 func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
 
 // create publishes a new message, with its place in the order of those that are published here.
-func (l *log) create(data []byte) (*Message, groups) {
+func (l *log) create(keep time.Duration, data []byte) (*Message, groups) {
 	id := make([]byte, 0, 40)
 	id = append(append(id, l.hub.origin...), '-')
 	id = strconv.AppendUint(id, l.hub.seq.Add(1), 36)
-	m := &Message{ID: string(id), Time: time.Now(), Data: append([]byte(nil), data...)}
+	m := &Message{ID: string(id), Time: time.Now(), Keep: keep, Data: append([]byte(nil), data...)}
 	if e := l.hub.engine; e != nil {
 		e.Publish(l.name, m)
 	}

@@ -15,6 +15,10 @@ type Message struct {
 	// Time is when it was published, by the clock of the process that did.
 	Time time.Time
 
+	// Keep is how long a broker is to remember the topic after this message, 0 if that is the
+	// broker's choice.
+	Keep time.Duration
+
 	Data []byte
 
 	forms   atomic.Pointer[form]

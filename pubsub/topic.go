@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -23,7 +24,12 @@ func (tp *Topic) Name() string { return tp.name }
 // their Policy says.
 //
 // What one goroutine publishes, or one thread, arrives in that order at each subscriber.
-func (tp *Topic) Publish(data []byte) *Message {
+func (tp *Topic) Publish(data []byte) *Message { return tp.PublishFor(0, data) }
+
+// PublishFor is Publish for a message that means nothing after keep, such as a report that the next
+// one replaces. It is for a broker, where one carries the topic: the broker may forget the topic
+// when nothing else has been published to it for that long. 0 leaves that to the broker.
+func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	h := tp.hub
 	l := tp.log.Load()
 	if l == nil {
@@ -34,7 +40,7 @@ func (tp *Topic) Publish(data []byte) *Message {
 	if l != nil {
 		l.mu.Lock()
 		if l.subs > 0 {
-			m, groups := l.create(data)
+			m, groups := l.create(keep, data)
 			l.mu.Unlock()
 			groups.wake()
 			h.relieve()
@@ -48,7 +54,7 @@ func (tp *Topic) Publish(data []byte) *Message {
 	l = h.open(tp.name)
 	l.mu.Lock()
 	before := l.bytes
-	m, groups := l.create(data)
+	m, groups := l.create(keep, data)
 	h.settle(l, before)
 	l.mu.Unlock()
 	h.trim()

@@ -113,12 +113,13 @@ func (b *Broker) client() *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
 }
 
-// Do runs a command.
-func (b *Broker) Do(command string) {
+// Do runs a command, of words and perhaps one more argument, and returns the answer: a string, an
+// int64, or a slice of such.
+func (b *Broker) Do(command string, last ...any) any {
 	b.t.Helper()
 	c := b.client()
 	defer c.Close()
-	b.do(c, command)
+	return b.do(c, command, last...)
 }
 
 // Stay opens a connection that stays until the test ends, whomever the broker turns away meanwhile, and returns what runs
@@ -137,13 +138,13 @@ func (b *Broker) Stay() (do func(command string) (answer any)) {
 
 func (b *Broker) do(c interface {
 	Do(ctx context.Context, args ...any) *goredis.Cmd
-}, command string) any {
+}, command string, last ...any) any {
 	b.t.Helper()
 	var args []any
 	for _, a := range strings.Fields(command) {
 		args = append(args, a)
 	}
-	answer, err := c.Do(context.Background(), args...).Result()
+	answer, err := c.Do(context.Background(), append(args, last...)...).Result()
 	if err != nil {
 		b.t.Fatalf("%s: %v", command, err)
 	}

@@ -15,7 +15,7 @@
 // to follow. Each has one connection, and none is on a loop; what they bring goes into the hub, which posts it. When much
 // comes at once, after an outage, a reader waits a little for subscribers who read, and its other topics with it.
 //
-// Beyond what a stream keeps (8192 messages, and none for longer than a day after the last), and what a process keeps that
+// Beyond what a stream keeps (8192 messages, and none for longer than a day after the last, or than that one's Keep), and what a process keeps that
 // is cut off (16384 messages, 32 MiB), messages are lost, the oldest first. So they are when a broker acknowledges and then
 // forgets, as Redis may with `appendfsync everysec`.
 //

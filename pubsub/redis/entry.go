@@ -16,7 +16,7 @@ const (
 	streamPrefix = "lwango:topic:"  // and the topic's name: its stream
 	wakePrefix   = "lwango:wake:"   // and a hub's origin: the stream that wakes its reader
 	maxLength    = 1 << 13          // of a stream, or a few more: what can be missed and made up for
-	maxAge       = 24 * time.Hour   // of a stream that nobody publishes to
+	maxAge       = 24 * time.Hour   // of a stream that nobody publishes to, unless its messages say how long
 	wakeAge      = 10 * time.Minute // of a stream that has woken its reader
 )
 
@@ -25,10 +25,15 @@ const (
 	fieldID   = "id"
 	fieldTime = "time" // nanoseconds since 1970
 	fieldData = "data"
+	fieldKeep = "keep" // milliseconds that the stream is kept for after it; not there: maxAge
 )
 
 func fields(m *pubsub.Message) []any {
-	return []any{fieldID, m.ID, fieldTime, m.Time.UnixNano(), fieldData, m.Data}
+	all := []any{fieldID, m.ID, fieldTime, m.Time.UnixNano(), fieldData, m.Data}
+	if m.Keep > 0 {
+		all = append(all, fieldKeep, m.Keep.Milliseconds())
+	}
+	return all
 }
 
 // entry is a message that was read.
@@ -51,7 +56,10 @@ func parse(x goredis.XMessage) (entry, error) {
 	if !ok || !ok2 || err != nil || err2 != nil || origin == "" || len(id) > maxID {
 		return entry{}, errEntry
 	}
-	return entry{&pubsub.Message{ID: id, Time: time.Unix(0, at), Data: []byte(data)}, origin, seq}, nil
+	keep, _ := x.Values[fieldKeep].(string)
+	millis, _ := strconv.ParseInt(keep, 10, 64)
+	m := &pubsub.Message{ID: id, Time: time.Unix(0, at), Keep: time.Duration(millis) * time.Millisecond, Data: []byte(data)}
+	return entry{m, origin, seq}, nil
 }
 
 // maxID is the length of the longest ID: two numbers of 64 bits in base 36, and a dash.

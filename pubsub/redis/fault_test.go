@@ -446,3 +446,42 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// A topic whose messages are of no use for long is soon forgotten, and that is no loss that a log
+// has to tell of.
+func TestKeep(t *testing.T) {
+	b := redistest.Start(t)
+	w := startWire(t, b)
+	log := new(lockedBuffer)
+	one, two := startNodeLogging(t, w.url(), log), startNode(t, b.URL())
+	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
+	at1 := one.follow(room1, pubsub.Options{})
+	ttl := func() time.Duration {
+		two.acknowledged()
+		return time.Duration(b.Do("PTTL lwango:topic:room").(int64)) * time.Millisecond
+	}
+	publish(room2, "long")
+	at1.expect("long")
+	if d := ttl(); d < 23*time.Hour {
+		t.Errorf("forgotten after %v", d)
+	}
+	room2.PublishFor(time.Minute, []byte("brief"))
+	at1.expect("brief")
+	if d := ttl(); d <= 0 || d > time.Minute {
+		t.Errorf("forgotten after %v, not a minute", d)
+	}
+	room2.PublishFor(time.Millisecond, []byte("briefer"))
+	at1.expect("briefer")
+	for b.Do("EXISTS lwango:topic:room").(int64) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	w.set(true)
+	one.status.expect("local")
+	w.set(false)
+	one.status.expect("carried")
+	room2.PublishFor(time.Minute, []byte("next"))
+	at1.expect("next")
+	if got := log.String(); strings.Contains(got, "missing") {
+		t.Errorf("the log says: %s", got)
+	}
+}

@@ -34,6 +34,7 @@ type feed struct {
 	pending []*pubsub.Message // of ours, which the broker did not have then; to be told with the history
 
 	last   string            // entry that was read last; empty: history is still to be read
+	brief  bool              // the broker forgets the stream when that has no news for a while
 	broken bool              // the key is something else than a stream
 	seen   map[string]uint64 // number of the last message, by origin
 }
@@ -50,7 +51,9 @@ func (r *reader) verify() error {
 		return p.XRange(ctx, fd.key, fd.last, fd.last)
 	}, func(fd *feed, found []goredis.XMessage) {
 		if len(found) == 0 {
-			r.log.Info("the broker does not have the last message of a topic any more; some may be missing", "topic", fd.topic)
+			if !fd.brief {
+				r.log.Info("the broker does not have the last message of a topic any more; some may be missing", "topic", fd.topic)
+			}
 			fd.last = beginning
 		}
 	})
@@ -234,6 +237,7 @@ func (fd *feed) fresh(found []goredis.XMessage, but string) []*pubsub.Message {
 	var ms []*pubsub.Message
 	for _, x := range found {
 		m, err := parse(x)
+		fd.brief = err == nil && m.Keep > 0
 		if err != nil || m.origin == but || m.seq <= fd.seen[m.origin] {
 			continue // what is no message of ours is nobody's
 		}

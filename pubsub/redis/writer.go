@@ -193,14 +193,16 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	defer cancel()
 	p := e.writer.TxPipeline()
 	added := make([]*goredis.StringCmd, len(batch))
-	expiring := make(map[string]bool)
+	age := make(map[string]time.Duration) // the last message of a topic says how long it is kept
 	for i, it := range batch {
 		key := streamPrefix + it.topic
 		added[i] = p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message)})
-		if !expiring[key] {
-			expiring[key] = true
-			p.PExpire(ctx, key, maxAge)
+		if age[key] = maxAge; it.Keep > 0 {
+			age[key] = max(it.Keep, time.Millisecond) // 0 would be the end of it at once
 		}
+	}
+	for key, d := range age {
+		p.PExpire(ctx, key, d)
 	}
 	for _, key := range wakeups {
 		p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: 1, Values: []any{"wake", ""}})

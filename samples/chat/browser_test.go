@@ -8,15 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
@@ -100,32 +99,66 @@ func (w *tab) until(expression string, args ...any) {
 	expression = fmt.Sprintf(expression, args...)
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // there is another page now
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
+	}
+	if err != nil {
 		page, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		w.Fatalf("%s: %v; the page says:\n%s", expression, err, page)
 	}
 }
 
 // join fills in what the page asks who comes for the first time.
-func (w *tab) join(s *sampletest.Server, room, name string) {
+func (w *tab) join(address, room, name string) {
 	w.Helper()
 	w.do(
-		chromedp.Navigate("http://"+s.Address+"/?"+url.Values{"room": {room}}.Encode()),
+		chromedp.Navigate("http://"+address+"/?"+url.Values{"room": {room}}.Encode()),
 		chromedp.WaitVisible("#enter"),
-		chromedp.SendKeys("#name", name+"\r"),
+		chromedp.Focus("#name"),
 	)
+	w.types(name)
+	w.press("Enter", 0)
 	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("me").textContent === %s`, name)
+}
+
+// begin types a message and does not send it.
+func (w *tab) begin(text string) {
+	w.Helper()
+	w.do(chromedp.Focus("#text"))
+	w.types(text)
 }
 
 func (w *tab) say(text string) {
 	w.Helper()
-	w.do(chromedp.SendKeys("#text", text+"\r"))
+	w.begin(text)
+	w.press("Enter", 0)
+}
+
+// texts returns the messages that are shown, in order.
+func (w *tab) texts() []string {
+	w.Helper()
+	all, err := chromedp.Run(w.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".list .text")].map((e) => e.textContent)`))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all
+}
+
+// paste has the box filled and sent, text by text, faster than anybody types.
+func (w *tab) paste(texts ...string) {
+	w.Helper()
+	w.until(`(%s.forEach((text) => {
+		document.getElementById("text").value = text;
+		document.getElementById("text").dispatchEvent(new Event("input"));
+		document.getElementById("composer").requestSubmit();
+	}), true)`, texts)
 }
 
 // sees waits until somebody has said something, once.
 func (w *tab) sees(text string) {
 	w.Helper()
-	w.until(`[...document.querySelectorAll(".message > .text")].filter((e) => e.textContent === %s).length === 1`, text)
+	w.until(`[...document.querySelectorAll(".message:not(.waiting) > .text")].filter((e) => e.textContent === %s).length === 1`, text)
 }
 
 // TestBrowser: two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
@@ -133,8 +166,8 @@ func TestBrowser(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
 	ann, bob := open(t, b, 1200, 800), open(t, b, 390, 800)
-	ann.join(s, "garden", "Ann")
-	bob.join(s, "garden", "Bob")
+	ann.join(s.Address, "garden", "Ann")
+	bob.join(s.Address, "garden", "Bob")
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("count").textContent === "2"`)
 		w.until(`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
@@ -143,9 +176,9 @@ func TestBrowser(t *testing.T) {
 
 	// What is typed is text, whatever it looks like.
 	const markup = `<img src=x onerror="document.title='owned'"> & <script>alert(1)</script>`
-	ann.do(chromedp.SendKeys("#text", "Hello"))
+	ann.begin("Hello")
 	bob.until(`document.getElementById("typing").textContent === "Ann is typing"`)
-	ann.do(chromedp.SendKeys("#text", " Bob\r"))
+	ann.say(" Bob")
 	bob.sees("Hello Bob")
 	bob.until(`document.getElementById("typing").textContent === ""`)
 	bob.say(markup)
@@ -170,21 +203,23 @@ func TestBrowser(t *testing.T) {
 	ann.sees("I am back")
 
 	// The server is gone, and then there is another.
-	bob.do(chromedp.SendKeys("#text", "not lost"))
+	bob.begin("not lost")
 	s.End(t, syscall.SIGKILL)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "waiting"`)
 		w.until(`document.getElementById("trouble").innerText.includes("The connection is lost")`)
-		w.until(`document.getElementById("send").disabled`)
 	}
+	bob.press("Enter", 0)
+	bob.until(`document.querySelector(".waiting .text").textContent === "not lost" && document.getElementById("text").value === ""`)
 	sampletest.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("trouble").hidden`)
 		w.until(`document.getElementById("count").textContent === "2"`)
 		w.sees("I am back")
 	}
-	bob.do(chromedp.SendKeys("#text", "\r"))
 	ann.sees("not lost")
+	bob.sees("not lost")
+	bob.until(`document.querySelector(".waiting") === null`)
 	ann.say("Nothing is")
 	bob.sees("Nothing is")
 }
@@ -197,10 +232,12 @@ func TestBrowserRefused(t *testing.T) {
 	w.do(
 		chromedp.Navigate("http://"+s.Address+"/"),
 		chromedp.WaitVisible("#enter"),
-		chromedp.SetValue("#name", "Ann\u200b"), chromedp.SendKeys("#name", "\r"),
+		chromedp.SetValue("#name", "Ann\u200b"), chromedp.Focus("#name"),
 	)
+	w.press("Enter", 0)
 	w.until(`document.getElementById("enter").open && document.getElementById("refused").innerText === "name: only printable characters are allowed"`)
-	w.do(chromedp.SetValue("#name", "Ann"), chromedp.SendKeys("#name", "\r"))
+	w.do(chromedp.SetValue("#name", "Ann"))
+	w.press("Enter", 0)
 	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("room").textContent === "lobby"`)
 
 	// Who is sent away for sending too much is told so, and has to come back himself.
@@ -222,7 +259,7 @@ func TestBrowserScroll(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 390, 600)
-	w.join(s, "r", "Ann")
+	w.join(s.Address, "r", "Ann")
 	bob, _ := join(t, s, "r", "Bob")
 	for i := range 20 {
 		bob.say(fmt.Sprintf("%d\n\n\n", i) + "end of a message of several lines")
@@ -248,24 +285,17 @@ func TestBrowserKeyboard(t *testing.T) {
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 390, 800)
-	w.join(s, "r", "Ann")
+	w.join(s.Address, "r", "Ann")
 	w.until(`document.activeElement.id === "text"`)
-	w.do(chromedp.Focus("#menu"), chromedp.KeyEvent(" "))
+	w.do(chromedp.Focus("#menu"))
+	w.press(" ", 0)
 	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "true" && document.getElementById("side").contains(document.activeElement)`)
-	w.do(chromedp.KeyEvent(kb.Escape))
+	w.press("Escape", 0)
 	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
 	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`) // and cannot be tabbed into
 	// Whatever can be used has a name.
 	w.until(`[...document.querySelectorAll("button, input, textarea, a")].every((e) =>
 		(e.getAttribute("aria-label") ?? "") + e.textContent.trim() + [...(e.labels ?? [])].map((l) => l.textContent) !== "")`)
-}
-
-func (w *tab) dark() {
-	w.Helper()
-	scheme := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
-	if _, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, scheme); err != nil {
-		w.Fatal(err)
-	}
 }
 
 // TestScreenshots is for whoever changes the page: it leaves pictures in the folder that LWANGO_SCREENSHOTS names.
@@ -288,16 +318,16 @@ func TestScreenshots(t *testing.T) {
 	}
 	ann.do(chromedp.Navigate("http://"+s.Address+"/?room=garden"), chromedp.WaitVisible("#enter"))
 	shoot(ann, "enter")
-	ann.join(s, "garden", "Ann")
+	ann.join(s.Address, "garden", "Ann")
 	shoot(ann, "empty")
 	bob := open(t, b, 390, 800)
-	bob.join(s, "garden", "Bob")
+	bob.join(s.Address, "garden", "Bob")
 	zoe := open(t, b, 390, 800)
-	zoe.join(s, "garden", "Zoë")
-	zoe.dark()
+	zoe.join(s.Address, "garden", "Zoë")
+	zoe.media("prefers-color-scheme", "dark")
 	li := open(t, b, 1200, 800)
-	li.join(s, "garden", "李小龍")
-	li.dark()
+	li.join(s.Address, "garden", "李小龍")
+	li.media("prefers-color-scheme", "dark")
 	for _, line := range []struct {
 		who  *tab
 		text string
@@ -315,7 +345,7 @@ func TestScreenshots(t *testing.T) {
 		line.who.say(line.text)
 		ann.sees(line.text)
 	}
-	bob.do(chromedp.SendKeys("#text", "Let me see"))
+	bob.begin("Let me see")
 	for _, w := range []*tab{ann, zoe, li} {
 		w.sees("Me!")
 		w.until(`document.getElementById("typing").textContent !== ""`)
@@ -331,6 +361,13 @@ func TestScreenshots(t *testing.T) {
 	for _, w := range []*tab{ann, bob} {
 		w.until(`document.getElementById("status").dataset.state === "waiting"`)
 	}
+	bob.say(" how much is left of it")
+	ann.say("Is anybody there?")
+	ann.until(`document.querySelector(".waiting") !== null`)
 	shoot(ann, "desktop-lost")
 	shoot(bob, "phone-lost")
+	li.media("forced-colors", "active")
+	shoot(li, "desktop-forced")
+	ann.do(chromedp.Click("#rename"))
+	shoot(ann, "rename")
 }

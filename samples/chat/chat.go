@@ -3,17 +3,20 @@ package main
 import (
 	"cmp"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
 const (
 	lobby        = "lobby" // the room of those who name none
-	remembered   = 50      // messages that who comes gets to see
-	messageQueue = 256     // messages that a socket may be behind; whoever is slower misses some, and is told
+	remembered   = 500     // messages of a room, for those who come later
+	pageful      = 50      // of them at a time
+	messageQueue = 512     // messages that a socket may be behind; whoever is slower misses some, and is told
 )
 
 var upgrader = websocket.Upgrader{ReadLimit: maxFrame}
@@ -32,89 +35,196 @@ func chat(req *lwango.Request, resp *lwango.Response) int {
 
 // converse has one person take part in a room. It returns why that has come to an end.
 func converse(req *lwango.Request, c *websocket.Conn) error {
-	name, err := checkName("name", req.Query().Get("name"))
+	query := req.Query()
+	name, err := checkName("name", query.Get("name"))
 	if err != nil {
 		return refuse(websocket.PolicyViolation, "%v", err)
 	}
-	where, err := checkName("room", cmp.Or(req.Query().Get("room"), lobby))
+	where, err := checkName("room", cmp.Or(query.Get("room"), lobby))
 	if err != nil {
 		return refuse(websocket.PolicyViolation, "%v", err)
 	}
-
-	topic := said(where)
-	messages := topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue})
-	if err := c.WriteMessage(websocket.Text, history(where, next(messages), messages)); err != nil {
-		return err
+	goAway, err := admit(req, where)
+	if err != nil {
+		return refuse(websocket.TryAgainLater, "%v", err)
 	}
-	room, notices := enter(req.Thread, where, name)
+	defer goAway()
+	room, notices, err := enter(req.Thread, where, name)
+	if err != nil {
+		return refuse(websocket.TryAgainLater, "%v", err)
+	}
 	defer room.leave(name)
-	if err := c.WriteMessage(websocket.Text, room.presence(name)); err != nil {
+
+	s := &seat{
+		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"),
+		topic: said(where), notices: notices, quota: newQuota(time.Now()),
+	}
+	s.messages = s.topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue})
+	if err := s.history(next(s.messages)); err != nil {
 		return err
 	}
-	if !hub.Carried() {
-		if err := c.WriteMessage(websocket.Text, outage(where, false).encode()); err != nil {
-			return err
-		}
+	if err := s.presence(); err != nil {
+		return err
 	}
-
-	allowed := newAllowance(time.Now())
-	unheard, unnoticed := 0, 0 // how much was missed, by being slow
 	for {
-		ready, err := c.AwaitAny(-1, c, messages, notices)
-		if err != nil {
+		if err := s.speak(); err != nil {
 			return err
 		}
-		switch ready {
-		case 0: // the person
-			kind, p, err := c.ReadMessage()
-			if err != nil {
-				return err
-			}
-			if !allowed.take(time.Now()) {
-				return refuse(websocket.PolicyViolation, "too many messages")
-			}
-			f, err := parseFrame(kind, p)
-			switch {
-			case err != nil:
-				return err
-			case f.typing:
-				room.typing(name)
-			case f.text != "":
-				topic.Publish(message(where, name, f.text))
-			}
-
-		case 1: // somebody has said something
-			m := next(messages)
-			if n := messages.Dropped(); n > unheard {
-				err = c.WriteMessage(websocket.Text, lost(where, n-unheard).encode())
-				unheard = n
-			}
-			switch {
-			case err != nil || m == nil:
-			case messages.History(): // other processes remember what this one has not known
-				err = c.WriteMessage(websocket.Text, history(where, m, messages))
-			default:
-				err = c.WritePrepared(prepared(m))
-			}
-
-		case 2: // somebody comes, goes or is typing
-			m := notices.Next()
-			if n := notices.Dropped(); n > unnoticed {
-				unnoticed = n
-				for notices.Next() != nil { // the list has it all, but for an outage
-				}
-				err = c.WriteMessage(websocket.Text, room.presence(name))
-				if err == nil && !hub.Carried() {
-					err = c.WriteMessage(websocket.Text, outage(where, false).encode())
-				}
-			} else {
-				err = c.WritePrepared(prepared(m))
-			}
+		ready, err := c.AwaitAny(s.wait(), c, s.messages, notices)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded): // something that was held may be said
+			continue
+		case err != nil:
+			return err
+		case ready == 0:
+			err = s.read()
+		case ready == 1:
+			err = s.hear()
+		default:
+			err = s.notice()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// seat is one person's socket in a room.
+type seat struct {
+	*websocket.Conn
+	thread *loop.Thread
+	room   *room
+	name   string
+	after  string // the last message that the client has seen before, if any
+
+	topic             *pubsub.Topic
+	messages, notices *pubsub.Subscription
+	unheard           int // how much was missed, by being slow
+	unnoticed         int
+
+	quota quota
+	held  []frame // messages that are to wait
+	bytes int     // of their text
+}
+
+// quota is what a client may still send.
+type quota struct{ frames, messages, typing allowance }
+
+func newQuota(now time.Time) quota {
+	return quota{newAllowance(frameBurst, frameRate, now), newAllowance(burst, rate, now), newAllowance(typingBurst, typingRate, now)}
+}
+
+func (s *seat) send(n notice) error { return s.WriteMessage(websocket.Text, n.encode()) }
+
+// read takes what the person sends.
+func (s *seat) read() error {
+	kind, p, err := s.ReadMessage()
+	if err != nil {
+		return err
+	}
+	f, err := parseFrame(kind, p)
+	if err != nil {
+		return err
+	}
+	cost := 1.
+	if f.kind == "older" {
+		cost = olderCost
+	}
+	now := time.Now()
+	if !s.quota.frames.take(cost, now) {
+		return refuse(websocket.PolicyViolation, "too many frames")
+	}
+	switch f.kind {
+	case "typing":
+		if s.quota.typing.take(1, now) {
+			s.room.typing(s.name)
+		}
+	case "ping":
+		return s.send(notice{Type: "pong", Room: s.room.name})
+	case "older":
+		return s.WriteMessage(websocket.Text, older(s.thread, s.room.name, f.id))
+	default:
+		if len(s.held) == maxHeld || s.bytes+len(f.text) > maxHeldBytes {
+			return refuse(websocket.PolicyViolation, "too many messages")
+		}
+		s.held = append(s.held, f)
+		s.bytes += len(f.text)
+	}
+	return nil
+}
+
+// speak says what was held, as far as that is allowed now, and tells the client so.
+func (s *seat) speak() error {
+	for len(s.held) > 0 && s.quota.messages.take(1, time.Now()) {
+		f := s.held[0]
+		s.bytes -= len(f.text)
+		if s.held = s.held[1:]; len(s.held) == 0 {
+			s.held = nil
+		}
+		if f.text != "" {
+			s.topic.Publish(message(s.room.name, s.name, f))
+		}
+		if f.id != "" {
+			if err := s.send(notice{Type: "ack", Room: s.room.name, ID: f.id}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wait returns how long it takes until there is something to be said, negative if nothing is held.
+func (s *seat) wait() time.Duration {
+	if len(s.held) == 0 {
+		return -1
+	}
+	return s.quota.messages.wait(time.Now())
+}
+
+// hear passes on what somebody has said.
+func (s *seat) hear() error {
+	m := next(s.messages)
+	if n := s.messages.Dropped(); n > s.unheard {
+		missed := n - s.unheard
+		s.unheard = n
+		if err := s.send(lost(s.room.name, missed)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case m == nil:
+		return nil
+	case s.messages.History(): // other processes remember what this one has not known
+		return s.history(m)
+	default:
+		return s.WritePrepared(prepared(m))
+	}
+}
+
+// history sends what was said before, beginning with m.
+func (s *seat) history(m *pubsub.Message) error {
+	return s.WriteMessage(websocket.Text, history(s.room.name, s.after, present(m, s.messages)))
+}
+
+// notice passes on that somebody comes, goes or is typing.
+func (s *seat) notice() error {
+	m := s.notices.Next()
+	if n := s.notices.Dropped(); n > s.unnoticed {
+		s.unnoticed = n
+		for s.notices.Next() != nil { // the list has it all, but for an outage
+		}
+		return s.presence()
+	}
+	return s.WritePrepared(prepared(m))
+}
+
+// presence tells who is there, and whether that is all.
+func (s *seat) presence() error {
+	err := s.WriteMessage(websocket.Text, s.room.presence(s.name))
+	if err == nil && !hub.Carried() {
+		err = s.send(outage(s.room.name, false))
+	}
+	return err
 }
 
 // said is where the messages of a room go.

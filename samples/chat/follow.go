@@ -15,12 +15,17 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 		resp.WriteString(err.Error() + "\n")
 		return 400
 	}
+	goAway, err := admit(req, "")
+	if err != nil {
+		return later(resp, err)
+	}
+	defer goAway()
 	stream, err := sse.Open(req, resp)
 	if err != nil {
 		return 200
 	}
 	messages := said(room).Subscribe(req.Thread, pubsub.Options{
-		After: stream.LastEventID(), History: remembered, Queue: messageQueue, Policy: pubsub.Disconnect,
+		After: stream.LastEventID(), History: pageful, Queue: messageQueue, Policy: pubsub.Disconnect,
 	})
 	for err == nil {
 		if _, err = stream.AwaitAny(-1, messages); err != nil {

@@ -4,16 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/lwango/lwango/handlers/websocket"
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
 	maxName  = 32       // characters of a person's or a room's name
 	maxText  = 2000     // characters of a message
+	maxID    = 64       // characters of its ID
 	maxFrame = 16 << 10 // bytes; JSON may write a character of the text with several
 )
 
@@ -24,8 +27,9 @@ func refuse(code int, format string, args ...any) error {
 
 // frame is what a client has to say.
 type frame struct {
-	typing bool
-	text   string // if it is not typing; may be empty, and then nothing was said
+	kind string // message, typing, ping or older
+	id   string // of a message, "" if the client gives it none; or of the one that older ones are asked for
+	text string // of a message; may be empty, and then nothing was said
 }
 
 // parseFrame reads a client's frame. Text that is not a JSON object with a type is a message as it stands, so that any
@@ -34,44 +38,66 @@ func parseFrame(kind int, p []byte) (frame, error) {
 	if kind != websocket.Text {
 		return frame{}, refuse(websocket.UnsupportedData, "only text is understood here")
 	}
-	text := string(p)
+	f := frame{kind: "message", text: string(p)}
 	var fields map[string]json.RawMessage // and not a struct, which would take Type for type
 	if json.Unmarshal(p, &fields) == nil && fields["type"] != nil {
-		var name string
-		_ = json.Unmarshal(fields["type"], &name) // what is no string is no type that we know
-		switch name {
-		case "typing":
-			return frame{typing: true}, nil
+		f.kind = ""
+		_ = json.Unmarshal(fields["type"], &f.kind) // what is no string is no type that we know
+		switch f.kind {
+		case "typing", "ping":
+			return frame{kind: f.kind}, nil
+		case "older":
+			if json.Unmarshal(fields["before"], &f.id) != nil || f.id == "" {
+				return frame{}, refuse(websocket.InvalidData, "before: expected the id of a message")
+			}
+			return frame{kind: f.kind, id: f.id}, nil
 		case "message":
 			var said *string
 			if json.Unmarshal(fields["text"], &said) != nil || said == nil {
 				return frame{}, refuse(websocket.InvalidData, "text of a message: expected a string")
 			}
-			text = *said
+			if f.text = *said; fields["id"] != nil && (json.Unmarshal(fields["id"], &f.id) != nil || !validID.MatchString(f.id)) {
+				return frame{}, refuse(websocket.InvalidData, "id of a message: expected 8 to %d letters, digits, - or _", maxID)
+			}
 		default:
-			return frame{}, refuse(websocket.InvalidData, "type: expected message or typing")
+			return frame{}, refuse(websocket.InvalidData, "type: expected message, typing, ping or older")
 		}
 	}
-	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n > maxText {
+	f.text = strings.TrimSpace(norm.NFC.String(strings.Map(sayable, lineEnds.Replace(f.text))))
+	if n := utf8.RuneCountInString(f.text); n > maxText {
 		return frame{}, refuse(websocket.TooBig, "message of %d characters, at most %d are allowed", n, maxText)
 	}
-	return frame{text: text}, nil
+	return f, nil
 }
 
-// checkName returns a name as it is shown and compared. Nothing in it is unseen, or turns the line around; but names of
-// different characters may still look the same.
+// validID is what the id of a message may be. A short one could be another's by chance, and would
+// be taken for said.
+var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,` + strconv.Itoa(maxID) + `}$`)
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// sayable drops control characters: a text is to be read, on terminals, too.
+func sayable(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return -1
+	}
+	return r
+}
+
+// checkName returns a name as it is shown and compared: in NFC (UAX #15), so that one é is the
+// other. Nothing in it is unseen, or turns the line around; but names of different characters may
+// still look the same.
 func checkName(what, s string) (string, error) {
-	s = strings.Map(func(r rune) rune {
+	s = norm.NFC.String(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Variation_Selector, r) { // keyboards put them behind emoji, and nobody sees them
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(s, "\x00"))
+	}, strings.ToValidUTF8(s, "\x00")))
 	if strings.ContainsFunc(s, unseen) {
 		return "", fmt.Errorf("%s: only printable characters are allowed", what)
 	}
-	if marks.MatchString(s) {
+	if marks.MatchString(norm.NFD.String(s)) {
 		return "", fmt.Errorf("%s: too many marks on one character", what)
 	}
 	s = strings.Join(strings.Fields(s), " ")

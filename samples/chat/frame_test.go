@@ -28,28 +28,41 @@ func TestParseFrame(t *testing.T) {
 		code int // of the close, 0: it is good
 		why  string
 	}{
-		{websocket.Text, "hello", frame{text: "hello"}, 0, "text as it stands"},
-		{websocket.Text, `{"type":"message","text":"hello"}`, frame{text: "hello"}, 0, "the same"},
-		{websocket.Text, ` {"text":"a\nb\u0000","more":1,"type":"message"} `, frame{text: "a\nb\x00"}, 0, "what else is in it does not matter"},
-		{websocket.Text, `{"type":"typing"}`, frame{typing: true}, 0, ""},
-		{websocket.Text, `{"type":"typing","text":5}`, frame{typing: true}, 0, "has no text"},
-		{websocket.Text, `{"Type":"typing"}`, frame{text: `{"Type":"typing"}`}, 0, "names are exact"},
+		{websocket.Text, "hello", frame{kind: "message", text: "hello"}, 0, "text as it stands"},
+		{websocket.Text, `{"type":"message","text":"hello"}`, frame{kind: "message", text: "hello"}, 0, "the same"},
+		{websocket.Text, ` {"text":"a\nb\u0000","more":1,"type":"message"} `, frame{kind: "message", text: "a\nb"}, 0, "what else is in it does not matter"},
+		{websocket.Text, `{"type":"typing"}`, frame{kind: "typing"}, 0, ""},
+		{websocket.Text, `{"type":"typing","text":5}`, frame{kind: "typing"}, 0, "has no text"},
+		{websocket.Text, `{"Type":"typing"}`, frame{kind: "message", text: `{"Type":"typing"}`}, 0, "names are exact"},
 		{websocket.Text, `{"type":"message","Text":"x"}`, frame{}, 1007, "so text is missing"},
-		{websocket.Text, `{"text":"hello"}`, frame{text: `{"text":"hello"}`}, 0, "no type: not for us"},
-		{websocket.Text, `{"type":"message","text":"x"`, frame{text: `{"type":"message","text":"x"`}, 0, "no JSON"},
-		{websocket.Text, `{"type":"message","text":"x"} {}`, frame{text: `{"type":"message","text":"x"} {}`}, 0, "nor this"},
-		{websocket.Text, `["type"]`, frame{text: `["type"]`}, 0, "no object"},
-		{websocket.Text, `null`, frame{text: "null"}, 0, "nor this"},
+		{websocket.Text, `{"text":"hello"}`, frame{kind: "message", text: `{"text":"hello"}`}, 0, "no type: not for us"},
+		{websocket.Text, `{"type":"message","text":"x"`, frame{kind: "message", text: `{"type":"message","text":"x"`}, 0, "no JSON"},
+		{websocket.Text, `{"type":"message","text":"x"} {}`, frame{kind: "message", text: `{"type":"message","text":"x"} {}`}, 0, "nor this"},
+		{websocket.Text, `["type"]`, frame{kind: "message", text: `["type"]`}, 0, "no object"},
+		{websocket.Text, `null`, frame{kind: "message", text: "null"}, 0, "nor this"},
+		{websocket.Text, "a\r\nb\rc\x1b[2Jd\x7f\u0085\te\x00\b", frame{kind: "message", text: "a\nb\nc[2Jd\te"}, 0, "control characters are dropped"},
+		{websocket.Text, "\x00\x1b", frame{kind: "message"}, 0, "nothing is left"},
+		{websocket.Text, "e\x00\u0301", frame{kind: "message", text: "\u00e9"}, 0, "NFC of what is left"},
+		{websocket.Text, "e\u0301", frame{kind: "message", text: "\u00e9"}, 0, "NFC"},
+		{websocket.Text, `{"type":"message","id":"abcdefgh-_09","text":"x"}`, frame{kind: "message", id: "abcdefgh-_09", text: "x"}, 0, "an ID"},
+		{websocket.Text, `{"type":"message","id":"abcdefgh","text":""}`, frame{kind: "message", id: "abcdefgh"}, 0, "to be acknowledged"},
+		{websocket.Text, `{"type":"message","id":"abcdefg","text":"x"}`, frame{}, 1007, "too short"},
+		{websocket.Text, `{"type":"message","id":"` + strings.Repeat("a", maxID+1) + `","text":"x"}`, frame{}, 1007, "too long"},
+		{websocket.Text, `{"type":"message","id":"abcdefgh ","text":"x"}`, frame{}, 1007, "a space"},
+		{websocket.Text, `{"type":"message","id":5,"text":"x"}`, frame{}, 1007, "a number"},
+		{websocket.Text, `{"type":"ping"}`, frame{kind: "ping"}, 0, ""},
+		{websocket.Text, `{"type":"older","before":"abc"}`, frame{kind: "older", id: "abc"}, 0, ""},
+		{websocket.Text, `{"type":"older"}`, frame{}, 1007, "than what?"},
 		{websocket.Text, `{"type":"message"}`, frame{}, 1007, "text is missing"},
 		{websocket.Text, `{"type":"message","text":null}`, frame{}, 1007, "null is no string"},
 		{websocket.Text, `{"type":"message","text":["x"]}`, frame{}, 1007, "nor this"},
 		{websocket.Text, `{"type":"join"}`, frame{}, 1007, "what only the server says"},
 		{websocket.Text, `{"type":5}`, frame{}, 1007, "no string"},
 		{websocket.Text, `{"type":null}`, frame{}, 1007, "nor this"},
-		{websocket.Text, "", frame{}, 0, "nothing is said"},
-		{websocket.Text, " \n\u2003 ", frame{}, 0, "nor here"},
-		{websocket.Text, `{"type":"message","text":" x "}`, frame{text: "x"}, 0, ""},
-		{websocket.Text, long, frame{text: long}, 0, "the longest"},
+		{websocket.Text, "", frame{kind: "message"}, 0, "nothing is said"},
+		{websocket.Text, " \n\u2003 ", frame{kind: "message"}, 0, "nor here"},
+		{websocket.Text, `{"type":"message","text":" x "}`, frame{kind: "message", text: "x"}, 0, ""},
+		{websocket.Text, long, frame{kind: "message", text: long}, 0, "the longest"},
 		{websocket.Text, long + "x", frame{}, 1009, "longer"},
 		{websocket.Text, `{"type":"message","text":"` + long + `x"}`, frame{}, 1009, "longer"},
 		{websocket.Binary, "hello", frame{}, 1003, "binary"},
@@ -87,7 +100,10 @@ func TestCheckName(t *testing.T) {
 		{"Bob\ufe0f", "Bob", "variation selectors are not seen, nor is this one"},
 		{"\U000e0100", "", "and alone they are nothing"},
 		{"☀\ufe0f", "☀", "as a keyboard writes it"},
-		{"e\u0301\u0323\u0302", "e\u0301\u0323\u0302", "marks"},
+		{"e\u0301\u0323\u0302", "\u1eb9\u0301\u0302", "marks, in NFC"},
+		{"Zoe\u0308", "Zo\u00eb", "NFC"},
+		{"\u212bsa", "\u00c5sa", "NFC: the unit is the letter"},
+		{"e\ufe0f\u0301", "\u00e9", "NFC of what is left"},
 		{"e\u0301\u0323\u0302\u0308", "", "too many of them"},
 		{"Bob\u034f", "", "grapheme joiner"},
 		{"\u3164", "", "filler"},
@@ -129,11 +145,11 @@ func FuzzFrame(f *testing.F) {
 		if kind != websocket.Text {
 			t.Errorf("kind %d was taken", kind)
 		}
-		if got.typing && got.text != "" || got.text != strings.TrimSpace(got.text) || utf8.RuneCountInString(got.text) > maxText {
+		if got.kind != "message" && got.text != "" || got.text != strings.TrimSpace(got.text) || utf8.RuneCountInString(got.text) > maxText {
 			t.Errorf("%q: %+v", p, got)
 		}
 		var sent notice
-		if err := json.Unmarshal(message("room", "name", got.text), &sent); err != nil || sent.Text != got.text {
+		if err := json.Unmarshal(message("room", "name", got), &sent); err != nil || sent.Text != got.text {
 			t.Errorf("%q is sent as %q, %v", got.text, sent.Text, err)
 		}
 	})
@@ -162,27 +178,27 @@ func FuzzName(f *testing.F) {
 
 func TestAllowance(t *testing.T) {
 	now := time.Now()
-	a := newAllowance(now)
+	a := newAllowance(burst, rate, now)
 	for i := range burst {
-		if !a.take(now) {
+		if !a.take(1, now) {
 			t.Fatalf("nothing is left after %d", i)
 		}
 	}
-	if a.take(now) {
+	if a.take(1, now) {
 		t.Error("more than a burst at once")
 	}
 	now = now.Add(time.Second)
 	for i := range rate {
-		if !a.take(now) {
+		if !a.take(1, now) {
 			t.Errorf("nothing is left after %d in a second", i)
 		}
 	}
-	if a.take(now) {
+	if a.take(1, now) {
 		t.Error("more than the rate")
 	}
 	now = now.Add(time.Hour)
 	n := 0
-	for a.take(now) {
+	for a.take(1, now) {
 		n++
 	}
 	if n != burst {

@@ -15,7 +15,9 @@ import (
 // report is the whole list: one that is lost or comes twice does no harm, once the next has come. A process that says
 // nothing for a while has died, or its connection has: whoever was there has left, as far as others can tell.
 //
-// A process that nobody answers is alone. It reports when a room is opened, and no more.
+// A process that opens a room asks whether others have it open, and begins to report when one
+// answers. So a room that only one process has open costs one question, whoever comes and goes
+// there.
 
 // They are variables for the tests alone.
 var (
@@ -23,14 +25,21 @@ var (
 	silence     = 15 * time.Second // after which a process is taken for dead
 )
 
-// reportGap is the least between two reports: many people may come at once.
-const reportGap = 100 * time.Millisecond
+const (
+	// reportGap is the least between two reports: many people may come at once.
+	reportGap = 100 * time.Millisecond
+
+	// reportAge is how long a broker is to keep reports: rooms that nobody is in any more are not
+	// to fill it.
+	reportAge = 2 * time.Minute
+)
 
 // report is what a process tells the others about a room.
 type report struct {
 	Process string   `json:"process"`
 	People  []string `json:"people"`           // all that are there
 	Typing  string   `json:"typing,omitempty"` // who is; it says nothing of people then
+	Ask     bool     `json:"ask,omitempty"`    // who else is there? Nor does this.
 }
 
 // process is the name of this one.
@@ -45,7 +54,7 @@ type roster struct {
 func (r *room) report(rep report) {
 	rep.Process = process
 	text, _ := json.Marshal(rep) // cannot fail
-	r.reports.Publish(text)
+	r.reports.PublishFor(reportAge, text)
 }
 
 // keep is a room's own thread, which ends when the last person on this process has left, or the process stops.
@@ -54,8 +63,8 @@ func (r *room) keep(t *loop.Thread) {
 	status := hub.Status().Subscribe(t, pubsub.Options{Queue: 1})
 	stopped := t.Loop().Stopped()
 	carried := hub.Carried()
-	var last time.Time
-	for due := t.Loop().Time(); ; {
+	var last, due time.Time // due is zero while there is nobody to report to
+	for ask := true; ; {
 		rooms.Lock()
 		now := t.Loop().Time()
 		for m := reports.Next(); m != nil; m = reports.Next() {
@@ -68,27 +77,36 @@ func (r *room) keep(t *loop.Thread) {
 		if hub.Carried() != carried {
 			carried = !carried
 			r.notices.Publish(outage(r.name, carried).encode())
-			due = now
+			ask = ask || carried
 		}
 		if _, err := r.changed.Value(); err == nil {
 			r.changed = new(loop.Promise[struct{}])
-			if soon := last.Add(reportGap); len(r.elsewhere) > 0 && soon.Before(due) {
+			if soon := last.Add(reportGap); soon.Before(due) {
 				due = soon
 			}
 		}
 		if len(r.here) == 0 || stopped.Ready() {
 			delete(rooms.open, r.name)
-			r.report(report{})
+			if now.Sub(last) < silence { // else nobody has heard of us
+				r.report(report{})
+			}
 			rooms.Unlock()
 			return
 		}
-		if !now.Before(due) {
-			r.report(report{People: slices.Collect(maps.Keys(r.here))})
-			last, due = now, now.Add(reportEvery)
+		if ask {
+			ask = false
+			r.report(report{Ask: true})
 		}
-		wait := due.Sub(now)
-		if len(r.elsewhere) == 0 {
-			wait = -1 // there is nobody to miss a report
+		wait := time.Duration(-1)
+		if !due.IsZero() {
+			if !now.Before(due) {
+				r.report(report{People: slices.Collect(maps.Keys(r.here))})
+				last, due = now, now.Add(reportEvery)
+			}
+			wait = due.Sub(now)
+			if len(r.elsewhere) == 0 {
+				due, wait = time.Time{}, -1 // there is nobody to miss a report
+			}
 		}
 		changed := r.changed
 		rooms.Unlock()
@@ -105,14 +123,17 @@ func outage(room string, over bool) notice {
 	return n
 }
 
-// heard takes a report in, and reports whether it is a process's first.
-func (r *room) heard(text []byte, now time.Time) (first bool) {
+// heard takes a report in, and reports whether it is to be answered: a question, or a process's
+// first.
+func (r *room) heard(text []byte, now time.Time) (answer bool) {
 	var rep report
 	if json.Unmarshal(text, &rep) != nil || rep.Process == process {
 		return false
 	}
 	before := r.elsewhere[rep.Process]
 	switch {
+	case rep.Ask:
+		return true
 	case rep.Typing != "":
 		if r.people[rep.Typing] > 0 {
 			r.tell("typing", rep.Typing)
@@ -122,7 +143,7 @@ func (r *room) heard(text []byte, now time.Time) (first bool) {
 		r.lose(rep.Process)
 		return false
 	case before == nil:
-		before, first = new(roster), true
+		before, answer = new(roster), true
 	}
 	for _, name := range rep.People { // first: who is in both lists does not leave
 		r.add(name)
@@ -131,7 +152,7 @@ func (r *room) heard(text []byte, now time.Time) (first bool) {
 		r.remove(name)
 	}
 	r.elsewhere[rep.Process] = &roster{rep.People, now}
-	return first
+	return answer
 }
 
 // forget loses the processes that have been silent for too long.

@@ -71,15 +71,30 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 
-		_, notices := enter(th, "shared", "Ann")
+		// asked waits until this process asks.
+		asked := func() {
+			t.Helper()
+			var rep report
+			if m, err := ours.Receive(patience); err != nil || json.Unmarshal(m.Data, &rep) != nil || !rep.Ask || rep.Process != process {
+				t.Errorf("got %+v, %v, want a question", rep, err)
+			}
+		}
+
+		room, notices, err := enter(th, "shared", "Ann")
+		if err != nil {
+			t.Error(err)
+			return
+		}
 		expect(t, notices, "join", "Ann")
-		reported("Ann") // is anybody there?
+		asked() // is anybody there?
 		topic.Publish([]byte("what nobody understands"))
 		other(report{People: []string{"Bob"}})
 		expect(t, notices, "join", "Bob")
 		reported("Ann") // for the other knows nothing of us yet
+		other(report{Ask: true})
+		reported("Ann") // nor does it after a new start
 
-		room, _ := enter(th, "shared", "Cat")
+		room, _, _ = enter(th, "shared", "Cat")
 		expect(t, notices, "join", "Cat")
 		reported("Ann", "Cat")
 
@@ -115,29 +130,58 @@ func TestElsewhere(t *testing.T) {
 }
 
 // Two processes that find each other: each has to learn of the other's people, whoever was first.
-func TestFirstReportIsAnswered(t *testing.T) {
+// And one that nobody else shares its room with has asked once, and tells nothing, whoever comes
+// and goes, to the end.
+func TestAlone(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})
-		room, notices := enter(th, "answered", "Ann")
-		expect(t, notices, "join", "Ann")
-		first, err := ours.Receive(patience)
+		room, notices, err := enter(th, "answered", "Ann")
 		if err != nil {
 			t.Error(err)
 			return
 		}
+		expect(t, notices, "join", "Ann")
+		next := func() (rep report) {
+			for rep.Process != process {
+				m, err := ours.Receive(patience)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = json.Unmarshal(m.Data, &rep)
+			}
+			return rep
+		}
+		if rep := next(); !rep.Ask || len(rep.People) > 0 {
+			t.Errorf("first: %+v", rep)
+		}
+		for range 3 {
+			_, others, _ := enter(th, "answered", "Cat")
+			expect(t, others, "join", "Cat")
+			room.leave("Cat")
+			expect(t, others, "leave", "Cat")
+			others.Unsubscribe()
+		}
 		text, _ := json.Marshal(report{Process: "new", People: []string{"Bob"}})
 		room.reports.Publish(text)
-		expect(t, notices, "join", "Bob")
-		for range 2 { // the other's, and then the answer
-			m, err := ours.Receive(patience)
+		for n := (notice{}); n.Type != "join" || n.Name != "Bob"; {
+			m, err := notices.Receive(patience)
 			if err != nil {
-				t.Errorf("no answer: %v", err)
+				t.Error(err)
 				return
 			}
-			if string(m.Data) == string(first.Data) {
-				break
-			}
+			n = notice{}
+			_ = json.Unmarshal(m.Data, &n)
 		}
+		if rep := next(); !slices.Equal(rep.People, []string{"Ann"}) {
+			t.Errorf("Bob's process is answered with %+v", rep)
+		}
+		text, _ = json.Marshal(report{Process: "new"})
+		room.reports.Publish(text)
+		expect(t, notices, "leave", "Bob")
 		room.leave("Ann")
+		if rep := next(); rep.Ask || len(rep.People) > 0 {
+			t.Errorf("at the end: %+v", rep)
+		}
 	})
 }

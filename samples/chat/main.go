@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 
 	"github.com/lwango/lwango"
@@ -11,7 +12,11 @@ import (
 // hub carries what is said, to other processes as well, if the configuration names a broker.
 var hub = lwango.Topics()
 
+// perAddress is how many sockets one address may have.
+var perAddress = flag.Uint("per-address", 128, "`sockets` that one address may have; 0: any number, for where a proxy limits them")
+
 func main() {
+	hub.Limits.History = remembered
 	lwango.Handle("/", page())
 	lwango.Handle("/ws-chat", chat)
 	lwango.Handle("/sse-chat", follow)

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -21,6 +25,9 @@ type notice struct {
 	Text     string            `json:"text,omitempty"`
 	Time     time.Time         `json:"time"`
 	Names    []string          `json:"names,omitempty"`
+	After    string            `json:"after,omitempty"`
+	Before   string            `json:"before,omitempty"`
+	More     bool              `json:"more,omitempty"`
 	Messages []json.RawMessage `json:"messages,omitempty"`
 }
 
@@ -34,31 +41,138 @@ func (n notice) encode() []byte {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-func message(room, name, text string) []byte {
-	return notice{Type: "message", Room: room, ID: rand.Text(), Name: name, Text: text}.encode()
+// message is what all in a room are sent. A message to which the client has given no ID gets one.
+func message(room, name string, f frame) []byte {
+	return notice{Type: "message", Room: room, ID: cmp.Or(f.id, rand.Text()), Name: name, Text: f.text}.encode()
 }
 
 // next returns the next message, nil if there is none at present.
 func next(messages *pubsub.Subscription) *pubsub.Message {
 	for {
-		if m := messages.Next(); m == nil || genuine(m) {
+		if m := messages.Next(); m == nil || parsed(m).counts(m) {
 			return m
 		}
 	}
 }
 
-// genuine tells messages from what somebody else may have written to a broker that is not ours alone.
-var genuine = pubsub.Shared(func(data []byte) bool {
+// saying is what a message is found to be.
+type saying struct {
+	room, id string
+	verdict  atomic.Int32 // unknown, unless it is settled
+}
+
+const (
+	unknown = iota
+	counted
+	discounted
+)
+
+// parsed is a message as its readers look at it.
+var parsed = pubsub.Shared(func(data []byte) *saying {
 	var n notice
-	return utf8.Valid(data) && json.Unmarshal(data, &n) == nil && n.Type == "message"
+	s := new(saying)
+	if !utf8.Valid(data) || json.Unmarshal(data, &n) != nil || n.Type != "message" {
+		s.verdict.Store(discounted) // somebody else has written it to a broker that is not ours alone
+	} else if s.room, s.id = n.Room, n.ID; s.id == "" {
+		s.verdict.Store(counted)
+	}
+	return s
 })
 
-// history is the messages that are there at present, beginning with m. They are encoded already, and are put in as they
-// are: people come more often than it would be good to go through all of it.
-func history(room string, m *pubsub.Message, messages *pubsub.Subscription) []byte {
-	text := notice{Type: "history", Room: room}.encode()
-	text = append(text[:len(text)-1], `,"messages":[`...) // where its brace was
+// counts reports whether m is the first with its ID in its room: a client that does not know
+// whether a message has arrived says it once more, perhaps to another process. All on this process
+// read a room in the same order, so the first of two is the same for all of them.
+func (s *saying) counts(m *pubsub.Message) bool {
+	if v := s.verdict.Load(); v != unknown {
+		return v == counted
+	}
+	first := told.note(s.room, s.id, m.ID)
+	if first == m.ID {
+		s.verdict.Store(counted)
+	} else {
+		s.verdict.Store(discounted)
+	}
+	return first == m.ID
+}
+
+// firsts remembers which message was the first with its ID in a room, for the last of them,
+// maxFirsts at least. It goes by the messages' other ID, that of their publication: the same
+// message may be learnt of again from the broker.
+type firsts struct {
+	sync.Mutex
+	lately, before map[sayingKey]string
+}
+
+type sayingKey struct{ room, id string }
+
+const maxFirsts = 1 << 14
+
+var told firsts
+
+// note returns the ID of the first publication, which is this one if there was none.
+func (f *firsts) note(room, id, publication string) string {
+	f.Lock()
+	defer f.Unlock()
+	key := sayingKey{room, id}
+	if first := cmp.Or(f.lately[key], f.before[key]); first != "" {
+		return first
+	}
+	if f.lately == nil || len(f.lately) == maxFirsts {
+		f.lately, f.before = make(map[sayingKey]string), f.lately
+	}
+	f.lately[key] = publication
+	return publication
+}
+
+// present returns the messages that are there at present, beginning with m.
+func present(m *pubsub.Message, messages *pubsub.Subscription) (all []*pubsub.Message) {
 	for ; m != nil; m = next(messages) {
+		all = append(all, m)
+	}
+	return all
+}
+
+// place returns the index of the message with an ID, -1 if it is not there.
+func place(all []*pubsub.Message, id string) int {
+	for i := len(all) - 1; i >= 0 && id != ""; i-- {
+		if parsed(all[i]).id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// history is the first frame of a client: what was said after a message that it has seen, or the last
+// page if that message is not there.
+func history(room, after string, all []*pubsub.Message) []byte {
+	n := notice{Type: "history", Room: room}
+	if i := place(all, after); i >= 0 {
+		n.After, all = after, all[i+1:]
+	} else if skip := len(all) - pageful; skip > 0 {
+		n.More, all = true, all[skip:]
+	}
+	return n.with(all)
+}
+
+// older is the page before a message. Where that is not remembered, nothing before it is.
+func older(t *loop.Thread, room, before string) []byte {
+	messages := said(room).Subscribe(t, pubsub.Options{History: remembered})
+	defer messages.Unsubscribe()
+	all := present(next(messages), messages)
+	all = all[:max(place(all, before), 0)]
+	n := notice{Type: "older", Room: room, Before: before}
+	if skip := len(all) - pageful; skip > 0 {
+		n.More, all = true, all[skip:]
+	}
+	return n.with(all)
+}
+
+// with adds messages. They are encoded already, and are put in as they are: people come more often
+// than it would be good to go through all of it.
+func (n notice) with(all []*pubsub.Message) []byte {
+	text := n.encode()
+	text = append(text[:len(text)-1], `,"messages":[`...) // where its brace was
+	for _, m := range all {
 		text = append(append(text, m.Data...), ',')
 	}
 	return append(bytes.TrimSuffix(text, []byte(",")), "]}"...)

@@ -22,6 +22,7 @@ func TestPage(t *testing.T) {
 		{"GET", "/chat.js", 200, "text/javascript; charset=utf-8"},
 		{"GET", "/connection.js", 200, "text/javascript; charset=utf-8"},
 		{"GET", "/log.js", 200, "text/javascript; charset=utf-8"},
+		{"GET", "/outbox.js", 200, "text/javascript; charset=utf-8"},
 		{"GET", "/style.css", 200, "text/css; charset=utf-8"},
 		{"GET", "/icon.svg", 200, "image/svg+xml"},
 		{"GET", "/nothing", 404, ""},

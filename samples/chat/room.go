@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -38,12 +39,15 @@ var local = pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 const noticeQueue = 64
 
 // enter lets a person in, who may have several sockets, which count as one. It returns the room, and what happens there
-// from now on. It is to be followed by leave.
-func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription) {
+// from now on. It is to be followed by leave, unless there is an error.
+func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription, error) {
 	rooms.Lock()
 	defer rooms.Unlock()
 	r := rooms.open[name]
 	if r == nil {
+		if len(rooms.open) >= maxRooms {
+			return nil, nil, errors.New("too many rooms are open")
+		}
 		r = &room{
 			name:      name,
 			notices:   local.Topic(name),
@@ -60,7 +64,7 @@ func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription) {
 	r.here[person]++
 	r.add(person)
 	r.changed.Resolve(struct{}{})
-	return r, notices
+	return r, notices, nil
 }
 
 // leave has one of a person's sockets leave.

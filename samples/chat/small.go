@@ -12,6 +12,11 @@ import (
 
 // write sends a random number every second.
 func write(req *lwango.Request, resp *lwango.Response) int {
+	goAway, err := admit(req, "")
+	if err != nil {
+		return later(resp, err)
+	}
+	defer goAway()
 	c, err := upgrader.Upgrade(req, resp)
 	if err != nil {
 		return websocket.Status(err)
@@ -32,6 +37,11 @@ func write(req *lwango.Request, resp *lwango.Response) int {
 
 // read sends back what it gets, with the seconds since the last message.
 func read(req *lwango.Request, resp *lwango.Response) int {
+	goAway, err := admit(req, "")
+	if err != nil {
+		return later(resp, err)
+	}
+	defer goAway()
 	c, err := upgrader.Upgrade(req, resp)
 	if err != nil {
 		return websocket.Status(err)

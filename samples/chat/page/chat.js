@@ -1,19 +1,25 @@
 // The page: who is here, what is said, and what the connection is at. The protocol is described in ../README.md.
 
 import { Connection } from "./connection.js";
-import { Log, avatar, element } from "./log.js";
+import { drawing, element, say } from "./draw.js";
+import { Log } from "./log.js";
+import { Outbox, most } from "./outbox.js";
+import { People } from "./people.js";
 
 const $ = (id) => document.getElementById(id);
 const typingEvery = 3000; // milliseconds between two frames that say that we are typing
 const typingFor = 5000;   // how long somebody who said so is taken to be typing
 
 const lobby = "lobby";
-const room = new URLSearchParams(location.search).get("room")?.trim() || lobby;
-const log = new Log($("log"), showUnseen);
+const room = new URLSearchParams(location.search).get("room")?.trim().normalize() || lobby;
+const connection = new Connection(address);
+const log = new Log($("log"), $("aloud"), (before) => connection.open && (connection.send({ type: "older", before }, true), true), showUnseen);
+const people = new People($("people"));
+const outbox = new Outbox(room, (entry) => frames.message({ ...entry, name: me, time: new Date().toISOString() }));
 
 let me = recall("name", "");
-const connection = new Connection();
-let here = new Set();     // names of those in the room
+let known = "";           // the name that the server has let us in with
+let here = false;         // it has done so over this connection
 let typing = new Map();   // name -> timer
 let typed = 0;            // when we last said that we are typing
 let unread = 0;           // messages that have come while the page was hidden
@@ -21,32 +27,58 @@ let unread = 0;           // messages that have come while the page was hidden
 // ---- What the server sends
 
 const frames = {
-	history({ messages = [] }) {
-		if (messages.length > 0) $("empty")?.remove();
-		log.history(messages);
+	history(h) {
+		const { messages = [], after } = h;
+		const missed = log.history({ ...h, messages });
+		for (const { id } of messages) outbox.seen(id);
+		if (!after) outbox.forgotten(new Set(messages.map((m) => m.id)));
+		if (messages.length > 0) $("empty").hidden = true;
+		count(missed);
+		showUnsent();
 	},
-	presence({ name, names }) {
-		log.me = me = name;
-		here = new Set(names);
-		$("me").textContent = me;
-		showPeople();
+	older(o) {
+		connection.answered(outbox.unanswered);
+		log.older({ ...o, messages: o.messages ?? [] });
+	},
+	presence({ name, names = [] }) {
+		known = log.me = me = name;
+		keep("name", me);
+		say($("me"), me);
+		if (here) { // we were here, and have missed some of those who come and go
+			const before = new Set(people.names), now = new Set(names);
+			for (const name of now) if (!before.has(name)) log.moved(name, true);
+			for (const name of before) if (!now.has(name)) log.moved(name, false);
+		}
+		here = true;
+		people.set(names, me);
+		showCount();
+		pump();
 	},
 	message(m) {
-		$("empty")?.remove();
-		log.message(m);
+		$("empty").hidden = true;
+		outbox.seen(m.id);
+		if (log.message(m)) count([m]);
 		stopsTyping(m.name);
-		if (document.hidden && m.name !== me) showTitle(++unread);
+		if (m.name === me) showUnsent();
 	},
-	join({ name, time }) {
-		here.add(name);
-		showPeople();
-		if (name !== me) log.notice(`${name} has joined`, time);
+	ack({ id }) {
+		outbox.acknowledged(id);
+		connection.answered(outbox.unanswered);
+		pump();
 	},
-	leave({ name, time }) {
-		here.delete(name);
+	pong() {
+		connection.answered(outbox.unanswered);
+	},
+	join({ name }) {
+		people.add(name);
+		showCount();
+		if (name !== me) log.moved(name, true);
+	},
+	leave({ name }) {
+		people.remove(name);
 		stopsTyping(name);
-		showPeople();
-		log.notice(`${name} has left`, time);
+		showCount();
+		log.moved(name, false);
 	},
 	typing({ name }) {
 		if (name === me) return;
@@ -64,13 +96,20 @@ function stopsTyping(name) {
 	if (typing.delete(name)) showTyping();
 }
 
+// count counts what nobody has looked at yet.
+function count(messages) {
+	if (document.hidden) showTitle(unread += messages.filter((m) => m.name !== me).length);
+}
+
 // ---- The connection
 
-function join() {
+// address is where the next connection goes. The server then sends what came after the message that
+// we have seen last.
+function address() {
 	const url = new URL("ws-chat", location.href);
 	url.protocol = url.protocol.replace("http", "ws");
-	url.search = new URLSearchParams({ room, name: me });
-	connection.connect(url);
+	url.search = new URLSearchParams({ room, name: me, after: log.last });
+	return url;
 }
 
 connection.addEventListener("frame", ({ detail }) => frames[detail.type]?.(detail)); // what is new to us we leave alone
@@ -82,44 +121,74 @@ let countdown = 0;
 function showState({ state, until, reason, joined }) {
 	clearInterval(countdown);
 	$("status").dataset.state = state;
-	$("status").textContent = states[state];
+	say($("status"), states[state]);
 	if (state === "connecting") {
 		$("again").hidden = true; // it is being tried; the trouble, if there was any, is shown until it is over
+		$("when").textContent = "";
 	} else {
 		$("trouble").hidden = state === "open";
 		$("again").hidden = false;
 	}
 	switch (state) {
+	case "open":
+		say($("why"), "");
+		break;
 	case "waiting":
-		const tell = () => $("why").textContent = `The connection is lost. Next attempt in ${Math.max(1, Math.round((until - Date.now()) / 1000))} s.`;
+		if (reason) say($("why"), `The server cannot take you in: ${reason}.`);
+		else say($("why"), navigator.onLine ? "The connection is lost." : "There is no network.");
+		const tell = () => $("when").textContent = ` Next attempt in ${Math.max(1, Math.round((until - Date.now()) / 1000))} s.`;
 		tell();
 		countdown = setInterval(tell, 1000);
 		break;
 	case "refused":
-		$("why").textContent = `The server has closed the connection: ${reason}.`;
+		say($("why"), `The server has closed the connection: ${reason}.`);
+		$("when").textContent = "";
 		if (!joined) ask(reason);
 	}
 	if (state !== "open") {
+		here = false;
 		[...typing.keys()].forEach(stopsTyping);
+		log.lost();
+		outbox.lost();
+		showUnsent();
 	}
-	showSend();
 }
 
-$("again").onclick = join;
+$("again").onclick = () => connection.connect();
 
 // ---- Writing
 
 function showSend() {
-	$("send").disabled = !connection.open || !$("text").value.trim();
+	$("send").disabled = !$("text").value.trim() || outbox.waiting.length >= most;
 }
 
 function send() {
 	const text = $("text").value.trim();
-	if (!text || !connection.send({ type: "message", text })) return; // it stays where it is until it can go
+	if (!text || $("send").disabled) return;
+	outbox.add(text);
 	$("text").value = "";
 	typed = 0;
 	fit();
+	showUnsent();
 	log.toEnd();
+	pump();
+}
+
+// pump sends what is to be sent, as far as that is acknowledged which was sent before.
+function pump() {
+	if (!connection.open || !known) return;
+	for (const { id, text } of outbox.due()) connection.send({ type: "message", id, text }, true);
+}
+
+function showUnsent() {
+	const waiting = outbox.waiting;
+	if (waiting.length > 0) $("empty").hidden = true;
+	log.unsent(waiting, (id) => {
+		outbox.discard(id);
+		showUnsent();
+		$("text").focus();
+	});
+	showSend();
 }
 
 $("composer").onsubmit = (event) => {
@@ -130,7 +199,9 @@ $("composer").onsubmit = (event) => {
 
 // Enter sends, as a keyboard on glass says it too: there the key has no name, but what it is going to do has.
 let shift = false;
-$("text").onkeydown = (event) => shift = event.shiftKey;
+$("text").addEventListener("keydown", (event) => { // not onkeydown: false, returned there, is the end of the key
+	shift = event.shiftKey;
+});
 $("text").addEventListener("beforeinput", (event) => {
 	if (event.inputType === "insertLineBreak" && !shift) {
 		event.preventDefault();
@@ -140,7 +211,7 @@ $("text").addEventListener("beforeinput", (event) => {
 
 $("text").oninput = () => {
 	fit();
-	if ($("text").value.trim() && Date.now() - typed > typingEvery) {
+	if ($("text").value.trim() && Date.now() - typed > typingEvery && connection.open) {
 		typed = Date.now();
 		connection.send({ type: "typing" });
 	}
@@ -156,35 +227,18 @@ function fit() {
 
 // ---- What is shown
 
-let peopleAreDue = false;
+const showCount = drawing(() => {
+	$("count").textContent = people.count;
+	$("menu").dataset.count = people.count;
+});
 
-// showPeople draws the list once, however many come and go at a time.
-function showPeople() {
-	if (peopleAreDue) return;
-	peopleAreDue = true;
-	requestAnimationFrame(() => {
-		peopleAreDue = false;
-		const names = [...here].sort((a, b) => (b === me) - (a === me) || a.localeCompare(b));
-		$("count").textContent = names.length;
-		$("menu").dataset.count = names.length;
-		$("people").replaceChildren(...names.map((name) => {
-			const item = element("li");
-			const text = element("span", "who", name);
-			text.dir = "auto";
-			item.append(avatar(name), text);
-			if (name === me) item.append(element("span", "you", "you"));
-			return item;
-		}));
-	});
-}
-
-function showTyping() {
+const showTyping = drawing(() => {
 	const names = [...typing.keys()];
 	const who = names.length > 3 ? "Several people are" : names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)} are` : `${names[0]} is`;
 	const dots = element("span", "dots");
 	dots.append(element("i"), element("i"), element("i"));
 	$("typing").replaceChildren(...(names.length ? [dots, element("span", "", `${who} typing`)] : []));
-}
+});
 
 function showUnseen() {
 	$("newest").hidden = log.unseen === 0;
@@ -205,7 +259,7 @@ document.addEventListener("visibilitychange", () => {
 
 // ---- Rooms
 
-function address(name) {
+function pageOf(name) {
 	return name === lobby ? "./" : `./?${new URLSearchParams({ room: name })}`;
 }
 
@@ -214,7 +268,7 @@ function showRooms() {
 	keep("rooms", rooms);
 	$("rooms").replaceChildren(...rooms.map((name) => {
 		const link = element("a", "", name);
-		link.href = address(name);
+		link.href = pageOf(name);
 		link.dir = "auto";
 		if (name === room) link.setAttribute("aria-current", "page");
 		const item = element("li");
@@ -226,7 +280,7 @@ function showRooms() {
 $("go").onsubmit = (event) => {
 	event.preventDefault();
 	const name = $("other").value.trim();
-	if (name) location.href = address(name);
+	if (name) location.href = pageOf(name);
 };
 
 // On a narrow screen rooms and people are behind a button.
@@ -249,31 +303,43 @@ document.addEventListener("keydown", (event) => {
 
 // ---- Names
 
+// ask asks for a name. With a name that the server knows, one may as well go on.
 function ask(reason = "") {
 	$("refused").hidden = !reason;
 	$("refused").textContent = reason;
 	$("name").value = me;
 	$("where").value = room;
+	$("cancel").hidden = !known;
+	$("enter-title").textContent = known ? "Change your name" : "Join the chat";
+	$("join").textContent = known ? "Change" : "Join";
 	if (!$("enter").open) $("enter").showModal();
 	$("name").select();
 }
 
 $("enter").querySelector("form").onsubmit = () => {
-	keep("name", $("name").value.trim());
-	const where = $("where").value.trim();
-	if (where === room && connection.idle) {
-		me = $("name").value.trim();
-		join();
-	} else {
-		location.assign(address(where)); // a name is for as long as a connection: begin anew
+	const name = $("name").value.trim(), where = $("where").value.trim().normalize();
+	if (where !== room) {
+		keep("name", name);
+		location.assign(pageOf(where)); // what is not sent yet waits for a return
+	} else if (name !== me || connection.idle) {
+		me = name;
+		connection.connect();
 	}
 };
 
+$("cancel").onclick = () => $("enter").close("cancel");
+
 $("enter").oncancel = (event) => {
-	if (!connection.open) event.preventDefault(); // there is nothing behind it
+	if (!known) event.preventDefault(); // there is nothing behind it
 };
 
-$("enter").onclose = () => $("text").focus();
+$("enter").onclose = () => {
+	if (known && connection.idle) { // another name was refused
+		me = known;
+		connection.connect();
+	}
+	$("text").focus();
+};
 
 $("rename").onclick = () => ask();
 
@@ -296,8 +362,9 @@ function keep(key, value) {
 $("room").textContent = room;
 showTitle();
 showRooms();
+showUnsent();
 if (me) {
-	join();
+	connection.connect();
 	if (matchMedia("(hover: hover)").matches) $("text").focus(); // elsewhere it would bring up a keyboard
 } else {
 	ask();

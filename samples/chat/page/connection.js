@@ -1,71 +1,125 @@
 // A WebSocket that comes back by itself, later and later where it fails, and never at the same moment as everybody
 // else's: when a server starts again, its clients must not all come at once.
 
-const shortest = 500, longest = 15_000; // milliseconds
+const shortest = 500, longest = 15_000; // milliseconds between two attempts
+const busy = 8_000;                     // at least, after the server has said that there are too many
+
+// A network that is gone tells nobody. So after some silence the server is asked whether it is
+// there, and whatever it has to answer, that or a message, it answers in time, or the connection is
+// given up.
+const silence = 20_000, patience = 8_000;
 
 // Close codes with which the server says that trying again would be no use (RFC 6455, section 7.4.1).
 const final = new Set([1003, 1007, 1008, 1009]);
+const tryLater = 1013;
 
 // Connection dispatches "frame" (detail: what the server has sent, parsed) and "state" (detail: {state, ...}):
 //   connecting
 //   open
-//   waiting   until: when the next attempt is made, in milliseconds as of Date.now()
+//   waiting   until: when the next attempt is made, in milliseconds as of Date.now(); reason: the server's, if it gave one
 //   refused   reason: the server's; joined: whether it had let us in before
 export class Connection extends EventTarget {
-	#url;
+	#address;
 	#socket = null;
-	#timer = 0;
+	#timer = 0;     // of the next attempt
 	#failures = 0;
 	#joined = false;
+	#heard = 0;     // when the server has said something last
+	#awaited = 0;   // since when an answer is awaited, 0: none is
+	#alarm = 0;     // of the next look at these
 
-	constructor() {
+	// address returns the URL for the next connection.
+	constructor(address) {
 		super();
-		// After a change of network nobody tells a socket that it is dead, for minutes: begin anew.
-		addEventListener("online", () => (this.#timer || this.open) && this.connect(this.#url));
-		document.addEventListener("visibilitychange", () => !document.hidden && this.#timer && this.connect(this.#url));
+		this.#address = address;
+		addEventListener("offline", () => this.#socket && this.#ended(0, ""));
+		// After a change of network nobody tells a socket that it is dead: begin anew.
+		addEventListener("online", () => (this.#timer || this.open) && this.connect());
+		document.addEventListener("visibilitychange", () => {
+			if (document.hidden) return;
+			if (this.#timer) this.connect();
+			else if (this.open) this.#watch();
+		});
 	}
 
 	get idle() { return !this.#socket && !this.#timer; }
-	get open() { return this.#socket?.readyState === WebSocket.OPEN; }
+	get open() { return this.#joined && this.#socket?.readyState === WebSocket.OPEN; }
 
-	// send reports whether value was handed to the network, which does not mean that it arrives.
-	send(value) {
-		if (!this.open) return false;
+	// send hands value to the network, which does not mean that it arrives. The server is to answer
+	// it, if it says so.
+	send(value, answered) {
 		this.#socket.send(JSON.stringify(value));
-		return true;
+		if (answered && !this.#awaited) {
+			this.#awaited = Date.now();
+			this.#watch();
+		}
+	}
+
+	// answered notes that the server has answered what was sent; more: there is something that it
+	// has still to answer.
+	answered(more) {
+		this.#awaited = more ? Date.now() : 0;
 	}
 
 	// connect begins, or begins anew.
-	connect(url) {
-		clearTimeout(this.#timer);
-		this.#timer = 0;
-		this.#url = url;
-		this.#joined = false;
-		this.#socket?.close();
+	connect() {
+		this.#drop();
 		this.#state("connecting");
-		const socket = this.#socket = new WebSocket(url);
+		this.#heard = this.#awaited = Date.now(); // it is to open in time, too
+		this.#watch();
+		const socket = this.#socket = new WebSocket(this.#address());
 		socket.onmessage = ({ data }) => {
 			if (socket !== this.#socket) return;
+			this.#heard = Date.now();
 			if (!this.#joined) {
 				this.#joined = true;
-				this.#failures = 0;
+				this.#failures = this.#awaited = 0;
 				this.#state("open");
 			}
 			this.dispatchEvent(new CustomEvent("frame", { detail: JSON.parse(data) }));
 		};
-		socket.onclose = ({ code, reason }) => {
-			if (socket !== this.#socket) return;
-			this.#socket = null;
-			const joined = this.#joined;
-			this.#joined = false;
-			if (final.has(code)) {
-				this.#state("refused", { reason: reason || `closed with code ${code}`, joined });
-				return;
-			}
-			const delay = Math.min(longest, shortest * 2 ** this.#failures++) * (0.5 + Math.random() / 2);
-			this.#timer = setTimeout(() => this.connect(url), delay);
-			this.#state("waiting", { until: Date.now() + delay });
-		};
+		socket.onclose = ({ code, reason }) => socket === this.#socket && this.#ended(code, reason);
+	}
+
+	// watch looks whether the server is silent, now and again when it may have been for too long.
+	#watch() {
+		clearTimeout(this.#alarm);
+		const now = Date.now();
+		if (this.#awaited && now - this.#awaited >= patience) {
+			this.#ended(0, "");
+			return;
+		}
+		if (this.#joined && !this.#awaited && now - this.#heard >= silence) {
+			this.#awaited = now;
+			this.#socket.send(`{"type":"ping"}`);
+		}
+		const next = this.#awaited ? this.#awaited + patience : this.#heard + silence;
+		this.#alarm = setTimeout(() => this.#watch(), next - now);
+	}
+
+	// drop forgets the socket, if there is one, and what was to come.
+	#drop() {
+		clearTimeout(this.#timer);
+		clearTimeout(this.#alarm);
+		this.#timer = 0;
+		this.#joined = false;
+		const socket = this.#socket;
+		this.#socket = null;
+		socket?.close();
+	}
+
+	#ended(code, reason) {
+		const joined = this.#joined;
+		this.#drop();
+		if (final.has(code)) {
+			this.#state("refused", { reason: reason || `closed with code ${code}`, joined });
+			return;
+		}
+		let delay = Math.min(longest, shortest * 2 ** this.#failures++) * (0.5 + Math.random() / 2);
+		if (code === tryLater) delay += busy;
+		else reason = "";
+		this.#timer = setTimeout(() => this.connect(), delay);
+		this.#state("waiting", { until: Date.now() + delay, reason });
 	}
 
 	#state(state, more) {

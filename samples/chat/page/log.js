@@ -1,91 +1,278 @@
-// What was said, as a list that grows at its end. Whatever comes from others is put in as text, never as markup.
+// What was said, as a list that grows at its end, and at its beginning when somebody scrolls there.
+// Whatever comes from others is put in as text, never as markup. It is drawn once a frame, however
+// much comes at a time.
 
-const kept = 500;                 // entries; older ones go
+import { avatar, drawing, element, paint, say } from "./draw.js";
+
+const kept = 500;                 // messages while the end is in view; older ones go, and can be asked for
+const most = 3000;                // messages while somebody reads further up
+const atATime = 60;               // messages that one frame draws
 const together = 5 * 60 * 1000;   // messages of one person within this time, in milliseconds, are shown as one
+const gathering = 60 * 1000;      // for so long whoever comes and goes is told of in one line
+const notices = 4;                // lines of the server's that are kept
 const atEnd = 40;                 // pixels from the end that still count as being there
+const nearStart = 300;            // and from the beginning
+const aloud = 1500;               // milliseconds between two announcements
+const several = 3;                // messages that are announced word by word
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 
-// element makes an element with a class and a text.
-export function element(tag, className = "", text = "") {
-	const e = document.createElement(tag);
-	if (className) e.className = className;
-	if (text) e.textContent = text;
-	return e;
-}
-
-// avatar is the first letter of a name, on a colour that everybody sees it on.
-export function avatar(name) {
-	const e = element("span", "avatar", initial(name));
-	e.setAttribute("aria-hidden", "true");
-	paint(e, name);
-	return e;
-}
-
-function initial(name) {
-	const [first] = new Intl.Segmenter().segment(name);
-	return first ? first.segment.toUpperCase() : "";
-}
-
-// paint gives e the hue of a name, from which the style sheet makes colours that can be read.
-export function paint(e, name) {
-	let hash = 2166136261; // FNV-1a
-	for (const c of name) hash = Math.imul(hash ^ c.codePointAt(0), 16777619);
-	e.style.setProperty("--hue", (hash >>> 8) % 360);
-}
-
 export class Log {
 	#box;
-	#me;
-	#ids = new Set(); // of the messages shown
-	#last = null;     // the last message: {name, time, own}
-	#day = "";
-	#onUnseen;
-	#stay = true;     // at the end, and to stay there
-	unseen = 0;       // messages that have come below what is in view
+	#older;      // a button
+	#list;
+	#waiting;    // what is not sent yet, below the list
+	#aloud;      // a live region: the list itself would read out what is old, too
 
-	// onUnseen is called when unseen has changed.
-	constructor(box, onUnseen) {
+	#ids = new Set();        // of the messages shown, or to be shown
+	#queue = [];             // what is to be shown: {id of a message, make: a function that returns elements}
+	#count = 0;              // messages shown
+	#end = new Group();      // the messages at the end
+	#movement = null;        // the line of those who come and go
+	#notices = [];
+	#unsent = new Map();     // id -> element
+	#news = [];              // to be announced
+	#complete = true;        // there is nothing before what is shown
+	#asking = false;
+	#stay = true;            // at the end, and to stay there
+	#last = "";              // id of the message that came last
+	#onOlder; #onUnseen;
+	#draw = drawing(() => this.#redraw());
+	unseen = 0;              // messages that have come below what is in view
+
+	// onOlder is called with the id of the first message, when those before it are wanted;
+	// onUnseen, when unseen has changed.
+	constructor(box, announcer, onOlder, onUnseen) {
 		this.#box = box;
+		this.#older = box.querySelector(".older");
+		this.#list = box.querySelector(".list");
+		this.#waiting = box.querySelector(".unsent");
+		this.#aloud = announcer;
+		this.#onOlder = onOlder;
 		this.#onUnseen = onUnseen;
+		this.#older.onclick = () => this.#ask();
 		box.addEventListener("scroll", () => {
 			this.#stay = box.scrollHeight - box.scrollTop - box.clientHeight < atEnd;
 			if (this.#stay) this.#see(0);
+			if (box.scrollTop < nearStart) this.#ask();
 		}, { passive: true });
-		new ResizeObserver(() => this.#stay && this.toEnd()).observe(box);
+		const resized = new ResizeObserver(() => this.#stay && this.toEnd());
+		resized.observe(box);
+		resized.observe(this.#waiting);
 	}
 
-	set me(name) { this.#me = name; }
+	me = "";
+
+	// last is the id of the message that came last, "" if none did.
+	get last() { return this.#last; }
 
 	toEnd() {
+		this.#stay = true;
 		this.#box.scrollTop = this.#box.scrollHeight;
 		this.#see(0);
 	}
 
-	// history adds those messages that are not here yet: after a reconnection most are. A screen reader is not to read
-	// all of them out.
-	history(messages) {
-		const missed = messages.filter((m) => !this.#ids.has(m.id));
-		this.#box.setAttribute("aria-busy", "true");
-		if (this.#ids.size > 0 && missed.length > 0 && missed.length === messages.length) {
-			this.notice("Some messages from before may be missing here");
-		}
-		missed.forEach((m) => this.message(m));
-		requestAnimationFrame(() => this.#box.removeAttribute("aria-busy"));
+	// message takes in a message, and reports whether it is new.
+	message(m, announced = true) {
+		if (this.#ids.has(m.id)) return false;
+		this.#ids.add(m.id);
+		this.#last = m.id;
+		if (announced && m.name !== this.me) this.#announce(m);
+		this.#push(() => this.#entry(m, this.#end), m.id);
+		return true;
 	}
 
-	message({ id, name, text, time }) {
-		if (this.#ids.has(id)) return;
-		this.#ids.add(id);
-		const at = new Date(time), own = name === this.#me;
-		this.#newDay(at);
-		const first = this.#last?.name !== name || at - this.#last.time > together;
-		this.#last = { name, time: at };
+	// history takes in what was said before we came, or while we were away, and returns those
+	// messages that are new.
+	history({ messages, after, more }) {
+		const missed = messages.filter((m) => !this.#ids.has(m.id));
+		const first = this.#ids.size === 0;
+		if (first) {
+			this.#complete = !more;
+			this.#draw();
+		} else if (!after && missed.length > 0 && missed.length === messages.length) {
+			this.#redraw();
+			const head = this.#first;
+			if (head && Date.parse(missed.at(-1).time) <= Date.parse(head.dataset.time)) { // another process has remembered them
+				this.older({ messages, before: head.dataset.id, more });
+				return [];
+			}
+			this.notice("Some messages from before may be missing here");
+		}
+		for (const m of missed) this.message(m, false);
+		if (!first && missed.length > 0) this.#announce(...missed.filter((m) => m.name !== this.me));
+		return first ? [] : missed;
+	}
+
+	// older takes in what comes before a message that is still the first one.
+	older({ messages, before, more }) {
+		this.#asking = false;
+		if (before !== this.#first?.dataset.id) {
+			this.#draw();
+			return;
+		}
+		this.#complete = !more;
+		const start = new Group(), all = document.createDocumentFragment();
+		for (const m of messages) {
+			if (this.#ids.has(m.id)) continue;
+			this.#ids.add(m.id);
+			all.append(...this.#entry(m, start));
+			this.#count++;
+		}
+		const head = this.#list.firstElementChild;
+		if (head?.classList.contains("day") && head.textContent === start.day) head.remove();
+		const fromEnd = this.#box.scrollHeight - this.#box.scrollTop;
+		this.#list.prepend(all);
+		this.#older.hidden = this.#complete;
+		this.#box.scrollTop = this.#box.scrollHeight - fromEnd; // what was in view is so still
+	}
+
+	// moved notes that somebody has come, or gone. Who does both is not worth a line.
+	moved(name, comes) {
+		const last = this.#movement;
+		if (!last || Date.now() - last.since > gathering || last.drawn && !last.line.isConnected) {
+			const movement = this.#movement = new Movement();
+			this.#push(() => {
+				movement.drawn = true;
+				return [...this.#end.interrupted(new Date()), movement.line];
+			});
+		}
+		this.#movement.note(name, comes);
+		this.#draw();
+	}
+
+	// notice adds a line that nobody has said. Of these only the last are kept, and each but once.
+	notice(text, time) {
+		this.#push(() => {
+			const at = time ? new Date(time) : new Date();
+			const line = element("p", "notice", text);
+			line.title = full.format(at);
+			const same = this.#notices.findIndex((n) => n.textContent === text);
+			if (same >= 0) this.#notices.splice(same, 1)[0].remove();
+			this.#notices.push(line);
+			if (this.#notices.length > notices) this.#notices.shift().remove();
+			return [...this.#end.interrupted(at), line];
+		});
+	}
+
+	// unsent shows these entries of ours as not sent yet, and no others. onDiscard is called with
+	// the id of one that is to be thrown away.
+	unsent(entries, onDiscard) {
+		const ids = new Set(entries.map((e) => e.id));
+		for (const [id, e] of this.#unsent) {
+			if (ids.has(id)) continue;
+			this.#unsent.delete(id);
+			if (!this.#ids.has(id)) e.remove(); // else it goes when the message is drawn
+		}
+		for (const { id, text } of entries) {
+			if (this.#unsent.has(id)) continue;
+			const e = element("article", "message own waiting");
+			const state = element("p", "state");
+			const discard = element("button", "", "Discard");
+			discard.type = "button";
+			discard.onclick = () => onDiscard(id);
+			state.append(element("span", "", "Not sent yet"), discard);
+			e.append(element("span", "hidden", "You: "), body(text), state);
+			e.dataset.unsent = id;
+			this.#unsent.set(id, e);
+			this.#waiting.append(e);
+		}
+		if (this.#stay) this.toEnd();
+	}
+
+	// lost notes that the connection is gone, and with it what was asked for.
+	lost() {
+		this.#asking = false;
+	}
+
+	get #first() { return this.#list.querySelector("[data-id]"); }
+
+	#ask() {
+		if (this.#complete || this.#asking || !this.#first) return;
+		this.#asking = this.#onOlder(this.#first.dataset.id);
+	}
+
+	#push(make, id) {
+		this.#queue.push({ make, id });
+		this.#draw();
+	}
+
+	// redraw shows what has come. While nobody looks, what would go again at once is left out.
+	#redraw() {
+		const limit = this.#stay || document.hidden ? kept : most;
+		if (this.#queue.length > limit) this.#skip(this.#queue.length - limit);
+		const now = this.#queue.splice(0, document.hidden ? limit : atATime);
+		const all = document.createDocumentFragment();
+		let own = false;
+		for (const { make } of now) {
+			for (const e of make()) {
+				all.append(e);
+				const id = e.dataset.id;
+				if (!id) continue;
+				this.#count++;
+				own ||= e.classList.contains("own");
+				if (!this.#stay && !e.classList.contains("own")) this.unseen++;
+			}
+		}
+		this.#movement?.show();
+		this.#list.append(all);
+		if (this.#count > limit) this.#trim(limit);
+		this.#older.hidden = this.#complete;
+		if (this.#stay || own) this.toEnd();
+		else this.#onUnseen();
+		if (this.#queue.length > 0) this.#draw();
+	}
+
+	// skip leaves the oldest that are to be shown out, and all that are shown, for there would be a
+	// gap.
+	#skip(n) {
+		for (const { id } of this.#queue.splice(0, n)) {
+			if (!id) continue;
+			this.#ids.delete(id);
+			this.#arrived(id);
+		}
+		for (const e of this.#list.querySelectorAll("[data-id]")) this.#ids.delete(e.dataset.id);
+		this.#list.replaceChildren();
+		this.#count = 0;
+		this.#end = new Group();
+		this.#movement = null;
+		this.#complete = false;
+	}
+
+	// trim removes the oldest, and whatever lies between them.
+	#trim(limit) {
+		const before = this.#box.scrollHeight;
+		while (this.#count > limit) {
+			const oldest = this.#list.firstElementChild;
+			if (oldest.dataset.id) {
+				this.#ids.delete(oldest.dataset.id);
+				this.#count--;
+			}
+			oldest.remove();
+		}
+		this.#complete = false;
+		if (!this.#stay) this.#box.scrollTop -= before - this.#box.scrollHeight;
+	}
+
+	// arrived removes a message from those that are not sent yet.
+	#arrived(id) {
+		this.#waiting.querySelector(`[data-unsent="${CSS.escape(id)}"]`)?.remove();
+	}
+
+	// entry returns the elements of a message, the last of a group.
+	#entry({ id, name, text, time }, group) {
+		this.#arrived(id);
+		const at = new Date(time), own = name === this.me;
+		const elements = group.dated(at);
+		const first = group.name !== name || at - group.time > together;
+		group.name = name;
+		group.time = at;
 
 		const entry = element("article", `message${own ? " own" : ""}${first ? " first" : ""}`);
 		entry.dataset.id = id;
+		entry.dataset.time = time;
 		if (first) {
 			const head = element("p", "head");
 			const author = element("b", own ? "hidden" : "author", own ? "You" : name);
@@ -97,44 +284,11 @@ export class Log {
 		} else {
 			entry.append(element("span", "hidden", own ? "You: " : `${name}: `));
 		}
-		const body = element("p", "text");
-		body.dir = "auto";
-		body.append(...linked(text));
-		body.title = full.format(at);
-		entry.append(body);
-		this.#add(entry, own);
-		if (!own && !this.#stay) this.#see(this.unseen + 1);
-	}
-
-	// notice adds a line that nobody has said.
-	notice(text, time = new Date()) {
-		const at = new Date(time);
-		this.#newDay(at);
-		this.#last = null;
-		const line = element("p", "notice", text);
-		line.title = full.format(at);
-		this.#add(line, false);
-	}
-
-	#newDay(at) {
-		const name = day.format(at);
-		if (name === this.#day) return;
-		this.#day = name;
-		this.#last = null;
-		this.#add(element("p", "day", name === day.format(new Date()) ? "Today" : name), false);
-	}
-
-	// add shows an entry, and stays at the end if the end was in view: whoever reads further up is not to lose the place.
-	#add(entry, own) {
-		this.#box.append(entry);
-		while (this.#box.childElementCount > kept) {
-			const oldest = this.#box.firstElementChild;
-			const height = this.#box.scrollHeight;
-			this.#ids.delete(oldest.dataset.id);
-			oldest.remove();
-			if (!this.#stay) this.#box.scrollTop -= height - this.#box.scrollHeight;
-		}
-		if (this.#stay || own) this.toEnd();
+		const said = body(text);
+		said.title = full.format(at);
+		entry.append(said);
+		elements.push(entry);
+		return elements;
 	}
 
 	#see(unseen) {
@@ -142,6 +296,92 @@ export class Log {
 		this.unseen = unseen;
 		this.#onUnseen();
 	}
+
+	// announce makes screen readers read messages, or how many there are: no voice is as fast as a
+	// crowd.
+	#announce(...messages) {
+		if (this.#news.length === 0 && messages.length > 0) {
+			setTimeout(() => {
+				const news = this.#news.splice(0);
+				say(this.#aloud, news.length <= several ? news.map(({ name, text }) => `${name}: ${text}`).join("\n") : `${news.length} new messages`);
+			}, aloud);
+		}
+		this.#news.push(...messages);
+	}
+}
+
+// Group is what the next message follows.
+class Group {
+	name = null;
+	time = null;
+	day = "";
+
+	// dated returns a line with the day, if that is another.
+	dated(at) {
+		const name = day.format(at);
+		if (name === this.#name) return [];
+		this.#name = name;
+		this.day = name === day.format(new Date()) ? "Today" : name;
+		this.name = null;
+		return [element("p", "day", this.day)];
+	}
+
+	// interrupted is dated for a line that is not a message.
+	interrupted(at) {
+		const lines = this.dated(at);
+		this.name = null;
+		return lines;
+	}
+
+	#name = "";
+}
+
+// Movement is a line that tells who has come and who has gone, since it began.
+class Movement {
+	line = element("p", "notice");
+	since = Date.now();
+	drawn = false;
+	#came = new Set();
+	#went = new Set();
+	#changed = true;
+
+	constructor() {
+		this.line.title = full.format(new Date());
+	}
+
+	note(name, comes) {
+		const [to, from] = comes ? [this.#came, this.#went] : [this.#went, this.#came];
+		if (!from.delete(name)) to.add(name);
+		this.#changed = true;
+	}
+
+	show() {
+		if (!this.#changed) return;
+		this.#changed = false;
+		const parts = [];
+		if (this.#came.size > 0) parts.push(`${list(this.#came)} joined`);
+		if (this.#went.size > 0) parts.push(`${list(this.#went)} left`);
+		this.line.textContent = parts.join(", ");
+		this.line.hidden = parts.length === 0;
+	}
+}
+
+// list names some, and counts the others.
+function list(names) {
+	const some = [];
+	for (const name of names) {
+		if (some.push(name) === (names.size > 4 ? 3 : 4)) break;
+	}
+	const others = names.size - some.length;
+	if (others > 0) return `${some.join(", ")} and ${others} others have`;
+	return some.length === 1 ? `${some[0]} has` : `${some.slice(0, -1).join(", ")} and ${some.at(-1)} have`;
+}
+
+function body(text) {
+	const e = element("p", "text");
+	e.dir = "auto";
+	e.append(...linked(text));
+	return e;
 }
 
 function stamp(at) {

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/lwango/lwango"
+)
+
+const (
+	roomsPerAddress = 32 // that sockets of one address are in at a time
+	maxRooms        = 4096
+
+	joinBurst = 128 // sockets of one address at once
+	joinRate  = 4   // a second in the long run
+)
+
+// guest is what one address has at present: an IPv4 address, or an IPv6 network of 64 bits, which
+// is what one customer of a provider has at least.
+type guest struct {
+	sockets int
+	rooms   map[string]int // sockets in each
+	joins   allowance
+}
+
+var guests = struct {
+	sync.Mutex
+	from map[netip.Prefix]*guest
+}{from: make(map[netip.Prefix]*guest)}
+
+// admit lets another socket of an address in, into a room if that is not "". leave is to be called
+// when it ends. The error is what the client is told; it may try again later.
+func admit(req *lwango.Request, room string) (leave func(), err error) {
+	network, ok := networkOf(req.RemoteAddr().Addr())
+	if *perAddress == 0 || !ok {
+		return func() {}, nil
+	}
+	guests.Lock()
+	defer guests.Unlock()
+	now := time.Now()
+	forgetGuests(now)
+	g := guests.from[network]
+	if g == nil {
+		g = &guest{rooms: make(map[string]int), joins: newAllowance(joinBurst, joinRate, now)}
+		guests.from[network] = g
+	}
+	switch {
+	case g.sockets >= int(*perAddress):
+		return nil, errors.New("too many connections from your address")
+	case room != "" && g.rooms[room] == 0 && len(g.rooms) >= roomsPerAddress:
+		return nil, errors.New("too many rooms from your address")
+	case !g.joins.take(1, now):
+		return nil, errors.New("too many new connections from your address")
+	}
+	g.sockets++
+	if room != "" {
+		g.rooms[room]++
+	}
+	return func() {
+		guests.Lock()
+		defer guests.Unlock()
+		g.sockets--
+		if g.rooms[room]--; g.rooms[room] <= 0 {
+			delete(g.rooms, room)
+		}
+	}, nil
+}
+
+// later answers a request that is not admitted.
+func later(resp *lwango.Response, err error) int {
+	resp.Header().Set("Retry-After", "10")
+	resp.WriteString(err.Error() + "\n")
+	return 503
+}
+
+// forgetGuests looks at some addresses, and forgets those that have no sockets any more and all
+// their joins again. So there are never many more of them than sockets, and that costs each new one
+// as much, however many they are.
+func forgetGuests(now time.Time) {
+	looked := 0
+	for network, g := range guests.from { // which begins anywhere
+		if g.sockets == 0 && g.joins.full(now) {
+			delete(guests.from, network)
+		}
+		if looked++; looked == 8 {
+			break
+		}
+	}
+}
+
+// networkOf returns what is counted as one address. Sockets of the machine itself have none.
+func networkOf(addr netip.Addr) (netip.Prefix, bool) {
+	if !addr.IsValid() {
+		return netip.Prefix{}, false
+	}
+	addr = addr.Unmap().WithZone("")
+	bits := 32
+	if addr.Is6() {
+		bits = 64
+	}
+	network, err := addr.Prefix(bits)
+	return network, err == nil
+}

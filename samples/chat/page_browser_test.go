@@ -1,0 +1,262 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+// However often people come and go: they have a line, and what was said stays in view.
+func TestBrowserMovement(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 600)
+	w.join(s.Address, "r", "Ann")
+	w.say("to be seen")
+	w.sees("to be seen")
+	for i := range 60 {
+		c, _ := join(t, s, "r", fmt.Sprint("Flap ", i%3))
+		c.vanish()
+	}
+	for i := range 6 {
+		join(t, s, "r", fmt.Sprint("Guest ", i))
+	}
+	w.until(`[...document.querySelectorAll(".notice")].filter((e) => !e.hidden).map((e) => e.textContent).join() ===
+		"Guest 0, Guest 1, Guest 2 and 3 others have joined"`)
+	w.until(`document.querySelectorAll(".notice").length === 1`)
+	w.until(`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
+}
+
+// One message does not fill the screen, however many lines it has.
+func TestBrowserLongMessage(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 700)
+	w.join(s.Address, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	bob.say("before")
+	bob.say("a" + strings.Repeat("\n", maxText-2) + "z")
+	w.until(`document.querySelectorAll(".message").length === 2`)
+	w.until(`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
+}
+
+// Whoever scrolls up gets to see all that the server remembers, in order, and stays where he reads.
+func TestBrowserOlder(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	const n = 3*pageful + 7
+	var all []string
+	for i := 0; i < n; {
+		c, _ := join(t, s, "r", "Bob")
+		for range burst {
+			if i < n {
+				all = append(all, fmt.Sprint("message ", i))
+				c.say(withID(fmt.Sprintf("message-%d", i), all[i]))
+				c.next("ack")
+				i++
+			}
+		}
+		c.vanish()
+	}
+	w := open(t, b, 800, 600)
+	w.join(s.Address, "r", "Ann")
+	w.until(`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`, pageful)
+	// At first by the keyboard.
+	w.do(chromedp.Focus(".older"))
+	w.press("Enter", 0)
+	w.until(`document.querySelectorAll(".message").length === %s`, 2*pageful)
+	w.until(`(document.querySelector(".message").inView = document.querySelectorAll(".message")[%s].getBoundingClientRect().top, true)`, pageful)
+	w.until(`(document.getElementById("log").scrollTop = 0, document.querySelector(".older").hidden)`)
+	if got := w.texts(); !slices.Equal(got, all) {
+		t.Errorf("shown are %q", got)
+	}
+	w.until(`document.querySelectorAll(".day").length === 1`)
+}
+
+// Another name: one may think better of it, and a name that is refused is not the end of the old
+// one.
+func TestBrowserRename(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 600)
+	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
+	w.until(`document.getElementById("cancel").hidden`) // there is nothing to go back to
+	w.press("Escape", 0)
+	w.until(`document.getElementById("enter").open`)
+	w.join(s.Address, "r", "Ann")
+	named := func(name string) {
+		t.Helper()
+		w.until(`document.getElementById("status").dataset.state === "open" && !document.getElementById("enter").open &&
+			document.getElementById("me").textContent === %s && document.querySelectorAll("#people li").length === 1`, name)
+		w.focused("text")
+	}
+	rename := func(name string) {
+		t.Helper()
+		w.do(chromedp.Click("#rename"))
+		w.focused("name")
+		w.press("a", ctrl, "selectAll")
+		w.types(name)
+		w.box("name", name)
+	}
+	named("Ann")
+	rename("Bob")
+	w.do(chromedp.Click("#cancel"))
+	named("Ann")
+	rename("Bob")
+	w.press("Escape", 0)
+	named("Ann")
+	rename("Bad\u200b")
+	w.press("Enter", 0)
+	w.until(`document.getElementById("refused").textContent === "name: only printable characters are allowed"`)
+	w.do(chromedp.Click("#cancel"))
+	named("Ann")
+	rename("Zoe\u0308")
+	w.press("Enter", 0)
+	named("Zo\u00eb")
+	w.say("it is me")
+	w.until(`document.querySelector(".message.own .text").textContent === "it is me"`)
+}
+
+// A server that is full says so, and is tried again.
+func TestBrowserFull(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t, "-per-address", "1")
+	other, _ := join(t, s, "r", "Bob")
+	w := open(t, b, 800, 600)
+	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
+	w.types("Ann")
+	w.press("Enter", 0)
+	w.until(`document.getElementById("trouble").innerText.includes("too many connections from your address") &&
+		document.getElementById("trouble").innerText.includes("Next attempt in")`)
+	other.Conn.Close()
+	w.until(`document.getElementById("status").dataset.state === "open"`)
+}
+
+// A network that is gone is noticed, whether the browser says so or not.
+func TestBrowserOffline(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	p := startProxy(t, s.Address)
+	w := open(t, b, 800, 600)
+	w.join(p.Addr().String(), "r", "Ann")
+	w.until(`(dispatchEvent(new Event("offline")), document.getElementById("status").dataset.state === "waiting")`)
+	w.until(`document.getElementById("status").dataset.state === "open"`) // the server was not on the network
+	p.swallow(toServer | toClient)
+	// So much time passes, without a word.
+	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
+	w.until(`document.getElementById("status").dataset.state !== "open" && document.getElementById("why").textContent === "The connection is lost."`)
+	p.swallow(0)
+	w.until(`document.getElementById("status").dataset.state === "open"`)
+	// A server that is there is asked, and answers.
+	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
+	w.until(`((now) => { Date.now = () => now() + 7_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
+	w.say("still here")
+	w.sees("still here")
+	w.until(`document.getElementById("status").dataset.state === "open"`)
+}
+
+// What comes while nobody looks is counted in the title, and what was missed meanwhile, too.
+func TestBrowserTitle(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 600)
+	bob, _ := join(t, s, "r", "Bob")
+	bob.say("before")
+	w.join(s.Address, "r", "Ann")
+	w.sees("before")
+	hide := func(hidden bool) {
+		t.Helper()
+		w.until(`(Object.defineProperty(document, "hidden", { value: %s, configurable: true }), document.dispatchEvent(new Event("visibilitychange")))`, hidden)
+	}
+	title := func(want string) {
+		t.Helper()
+		w.until(`document.title === %s`, want)
+	}
+	title("r · Chat")
+	hide(true)
+	bob.say("one")
+	bob.say("two")
+	title("(2) r · Chat")
+	again, _ := join(t, s, "r", "Ann") // of ourselves, in another window
+	again.say("mine")
+	bob.say("three")
+	title("(3) r · Chat")
+	// The connection is lost, and what comes meanwhile is caught up with.
+	w.until(`(dispatchEvent(new Event("offline")), document.getElementById("status").dataset.state === "waiting")`)
+	bob.say("four")
+	bob.say("five")
+	title("(5) r · Chat")
+	hide(false)
+	title("r · Chat")
+	for _, text := range []string{"one", "two", "mine", "three", "four", "five"} {
+		w.sees(text)
+	}
+
+	// Another server, that remembers other things.
+	hide(true)
+	s.End(t, syscall.SIGKILL)
+	s = sampletest.StartAt(t, s.Address)
+	bob, _ = join(t, s, "r", "Bob")
+	bob.say("six")
+	title("(1) r · Chat")
+}
+
+// Screen readers are told what is new, once, and nothing of what is old; and of trouble, but not
+// every second.
+func TestBrowserAloud(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	bob, _ := join(t, s, "r", "Bob")
+	bob.say("old")
+	w := open(t, b, 800, 600)
+	w.join(s.Address, "r", "Ann")
+	w.sees("old")
+	w.until(`document.getElementById("aloud").ariaLive === "polite" && document.getElementById("log").ariaLive === "off"`)
+	w.say("mine")
+	w.sees("mine")
+	bob.say("new")
+	w.until(`document.getElementById("aloud").textContent === "Bob: new"`)
+	for i := range 5 {
+		bob.say(fmt.Sprint(i))
+	}
+	w.until(`document.getElementById("aloud").textContent === "5 new messages"`)
+	w.until(`(globalThis.alerts = 0, new MutationObserver(() => alerts++).observe(document.getElementById("why"), { childList: true, characterData: true, subtree: true }), true)`)
+	s.End(t, syscall.SIGKILL)
+	w.until(`document.getElementById("why").role === "alert" && document.getElementById("why").textContent === "The connection is lost."`)
+	w.until(`(globalThis.whens ??= new Set()).add(document.getElementById("when").textContent).size > 2 && alerts === 1`)
+}
+
+// Where the system has its own colours, nothing is told by ours alone.
+func TestBrowserForcedColors(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 800, 600)
+	w.join(s.Address, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	bob.say("Hello")
+	w.say("Hello")
+	w.until(`document.querySelectorAll(".list .message").length === 2`)
+	w.media("forced-colors", "active")
+	w.until(`matchMedia("(forced-colors: active)").matches`)
+	w.until(`["#send", "#composer", ".message:not(.own) .text", ".own .text", "#room", "#rename"].every((which) => {
+		const style = getComputedStyle(document.querySelector(which));
+		return which === "#room" || which === "#rename" || style.borderStyle !== "none" && parseFloat(style.borderWidth) > 0;
+	})`)
+	w.until(`getComputedStyle(document.querySelector(".own .text")).borderWidth !== getComputedStyle(document.querySelector(".message:not(.own) .text")).borderWidth`)
+	w.until(`getComputedStyle(document.getElementById("status"), "::before").backgroundColor !== getComputedStyle(document.querySelector("header")).backgroundColor`)
+}
+
+// media has the window take a feature for given.
+func (w *tab) media(name, value string) {
+	w.Helper()
+	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}
+	if _, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, params); err != nil {
+		w.Fatal(err)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// proxy passes connections on, or swallows them: then it takes all that comes, and nothing comes of
+// it, as where a network is gone. A connection that has lost something so has lost everything after
+// it, too, in that direction.
+type proxy struct {
+	net.Listener
+	mu         sync.Mutex
+	swallowing direction
+}
+
+type direction int
+
+const (
+	toServer direction = 1 << iota
+	toClient
+)
+
+func startProxy(t *testing.T, target string) *proxy {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: ln}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	conns := make(map[net.Conn]bool)
+	keep := func(c net.Conn) {
+		mu.Lock()
+		defer mu.Unlock()
+		conns[c] = true
+	}
+	t.Cleanup(func() {
+		ln.Close()
+		mu.Lock()
+		for c := range conns {
+			c.Close()
+		}
+		mu.Unlock()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", target)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			keep(c)
+			keep(up)
+			all.Go(func() { p.copy(up, c, toServer) })
+			all.Go(func() { p.copy(c, up, toClient) })
+		}
+	})
+	return p
+}
+
+func (p *proxy) copy(to, from net.Conn, d direction) {
+	dead := false
+	for buf := make([]byte, 16<<10); ; {
+		n, err := from.Read(buf)
+		p.mu.Lock()
+		dead = dead || p.swallowing&d != 0
+		p.mu.Unlock()
+		if n > 0 && !dead {
+			_, _ = to.Write(buf[:n])
+		}
+		if err != nil {
+			if !dead {
+				to.Close()
+			}
+			return
+		}
+	}
+}
+
+// swallow has the proxy swallow what goes in these directions, and pass on the rest.
+func (p *proxy) swallow(d direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.swallowing = d
+}

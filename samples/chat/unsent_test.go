@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/sampletest"
+)
+
+// shows waits until a window shows these messages, each once, and nothing that is not sent; in
+// whatever order. It returns the order.
+func (w *tab) shows(texts ...string) []string {
+	w.Helper()
+	w.until(`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
+		document.querySelector(".waiting") === null`, slices.Sorted(slices.Values(texts)))
+	return w.texts()
+}
+
+func numbers(from, to int) (all []string) {
+	for i := from; i < to; i++ {
+		all = append(all, fmt.Sprintf("message %02d", i))
+	}
+	return all
+}
+
+// Messages typed faster than the server takes them arrive, in order.
+func TestBrowserQuick(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	ann := open(t, b, 800, 600)
+	ann.join(s.Address, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	all := numbers(0, 2*burst+6)
+	ann.paste(all...)
+	for _, text := range all {
+		bob.hears("Ann", text)
+	}
+	if got := ann.shows(all...); !slices.Equal(got, all) {
+		t.Errorf("shown are %q", got)
+	}
+}
+
+// The network is gone and does not say so. What is written meanwhile is shown as not sent, and
+// arrives once when the network is back; so does what was on its way.
+func TestBrowserSwallowed(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	p := startProxy(t, s.Address)
+	ann := open(t, b, 800, 600)
+	ann.join(p.Addr().String(), "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	ann.say("before")
+	bob.hears("Ann", "before")
+	ann.shows("before")
+	p.swallow(toServer | toClient)
+	ann.say("one")
+	ann.say("two")
+	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
+	bob.say("missed")
+	ann.until(`document.getElementById("status").dataset.state !== "open"`) // nobody has told it
+	ann.say("three")
+	ann.until(`document.querySelectorAll(".waiting").length === 3`)
+	p.swallow(0)
+	bob.hears("Bob", "missed")
+	for _, text := range []string{"one", "two", "three"} {
+		bob.hears("Ann", text)
+	}
+	if got, want := ann.shows("before", "missed", "one", "two", "three"), []string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
+		t.Errorf("shown are %q", got)
+	}
+}
+
+// One direction is gone, and the other is not: a message that does not arrive while others' do, and
+// one that has arrived, and the page is not told.
+func TestBrowserSwallowedOneWay(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	p := startProxy(t, s.Address)
+	ann := open(t, b, 800, 600)
+	ann.join(p.Addr().String(), "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	p.swallow(toServer)
+	ann.say("one")
+	ann.until(`document.querySelectorAll(".waiting").length === 1`)
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(300 * time.Millisecond):
+				_ = bob.WriteMessage(websocket.TextMessage, []byte("blah"))
+			}
+		}
+	}()
+	ann.until(`document.getElementById("status").dataset.state !== "open"`)
+	close(stop)
+	p.swallow(0)
+	heard := 0
+	for last := ""; last != "two"; {
+		if n := bob.next("message"); n.Name == "Ann" {
+			last = n.Text
+			if heard++; last == "one" {
+				ann.until(`document.querySelector(".waiting") === null`)
+				p.swallow(toClient)
+				ann.say("two")
+			}
+		}
+	}
+	ann.until(`document.querySelector(".waiting .text").textContent === "two"`)
+	ann.until(`document.getElementById("status").dataset.state !== "open"`)
+	p.swallow(0)
+	ann.until(`document.querySelector(".waiting") === null && document.getElementById("status").dataset.state === "open"`)
+	ann.sees("one")
+	ann.sees("two")
+	ann.say("three")
+	for n := bob.next("message"); n.Text != "three"; n = bob.next("message") {
+		if n.Name == "Ann" {
+			t.Errorf("once more: %+v", n)
+		}
+	}
+	if heard != 2 {
+		t.Errorf("Bob has heard %d messages", heard)
+	}
+}
+
+// The server crashes while messages come, and another one knows nothing. All of them arrive, each
+// once.
+func TestBrowserCrash(t *testing.T) {
+	b := browser(t)
+	s := sampletest.Start(t)
+	ann, bob := open(t, b, 800, 600), open(t, b, 800, 600)
+	ann.join(s.Address, "r", "Ann")
+	bob.join(s.Address, "r", "Bob")
+	all := numbers(0, burst+6)
+	ann.paste(all...)
+	bob.until(`document.querySelectorAll(".message").length > 3`)
+	s.End(t, syscall.SIGKILL)
+	s = sampletest.StartAt(t, s.Address)
+	if got := bob.shows(all...); !slices.Equal(got, all) {
+		t.Errorf("Bob sees %q", got)
+	}
+	if got := ann.shows(all...); !slices.Equal(got, all) {
+		t.Errorf("Ann sees %q", got)
+	}
+
+	// Nor does a reload lose anything.
+	s.End(t, syscall.SIGKILL)
+	ann.until(`document.getElementById("status").dataset.state === "waiting"`)
+	ann.say("written alone")
+	ann.do(chromedp.Navigate("about:blank"))
+	s = sampletest.StartAt(t, s.Address)
+	ann.do(chromedp.Navigate("http://" + s.Address + "/?room=r"))
+	bob.sees("written alone")
+}
