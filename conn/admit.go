@@ -56,6 +56,15 @@ func (a *admission) serves(l *loop.Loop) {
 	}
 }
 
+// standing is how a connection is counted.
+type standing uint8
+
+const (
+	admitted standing = iota // among the active ones
+	counted                  // among these, and among those of its network
+	refused                  // among those that are told 503: it is one too many
+)
+
 // admit counts c, which l has accepted, and reports whether it may stay.
 func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	defer a.note(l, set)
@@ -64,16 +73,16 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 			a.ofNetwork.Add(1)
 			return false
 		}
-		c.counted = true
+		c.standing = counted
 	}
 	limit := int64(set.MaxConnections)
 	crowded := l.Scarce()
 	for n := a.active.Add(1); crowded || limit > 0 && n-a.owed.Load() > limit; n = a.active.Load() {
 		if !a.makeRoom(l) {
 			a.active.Add(-1)
-			if c.counted {
+			if c.standing == counted {
 				a.networks.leave(c.remote.network())
-				c.counted = false
+				c.standing = admitted
 			}
 			a.refused.Add(1)
 			return false
@@ -135,12 +144,12 @@ func (a *admission) ask(l *loop.Loop) bool {
 
 // dismiss ends the counting of c.
 func (a *admission) dismiss(c *connection) {
-	if c.refused {
+	if c.standing == refused {
 		a.refusing.Add(-1)
 		return
 	}
 	a.active.Add(-1)
-	if c.counted {
+	if c.standing == counted {
 		a.networks.leave(c.remote.network())
 	}
 }

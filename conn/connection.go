@@ -2,7 +2,6 @@ package conn
 
 import (
 	"crypto/tls"
-	"math"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -21,13 +20,10 @@ type connection struct {
 	tls    *tls.Conn // nil: plain, or before the handshake
 	remote peer
 
-	untaken uint32 // bytes of its answers that the client had not taken when it was last overdue
-	served  bool   // there has been a request
-	refused bool   // it is one too many
-	counted bool   // among those of its network
-	lingers bool   // it is to be closed, see lingering
-
-	logRound uint8 // its Share of the access log
+	standing standing
+	served   bool  // there has been a request
+	lingers  bool  // it is to be closed, see lingering
+	logRound uint8 // its Share of the access log, and logUsed
 	logUsed  uint16
 }
 
@@ -76,16 +72,16 @@ func (c *connection) Left() {
 // the client takes what it has asked for, by the measure of write_timeout and min_rate.
 func (c *connection) Overdue() time.Duration {
 	set := c.port.server.settings.Load()
-	left := uint32(min(sysio.Unsent(c.FD()), math.MaxUint32))
+	left := sysio.Unsent(c.FD())
 	if left == 0 {
 		return 0
 	}
-	before := c.untaken
-	c.untaken = left
-	if before == 0 {
+	before, again := c.port.untaken[c]
+	c.port.untaken[c] = left
+	if !again {
 		return set.WriteTimeout
 	}
-	if taken := float64(before) - float64(left); taken > 0 && taken >= float64(set.MinRate)*set.WriteTimeout.Seconds() {
+	if taken := float64(before - left); taken > 0 && taken >= float64(set.MinRate)*set.WriteTimeout.Seconds() {
 		return set.WriteTimeout
 	}
 	c.resetOnClose()
@@ -106,12 +102,15 @@ func (c *connection) failed(what string, args ...any) {
 }
 
 // Ended is the loop's.
-func (c *connection) Ended() { c.port.server.admission.dismiss(c) }
+func (c *connection) Ended() {
+	delete(c.port.untaken, c)
+	c.port.server.admission.dismiss(c)
+}
 
 // serve answers requests as long as there are any, and says what the loop does next.
 func (x *exchange) serve() coro.Code {
 	c := x.c
-	if c.refused {
+	if c.standing == refused {
 		x.reject(errOverload)
 		return coro.Abort
 	}

@@ -60,7 +60,9 @@ func newExchange() *exchange {
 
 func (x *exchange) attach(c *connection) {
 	x.c, c.x = c, x
-	c.untaken = 0
+	if len(c.port.untaken) > 0 {
+		delete(c.port.untaken, c)
+	}
 	x.set = c.port.server.settings.Load()
 	x.spent, x.crowded = 0, false
 }

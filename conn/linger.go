@@ -72,7 +72,7 @@ func (c *connection) linger() coro.Code {
 	c.tls = nil
 	l := &lingering{connection: c, began: c.Loop().Time()}
 	l.end = l.began.Add(lingerTime)
-	if c.refused {
+	if c.standing == refused {
 		l.end = l.began.Add(lingerSilence) // its place is wanted for others that are refused
 	}
 	loop.Become(&c.Thread, l)
@@ -89,7 +89,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 			l.end = soon
 		}
 	}
-	if !l.refused {
+	if l.standing != refused {
 		loop.Expendable(t, l.began, true)
 	}
 	buf := buffers.Get().(*[streamAt]byte)

@@ -136,7 +136,7 @@ type Listener struct {
 // Serve accepts connections on l. It is called on the loop or before Run. The returned thread can be closed, on the
 // loop, to stop accepting.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
-	p := &port{server: s, loop: l, tls: ln.TLS}
+	p := &port{server: s, loop: l, tls: ln.TLS, untaken: make(map[*connection]int)}
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
 		p.local = local
 	}
@@ -150,6 +150,10 @@ type port struct {
 	loop   *loop.Loop
 	tls    *tls.Config
 	local  netip.AddrPort // of all connections; invalid: they differ
+
+	// untaken is what the clients of overdue connections had not taken of their answers, in bytes, when
+	// Overdue last looked. So few need it that it is not part of a connection.
+	untaken map[*connection]int
 
 	// What all responses of this second begin with.
 	second int64
@@ -172,7 +176,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 			p.turnAway(fd, cfg)
 			return
 		}
-		c.refused = true
+		c.standing = refused
 		timeout = lingerSilence
 	}
 	if err := p.loop.Attach(&c.Thread, fd, c, timeout); err != nil {
@@ -181,7 +185,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		c.Ended()
 		return
 	}
-	if c.refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
+	if c.standing == refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
 		loop.Wake(&c.Thread)
 		return
 	}

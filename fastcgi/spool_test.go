@@ -18,7 +18,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	space.Configure(t.TempDir(), limit)
 	a, b := fastcgi.NewSpoolIn(&space, 1<<20), fastcgi.NewSpoolIn(&space, 1<<20)
 	piece := bytes.Repeat([]byte("0123456789"), 3_000)
-	for range 6 { // 60 kB in memory, 120 kB in the file
+	for range 5 { // 30 kB in memory, 120 kB in the file
 		if err := a.Write(piece); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 		t.Errorf("%d bytes counted, want 120,000", n)
 	}
 	failed := 0
-	for range 5 { // 60 kB in memory, 60 kB in the file, and then there is no room
+	for range 5 { // 30 kB in memory, 60 kB in the file, and then there is no room
 		if err := b.Write(piece); errors.Is(err, conn.ErrSpoolFull) {
 			failed++
 		} else if err != nil && failed == 0 {
