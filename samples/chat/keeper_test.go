@@ -80,7 +80,7 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 
-		room, notices, err := enter(th, "shared", "Ann")
+		_, notices, err := enter(th, "shared", "Ann")
 		if err != nil {
 			t.Error(err)
 			return
@@ -94,7 +94,7 @@ func TestElsewhere(t *testing.T) {
 		other(report{Ask: true})
 		reported("Ann") // nor does it after a new start
 
-		room, _, _ = enter(th, "shared", "Cat")
+		room, _, _ := enter(th, "shared", "Cat")
 		expect(t, notices, "join", "Cat")
 		reported("Ann", "Cat")
 
