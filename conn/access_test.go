@@ -313,3 +313,15 @@ func TestAccessLogFull(t *testing.T) {
 		c.answer("GET")
 	}, plain, direct)
 }
+
+// TestAccessLogOfUnread: a handler's 400 is its own, even if it has left a body unread that has not all come.
+func TestAccessLogOfUnread(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		log := new(entries)
+		s := start(t, m, conn.Config{AccessLog: log, Handler: func(*conn.Request, *conn.Response) int { return 400 }})
+		a := s.client().do("POST", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
+		if e := log.one(t); e.Status != 400 || a.StatusCode != 400 || !a.Close {
+			t.Errorf("%d logged of %v", e.Status, a.Response)
+		}
+	})
+}

@@ -204,7 +204,7 @@ func (b *Body) readChunked(p []byte) (int, error) {
 
 // failure returns the status that a failed read of the body calls for, 0 for none.
 func (b *Body) failure() int {
-	if b.err == nil || b.err == io.EOF {
+	if b.err == nil || b.err == io.EOF || b.err == errUnread {
 		return 0
 	}
 	var bad *http1.Error

@@ -8,10 +8,13 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/loop"
 )
 
 // echoes are handlers that send the body back.
@@ -390,4 +393,42 @@ func TestEchoWithoutEnd(t *testing.T) {
 		}
 		c.do("GET", "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
 	})
+}
+
+// TestBodyBehindFullBuffer: a head that leaves a byte of the input buffer does not make the server read the body byte by
+// byte.
+func TestBodyBehindFullBuffer(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("reads are short")
+	}
+	const size = 100_000
+	var reads atomic.Int32
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, _ *conn.Response) int {
+			p := make([]byte, 4<<10)
+			for {
+				reads.Add(1)
+				if _, err := req.Body().Read(p); err == io.EOF {
+					return 200
+				} else if err != nil {
+					return 500
+				}
+			}
+		}})
+		body := chunks(noise()[:size], size)
+		for _, left := range []int{0, 1, 2, 100} {
+			head := "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX: \r\n\r\n"
+			pad := strings.Repeat("x", 2048-left-len(head))
+			reads.Store(0)
+			c := s.client()
+			send(t, c, strings.Replace(head, "X: ", "X: "+pad, 1))
+			s.settled("read the head", func(*loop.Loop) bool { return reads.Load() > 0 })
+			if a := c.do("POST", body); a.StatusCode != 200 {
+				t.Fatal(a.Status)
+			}
+			if n := reads.Load(); n > size/100 {
+				t.Errorf("%d bytes left: %d reads for %d bytes", left, n, size)
+			}
+		}
+	}, plain, direct)
 }

@@ -163,6 +163,17 @@ func (s *site) dialSmall() *client {
 	return &client{c, s.t, bufio.NewReader(c)}
 }
 
+// dialSmallTLS is dialSmall, over TLS if the mode is.
+func (s *site) dialSmallTLS() *client {
+	s.t.Helper()
+	c := s.dialSmall()
+	if s.m.tls {
+		c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
+		c.br.Reset(c.Conn)
+	}
+	return c
+}
+
 // paths records which requests reach the handler.
 type paths struct {
 	mu  sync.Mutex

@@ -92,9 +92,12 @@ var (
 	errOverload      = &http1.Error{Status: 503, Reason: "too many connections"}
 )
 
+// leastBody is how much room there is at least behind a head for reading its body.
+const leastBody = 512
+
 // fill reads more into the buffer, at least one byte, waiting at most d.
 func (x *exchange) fill(d time.Duration) error {
-	if x.w == len(x.in) {
+	if x.w == len(x.in) || x.w == x.base && len(x.in)-x.base < leastBody {
 		if x.r > x.base { // move down what is not used; the head before base stays
 			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
 			x.r = x.base

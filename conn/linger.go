@@ -116,5 +116,14 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 	return coro.Suspend
 }
 
+// Overdue is the loop's: nothing has come for long. A client that takes its answer has the time of connection.Overdue, but
+// neither a stop nor those that are refused next wait for that; what the kernel has it sends on.
+func (l *lingering) Overdue() time.Duration {
+	if l.stopping || l.refused {
+		return 0
+	}
+	return l.connection.Overdue()
+}
+
 // Left is the loop's; the end is still to be read.
 func (l *lingering) Left() {}

@@ -199,7 +199,9 @@ func (x *exchange) wrote(errno syscall.Errno) error {
 // lose is fail where the client does not take what is written: its request's context ends, and what
 // the kernel still holds has not been sent.
 func (x *exchange) lose(err error) error {
-	x.writing.bytes -= int64(sysio.Unsent(x.c.FD()))
+	if x.writeErr == nil { // TLS passes the error of its socket on
+		x.writing.bytes -= int64(sysio.Unsent(x.c.FD()))
+	}
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
 	}

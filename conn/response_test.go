@@ -2,7 +2,6 @@ package conn_test
 
 import (
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -130,11 +129,7 @@ func TestSlowReadersLoseNothing(t *testing.T) {
 			if path == "/" {
 				continue
 			}
-			c := s.dialSmall()
-			if m.tls {
-				c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
-				c.br.Reset(c.Conn)
-			}
+			c := s.dialSmallTLS()
 			send(t, c, fmt.Sprintf("GET %s?%d HTTP/1.1\r\nHost: a\r\n\r\n", path, size))
 			wg.Go(func() {
 				resp, err := http.ReadResponse(c.br, nil)

@@ -161,3 +161,25 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 		within(t, fmt.Sprint(m.name, ": stopped"), began, 50*time.Millisecond)
 	}, plain, direct, overTLS)
 }
+
+// TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take its answer, holds up no
+// stop.
+func TestStopLeavesWhoDoesNotRead(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		answered := make(chan struct{}, 1)
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			w.Header().Set("Connection", "close")
+			w.SetBody(noise()[:200_000]) // more than a small window, and no more than the kernel takes
+			req.Defer(func() { answered <- struct{}{} })
+			return 200
+		}})
+		send(t, s.dialSmall(), get)
+		<-answered
+		s.settle()
+		began := time.Now()
+		s.stop(20 * time.Second)
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("the stop took %v", d)
+		}
+	}, plain, direct)
+}

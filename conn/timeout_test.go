@@ -184,10 +184,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 			within(t, "slow body", began, 60*time.Millisecond)
 			c.Close()
 		}
-		c := s.dialSmall()
-		if m.tls {
-			c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
-		}
+		c := s.dialSmallTLS()
 		began := time.Now()
 		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
 		for buf := make([]byte, 4096); ; time.Sleep(time.Millisecond) {
@@ -277,10 +274,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		})})
 		for _, path := range []string{"/source", "/write", "/small"} {
 			given.Store(0)
-			c := s.dialSmall()
-			if m.tls {
-				c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
-			}
+			c := s.dialSmallTLS()
 			began := time.Now()
 			if path == "/small" { // pipelined without end: requests are not read ahead of their answers
 				_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))

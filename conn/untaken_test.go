@@ -87,14 +87,14 @@ func TestLoggedBytes(t *testing.T) {
 			}
 			c.Close()
 
-			small := impatient.dialSmall()
+			small := impatient.dialSmallTLS()
 			send(t, small, ask)
 			if n := <-logged; n > 256<<10 { // it has taken what its window has room for
 				t.Errorf("%s: %d bytes logged of an answer that nobody reads", path, n)
 			}
 			small.Close()
 
-			small = s.dialSmall()
+			small = s.dialSmallTLS()
 			send(t, small, ask)
 			got, err := io.CopyN(io.Discard, small.br, 300_000)
 			if err != nil {
@@ -105,5 +105,5 @@ func TestLoggedBytes(t *testing.T) {
 				t.Errorf("%s: %d bytes logged, and the client has read %d", path, n, got)
 			}
 		}
-	}, plain, direct)
+	}, plain, direct, overTLS)
 }

@@ -197,12 +197,16 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 	return false, nil
 }
 
-// noteMethod takes the method from the beginning of a request line.
+// noteMethod takes the method from the beginning of a request line. It looks at no more of that than the longest
+// method has, as it is called for each piece of a line that comes in many.
 func (h *Head) noteMethod(line []byte) {
 	if h.stage == inRequestLine {
-		h.Method = parseMethod(token(line))
+		h.Method = parseMethod(token(line[:min(len(line), longerThanMethods)]))
 	}
 }
+
+// longerThanMethods is more than any name in methodNames has.
+const longerThanMethods = 32
 
 // incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will never have one, and need not wait
 // for a timeout.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -209,5 +210,20 @@ func TestMethods(t *testing.T) {
 		if _, err := parse(&h, name+" / HTTP/1.1\r\nHost: a\r\n\r\n"); err == nil {
 			t.Errorf("%s is known as %v", name, h.Method)
 		}
+	}
+}
+
+// TestLongMethodByteByByte: what is noted of a request line that is not complete costs no walk over all of it each time.
+func TestLongMethodByteByByte(t *testing.T) {
+	line := []byte(strings.Repeat("A", 1<<17))
+	var h http1.Head
+	began := time.Now()
+	for n := range line {
+		if _, err := h.Parse(line[:n+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > 2*time.Second { // some milliseconds; quadratic: 5 s
+		t.Errorf("%v for %d bytes", took, len(line))
 	}
 }
