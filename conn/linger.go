@@ -119,7 +119,7 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 // Overdue is the loop's: nothing has come for long. A client that takes its answer has the time of connection.Overdue, but
 // neither a stop nor those that are refused next wait for that; what the kernel has it sends on.
 func (l *lingering) Overdue() time.Duration {
-	if l.stopping || l.refused {
+	if l.stopping || l.standing == refused {
 		return 0
 	}
 	return l.connection.Overdue()
