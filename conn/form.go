@@ -45,9 +45,11 @@ func (r *Request) Form() (url.Values, error) {
 }
 
 // MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the
-// files beyond that go to temporary files, which are removed when the request ends. The error is
-// ErrNoForm for other types. A body of more than 256 KiB is taken apart off the loop, in one of the
-// places of Await.
+// files beyond that go to temporary files, which are removed when the request ends. Package
+// mime/multipart makes them in os.TempDir, wherever spool_dir is; for max_spool a body that is not
+// held in memory counts twice, as it came and taken apart. The error is ErrNoForm for other types,
+// and ErrSpoolFull. A body of more than 256 KiB is taken apart off the loop, in one of the places of
+// Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil
@@ -62,19 +64,34 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := new(loop.Promise[*multipart.Form])
+	files := size // a bound on what its files hold
+	if size <= maxMemory {
+		files = 0
+	}
+	form, space := new(loop.Promise[*multipart.Form]), &r.x.c.port.server.temp
+	remove := func(read *multipart.Form) error {
+		defer space.Release(files)
+		return read.RemoveAll()
+	}
 	r.Defer(func() {
 		if !form.Reject(loop.ErrCanceled) {
 			read, _ := form.Value()
-			_ = read.RemoveAll()
+			_ = remove(read)
 		}
 	})
 	read := func() error {
-		read, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
-		if err == nil && !form.Resolve(read) { // the request has ended meanwhile
-			err = read.RemoveAll()
+		if err := space.Reserve(files); err != nil {
+			return err
 		}
-		return err
+		read, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
+		if err != nil { // no file is left
+			space.Release(files)
+			return err
+		}
+		if !form.Resolve(read) { // the request has ended meanwhile
+			return remove(read)
+		}
+		return nil
 	}
 	if size <= turnBudget {
 		err = read()
@@ -82,6 +99,9 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 		was := r.KeepWaiting(true) // the body is complete: a client that sends no more is to be answered
 		err = r.Await(read, -1)
 		r.KeepWaiting(was)
+	}
+	if err == ErrSpoolFull {
+		r.noSpool(err)
 	}
 	if err != nil {
 		return nil, err

@@ -228,3 +228,27 @@ func TestMultipartFormOffTheLoop(t *testing.T) {
 		}
 	}, direct)
 }
+
+// TestMultipartFormWithinMaxSpool: the files of a form count for max_spool as the body does that they are made of.
+func TestMultipartFormWithinMaxSpool(t *testing.T) {
+	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
+	t.Setenv("TMPDIR", t.TempDir())
+	raw := upload(noise()[:100_000])
+	handler := func(req *conn.Request, w *conn.Response) int {
+		if _, err := req.MultipartForm(1000); err != nil {
+			return 418 // which is not what is sent
+		}
+		return 200
+	}
+	run(t, func(t *testing.T, m mode) {
+		for limit, want := range map[int64]int{150_000: 503, 250_000: 200} {
+			s := start(t, m, conn.Config{MaxSpool: limit, Handler: handler})
+			c := s.client()
+			if a := c.do("POST", raw); a.StatusCode != want {
+				t.Errorf("limit %d: %s", limit, a.Status)
+			}
+			c.Close()
+			s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+		}
+	}, plain, direct)
+}

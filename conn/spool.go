@@ -43,13 +43,19 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	}
 	file, n, err := r.spill(head, next)
 	if err == ErrSpoolFull {
-		r.body.err = err
-		r.x.c.port.server.noteSpool(r.x)
+		r.noSpool(err)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	return file, n, nil
+}
+
+// noSpool notes that there is no room for the body: without an answer of the handler's own that is a
+// 503.
+func (r *Request) noSpool(err error) {
+	r.body.err = err
+	r.x.c.port.server.noteSpool(r.x)
 }
 
 // firstSpool is how much memory there is at first for a body of unknown length, or of a large one.

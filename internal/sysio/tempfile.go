@@ -31,6 +31,18 @@ func (s *TempSpace) Configure(dir string, limit int64) {
 // Used returns how many bytes the files hold.
 func (s *TempSpace) Used() int64 { return s.used.Load() }
 
+// Reserve counts n bytes of files that were made elsewhere, until Release. Its error is ErrTempFull.
+func (s *TempSpace) Reserve(n int64) error {
+	if used, limit := s.used.Add(n), s.limit.Load(); limit > 0 && used > limit {
+		s.used.Add(-n)
+		return ErrTempFull
+	}
+	return nil
+}
+
+// Release ends the counting of n bytes.
+func (s *TempSpace) Release(n int64) { s.used.Add(-n) }
+
 // Create makes a file.
 func (s *TempSpace) Create() (*TempFile, error) {
 	dir := ""
@@ -75,9 +87,8 @@ func (f *TempFile) Write(p []byte) (int, error) {
 // WriteAt implements io.WriterAt. With ErrTempFull nothing is written.
 func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 	if more := off + int64(len(p)) - f.size; more > 0 {
-		if used, limit := f.space.used.Add(more), f.space.limit.Load(); limit > 0 && used > limit {
-			f.space.used.Add(-more)
-			return 0, ErrTempFull
+		if err := f.space.Reserve(more); err != nil {
+			return 0, err
 		}
 		f.size += more
 	}
@@ -101,7 +112,7 @@ func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
 
 // Close frees the file. A second call has no effect.
 func (f *TempFile) Close() error {
-	f.space.used.Add(-f.size)
+	f.space.Release(f.size)
 	f.size = 0
 	if err := f.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
