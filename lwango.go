@@ -98,7 +98,7 @@ func Main() { os.Exit(Run(context.Background(), "")) }
 // goroutine: a handler may use slog, and its loop does not wait for the reader of the log. Of lines with the same
 // message, 10 a second are logged after the first 50, and the rest are counted; the message and the text of an attribute are
 // cut to 256 bytes, those of attributes called stack and message to 16 KiB. What was logged is written when Run returns, as
-// far as it is taken within a second, and from then on slog writes where it is called. Package log is left alone, and writes where it is called.
+// far as the reader takes it within a second; from then on slog writes where it is called. Package log does so all the time.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()

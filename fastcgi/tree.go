@@ -66,12 +66,12 @@ func (m *module) current() *tree {
 }
 
 // sender is the handler of files that are no scripts: that of serve_files, without the indexes that
-// are scripts. What a path means has been decided before.
+// are scripts, here or on another route of the site. What a path means has been decided before.
 func (m *module) sender(dir string) (conn.Handler, error) {
 	set := servefiles.Defaults
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
 	for _, name := range m.set.Index {
-		if !names.Source(name, m.set.SplitPath) {
+		if !names.Source(name, m.set.SplitPath) && !names.Source(name, m.env.Scripts) {
 			set.Index = append(set.Index, name)
 		}
 	}

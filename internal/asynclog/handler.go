@@ -61,7 +61,8 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler. It does not wait.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	if h.limited && !h.log.rate.allow(r.Message) {
+	// A message is as long as the program makes it, and is remembered: what the line shows of it has to do.
+	if h.limited && !h.log.rate.allow(cut(r.Message, maxText)) {
 		return nil
 	}
 	return h.lines.Handle(ctx, r)

@@ -282,3 +282,22 @@ func TestManyKinds(t *testing.T) {
 		t.Error("what was left out is not told")
 	}
 }
+
+// TestLongKinds: messages that are the same as far as a line shows them are of one kind, and no more than that is
+// remembered of any.
+func TestLongKinds(t *testing.T) {
+	var s sink
+	l := asynclog.New(&s)
+	log := l.Logger()
+	begin := strings.Repeat("x", 1<<10)
+	for i := range 60 {
+		log.Info(begin + strings.Repeat("y", i))
+	}
+	l.Close(time.Minute)
+	if n := strings.Count(s.String(), "level=INFO"); n > 55 { // on a machine that is slow some more come, ten a second
+		t.Errorf("%d lines of 60", n)
+	}
+	if n := len(s.String()); n > 60*400 {
+		t.Errorf("%d bytes", n)
+	}
+}

@@ -18,7 +18,9 @@ import (
 //
 // A client can send requests faster than a disk takes their lines. So a connection has a share of the buffer: an eighth of
 // what is free, so that many of them cannot fill it either. One that has used it up waits until the buffer is emptied. When
-// the disk is stuck the buffers fill up all the same, and lines that find no room are dropped and counted.
+// the disk is stuck, or clients make a connection for each request, the buffers fill up all the same, and lines that find
+// no room are dropped and counted. A line finds room if it takes an eighth of what is free at most: those that are dropped
+// first are the longest, of whoever tries to fill the log, and not the usual ones.
 type accessLog struct {
 	log    *slog.Logger
 	format atomic.Pointer[lineFormat]
@@ -143,7 +145,7 @@ func (a *accessLog) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
 	before := len(b.lines)
 	b.lines = (*a.format.Load())(b.lines, e, b.clock.text(e.Time.Local()))
 	after := len(b.lines)
-	if after > bufferSize {
+	if n := after - before; n > (bufferSize-before)/8 {
 		b.lines = b.lines[:before]
 		b.dropped++
 		after = before

@@ -137,12 +137,21 @@ func TestAccessLogStuck(t *testing.T) {
 	for range total {
 		a.LogRequest(lp, e) // the test ends, so it does not wait
 	}
+	const usual = 40
+	for range usual { // they are short, and find room where those of the flood do not any more
+		e := entry()
+		e.Target = []byte("/usual")
+		a.LogRequest(lp, e)
+	}
 
-	written := make(chan int)
+	written, usualWritten := make(chan int), 0
 	go func() {
 		n := 0
 		for sc := bufio.NewScanner(reader); sc.Scan() && sc.Text() != "last"; {
 			n++
+			if strings.Contains(sc.Text(), "GET /usual") {
+				usualWritten++
+			}
 		}
 		written <- n
 	}()
@@ -153,6 +162,9 @@ func TestAccessLogStuck(t *testing.T) {
 	n := <-written
 	if n == 0 || n >= total {
 		t.Errorf("%d of %d lines written, want some to be dropped", n, total)
+	}
+	if usualWritten != usual {
+		t.Errorf("%d of %d usual lines written", usualWritten, usual)
 	}
 	if !strings.Contains(log.String(), "access log lines dropped") {
 		t.Errorf("nothing was said about dropped lines:\n%s", log.String())

@@ -62,30 +62,43 @@ func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, erro
 
 // openAdded makes the listeners that next has and the running configuration does not have. One that begins or ceases
 // to speak TLS is added with duplicates of its sockets, so there is no moment in which nobody listens.
-func (s *Server) openAdded(next *Config) (map[Address]*listener, error) {
+func (s *Server) openAdded(next *Config) (_ map[Address]*listener, err error) {
 	added := map[Address]*listener{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for addr, l := range added {
+			if s.listeners[addr] == nil {
+				l.socket.remove()
+			}
+			l.discard()
+		}
+	}()
 	for _, lc := range next.Listeners {
 		old := s.listeners[lc.Address]
 		var l *listener
-		var err error
-		if old == nil {
+		switch {
+		case old == nil:
 			l, err = s.open(lc)
-		} else if err = lc.Access.set(lc.Address.Name); err == nil {
-			if (old.certs == nil) == (lc.TLS == nil) {
-				continue
-			}
+		case (old.certs == nil) != (lc.TLS == nil):
 			l, err = s.reuse(old, lc)
+		default:
+			continue
 		}
 		if err != nil {
-			for addr, l := range added {
-				if s.listeners[addr] == nil {
-					l.socket.remove()
-				}
-				l.discard()
-			}
 			return nil, err
 		}
 		added[lc.Address] = l
+	}
+	// Last, when nothing else can fail any more: who may connect to what is open is not restored.
+	for _, lc := range next.Listeners {
+		if s.listeners[lc.Address] == nil {
+			continue
+		}
+		if err = lc.Access.set(lc.Address.Name); err != nil {
+			return nil, err
+		}
 	}
 	return added, nil
 }

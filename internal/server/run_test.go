@@ -254,6 +254,15 @@ func TestUnixSocketAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(0o666, uid, gid)
+	listen("0600", fmt.Sprint(uid))
+	text += "[[listener]]\naddress = \"unix:nowhere/s\"\n"
+	if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Reload(); err == nil {
+		t.Error("a socket in a folder that does not exist")
+	}
+	check(0o666, uid, gid) // a reload that is refused changes nothing
 	other := uid + 1
 	listen("0660", fmt.Sprint(other))
 	err = srv.Reload()

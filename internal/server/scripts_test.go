@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -39,5 +40,19 @@ func TestEnvOfScripts(t *testing.T) {
 	php := []string{".php", ".py"}
 	if want := map[string][]string{"/first": php, "/last": php, "/other": nil}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestIndexOfAnotherRoute: what is a script for one route may be an index of another one, which
+// then does not send it.
+func TestIndexOfAnotherRoute(t *testing.T) {
+	dir := t.TempDir()
+	text := fmt.Sprintf("[[site]]\n"+
+		"[[site.route]]\nprefix = \"/\"\nmodule = \"fastcgi\"\naddress = \"127.0.0.1:9000\"\nscript_path = %q\n"+
+		"index = [\"index.php\", \"index.html\"]\n"+
+		"[[site.route]]\nprefix = \"/old\"\nmodule = \"fastcgi\"\naddress = \"127.0.0.1:9000\"\nscript_path = %q\n"+
+		"split_path = [\".html\"]\nindex = \"index.html\"\n", dir, dir)
+	if _, err := source().Parse("/etc/t.conf", text); err != nil {
+		t.Error(err)
 	}
 }
