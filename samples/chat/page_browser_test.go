@@ -154,6 +154,26 @@ func TestBrowserRenameOnPhone(t *testing.T) {
 	w.until(`document.elementFromPoint(innerWidth / 2, document.getElementById("text").getBoundingClientRect().top + 10).id === "text"`)
 }
 
+// While a message grows line by line in the box, the last that was said stays in view.
+func TestBrowserGrowingBox(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 360, 420)
+	w.join(s.Address, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	const atEnd = `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.getElementById("log"))`
+	for i := range 8 {
+		bob.say(fmt.Sprint("message ", i))
+	}
+	w.until(`document.querySelectorAll(".message").length === 8 && ` + atEnd)
+	w.types("a\nb\nc\nd\ne\nf")
+	w.until(atEnd)
+	bob.say("news")
+	w.sees("news")
+	w.until(atEnd + ` && document.getElementById("newest").hidden`)
+}
+
 // What we have said before is ours, though it comes before the server has said who we are.
 func TestBrowserOwnHistory(t *testing.T) {
 	t.Parallel()

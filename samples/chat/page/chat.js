@@ -223,6 +223,7 @@ function fit() {
 	const box = $("text");
 	box.style.height = "auto";
 	box.style.height = `${box.scrollHeight + 2}px`; // and its border
+	log.resized();
 	showSend();
 }
 

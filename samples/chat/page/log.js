@@ -74,6 +74,11 @@ export class Log {
 		this.#see(0);
 	}
 
+	// resized is called when the box may have had another height for a moment, which moves what is in it.
+	resized() {
+		if (this.#stay) this.toEnd();
+	}
+
 	// message takes in a message, and reports whether it is new.
 	message(m, announced = true) {
 		if (this.#ids.has(m.id)) return false;
