@@ -33,6 +33,7 @@ type Limits struct {
 	// Bytes is how many bytes of messages all topics hold together, by default 64 MiB: their data and a little for each.
 	// What Shared makes of messages is not counted. If there are more, the topics that hold most forget their oldest
 	// messages, and subscribers with DropNewest lose their newest, until all of it is an eighth less than that.
+	// Negative: there is no limit.
 	Bytes int
 }
 
@@ -91,7 +92,8 @@ func (h *Hub) init() {
 	})
 }
 
-// LimitBytes has all topics hold no more than n bytes of messages together, from now on; 0 means Limits.Bytes.
+// LimitBytes has all topics hold no more than n bytes of messages together, from now on; 0 means Limits.Bytes, and
+// less than that no limit.
 func (h *Hub) LimitBytes(n int) {
 	h.init()
 	h.maxBytes.Store(int64(cmp.Or(n, h.Limits.Bytes)))
@@ -102,7 +104,7 @@ func (h *Hub) LimitBytes(n int) {
 // that looking at all topics is paid for by many messages. No lock is held by the caller.
 func (h *Hub) relieve() {
 	limit := h.maxBytes.Load()
-	if h.bytes.Load() <= limit {
+	if limit < 0 || h.bytes.Load() <= limit {
 		return
 	}
 	h.mu.Lock()

@@ -140,3 +140,14 @@ func TestLimitBytes(t *testing.T) {
 		t.Errorf("%d bytes are held", bytes)
 	}
 }
+
+// A negative limit is none, as for the history.
+func TestNoLimitOfBytes(t *testing.T) {
+	hub := pubsub.Hub{Limits: pubsub.Limits{Bytes: -1}}
+	publish(hub.Topic("a"), "abc")
+	hub.LimitBytes(-5)
+	publish(hub.Topic("b"), "abc")
+	if pubsub.Bytes(&hub) == 0 {
+		t.Error("nothing is held")
+	}
+}

@@ -20,7 +20,8 @@ import (
 type client struct {
 	*testing.T
 	*websocket.Conn
-	here map[string]bool // as it has been told
+	here     map[string]bool // as it has been told
+	patience time.Duration   // with what is to be read next
 }
 
 func connect(t *testing.T, s *sampletest.Server, path string) *client {
@@ -38,7 +39,7 @@ func connectFrom(t *testing.T, s *sampletest.Server, path string, n int) *client
 	}
 	t.Cleanup(func() { ws.Close() })
 	ws.SetReadDeadline(time.Now().Add(patience))
-	return &client{t, ws, make(map[string]bool)}
+	return &client{t, ws, make(map[string]bool), patience}
 }
 
 // join connects, and returns the history that comes first. Then it has been told who is there.
@@ -78,6 +79,7 @@ func (c *client) next(kind string) notice {
 
 func (c *client) read() (n notice) {
 	c.Helper()
+	c.SetReadDeadline(time.Now().Add(c.patience))
 	if err := c.ReadJSON(&n); err != nil {
 		c.Fatal(err)
 	}

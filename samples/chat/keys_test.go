@@ -83,6 +83,7 @@ func (w *tab) focused(id string) {
 
 // Every key does in the message box what it does in any other.
 func TestBrowserTyping(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 1200, 800)

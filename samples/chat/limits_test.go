@@ -15,6 +15,7 @@ import (
 // What is said quickly is said a little later, in order and all of it; typing does not count, and
 // is not passed on for ever.
 func TestQuickMessages(t *testing.T) {
+	t.Parallel()
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	bob, _ := join(t, s, "r", "Bob")

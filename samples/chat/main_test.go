@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,7 +10,15 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+// atATime is how many of the parallel tests run at a time. Most are those of a browser, which wait
+// for the page's timers, and not for the processor. What measures the page's time is not among them:
+// it runs before them, alone.
+const atATime = "8"
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", atATime)
+	sampletest.Main(m, main)
+}
 
 // patience is how long a test waits for what must come. It is not spent when things go well.
 const patience = 20 * time.Second

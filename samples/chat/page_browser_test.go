@@ -1,7 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"syscall"
@@ -9,11 +13,13 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
 // However often people come and go: they have a line, and what was said stays in view.
 func TestBrowserMovement(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 800, 600)
@@ -35,6 +41,7 @@ func TestBrowserMovement(t *testing.T) {
 
 // One message does not fill the screen, however many lines it has.
 func TestBrowserLongMessage(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 800, 700)
@@ -48,6 +55,7 @@ func TestBrowserLongMessage(t *testing.T) {
 
 // Whoever scrolls up gets to see all that the server remembers, in order, and stays where he reads.
 func TestBrowserOlder(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	const n = 3*pageful + 7
@@ -82,13 +90,18 @@ func TestBrowserOlder(t *testing.T) {
 // Another name: one may think better of it, and a name that is refused is not the end of the old
 // one.
 func TestBrowserRename(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.until(`document.getElementById("cancel").hidden`) // there is nothing to go back to
-	w.press("Escape", 0)
-	w.until(`document.getElementById("enter").open`)
+	w.types("An")
+	for range 4 { // a browser lets the page keep a dialog open once at most
+		w.press("Escape", 0)
+		w.until(`document.getElementById("enter").open`)
+		w.box("name", "An")
+	}
 	w.join(s.Address, "r", "Ann")
 	named := func(name string) {
 		t.Helper()
@@ -123,8 +136,81 @@ func TestBrowserRename(t *testing.T) {
 	w.until(`document.querySelector(".message.own .text").textContent === "it is me"`)
 }
 
+// On a phone the name is changed where rooms and people are, which are not in the way afterwards.
+func TestBrowserRenameOnPhone(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 360, 640)
+	w.join(s.Address, "r", "Ann")
+	w.do(chromedp.Click("#menu"), chromedp.WaitVisible("#rename"), chromedp.Focus("#rename"))
+	w.press("Enter", 0)
+	w.focused("name")
+	w.press("a", ctrl, "selectAll")
+	w.types("Bob")
+	w.press("Enter", 0)
+	w.until(`document.getElementById("me").textContent === "Bob" && getComputedStyle(document.getElementById("side")).visibility === "hidden"`)
+	w.box("text", "")
+	w.until(`document.elementFromPoint(innerWidth / 2, document.getElementById("text").getBoundingClientRect().top + 10).id === "text"`)
+}
+
+// While a message grows line by line in the box, the last that was said stays in view.
+func TestBrowserGrowingBox(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	s := sampletest.Start(t)
+	w := open(t, b, 360, 420)
+	w.join(s.Address, "r", "Ann")
+	bob, _ := join(t, s, "r", "Bob")
+	const atEnd = `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.getElementById("log"))`
+	for i := range 8 {
+		bob.say(fmt.Sprint("message ", i))
+	}
+	w.until(`document.querySelectorAll(".message").length === 8 && ` + atEnd)
+	w.types("a\nb\nc\nd\ne\nf")
+	w.until(atEnd)
+	bob.say("news")
+	w.sees("news")
+	w.until(atEnd + ` && document.getElementById("newest").hidden`)
+}
+
+// What we have said before is ours, though it comes before the server has said who we are.
+func TestBrowserOwnHistory(t *testing.T) {
+	t.Parallel()
+	b := browser(t)
+	shown := make(chan struct{})
+	mux := http.NewServeMux()
+	root, _ := fs.Sub(files, "page")
+	mux.Handle("/", http.FileServerFS(root))
+	mux.HandleFunc("/ws-chat", func(w http.ResponseWriter, r *http.Request) {
+		c, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		said := []json.RawMessage{message("r", "Ann", frame{text: "mine"}), message("r", "Bob", frame{text: "yours"})}
+		_ = c.WriteMessage(websocket.TextMessage, notice{Type: "history", Room: "r", Messages: said}.encode())
+		<-shown
+		_ = c.WriteMessage(websocket.TextMessage, notice{Type: "presence", Room: "r", Name: "Ann", Names: []string{"Ann"}}.encode())
+		_, _, _ = c.ReadMessage() // until the page is gone
+	})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	defer s.CloseClientConnections()
+	w := open(t, b, 800, 600)
+	w.do(chromedp.Navigate(s.URL+"/?room=r"), chromedp.WaitVisible("#enter"))
+	w.types("Ann")
+	w.press("Enter", 0)
+	w.until(`document.querySelectorAll(".list .message").length === 2`)
+	close(shown)
+	w.until(`document.getElementById("me").textContent === "Ann"`)
+	w.until(`[...document.querySelectorAll(".own .text")].map((e) => e.textContent).join() === "mine"`)
+}
+
 // A server that is full says so, and is tried again.
 func TestBrowserFull(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t, "-per-address", "1")
 	other, _ := join(t, s, "r", "Bob")
@@ -140,6 +226,7 @@ func TestBrowserFull(t *testing.T) {
 
 // A network that is gone is noticed, whether the browser says so or not.
 func TestBrowserOffline(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	p := startProxy(t, s.Address)
@@ -163,6 +250,7 @@ func TestBrowserOffline(t *testing.T) {
 
 // What comes while nobody looks is counted in the title, and what was missed meanwhile, too.
 func TestBrowserTitle(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 800, 600)
@@ -210,6 +298,7 @@ func TestBrowserTitle(t *testing.T) {
 // Screen readers are told what is new, once, and nothing of what is old; and of trouble, but not
 // every second.
 func TestBrowserAloud(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
@@ -222,6 +311,9 @@ func TestBrowserAloud(t *testing.T) {
 	w.sees("mine")
 	bob.say("new")
 	w.until(`document.getElementById("aloud").textContent === "Bob: new"`)
+	w.until(`(globalThis.told = 0, new MutationObserver(() => told++).observe(document.getElementById("aloud"), { childList: true, characterData: true, subtree: true }), true)`)
+	bob.say("new") // once more
+	w.until(`told === 1 && document.getElementById("aloud").textContent === "Bob: new"`)
 	for i := range 5 {
 		bob.say(fmt.Sprint(i))
 	}
@@ -234,6 +326,7 @@ func TestBrowserAloud(t *testing.T) {
 
 // Where the system has its own colours, nothing is told by ours alone.
 func TestBrowserForcedColors(t *testing.T) {
+	t.Parallel()
 	b := browser(t)
 	s := sampletest.Start(t)
 	w := open(t, b, 800, 600)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	s := sampletest.Start(t)
 	c := connect(t, s, "/ws-write")
 	c.say("is read, and comes to nothing")

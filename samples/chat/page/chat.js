@@ -106,6 +106,7 @@ function count(messages) {
 // address is where the next connection goes. The server then sends what came after the message that
 // we have seen last.
 function address() {
+	log.me = me; // what was said before comes before the server's word for it
 	const url = new URL("ws-chat", location.href);
 	url.protocol = url.protocol.replace("http", "ws");
 	url.search = new URLSearchParams({ room, name: me, after: log.last });
@@ -222,6 +223,7 @@ function fit() {
 	const box = $("text");
 	box.style.height = "auto";
 	box.style.height = `${box.scrollHeight + 2}px`; // and its border
+	log.resized();
 	showSend();
 }
 
@@ -307,7 +309,7 @@ document.addEventListener("keydown", (event) => {
 function ask(reason = "") {
 	$("refused").hidden = !reason;
 	$("refused").textContent = reason;
-	$("name").value = me;
+	if (me) $("name").value = me;
 	$("where").value = room;
 	$("cancel").hidden = !known;
 	$("enter-title").textContent = known ? "Change your name" : "Join the chat";
@@ -316,9 +318,10 @@ function ask(reason = "") {
 	$("name").select();
 }
 
-$("enter").querySelector("form").onsubmit = () => {
+$("enter").querySelector("form").onsubmit = (event) => {
 	const name = $("name").value.trim(), where = $("where").value.trim().normalize();
 	if (where !== room) {
+		event.preventDefault(); // it stays open until the other page is there
 		keep("name", name);
 		location.assign(pageOf(where)); // what is not sent yet waits for a return
 	} else if (name !== me || connection.idle) {
@@ -329,19 +332,19 @@ $("enter").querySelector("form").onsubmit = () => {
 
 $("cancel").onclick = () => $("enter").close("cancel");
 
-$("enter").oncancel = (event) => {
-	if (!known) event.preventDefault(); // there is nothing behind it
-};
-
 $("enter").onclose = () => {
-	if (known && connection.idle) { // another name was refused
+	if (connection.idle) { // another name was refused, or none was given
+		if (!known) return ask($("refused").textContent); // there is nothing behind it
 		me = known;
 		connection.connect();
 	}
 	$("text").focus();
 };
 
-$("rename").onclick = () => ask();
+$("rename").onclick = () => {
+	showSide(false);
+	ask();
+};
 
 // ---- What is remembered. Private windows may refuse to.
 

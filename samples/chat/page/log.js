@@ -2,7 +2,7 @@
 // Whatever comes from others is put in as text, never as markup. It is drawn once a frame, however
 // much comes at a time.
 
-import { avatar, drawing, element, paint, say } from "./draw.js";
+import { avatar, drawing, element, paint } from "./draw.js";
 
 const kept = 500;                 // messages while the end is in view; older ones go, and can be asked for
 const most = 3000;                // messages while somebody reads further up
@@ -72,6 +72,11 @@ export class Log {
 		this.#stay = true;
 		this.#box.scrollTop = this.#box.scrollHeight;
 		this.#see(0);
+	}
+
+	// resized is called when the box may have had another height for a moment, which moves what is in it.
+	resized() {
+		if (this.#stay) this.toEnd();
 	}
 
 	// message takes in a message, and reports whether it is new.
@@ -303,7 +308,8 @@ export class Log {
 		if (this.#news.length === 0 && messages.length > 0) {
 			setTimeout(() => {
 				const news = this.#news.splice(0);
-				say(this.#aloud, news.length <= several ? news.map(({ name, text }) => `${name}: ${text}`).join("\n") : `${news.length} new messages`);
+				const text = news.length <= several ? news.map(({ name, text }) => `${name}: ${text}`).join("\n") : `${news.length} new messages`;
+				this.#aloud.replaceChildren(text); // and not say: somebody may say the same again
 			}, aloud);
 		}
 		this.#news.push(...messages);
