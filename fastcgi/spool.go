@@ -51,6 +51,7 @@ func (s *spool) keep(p []byte) ([]byte, error) {
 		if err != nil {
 			return p, err
 		}
+		f.Spare() // clients that do not read their answers must not take the room of others' uploads
 		s.file = f
 	}
 	for len(p) > 0 {

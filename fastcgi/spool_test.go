@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// TestSpoolWithinLimit: what a spool holds in its file counts for the limit of all temporary files, beyond which it is held
-// in memory, once, and nothing is lost.
+// TestSpoolWithinLimit: what a spool holds in its file counts for the limit of all temporary files.
+// Beyond three quarters of that, it is held in memory, once, and nothing is lost.
 func TestSpoolWithinLimit(t *testing.T) {
 	const limit = 200_000
 	var space sysio.TempSpace
@@ -27,7 +27,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 		t.Errorf("%d bytes counted, want 120,000", n)
 	}
 	failed := 0
-	for range 5 { // 30 kB in memory, 60 kB in the file, and then there is no room
+	for range 5 { // 30 kB in memory, 30 kB in the file, and then there is no room
 		if err := b.Write(piece); errors.Is(err, conn.ErrSpoolFull) {
 			failed++
 		} else if err != nil && failed == 0 {
@@ -37,8 +37,8 @@ func TestSpoolWithinLimit(t *testing.T) {
 	if failed == 0 {
 		t.Error("no error beyond the limit")
 	}
-	if n := space.Used(); n > limit {
-		t.Errorf("%d bytes in files, the limit is %d", n, limit)
+	if n := space.Used(); n > limit/4*3 {
+		t.Errorf("%d bytes in files; a quarter of %d is for uploads", n, limit)
 	}
 	var got []byte
 	for buf := make([]byte, 10_000); b.Len() > 0; {

@@ -32,8 +32,10 @@ func (s *TempSpace) Configure(dir string, limit int64) {
 func (s *TempSpace) Used() int64 { return s.used.Load() }
 
 // Reserve counts n bytes of files that were made elsewhere, until Release. Its error is ErrTempFull.
-func (s *TempSpace) Reserve(n int64) error {
-	if used, limit := s.used.Add(n), s.limit.Load(); limit > 0 && used > limit {
+func (s *TempSpace) Reserve(n int64) error { return s.reserve(n, s.limit.Load()) }
+
+func (s *TempSpace) reserve(n, limit int64) error {
+	if used := s.used.Add(n); limit > 0 && used > limit {
 		s.used.Add(-n)
 		return ErrTempFull
 	}
@@ -61,6 +63,7 @@ func (s *TempSpace) Create() (*TempFile, error) {
 type TempFile struct {
 	space *TempSpace
 	file  *os.File
+	spare bool
 	size  int64 // that is counted
 	at    int64 // of Read and Write
 }
@@ -87,13 +90,20 @@ func (f *TempFile) Write(p []byte) (int, error) {
 // WriteAt implements io.WriterAt. With ErrTempFull nothing is written.
 func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 	if more := off + int64(len(p)) - f.size; more > 0 {
-		if err := f.space.Reserve(more); err != nil {
+		limit := f.space.limit.Load()
+		if f.spare {
+			limit -= limit / 4
+		}
+		if err := f.space.reserve(more, limit); err != nil {
 			return 0, err
 		}
 		f.size += more
 	}
 	return f.file.WriteAt(p, off)
 }
+
+// Spare makes f one that its writer can do without: its writes leave the last quarter of the space to other files.
+func (f *TempFile) Spare() { f.spare = true }
 
 // Seek implements io.Seeker.
 func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
