@@ -154,6 +154,22 @@ func (f *follower) expect(want ...string) {
 	}
 }
 
+// expectBehind is expect for a subscription with history. What was published shortly before it began, within the time that
+// the broker takes to tell its own, comes as news behind the history. Then that reaches back further: the last of older
+// come first.
+func (f *follower) expectBehind(older []string, want ...string) {
+	f.t.Helper()
+	first := f.next()
+	if i := slices.Index(older, first); i >= 0 {
+		f.expect(older[i+1:]...)
+		first = f.next()
+	}
+	if first != want[0] {
+		f.t.Fatalf("%q, want %q", first, want[0])
+	}
+	f.expect(want[1:]...)
+}
+
 // hears publishes to a topic of the follower's own process, as it comes: whoever publishes waits for nobody.
 func (f *follower) hears(topic *pubsub.Topic, texts ...string) {
 	f.t.Helper()
