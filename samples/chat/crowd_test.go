@@ -18,9 +18,9 @@ import (
 )
 
 // longestTask is how long the page may keep the browser from answering a key or a click, whatever
-// comes. It is counted in the processor's time, for a machine that has other things to do can stop
-// any task for as long as it likes.
-const longestTask = 50 * time.Millisecond
+// comes: less than a person notices. It is counted in the processor's time, for a machine that has
+// other things to do can stop any task for as long as it likes.
+const longestTask = 100 * time.Millisecond
 
 // A page in a room of 2,000 people, 150 messages a second and as many notices stays usable. What it
 // is sent is made up here: a server and its 2,000 clients would have the processor to themselves.
