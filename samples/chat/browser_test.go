@@ -133,7 +133,8 @@ func (w *tab) until(expression string, args ...any) {
 		text, _ := json.Marshal(arg)
 		args[i] = string(text)
 	}
-	expression = fmt.Sprintf(expression, args...)
+	// A page that is still being loaded lacks elements.
+	expression = `document.readyState === "complete" && (` + fmt.Sprintf(expression, args...) + `)`
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
