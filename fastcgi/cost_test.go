@@ -20,6 +20,7 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/invariants"
 )
 
 // TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has answered before.
@@ -84,7 +85,9 @@ func testWaiting(t *testing.T, output int) {
 	}
 	each := int64(memory()-before) / n
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
-	if each > limit && !underRace {
+	// The invariants tag cuts every write short, so that what 200,000 bytes left over is held beside
+	// the client's own pace: that is not what this is about.
+	if each > limit && !underRace && !invariants.Enabled {
 		t.Errorf("%d bytes for a request that waits", each)
 	}
 }
