@@ -82,19 +82,40 @@ func noAnswer() *net.Resolver {
 // deaf listens at an address and is overrun: who connects waits. free accepts one.
 func deaf(t *testing.T, network, address string) (free func()) {
 	t.Helper()
-	fd, err := loop.Listen(network, address, false)
+	free, err := tryDeaf(t, network, address)
 	must(t, err)
+	return free
+}
+
+func tryDeaf(t *testing.T, network, address string) (free func(), err error) {
+	t.Helper()
+	fd, err := loop.Listen(network, address, false)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { unix.Close(fd) })
 	must(t, unix.Listen(fd, 0))
 	c, err := net.Dial(network, address)
 	must(t, err)
-	t.Cleanup(func() {
-		c.Close()
-		unix.Close(fd)
-	})
+	t.Cleanup(func() { c.Close() })
 	return func() {
 		n, _, err := unix.Accept(fd)
 		must(t, err)
 		unix.Close(n)
+	}, nil
+}
+
+// deafBeside returns a port where 127.0.0.4 listens and 127.0.0.2 is deaf. A port that the kernel
+// chose because it is free at one address can be in use at the other; then it chooses again.
+func deafBeside(t *testing.T) (port string) {
+	t.Helper()
+	for {
+		port = listening(t, "127.0.0.4")
+		_, err := tryDeaf(t, "tcp", "127.0.0.2:"+port)
+		if !errors.Is(err, unix.EADDRINUSE) {
+			must(t, err)
+			return port
+		}
 	}
 }
 
@@ -116,8 +137,7 @@ func openDescriptors(t *testing.T) int {
 
 // TestDialTriesAddressesInOrder: 127.0.0.2 does not answer, 127.0.0.3 refuses, 127.0.0.4 listens.
 func TestDialTriesAddressesInOrder(t *testing.T) {
-	port := listening(t, "127.0.0.4")
-	deaf(t, "tcp", "127.0.0.2:"+port)
+	port := deafBeside(t)
 	resolver := names(map[string][]string{
 		"good.test":    {"127.0.0.4"},
 		"refused.test": {"127.0.0.3", "127.0.0.4"},
@@ -280,8 +300,7 @@ func TestLookUpHoldsNobodyUp(t *testing.T) {
 // TestDialEndsWithItsThread: the client leaves, the thread is canceled, or killed, in each of the ways in which a Dial
 // waits. No descriptor is left, and no look-up goes on, which the package's check for goroutines would see.
 func TestDialEndsWithItsThread(t *testing.T) {
-	port := listening(t, "127.0.0.4")
-	deaf(t, "tcp", "127.0.0.2:"+port)
+	port := deafBeside(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	deaf(t, "unix", path)
 	resolver := names(map[string][]string{"silent.test": {"127.0.0.2", "127.0.0.2", "127.0.0.2"}})
@@ -390,8 +409,7 @@ func TestDialWithoutDescriptors(t *testing.T) {
 // TestDialWaitsQuietly: neither attempts that wait nor an upstream that has closed or reset its connection, and that
 // nobody reads, keep the loop busy.
 func TestDialWaitsQuietly(t *testing.T) {
-	port := listening(t, "127.0.0.4")
-	deaf(t, "tcp", "127.0.0.2:"+port)
+	port := deafBeside(t)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		quiet := func(th *loop.Thread, what string) {
 			before := l.Stats().Waits

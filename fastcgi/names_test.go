@@ -3,11 +3,13 @@ package fastcgi_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi"
@@ -61,8 +63,8 @@ func TestHostNames(t *testing.T) {
 	names := new(nameService)
 	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
 	startNames(t, names)
-	one := fcgitest.Start(t, "tcp", answers("one"))
-	_, port, _ := strings.Cut(one.Address, ":")
+	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
+	fcgitest.Start(t, "tcp", answers("one"), fcgitest.At("127.0.0.1:"+port))
 	two := fcgitest.Start(t, "tcp", answers("two"), fcgitest.At("127.0.0.2:"+port))
 	r := new(handlers.Registry)
 	pool := fastcgi.RegisterPool(r)
@@ -97,4 +99,25 @@ func TestHostNames(t *testing.T) {
 	two.Stop()
 	ask("one", true) // it has moved in time
 	ask("one", false)
+}
+
+// sharedPort returns a port that is free at both addresses.
+func sharedPort(t *testing.T, a, b string) string {
+	t.Helper()
+	for {
+		first, err := net.Listen("tcp", a+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(first.Addr().String())
+		second, err := net.Listen("tcp", b+":"+port)
+		first.Close()
+		if err == nil {
+			second.Close()
+			return port
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+	}
 }

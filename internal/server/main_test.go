@@ -7,6 +7,8 @@ import (
 	"flag"
 	"io"
 	"net/http"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -77,6 +79,11 @@ func TestMainUntilContextEnds(t *testing.T) {
 	if o == nil {
 		t.Fatal("the command line is refused")
 	}
+	// A signal is given to all that wait for it at the same moment: what has come here has come to the
+	// program as well, and will not meet the one of the next row.
+	received := make(chan os.Signal, 8)
+	signal.Notify(received, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(received)
 	tests := []struct {
 		signals []syscall.Signal // of different kinds, lest the kernel make one of them
 		code    int
@@ -107,13 +114,18 @@ func TestMainUntilContextEnds(t *testing.T) {
 		address := logged(t, lines, `msg=listening address=(\S+)`)
 		answered := make(chan error, 1)
 		go func() { answered <- noContent("http://" + address) }()
-		<-asked
+		select {
+		case <-asked:
+		case err := <-answered:
+			t.Fatalf("%v: answered before the handler was called: %v", test.signals, err)
+		}
 		end(errors.New("enough of it"))
 		logged(t, lines, `msg=stopping cause="enough of it" .*(connections=1)`)
 		for _, sig := range test.signals {
 			if err := syscall.Kill(syscall.Getpid(), sig); err != nil {
 				t.Fatal(err)
 			}
+			<-received
 		}
 		if test.code != 0 {
 			logged(t, lines, `(msg="stopped at once")`)
