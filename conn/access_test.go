@@ -266,6 +266,7 @@ func TestAccessLogOfHijacked(t *testing.T) {
 // TestAccessLogFull: a connection that has used up its share waits, with its answers sent, and no other does. It does not
 // hold its loop, and neither a client that leaves nor a stop has to wait for it.
 func TestAccessLogFull(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		log := &entries{asked: make(chan struct{}, 1)}
 		var served atomic.Int32

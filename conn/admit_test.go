@@ -48,6 +48,7 @@ func (s *site) clientFrom(ip string) *client {
 
 // TestIdleConnectionsGiveWay: 100 idle connections that fill max_connections keep nobody out, and the count stays right.
 func TestIdleConnectionsGiveWay(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const limit, probes = 100, 38
 		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit, KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute})

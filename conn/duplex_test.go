@@ -101,6 +101,7 @@ func TestDuplex(t *testing.T) {
 
 // TestDuplexHeld: what the handler leaves held goes out all the same.
 func TestDuplexHeld(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const n = 16 << 20 // more than sockets take
 		text := strings.Repeat("x", n)

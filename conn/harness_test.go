@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 		benchServe(kind)
 		return
 	}
+	leaktest.Parallel(6)
 	leaktest.Main(m)
 }
 

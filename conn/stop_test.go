@@ -97,6 +97,7 @@ func TestStopUnderLoad(t *testing.T) {
 
 // TestStopDoesNotWaitForTheSilent: connections without a request, also those that nobody has accepted yet.
 func TestStopDoesNotWaitForTheSilent(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
 		c := s.client()
@@ -165,6 +166,7 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 // TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take its answer, holds up no
 // stop.
 func TestStopLeavesWhoDoesNotRead(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		answered := make(chan struct{}, 1)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {

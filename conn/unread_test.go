@@ -52,6 +52,7 @@ func TestNoEndWithoutNotice(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a read does not give all that has come")
 	}
+	t.Parallel()
 	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", n, noise()[:n]) }
 	chunks := func(n int) string { return "Transfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:n], 9999) }
 	const (

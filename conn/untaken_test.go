@@ -70,6 +70,7 @@ func (s sizes) HasRoom(*loop.Loop, conn.Share) bool { return true }
 // TestLoggedBytes: of an answer that breaks off, what the client has not got does not count as
 // sent.
 func TestLoggedBytes(t *testing.T) {
+	t.Parallel()
 	const size = 4 << 20
 	ways := sources(t)
 	run(t, func(t *testing.T, m mode) {

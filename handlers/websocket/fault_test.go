@@ -105,6 +105,7 @@ func TestPeerLeaves(t *testing.T) {
 
 // TestByteAMinute: a message that does not come to its end in time is refused, however it was begun.
 func TestByteAMinute(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{MessageTimeout: 50 * time.Millisecond}, ends))
@@ -150,6 +151,7 @@ func TestPingsDoNotProlong(t *testing.T) {
 
 // TestPeerNeverReads: it is cut off, and with it what it was sent.
 func TestPeerNeverReads(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{WriteTimeout: 50 * time.Millisecond, Compression: true}
 		ends := make(chan error, 1)
@@ -192,6 +194,7 @@ func TestPeerNeverReads(t *testing.T) {
 
 // TestPeerReadsSlowly, but at a pace that can be borne: nothing is lost.
 func TestPeerReadsSlowly(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const size = 3 << 20
 		u := &websocket.Upgrader{ReadLimit: size}

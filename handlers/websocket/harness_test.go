@@ -26,7 +26,10 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	leaktest.Parallel(6)
+	leaktest.Main(m)
+}
 
 // mode is one way of running the same server.
 type mode struct {

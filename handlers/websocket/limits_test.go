@@ -25,6 +25,7 @@ func TestReadLimitByDefault(t *testing.T) {
 
 // TestNegativeLimits are none: no storm of pings, no message refused, and nobody given up.
 func TestNegativeLimits(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
 			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1, WriteTimeout: -1, PingInterval: -1,
@@ -95,6 +96,7 @@ func TestIdleWithoutPings(t *testing.T) {
 // more only when a third of these are gone. One that stops reading is. The limits are longer than the steps in which two
 // kernels on one machine move data, and their pauses of 200 ms.
 func TestSteadyButSlowReader(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		m     mode
 		all   int // messages to the client that reads
@@ -301,6 +303,7 @@ func TestBombFailsFast(t *testing.T) {
 
 // TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client takes until then.
 func TestWriteDeadline(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		u := new(websocket.Upgrader)

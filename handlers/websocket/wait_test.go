@@ -85,6 +85,7 @@ func TestFramesAlreadyThere(t *testing.T) {
 // TestMessageWaits: a thread that does not wait for messages is not told of them, and they have no limit until it reads;
 // but pings are answered.
 func TestMessageWaits(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{MessageTimeout: 20 * time.Millisecond}
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {

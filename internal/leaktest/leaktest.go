@@ -2,11 +2,13 @@
 package leaktest
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,14 @@ func Main(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// Parallel lets n tests that have called t.Parallel run at once, unless the command line says
+// otherwise: tests that wait most of the time can be more than the processors. It is called before Main.
+func Parallel(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
 }
 
 // since lists the descriptors opened since before. Descriptors that are closed by finalizers or by goroutines on their
