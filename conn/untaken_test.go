@@ -14,7 +14,7 @@ import (
 // timeout does not end it, and what it asks for then is answered, behind all of the rest.
 func TestIdleUntaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
-	body := string(noise()[:200_000]) // more than a small window, and no more than the kernel takes
+	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var answered atomic.Int32
 		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second, Handler: func(_ *conn.Request, w *conn.Response) int {
@@ -97,12 +97,14 @@ func TestLoggedBytes(t *testing.T) {
 
 			small = s.dialSmallTLS()
 			send(t, small, ask)
-			got, err := io.CopyN(io.Discard, small.br, 300_000)
+			got, err := io.CopyN(io.Discard, small.br, 30_000) // few: the kernel may send 2 KiB every 200 ms
 			if err != nil {
 				t.Fatal(err)
 			}
 			small.reset()
-			if n := <-logged; n < got-1000 || n > got+(256<<10) {
+			// The head, the framing of the body and what the kernels have not acknowledged yet are no content
+			// that was sent for certain.
+			if n := <-logged; n < got-(8<<10) || n > got+(256<<10) {
 				t.Errorf("%s: %d bytes logged, and the client has read %d", path, n, got)
 			}
 		}
