@@ -154,20 +154,26 @@ func (f *follower) expect(want ...string) {
 	}
 }
 
-// expectBehind is expect for a subscription with history. What was published shortly before it began, within the time that
-// the broker takes to tell its own, comes as news behind the history. Then that reaches back further: the last of older
-// come first.
-func (f *follower) expectBehind(older []string, want ...string) {
+// expectEnd is expect for a subscription with history, which has come late to a stream. It reads until
+// the stream's last message and all of own have come. Of the stream at least the last ones must
+// come, in order: what was published within the time that the broker takes to tell its own is news,
+// which comes behind the history, and then the history reaches back further. What the process
+// publishes itself it hears at once, before or behind such news.
+func (f *follower) expectEnd(stream []string, least int, own ...string) {
 	f.t.Helper()
-	first := f.next()
-	if i := slices.Index(older, first); i >= 0 {
-		f.expect(older[i+1:]...)
-		first = f.next()
+	var got []string
+	for missing := append(slices.Clone(own), stream[len(stream)-1]); len(missing) > 0; {
+		m := f.next()
+		if i := slices.Index(missing, m); i >= 0 {
+			missing = slices.Delete(missing, i, i+1)
+		}
+		if !slices.Contains(own, m) {
+			got = append(got, m)
+		}
 	}
-	if first != want[0] {
-		f.t.Fatalf("%q, want %q", first, want[0])
+	if len(got) < least || len(got) > len(stream) || !slices.Equal(got, stream[len(stream)-len(got):]) {
+		f.t.Fatalf("got %q, want the end of %q", got, stream)
 	}
-	f.expect(want[1:]...)
 }
 
 // hears publishes to a topic of the follower's own process, as it comes: whoever publishes waits for nobody.
