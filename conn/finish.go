@@ -29,6 +29,30 @@ func (w *Response) finish(status int) {
 
 // finishWhole sends a response of which nothing has gone out.
 func (w *Response) finishWhole(status int) {
+	status, n, err := w.decideAnswer(status)
+	if w.kind == gathered {
+		w.size = int64(len(w.buf))
+	}
+	if status >= 400 && w.size == 0 && w.manner == native {
+		w.discard()
+		w.header.Set("Content-Type", "text/html; charset=utf-8")
+		w.buf = appendErrorPage(w.buf, status)
+		w.size = int64(len(w.buf))
+	}
+	if body := &w.x.req.body; w.kind != reader {
+		body.skip()
+	} else if body.read == 0 && body.left > drainLimit { // the reader does not lead to it
+		w.close = true
+	}
+	w.sendHead(status, w.buf)
+	if w.extent != noBody {
+		w.sendBody(n, err)
+	}
+}
+
+// decideAnswer returns the status to send, which is the handler's unless its answer cannot be sent:
+// then that is dropped, for an error page. n and err are what readAhead has returned.
+func (w *Response) decideAnswer(status int) (_, n int, err error) {
 	x := w.x
 	if status == 0 {
 		status = cmp.Or(w.early, 200)
@@ -42,34 +66,23 @@ func (w *Response) finishWhole(status int) {
 		w.clear()
 		status = 500
 	}
-	n, err := w.readAhead()
+	n, err = w.readAhead()
 	unreadable := err != nil && err != io.EOF
 	if failed := x.req.body.failure(); failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
 		w.clear()
-		status, n, err = failed, 0, nil
-	} else if unreadable {
+		return failed, 0, nil
+	}
+	if unreadable {
 		w.logReader("response body cannot be read", err)
 		w.clear()
-		status, n, err = 500, 0, nil
+		return 500, 0, nil
 	}
-	if w.kind == gathered {
-		w.size = int64(len(w.buf))
-	}
-	if status >= 400 && w.size == 0 && w.manner == native {
-		w.discard()
-		w.header.Set("Content-Type", "text/html; charset=utf-8")
-		w.buf = appendErrorPage(w.buf, status)
-		w.size = int64(len(w.buf))
-	}
-	if body := &x.req.body; w.kind != reader {
-		body.skip()
-	} else if body.read == 0 && body.left > drainLimit { // the reader does not lead to it
-		w.close = true
-	}
-	w.sendHead(status, w.buf)
-	if w.extent == noBody {
-		return
-	}
+	return status, n, err
+}
+
+// sendBody sends the body that the handler has set. n and err are what readAhead has returned.
+func (w *Response) sendBody(n int, err error) {
+	x := w.x
 	switch w.kind {
 	case gathered:
 		w.bytes = w.size
