@@ -19,8 +19,9 @@ import (
 // It belongs to that thread and to the time of the call. Strings may be kept; they are cut from one copy of the head
 // that is made when the first of them is asked for.
 type Request struct {
-	// Thread is the green thread that the handler runs on, for functions that take one: loop.Go, Dial, Subscribe of a
-	// topic. A handler has no need of its methods; those that are for it are the request's, too.
+	// Thread is the green thread that the handler runs on, for functions that take one: loop.Go,
+	// Dial, Subscribe of a topic. A handler does not need its methods: those that are meant for a
+	// handler are the request's, too.
 	Thread *loop.Thread
 
 	x    *exchange

@@ -66,12 +66,12 @@ type Response struct {
 
 // phase is how far a response is. It decides what a handler may still do:
 //
-//	          status and header  SetBody and its like  Write, Flush, Hijack  can become
-//	open      yes                yes                   yes                   any other
-//	streamed  too late           becomes aborted       yes                   aborted, hijacked, complete
-//	aborted   too late           too late              errAborted            complete
-//	hijacked  too late           too late              http.ErrHijacked      complete, by reset
-//	complete  too late           too late              ErrComplete           open, by begin
+//	          status, header  SetBody...       Write, Flush, Hijack  can become
+//	open      yes             yes              yes                   any other
+//	streamed  too late        becomes aborted  yes                   aborted, hijacked, complete
+//	aborted   too late        too late         errAborted            complete
+//	hijacked  too late        too late         http.ErrHijacked      complete, by reset
+//	complete  too late        too late         ErrComplete           open, by begin
 type phase uint8
 
 const (
@@ -204,8 +204,9 @@ func (w *Response) Clear() {
 	}
 }
 
-// Abort says that the answer cannot be completed: when the handler has returned, the connection is cut, so that the
-// client can tell. What was written before goes out, if the head has; nothing can be written after it.
+// Abort says that the answer cannot be completed: when the handler has returned, the connection is
+// cut, so that the client can tell. What was written before goes out, if the head has; nothing can be
+// written after it.
 func (w *Response) Abort() {
 	switch w.phase {
 	case streamed:

@@ -7,9 +7,9 @@ import (
 )
 
 // What a handler can do with the thread that it runs on. The methods only pass on: embedding the
-// thread would hide them from the documentation of Request, and would give handlers the methods that
-// are meant for the bodies of threads, which wait on the connection's descriptor and run its deferred
-// calls.
+// thread would hide them from the documentation of Request, and would give handlers the methods
+// that are meant for the bodies of threads, which wait on the connection's descriptor and run its
+// deferred calls.
 
 // Sleep waits for d. It returns nil, loop.ErrClientGone as soon as the client leaves (see
 // KeepWaiting), or loop.ErrCanceled.

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestRequestShowsItsWaits: a Request has all methods of its thread, so that its documentation shows
-// them, except those that are for the bodies of threads and would harm the connection.
+// TestRequestShowsItsWaits: a Request has all methods of its thread, so that its documentation
+// shows them, except those that are for the bodies of threads and would harm the connection.
 func TestRequestShowsItsWaits(t *testing.T) {
 	notForHandlers := []string{"End", "FD", "Mark", "RunDeferred", "WantRead", "WantReadWrite", "WantWrite"}
 	signature := func(m reflect.Method) (types []reflect.Type) {
