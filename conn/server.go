@@ -39,7 +39,10 @@ type Config struct {
 	HeaderTimeout    time.Duration // for a whole head, from its first byte
 	BodyTimeout      time.Duration // between two reads of a body
 	WriteTimeout     time.Duration // between two writes that make way
-	MinRate          int           // bytes per second waited for, in 30 s and after 10 s, both ways; -1: none
+
+	// MinRate is in bytes per second that the server waits for the client, in the last 30 s and after
+	// 10 s, both ways; negative: none.
+	MinRate int
 
 	MaxConnections int // 0: no limit; beyond it idle ones are closed, or newcomers refused
 	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit; UNIX sockets have none. It
