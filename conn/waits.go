@@ -79,22 +79,26 @@ func (r *Request) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, er
 // net.ErrClosed.
 func (r *Request) CloseFD(fd int) error { return r.Thread.CloseFD(fd) }
 
-// Go starts f as a thread on the same loop that ends before the request does: the request waits for
-// it. An error or a panic of f cancels the other threads and the handler's waits until it joins
-// them, and makes the answer a 500. When the client leaves, the waits of all end. Of f and the
-// handler only one runs at a time, so they share variables without locks; but Body and Response are
-// for the handler alone.
+// Go starts f as a thread on the same loop, within the present scope: that of the innermost call of
+// Scope, or else that of the whole request, which waits for f before it ends. An error or a panic of
+// f cancels the other threads of the scope, and ends the handler's waits until it joins them. An
+// error that the handler does not take with Join makes the answer a 500. When the client leaves, the
+// waits of all threads end. Of f and the handler only one runs at a time, so they share variables
+// without locks; but Body and Response are for the handler alone.
 func (r *Request) Go(f func(t *loop.Thread) error) *loop.Thread { return r.Thread.Go(f) }
 
-// Join waits for the threads that Go has started, and returns the error, or the panic as a
-// *loop.PanicError, of the one that failed first. No limit ends it.
+// Join waits for the threads of the present scope. It returns the error, or the panic as a
+// *loop.PanicError, of the one that failed first, if the handler has not canceled them. Neither a
+// limit of time nor the client's leaving ends it; both end the waits of the threads.
 func (r *Request) Join() error { return r.Thread.Join() }
 
-// Cancel ends the waits of the threads that Go has started with loop.ErrCanceled.
+// Cancel ends the waits of the threads of the present scope with loop.ErrCanceled. Join tells when
+// they have ended.
 func (r *Request) Cancel() { r.Thread.Cancel() }
 
-// Scope runs f, and waits for the threads that f starts with Go before it returns. The error is
-// that of f or of these threads; an error or a panic of f cancels them.
+// Scope runs f with a scope of its own for the threads that f starts with Go, and returns when these
+// have ended. The error is that of f, or theirs if f has none. If f fails, or panics, they are
+// canceled.
 func (r *Request) Scope(f func() error) error { return r.Thread.Scope(f) }
 
 // Defer registers f to be called when the answer has gone out, or when the thread is killed. What
