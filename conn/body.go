@@ -144,7 +144,7 @@ func (b *Body) SetLimit(n int64) {
 // 10.1.1), and after the head an interim response would be taken for the body's.
 func (b *Body) proceed() {
 	b.ask = false
-	if x := b.x; x.r == x.w && !x.resp.headSent {
+	if x := b.x; x.r == x.w && !x.resp.HeadSent() {
 		x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // inform sends an interim response. A client of HTTP/1.0 does not know them (RFC 9110 section 15.2).
 func (w *Response) inform(status int, h http.Header) {
 	x := w.x
-	if w.headSent || x.req.head.Minor == 0 {
+	if w.phase != open || x.req.head.Minor == 0 {
 		return
 	}
 	if status == http.StatusContinue {
@@ -35,12 +35,13 @@ func (w *Response) inform(status int, h http.Header) {
 
 // open decides the head. What a Handler in front has put into the header stays, where h has no field of that name.
 func (w *Response) open(status int, h http.Header) {
-	w.std, w.early = true, status
+	w.manner, w.early = relayed, status
 	_, typed := h["Content-Type"]
-	w.sniff = !typed && h.Get("Content-Encoding") == "" && h.Get("Transfer-Encoding") == ""
+	if !typed && !w.header.Has("Content-Type") && h.Get("Content-Encoding") == "" && h.Get("Transfer-Encoding") == "" {
+		w.manner = sniffed
+	}
 	_, w.dated = h["Date"]
 	if w.header.Len() > 0 {
-		w.sniff = w.sniff && !w.header.Has("Content-Type")
 		for name := range h {
 			w.header.Del(name)
 		}
@@ -125,21 +126,21 @@ func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, err
 		return 0, err
 	}
 	w.buf = w.buf[:0]
-	if x := w.x; !w.bodiless {
-		if w.size >= 0 {
+	if x := w.x; w.extent != noBody {
+		if w.extent == byLength {
 			if n > w.left {
 				return 0, ErrWroteTooMuch
 			}
 			w.left -= n
 		}
-		if w.chunked {
+		if w.extent == inChunks {
 			x.out = http1.AppendChunkHeader(x.out, int(n))
 		}
 		if err := x.sendFile(f, off, n); err != nil {
 			return 0, err // nobody can say how much of it has gone out
 		}
 		w.bytes += n
-		if w.chunked {
+		if w.extent == inChunks {
 			x.out = append(x.out, http1.ChunkEnd...)
 		}
 	}

@@ -89,15 +89,15 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	for _, i := range informs {
 		resp.inform(i.status, i.header)
 	}
-	if status != 0 && !resp.std {
+	if status != 0 && resp.manner == native {
 		resp.open(status, header)
 	}
 	switch {
-	case over && !push && !resp.headSent:
+	case over && !push && !resp.HeadSent():
 		_, _ = resp.Write(out) // a whole one
 	case len(out) > 0 || push:
 		var err error
-		if !resp.headSent { // and the type is told by what was there when the handler flushed
+		if !resp.HeadSent() { // and the type is told by what was there when the handler flushed
 			err = resp.stream(out[:first])
 			out = out[first:]
 		}

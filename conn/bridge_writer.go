@@ -140,7 +140,7 @@ func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 		}
 		f, off, n := regular(src)
 		fits := w.declared < 0 || w.written+n <= w.declared
-		if n > 0 && fits && w.bodyAllowed() && !resp.sniff {
+		if n > 0 && fits && w.bodyAllowed() && resp.manner != sniffed {
 			w.written += n
 			return resp.sendPart(f, off, n, src)
 		}

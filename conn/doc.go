@@ -22,6 +22,7 @@
 //	admit.go          which connections are let in, and which are closed for them
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request
+//	waits.go          what its thread can wait for
 //	body.go           request bodies: lengths, chunks, limits
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms

@@ -128,7 +128,7 @@ func (x *exchange) end() {
 		x.req.cancel(loop.ErrClientGone)
 	}
 	x.req.release()
-	x.resp.release()
+	x.resp.reset()
 }
 
 func mangle(b []byte) {
@@ -181,7 +181,7 @@ func (x *exchange) completed() {
 		x.req.cancel(nil)
 		x.req.cancel = nil
 	}
-	if !x.resp.hijacked {
+	if x.resp.phase != hijacked {
 		x.logAccess(nil)
 	}
 }
@@ -279,19 +279,18 @@ func (x *exchange) call() (status int) {
 			c.failed("panic in a handler", "panic", p, "stack", string(stack))
 		}
 		x := c.x
-		if x == nil || x.resp.hijacked {
+		if x == nil || x.resp.phase == hijacked {
 			loop.SetLocal(&c.Thread, panicked{})
 		}
 		if x != nil {
 			x.resp.close = true
-			x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
-			x.resp.clear()
+			x.resp.fail(p == http.ErrAbortHandler)
 		}
 		status = http.StatusInternalServerError
 	}()
 	status = x.set.Handler(&x.req, &x.resp)
 	if x := c.x; x != nil {
-		x.unheard = !x.resp.headSent && loop.Forsaken(&c.Thread)
+		x.unheard = !x.resp.HeadSent() && loop.Forsaken(&c.Thread)
 	}
 	err := c.Join()
 	returned = true
@@ -301,9 +300,8 @@ func (x *exchange) call() (status int) {
 			c.failed("thread of a handler failed", "error", err)
 		}
 		if x := c.x; x != nil {
-			x.unheard = x.unheard || left && !x.resp.headSent
-			x.resp.broken = x.resp.broken || x.resp.headSent
-			x.resp.clear()
+			x.unheard = x.unheard || left && !x.resp.HeadSent()
+			x.resp.fail(false)
 		}
 		status = http.StatusInternalServerError
 	}

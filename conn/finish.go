@@ -13,24 +13,47 @@ import (
 
 // finish sends what is not yet sent of the response. status is the handler's.
 func (w *Response) finish(status int) {
-	if w.hijacked {
-		// whatever there is to say the handler has said
-	} else if w.headSent {
-		w.finishStream(status)
-	} else {
+	switch w.phase {
+	case open:
 		w.finishWhole(status)
+	case streamed:
+		w.finishStream(status)
+	case aborted:
+		w.cut(errAborted)
 	}
 	w.discard()
-	w.done = true
+	if w.phase != hijacked {
+		w.phase = complete
+	}
 }
 
 // finishWhole sends a response of which nothing has gone out.
 func (w *Response) finishWhole(status int) {
-	x := w.x
-	if w.broken {
-		_ = x.cut(errAborted)
-		return
+	status, n, err := w.decideAnswer(status)
+	if w.kind == gathered {
+		w.size = int64(len(w.buf))
 	}
+	if status >= 400 && w.size == 0 && w.manner == native {
+		w.discard()
+		w.header.Set("Content-Type", "text/html; charset=utf-8")
+		w.buf = appendErrorPage(w.buf, status)
+		w.size = int64(len(w.buf))
+	}
+	if body := &w.x.req.body; w.kind != reader {
+		body.skip()
+	} else if body.read == 0 && body.left > drainLimit { // the reader does not lead to it
+		w.close = true
+	}
+	w.sendHead(status, w.buf)
+	if w.extent != noBody {
+		w.sendBody(n, err)
+	}
+}
+
+// decideAnswer returns the status to send, which is the handler's unless its answer cannot be sent:
+// then that is dropped, for an error page. n and err are what readAhead has returned.
+func (w *Response) decideAnswer(status int) (_, n int, err error) {
+	x := w.x
 	if status == 0 {
 		status = cmp.Or(w.early, 200)
 	}
@@ -43,34 +66,23 @@ func (w *Response) finishWhole(status int) {
 		w.clear()
 		status = 500
 	}
-	n, err := w.readAhead()
+	n, err = w.readAhead()
 	unreadable := err != nil && err != io.EOF
-	if failed := x.req.body.failure(); failed != 0 && !w.std && (unreadable || !w.explains(status)) {
+	if failed := x.req.body.failure(); failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
 		w.clear()
-		status, n, err = failed, 0, nil
-	} else if unreadable {
+		return failed, 0, nil
+	}
+	if unreadable {
 		w.logReader("response body cannot be read", err)
 		w.clear()
-		status, n, err = 500, 0, nil
+		return 500, 0, nil
 	}
-	if w.kind == gathered {
-		w.size = int64(len(w.buf))
-	}
-	if status >= 400 && w.size == 0 && !w.std {
-		w.discard()
-		w.header.Set("Content-Type", "text/html; charset=utf-8")
-		w.buf = appendErrorPage(w.buf, status)
-		w.size = int64(len(w.buf))
-	}
-	if body := &x.req.body; w.kind != reader {
-		body.skip()
-	} else if body.read == 0 && body.left > drainLimit { // the reader does not lead to it
-		w.close = true
-	}
-	w.sendHead(status, w.buf)
-	if w.bodiless {
-		return
-	}
+	return status, n, err
+}
+
+// sendBody sends the body that the handler has set. n and err are what readAhead has returned.
+func (w *Response) sendBody(n int, err error) {
+	x := w.x
 	switch w.kind {
 	case gathered:
 		w.bytes = w.size
@@ -113,19 +125,15 @@ func (w *Response) readAhead() (int, error) {
 
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
-	if status != 0 && status != w.status && !w.broken && w.x.writeErr == nil {
+	if status != 0 && status != w.status && w.x.writeErr == nil {
 		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned", "sent", w.status, "returned", status, "target", w.x.req.Target())
 	}
-	if w.broken {
-		w.cut(errShortBody)
-		return
-	}
-	if w.stream(w.buf) != nil || !w.bodiless && !w.chunked && w.size >= 0 && w.left > 0 {
+	if w.stream(w.buf) != nil || w.extent == byLength && w.left > 0 {
 		w.cut(errShortBody)
 		return
 	}
 	w.buf = w.buf[:0]
-	if w.chunked && !w.bodiless {
+	if w.extent == inChunks {
 		w.x.out = w.appendEnd(w.x.out)
 	}
 }
@@ -142,30 +150,58 @@ func (w *Response) appendEnd(out []byte) []byte {
 	return append(out, "\r\n"...)
 }
 
-// sendHead decides the framing and gathers the head. w.size is the body's size, -1 if it is not known; first is what it
+// sendHead gathers the head. w.size is the body's size, -1 if it is not known; first is what it
 // begins with, as far as it was gathered.
 func (w *Response) sendHead(status int, first []byte) {
 	x := w.x
-	w.headSent, w.status = true, status
-	w.bodiless = x.req.head.Method == http1.HEAD || status == 204 || status == 304
-	if status == 204 || status == 304 {
-		w.chunked = false
-	} else {
-		w.chunked = w.size < 0 && x.req.head.Minor >= 1
-		if w.size < 0 && !w.chunked && !w.bodiless {
-			w.close = true // the end of the connection is the end of the body
-		}
-	}
-	w.left = w.size
+	w.phase, w.status, w.left = streamed, status, w.size
+	w.decideExtent()
 	w.decideClose()
-
 	reason := ""
 	if status == w.early {
 		reason = w.reason
 	}
 	out := appendStatusLine(x.out, status, reason)
 	out = w.appendStanding(out)
-	hasType, upgrade := false, false
+	out, hasType, upgrade := w.appendOwn(out)
+	if !hasType && status != 204 && status != 304 {
+		out = w.appendType(out, first)
+	}
+	out = w.appendExtent(out)
+	if upgrade { // an offer, as with 426, which has to be named here, too (RFC 9110 section 7.8)
+		out = append(out, "Connection: Upgrade\r\n"...)
+	}
+	if w.close {
+		out = append(out, "Connection: close\r\n"...)
+	} else if x.req.head.Minor == 0 {
+		out = append(out, "Connection: keep-alive\r\n"...)
+	}
+	x.out = append(out, "\r\n"...)
+	w.before = x.writing.bytes + int64(len(x.out))
+	if x.req.head.Method == http1.HEAD {
+		w.extent = noBody // whatever the head says of the body that GET would get
+	}
+}
+
+// decideExtent decides what the head says about the length of the body.
+func (w *Response) decideExtent() {
+	h := &w.x.req.head
+	switch {
+	case w.status == 204: // no Content-Length (RFC 9110 section 8.6)
+	case w.status == 304: // not that of an empty body either: it would be the representation's
+	case w.size >= 0:
+		w.extent = byLength
+	case h.Minor >= 1:
+		w.extent = inChunks
+	case h.Method != http1.HEAD:
+		w.extent = byClose
+		w.close = true
+	}
+}
+
+// appendOwn adds the handler's fields, except those that are the server's business. It reports
+// whether Content-Type and Upgrade are among them.
+func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
 		switch len(f.Name) {
@@ -192,41 +228,39 @@ func (w *Response) sendHead(status int, first []byte) {
 		}
 		out = appendField(out, f.Name, f.Value)
 	}
+	return out, hasType, upgrade
+}
+
+// appendType adds a Content-Type where the handler has set none. first is what the body begins with.
+func (w *Response) appendType(out, first []byte) []byte {
 	switch {
-	case hasType || status == 204 || status == 304:
-	case w.sniff && len(first) > 0:
-		out = appendField(out, "Content-Type", http.DetectContentType(first))
-	case !w.std && (w.kind == gathered || w.kind == given) && w.size != 0:
-		out = append(out, "Content-Type: text/plain; charset=utf-8\r\n"...)
+	case w.manner == sniffed && len(first) > 0:
+		return appendField(out, "Content-Type", http.DetectContentType(first))
+	case w.manner == native && (w.kind == gathered || w.kind == given) && w.size != 0:
+		return append(out, "Content-Type: text/plain; charset=utf-8\r\n"...)
 	}
-	switch {
-	case status == 204: // no Content-Length (RFC 9110 section 8.6)
-	case status == 304: // not that of an empty body either: it would be the representation's
-	case w.chunked:
-		out = append(out, "Transfer-Encoding: chunked\r\n"...)
-	case w.size >= 0:
+	return out
+}
+
+// appendExtent adds the field that frames the body.
+func (w *Response) appendExtent(out []byte) []byte {
+	switch w.extent {
+	case inChunks:
+		return append(out, "Transfer-Encoding: chunked\r\n"...)
+	case byLength:
 		n := w.size
-		if x.req.head.Method == http1.HEAD { // the handler may not have bothered to make the body
+		if w.x.req.head.Method == http1.HEAD { // the handler may not have bothered to make the body
 			if d, ok := w.declared(); ok {
 				n = d
-			} else if w.std && n == 0 {
-				break // not made, or empty: nobody can say
+			} else if w.manner != native && n == 0 {
+				return out // not made, or empty: nobody can say
 			}
 		}
 		out = append(out, "Content-Length: "...)
 		out = strconv.AppendInt(out, n, 10)
-		out = append(out, "\r\n"...)
+		return append(out, "\r\n"...)
 	}
-	if upgrade { // an offer, as with 426, which has to be named here, too (RFC 9110 section 7.8)
-		out = append(out, "Connection: Upgrade\r\n"...)
-	}
-	if w.close {
-		out = append(out, "Connection: close\r\n"...)
-	} else if x.req.head.Minor == 0 {
-		out = append(out, "Connection: keep-alive\r\n"...)
-	}
-	x.out = append(out, "\r\n"...)
-	w.before = x.writing.bytes + int64(len(x.out))
+	return out
 }
 
 // decideClose: the client's wish (RFC 9112 section 9.3), the handler's, a body that nobody will read, a stop.
@@ -307,11 +341,11 @@ func (w *Response) sendFrom(n int, err error) {
 		} else if empty++; empty > maxEmptyReads && err == nil {
 			err = io.ErrNoProgress
 		}
-		if w.size >= 0 && w.left == 0 {
+		if w.extent == byLength && w.left == 0 {
 			return
 		}
-		if err == io.EOF && w.size < 0 {
-			if w.chunked {
+		if err == io.EOF && w.extent != byLength {
+			if w.extent == inChunks {
 				x.out = append(x.out, http1.LastChunk...)
 			}
 			return
@@ -349,7 +383,7 @@ func (w *Response) readPiece(buf []byte, left int64) (int, error) {
 // (RFC 9112 section 8).
 func (w *Response) cut(err error) {
 	_ = w.x.flush()
-	if !w.chunked && w.size < 0 {
+	if w.extent == byClose {
 		w.x.c.resetOnClose()
 	}
 	w.x.fail(err)

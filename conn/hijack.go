@@ -90,18 +90,16 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 func (w *Response) clearTheWay() error {
 	x := w.x
 	switch {
-	case w.hijacked:
-		return http.ErrHijacked
-	case w.done:
-		return ErrComplete
-	case w.headSent || w.kind == gathered && len(w.buf) > 0:
+	case refusals[w.phase] != nil:
+		return refusals[w.phase]
+	case w.phase == streamed || w.kind == gathered && len(w.buf) > 0:
 		if err := w.Flush(); err != nil {
 			return err
 		}
 	case w.badField() != nil:
 		return ErrBadField
-	case w.std && w.early != 0:
-		w.headSent, w.status = true, w.early
+	case w.manner != native && w.early != 0:
+		w.phase, w.status = streamed, w.early
 		x.out = w.appendStanding(appendStatusLine(x.out, w.early, ""))
 		for _, f := range w.header.fields {
 			x.out = appendField(x.out, f.Name, f.Value)
@@ -122,7 +120,7 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	x.req.body.err = http.ErrHijacked
 	_ = x.fail(http.ErrHijacked)
 	w.discard()
-	w.hijacked = true
+	w.phase = hijacked
 	if w.status == 0 {
 		w.status = http.StatusSwitchingProtocols
 	}

@@ -14,13 +14,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Request is a request as its handler sees it. It embeds the thread that the handler runs on, and so has Sleep,
-// Defer, Yield and the awaits: what is deferred runs when the answer has gone out.
+// Request is a request as its handler sees it, with what the handler's thread can wait for.
 //
 // It belongs to that thread and to the time of the call. Strings may be kept; they are cut from one copy of the head
 // that is made when the first of them is asked for.
 type Request struct {
-	*loop.Thread
+	// Thread is the green thread that the handler runs on, for functions that take one: loop.Go,
+	// Dial, Subscribe of a topic. A handler does not need its methods: those that are meant for a
+	// handler are the request's, too.
+	Thread *loop.Thread
 
 	x    *exchange
 	head http1.Head
@@ -190,7 +192,7 @@ func (r *Request) LocalAddr() netip.AddrPort {
 	if p := r.x.c.port; p.local.IsValid() {
 		return p.local
 	}
-	return loop.LocalAddr(r.FD())
+	return loop.LocalAddr(r.Thread.FD())
 }
 
 // TLS returns the state of the TLS connection, nil on a plain one.

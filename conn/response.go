@@ -36,36 +36,65 @@ type File interface {
 type Response struct {
 	x      *exchange
 	header Header
+	buf    []byte // gathered by Write; elsewhere a buffer to copy through
 
-	buf  []byte // gathered by Write; elsewhere a buffer to copy through
+	phase  phase
+	status int  // that has gone out; 0: none has
+	close  bool // the connection ends with this response
+
+	// The head that is still to come.
+	early  int    // its status, if it goes out before the handler has returned; 0: 200
+	reason string // of early; empty: the usual one
+	manner manner
+	dated  bool // it has a date, or wants none
+
+	// The body that the handler has set.
 	kind source
 	body []byte
 	from io.Reader
 	file File
 	off  int64
-	size int64 // of the body, -1: unknown
+	size int64 // -1: unknown
 
-	early    int // status of a head that goes out before the handler has returned; 0: 200
-	status   int
-	headSent bool
-	chunked  bool
-	close    bool  // the connection ends with this response
-	bodiless bool  // HEAD, 204, 304: no body is sent, whatever there is
-	broken   bool  // the response cannot be finished: cut the connection
-	done     bool  // finish was called
-	hijacked bool  // there is no response
-	left     int64 // of a declared Content-Length, once the head is out
-	before   int64 // bytes written for the request when the body began
-	bytes    int64 // of the body sent
-
-	// Where the answer of an http.Handler, or of another server, differs.
-	reason  string  // of early
-	std     bool    // it has no error page, no default type, and may have a date of its own
-	sniff   bool    // its type is what its beginning looks like
-	dated   bool    // it has a date, or wants none
+	// The body that goes out behind the head.
+	extent  extent
+	left    int64   // of a body that is sent by its length
+	before  int64   // bytes written for the request when the body began
+	bytes   int64   // of the body sent
 	trailer []Field // behind the last chunk
 }
 
+// phase is how far a response is. It decides what a handler may still do:
+//
+//	          status, header  SetBody...       Write, Flush, Hijack  can become
+//	open      yes             yes              yes                   any other
+//	streamed  too late        becomes aborted  yes                   aborted, hijacked, complete
+//	aborted   too late        too late         errAborted            complete
+//	hijacked  too late        too late         http.ErrHijacked      complete, by reset
+//	complete  too late        too late         ErrComplete           open, by begin
+type phase uint8
+
+const (
+	complete phase = iota // the answer has been given, or no request has begun yet
+	open                  // nothing has gone out
+	streamed              // the head has gone out, and the body follows it
+	aborted               // the answer cannot be completed: finish cuts the connection
+	hijacked              // the handler owns the connection: there is no response
+)
+
+// refusals are the errors of Write, Flush and Hijack in the phases that do not allow them.
+var refusals = [...]error{complete: ErrComplete, aborted: errAborted, hijacked: http.ErrHijacked}
+
+// manner is where an answer comes from, which decides what the server adds to it.
+type manner uint8
+
+const (
+	native  manner = iota // a Handler: the server adds error pages, and a type for text
+	relayed               // an http.Handler or another server: the server adds neither
+	sniffed               // an http.Handler that leaves the type to the first bytes of the body
+)
+
+// source is where the body comes from.
 type source uint8
 
 const (
@@ -75,22 +104,32 @@ const (
 	file
 )
 
+// extent is how the client finds the end of the body (RFC 9112 section 6.3).
+type extent uint8
+
+const (
+	noBody   extent = iota // HEAD, 204, 304: no body is sent, whatever there is
+	byLength               // Content-Length
+	inChunks               // Transfer-Encoding: chunked
+	byClose                // HTTP/1.0: the end of the connection
+)
+
 func (w *Response) begin(x *exchange) {
-	w.x, w.done = x, false
+	w.x, w.phase = x, open
 }
 
-// release makes w ready for the next response. Until that begins, it is done with.
-func (w *Response) release() {
+// reset drops all that there is of an answer. Buffers stay, for the next one.
+func (w *Response) reset() {
 	w.discard()
 	if w.header.Len() > 0 {
 		w.header.reset()
 	}
-	if cap(w.buf) > keptBuffer {
-		w.buf = nil
+	x, header, buf := w.x, w.header, w.buf
+	if cap(buf) > keptBuffer {
+		buf = nil
 	}
-	w.early, w.status, w.left, w.before, w.bytes = 0, 0, 0, 0, 0
-	w.reason, w.std, w.sniff, w.dated, w.hijacked, w.trailer = "", false, false, false, false, nil
-	w.headSent, w.chunked, w.close, w.bodiless, w.broken, w.done = false, false, false, false, false, true
+	*w = Response{} // and then the rest: as one literal it would be copied here
+	w.x, w.header, w.buf = x, header, buf
 }
 
 // discard drops the body.
@@ -106,11 +145,22 @@ func (w *Response) discard() {
 	}
 }
 
-// clear drops body and header.
+// clear makes an open response as if the handler had not begun with it.
 func (w *Response) clear() {
-	w.discard()
-	w.header.reset()
-	w.reason, w.std, w.sniff, w.dated, w.trailer = "", false, false, false, nil
+	last := w.close
+	w.reset()
+	w.phase, w.close = open, last
+}
+
+// fail ends an answer whose handler has failed. What has gone out of it is cut, and all is if cut
+// says so; else there will be another answer.
+func (w *Response) fail(cut bool) {
+	switch {
+	case w.phase == streamed, w.phase == open && cut:
+		w.phase = aborted
+	case w.phase == open:
+		w.clear()
+	}
 }
 
 // Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,
@@ -124,9 +174,9 @@ func (w *Response) Header() *Header { return &w.header }
 // is too late for another one, which is logged.
 func (w *Response) SetStatus(code int) {
 	switch {
-	case w.headSent && code != w.status:
+	case w.HeadSent() && code != w.status:
 		w.x.set.Logger.Warn("status ignored: the head was sent before it was set", "sent", w.status, "set", code, "target", w.x.req.Target())
-	case w.headSent || w.done:
+	case w.phase != open:
 	case w.final(code):
 		w.early, w.reason = code, ""
 	default:
@@ -138,7 +188,10 @@ func (w *Response) SetStatus(code int) {
 // not: it gets no error page and no Content-Type that it does not have. The status that the handler returns has to be the
 // same, unless the body is set otherwise after all. A reason that has control characters is not sent.
 func (w *Response) Relay(status int, reason string) {
-	w.std, w.early, w.reason = true, status, ""
+	if w.phase != open {
+		return
+	}
+	w.manner, w.early, w.reason = relayed, status, ""
 	if http1.ValidFieldValue(reason) {
 		w.reason = reason
 	}
@@ -146,24 +199,29 @@ func (w *Response) Relay(status int, reason string) {
 
 // Clear drops body, header and what Relay said, for another answer. Once the head has gone out it is too late.
 func (w *Response) Clear() {
-	if !w.headSent {
-		w.early = 0
+	if w.phase == open {
 		w.clear()
 	}
 }
 
-// Abort says that the answer cannot be completed: when the handler has returned, the connection is cut, so that the
-// client can tell. What was written before goes out, if the head has.
+// Abort says that the answer cannot be completed: when the handler has returned, the connection is
+// cut, so that the client can tell. What was written before goes out, if the head has; nothing can be
+// written after it.
 func (w *Response) Abort() {
-	if w.headSent && !w.done && w.kind == gathered {
-		_ = w.stream(w.buf)
-		w.buf = w.buf[:0]
+	switch w.phase {
+	case streamed:
+		if w.kind == gathered {
+			_ = w.stream(w.buf)
+			w.buf = w.buf[:0]
+		}
+		w.phase = aborted
+	case open:
+		w.phase = aborted
 	}
-	w.broken = true
 }
 
 // HeadSent reports whether status and header have gone out, and cannot be changed any more.
-func (w *Response) HeadSent() bool { return w.headSent }
+func (w *Response) HeadSent() bool { return w.status != 0 }
 
 // Write adds to the body. Once the body is being streamed it may wait for the client, and returns an error when
 // that has gone, is too slow (write_timeout, min_rate), or more is written than Content-Length declared.
@@ -171,7 +229,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
-	if len(w.buf)+len(p) <= streamAt && (!w.headSent || len(p) < gather) {
+	if len(w.buf)+len(p) <= streamAt && (w.phase == open || len(p) < gather) {
 		w.reserve(len(p))
 		w.buf = append(w.buf, p...)
 		return len(p), nil
@@ -204,10 +262,8 @@ func (w *Response) WriteString(s string) (int, error) {
 
 func (w *Response) writable() error {
 	switch {
-	case w.hijacked:
-		return http.ErrHijacked
-	case w.done:
-		return ErrComplete
+	case w.phase != open && w.phase != streamed:
+		return refusals[w.phase]
 	case w.kind != gathered:
 		return ErrBodySet
 	}
@@ -223,15 +279,15 @@ func (w *Response) SetBody(b []byte) {
 	}
 }
 
-// replace drops the body that there is, if another can take its place.
+// replace drops the body that there is, and reports whether another can take its place.
 func (w *Response) replace() bool {
-	if !w.headSent {
+	switch w.phase {
+	case open:
 		w.discard()
 		return true
-	}
-	if !w.done {
+	case streamed:
 		w.x.set.Logger.Error("response body set after the head was sent", "target", w.x.req.Target())
-		w.broken = true
+		w.phase = aborted
 	}
 	return false
 }
@@ -275,7 +331,7 @@ func (w *Response) Flush() error {
 
 // stream sends p as part of a body whose end is not known.
 func (w *Response) stream(p []byte) error {
-	if !w.headSent {
+	if w.phase == open {
 		if w.badField() != nil {
 			return ErrBadField // unless the handler mends it, finish makes it a 500
 		}
@@ -288,7 +344,7 @@ func (w *Response) stream(p []byte) error {
 	if len(p) == 0 {
 		return w.x.writeErr
 	}
-	if w.bodiless {
+	if w.extent == noBody {
 		w.x.spend(opCost) // nothing else would end an endless body, or let others run meanwhile
 		if w.x.c.Gone() {
 			return loop.ErrClientGone
@@ -301,14 +357,14 @@ func (w *Response) stream(p []byte) error {
 // frame sends a piece of the body within the framing that the head announced.
 func (w *Response) frame(p []byte) error {
 	x := w.x
-	if !w.chunked && w.size >= 0 {
+	if w.extent == byLength {
 		if int64(len(p)) > w.left {
 			return ErrWroteTooMuch
 		}
 		w.left -= int64(len(p))
 	}
 	w.bytes += int64(len(p))
-	if !w.chunked {
+	if w.extent != inChunks {
 		return x.send(p)
 	}
 	x.out = http1.AppendChunkHeader(x.out, len(p))

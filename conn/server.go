@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"net/netip"
@@ -18,23 +19,38 @@ import (
 // one that differs from what SetStatus has set is logged.
 type Handler func(req *Request, resp *Response) int
 
-// Config is what a Server goes by. A zero duration or size means the default given with it.
+// What a Server goes by where a Config has zero, and a configuration file says nothing.
+const (
+	DefaultKeepAliveTimeout = 15 * time.Second
+	DefaultHeaderTimeout    = 10 * time.Second
+	DefaultBodyTimeout      = 30 * time.Second
+	DefaultWriteTimeout     = 30 * time.Second
+	DefaultMinRate          = 500      // bytes per second
+	DefaultMaxHeaderSize    = 16 << 10 // bytes
+	DefaultMaxBodySize      = 40 << 20 // bytes
+)
+
+// Config is what a Server goes by. Zero stands for the default where there is a constant of that
+// name, such as DefaultKeepAliveTimeout.
 type Config struct {
 	Handler Handler
 
-	KeepAliveTimeout time.Duration // between requests; 15 s
-	HeaderTimeout    time.Duration // for a whole head, from its first byte; 10 s
-	BodyTimeout      time.Duration // between two reads of a body; 30 s
-	WriteTimeout     time.Duration // between two writes that make way; 30 s
-	MinRate          int           // bytes per second waited for, in 30 s and after 10 s, both ways; negative: none; 500
+	KeepAliveTimeout time.Duration // between requests
+	HeaderTimeout    time.Duration // for a whole head, from its first byte
+	BodyTimeout      time.Duration // between two reads of a body
+	WriteTimeout     time.Duration // between two writes that make way
+
+	// MinRate is in bytes per second that the server waits for the client, in the last 30 s and after
+	// 10 s, both ways; negative: none.
+	MinRate int
 
 	MaxConnections int // 0: no limit; beyond it idle ones are closed, or newcomers refused
 	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit; UNIX sockets have none. It
 	// counts connections that were accepted while there was a limit.
 	MaxConnectionsPerAddress int
 
-	MaxHeaderSize int   // bytes of a head; 16 KiB
-	MaxBodySize   int64 // bytes of a request body; negative: no limit; 40 MiB
+	MaxHeaderSize int   // bytes of a head
+	MaxBodySize   int64 // bytes of a request body; negative: no limit
 
 	SpoolDir string // for temporary files; "": os.TempDir
 	MaxSpool int64  // bytes that all of them may hold; 0: no limit
@@ -68,29 +84,16 @@ func NewServer(cfg Config) *Server {
 
 // Configure replaces the configuration, from each connection's next request on.
 func (s *Server) Configure(cfg Config) {
-	orDefault := func(d *time.Duration, def time.Duration) {
-		if *d == 0 {
-			*d = def
-		}
-	}
-	orDefault(&cfg.KeepAliveTimeout, 15*time.Second)
-	orDefault(&cfg.HeaderTimeout, 10*time.Second)
-	orDefault(&cfg.BodyTimeout, 30*time.Second)
-	orDefault(&cfg.WriteTimeout, 30*time.Second)
-	if cfg.MinRate == 0 {
-		cfg.MinRate = 500
-	}
-	if cfg.MaxHeaderSize == 0 {
-		cfg.MaxHeaderSize = 16 << 10
-	}
-	if cfg.MaxBodySize == 0 {
-		cfg.MaxBodySize = 40 << 20
-	}
+	cfg.KeepAliveTimeout = cmp.Or(cfg.KeepAliveTimeout, DefaultKeepAliveTimeout)
+	cfg.HeaderTimeout = cmp.Or(cfg.HeaderTimeout, DefaultHeaderTimeout)
+	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, DefaultBodyTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.MinRate = cmp.Or(cfg.MinRate, DefaultMinRate)
+	cfg.MaxHeaderSize = cmp.Or(cfg.MaxHeaderSize, DefaultMaxHeaderSize)
+	cfg.MaxBodySize = cmp.Or(cfg.MaxBodySize, DefaultMaxBodySize)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Handler == nil {
 		cfg.Handler = func(*Request, *Response) int { return 404 }
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
 	}
 	ready := &settings{Config: cfg}
 	for _, f := range cfg.Headers {

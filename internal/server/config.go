@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
@@ -114,13 +115,13 @@ type RouteConfig struct {
 // Defaults returns the configuration of a file that says nothing.
 func Defaults() *Config {
 	return &Config{
-		KeepAliveTimeout: 15 * time.Second,
-		HeaderTimeout:    10 * time.Second,
-		BodyTimeout:      30 * time.Second,
-		WriteTimeout:     30 * time.Second,
-		MinRate:          500,
-		MaxHeaderSize:    16 << 10,
-		MaxBodySize:      40 << 20,
+		KeepAliveTimeout: conn.DefaultKeepAliveTimeout,
+		HeaderTimeout:    conn.DefaultHeaderTimeout,
+		BodyTimeout:      conn.DefaultBodyTimeout,
+		WriteTimeout:     conn.DefaultWriteTimeout,
+		MinRate:          conn.DefaultMinRate,
+		MaxHeaderSize:    conn.DefaultMaxHeaderSize,
+		MaxBodySize:      conn.DefaultMaxBodySize,
 		Grace:            5 * time.Second,
 		Watchdog:         100 * time.Millisecond,
 		Workers:          loop.DefaultWorkers,

@@ -33,57 +33,21 @@ func chat(req *lwango.Request, resp *lwango.Response) int {
 	return 0
 }
 
-// converse has one person take part in a room. It returns why that has come to an end.
+// converse is one person's part in a room. It returns the reason for its end.
 func converse(req *lwango.Request, c *websocket.Conn) error {
-	query := req.Query()
-	name, err := checkName("name", query.Get("name"))
+	s, err := sit(req, c)
 	if err != nil {
-		return refuse(websocket.PolicyViolation, "%v", err)
-	}
-	where, err := checkName("room", cmp.Or(query.Get("room"), lobby))
-	if err != nil {
-		return refuse(websocket.PolicyViolation, "%v", err)
-	}
-	goAway, err := admit(req, where)
-	if err != nil {
-		return refuse(websocket.TryAgainLater, "%v", err)
-	}
-	defer goAway()
-	room, notices, err := enter(req.Thread, where, name)
-	if err != nil {
-		return refuse(websocket.TryAgainLater, "%v", err)
-	}
-	defer room.leave(name)
-
-	s := &seat{
-		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"),
-		topic: said(where), notices: notices, quota: newQuota(time.Now()),
-	}
-	s.messages = s.topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue})
-	if err := s.history(next(s.messages)); err != nil {
 		return err
 	}
-	if err := s.presence(); err != nil {
+	defer s.leave()
+	if err := s.begin(); err != nil {
 		return err
 	}
 	for {
 		if err := s.speak(); err != nil {
 			return err
 		}
-		ready, err := c.AwaitAny(s.wait(), c, s.messages, notices)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded): // something that was held may be said
-			continue
-		case err != nil:
-			return err
-		case ready == 0:
-			err = s.read()
-		case ready == 1:
-			err = s.hear()
-		default:
-			err = s.notice()
-		}
-		if err != nil {
+		if err := s.await(); err != nil {
 			return err
 		}
 	}
@@ -96,6 +60,7 @@ type seat struct {
 	room   *room
 	name   string
 	after  string // the last message that the client has seen before, if any
+	goAway func() // gives back what admit has given
 
 	topic             *pubsub.Topic
 	messages, notices *pubsub.Subscription
@@ -105,6 +70,64 @@ type seat struct {
 	quota quota
 	held  []frame // messages that are to wait
 	bytes int     // of their text
+}
+
+// sit gives a person a seat in the room that the request names. It is to be followed by leave,
+// unless there is an error, which is what the client is told.
+func sit(req *lwango.Request, c *websocket.Conn) (*seat, error) {
+	query := req.Query()
+	name, err := checkName("name", query.Get("name"))
+	if err != nil {
+		return nil, refuse(websocket.PolicyViolation, "%v", err)
+	}
+	where, err := checkName("room", cmp.Or(query.Get("room"), lobby))
+	if err != nil {
+		return nil, refuse(websocket.PolicyViolation, "%v", err)
+	}
+	goAway, err := admit(req, where)
+	if err != nil {
+		return nil, refuse(websocket.TryAgainLater, "%v", err)
+	}
+	room, notices, err := enter(req.Thread, where, name)
+	if err != nil {
+		goAway()
+		return nil, refuse(websocket.TryAgainLater, "%v", err)
+	}
+	topic := said(where)
+	return &seat{
+		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"), goAway: goAway,
+		topic: topic, messages: topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue}),
+		notices: notices, quota: newQuota(time.Now()),
+	}, nil
+}
+
+func (s *seat) leave() {
+	s.room.leave(s.name)
+	s.goAway()
+}
+
+// begin sends what a client gets before anything else.
+func (s *seat) begin() error {
+	if err := s.history(next(s.messages)); err != nil {
+		return err
+	}
+	return s.presence()
+}
+
+// await waits until something comes, and sees to it, or until something that was held may be said.
+func (s *seat) await() error {
+	ready, err := s.AwaitAny(s.wait(), s.Conn, s.messages, s.notices)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil
+	case err != nil:
+		return err
+	case ready == 0:
+		return s.read()
+	case ready == 1:
+		return s.hear()
+	}
+	return s.notice()
 }
 
 // quota is what a client may still send.
