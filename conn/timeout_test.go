@@ -389,6 +389,7 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 // TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer, and until then holds
 // a record and nothing else.
 func TestLargeBodyThatIsRefused(t *testing.T) {
+	defer conn.SetLingerTime(time.Minute, time.Minute)() // they linger until they are counted
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, MaxBodySize: 1000})
 		const size = 20 << 20
