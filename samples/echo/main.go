@@ -48,10 +48,10 @@ func run(address, handoff string) error {
 		}
 		address = ln.Addr().String() // for the other loops, where the port was 0
 	}
-	slog.Info("listening", "address", address)
-
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
+	slog.Info("listening", "address", address)
+
 	ended := make(chan error, len(loops))
 	for _, l := range loops {
 		go func() { ended <- l.Run() }()
