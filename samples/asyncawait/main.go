@@ -1,4 +1,4 @@
-// Asyncawait answers each request with what another server sends, piece by piece as it comes.
+// Asyncawait answers each request with what another server sends, piece by piece as it arrives.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 			return 502
 		}
 		resp.Header().Set("Content-Type", "application/octet-stream")
-		resp.SetBodyReader(upstream, -1) // to its end, whenever that is; then it is closed
+		resp.SetBodyReader(upstream, -1) // to its end; then it is closed
 		return 200
 	})
 	lwango.Main()

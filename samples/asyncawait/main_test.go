@@ -133,7 +133,8 @@ func expectClosed(t *testing.T, c net.Conn) {
 	}
 }
 
-// Each piece is sent only when the client has the one before. So nothing is kept back, and the end is the end.
+// Each piece is sent only when the client has the one before. So nothing is kept back, and the end
+// is the end.
 func TestPieces(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -251,7 +252,8 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		expectClosed(t, up)
 	})
 
-	// Here the sample cannot even read to the end, because the client does not take what there was before.
+	// Here the sample cannot even read to the end, because the client does not take what there was
+	// before.
 	t.Run("client does not read", func(t *testing.T) {
 		dir := t.TempDir()
 		u := listen(t, "unix", filepath.Join(dir, "u"))
@@ -259,8 +261,8 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		c := connect(t, "unix", filepath.Join(dir, "s"))
 		c.request(t)
 		up := u.accept(t)
-		// Of UNIX sockets it is the receiver that holds what was sent: when nothing more fits in, all buffers on the
-		// way are full, and the upstream can go.
+		// Of UNIX sockets it is the receiver that holds what was sent: when nothing more fits in,
+		// all buffers on the way are full, and the upstream can go.
 		if err := up.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}

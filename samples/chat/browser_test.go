@@ -20,7 +20,8 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// chromium is the browser of all tests that run at a time. To start one takes a second of the processor.
+// chromium is the browser of all tests that run at a time. To start one takes a second of the
+// processor.
 var chromium struct {
 	sync.Mutex
 	users int
@@ -28,7 +29,8 @@ var chromium struct {
 	end   func()
 }
 
-// browser is a headless Chromium, which ends with the last of the tests that use it. Each opens windows of its own.
+// browser is a headless Chromium, which ends with the last of the tests that use it. Each opens
+// windows of its own.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -86,19 +88,21 @@ func startBrowser(path string) (_ context.Context, end func(), err error) {
 	return ctx, end, nil
 }
 
-// tab is somebody's window: what one has in its storage another has not.
+// tab is one person's window, with a storage of its own.
 type tab struct {
 	*testing.T
 	ctx context.Context
 }
 
-// open opens a window. An exception in its scripts, or what its policy has forbidden, fails the test.
+// open opens a window. An exception in its scripts, or what its policy has forbidden, fails the
+// test.
 func open(t *testing.T, browser context.Context, width, height int64) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil { // a limit would be the window's
+	// No time limit: chromedp would apply it to the whole life of the window.
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil {
 		t.Fatal(err)
 	}
 	err := chromedp.Listen(ctx, func(event any) {
@@ -138,7 +142,8 @@ func (w *tab) until(expression string, args ...any) {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
-	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // there is another page now
+	// Meanwhile the window may have loaded another page.
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") {
 		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
 	}
 	if err != nil {
@@ -147,7 +152,7 @@ func (w *tab) until(expression string, args ...any) {
 	}
 }
 
-// join fills in what the page asks who comes for the first time.
+// join fills in what the page asks a person for at the first visit.
 func (w *tab) join(address, room, name string) {
 	w.Helper()
 	w.do(
@@ -183,7 +188,7 @@ func (w *tab) texts() []string {
 	return all
 }
 
-// paste has the box filled and sent, text by text, faster than anybody types.
+// paste fills the box and sends it, text by text, faster than a person types.
 func (w *tab) paste(texts ...string) {
 	w.Helper()
 	w.until(`(%s.forEach((text) => {
@@ -193,13 +198,13 @@ func (w *tab) paste(texts ...string) {
 	}), true)`, texts)
 }
 
-// sees waits until somebody has said something, once.
+// sees waits until a message is shown, once.
 func (w *tab) sees(text string) {
 	w.Helper()
 	w.until(`[...document.querySelectorAll(".message:not(.waiting) > .text")].filter((e) => e.textContent === %s).length === 1`, text)
 }
 
-// TestBrowser: two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
+// Two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -228,7 +233,7 @@ func TestBrowser(t *testing.T) {
 	bob.say("See https://example.org/a?b=c, or javascript:alert(1)")
 	ann.until(`[...document.querySelectorAll("#log a")].map((a) => a.href).join() === "https://example.org/a?b=c"`)
 
-	// After a reload the name is known, and what was said is there, once.
+	// After a reload the page knows the name, and shows what was said, once.
 	ann.do(chromedp.Reload())
 	ann.until(`document.getElementById("status").dataset.state === "open" && !document.getElementById("enter").open`)
 	ann.sees("Hello Bob")
@@ -236,7 +241,7 @@ func TestBrowser(t *testing.T) {
 	ann.say("I am back")
 	bob.sees("I am back")
 
-	// After a change of network the old connection may be dead without anybody knowing.
+	// After a change of network the old connection may be dead without an event.
 	ann.until(`dispatchEvent(new Event("online")) && document.getElementById("status").dataset.state === "connecting"`)
 	ann.until(`document.getElementById("status").dataset.state === "open"`)
 	ann.sees("I am back")
@@ -263,7 +268,7 @@ func TestBrowser(t *testing.T) {
 	bob.sees("Nothing is")
 }
 
-// A name that the server refuses is asked for again, and it says why; nobody tries again and again by himself.
+// If the server refuses a name, the page says why and asks again. It does not try again by itself.
 func TestBrowserRefused(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -280,8 +285,8 @@ func TestBrowserRefused(t *testing.T) {
 	w.press("Enter", 0)
 	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("room").textContent === "lobby"`)
 
-	// Who is sent away for sending too much is told so, and has to come back himself. The page keeps to what it may send,
-	// so somebody else sends over its connection.
+	// A person who is sent away for sending too much is told so, and has to come back by hand. The
+	// page keeps to the limits, so the test sends over its connection.
 	w.until(`((send) => {
 		WebSocket.prototype.send = function () {
 			WebSocket.prototype.send = send;
@@ -299,7 +304,7 @@ func TestBrowserRefused(t *testing.T) {
 	w.until(`[...document.querySelectorAll(".own .text")].at(-1).textContent.endsWith("I am back") && document.querySelector(".waiting") === null`)
 }
 
-// Who reads further up stays there, and is told of what is new below.
+// A reader who is further up stays there, and is told of what is new below.
 func TestBrowserScroll(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -326,7 +331,8 @@ func TestBrowserScroll(t *testing.T) {
 	w.until(atEnd)
 }
 
-// Everything can be reached and done without a pointer: the room's people, on a phone, and back to the message.
+// Everything can be reached and done without a pointer: the room's people, on a phone, and back to
+// the message.
 func TestBrowserKeyboard(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -339,13 +345,15 @@ func TestBrowserKeyboard(t *testing.T) {
 	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "true" && document.getElementById("side").contains(document.activeElement)`)
 	w.press("Escape", 0)
 	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
-	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`) // and cannot be tabbed into
+	// Nor can the Tab key reach it.
+	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`)
 	// Whatever can be used has a name.
 	w.until(`[...document.querySelectorAll("button, input, textarea, a")].every((e) =>
 		(e.getAttribute("aria-label") ?? "") + e.textContent.trim() + [...(e.labels ?? [])].map((l) => l.textContent) !== "")`)
 }
 
-// TestScreenshots is for whoever changes the page: it leaves pictures in the folder that LWANGO_SCREENSHOTS names.
+// TestScreenshots is for people that change the page: it leaves pictures in the folder that
+// LWANGO_SCREENSHOTS names.
 func TestScreenshots(t *testing.T) {
 	folder := os.Getenv("LWANGO_SCREENSHOTS")
 	if folder == "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// client is somebody's socket.
+// client is one person's socket.
 type client struct {
 	*testing.T
 	*websocket.Conn
@@ -42,7 +42,8 @@ func connectFrom(t *testing.T, s *sampletest.Server, path string, n int) *client
 	return &client{t, ws, make(map[string]bool), patience}
 }
 
-// join connects, and returns the history that comes first. Then it has been told who is there.
+// join connects, and returns the history, which comes first. When it returns, the client knows who
+// is there.
 func join(t *testing.T, s *sampletest.Server, room, name string) (*client, []notice) {
 	t.Helper()
 	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
@@ -122,7 +123,7 @@ func (c *client) say(text string) {
 	}
 }
 
-// hears reads until somebody says something, which has to be this.
+// hears reads until the next message, which has to be this one.
 func (c *client) hears(name, text string) notice {
 	c.Helper()
 	n := c.next("message")
@@ -248,7 +249,8 @@ func TestWindows(t *testing.T) {
 	cat.sees("Bob", "Cat")
 }
 
-// What is refused is refused to the one who has sent it, with a code that tells why, and to nobody else.
+// What is refused is refused to the one who has sent it, with a code that tells why, and to nobody
+// else.
 func TestRefused(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -308,7 +310,8 @@ func TestFlood(t *testing.T) {
 	if code, reason := bad.closed(); code != 1008 || reason != "too many messages" {
 		t.Errorf("closed with %d, %q", code, reason)
 	}
-	allowed := burst + int(time.Since(began).Seconds()*rate) + 1 // what was held with them has not been said
+	// What was held when the client left has not been published.
+	allowed := burst + int(time.Since(began).Seconds()*rate) + 1
 	ann.say("quiet now")
 	for n := 0; ; n++ {
 		m := ann.next("message")
@@ -322,7 +325,8 @@ func TestFlood(t *testing.T) {
 	ann.sees("Ann")
 }
 
-// However many vanish at once: those who stay know who is there, though there are more notices than are kept for them.
+// However many vanish at once: those who stay know who is there, though there are more notices than
+// are kept for them.
 func TestManyVanish(t *testing.T) {
 	const many = 4 * noticeQueue
 	s := sampletest.Start(t)

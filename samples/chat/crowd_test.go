@@ -18,12 +18,13 @@ import (
 )
 
 // longestTask is how long the page may keep the browser from answering a key or a click, whatever
-// comes: less than a person notices. It is counted in the processor's time, for a machine that has
-// other things to do can stop any task for as long as it likes.
+// arrives: less than a person notices. It is processor time, since a busy machine can stop any task
+// for any time.
 const longestTask = 100 * time.Millisecond
 
-// A page in a room of 2,000 people, 150 messages a second and as many notices stays usable. What it
-// is sent is made up here: a server and its 2,000 clients would have the processor to themselves.
+// The page of a room with 2,000 people, 150 messages a second and three times as many notices stays
+// usable. The test makes up what the server sends: a server and its 2,000 clients would take all of
+// the processor.
 func TestBrowserCrowd(t *testing.T) {
 	const people, perSecond, seconds = 2000, 150, 5
 	name := func(i int) string { return fmt.Sprintf("Person %04d", i*7919%people) }
@@ -67,7 +68,8 @@ func TestBrowserCrowd(t *testing.T) {
 		for i := range people {
 			names = append(names, name(i))
 		}
-		send(notice{Type: "presence", Room: "r", Name: "Ann", Names: names}.encode()) // as after too many notices
+		// This is what a client gets that has missed notices.
+		send(notice{Type: "presence", Room: "r", Name: "Ann", Names: names}.encode())
 		tick := time.NewTicker(time.Second / perSecond)
 		defer tick.Stop()
 		for i := range perSecond * seconds {

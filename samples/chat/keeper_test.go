@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// onLoop runs f on a thread of a loop of its own, until that and the keepers it has called for have ended.
+// onLoop runs f on a thread of a loop of its own, until that and the keepers it has called for have
+// ended.
 func onLoop(t *testing.T, f func(th *loop.Thread)) {
 	t.Helper()
 	l, err := loop.New(loop.Options{})

@@ -10,9 +10,9 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// atATime is how many of the parallel tests run at a time. Most are those of a browser, which wait
-// for the page's timers, and not for the processor. What measures the page's time is not among them:
-// it runs before them, alone.
+// atATime is how many of the parallel tests run at a time. Most use a browser and wait for the
+// page's timers, not for the processor. The test that measures the page's time is not parallel: it
+// runs before them, alone.
 const atATime = "8"
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // patience is how long a test waits for what must come. It is not spent when things go well.
 const patience = 20 * time.Second
 
-// The page is the same wherever the program is started, unless somebody has said otherwise.
+// A configuration in the folder where the program is started counts only if -c names it.
 func TestWithoutConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		args []string

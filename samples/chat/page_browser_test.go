@@ -53,7 +53,7 @@ func TestBrowserLongMessage(t *testing.T) {
 	w.until(`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
 }
 
-// Whoever scrolls up gets to see all that the server remembers, in order, and stays where he reads.
+// A reader who scrolls up gets to see all that the server remembers, in order, and keeps his place.
 func TestBrowserOlder(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -75,7 +75,8 @@ func TestBrowserOlder(t *testing.T) {
 	w := open(t, b, 800, 600)
 	w.join(s.Address, "r", "Ann")
 	w.until(`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`, pageful)
-	// At first by the keyboard. Scrolling there would ask, too, and the answer may come before the key is pressed.
+	// At first by the keyboard. Scrolling there would ask, too, and the answer may come before the
+	// key is pressed.
 	w.until(`(document.querySelector(".older").focus({ preventScroll: true }), document.activeElement.matches(".older"))`)
 	w.press("Enter", 0)
 	w.until(`document.querySelectorAll(".message").length === %s`, 2*pageful)
@@ -87,8 +88,7 @@ func TestBrowserOlder(t *testing.T) {
 	w.until(`document.querySelectorAll(".day").length === 1`)
 }
 
-// Another name: one may think better of it, and a name that is refused is not the end of the old
-// one.
+// Another name: it can be canceled, and if it is refused, the old one stays.
 func TestBrowserRename(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -154,7 +154,7 @@ func TestBrowserRenameOnPhone(t *testing.T) {
 	w.until(`document.elementFromPoint(innerWidth / 2, document.getElementById("text").getBoundingClientRect().top + 10).id === "text"`)
 }
 
-// While a message grows line by line in the box, the last that was said stays in view.
+// While a message grows line by line in the box, the last message stays in view.
 func TestBrowserGrowingBox(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -174,7 +174,7 @@ func TestBrowserGrowingBox(t *testing.T) {
 	w.until(atEnd + ` && document.getElementById("newest").hidden`)
 }
 
-// What we have said before is ours, though it comes before the server has said who we are.
+// Our earlier messages are ours, though they arrive before the server has said who we are.
 func TestBrowserOwnHistory(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -224,7 +224,7 @@ func TestBrowserFull(t *testing.T) {
 	w.until(`document.getElementById("status").dataset.state === "open"`)
 }
 
-// A network that is gone is noticed, whether the browser says so or not.
+// The page notices that the network is gone, whether the browser says so or not.
 func TestBrowserOffline(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -233,7 +233,8 @@ func TestBrowserOffline(t *testing.T) {
 	w := open(t, b, 800, 600)
 	w.join(p.Addr().String(), "r", "Ann")
 	w.until(`(dispatchEvent(new Event("offline")), document.getElementById("status").dataset.state === "waiting")`)
-	w.until(`document.getElementById("status").dataset.state === "open"`) // the server was not on the network
+	// The server is on this machine, and was there all the time.
+	w.until(`document.getElementById("status").dataset.state === "open"`)
 	p.swallow(toServer | toClient)
 	// So much time passes, without a word.
 	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
@@ -248,7 +249,7 @@ func TestBrowserOffline(t *testing.T) {
 	w.until(`document.getElementById("status").dataset.state === "open"`)
 }
 
-// What comes while nobody looks is counted in the title, and what was missed meanwhile, too.
+// The title counts what arrives while the page is hidden, and what was missed meanwhile.
 func TestBrowserTitle(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -295,8 +296,8 @@ func TestBrowserTitle(t *testing.T) {
 	title("(1) r · Chat")
 }
 
-// Screen readers are told what is new, once, and nothing of what is old; and of trouble, but not
-// every second.
+// Screen readers announce what is new, once, and nothing that is old; and trouble, but not every
+// second.
 func TestBrowserAloud(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -324,7 +325,7 @@ func TestBrowserAloud(t *testing.T) {
 	w.until(`(globalThis.whens ??= new Set()).add(document.getElementById("when").textContent).size > 2 && alerts === 1`)
 }
 
-// Where the system has its own colours, nothing is told by ours alone.
+// Where the system has its own colours, nothing depends on ours.
 func TestBrowserForcedColors(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -345,7 +346,7 @@ func TestBrowserForcedColors(t *testing.T) {
 	w.until(`getComputedStyle(document.getElementById("status"), "::before").backgroundColor !== getComputedStyle(document.querySelector("header")).backgroundColor`)
 }
 
-// media has the window take a feature for given.
+// media makes the window assume a media feature.
 func (w *tab) media(name, value string) {
 	w.Helper()
 	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}

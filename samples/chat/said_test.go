@@ -114,7 +114,8 @@ func TestAloneCostsLittle(t *testing.T) {
 	ann.Conn.Close()
 	s.End(t, syscall.SIGTERM) // which sends what is still to be sent
 	const key = "lwango:topic:chat presence r"
-	if n := b.Do("XLEN", key).(int64); n < 1 || n > 6 { // a question for each time that the room was opened
+	// A question for each time that the room was opened.
+	if n := b.Do("XLEN", key).(int64); n < 1 || n > 6 {
 		t.Errorf("%d entries", n)
 	}
 	if d := b.Do("PTTL", key).(int64); d <= 0 || d > reportAge.Milliseconds() {

@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// shows waits until a window shows these messages, each once, and nothing that is not sent; in
-// whatever order. It returns the order.
+// shows waits until a window shows these messages, each once, in any order, and none that is not
+// sent. It returns the order.
 func (w *tab) shows(texts ...string) []string {
 	w.Helper()
 	w.until(`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
@@ -46,8 +46,8 @@ func TestBrowserQuick(t *testing.T) {
 	}
 }
 
-// The network is gone and does not say so. What is written meanwhile is shown as not sent, and
-// arrives once when the network is back; so does what was on its way.
+// The network is gone without an event. What is written meanwhile is shown as not sent, and arrives
+// once when the network is back; so does what was under way.
 func TestBrowserSwallowed(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -64,7 +64,7 @@ func TestBrowserSwallowed(t *testing.T) {
 	ann.say("two")
 	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
 	bob.say("missed")
-	ann.until(`document.getElementById("status").dataset.state !== "open"`) // nobody has told it
+	ann.until(`document.getElementById("status").dataset.state !== "open"`) // no event has told it
 	ann.say("three")
 	ann.until(`document.querySelectorAll(".waiting").length === 3`)
 	p.swallow(0)
@@ -77,7 +77,7 @@ func TestBrowserSwallowed(t *testing.T) {
 	}
 }
 
-// One direction is gone, and the other is not: a message does not arrive while others' do.
+// Only one direction is gone: our messages do not arrive, and those of others do.
 func TestBrowserSwallowedToServer(t *testing.T) {
 	t.Parallel()
 	b := browser(t)
@@ -138,8 +138,8 @@ func TestBrowserSwallowedToClient(t *testing.T) {
 	bob.hears("Ann", "end") // and nothing before
 }
 
-// The server crashes while messages come, and another one knows nothing. All of them arrive, each
-// once.
+// The server crashes while messages arrive, and the next one knows nothing of them. All of them
+// arrive, each once.
 func TestBrowserCrash(t *testing.T) {
 	t.Parallel()
 	b := browser(t)

@@ -134,7 +134,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A signal counts also before PHP-FPM listens, and one that does not want to end is killed with all its processes.
+// A signal counts also before PHP-FPM listens, and one that does not want to end is killed with all
+// its processes.
 func TestStopWhileStarting(t *testing.T) {
 	for what, script := range map[string]string{
 		"obeys":    "echo begun $$; exec sleep 600",

@@ -63,8 +63,8 @@ func needFPM(t *testing.T) {
 	}
 }
 
-// temporary is a new folder that TMPDIR names. Everybody can go there, as in /tmp, and its name is short, as a socket's
-// has to be.
+// temporary is a new folder that TMPDIR names. Everybody can go there, as in /tmp, and its name is
+// short, as a socket's has to be.
 func temporary(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "php")
@@ -113,7 +113,8 @@ func (s *server) worker(t *testing.T) int {
 	return atoi(t, pid)
 }
 
-// runs reports whether there is such a process. One whose parent has not yet asked how it ended is none.
+// runs reports whether there is such a process. One whose parent has not yet asked how it ended is
+// none.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -254,8 +255,8 @@ func TestClosedFolder(t *testing.T) {
 	}
 }
 
-// The sample brings its configuration: a file of that name where it is started, as in the root of the repository, is not
-// meant for it.
+// The sample brings its configuration: a file of that name where it is started, as in the root of
+// the repository, is not meant for it.
 func TestConfiguration(t *testing.T) {
 	needFPM(t)
 	tmp := temporary(t)

@@ -18,7 +18,8 @@ import (
 	"testing"
 )
 
-// Every page is what it says, and no path leads to the source of a script or out of the public folder.
+// Every page is what it says, and no path leads to the source of a script or out of the public
+// folder.
 func TestPages(t *testing.T) {
 	s := run(t)
 	const page, css, js = "text/html; charset=utf-8", "text/css; charset=utf-8", "text/javascript; charset=utf-8"
@@ -89,7 +90,8 @@ func source(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What the client is told of an exception is that there was one; the log has the rest, in one line with the request.
+// What the client is told of an exception is that there was one; the log has the rest, in one line
+// with the request.
 func TestError(t *testing.T) {
 	s := run(t)
 	a := get(t, s.url+"/error.php")
@@ -163,7 +165,8 @@ func (s *server) uploading(t *testing.T, accept, kind string, body io.Reader) *h
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Content-Type", kind)
-	req.Header.Set("Expect", "100-continue") // so that an answer to the head alone is not lost in a reset
+	// So that an answer to the head alone is not lost in a reset.
+	req.Header.Set("Expect", "100-continue")
 	return req
 }
 
@@ -198,8 +201,9 @@ func TestUpload(t *testing.T) {
 	}
 	want := received{Name: `<b>"ü.bin`, Size: size, SHA256: digest}
 	for what, reader := range map[string]io.Reader{
-		"length":  bytes.NewReader(body),
-		"chunked": struct{ io.Reader }{bytes.NewReader(body)}, // net/http does not see how long it is
+		"length": bytes.NewReader(body),
+		// Net/http does not see how long it is.
+		"chunked": struct{ io.Reader }{bytes.NewReader(body)},
 	} {
 		a := s.upload(t, "application/json", kind, reader)
 		if got := a.received(t); a.status != 200 || got != want {
