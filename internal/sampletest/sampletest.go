@@ -35,6 +35,24 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Fails runs the program with these arguments. It has to end by itself with this exit code, and its
+// output, which Fails returns, has to have all these texts.
+func Fails(t *testing.T, args []string, code int, texts ...string) (out string) {
+	t.Helper()
+	cmd := Command(t, args...)
+	text, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Errorf("%q: %v, want exit code %d; its output:\n%s", args, err, code, text)
+	}
+	out = string(text)
+	for _, want := range texts {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q: %q is not in its output:\n%s", args, want, out)
+		}
+	}
+	return out
+}
+
 // Server is a program that listens.
 type Server struct {
 	Address string // the first, host:port
@@ -99,14 +117,14 @@ func (s *Server) add(line string) {
 	s.lines = make(chan struct{})
 }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+// Patience is how long a test waits for what must come. It is not spent when things go well.
+const Patience = 20 * time.Second
 
 // Logged waits until a line of the log matches the regular expression, and returns the first match with its groups.
 func (s *Server) Logged(t *testing.T, expr string) []string {
 	t.Helper()
 	re := regexp.MustCompile("(?m)" + expr)
-	for limit := time.After(patience); ; {
+	for limit := time.After(Patience); ; {
 		s.mu.Lock()
 		match, more := re.FindStringSubmatch(s.log.String()), s.lines
 		s.mu.Unlock()
@@ -127,6 +145,13 @@ func (s *Server) Logged(t *testing.T, expr string) []string {
 	}
 }
 
+// Log returns what the program has logged so far; after End, all of it.
+func (s *Server) Log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
 // Signal sends the program a signal.
 func (s *Server) Signal(signal syscall.Signal) error { return s.cmd.Process.Signal(signal) }
 
@@ -137,7 +162,7 @@ func (s *Server) End(t *testing.T, signal syscall.Signal) int {
 	_ = s.cmd.Process.Signal(signal) // if it has ended already, its exit code tells why
 	select {
 	case <-s.ended:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		_ = s.cmd.Process.Kill()
 		t.Errorf("does not end after %v", signal)
 		<-s.ended

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 10 * time.Second
+const patience = sampletest.Patience
 
 // upstream is a server that the test plays itself.
 type upstream struct{ net.Listener }
@@ -301,9 +299,5 @@ func TestSlowUpstream(t *testing.T) {
 }
 
 func TestNoUpstream(t *testing.T) {
-	var exit *exec.ExitError
-	out, err := sampletest.Command(t).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-upstream is missing") {
-		t.Errorf("%v: %s", err, out)
-	}
+	sampletest.Fails(t, nil, 2, "-upstream is missing")
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -32,17 +29,10 @@ func TestBrowserCrowd(t *testing.T) {
 		return message("r", name(i%97), frame{text: fmt.Sprintf("message %d of a crowd, see https://example.org/%d", i, i)})
 	}
 	begin := make(chan struct{})
-	mux := http.NewServeMux()
-	root, _ := fs.Sub(files, "page")
-	mux.Handle("/", http.FileServerFS(root))
-	mux.HandleFunc("/ws-chat", func(w http.ResponseWriter, r *http.Request) {
-		c, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
+	url := play(t, func(c *websocket.Conn) {
+		gone := make(chan struct{})
 		go func() {
+			defer close(gone)
 			for {
 				if _, _, err := c.ReadMessage(); err != nil {
 					return
@@ -80,24 +70,22 @@ func TestBrowserCrowd(t *testing.T) {
 			send(notice{Type: "join", Room: "r", Name: name(i)}.encode())
 		}
 		send(message("r", "Bob", frame{text: "the end"}))
-		<-r.Context().Done()
+		<-gone
 	})
-	s := httptest.NewServer(mux)
-	defer s.Close()
 
-	w := open(t, browser(t), 1200, 800)
-	w.join(strings.TrimPrefix(s.URL, "http://"), "r", "Ann")
+	w := open(t, 1200, 800)
+	w.join(strings.TrimPrefix(url, "http://"), "r", "Ann")
 	tasks := w.trace(func() {
 		close(begin)
-		w.until(`document.getElementById("count").textContent === %s`, fmt.Sprint(people+1))
+		w.until(`$("count").textContent === %s`, fmt.Sprint(people+1))
 		w.begin("what is typed meanwhile")
 		w.box("text", "what is typed meanwhile")
 		w.until(`[...document.querySelectorAll(".text")].at(-1).textContent === "the end"`)
-		w.until(`document.getElementById("count").textContent === %s`, fmt.Sprint(people+1))
+		w.until(`$("count").textContent === %s`, fmt.Sprint(people+1))
 	})
 	w.until(`document.querySelectorAll(".list .message").length === 500 && document.querySelectorAll("#people li").length < 100`)
 	// All of the people can be scrolled to.
-	w.until(`(document.getElementById("people").scrollTop = 1e9) > 0 && document.querySelector("#people").innerText.includes(%s)`, "Person 1999")
+	w.until(`($("people").scrollTop = 1e9) > 0 && document.querySelector("#people").innerText.includes(%s)`, "Person 1999")
 	if len(tasks) < perSecond*seconds {
 		t.Fatalf("only %d tasks were seen", len(tasks))
 	}

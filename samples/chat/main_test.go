@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/internal/sampletest"
 )
@@ -20,8 +19,7 @@ func TestMain(m *testing.M) {
 	sampletest.Main(m, main)
 }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = sampletest.Patience
 
 // A configuration in the folder where the program is started counts only if -c names it.
 func TestWithoutConfiguration(t *testing.T) {

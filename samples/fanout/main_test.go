@@ -2,13 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 10 * time.Second
+const patience = sampletest.Patience
 
 func wait(t *testing.T, event <-chan struct{}, what string) {
 	t.Helper()
@@ -308,9 +305,5 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 }
 
 func TestNoUpstream(t *testing.T) {
-	var exit *exec.ExitError
-	out, err := sampletest.Command(t).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-upstream is missing") {
-		t.Errorf("%v: %s", err, out)
-	}
+	sampletest.Fails(t, nil, 2, "-upstream is missing")
 }

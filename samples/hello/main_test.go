@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,11 +86,8 @@ func TestHelloInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"-c", file}, {"-r", "."}} {
-		out, err := sampletest.Command(t, append(args, "-l", "127.0.0.1:0")...).CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "the program has a handler of its own") {
-			t.Errorf("%v: %v\n%s", args, err, out)
-		}
+		args = append(args, "-l", "127.0.0.1:0")
+		sampletest.Fails(t, args, 2, "the program has a handler of its own")
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -55,18 +54,9 @@ func TestCannotStart(t *testing.T) {
 	}
 	tmp := temporary(t)
 	for _, test := range tests {
-		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", test.php)
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-			t.Errorf("%s: %v", test.php, err)
-		}
-		for _, want := range test.want {
-			if !bytes.Contains(out, []byte(want)) {
-				t.Errorf("%s: %q is not in %s", test.php, want, out)
-			}
-		}
-		if bytes.Contains(out, []byte("listening")) {
+		args := []string{"-l", "127.0.0.1:0", "-php-fpm", test.php}
+		out := sampletest.Fails(t, args, 1, test.want...)
+		if strings.Contains(out, "listening") {
 			t.Errorf("%s: listens: %s", test.php, out)
 		}
 	}
@@ -89,16 +79,8 @@ func TestPHPFPMRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	temporary(t)
-	out, err := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", wrapper).CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Error(err)
-	}
-	for _, want := range []string{"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78"} {
-		if !bytes.Contains(out, []byte(want)) {
-			t.Errorf("%q is not in %s", want, out)
-		}
-	}
+	sampletest.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
+		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78")
 }
 
 func TestFind(t *testing.T) {

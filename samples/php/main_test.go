@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,8 +19,7 @@ import (
 
 func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = sampletest.Patience
 
 // client does not keep connections.
 var client = &http.Client{
@@ -270,11 +267,7 @@ func TestConfiguration(t *testing.T) {
 	}
 
 	// One that is refused ends what has begun already.
-	out, err = sampletest.Command(t, "-l", "nonsense").CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("exiting, bye-bye!")) {
-		t.Errorf("%v: %s", err, out)
-	}
+	sampletest.Fails(t, []string{"-l", "nonsense"}, 2, "exiting, bye-bye!")
 	if left := left(t, tmp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
