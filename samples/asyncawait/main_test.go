@@ -279,10 +279,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 
 // A request may take longer than a connection may be idle.
 func TestSlowUpstream(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, []byte("keep_alive_timeout = \"100ms\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := sampletest.Configure(t, t.TempDir(), "keep_alive_timeout = \"100ms\"\n")
 	u := listen(t, "tcp", "127.0.0.1:0")
 	s := sampletest.Start(t, "-upstream", u.flag(), "-c", config)
 	c := connect(t, "tcp", s.Address)

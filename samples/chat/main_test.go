@@ -2,8 +2,6 @@ package main
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/lwango/lwango/internal/sampletest"
@@ -31,9 +29,7 @@ func TestWithoutConfiguration(t *testing.T) {
 		{[]string{"-t", "-c", "lwango.conf"}, "lwango.conf: ok\n"},
 	} {
 		cmd := sampletest.Command(t, c.args...)
-		if err := os.WriteFile(filepath.Join(cmd.Dir, "lwango.conf"), []byte("grace = \"1s\"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		sampletest.Configure(t, cmd.Dir, "grace = \"1s\"\n")
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != c.want {
 			t.Errorf("%q: %q, %v, want %q", c.args, out, err, c.want)
 		}

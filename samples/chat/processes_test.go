@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -14,10 +12,7 @@ import (
 // sharing starts a process that shares its rooms over a broker.
 func sharing(t *testing.T, b *redistest.Broker) *sampletest.Server {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[pubsub]\nurl = %q\n", b.URL()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := sampletest.Configure(t, t.TempDir(), fmt.Sprintf("[pubsub]\nurl = %q\n", b.URL()))
 	return sampletest.Start(t, "-c", config)
 }
 

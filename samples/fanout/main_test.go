@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -276,10 +274,7 @@ func TestClientLeaves(t *testing.T) {
 
 // A loop whose handlers wait for upstreams serves others meanwhile.
 func TestOthersAreServedMeanwhile(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, []byte("threads = 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := sampletest.Configure(t, t.TempDir(), "threads = 1\n")
 	asked, release := make(chan struct{}), make(chan struct{})
 	address := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {

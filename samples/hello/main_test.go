@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,8 +41,7 @@ func TestHello(t *testing.T) {
 
 // A configuration stands beside the program's own handler, which is served on every site.
 func TestHelloWithConfiguration(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	err := os.WriteFile(file, []byte(`
+	file := sampletest.Configure(t, t.TempDir(), `
 [[site]]
 [[site.route]]
 prefix = "/fixed"
@@ -58,10 +55,7 @@ module = "response"
 body = "from the other site"
 [[site]]
 host = "third.example"
-`), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	url := "http://" + sampletest.Start(t, "-c", file).Address
 	tests := []struct{ host, path, want string }{
 		{"", "/", "Hello from /"},
@@ -80,11 +74,8 @@ host = "third.example"
 
 // A route for the same place as the handler is refused.
 func TestHelloInTheWay(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	text := "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := sampletest.Configure(t, t.TempDir(),
+		"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n")
 	for _, args := range [][]string{{"-c", file}, {"-r", "."}} {
 		args = append(args, "-l", "127.0.0.1:0")
 		sampletest.Fails(t, args, 2, "the program has a handler of its own")
@@ -93,12 +84,8 @@ func TestHelloInTheWay(t *testing.T) {
 
 // A file that lies about where the program is started is nothing to it.
 func TestHelloBesideAFile(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lwango.conf"), []byte("this is not read"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cmd := sampletest.Command(t, "-t")
-	cmd.Dir = dir
+	sampletest.Configure(t, cmd.Dir, "this is not read")
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "built-in defaults: ok\n" {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -258,9 +257,7 @@ func TestConfiguration(t *testing.T) {
 	needFPM(t)
 	tmp := temporary(t)
 	cmd := sampletest.Command(t, "-t")
-	if err := os.WriteFile(filepath.Join(cmd.Dir, "lwango.conf"), []byte("not = 'ours'"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	sampletest.Configure(t, cmd.Dir, "not = 'ours'")
 	out, err := cmd.Output()
 	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
 		t.Errorf("%v: %q", err, out)
