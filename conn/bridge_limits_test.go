@@ -200,7 +200,7 @@ func TestBridgeDeadlines(t *testing.T) {
 	})
 }
 
-// TestBridgePassedDeadlines: they hold at once, also where nothing has to be waited for.
+// TestBridgePassedDeadlines: they hold at once, even where nothing would wait.
 func TestBridgePassedDeadlines(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		ended := make(chan struct{}, 1)

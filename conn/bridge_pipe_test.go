@@ -211,7 +211,7 @@ func TestBridgePipelined(t *testing.T) {
 	})
 }
 
-// TestBridgeWakesTheLoopOnce: a handler's small writes come together, and nobody is woken for each.
+// A handler's small writes come together; the loop is not woken for each.
 func TestBridgeWakesTheLoopOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -202,7 +202,7 @@ func TestUpstreamResets(t *testing.T) {
 	}
 }
 
-// The upstream learns at once that nobody wants the rest, in whichever way the client has left.
+// The upstream learns at once that the client does not want the rest, in whichever way it has left.
 func TestClientLeaves(t *testing.T) {
 	leave := map[string]func(t *testing.T, c *client){
 		"FIN":   func(t *testing.T, c *client) { c.Close() },
@@ -223,7 +223,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// idle looks at the sample for a while in which it has nothing to do.
+// idle checks that the sample uses no processor while it has nothing to do.
 func idle(t *testing.T, s *sampletest.Server) {
 	t.Helper()
 	const while = 500 * time.Millisecond

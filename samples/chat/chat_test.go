@@ -20,7 +20,7 @@ import (
 type client struct {
 	*testing.T
 	*websocket.Conn
-	here     map[string]bool // as it has been told
+	here     map[string]bool // as the server has told it
 	patience time.Duration   // with what is to be read next
 }
 
@@ -249,8 +249,7 @@ func TestWindows(t *testing.T) {
 	cat.sees("Bob", "Cat")
 }
 
-// What is refused is refused to the one who has sent it, with a code that tells why, and to nobody
-// else.
+// What is refused is refused to its sender alone, with a code that says why.
 func TestRefused(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -325,8 +324,8 @@ func TestFlood(t *testing.T) {
 	ann.sees("Ann")
 }
 
-// However many vanish at once: those who stay know who is there, though there are more notices than
-// are kept for them.
+// However many vanish at once: those that stay know who is there, though there are more notices
+// than are kept for them.
 func TestManyVanish(t *testing.T) {
 	const many = 4 * noticeQueue
 	s := sampletest.Start(t)

@@ -131,8 +131,8 @@ func TestElsewhere(t *testing.T) {
 }
 
 // Two processes that find each other: each has to learn of the other's people, whoever was first.
-// And one that nobody else shares its room with has asked once, and tells nothing, whoever comes
-// and goes, to the end.
+// A process that has a room alone has asked once, and reports nothing more, however many people come
+// and go.
 func TestAlone(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})

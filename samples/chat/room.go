@@ -17,7 +17,7 @@ import (
 // published under the lock, so that they come in the order of what has happened.
 type room struct {
 	name    string
-	notices *pubsub.Topic // who comes, goes and is typing, for the sockets of this process
+	notices *pubsub.Topic // that people come, go and type, for the sockets of this process
 	reports *pubsub.Topic // what processes tell each other
 
 	here      map[string]int          // sockets of each person, on this process

@@ -99,7 +99,7 @@ func TestSaidToTwoProcesses(t *testing.T) {
 	}
 }
 
-// A room that nobody else is in costs the broker next to nothing, and not for long.
+// A room with one member costs the broker next to nothing, and not for long.
 func TestAloneCostsLittle(t *testing.T) {
 	b := redistest.Start(t)
 	s := sharing(t, b)

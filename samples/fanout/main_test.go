@@ -64,7 +64,7 @@ func sends(raw string) http.HandlerFunc {
 	}
 }
 
-// refusing is the address of a port where nobody listens.
+// refusing is the address of a port without a listener.
 func refusing(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

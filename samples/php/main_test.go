@@ -232,7 +232,7 @@ func TestStopAtOnce(t *testing.T) {
 	}
 }
 
-// As root, a folder that nobody else can enter is refused: all scripts would be 404.
+// As root, a folder that only root can enter is refused: all scripts would be 404.
 func TestClosedFolder(t *testing.T) {
 	needFPM(t)
 	if os.Geteuid() != 0 {
