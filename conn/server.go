@@ -30,7 +30,8 @@ type Config struct {
 	// MinRate is how many bytes a second a client must move, in each direction, while the server
 	// waits for it: on average over the last 30 s of waiting, once the server has waited for 10 s.
 	// Negative: none; 500.
-	MinRate        int
+	MinRate int
+
 	MaxConnections int // 0: no limit; beyond it an idle one is closed, or the newcomer refused
 	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit.
 	// UNIX sockets have no limit. Connections that were accepted while it was 0 are not counted.

@@ -64,8 +64,8 @@ func (r *Request) noSpool(err error) {
 const firstSpool = 4 << 10
 
 // gather reads a body that has at most most bytes to its end, and returns io.EOF; of a longer one
-// it reads that many, and one more, which is next. Its memory grows with what arrives:
-// Content-Length is only a claim.
+// it reads that many, and one more, which is next. Its memory grows with what arrives,
+// since a client can send any Content-Length.
 func (r *Request) gather(most int64) (head, next []byte, err error) {
 	b, limit := &r.body, most
 	if n := r.ContentLength(); n >= 0 {
