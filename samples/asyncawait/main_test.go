@@ -131,8 +131,8 @@ func expectClosed(t *testing.T, c net.Conn) {
 	}
 }
 
-// Each piece is sent only when the client has the one before. So nothing is kept back, and the end
-// is the end.
+// Each piece is sent only when the client has the one before. So the sample keeps nothing back, and
+// passes on the end.
 func TestPieces(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A part is not taken for the whole: the client gets what there was, and no end.
+// The client does not take a part for the whole: it gets what there was, and no end.
 func TestUpstreamResets(t *testing.T) {
 	u := listen(t, "tcp", "127.0.0.1:0")
 	c := connect(t, "tcp", sampletest.Start(t, "-upstream", u.flag()).Address)
@@ -234,7 +234,7 @@ func idle(t *testing.T, s *sampletest.Server) {
 	}
 }
 
-// The end of an upstream is an event that lasts, and must not be acted on again and again.
+// The end of an upstream is a lasting condition; the loop must not act on it again and again.
 func TestUpstreamEndDoesNotSpin(t *testing.T) {
 	t.Run("half closed", func(t *testing.T) {
 		u := listen(t, "tcp", "127.0.0.1:0")
@@ -250,8 +250,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		expectClosed(t, up)
 	})
 
-	// Here the sample cannot even read to the end, because the client does not take what there was
-	// before.
+	// Here the sample cannot read to the end, because the client does not read.
 	t.Run("client does not read", func(t *testing.T) {
 		dir := t.TempDir()
 		u := listen(t, "unix", filepath.Join(dir, "u"))

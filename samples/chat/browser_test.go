@@ -169,8 +169,8 @@ func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until waits until an expression is true. Each %s in it is an argument as JavaScript writes it; $ is
-// document.getElementById.
+// until waits until an expression is true. Each %s in it is an argument as JavaScript writes it; $
+// is document.getElementById.
 func (w *tab) until(expression string, args ...any) {
 	w.Helper()
 	for i, arg := range args {

@@ -147,7 +147,7 @@ func (c *client) closed() (int, string) {
 	}
 }
 
-// vanish ends a connection as a crash or a network would, without a word.
+// vanish ends a connection without a close frame, as a crash would.
 func (c *client) vanish() {
 	c.NetConn().(*net.TCPConn).SetLinger(0)
 	c.Conn.Close()
@@ -191,10 +191,10 @@ func TestConversation(t *testing.T) {
 	elsewhere.hears("Eve", "Anybody here?") // and nothing else
 }
 
-// Who comes later sees the last 50 messages, in order, and each once.
+// A client that comes later sees the last 50 messages, in order, and each once.
 func TestHistory(t *testing.T) {
 	s := sampletest.Start(t)
-	// Several people, for one would be stopped.
+	// Several people, since one would exceed the limit.
 	const people, each = 4, 15
 	for i := range people {
 		c, _ := join(t, s, "r", fmt.Sprint(i))
@@ -268,7 +268,7 @@ func TestRefused(t *testing.T) {
 	} {
 		bad, _ := join(t, s, "r", "Bad")
 		ann.sees("Ann", "Bad")
-		_ = bad.WriteMessage(c.kind, []byte(c.sent)) // the server may close before it has all
+		_ = bad.WriteMessage(c.kind, []byte(c.sent)) // the server may close before it has read all
 		if code, reason := bad.closed(); code != c.code || reason == "" {
 			t.Errorf("%.40q: closed with %d, %q, want %d", c.sent, code, reason, c.code)
 		}
@@ -295,7 +295,7 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// Who sends too much is sent away, and has not said more than is allowed.
+// A client that sends too much is sent away, and no more than is allowed was passed on.
 func TestFlood(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -334,7 +334,7 @@ func TestManyVanish(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range clients {
 		clients[i] = connectFrom(t, s, fmt.Sprintf("/ws-chat?room=r&name=%d", i), 2+i%8)
-		group.Go(func() { // reads what comes
+		group.Go(func() { // reads what arrives
 			for {
 				if _, _, err := clients[i].ReadMessage(); err != nil {
 					return
@@ -354,7 +354,7 @@ func TestManyVanish(t *testing.T) {
 	ann.hears("Ann", "alone")
 }
 
-// A server that stops says so, and is gone when its clients are.
+// A server that stops tells its clients, and ends when they have left.
 func TestStop(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -386,7 +386,7 @@ func TestQuiet(t *testing.T) {
 		last.read()
 	}
 	before := s.CPU(t)
-	time.Sleep(time.Second) // what is measured, and not waited for
+	time.Sleep(time.Second) // the time that is measured, not a wait
 	if used := s.CPU(t) - before; used > 50*time.Millisecond {
 		t.Errorf("%v of the processor for a second of silence", used)
 	}

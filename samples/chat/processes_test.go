@@ -28,7 +28,7 @@ func TestProcesses(t *testing.T) {
 		switch n := bob.read(); n.Type {
 		case "history":
 			messages = bob.messages(n)
-		case "message": // it was on its way to the broker when he came
+		case "message": // it was on its way to the broker when Bob came
 			messages = append(messages, n)
 		}
 	}
@@ -75,7 +75,7 @@ func TestProcesses(t *testing.T) {
 	ann.sees("Ann")
 }
 
-// Who was at a process that dies is gone when nothing has been heard of it for long enough.
+// The people of a process that dies are gone when the process has been silent for long enough.
 func TestProcessDies(t *testing.T) {
 	t.Parallel()
 	b := redistest.Start(t)

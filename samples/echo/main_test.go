@@ -41,7 +41,7 @@ func TestEcho(t *testing.T) {
 			s := sampletest.Start(t, "-handoff", handoff)
 			addr := s.Address
 
-			// A client that never reads must not be in anybody's way, nor one that says nothing.
+			// A client that never reads must not hold up others, nor one that sends nothing.
 			deaf := dial(t, addr)
 			_ = deaf.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
 			if n, err := deaf.Write(make([]byte, 64<<20)); err == nil {

@@ -35,7 +35,7 @@ func upstream(t *testing.T, h http.HandlerFunc) (address string) {
 // silent is an upstream that takes a request and says nothing.
 type silent struct {
 	address     string
-	asked, left chan struct{} // closed when it has come, and when the connection was closed
+	asked, left chan struct{} // closed when a request has arrived, and when its connection was closed
 }
 
 func newSilent(t *testing.T) *silent {
@@ -97,7 +97,7 @@ func get(t *testing.T, s *sampletest.Server, path string) (*http.Response, strin
 	return resp, string(body)
 }
 
-// The first good answer is the answer. Who has not given one until then is hung up on.
+// The first good answer is the answer. The connections of slower upstreams are closed.
 func TestFirst(t *testing.T) {
 	slow := newSilent(t)
 	good := upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestFirst(t *testing.T) {
 	wait(t, slow.left, "the slow upstream's connection is closed")
 }
 
-// bad are upstreams none of which gives a good answer.
+// bad are upstreams that give no good answer.
 func bad(t *testing.T) map[string]string {
 	return map[string]string{
 		"refuses":    refusing(t),
@@ -134,7 +134,7 @@ func bad(t *testing.T) map[string]string {
 	}
 }
 
-// Bad answers, of which there are some before the good one, do not spoil it.
+// Bad answers before the good one do not spoil it.
 func TestFirstAmongBadOnes(t *testing.T) {
 	release := make(chan struct{})
 	all := []string{upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -221,7 +221,7 @@ func TestAll(t *testing.T) {
 	wait(t, slow.left, "the slow upstream's connection is closed")
 }
 
-// Without any good answer the status says so, and the table is there all the same.
+// Without any good answer the status says so; the table is there nevertheless.
 func TestAllOfNone(t *testing.T) {
 	refuses := refusing(t)
 	slow := newSilent(t)
@@ -243,7 +243,7 @@ func TestAllOfNone(t *testing.T) {
 	}
 }
 
-// When the client leaves, nobody needs the answers any more.
+// When the client leaves, the connections to the upstreams are closed.
 func TestClientLeaves(t *testing.T) {
 	for _, path := range []string{"/first", "/all"} {
 		for _, how := range []string{"FIN", "reset"} {

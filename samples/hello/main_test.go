@@ -39,7 +39,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// A configuration stands beside the program's own handler, which is served on every site.
+// Routes of a configuration are served beside the program's own handler, which is on every site.
 func TestHelloWithConfiguration(t *testing.T) {
 	file := sampletest.Configure(t, t.TempDir(), `
 [[site]]
@@ -72,7 +72,7 @@ host = "third.example"
 	}
 }
 
-// A route for the same place as the handler is refused.
+// A route with the prefix of the handler is refused.
 func TestHelloInTheWay(t *testing.T) {
 	file := sampletest.Configure(t, t.TempDir(),
 		"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n")
@@ -82,7 +82,7 @@ func TestHelloInTheWay(t *testing.T) {
 	}
 }
 
-// A file that lies about where the program is started is nothing to it.
+// The program does not read an lwango.conf in the folder where it is started.
 func TestHelloBesideAFile(t *testing.T) {
 	cmd := sampletest.Command(t, "-t")
 	sampletest.Configure(t, cmd.Dir, "this is not read")
