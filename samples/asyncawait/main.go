@@ -15,7 +15,8 @@ import (
 )
 
 func main() {
-	address := flag.String("upstream", "", "`address` of the server to connect to: host:port or unix:/path")
+	address := flag.String("upstream", "",
+		"`address` of the server to connect to: host:port or unix:/path")
 	lwango.ParseFlags()
 	if *address == "" {
 		fmt.Fprintln(os.Stderr, "asyncawait: -upstream is missing; -h shows all flags")

@@ -59,7 +59,9 @@ func converse(req *lwango.Request, c *websocket.Conn) error {
 		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"),
 		topic: said(where), notices: notices, quota: newQuota(time.Now()),
 	}
-	s.messages = s.topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue})
+	s.messages = s.topic.Subscribe(req.Thread, pubsub.Options{
+		History: remembered, Queue: messageQueue,
+	})
 	if err := s.history(next(s.messages)); err != nil {
 		return err
 	}
@@ -111,7 +113,11 @@ type seat struct {
 type quota struct{ frames, messages, typing allowance }
 
 func newQuota(now time.Time) quota {
-	return quota{newAllowance(frameBurst, frameRate, now), newAllowance(burst, rate, now), newAllowance(typingBurst, typingRate, now)}
+	return quota{
+		frames:   newAllowance(frameBurst, frameRate, now),
+		messages: newAllowance(burst, rate, now),
+		typing:   newAllowance(typingBurst, typingRate, now),
+	}
 }
 
 func (s *seat) send(n notice) error { return s.WriteMessage(websocket.Text, n.encode()) }

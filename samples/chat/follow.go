@@ -26,7 +26,8 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 		return 200
 	}
 	messages := said(room).Subscribe(req.Thread, pubsub.Options{
-		After: stream.LastEventID(), History: pageful, Queue: messageQueue, Policy: pubsub.Disconnect,
+		After: stream.LastEventID(), History: pageful, Queue: messageQueue,
+		Policy: pubsub.Disconnect,
 	})
 	for err == nil {
 		if _, err = stream.AwaitAny(-1, messages); err != nil {

@@ -48,26 +48,33 @@ func parseFrame(kind int, p []byte) (frame, error) {
 			return frame{kind: f.kind}, nil
 		case "older":
 			if json.Unmarshal(fields["before"], &f.id) != nil || f.id == "" {
-				return frame{}, refuse(websocket.InvalidData, "before: expected the id of a message")
+				return frame{}, refuse(websocket.InvalidData,
+					"before: expected the id of a message")
 			}
 			return frame{kind: f.kind, id: f.id}, nil
 		case "message":
 			var said *string
 			if json.Unmarshal(fields["text"], &said) != nil || said == nil {
-				return frame{}, refuse(websocket.InvalidData, "text of a message: expected a string")
+				return frame{}, refuse(websocket.InvalidData,
+					"text of a message: expected a string")
 			}
-			if f.text = *said; fields["id"] != nil && (json.Unmarshal(fields["id"], &f.id) != nil || !validID.MatchString(f.id)) {
-				return frame{}, refuse(websocket.InvalidData, "id of a message: expected 8 to %d letters, digits, - or _", maxID)
+			f.text = *said
+			if id := fields["id"]; id != nil &&
+				(json.Unmarshal(id, &f.id) != nil || !validID.MatchString(f.id)) {
+				return frame{}, refuse(websocket.InvalidData,
+					"id of a message: expected 8 to %d letters, digits, - or _", maxID)
 			}
 		default:
-			return frame{}, refuse(websocket.InvalidData, "type: expected message, typing, ping or older")
+			return frame{}, refuse(websocket.InvalidData,
+				"type: expected message, typing, ping or older")
 		}
 	}
 	sent := utf8.RuneCountInString(f.text)
 	f.text = strings.TrimSpace(norm.NFC.String(strings.Map(sayable, lineEnds.Replace(f.text))))
 	// NFC writes some characters as two; a person who counts them counts one.
 	if n := min(sent, utf8.RuneCountInString(f.text)); n > maxText {
-		return frame{}, refuse(websocket.TooBig, "message of %d characters, at most %d are allowed", n, maxText)
+		return frame{}, refuse(websocket.TooBig,
+			"message of %d characters, at most %d are allowed", n, maxText)
 	}
 	return f, nil
 }
@@ -120,5 +127,6 @@ var marks = regexp.MustCompile(`\pM{4}`)
 // characters pass.
 func unseen(r rune) bool {
 	const blank = '\u2800' // of Braille
-	return !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || r == blank
+	return !unicode.IsPrint(r) || r == blank ||
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }

@@ -118,11 +118,11 @@ func (r *room) keep(t *loop.Thread) {
 
 // outage tells a room that the other processes cannot be reached, or that they can be again.
 func outage(room string, over bool) notice {
-	n := notice{Type: "notice", Room: room, Text: "The other servers cannot be reached. People there will read later what is said here."}
+	text := "The other servers cannot be reached. People there will read later what is said here."
 	if over {
-		n.Text = "The other servers can be reached again."
+		text = "The other servers can be reached again."
 	}
-	return n
+	return notice{Type: "notice", Room: room, Text: text}
 }
 
 // heard takes a report in, and reports whether it needs an answer: it asks, or is the first of its

@@ -43,7 +43,8 @@ func (n notice) encode() []byte {
 
 // message is a frame for everybody in a room. A message that has no ID from the client gets one.
 func message(room, name string, f frame) []byte {
-	return notice{Type: "message", Room: room, ID: cmp.Or(f.id, rand.Text()), Name: name, Text: f.text}.encode()
+	id := cmp.Or(f.id, rand.Text())
+	return notice{Type: "message", Room: room, ID: id, Name: name, Text: f.text}.encode()
 }
 
 // next returns the next message, nil if there is none at present.
@@ -180,7 +181,8 @@ func (n notice) with(all []*pubsub.Message) []byte {
 
 // lost tells a client that it was too slow, and missed n messages.
 func lost(room string, n int) notice {
-	return notice{Type: "notice", Room: room, Text: fmt.Sprintf("%d messages came too fast for this connection, and are missing here.", n)}
+	text := fmt.Sprintf("%d messages came too fast for this connection, and are missing here.", n)
+	return notice{Type: "notice", Room: room, Text: text}
 }
 
 // prepared is a message as it goes out on sockets. It is framed once for everybody in a room.

@@ -22,8 +22,8 @@ var types = map[string]string{
 
 // policy lets the page load what this server sends, its socket included, and nothing else. If a
 // message ever became markup, it could not do anything.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 type file struct {
 	body []byte
@@ -38,7 +38,8 @@ func page() lwango.Handler {
 	for _, e := range entries {
 		body, _ := files.ReadFile("page/" + e.Name())
 		sum := sha256.Sum256(body)
-		served["/"+e.Name()] = file{body, types[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+		served["/"+e.Name()] = file{body, types[path.Ext(e.Name())], tag}
 	}
 	served["/"] = served["/index.html"]
 

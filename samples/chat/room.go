@@ -94,7 +94,8 @@ func (r *room) typing(person string) {
 func (r *room) presence(you string) []byte {
 	rooms.Lock()
 	defer rooms.Unlock()
-	return notice{Type: "presence", Room: r.name, Name: you, Names: slices.Sorted(maps.Keys(r.people))}.encode()
+	names := slices.Sorted(maps.Keys(r.people))
+	return notice{Type: "presence", Room: r.name, Name: you, Names: names}.encode()
 }
 
 // add counts a name, and tells the room if it is new. The caller holds the lock, as for the

@@ -18,7 +18,8 @@ import (
 
 func main() {
 	address := flag.String("l", "localhost:7007", "listen on `ADDRESS`")
-	handoff := flag.String("handoff", "direct", "how loops and threads take turns: direct or channel")
+	handoff := flag.String("handoff", "direct",
+		"how loops and threads take turns: direct or channel")
 	flag.Parse()
 	logs := asynclog.New(os.Stderr) // no loop waits for the reader of the log
 	slog.SetDefault(logs.Logger())

@@ -21,10 +21,11 @@ var (
 )
 
 func main() {
-	flag.Func("upstream", "`host:port` of a server to ask; may be repeated", func(address string) error {
-		upstreams = append(upstreams, address)
-		return nil
-	})
+	flag.Func("upstream", "`host:port` of a server to ask; may be repeated",
+		func(address string) error {
+			upstreams = append(upstreams, address)
+			return nil
+		})
 	lwango.ParseFlags()
 	if len(upstreams) == 0 {
 		fmt.Fprintln(os.Stderr, "fanout: -upstream is missing; -h shows all flags")

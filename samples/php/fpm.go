@@ -30,7 +30,8 @@ func find(name string) (path string, err error) {
 		return exec.LookPath(name)
 	}
 	var highest []int
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin") {
+	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin")
+	for _, dir := range dirs {
 		if !filepath.IsAbs(dir) {
 			continue // so that a file of the working directory is not run by accident
 		}
@@ -87,7 +88,8 @@ func start(ctx context.Context, path, dir string) (*fpm, error) {
 	f := &fpm{log: r, ready: make(chan struct{}), ended: make(chan struct{})}
 	// -n: no php.ini, so that the sample works the same on every machine. -F, -O: in the
 	// foreground, with its log on stderr.
-	f.cmd = exec.Command(path, "-n", "-F", "-O", "-p", dir, "-y", filepath.Join(dir, "php-fpm.conf"))
+	config := filepath.Join(dir, "php-fpm.conf")
+	f.cmd = exec.Command(path, "-n", "-F", "-O", "-p", dir, "-y", config)
 	f.cmd.Dir = dir
 	f.cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"))
 	f.cmd.Stdout, f.cmd.Stderr = w, w

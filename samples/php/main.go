@@ -22,8 +22,9 @@ import (
 var files embed.FS
 
 func main() {
-	name := flag.String("php-fpm", "php-fpm", "PHP-FPM to start: a `path`, or a name to look for; for php-fpm, the newest\n"+
-		"of php-fpm8.2, php-fpm8.3 and so on will do")
+	name := flag.String("php-fpm", "php-fpm",
+		"PHP-FPM to start: a `path`, or a name to look for; for php-fpm, the newest\n"+
+			"of php-fpm8.2, php-fpm8.3 and so on will do")
 	lwango.ParseFlags()
 	logs := asynclog.New(os.Stderr) // lwango's own, which begins later
 	slog.SetDefault(logs.Logger())
@@ -103,7 +104,8 @@ func reachable(dir string) error {
 			return err
 		}
 		if info.Mode()&0o001 == 0 {
-			return fmt.Errorf("%s is closed to the user nobody, who is to run the scripts; TMPDIR names another place", dir)
+			return fmt.Errorf("%s is closed to the user nobody, who is to run the scripts; "+
+				"TMPDIR names another place", dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil
