@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"internal/names":            {},
 	"internal/leaktest":         {},
 	"internal/sampletest":       {},
+	"internal/exampletest":      {"conn", "loop"},
 	"internal/redistest":        {},
 	"internal/refusetest":       {},
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
@@ -53,7 +54,7 @@ var only = map[string][]string{
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/refusetest"},
 	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
-	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "samples/fanout"},
+	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/exampletest", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

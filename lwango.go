@@ -1,4 +1,4 @@
-// Package lwango is what a program with request handlers of its own imports. A whole one:
+// Package lwango is for programs with request handlers of their own. A whole one:
 //
 //	package main
 //
@@ -12,13 +12,15 @@
 //		lwango.Main()
 //	}
 //
-// Such a program has the command line and the modules of lwango itself. It reads a configuration (see lwango.conf in the
-// repository) if -c names one, or if it asks for one itself (see Run): its handlers stand beside what the file routes, and
-// flags that it defines beside lwango's (see ParseFlags).
+// Such a program has the command line and the modules of lwango itself. It reads a configuration
+// (see lwango.conf in the repository) if -c names one, or if the program asks for one (see Run).
+// Its handlers are served beside the routes of that file, and it may define flags beside lwango's
+// (see ParseFlags).
 //
-// A handler runs on a green thread of one of the server's event loops. It is written as plain sequential code: reading
-// the body, writing the answer and req.Sleep yield to the loop and come back. What blocks in any other way - a mutex, a
-// channel, a file, another connection - holds up all requests of that loop. HTTP takes handlers of net/http, which may.
+// A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
+// reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
+// in any other way (a mutex, a channel, another library's connection) holds up all requests of that
+// loop. HTTP takes handlers of net/http, which may block.
 package lwango
 
 import (
@@ -37,40 +39,44 @@ import (
 )
 
 type (
-	// Request is what a client asks. It belongs to the handler it was given to, until that returns.
+	// Request is a client's request. It belongs to its handler until that returns.
 	Request = conn.Request
 
-	// Response is the answer that the handler makes. It belongs to the handler until that returns.
+	// Response is the answer. It belongs to the handler until that returns.
 	Response = conn.Response
 
 	// Handler answers a request and returns the status; 0 means 200. See conn.Handler.
 	Handler = conn.Handler
 )
 
-// program is the one default server program that Handle and Main speak of.
+// program is the server program of Handle and Main; a process has one.
 var program = server.NewProgram(server.Builtin())
 
-// Handle has h answer all requests whose path is prefix or begins with prefix and a slash; the longest prefix wins.
-// It is called before Main, from any goroutine, and panics if the prefix is invalid or was given before.
+// Handle registers h for all requests whose path is prefix, or begins with prefix and a slash; the
+// longest prefix wins. It is called before Main, from any goroutine, and panics if the prefix is
+// invalid or is registered already.
 //
-// The prefix is served on every site of the configuration, and with no configuration at all there is nothing else. Where a
-// site, or -r, routes the very same prefix, one of the two would never be asked: the program ends with 2 and names it.
+// The prefix is served on every site of the configuration; without a configuration only registered
+// prefixes are served. If a site, or -r, has a route with the same prefix, one of the two would
+// never run: the program names the prefix and exits with 2.
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 
-// Topics returns the topics that handlers publish and subscribe to. They are those of the process, or of all processes
-// that share a Redis, if [pubsub] in the configuration names one. See package pubsub.
+// Topics returns the topics that handlers publish and subscribe to. They belong to the process, or,
+// if [pubsub] in the configuration names a Redis, to all processes that share it. See package
+// pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
 
-// stock is the logger that slog begins with. It writes where it is called, on a loop for instance.
+// stock is the logger that slog begins with. It writes on the goroutine that calls it, which may be
+// a loop.
 var stock = slog.Default()
 
-// options is the command line, once it was parsed.
+// options is the command line, nil until it is parsed.
 var options *server.Options
 
-// ParseFlags reads the command line, which Main does if nobody has. A program that needs the values of its own flags
-// before Main calls it where it would call flag.Parse. What it has defined with package flag is taken beside lwango's
-// flags: -c, -l, -r, -t, -v and -h keep their meaning. A mistake ends the program with 2, as Main does, and -h prints
-// all flags.
+// ParseFlags parses the command line; if the program has not called it, Main does. A program that
+// needs the values of its own flags before Main calls it in the place of flag.Parse. It accepts the
+// flags that the program has defined with package flag, and lwango's own: -c, -l, -r, -t, -v and -h
+// keep their meaning. A mistake ends the program with 2, as in Main, and -h prints all flags.
 func ParseFlags() {
 	o, code := server.Parse(os.Args[1:], flag.CommandLine, os.Stdout, os.Stderr)
 	if o == nil {
@@ -79,26 +85,31 @@ func ParseFlags() {
 	options = o
 }
 
-// HTTP makes a Handler of any net/http handler, which runs off the loop and may block. See conn.HTTP.
+// HTTP makes a Handler of a net/http handler, which runs off the loop and may block. See conn.HTTP.
 func HTTP(h http.Handler) Handler { return conn.HTTP(h) }
 
-// HTTPOnLoop is HTTP for handlers that do not block: they run on the request's own thread, and cost less.
+// HTTPOnLoop is HTTP for a handler that does not block: it runs on the request's thread, and costs
+// less.
 func HTTPOnLoop(h http.Handler) Handler { return conn.HTTPOnLoop(h) }
 
-// Main runs the server as the command line says, until a signal stops it. It does not return: it exits with 0 when
-// stopped, 1 after a failure, 2 if the command line or the configuration is wrong. Started with -h it prints its flags. A
-// file that lies about in the working directory is not read: see Run for a program that wants one.
+// Main runs the server as the command line says, until a signal stops it. It does not return: it
+// exits with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is
+// wrong. With -h it prints its flags. It reads no lwango.conf of the working directory; a program
+// that wants a file calls Run.
 func Main() { os.Exit(Run(context.Background(), "")) }
 
-// Run is Main for a program that has more to do than to serve. It returns the exit code; it stops at the end of ctx as
-// it does at a signal, and where one signal is the cause of both, it counts once; and the configuration is file, none
-// if that is "" or no file of that name exists, or what the command line names instead. It can be called once.
+// Run is Main for a program that does more than serve. It returns the exit code, and stops at the
+// end of ctx as at a signal; if one signal causes both, it counts once. The configuration is that
+// of the command line, or else file; there is none if file is "" or does not exist. Run can be
+// called once.
 //
-// Unless the program has set slog's default logger, Run sets it to the server's own, which writes to stderr from a
-// goroutine: a handler may use slog, and its loop does not wait for the reader of the log. Of lines with the same
-// message, 10 a second are logged after the first 50, and the rest are counted; the message and the text of an attribute are
-// cut to 256 bytes, those of attributes called stack and message to 16 KiB. What was logged is written when Run returns, as
-// far as the reader takes it within a second; from then on slog writes where it is called. Package log does so all the time.
+// Unless the program has set slog's default logger, Run sets it to the server's own, which writes
+// to stderr from a goroutine of its own. So a handler may use slog, and its loop does not wait for
+// the reader of the log. Of lines with the same message, 10 a second are logged after the first 50,
+// and the rest are counted. The message and the text of an attribute are cut to 256 bytes, those of
+// attributes called stack and message to 16 KiB. When Run returns, all lines are written, as far as
+// the reader takes them within a second; from then on slog writes on the goroutine that calls it.
+// Package log does so all the time.
 func Run(ctx context.Context, file string) int {
 	if options == nil {
 		ParseFlags()
@@ -108,7 +119,7 @@ func Run(ctx context.Context, file string) int {
 		logs := asynclog.New(os.Stderr)
 		defer logs.Close(time.Second)
 		slog.SetDefault(logs.Logger())
-		log.SetOutput(w) // what log.Fatal says would be lost in a queue
+		log.SetOutput(w) // the text of log.Fatal would be lost in a queue
 		log.SetFlags(flags)
 	}
 	return program.Main(ctx, options, file, os.Stdout, os.Stderr)

@@ -9,24 +9,28 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// AccessLog is told of every answered request. Its methods must not block. They are called on the loop l or, at the end of
-// an http.Handler that has hijacked its connection, on that handler's goroutine.
+// AccessLog gets an entry for every answered request. Its methods must not block. They are called
+// on the loop l or, at the end of an http.Handler that has hijacked its connection, on that
+// handler's goroutine.
 type AccessLog interface {
-	// LogRequest logs one request. It keeps in e.Share what the connection has of the room for lines of l, and returns
-	// false where that is too much: the connection waits then, five seconds at most, until HasRoom.
+	// LogRequest logs one request. It notes in e.Share how much of the room for l's lines the
+	// connection has used, and returns false if that is too much: then the connection waits until
+	// HasRoom, five seconds at most.
 	LogRequest(l *loop.Loop, e *AccessEntry) bool
 
 	// HasRoom reports whether a connection with that share may have more requests.
 	HasRoom(l *loop.Loop, s Share) bool
 }
 
-// Share is what a connection has of the access log's room since it was last emptied. The log alone knows what it means.
+// Share is how much of the access log's room a connection has used since the room was last emptied.
+// Only the log knows what the numbers mean.
 type Share struct {
 	Used  uint16
 	Round uint8
 }
 
-// AccessEntry describes an answered request. The byte slices are views, good for the time of the call.
+// AccessEntry describes an answered request. The byte slices are views, good for the time of the
+// call.
 type AccessEntry struct {
 	Remote   netip.AddrPort
 	Time     time.Time // when the request's head was complete
@@ -34,7 +38,7 @@ type AccessEntry struct {
 	Method   string // "": refused, see Line
 	Proto    string
 	Status   int   // 499: the client has left before there was an answer
-	Bytes    int64 // of the response's body, as framed; of one that broke off, those the client has acknowledged
+	Bytes    int64 // of the response's body as framed; if it broke off, those acknowledged
 
 	// The first KiB of each.
 	Target    []byte
@@ -42,11 +46,13 @@ type AccessEntry struct {
 	Referer   []byte
 	UserAgent []byte
 
-	// Line is what the first line of a request begins with that could not be parsed, up to 256 bytes.
+	// Line is the beginning of the first line of a request that could not be parsed, up to 256
+	// bytes.
 	Line []byte
 
-	// Hijacked: the handler has taken the connection over, and Duration is the time until its end, or until the end of the
-	// http.Handler. CloseCode is what a WebSocket has ended with; 0: unknown.
+	// Hijacked says that the handler has taken the connection over. Duration is then the time until
+	// the end of the connection, or of the http.Handler. CloseCode is that of a WebSocket; 0:
+	// unknown.
 	Hijacked  bool
 	CloseCode int
 
@@ -62,7 +68,7 @@ const (
 	statusClientLeft = 499
 )
 
-// logAccess tells the access log of the present request. line is what came instead of one.
+// logAccess logs the present request. line is what arrived if it could not be parsed.
 func (x *exchange) logAccess(line []byte) {
 	log := x.set.AccessLog
 	if log == nil {
@@ -85,7 +91,7 @@ func (x *exchange) accessEntry() AccessEntry {
 		Status: x.resp.status,
 		Bytes:  x.resp.bytes,
 	}
-	if x.writeErr != nil { // what was framed has not all been sent
+	if x.writeErr != nil { // not all that was framed has been sent
 		e.Bytes = max(min(e.Bytes, x.writing.bytes-x.resp.before), 0)
 	}
 	if x.left() {
@@ -106,13 +112,14 @@ func (x *exchange) accessEntry() AccessEntry {
 
 func first(n int, b []byte) []byte { return b[:min(n, len(b))] }
 
-// left reports that the client has left before there was an answer, or within the request. One that has only said that it
-// sends no more gets its answer, if the handler did not have to wait for it.
+// left reports that the client has left before there was an answer, or within the request. A client
+// that has only closed its sending half gets its answer, unless the handler had to wait for
+// something.
 func (x *exchange) left() bool {
 	switch x.resp.status {
 	case 0:
 		return x.c.Gone() || x.req.body.cut()
-	case 400: // the one that Body.failure gives
+	case 400: // which Body.failure gives for a body that was cut
 		return x.unheard || x.req.body.cut()
 	}
 	return x.unheard
@@ -120,15 +127,16 @@ func (x *exchange) left() bool {
 
 // refusedLine returns the beginning of a request line that could not be parsed.
 func (x *exchange) refusedLine() []byte {
-	line := bytes.TrimLeft(x.in[x.r:x.w], "\r\n") // empty lines may come before it (RFC 9112 section 2.2)
+	line := bytes.TrimLeft(x.in[x.r:x.w], "\r\n") // empty lines before it: RFC 9112 section 2.2
 	if end := bytes.IndexAny(line, "\r\n"); end >= 0 {
 		line = line[:end]
 	}
 	return first(loggedLine, line)
 }
 
-// logLater is for a connection that a handler takes over: it returns what logs the request when the connection has ended;
-// nil: there is no access log. It may be called on any goroutine, once.
+// logLater is for a connection that a handler takes over. It returns a function that logs the
+// request when the connection has ended, nil without an access log. That function may be called on
+// any goroutine, once.
 func (x *exchange) logLater() func(closeCode int) {
 	if x.set.AccessLog == nil {
 		return nil
@@ -147,21 +155,23 @@ func (x *exchange) logLater() func(closeCode int) {
 	}
 }
 
-// awaitLog makes a connection wait whose lines have more than their share of the access log's room: those of others would
-// find none. What was answered goes out before, and the error is that of writing it.
+// awaitLog makes a connection wait that has used more than its share of the access log's room; the
+// lines of others would find none. Answers go out first, and the error is that of writing them.
 func (x *exchange) awaitLog() error {
 	x.crowded = false
 	if err := x.flush(); err != nil {
 		return err
 	}
 	c, log := x.c, x.set.AccessLog
-	c.KeepWaiting(true) // also if the client has sent all that it will: there may be thousands of requests in it
+	c.KeepWaiting(true) // the client may have sent thousands of requests, and then a FIN
 	defer c.KeepWaiting(false)
 	until := c.Loop().Time().Add(maxLogWait)
-	for d := time.Millisecond; !log.HasRoom(c.Loop(), Share{c.logUsed, c.logRound}); d = min(2*d, 50*time.Millisecond) {
-		if c.Loop().Stopping() || !c.Loop().Time().Before(until) || c.Sleep(d) != nil {
+	pause := time.Millisecond
+	for !log.HasRoom(c.Loop(), Share{c.logUsed, c.logRound}) {
+		if c.Loop().Stopping() || !c.Loop().Time().Before(until) || c.Sleep(pause) != nil {
 			break
 		}
+		pause = min(2*pause, 50*time.Millisecond)
 	}
 	return nil
 }

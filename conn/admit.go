@@ -15,21 +15,21 @@ import (
 
 // Admission decides which connections are let in, and which are closed for them.
 //
-// At max_connections, or without a free descriptor, the server closes the connection that has been idle longest, on
-// whichever loop it lives, and a newcomer takes its place. A newcomer is refused only if no connection is idle. A plain
-// client gets 503 then; the connection of a TLS client is closed, since a handshake costs more than an overloaded server
-// has.
+// At max_connections, or without a free descriptor, the server closes the connection that has been
+// idle longest, on whichever loop it lives, and a newcomer takes its place. A newcomer is refused
+// only if no connection is idle. Then a plain client gets 503, and the connection of a TLS client
+// is closed: a handshake costs more than an overloaded server can spare.
 
 const (
-	maxRefusing = 128 // connections that are being told 503, beyond MaxConnections
-	maxOwed     = 64  // connections that other loops have been asked to close, and have not yet
+	maxRefusing = 128 // connections that get 503, beyond MaxConnections
+	maxOwed     = 64  // connections that other loops have still to close
 )
 
 // admission is the part of a Server that counts connections. It is safe for any goroutine.
 type admission struct {
 	active   atomic.Int64 // open connections, without those that are refused
 	refusing atomic.Int64
-	owed     atomic.Int64 // of the active ones, those that other loops have been asked to close
+	owed     atomic.Int64 // of the active ones, those that other loops have still to close
 	loops    atomic.Pointer[[]*loop.Loop]
 	networks networks
 
@@ -62,7 +62,7 @@ type standing uint8
 const (
 	admitted standing = iota // among the active ones
 	counted                  // among these, and among those of its network
-	refused                  // among those that are told 503: it is one too many
+	refused                  // among those that get 503: it is one too many
 )
 
 // admit counts c, which l has accepted, and reports whether it may stay.
@@ -92,8 +92,8 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	return true
 }
 
-// makeRoom closes the connection that has been idle longest, or asks its loop to do so, and reports whether there was one.
-// The caller is on the loop own.
+// makeRoom closes the connection that has been idle longest, or asks its loop to close it, and
+// reports whether there was one. It is called on the loop own.
 func (a *admission) makeRoom(own *loop.Loop) bool {
 	for {
 		var best *loop.Loop
@@ -111,10 +111,10 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 				a.gaveUp.Add(1)
 				return true
 			}
-			// None of them was idle any more, and own does not claim so any more.
+			// None of them was idle any more, and own has published that.
 		case a.ask(best):
 			return true
-		case own.GiveUp(): // best is held up, or has ended
+		case own.GiveUp(): // best is busy, or has ended
 			a.gaveUp.Add(1)
 			return true
 		default:
@@ -123,8 +123,8 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 	}
 }
 
-// ask asks another loop to close a connection. If that loop finds none that is idle any more, there is one connection too
-// many, and the next newcomer needs the places of two.
+// ask asks another loop to close a connection. If that loop has no idle one any more, there is one
+// connection too many, and the next newcomer takes the places of two.
 func (a *admission) ask(l *loop.Loop) bool {
 	if a.owed.Add(1) > maxOwed {
 		a.owed.Add(-1)
@@ -154,40 +154,43 @@ func (a *admission) dismiss(c *connection) {
 	}
 }
 
-// note logs what has become of connections beyond the limits, once a minute while there are any.
+// note logs what became of connections beyond the limits, at most once a minute.
 func (a *admission) note(l *loop.Loop, set *settings) {
 	if a.gaveUp.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
 		return
 	}
-	set.Logger.Warn("too many connections: idle ones are closed, others refused", "open", a.active.Load(),
-		"max_connections", set.MaxConnections, "closed", a.gaveUp.Swap(0), "refused", a.refused.Swap(0),
-		"beyond_max_connections_per_address", a.ofNetwork.Swap(0), "out_of_descriptors", l.Scarce())
+	set.Logger.Warn("too many connections: idle ones are closed, others refused",
+		"open", a.active.Load(), "max_connections", set.MaxConnections,
+		"closed", a.gaveUp.Swap(0), "refused", a.refused.Swap(0),
+		"beyond_max_connections_per_address", a.ofNetwork.Swap(0),
+		"out_of_descriptors", l.Scarce())
 }
 
-// turnAway answers 503 and closes fd at once, without a thread of its own. If the request comes only after that, its reset
-// can be faster than the answer.
+// turnAway answers 503 and closes fd at once, without a thread for it. If the request arrives after
+// that, the kernel's reset may overtake the answer.
 func (p *port) turnAway(fd int, set *settings) {
 	if p.tls == nil {
 		p.refresh(set)
 		body := appendErrorPage(nil, http.StatusServiceUnavailable)
 		out := append(appendStatusLine(nil, http.StatusServiceUnavailable, ""), p.fields...)
-		out = append(out, "Content-Type: text/html; charset=utf-8\r\nConnection: close\r\nContent-Length: "...)
+		out = append(out, "Content-Type: text/html; charset=utf-8\r\n"...)
+		out = append(out, "Connection: close\r\nContent-Length: "...)
 		out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n\r\n"...)
 		_, _ = sysio.Send(fd, append(out, body...), false)
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
-		_, _ = sysio.Recv(fd, out[:cap(out)]) // the request, or there is a reset at once
+		_, _ = sysio.Recv(fd, out[:cap(out)]) // the request: unread, it would cause a reset at once
 	}
 	sysio.Close(fd)
 }
 
-// networks counts connections by where they come from: an IPv4 address, or the /64 of an IPv6 one, which is what a single
-// customer has at least. An entry is there as long as there is a connection.
+// networks counts connections by where they come from: an IPv4 address, or the /64 of an IPv6 one,
+// since every customer has at least a /64. An entry exists as long as it counts a connection.
 type networks struct {
 	mu    sync.Mutex
 	count map[network]int
 }
 
-// network is an address without what does not count.
+// network is an address without the bits that do not count.
 type network [16]byte
 
 func (n *networks) enter(from network, limit int) bool {
@@ -211,8 +214,8 @@ func (n *networks) leave(from network) {
 	}
 }
 
-// peer is where a client comes from, in little more than half of the bytes that a netip.AddrPort has: it is part of what
-// an idle connection costs. All zeroes: a UNIX socket.
+// peer is where a client comes from. It takes little more than half of the bytes of a
+// netip.AddrPort, since every idle connection pays for it. All zeroes: a UNIX socket.
 type peer struct {
 	addr [16]byte
 	port uint16

@@ -11,26 +11,28 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// Errors of Body.Read, besides those of the connection. If the head has not gone out when the handler returns, they
-// decide the status, 413, 408 or 400, unless the handler gives an error with a body of its own.
+// Errors of Body.Read, besides those of the connection. If the head has not gone out when the
+// handler returns, the error decides the status, 413, 408 or 400, unless the handler answers with a
+// status of 400 or above and a body of its own.
 var (
 	ErrBodyTooLarge = errors.New("request body too large")
 	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", os.ErrDeadlineExceeded)
 )
 
-// drainLimit is how many bytes of a body that its handler leaves unread are read to keep the
-// connection. Beyond it a new connection is cheaper.
+// drainLimit is how many bytes of an unread body the server reads to keep the connection. Beyond it
+// a new connection is cheaper.
 const drainLimit = 256 << 10
 
-// Body reads a request's body, framed by Content-Length or chunked (RFC 9112 section 6.3), straight from the
-// connection: nothing is held but what came in one read with the head. Only the request's thread may use it.
+// Body reads a request's body, framed by Content-Length or chunked (RFC 9112 section 6.3), straight
+// from the connection; only what came in one read with the head is in a buffer. Only the request's
+// thread may use it.
 type Body struct {
 	x       *exchange
 	left    int64 // with a Content-Length
 	chunked bool
 	chunks  http1.Chunked
 	read    int64
-	tryOnly bool  // Read does not wait; its error is errWouldBlock then
+	tryOnly bool  // Read does not wait, but returns errWouldBlock
 	limit   int64 // of what is read; negative: none
 	ask     bool  // the client waits for 100 (Continue)
 	err     error // sticky; io.EOF at the end
@@ -48,9 +50,10 @@ func (b *Body) reset(x *exchange) {
 	}
 }
 
-// Read reads up to len(p) bytes, waiting for the first of them. It returns io.EOF at the end of the body,
-// ErrBodyTooLarge past max_body_size, ErrBodyTimeout when the client is too slow (body_timeout, min_rate), an error
-// that wraps io.ErrUnexpectedEOF when it left before the end, and an error of package http1 for bad chunks.
+// Read reads up to len(p) bytes, and waits for the first of them. It returns io.EOF at the end of
+// the body, ErrBodyTooLarge past max_body_size, ErrBodyTimeout when the client is too slow
+// (body_timeout, min_rate), io.ErrUnexpectedEOF when the client has left before the end, and an
+// error of package http1 for bad chunks.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
@@ -71,7 +74,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.count(n, err)
 }
 
-// count notes what was read, and returns it as Read does.
+// count counts what was read, and returns n and err as Read does.
 func (b *Body) count(n int, err error) (int, error) {
 	if b.undecided(err) {
 		return 0, err
@@ -102,8 +105,9 @@ func (b *Body) fail(err error) error {
 	return err
 }
 
-// Await waits until something has come for Read, so that nobody needs to have memory ready meanwhile. In the chunked
-// coding that may be less than a byte of the body. The error is Read's, io.EOF at the end of the body.
+// Await waits until something has arrived for Read, so that the caller needs no buffer meanwhile.
+// In the chunked coding that may be framing alone, without a byte of the body. The error is Read's,
+// io.EOF at the end of the body.
 func (b *Body) Await() error {
 	x := b.x
 	if b.err != nil || x.r < x.w {
@@ -123,14 +127,14 @@ func (b *Body) Await() error {
 	return b.fail(err)
 }
 
-// undecided reports that err is not the body's: there was nothing to read, or a deadline of the handler's has passed,
-// who may set another.
+// undecided reports that err does not end the body: there was nothing to read, or a deadline that
+// the handler had set has passed, and the handler may set another.
 func (b *Body) undecided(err error) bool {
 	return blocks(err) || err == os.ErrDeadlineExceeded && !b.x.until.IsZero()
 }
 
-// SetLimit lowers the limit of max_body_size to n bytes for this request. Where the body's length is known to exceed it,
-// ErrBodyTooLarge is what the next Read returns, before the client is asked to send any.
+// SetLimit lowers the limit of max_body_size to n bytes for this request. If Content-Length exceeds
+// it, the next Read returns ErrBodyTooLarge, before the client is asked to send the body.
 func (b *Body) SetLimit(n int64) {
 	if b.limit < 0 || n < b.limit {
 		b.limit = n
@@ -140,8 +144,8 @@ func (b *Body) SetLimit(n int64) {
 	}
 }
 
-// proceed tells a client that waits for it to send the body. One that did not wait needs no telling (RFC 9110 section
-// 10.1.1), and after the head an interim response would be taken for the body's.
+// proceed sends 100 (Continue) to a client that waits for it. A client that has not waited needs
+// none (RFC 9110 section 10.1.1), and after the head it would be taken for a part of the body.
 func (b *Body) proceed() {
 	b.ask = false
 	if x := b.x; x.r == x.w && !x.resp.HeadSent() {
@@ -223,21 +227,21 @@ func (b *Body) failure() int {
 
 // cut reports that the client has left before the body's end.
 func (b *Body) cut() bool {
-	return b.failure() == http.StatusBadRequest && !errors.As(b.err, new(*http1.Error)) && b.err != http.ErrHijacked
+	return b.failure() == http.StatusBadRequest && b.err != http.ErrHijacked &&
+		!errors.As(b.err, new(*http1.Error))
 }
 
 // unread reports whether some of the body may still be under way.
 func (b *Body) unread() bool { return b.x != nil && b.err != io.EOF }
 
 // mustClose reports that no other request can follow on the connection: the body is bad, or given
-// up by skip, or its client waits for 100 (Continue). What the head does not announce cannot be
-// announced later, and a proxy in front hands a connection that ends without notice to the request
-// of another client.
+// up by skip, or its client waits for 100 (Continue). The head is the last place to announce the
+// end. A proxy in front would send another client's request on a connection that ends unannounced.
 func (b *Body) mustClose() bool { return b.err != nil && b.err != io.EOF || b.ask }
 
-// skip decides what becomes of a body that the handler has left unread: either little enough is left
-// for drain, or the connection must close. The length of a chunked body is unknown: its end must have
-// come already, and skip drops what stands before it.
+// skip decides what becomes of a body that the handler has left unread: either drain can read the
+// rest, or the connection must close. The length of a chunked body is unknown. Its end must have
+// arrived already, and skip drops what is in front of it.
 func (b *Body) skip() {
 	if b.err != nil || b.ask || !b.chunked && b.left <= drainLimit {
 		return
@@ -258,7 +262,7 @@ func (b *Body) skip() {
 
 var errUnread = errors.New("request body left unread")
 
-// look reads the framing that has come in front of data which a handler may still want: the end of
+// look reads the framing that has arrived, up to data which the handler may still want: the end of
 // the body, or a mistake.
 func (b *Body) look() {
 	x := b.x
@@ -273,8 +277,8 @@ func (b *Body) look() {
 	_ = b.fail(err)
 }
 
-// drop reads a piece of the body and forgets it. It needs no memory but the input buffer. The error
-// is Read's.
+// drop reads a piece of the body and discards it. It needs no memory but the input buffer. The
+// error is Read's.
 func (b *Body) drop() (err error) {
 	x := b.x
 	if x.r == x.w {
@@ -304,9 +308,9 @@ func (b *Body) drop() (err error) {
 	return err
 }
 
-// drain drops what was left unread, and reports whether the connection can go on. A body that the
-// handler or the reader of its answer could still read when the head went out is read to its end,
-// however long: the head has promised that the connection goes on.
+// drain drops what was left unread, and reports whether the connection can go on. If the handler,
+// or the reader of its answer, could still read the body when the head went out, the body is read
+// to its end, however long it is: the head has promised that the connection goes on.
 func (b *Body) drain() bool {
 	for b.err == nil {
 		if b.drop() != nil {

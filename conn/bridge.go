@@ -12,23 +12,26 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// HTTP makes a Handler of an http.Handler, which runs off the loop: on a goroutine of its own, where it may block as it
-// likes. There is one for each request, and so no more of them than connections. The thread stays with the request
-// until the handler returns, and carries body and answer to and fro, up to 32 KiB at a time, so that neither side gets
-// ahead of the other.
+// HTTP makes a Handler of an http.Handler. Each request runs it on a goroutine of its own, off the
+// loop, where it may block; so there are no more of these goroutines than connections. The thread
+// stays with the request until the handler returns, and carries body and answer between client and
+// handler, up to 32 KiB at a time, so that neither side gets ahead of the other.
 //
-// The http.Request is a copy and complete, but the http.Server in its context is a stand-in. Its URL is the target as
-// it was sent, neither cleaned nor without the route's prefix: http.StripPrefix and http.ServeMux work as ever, and
-// whoever decides by the path has to clean it first, as these do. The context ends with the request, or when the client
-// leaves, and the handler should heed it: until it returns the connection counts. One that hijacks its connection is on
-// its own: neither max_connections nor a stop know of it any more.
+// The http.Request is a complete copy; only the http.Server in its context is a stand-in. Its URL
+// is the target as it was sent, not cleaned, and with the route's prefix: http.StripPrefix and
+// http.ServeMux work as usual, and a handler that decides by the path has to clean it first, as
+// these do. The context ends with the request, or when the client leaves, and the handler should
+// heed it: the connection counts until the handler returns. After Hijack neither max_connections
+// nor a stop concern the connection any more.
 //
-// The ResponseWriter has what http.ResponseController asks for, and is an http.CloseNotifier.
-// EnableFullDuplex is needless; a deadline takes the place of the configuration's limits for the
-// request. Up to 32 KiB get a Content-Length by themselves. CR, LF and other controls in a header
-// value become spaces, and a field whose name is no token is left out.
+// The ResponseWriter has all methods that http.ResponseController can call, and is an
+// http.CloseNotifier. EnableFullDuplex has no effect, since both directions always work. A deadline
+// replaces the configuration's limits for the request. A body of up to 32 KiB gets a
+// Content-Length. CR, LF and other controls in a header value become spaces, and a field whose name
+// is no token is left out.
 //
-// A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler always cuts it.
+// A panic is answered with 500, or cuts the connection if the head is out; http.ErrAbortHandler
+// cuts it in any case.
 func HTTP(h http.Handler) Handler {
 	return func(req *Request, resp *Response) int {
 		c := newCrossing(req.Thread)
@@ -46,10 +49,11 @@ func HTTP(h http.Handler) Handler {
 	}
 }
 
-// HTTPOnLoop is HTTP for a handler that does not block, and runs on the request's thread: reading the body, writing and
-// flushing wait as they do in a Handler, and nothing else may wait, http.Client included. It costs less than net/http's
-// own server. Request.Body and ResponseWriter are for that thread alone, and not after the handler has returned. A file
-// that is copied to the ResponseWriter goes by sendfile(2).
+// HTTPOnLoop is HTTP for a handler that does not block. It runs on the request's thread: reading
+// the body, writing and flushing wait as they do in a Handler; nothing else may wait, http.Client
+// included. It costs less than net/http's own server. Request.Body and ResponseWriter are for that
+// thread alone, until the handler returns. A file that is copied to the ResponseWriter goes by
+// sendfile(2).
 func HTTPOnLoop(h http.Handler) Handler {
 	return func(req *Request, resp *Response) int {
 		b := new(onLoop)
@@ -71,13 +75,13 @@ func HTTPOnLoop(h http.Handler) Handler {
 	}
 }
 
-// onLoop is what a handler on the loop is given.
+// onLoop is the ResponseWriter and the body of a handler on the loop.
 type onLoop struct {
 	httpWriter
 	body loopBody
 }
 
-// end keeps what may have leaked from meeting the next request.
+// end disables what the handler may have kept, so that it cannot touch the next request.
 func (b *onLoop) end(x *exchange) {
 	b.over = true
 	b.body.from = nil
@@ -109,7 +113,7 @@ func (b *loopBody) Close() error {
 	return nil
 }
 
-// standard returns r as net/http has it, nil if its target cannot be parsed.
+// standard returns r as an http.Request, nil if its target cannot be parsed.
 func (r *Request) standard(body io.ReadCloser) *http.Request {
 	h := &r.head
 	target := r.Target()
@@ -134,7 +138,7 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 	if remote := r.RemoteAddr(); remote.IsValid() {
 		std.RemoteAddr = remote.String()
 	} else {
-		std.RemoteAddr = "@" // as net/http calls a client without a name
+		std.RemoteAddr = "@" // as in net/http, for a client without an address
 	}
 	if h.Chunked {
 		std.TransferEncoding = []string{"chunked"}
@@ -152,7 +156,7 @@ func (r *Request) standardHeader() http.Header {
 	for _, f := range fields {
 		name := textproto.CanonicalMIMEHeaderKey(f.Name)
 		switch name {
-		case "Host", "Transfer-Encoding": // they have fields of their own
+		case "Host", "Transfer-Encoding": // these are fields of http.Request
 			continue
 		}
 		if old := header[name]; old != nil {
@@ -163,7 +167,7 @@ func (r *Request) standardHeader() http.Header {
 		header[name], values = values[:1:1], values[1:]
 	}
 	if p := header["Pragma"]; len(p) > 0 && p[0] == "no-cache" && header["Cache-Control"] == nil {
-		header["Cache-Control"] = []string{"no-cache"} // as net/http says it (RFC 9111 section 5.4)
+		header["Cache-Control"] = []string{"no-cache"} // as net/http does (RFC 9111 section 5.4)
 	}
 	return header
 }
@@ -183,7 +187,7 @@ func announced(header http.Header) http.Header {
 	return trailer
 }
 
-// addTrailer tells a handler that has read the body to its end what came behind.
+// addTrailer gives the trailer fields to a handler that has read the body to its end.
 func addTrailer(std *http.Request, trailer http.Header) {
 	if len(trailer) > 0 && std.Trailer == nil {
 		std.Trailer = make(http.Header)
@@ -206,7 +210,8 @@ func (b *Body) trailer() (trailer http.Header) {
 	return trailer
 }
 
-// eachTrailer calls f with the names in the value of a Trailer field, but those that cannot be in a trailer.
+// eachTrailer calls f with the names in the value of a Trailer field, except those that a trailer
+// cannot have.
 func eachTrailer(list string, f func(name string)) {
 	http1.EachElement(list, func(name string) bool {
 		if key := textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(key) && !framing(key) {
@@ -216,7 +221,7 @@ func eachTrailer(list string, f func(name string)) {
 	})
 }
 
-// framing reports a field that must not come in a trailer, where it is too late to be heeded by all (RFC 9110 section
+// framing reports a field that must not be in a trailer, where it comes too late (RFC 9110 section
 // 6.5.1).
 func framing(key string) bool {
 	switch key {
@@ -226,7 +231,7 @@ func framing(key string) bool {
 	return false
 }
 
-// requestContext is a request's context with the values that net/http adds.
+// requestContext is a request's context with the two values that net/http adds.
 type requestContext struct {
 	context.Context
 	local netip.AddrPort
@@ -245,6 +250,6 @@ func (c *requestContext) Value(key any) any {
 	return net.Addr(net.TCPAddrFromAddrPort(c.local))
 }
 
-// standIn is an http.Server that does not serve. With none in the context httputil.ReverseProxy takes itself to be in a
-// test, and ends an answer that its origin has cut as if it were whole.
+// standIn is an http.Server that does not serve. Without one in the context httputil.ReverseProxy
+// assumes that it runs in a test, and ends an answer that its origin has cut as if it were whole.
 var standIn = new(http.Server)

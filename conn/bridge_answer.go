@@ -14,7 +14,8 @@ import (
 
 // A Response as the outlet of an httpWriter.
 
-// inform sends an interim response. A client of HTTP/1.0 does not know them (RFC 9110 section 15.2).
+// inform sends an interim response, except to a client of HTTP/1.0, which does not know them (RFC
+// 9110 section 15.2).
 func (w *Response) inform(status int, h http.Header) {
 	x := w.x
 	if w.phase != open || x.req.head.Minor == 0 {
@@ -25,7 +26,8 @@ func (w *Response) inform(status int, h http.Header) {
 	}
 	x.out = appendStatusLine(x.out, status, "")
 	for _, f := range appendFields(nil, h) {
-		if f.Name != "Content-Length" && f.Name != "Transfer-Encoding" { // they would be taken for a final response's
+		// These two would be taken for the final response's.
+		if f.Name != "Content-Length" && f.Name != "Transfer-Encoding" {
 			x.out = appendField(x.out, f.Name, f.Value)
 		}
 	}
@@ -33,7 +35,8 @@ func (w *Response) inform(status int, h http.Header) {
 	_ = x.flush()
 }
 
-// open decides the head. What a Handler in front has put into the header stays, where h has no field of that name.
+// open decides the head. A field that a Handler in front has set stays, unless h has one of that
+// name.
 func (w *Response) open(status int, h http.Header) {
 	w.manner, w.early = relayed, status
 	_, typed := h["Content-Type"]
@@ -48,17 +51,18 @@ func (w *Response) open(status int, h http.Header) {
 	}
 	w.header.fields = appendFields(w.header.fields, h)
 	if status == http.StatusNotModified {
-		w.header.Del("Content-Type") // nothing is to be told of a body that is not there
+		w.header.Del("Content-Type") // there is no body to describe
 	}
 }
 
-// end is called when the handler has returned; what is left to be sent is sent when the Handler has, too.
+// end is called when the http.Handler has returned. What is left is sent when the Handler has
+// returned, too.
 func (w *Response) end(trailer []Field) { w.trailer = trailer }
 
 func (w *Response) setReadDeadline(t time.Time)  { w.x.setReadDeadline(t) }
 func (w *Response) setWriteDeadline(t time.Time) { w.x.setWriteDeadline(t) }
 
-// appendFields appends the fields of h, sorted by name, in a form that may be sent.
+// appendFields appends the fields of h, sorted by name, without what must not be sent.
 func appendFields(fields []Field, h http.Header) []Field {
 	n := len(fields)
 	for name, values := range h {
@@ -67,12 +71,15 @@ func appendFields(fields []Field, h http.Header) []Field {
 		}
 	}
 	if len(h) > 1 {
-		slices.SortStableFunc(fields[n:], func(a, b Field) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(fields[n:], func(a, b Field) int {
+			return cmp.Compare(a.Name, b.Name)
+		})
 	}
 	return fields
 }
 
-// appendValues appends a field for each value. What could end a line becomes a space.
+// appendValues appends a field for each value. A control character, which might end the line,
+// becomes a space.
 func appendValues(fields []Field, name string, values []string) []Field {
 	for _, v := range values {
 		if !http1.ValidFieldValue(v) {
@@ -88,15 +95,15 @@ func appendValues(fields []Field, name string, values []string) []Field {
 	return fields
 }
 
-// seekable is an *os.File, or what it passes itself off as in its own WriteTo, which io.Copy calls.
+// seekable is an *os.File, or the type that its WriteTo, which io.Copy calls, hides it in.
 type seekable interface {
 	File
 	io.Seeker
 	Stat() (fs.FileInfo, error)
 }
 
-// regular returns the regular file that src reads, with its position and how many bytes are to be read; 0 if there is
-// none.
+// regular returns the regular file that src reads, its position, and how many bytes are to be read;
+// nil and 0 if src reads no regular file.
 func regular(src io.Reader) (f seekable, off, n int64) {
 	n = 1<<63 - 1
 	if limited, ok := src.(*io.LimitedReader); ok {
@@ -117,7 +124,8 @@ func regular(src io.Reader) (f seekable, off, n int64) {
 	return f, off, min(n, info.Size()-off)
 }
 
-// sendPart sends n bytes of f from off on as part of a streamed body, as if they were read from src.
+// sendPart sends n bytes of f from off on as part of a streamed body, as if they were read from
+// src.
 func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
@@ -137,7 +145,7 @@ func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, err
 			x.out = http1.AppendChunkHeader(x.out, int(n))
 		}
 		if err := x.sendFile(f, off, n); err != nil {
-			return 0, err // nobody can say how much of it has gone out
+			return 0, err // how much of it has gone out is unknown
 		}
 		w.bytes += n
 		if w.extent == inChunks {

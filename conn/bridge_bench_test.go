@@ -17,7 +17,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// benchServer is the variable that makes the test's binary a server of that kind for BenchmarkBridge.
+// benchServer is the variable that makes the test's binary a server of that kind for
+// BenchmarkBridge.
 const benchServer = "LWANGO_BENCH_SERVER"
 
 var benchHandler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,8 +56,8 @@ func benchServe(kind string) {
 	_, _ = io.ReadAll(os.Stdin)
 }
 
-// BenchmarkBridge tells what a small request costs a server: its process's CPU time, in nanoseconds. The clients are
-// not counted; 64 of them send one request at a time.
+// BenchmarkBridge tells what a small request costs a server: its process's CPU time, in
+// nanoseconds. The clients are not counted; 64 of them send one request at a time.
 func BenchmarkBridge(b *testing.B) {
 	for _, kind := range []string{"net_http", "HTTPOnLoop", "HTTP", "Handler"} {
 		b.Run(kind, func(b *testing.B) {

@@ -9,12 +9,12 @@ import (
 
 // The thread's side of a crossing.
 
-// serve carries body and answer until the handler has returned. It keeps waiting for that when the client has left: a
-// handler that takes no notice counts as a connection.
+// serve carries body and answer until the handler has returned. It waits for that even if the
+// client has left, so that a handler that does not notice still counts as a connection.
 func (c *crossing) serve(req *Request, resp *Response) int {
 	x := req.x
 	req.KeepWaiting(true)
-	told := false  // of a panic of the handler's
+	told := false  // a panic of the handler was passed on
 	defer func() { // also when the thread is killed
 		x.duplex, req.body.tryOnly, x.until = false, false, zeroTime
 		c.mu.Lock()
@@ -28,20 +28,22 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}()
 	c.duplex.begin(x)
 	for {
-		x.sendHeld() // first: take leaves what there is no room for, and waits for no news of it
+		// First, since take leaves the handler's output while something is held, and nothing would
+		// call it again for that.
+		x.sendHeld()
 		returned, hijack := c.take(resp)
 		if returned {
 			break
 		}
 		if hijack && c.handOver(req, resp) {
-			told = true // run does, from now on
+			told = true // from now on run logs a panic
 			return resp.status
 		}
 		asked := c.give(&req.body)
 		if asked {
-			_ = x.flush() // there may be 100 (Continue) in it
+			_ = x.flush() // it may contain 100 (Continue)
 		}
-		if x.writeErr != nil { // what was held cannot be sent any more
+		if x.writeErr != nil { // what was held can no longer be sent
 			c.lost(req, x.writeErr)
 		}
 		c.wait(asked)
@@ -54,8 +56,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	return resp.early
 }
 
-// take takes what the handler has for the client, unless the client has not taken the last of it yet, and reports
-// whether the handler has returned, or waits for the connection.
+// take takes what the handler has for the client, unless earlier output is still held, and reports
+// whether the handler has returned, or waits in Hijack.
 func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	x := resp.x
 	c.mu.Lock()
@@ -94,10 +96,10 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	}
 	switch {
 	case over && !push && !resp.HeadSent():
-		_, _ = resp.Write(out) // a whole one
+		_, _ = resp.Write(out) // the whole answer
 	case len(out) > 0 || push:
 		var err error
-		if !resp.HeadSent() { // and the type is told by what was there when the handler flushed
+		if !resp.HeadSent() { // the first piece, of which the type is detected, is sent as flushed
 			err = resp.stream(out[:first])
 			out = out[first:]
 		}
@@ -114,7 +116,7 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	return returned, hijack
 }
 
-// give reads what the handler asks for, and reports whether that is still to come.
+// give reads what the handler asks for, and reports whether that has still to arrive.
 func (c *crossing) give(b *Body) bool {
 	c.mu.Lock()
 	asked := c.asked && !c.closed
@@ -152,7 +154,7 @@ func (c *crossing) got(in []byte, err error, trailer http.Header) {
 	c.cond.Broadcast()
 }
 
-// lost tells the handler that nobody hears it any more.
+// lost makes the handler's writes fail, and ends its context: the client gets no more.
 func (c *crossing) lost(req *Request, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,9 +165,10 @@ func (c *crossing) lost(req *Request, err error) {
 	}
 }
 
-// wait waits for news of the handler, for input if that was asked for, and for room if the client has left none.
+// wait waits for news of the handler, for input if the handler has asked for some, and for room if
+// something is held.
 func (c *crossing) wait(asked bool) {
 	if c.duplex.Await(-1, asked, c.self[:]...) != nil {
-		panic(http.ErrAbortHandler) // the thread is not to wait any more
+		panic(http.ErrAbortHandler) // the thread's waits are refused
 	}
 }

@@ -97,7 +97,8 @@ func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 	})
 }
 
-// TestBridgeLengthFromTheFront: no more is sent than a Handler in front has announced, from a file or otherwise.
+// TestBridgeLengthFromTheFront: no more is sent than a Handler in front has announced, from a file
+// or otherwise.
 func TestBridgeLengthFromTheFront(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(name, []byte(strings.Repeat("F", 50<<10)), 0o600))

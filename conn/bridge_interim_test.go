@@ -10,7 +10,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestBridgeInterimResponses: those that a client does not read have their handler wait; all arrive when it does.
+// TestBridgeInterimResponses: those that a client does not read have their handler wait; all arrive
+// when it does.
 func TestBridgeInterimResponses(t *testing.T) {
 	const total = 2000
 	field := strings.Repeat("x", 8<<10) // in all more than the kernel takes

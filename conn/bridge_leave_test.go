@@ -96,7 +96,8 @@ func TestBridgeHalfClosed(t *testing.T) {
 	})
 }
 
-// TestBridgeCountsUntilTheHandlerReturns: a client that has left makes no room for another as long as its handler runs.
+// TestBridgeCountsUntilTheHandlerReturns: a client that has left makes no room for another as long
+// as its handler runs.
 func TestBridgeCountsUntilTheHandlerReturns(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan context.Context), make(chan struct{})
@@ -199,7 +200,8 @@ func TestBridgePanicAfterTheStop(t *testing.T) {
 	})
 }
 
-// TestBridgeEndlessHead: a handler that goes on writing in answer to HEAD ends when its client has left.
+// TestBridgeEndlessHead: a handler that goes on writing in answer to HEAD ends when its client has
+// left.
 func TestBridgeEndlessHead(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -223,8 +225,8 @@ func TestBridgeEndlessHead(t *testing.T) {
 	})
 }
 
-// TestBridgeStress: clients that send, read, dawdle and leave as they please. What comes is what was sent, and nothing
-// is left of them.
+// TestBridgeStress: clients that send, read, dawdle and leave as they please. What comes is what
+// was sent, and nothing is left of them.
 func TestBridgeStress(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

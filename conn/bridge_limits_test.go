@@ -16,8 +16,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestBridgeMemoryIsBounded: a handler that is quicker than its client does not fill the memory, nor does a client that
-// is quicker than its handler.
+// TestBridgeMemoryIsBounded: a handler that is quicker than its client does not fill the memory,
+// nor does a client that is quicker than its handler.
 func TestBridgeMemoryIsBounded(t *testing.T) {
 	const clients, perClient = 16, 400 << 10
 	run(t, func(t *testing.T, m mode) {
@@ -91,8 +91,8 @@ func heap() uint64 {
 	return ms.HeapAlloc
 }
 
-// TestBridgeSlowClient: write_timeout ends the writes of a handler whose client takes nothing, and body_timeout the
-// reads of one whose client sends nothing.
+// TestBridgeSlowClient: write_timeout ends the writes of a handler whose client takes nothing, and
+// body_timeout the reads of one whose client sends nothing.
 func TestBridgeSlowClient(t *testing.T) {
 	t.Parallel()
 	const limit = 200 * time.Millisecond
@@ -200,7 +200,7 @@ func TestBridgeDeadlines(t *testing.T) {
 	})
 }
 
-// TestBridgePassedDeadlines: they hold at once, also where nothing has to be waited for.
+// TestBridgePassedDeadlines: they hold at once, even where nothing would wait.
 func TestBridgePassedDeadlines(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		ended := make(chan struct{}, 1)

@@ -12,37 +12,39 @@ import (
 )
 
 const (
-	// pipeSize bounds what has been taken from one side and not been given to the other, in each direction.
+	// pipeSize limits, in each direction, what one side has given and the other has not yet taken.
 	pipeSize = 32 << 10
 
 	maxInterim = 16 // interim responses, likewise
 )
 
-// crossing is what a handler off the loop and its request's thread have in common: two bounded pipes, and the rest of
-// what the handler has to say. Each side sleeps until the other has news: the thread in AwaitAny, for a crossing is a
-// loop.Source, the handler and whoever reads the body for it on cond.
+// crossing is what a handler off the loop and its request's thread share: two bounded pipes, and
+// the status, header and so on of the answer. Each side sleeps until the other has news: the thread
+// in AwaitAny, since a crossing is a loop.Source; the handler, and any goroutine that reads the
+// body for it, on cond.
 //
-// The handler knows nothing else of the connection. When the thread has gone on, all that it calls fails.
+// The handler has no other access to the connection. When the thread has gone on, all its calls
+// fail.
 type crossing struct {
 	thread *loop.Thread
 	req    *http.Request
 
 	mu   sync.Mutex
-	cond sync.Cond // the thread has done something; for all on the handler's side
+	cond sync.Cond // the thread has news; for all goroutines on the handler's side
 
 	// The handler's.
 	news     bool // since the thread last looked
-	watched  bool // by the thread, which is to be notified
+	watched  bool // the thread waits, and is to be notified
 	interim  []interim
 	status   int
 	header   http.Header
 	out      []byte // of the body
 	push     bool   // all of out is to be sent
-	first    int    // bytes of out that are the beginning of the body, as the handler flushed it
+	first    int    // bytes that the handler had written when it flushed for the first time
 	begun    bool
 	trailer  []Field
-	asked    bool // somebody waits for input
-	closed   bool // nobody will
+	asked    bool // a goroutine waits for input
+	closed   bool // the handler reads no more
 	returned bool
 	panicked any
 	limits   struct{ read, write time.Time }
@@ -52,10 +54,10 @@ type crossing struct {
 	in        []byte // of the body
 	inErr     error  // behind it
 	inTrailer http.Header
-	outErr    error // what becomes of everything that is written
-	left      bool  // it has gone on
+	outErr    error // the error of every write from now on
+	left      bool  // the thread has gone on
 
-	// Only the thread knows of these.
+	// The thread's alone, not under the lock.
 	inBuf, outBuf []byte
 	duplex        Duplex
 	self          [1]loop.Source
@@ -95,7 +97,7 @@ func (c *crossing) Unwatch(*loop.Thread) {
 	c.watched = false
 }
 
-// tell has the thread look. It is called under the lock, as cut is.
+// tell makes the thread look. It is called under the lock, as cut is.
 func (c *crossing) tell() {
 	c.news = true
 	if c.watched {
@@ -104,7 +106,7 @@ func (c *crossing) tell() {
 	}
 }
 
-// cut has everything fail that the handler still does.
+// cut makes all further reads and writes of the handler fail.
 func (c *crossing) cut(err error) {
 	c.in = nil
 	if c.inErr == nil {
@@ -134,8 +136,10 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		w.removeForm()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if e, ok := panicked.(*loop.PanicError); ok && (c.left || w.hijacked) { // nobody else is there to log it
-			w.log.Error("panic in a handler", "panic", e.Value, "target", w.req.RequestURI, "stack", string(e.Stack))
+		e, ok := panicked.(*loop.PanicError)
+		if ok && (c.left || w.hijacked) { // no thread is left to log it
+			w.log.Error("panic in a handler", "panic", e.Value, "target", w.req.RequestURI,
+				"stack", string(e.Stack))
 		}
 		if c.hijack.cancel != nil {
 			c.hijack.cancel(nil)
@@ -194,7 +198,7 @@ func write[T []byte | string](c *crossing, p T) (n int, err error) {
 	return n, nil
 }
 
-// Flush does not wait: a client that is slow to take what was flushed holds up the next one who writes.
+// Flush does not wait: if the client is slow to take what was flushed, the next write waits.
 func (c *crossing) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +235,7 @@ func (c *crossing) setWriteDeadline(t time.Time) {
 	c.tell()
 }
 
-// crossingBody is the request's body as the handler has it. Any goroutine may use it.
+// crossingBody is the request's body for the handler. Any goroutine may use it.
 type crossingBody crossing
 
 // Read implements io.Reader.
@@ -263,7 +267,7 @@ func (b *crossingBody) Read(p []byte) (int, error) {
 	}
 }
 
-// Close implements io.Closer. Who waits in Read goes on.
+// Close implements io.Closer. It ends the waits of goroutines in Read.
 func (b *crossingBody) Close() error {
 	c := (*crossing)(b)
 	c.mu.Lock()

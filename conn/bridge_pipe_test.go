@@ -103,7 +103,8 @@ func TestBridgeEcho(t *testing.T) {
 	})
 }
 
-// TestBridgeDirectionsDoNotStopEachOther: client and handler each send more than fits anywhere before the client reads.
+// TestBridgeDirectionsDoNotStopEachOther: client and handler each send more than fits anywhere
+// before the client reads.
 func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 	const size = 24 << 20
 	run(t, func(t *testing.T, m mode) {
@@ -137,7 +138,8 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 	})
 }
 
-// TestBridgeUnreadBody: a body that the handler leaves is dropped if it is small, and ends the connection if it is not.
+// TestBridgeUnreadBody: a body that the handler leaves is dropped if it is small, and ends the
+// connection if it is not.
 func TestBridgeUnreadBody(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +161,8 @@ func TestBridgeUnreadBody(t *testing.T) {
 	})
 }
 
-// TestBridgeContinue: the client is told to send its body when the handler reads it, and not before.
+// TestBridgeContinue: the client is told to send its body when the handler reads it, and not
+// before.
 func TestBridgeContinue(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -208,7 +211,7 @@ func TestBridgePipelined(t *testing.T) {
 	})
 }
 
-// TestBridgeWakesTheLoopOnce: a handler's small writes come together, and nobody is woken for each.
+// A handler's small writes come together; the loop is not woken for each.
 func TestBridgeWakesTheLoopOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -226,8 +229,9 @@ func TestBridgeWakesTheLoopOnce(t *testing.T) {
 		for range 10 {
 			c.do("GET", get)
 		}
-		// For each the request, and the return of its handler, for which it may look more than once; more of both where
-		// the invariants cut reads and writes short. Without gathering it were a thousand.
+		// For each the request, and the return of its handler, for which it may look more than
+		// once; more of both where the invariants cut reads and writes short. Without gathering it
+		// were a thousand.
 		if n := resumes() - before; n > 200 {
 			t.Errorf("%d wake-ups for 10 requests", n)
 		}

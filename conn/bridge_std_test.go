@@ -99,7 +99,8 @@ func TestBridgeFileServer(t *testing.T) {
 	})
 }
 
-// TestBridgeSendsFiles: on the loop what is copied from a file is sent, and nothing is lost or doubled beside it.
+// TestBridgeSendsFiles: on the loop what is copied from a file is sent, and nothing is lost or
+// doubled beside it.
 func TestBridgeSendsFiles(t *testing.T) {
 	name := filepath.Join(files(t), "large.bin")
 	data, err := os.ReadFile(name)
@@ -147,7 +148,8 @@ func TestBridgeSendsFiles(t *testing.T) {
 	})
 }
 
-// TestBridgeSendsWholeFiles: io.Copy, too, sends a file by itself on the loop, in one chunk and not in a buffer's pieces.
+// TestBridgeSendsWholeFiles: io.Copy, too, sends a file by itself on the loop, in one chunk and not
+// in a buffer's pieces.
 func TestBridgeSendsWholeFiles(t *testing.T) {
 	const size = 100_000
 	name := filepath.Join(t.TempDir(), "file")
@@ -220,8 +222,8 @@ var origin = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	}
 })
 
-// TestBridgeReverseProxy: the standard library's proxy, before net/http and before this very server, on whose loops the
-// proxied requests run.
+// TestBridgeReverseProxy: the standard library's proxy, before net/http and before this very
+// server, on whose loops the proxied requests run.
 func TestBridgeReverseProxy(t *testing.T) {
 	up := reference(t, origin)
 	run(t, func(t *testing.T, m mode) {
@@ -350,7 +352,8 @@ func TestBridgePprof(t *testing.T) {
 	}, plain, overTLS)
 }
 
-// TestBridgeBehindTheRouter: a handler under a prefix sees the whole path, as http.StripPrefix expects.
+// TestBridgeBehindTheRouter: a handler under a prefix sees the whole path, as http.StripPrefix
+// expects.
 func TestBridgeBehindTheRouter(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /item/{id}", func(w http.ResponseWriter, r *http.Request) {

@@ -39,7 +39,8 @@ func reference(t *testing.T, h http.Handler) string {
 	return s.Listener.Addr().String()
 }
 
-// ask sends raw and returns the answer to the last of its requests; interim ones are named in the status.
+// ask sends raw and returns the answer to the last of its requests; interim ones are named in the
+// status.
 func ask(t *testing.T, c net.Conn, method, raw string) answer {
 	t.Helper()
 	defer c.Close()
@@ -177,7 +178,8 @@ func TestBridgeIsDeadAfterwards(t *testing.T) {
 	})
 }
 
-// TestBridgeMiddleware: a Handler in front can change the request's header, and add to the response's.
+// TestBridgeMiddleware: a Handler in front can change the request's header, and add to the
+// response's.
 func TestBridgeMiddleware(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		h := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,8 +20,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// httpWriter is the http.ResponseWriter of a handler, on the loop or off it. It keeps what net/http promises handlers,
-// and leaves the rest to the outlet. Like every ResponseWriter it is for one goroutine at a time.
+// httpWriter is the http.ResponseWriter of a handler, on the loop or off it. It does what net/http
+// promises to handlers, and leaves the rest to the outlet. Like every ResponseWriter it is for one
+// goroutine at a time.
 type httpWriter struct {
 	to  outlet
 	req *http.Request
@@ -30,14 +31,14 @@ type httpWriter struct {
 	header   http.Header
 	status   int      // 0: still to come
 	declared int64    // Content-Length; -1: none
-	written  int64    // of the body, as far as the handler is concerned
-	trailers []string // that were announced
+	written  int64    // bytes of the body that the handler has written
+	trailers []string // those announced
 	gone     chan bool
 	over     bool // the handler has returned
 	hijacked bool
 }
 
-// outlet is where an answer goes: a Response, or the crossing to one.
+// outlet takes an answer: a Response, or the crossing to one.
 type outlet interface {
 	inform(status int, h http.Header) // 1xx
 	open(status int, h http.Header)   // the head is decided
@@ -132,7 +133,7 @@ func (w *httpWriter) bodyAllowed() bool {
 	return w.status >= 200 && w.status != http.StatusNoContent && w.status != http.StatusNotModified
 }
 
-// ReadFrom implements io.ReaderFrom. On the loop, what comes from a regular file goes by sendfile(2).
+// ReadFrom implements io.ReaderFrom. On the loop, the bytes of a regular file go by sendfile(2).
 func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 	if resp, ok := w.to.(*Response); ok && !w.over && !w.hijacked {
 		if w.status == 0 {
@@ -153,7 +154,7 @@ func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 // Flush implements http.Flusher.
 func (w *httpWriter) Flush() { _ = w.FlushError() }
 
-// FlushError is Flush as http.ResponseController wants it.
+// FlushError is Flush with an error, for http.ResponseController.
 func (w *httpWriter) FlushError() error {
 	switch {
 	case w.hijacked:
@@ -170,7 +171,8 @@ func (w *httpWriter) FlushError() error {
 	return w.to.Flush()
 }
 
-// SetReadDeadline is for http.ResponseController. It replaces body_timeout and min_rate; the zero time means no limit.
+// SetReadDeadline is for http.ResponseController. It replaces body_timeout and min_rate; the zero
+// time means no limit.
 func (w *httpWriter) SetReadDeadline(t time.Time) error {
 	if w.over || w.hijacked {
 		return ErrComplete
@@ -188,7 +190,7 @@ func (w *httpWriter) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// deadline is t as an exchange has it, where the zero time means that nobody has set one.
+// deadline is t as an exchange has it: there the zero time means that no deadline was set.
 func deadline(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Unix(1<<40, 0)
@@ -198,12 +200,12 @@ func deadline(t time.Time) time.Time {
 
 var zeroTime time.Time
 
-// EnableFullDuplex is for http.ResponseController. Reading and writing do not stop each other anyway.
+// EnableFullDuplex is for http.ResponseController. Reading and writing work at once in any case.
 func (w *httpWriter) EnableFullDuplex() error { return nil }
 
-// CloseNotify implements http.CloseNotifier, which the request's context has replaced: some code takes
-// every ResponseWriter for one (gin's Context.Stream). The channel gets a value when the client leaves
-// before the request ends.
+// CloseNotify implements http.CloseNotifier. The request's context has replaced that, but some code
+// expects it of every ResponseWriter (gin's Context.Stream). The channel gets a value when the
+// client leaves before the request ends.
 func (w *httpWriter) CloseNotify() <-chan bool {
 	if w.gone == nil {
 		w.gone = make(chan bool, 1)
@@ -245,15 +247,17 @@ func (w *httpWriter) finish() {
 	if w.req.ProtoAtLeast(1, 1) {
 		trailer = w.trailer()
 	}
-	short := w.declared >= 0 && w.written < w.declared && w.bodyAllowed() && w.req.Method != http.MethodHead
+	short := w.declared >= 0 && w.written < w.declared && w.bodyAllowed() &&
+		w.req.Method != http.MethodHead
 	if trailer != nil || short {
-		// Streamed, it can have trailers; and if it is shorter than announced, the connection is cut.
+		// A streamed answer can have trailers; and if it is shorter than announced, the connection
+		// is cut.
 		_ = w.to.Flush()
 	}
 	w.to.end(trailer)
 }
 
-// trailer returns the fields to be sent behind the body, nil if none were announced.
+// trailer returns the fields to send behind the body, nil if none were announced.
 func (w *httpWriter) trailer() []Field {
 	var fields []Field
 	if len(w.trailers) > 0 {
@@ -264,7 +268,8 @@ func (w *httpWriter) trailer() []Field {
 	}
 	for name, values := range w.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			if name = textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(name) && !framing(name) {
+			name = textproto.CanonicalMIMEHeaderKey(name)
+			if http1.ValidToken(name) && !framing(name) {
 				fields = appendValues(fields, name, values)
 			}
 		}
@@ -272,21 +277,22 @@ func (w *httpWriter) trailer() []Field {
 	return fields
 }
 
-// removeForm removes the files of a form that the handler has had parsed.
+// removeForm removes the files of a form that the handler has parsed.
 func (w *httpWriter) removeForm() {
 	if w.req.MultipartForm != nil {
 		_ = w.req.MultipartForm.RemoveAll()
 	}
 }
 
-// complain logs a mistake of the handler, and where it is.
+// complain logs a mistake of the handler, and its place in the code.
 func (w *httpWriter) complain(what string) {
 	pc := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
 	var f runtime.Frame
 	for more := true; more; {
 		f, more = frames.Next()
-		if !strings.HasPrefix(f.Function, "net/http.") && !strings.Contains(f.Function, "conn.(*httpWriter)") {
+		if !strings.HasPrefix(f.Function, "net/http.") &&
+			!strings.Contains(f.Function, "conn.(*httpWriter)") {
 			break
 		}
 	}

@@ -1,16 +1,17 @@
-// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop, and gives whatever else is spoken there
-// a net.Conn: Stream, with Dial, Listen and ServeStreams.
+// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop. For other
+// protocols it has a net.Conn on a loop: Stream, with Dial, Listen and ServeStreams.
 //
-// A connection is a thread of its loop. Its record, connection, is all that an idle client costs; the buffers, the
-// Request and the Response sit in an exchange, which stays with the coroutine and serves whichever connection is
-// run on it next. Parsing is package http1's; this package reads, hands requests to the Handler in order, frames
-// what the handler answers, and decides when a connection goes on and when it ends.
+// A connection is a thread of its loop. Its record, connection, is all that an idle client costs.
+// The buffers, the Request and the Response are in an exchange, which stays with the coroutine and
+// serves the connection that runs on it next. Parsing is package http1's; this package reads, hands
+// requests to the Handler in order, frames what the handler answers, and decides when a connection
+// goes on and when it ends.
 //
-// A Handler runs on its connection's thread: it may read the body, write, sleep and await in plain
-// sequential code, and must not block in any other way, for its whole loop waits with it. Request
-// and Response belong to that thread and to the time of the call; strings taken from them may be
-// kept, byte views may not. The status is what the Handler returns; for a head that goes out before
-// that, Response.SetStatus sets it.
+// A Handler runs on its connection's thread. It may read the body, write, sleep and await in plain
+// sequential code; it must not block in any other way, because its whole loop waits with it.
+// Request and Response belong to that thread, until the Handler returns; strings taken from them
+// may be kept, byte views may not. The status is what the Handler returns; if the head goes out
+// before that, it has the status of Response.SetStatus.
 //
 //	server.go         Server, Config, accepting, limits
 //	connection.go     the record, and the life of a connection from request to request

@@ -10,15 +10,15 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// maxFormSize bounds an urlencoded body, which is read into memory as a whole.
+// maxFormSize limits an urlencoded body, which is read into memory as a whole.
 const maxFormSize = 10 << 20
 
 // ErrNoForm is returned when a request's body is not of the type that was asked for.
 var ErrNoForm = errors.New("request body is not a form of that type")
 
-// Form returns the fields of an urlencoded body, at most 10 MiB (ErrBodyTooLarge), followed by the query's
-// parameters. With a body of any other type it returns the query's alone. It reads the body and remembers the
-// result.
+// Form returns the fields of an urlencoded body of at most 10 MiB (else ErrBodyTooLarge), followed
+// by those of the query. If the body is of any other type, it returns those of the query alone. It
+// reads the body once and keeps the result.
 func (r *Request) Form() (url.Values, error) {
 	if r.form != nil {
 		return r.form, nil
@@ -44,12 +44,12 @@ func (r *Request) Form() (url.Values, error) {
 	return form, nil
 }
 
-// MultipartForm reads a multipart/form-data body: up to maxMemory bytes of it stay in memory, the
-// files beyond that go to temporary files, which are removed when the request ends. Package
-// mime/multipart makes them in os.TempDir, wherever spool_dir is; for max_spool a body that is not
-// held in memory counts twice, as it came and taken apart. The error is ErrNoForm for other types,
-// and ErrSpoolFull. A body of more than 256 KiB is taken apart off the loop, in one of the places of
-// Await.
+// MultipartForm reads a multipart/form-data body. Up to maxMemory bytes of it stay in memory; files
+// beyond that go to temporary files, which are removed when the request ends. Package
+// mime/multipart makes them in os.TempDir, wherever spool_dir is. A body that does not fit in
+// memory counts twice for max_spool, once as it came and once taken apart. The error is ErrNoForm
+// for other types, ErrSpoolFull, or that of reading. A body of more than 256 KiB is taken apart off
+// the loop, by one of the workers of Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil
@@ -58,13 +58,13 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, ErrNoForm
 	}
-	// ReadForm must not be interrupted: killed while it waits for the client, it would leave files behind that nobody
-	// else knows of.
+	// ReadForm must not wait for the client: if the thread were killed then, ReadForm's files would
+	// be left behind.
 	body, size, err := r.Spool(maxMemory)
 	if err != nil {
 		return nil, err
 	}
-	files := size // a bound on what its files hold
+	files := size // more than all files together can have
 	if size <= maxMemory {
 		files = 0
 	}
@@ -96,7 +96,7 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if size <= turnBudget {
 		err = read()
 	} else {
-		was := r.KeepWaiting(true) // the body is complete: a client that sends no more is to be answered
+		was := r.KeepWaiting(true) // the body is complete: a client that has sent FIN gets its answer
 		err = r.Await(read, -1)
 		r.KeepWaiting(was)
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // Handler answers one request, on the connection's thread. It returns the status; 0 means that of
-// Response.SetStatus, or else 200. A status of 400 and above with an empty body gives the error
-// page. Once the head has gone out (Flush, or more than 32 KiB written) the status is ignored, and
-// one that differs from what SetStatus has set is logged.
+// Response.SetStatus, or else 200. A status of 400 or above with an empty body gives the error
+// page. Once the head has gone out (Flush, or more than 32 KiB written) the returned status is
+// ignored; if it differs from that in the head, this is logged.
 type Handler func(req *Request, resp *Response) int
 
 // What a Server goes by where a Config has zero, and a configuration file says nothing.
@@ -30,32 +30,33 @@ const (
 	DefaultMaxBodySize      = 40 << 20 // bytes
 )
 
-// Config is what a Server goes by. Zero stands for the default where there is a constant of that
-// name, such as DefaultKeepAliveTimeout.
+// Config is the configuration of a Server. Zero stands for the default where there is a constant of
+// that name, such as DefaultKeepAliveTimeout.
 type Config struct {
 	Handler Handler
 
 	KeepAliveTimeout time.Duration // between requests
 	HeaderTimeout    time.Duration // for a whole head, from its first byte
 	BodyTimeout      time.Duration // between two reads of a body
-	WriteTimeout     time.Duration // between two writes that make way
+	WriteTimeout     time.Duration // between two writes that move bytes
 
-	// MinRate is in bytes per second that the server waits for the client, in the last 30 s and after
-	// 10 s, both ways; negative: none.
+	// MinRate is how many bytes a second a client must move, in each direction, while the server
+	// waits for it: on average over the last 30 s of waiting, once the server has waited for 10 s.
+	// Negative: none; 500.
 	MinRate int
 
-	MaxConnections int // 0: no limit; beyond it idle ones are closed, or newcomers refused
-	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit; UNIX sockets have none. It
-	// counts connections that were accepted while there was a limit.
+	MaxConnections int // 0: no limit; beyond it an idle one is closed, or the newcomer refused
+	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit.
+	// UNIX sockets have no limit. Connections that were accepted while it was 0 are not counted.
 	MaxConnectionsPerAddress int
 
 	MaxHeaderSize int   // bytes of a head
 	MaxBodySize   int64 // bytes of a request body; negative: no limit
 
 	SpoolDir string // for temporary files; "": os.TempDir
-	MaxSpool int64  // bytes that all of them may hold; 0: no limit
+	MaxSpool int64  // bytes of all of them together; 0: no limit
 
-	Headers   []Field      // added to every response that does not have them
+	Headers   []Field      // added to every response that does not set them
 	AccessLog AccessLog    // nil: none
 	Logger    *slog.Logger // nil: slog.Default
 }
@@ -100,7 +101,8 @@ func (s *Server) Configure(cfg Config) {
 		if http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
 			ready.fields = appendField(ready.fields, f.Name, f.Value)
 		} else {
-			cfg.Logger.Error("configured header left out: not a valid field", "name", f.Name, "value", f.Value)
+			cfg.Logger.Error("configured header left out: not a valid field",
+				"name", f.Name, "value", f.Value)
 		}
 	}
 	s.temp.Configure(cfg.SpoolDir, cfg.MaxSpool)
@@ -110,7 +112,7 @@ func (s *Server) Configure(cfg Config) {
 // Spooled returns how many bytes are in temporary files.
 func (s *Server) Spooled() int64 { return s.temp.Used() }
 
-// noteSpool logs that a request of x's could not be spooled.
+// noteSpool logs that the request of x could not be spooled.
 func (s *Server) noteSpool(x *exchange) {
 	if s.spoolNote.now(x.c.Loop()) {
 		x.set.Logger.Warn("temporary files have reached max_spool: requests are answered with 503",
@@ -118,7 +120,7 @@ func (s *Server) noteSpool(x *exchange) {
 	}
 }
 
-// seldom is for lines of the log that clients cause: one in a minute is enough.
+// seldom limits lines of the log that clients can cause to one a minute.
 type seldom struct{ next atomic.Int64 } // not before this, in Unix nanoseconds
 
 // now reports whether it is time for a line.
@@ -136,8 +138,8 @@ type Listener struct {
 	TLS *tls.Config // nil: plain
 }
 
-// Serve accepts connections on l. It is called on the loop or before Run. The returned thread can be closed, on the
-// loop, to stop accepting.
+// Serve accepts connections on l. It is called on the loop or before Run. The returned thread can
+// be closed, on the loop, to stop accepting.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{server: s, loop: l, tls: ln.TLS, untaken: make(map[*connection]int)}
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
@@ -147,22 +149,22 @@ func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	return l.Accept(ln.FD, p.accept)
 }
 
-// port is what all connections of one listener on one loop have in common.
+// port is what the connections of one listener on one loop share.
 type port struct {
 	server *Server
 	loop   *loop.Loop
 	tls    *tls.Config
 	local  netip.AddrPort // of all connections; invalid: they differ
 
-	// untaken is what the clients of overdue connections had not taken of their answers, in bytes, when
-	// Overdue last looked. So few need it that it is not part of a connection.
+	// untaken is how many bytes of their answers the clients of overdue connections had not taken
+	// when Overdue last looked. Few connections need it, so it is no part of their records.
 	untaken map[*connection]int
 
-	// What all responses of this second begin with.
+	// The first fields of all responses of this second.
 	second int64
 	set    *settings
 	date   []byte // the Date field
-	fields []byte // it and the configured fields
+	fields []byte // date and the configured fields
 }
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
@@ -188,15 +190,15 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		c.Ended()
 		return
 	}
-	if c.standing == refused || p.loop.Stopping() { // the stop has been past those that had nothing to say yet
+	if c.standing == refused || p.loop.Stopping() { // a stop has woken only the threads before this
 		loop.Wake(&c.Thread)
 		return
 	}
 	loop.Expendable(&c.Thread, p.loop.Time(), false)
 }
 
-// refresh makes date and fields those of this second. The loop's time is that of its turn, so the text is right even
-// after the loop has slept.
+// refresh sets date and fields for this second. The loop's time is that of its turn, so the text is
+// right even after the loop has slept.
 func (p *port) refresh(set *settings) {
 	now := p.loop.Time()
 	if sec := now.Unix(); sec != p.second || set != p.set {

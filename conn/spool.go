@@ -7,32 +7,34 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// Spooled is a whole request body, ready to be read any number of times, without waiting for the client.
+// Spooled is a whole request body. It can be read any number of times, without waiting for the
+// client.
 type Spooled interface {
 	io.Reader
 	io.ReaderAt
 	io.Seeker
 }
 
-// TempFile is a temporary file without a name. What all of them hold together is limited by max_spool.
+// TempFile is a temporary file without a name. max_spool limits what all of them have together.
 type TempFile = sysio.TempFile
 
-// ErrSpoolFull is the error of writing to a TempFile, and of Spool, for which max_spool has no room. If the head of the
-// response has not gone out, a body that could not be spooled is answered with 503.
+// ErrSpoolFull is the error of Spool, and of writing to a TempFile, when max_spool has no room. If
+// the head of the response has not gone out, a body that could not be spooled is answered with 503.
 var ErrSpoolFull = sysio.ErrTempFull
 
-// TempFile makes a file in spool_dir. The caller closes it, in a deferred call if it waits before: the thread may be killed.
+// TempFile makes a file in spool_dir. The caller closes it; a caller that waits before that does so
+// in a deferred call, since its thread may be killed while it waits.
 func (r *Request) TempFile() (*TempFile, error) { return r.x.c.port.server.temp.Create() }
 
-// Spool reads what is left of the body: up to maxMemory bytes stay in memory, a longer one goes to
-// a TempFile, which is closed when the request ends. It returns the body, positioned at its
+// Spool reads what is left of the body. Up to maxMemory bytes stay in memory; a longer body goes to
+// a TempFile, which is closed when the request ends. Spool returns the body, positioned at its
 // beginning, and its length in bytes. A body in a file is an io.Closer as well, for a caller that
 // is done with it long before the request ends. The error is that of Body.Read, ErrSpoolFull, or
 // the file's.
 //
-// While Spool waits for the client it holds no buffer beside the part in memory. Writing the file
-// goes to the page cache, in pieces of 32 KiB at most; where the disk cannot keep up, the loop
-// waits for it.
+// While Spool waits for the client it has no buffer beside the part in memory. It writes the file
+// in pieces of 32 KiB at most, to the page cache; if the disk cannot keep up, the loop waits for
+// it.
 func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	head, next, err := r.gather(maxMemory)
 	if err == io.EOF {
@@ -51,18 +53,19 @@ func (r *Request) Spool(maxMemory int64) (Spooled, int64, error) {
 	return file, n, nil
 }
 
-// noSpool notes that there is no room for the body: without an answer of the handler's own that is a
-// 503.
+// noSpool notes that there is no room for the body. Unless the handler answers by itself, the
+// client gets 503.
 func (r *Request) noSpool(err error) {
 	r.body.err = err
 	r.x.c.port.server.noteSpool(r.x)
 }
 
-// firstSpool is how much memory there is at first for a body of unknown length, or of a large one.
+// firstSpool is how much memory a body gets at first, if it is large or of unknown length.
 const firstSpool = 4 << 10
 
-// gather reads all of a body that has no more than most bytes, and returns io.EOF, or else as many
-// and one more, which is next. What it holds grows with what comes: a length is quickly said.
+// gather reads a body that has at most most bytes to its end, and returns io.EOF; of a longer one
+// it reads that many, and one more, which is next. Its memory grows with what arrives,
+// since a client can send any Content-Length.
 func (r *Request) gather(most int64) (head, next []byte, err error) {
 	b, limit := &r.body, most
 	if n := r.ContentLength(); n >= 0 {
@@ -103,7 +106,7 @@ func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
 		}
 	}
 	n := int64(len(head) + len(next))
-	head = nil // it is not held while the rest comes
+	head = nil // free it while the rest arrives
 	for {
 		err := r.body.Await()
 		if err == io.EOF {
@@ -121,7 +124,7 @@ func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
 	}
 }
 
-// pass writes what has come of the body to w. It holds a buffer only while it does.
+// pass writes what has arrived of the body to w. It has a buffer only while it runs.
 func (r *Request) pass(w io.Writer) (n int64, err error) {
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf) // also when the thread is killed
@@ -139,7 +142,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 			n += int64(k)
 		}
 		switch {
-		case blocks(err), err == io.EOF: // Await tells, or waits
+		case blocks(err), err == io.EOF: // Await returns the end, or waits
 			return n, nil
 		case err != nil:
 			return n, err
@@ -147,7 +150,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 	}
 }
 
-// readNow is Read without a wait: where that would have to, its error is errWouldBlock.
+// readNow is Read that returns errWouldBlock instead of waiting.
 func (b *Body) readNow(p []byte) (int, error) {
 	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
 	b.tryOnly = true

@@ -1,27 +1,58 @@
 package sse_test
 
 import (
+	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/sse"
+	"github.com/lwango/lwango/internal/exampletest"
 )
 
-// A clock, and where the server is told of it:
+// A countdown, and how a page is told of it:
 //
-//	new EventSource("/clock").onmessage = (e) => console.log(e.lastEventId, e.data);
+//	new EventSource("/countdown").onmessage = (e) => console.log(e.lastEventId, e.data);
 func Example() {
-	clock := func(req *conn.Request, resp *conn.Response) int {
+	countdown := func(req *conn.Request, resp *conn.Response) int {
 		stream, err := sse.Open(req, resp)
-		n, _ := strconv.Atoi(stream.LastEventID()) // who comes back goes on counting
-		for tick := req.After(0); err == nil; tick.Reset(time.Second) {
+		if err != nil {
+			return 200 // a HEAD, or the client has left
+		}
+		n, _ := strconv.Atoi(stream.LastEventID()) // a client that comes back goes on from there
+		for tick := req.After(0); n < 3 && err == nil; tick.Reset(time.Millisecond) {
 			if _, err = stream.AwaitAny(-1, tick); err == nil {
 				n++
-				err = stream.Send(sse.Event{ID: strconv.Itoa(n), Data: []byte(time.Now().Format(time.TimeOnly))})
+				err = stream.Send(sse.Event{ID: strconv.Itoa(n), Data: fmt.Append(nil, "in ", 3-n)})
 			}
 		}
-		return 200 // the client has left, or the server stops
+		return 200 // the end, or the client has left, or the server stops
 	}
-	_ = clock // lwango.Handle("/clock", clock)
+
+	url, stop := exampletest.Serve(countdown) // lwango.Handle("/countdown", countdown)
+	defer stop()
+	exampletest.Show(http.Get(url))
+	// Output:
+	// 200 OK
+	// id: 1
+	// data: in 2
+	//
+	// id: 2
+	// data: in 1
+	//
+	// id: 3
+	// data: in 0
+}
+
+// Lines that are sent to many clients are framed once.
+func ExampleAppendEvent() {
+	b, err := sse.AppendEvent(nil, sse.Event{Name: "news", Data: []byte("two\nlines")})
+	fmt.Printf("%s%v", b, err)
+	// Output:
+	// event: news
+	// data: two
+	// data: lines
+	//
+	// <nil>
 }

@@ -2,39 +2,69 @@ package websocket_test
 
 import (
 	"fmt"
+	"log"
+	"strings"
 	"time"
+
+	gorilla "github.com/gorilla/websocket"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/exampletest"
 )
 
-// A handler that sends back what it gets, and the time once a second.
+// A handler that sends back what it gets, and says something by itself when an hour has passed. One
+// thread does both.
 func Example() {
 	upgrader := &websocket.Upgrader{Compression: true}
-	clock := func(req *conn.Request, resp *conn.Response) int {
+	echo := func(req *conn.Request, resp *conn.Response) int {
 		c, err := upgrader.Upgrade(req, resp)
 		if err != nil {
 			return websocket.Status(err)
 		}
-		tick := req.After(time.Second)
+		hour := req.After(time.Hour)
 		for {
-			i, err := c.AwaitAny(-1, c, tick)
+			i, err := c.AwaitAny(-1, c, hour)
 			if err != nil {
 				return 0 // the peer has left, the server stops, or the like
 			}
-			switch i {
-			case 0:
-				kind, p, err := c.ReadMessage()
-				if err != nil || c.WriteMessage(kind, p) != nil {
+			kind, p := websocket.Text, []byte("still there?")
+			if i == 0 {
+				if kind, p, err = c.ReadMessage(); err != nil {
 					return 0
 				}
-			case 1:
-				if c.WriteMessage(websocket.Text, fmt.Append(nil, time.Now())) != nil {
-					return 0
-				}
-				tick.Reset(time.Second)
+			} else {
+				hour.Reset(time.Hour)
+			}
+			if c.WriteMessage(kind, p) != nil {
+				return 0
 			}
 		}
 	}
-	conn.NewServer(conn.Config{Handler: clock}) // with lwango.Handle in a program
+
+	url, stop := exampletest.Serve(echo) // lwango.Handle("/echo", echo)
+	defer stop()
+	client, _, err := gorilla.DefaultDialer.Dial(strings.Replace(url, "http", "ws", 1), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.WriteMessage(gorilla.TextMessage, []byte("hello")); err != nil {
+		log.Fatal(err)
+	}
+	_, p, err := client.ReadMessage()
+	fmt.Println(string(p), err)
+	// Output: hello <nil>
+}
+
+// A message for many is framed, and compressed, once.
+func ExamplePrepare() {
+	message, err := websocket.Prepare(websocket.Text, []byte("to all of you"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var members []*websocket.Conn
+	for _, c := range members {
+		_ = c.WritePrepared(message)
+	}
 }

@@ -1,5 +1,5 @@
-// Package sampletest lets the test of a program run it as one: the test's binary starts itself once more, as the
-// program. What runs is what `go run` would.
+// Package sampletest lets the test of a program run it: the test's binary starts itself once more,
+// as the program. So the test runs what `go run` would run.
 package sampletest
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,6 +36,34 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Configure writes lwango.conf in a folder, and returns its path.
+func Configure(t *testing.T, dir, text string) (file string) {
+	t.Helper()
+	file = filepath.Join(dir, "lwango.conf")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Fails runs the program with these arguments. It has to end by itself with this exit code, and its
+// output, which Fails returns, has to have all these texts.
+func Fails(t *testing.T, args []string, code int, texts ...string) (out string) {
+	t.Helper()
+	cmd := Command(t, args...)
+	text, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Errorf("%q: %v, want exit code %d; its output:\n%s", args, err, code, text)
+	}
+	out = string(text)
+	for _, want := range texts {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q: %q is not in its output:\n%s", args, want, out)
+		}
+	}
+	return out
+}
+
 // Server is a program that listens.
 type Server struct {
 	Address string // the first, host:port
@@ -46,14 +75,14 @@ type Server struct {
 	lines chan struct{} // closed, and replaced, when there is more of the log
 }
 
-// Start runs the program until it listens, on a free port. When the test ends, a SIGTERM has the program end in order,
-// and its log is shown if the test has failed.
+// Start runs the program until it listens, on a free port. When the test ends, a SIGTERM ends the
+// program in order, and the test shows the program's log if it has failed.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
 	return StartAt(t, "127.0.0.1:0", args...)
 }
 
-// StartAt is Start for a program that is to listen at an address where another has listened.
+// StartAt is Start at an address where another program has listened.
 func StartAt(t *testing.T, address string, args ...string) *Server {
 	t.Helper()
 	s := &Server{
@@ -99,14 +128,15 @@ func (s *Server) add(line string) {
 	s.lines = make(chan struct{})
 }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+// Patience is how long a test waits for what must come. It is not spent when things go well.
+const Patience = 20 * time.Second
 
-// Logged waits until a line of the log matches the regular expression, and returns the first match with its groups.
+// Logged waits until a line of the log matches the regular expression, and returns the first match
+// with its groups.
 func (s *Server) Logged(t *testing.T, expr string) []string {
 	t.Helper()
 	re := regexp.MustCompile("(?m)" + expr)
-	for limit := time.After(patience); ; {
+	for limit := time.After(Patience); ; {
 		s.mu.Lock()
 		match, more := re.FindStringSubmatch(s.log.String()), s.lines
 		s.mu.Unlock()
@@ -127,17 +157,24 @@ func (s *Server) Logged(t *testing.T, expr string) []string {
 	}
 }
 
+// Log returns what the program has logged so far; after End, all of it.
+func (s *Server) Log() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
 // Signal sends the program a signal.
 func (s *Server) Signal(signal syscall.Signal) error { return s.cmd.Process.Signal(signal) }
 
-// End sends the program a signal, waits for its end, and returns the exit code; -1 is that by a signal. Signal 0 has it
-// end by itself.
+// End sends the program a signal, waits for its end, and returns the exit code, -1 for an end by a
+// signal. With signal 0 it waits until the program ends by itself.
 func (s *Server) End(t *testing.T, signal syscall.Signal) int {
 	t.Helper()
 	_ = s.cmd.Process.Signal(signal) // if it has ended already, its exit code tells why
 	select {
 	case <-s.ended:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		_ = s.cmd.Process.Kill()
 		t.Errorf("does not end after %v", signal)
 		<-s.ended
@@ -152,7 +189,8 @@ func (s *Server) CPU(t *testing.T) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// proc_pid_stat(5): the name, in parentheses, may have spaces; utime and stime are the 12th and 13th after it.
+	// proc_pid_stat(5): the name, in parentheses, may have spaces; utime and stime are the 12th and
+	// 13th after it.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	utime, err1 := strconv.ParseInt(fields[11], 10, 64)

@@ -1,4 +1,4 @@
-// Asyncawait answers each request with what another server sends, piece by piece as it comes.
+// Asyncawait answers each request with what another server sends, piece by piece as it arrives.
 package main
 
 import (
@@ -15,7 +15,8 @@ import (
 )
 
 func main() {
-	address := flag.String("upstream", "", "`address` of the server to connect to: host:port or unix:/path")
+	address := flag.String("upstream", "",
+		"`address` of the server to connect to: host:port or unix:/path")
 	lwango.ParseFlags()
 	if *address == "" {
 		fmt.Fprintln(os.Stderr, "asyncawait: -upstream is missing; -h shows all flags")
@@ -36,7 +37,7 @@ func main() {
 			return 502
 		}
 		resp.Header().Set("Content-Type", "application/octet-stream")
-		resp.SetBodyReader(upstream, -1) // to its end, whenever that is; then it is closed
+		resp.SetBodyReader(upstream, -1) // to its end; then it is closed
 		return 200
 	})
 	lwango.Main()

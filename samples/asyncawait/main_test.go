@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 10 * time.Second
+const patience = sampletest.Patience
 
 // upstream is a server that the test plays itself.
 type upstream struct{ net.Listener }
@@ -133,7 +131,8 @@ func expectClosed(t *testing.T, c net.Conn) {
 	}
 }
 
-// Each piece is sent only when the client has the one before. So nothing is kept back, and the end is the end.
+// Each piece is sent only when the client has the one before. So the sample keeps nothing back, and
+// passes on the end.
 func TestPieces(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -188,7 +187,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A part is not taken for the whole: the client gets what there was, and no end.
+// The client does not take a part for the whole: it gets what there was, and no end.
 func TestUpstreamResets(t *testing.T) {
 	u := listen(t, "tcp", "127.0.0.1:0")
 	c := connect(t, "tcp", sampletest.Start(t, "-upstream", u.flag()).Address)
@@ -203,7 +202,7 @@ func TestUpstreamResets(t *testing.T) {
 	}
 }
 
-// The upstream learns at once that nobody wants the rest, in whichever way the client has left.
+// The upstream learns at once that the client does not want the rest, in whichever way it has left.
 func TestClientLeaves(t *testing.T) {
 	leave := map[string]func(t *testing.T, c *client){
 		"FIN":   func(t *testing.T, c *client) { c.Close() },
@@ -224,7 +223,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// idle looks at the sample for a while in which it has nothing to do.
+// idle checks that the sample uses no processor while it has nothing to do.
 func idle(t *testing.T, s *sampletest.Server) {
 	t.Helper()
 	const while = 500 * time.Millisecond
@@ -235,7 +234,7 @@ func idle(t *testing.T, s *sampletest.Server) {
 	}
 }
 
-// The end of an upstream is an event that lasts, and must not be acted on again and again.
+// The end of an upstream is a lasting condition; the loop must not act on it again and again.
 func TestUpstreamEndDoesNotSpin(t *testing.T) {
 	t.Run("half closed", func(t *testing.T) {
 		u := listen(t, "tcp", "127.0.0.1:0")
@@ -251,7 +250,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		expectClosed(t, up)
 	})
 
-	// Here the sample cannot even read to the end, because the client does not take what there was before.
+	// Here the sample cannot read to the end, because the client does not read.
 	t.Run("client does not read", func(t *testing.T) {
 		dir := t.TempDir()
 		u := listen(t, "unix", filepath.Join(dir, "u"))
@@ -259,8 +258,8 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 		c := connect(t, "unix", filepath.Join(dir, "s"))
 		c.request(t)
 		up := u.accept(t)
-		// Of UNIX sockets it is the receiver that holds what was sent: when nothing more fits in, all buffers on the
-		// way are full, and the upstream can go.
+		// Of UNIX sockets it is the receiver that holds what was sent: when nothing more fits in,
+		// all buffers on the way are full, and the upstream can go.
 		if err := up.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
@@ -279,10 +278,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 
 // A request may take longer than a connection may be idle.
 func TestSlowUpstream(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, []byte("keep_alive_timeout = \"100ms\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := sampletest.Configure(t, t.TempDir(), "keep_alive_timeout = \"100ms\"\n")
 	u := listen(t, "tcp", "127.0.0.1:0")
 	s := sampletest.Start(t, "-upstream", u.flag(), "-c", config)
 	c := connect(t, "tcp", s.Address)
@@ -299,9 +295,5 @@ func TestSlowUpstream(t *testing.T) {
 }
 
 func TestNoUpstream(t *testing.T) {
-	var exit *exec.ExitError
-	out, err := sampletest.Command(t).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-upstream is missing") {
-		t.Errorf("%v: %s", err, out)
-	}
+	sampletest.Fails(t, nil, 2, "-upstream is missing")
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,10 +20,12 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// chromium is the browser of all tests that run at a time. To start one takes a second of the processor.
+// chromium is the browser of all tests that run at a time. To start one takes a second of the
+// processor.
 var chromium struct {
 	sync.Mutex
 	users int
@@ -28,7 +33,8 @@ var chromium struct {
 	end   func()
 }
 
-// browser is a headless Chromium, which ends with the last of the tests that use it. Each opens windows of its own.
+// browser is a headless Chromium, which ends with the last of the tests that use it. Each opens
+// windows of its own.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -86,19 +92,25 @@ func startBrowser(path string) (_ context.Context, end func(), err error) {
 	return ctx, end, nil
 }
 
-// tab is somebody's window: what one has in its storage another has not.
+// atEnd is an expression: the list of messages is scrolled to its end.
+const atEnd = `(({scrollHeight, scrollTop, clientHeight}) =>
+	scrollHeight - scrollTop - clientHeight < 2)($("log"))`
+
+// tab is one person's window, with a storage of its own.
 type tab struct {
 	*testing.T
 	ctx context.Context
 }
 
-// open opens a window. An exception in its scripts, or what its policy has forbidden, fails the test.
-func open(t *testing.T, browser context.Context, width, height int64) *tab {
+// open opens a window. An exception in its scripts, or what its policy has forbidden, fails the
+// test.
+func open(t *testing.T, width, height int64) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	ctx, cancel := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
-	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil { // a limit would be the window's
+	// No time limit: chromedp would apply it to the whole life of the window.
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height)); err != nil {
 		t.Fatal(err)
 	}
 	err := chromedp.Listen(ctx, func(event any) {
@@ -117,6 +129,37 @@ func open(t *testing.T, browser context.Context, width, height int64) *tab {
 	return w
 }
 
+// visit starts a server, and opens a window in which Ann is in its room r.
+func visit(t *testing.T, width, height int64) (*tab, *sampletest.Server) {
+	t.Helper()
+	s := sampletest.Start(t)
+	w := open(t, width, height)
+	w.join(s.Address, "r", "Ann")
+	return w, s
+}
+
+// play serves the page, and instead of the chat's socket one that the test plays: f runs for each
+// connection, and returns when that has ended.
+func play(t *testing.T, f func(c *websocket.Conn)) (url string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	root, _ := fs.Sub(files, "page")
+	mux.Handle("/", http.FileServerFS(root))
+	mux.HandleFunc("/ws-chat", func(w http.ResponseWriter, r *http.Request) {
+		c, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		f(c)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	return s.URL
+}
+
 func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
@@ -126,7 +169,8 @@ func (w *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until waits until an expression is true. Each %s in it is an argument as JavaScript writes it.
+// until waits until an expression is true. Each %s in it is an argument as JavaScript writes it; $
+// is document.getElementById.
 func (w *tab) until(expression string, args ...any) {
 	w.Helper()
 	for i, arg := range args {
@@ -134,11 +178,13 @@ func (w *tab) until(expression string, args ...any) {
 		args[i] = string(text)
 	}
 	// A page that is still being loaded lacks elements.
-	expression = `document.readyState === "complete" && (` + fmt.Sprintf(expression, args...) + `)`
+	expression = `(($) => document.readyState === "complete" && (` + fmt.Sprintf(expression, args...) +
+		`))((id) => document.getElementById(id))`
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression))
-	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // there is another page now
+	// Meanwhile the window may have loaded another page.
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") {
 		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression))
 	}
 	if err != nil {
@@ -147,7 +193,13 @@ func (w *tab) until(expression string, args ...any) {
 	}
 }
 
-// join fills in what the page asks who comes for the first time.
+// state waits until the page says that its connection is in this state.
+func (w *tab) state(want string) {
+	w.Helper()
+	w.until(`$("status").dataset.state === %s`, want)
+}
+
+// join fills in what the page asks a person for at the first visit.
 func (w *tab) join(address, room, name string) {
 	w.Helper()
 	w.do(
@@ -157,7 +209,7 @@ func (w *tab) join(address, room, name string) {
 	)
 	w.types(name)
 	w.press("Enter", 0)
-	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("me").textContent === %s`, name)
+	w.until(`$("status").dataset.state === "open" && $("me").textContent === %s`, name)
 }
 
 // begin types a message and does not send it.
@@ -183,43 +235,42 @@ func (w *tab) texts() []string {
 	return all
 }
 
-// paste has the box filled and sent, text by text, faster than anybody types.
+// paste fills the box and sends it, text by text, faster than a person types.
 func (w *tab) paste(texts ...string) {
 	w.Helper()
 	w.until(`(%s.forEach((text) => {
-		document.getElementById("text").value = text;
-		document.getElementById("text").dispatchEvent(new Event("input"));
-		document.getElementById("composer").requestSubmit();
+		$("text").value = text;
+		$("text").dispatchEvent(new Event("input"));
+		$("composer").requestSubmit();
 	}), true)`, texts)
 }
 
-// sees waits until somebody has said something, once.
+// sees waits until a message is shown, once.
 func (w *tab) sees(text string) {
 	w.Helper()
 	w.until(`[...document.querySelectorAll(".message:not(.waiting) > .text")].filter((e) => e.textContent === %s).length === 1`, text)
 }
 
-// TestBrowser: two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
+// Two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
-	ann, bob := open(t, b, 1200, 800), open(t, b, 390, 800)
+	ann, bob := open(t, 1200, 800), open(t, 390, 800)
 	ann.join(s.Address, "garden", "Ann")
 	bob.join(s.Address, "garden", "Bob")
 	for _, w := range []*tab{ann, bob} {
-		w.until(`document.getElementById("count").textContent === "2"`)
+		w.until(`$("count").textContent === "2"`)
 		w.until(`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
 	}
-	ann.until(`document.getElementById("log").innerText.includes("Bob has joined")`)
+	ann.until(`$("log").innerText.includes("Bob has joined")`)
 
 	// What is typed is text, whatever it looks like.
 	const markup = `<img src=x onerror="document.title='owned'"> & <script>alert(1)</script>`
 	ann.begin("Hello")
-	bob.until(`document.getElementById("typing").textContent === "Ann is typing"`)
+	bob.until(`$("typing").textContent === "Ann is typing"`)
 	ann.say(" Bob")
 	bob.sees("Hello Bob")
-	bob.until(`document.getElementById("typing").textContent === ""`)
+	bob.until(`$("typing").textContent === ""`)
 	bob.say(markup)
 	ann.sees(markup)
 	ann.until(`document.querySelectorAll("#log img, #log script").length === 0 && document.title === "garden · Chat"`)
@@ -228,32 +279,32 @@ func TestBrowser(t *testing.T) {
 	bob.say("See https://example.org/a?b=c, or javascript:alert(1)")
 	ann.until(`[...document.querySelectorAll("#log a")].map((a) => a.href).join() === "https://example.org/a?b=c"`)
 
-	// After a reload the name is known, and what was said is there, once.
+	// After a reload the page knows the name, and shows what was said, once.
 	ann.do(chromedp.Reload())
-	ann.until(`document.getElementById("status").dataset.state === "open" && !document.getElementById("enter").open`)
+	ann.until(`$("status").dataset.state === "open" && !$("enter").open`)
 	ann.sees("Hello Bob")
 	ann.sees(markup)
 	ann.say("I am back")
 	bob.sees("I am back")
 
-	// After a change of network the old connection may be dead without anybody knowing.
-	ann.until(`dispatchEvent(new Event("online")) && document.getElementById("status").dataset.state === "connecting"`)
-	ann.until(`document.getElementById("status").dataset.state === "open"`)
+	// After a change of network the old connection may be dead without an event.
+	ann.until(`dispatchEvent(new Event("online")) && $("status").dataset.state === "connecting"`)
+	ann.state("open")
 	ann.sees("I am back")
 
 	// The server is gone, and then there is another.
 	bob.begin("not lost")
 	s.End(t, syscall.SIGKILL)
 	for _, w := range []*tab{ann, bob} {
-		w.until(`document.getElementById("status").dataset.state === "waiting"`)
-		w.until(`document.getElementById("trouble").innerText.includes("The connection is lost")`)
+		w.state("waiting")
+		w.until(`$("trouble").innerText.includes("The connection is lost")`)
 	}
 	bob.press("Enter", 0)
-	bob.until(`document.querySelector(".waiting .text").textContent === "not lost" && document.getElementById("text").value === ""`)
+	bob.until(`document.querySelector(".waiting .text").textContent === "not lost" && $("text").value === ""`)
 	sampletest.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
-		w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("trouble").hidden`)
-		w.until(`document.getElementById("count").textContent === "2"`)
+		w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
+		w.until(`$("count").textContent === "2"`)
 		w.sees("I am back")
 	}
 	ann.sees("not lost")
@@ -263,25 +314,24 @@ func TestBrowser(t *testing.T) {
 	bob.sees("Nothing is")
 }
 
-// A name that the server refuses is asked for again, and it says why; nobody tries again and again by himself.
+// If the server refuses a name, the page says why and asks again. It does not try again by itself.
 func TestBrowserRefused(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	w.do(
 		chromedp.Navigate("http://"+s.Address+"/"),
 		chromedp.WaitVisible("#enter"),
 		chromedp.SetValue("#name", "Ann\u200b"), chromedp.Focus("#name"),
 	)
 	w.press("Enter", 0)
-	w.until(`document.getElementById("enter").open && document.getElementById("refused").innerText === "name: only printable characters are allowed"`)
+	w.until(`$("enter").open && $("refused").innerText === "name: only printable characters are allowed"`)
 	w.do(chromedp.SetValue("#name", "Ann"))
 	w.press("Enter", 0)
-	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("room").textContent === "lobby"`)
+	w.until(`$("status").dataset.state === "open" && $("room").textContent === "lobby"`)
 
-	// Who is sent away for sending too much is told so, and has to come back himself. The page keeps to what it may send,
-	// so somebody else sends over its connection.
+	// A person who is sent away for sending too much is told so, and has to come back by hand. The
+	// page keeps to the limits, so the test sends over its connection.
 	w.until(`((send) => {
 		WebSocket.prototype.send = function () {
 			WebSocket.prototype.send = send;
@@ -290,70 +340,65 @@ func TestBrowserRefused(t *testing.T) {
 		return true;
 	})(WebSocket.prototype.send)`, burst+2*maxHeld)
 	w.types("x")
-	w.until(`document.getElementById("status").dataset.state === "refused" && document.getElementById("why").innerText.includes("too many messages")`)
-	w.until(`document.getElementById("when").textContent === "" && !document.getElementById("enter").open`)
+	w.until(`$("status").dataset.state === "refused" && $("why").innerText.includes("too many messages")`)
+	w.until(`$("when").textContent === "" && !$("enter").open`)
 	w.do(chromedp.Focus("#again"))
 	w.press("Enter", 0)
-	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("trouble").hidden`)
+	w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
 	w.say("I am back")
 	w.until(`[...document.querySelectorAll(".own .text")].at(-1).textContent.endsWith("I am back") && document.querySelector(".waiting") === null`)
 }
 
-// Who reads further up stays there, and is told of what is new below.
+// A reader who is further up stays there, and is told of what is new below.
 func TestBrowserScroll(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 390, 600)
-	w.join(s.Address, "r", "Ann")
+	w, s := visit(t, 390, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	for i := range 20 {
 		bob.say(fmt.Sprintf("%d\n\n\n", i) + "end of a message of several lines")
 	}
-	const atEnd = `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.getElementById("log"))`
 	w.until(`document.querySelectorAll(".message").length === 20 && ` + atEnd)
 	w.until(`(globalThis.moved ??= ((log) => {
 		log.addEventListener("scroll", () => globalThis.moved = "moved");
 		log.scrollTop = 100;
-	})(document.getElementById("log"))) === "moved"`)
+	})($("log"))) === "moved"`)
 	cat, _ := join(t, s, "r", "Cat")
 	cat.say("news")
-	w.until(`!document.getElementById("newest").hidden && document.getElementById("log").scrollTop === 100`)
+	w.until(`!$("newest").hidden && $("log").scrollTop === 100`)
 	w.do(chromedp.Click("#newest"))
-	w.until(`document.getElementById("newest").hidden && ` + atEnd)
+	w.until(`$("newest").hidden && ` + atEnd)
 	cat.say("more")
 	w.sees("more")
 	w.until(atEnd)
 }
 
-// Everything can be reached and done without a pointer: the room's people, on a phone, and back to the message.
+// Everything can be reached and done without a pointer: the room's people, on a phone, and back to
+// the message.
 func TestBrowserKeyboard(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 390, 800)
-	w.join(s.Address, "r", "Ann")
+	w, _ := visit(t, 390, 800)
 	w.until(`document.activeElement.id === "text"`)
 	w.do(chromedp.Focus("#menu"))
 	w.press(" ", 0)
-	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "true" && document.getElementById("side").contains(document.activeElement)`)
+	w.until(`$("menu").getAttribute("aria-expanded") === "true" && $("side").contains(document.activeElement)`)
 	w.press("Escape", 0)
-	w.until(`document.getElementById("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
-	w.until(`getComputedStyle(document.getElementById("side")).visibility === "hidden"`) // and cannot be tabbed into
+	w.until(`$("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
+	// Nor can the Tab key reach it.
+	w.until(`getComputedStyle($("side")).visibility === "hidden"`)
 	// Whatever can be used has a name.
 	w.until(`[...document.querySelectorAll("button, input, textarea, a")].every((e) =>
 		(e.getAttribute("aria-label") ?? "") + e.textContent.trim() + [...(e.labels ?? [])].map((l) => l.textContent) !== "")`)
 }
 
-// TestScreenshots is for whoever changes the page: it leaves pictures in the folder that LWANGO_SCREENSHOTS names.
+// TestScreenshots is for people that change the page: it leaves pictures in the folder that
+// LWANGO_SCREENSHOTS names.
 func TestScreenshots(t *testing.T) {
 	folder := os.Getenv("LWANGO_SCREENSHOTS")
 	if folder == "" {
 		t.Skip("LWANGO_SCREENSHOTS names no folder")
 	}
 	s := sampletest.Start(t)
-	b := browser(t)
-	ann := open(t, b, 1200, 800)
+	ann := open(t, 1200, 800)
 	shoot := func(w *tab, name string) {
 		picture, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())
 		if err == nil {
@@ -367,12 +412,12 @@ func TestScreenshots(t *testing.T) {
 	shoot(ann, "enter")
 	ann.join(s.Address, "garden", "Ann")
 	shoot(ann, "empty")
-	bob := open(t, b, 390, 800)
+	bob := open(t, 390, 800)
 	bob.join(s.Address, "garden", "Bob")
-	zoe := open(t, b, 390, 800)
+	zoe := open(t, 390, 800)
 	zoe.join(s.Address, "garden", "Zoë")
 	zoe.media("prefers-color-scheme", "dark")
-	li := open(t, b, 1200, 800)
+	li := open(t, 1200, 800)
 	li.join(s.Address, "garden", "李小龍")
 	li.media("prefers-color-scheme", "dark")
 	for _, line := range []struct {
@@ -395,7 +440,7 @@ func TestScreenshots(t *testing.T) {
 	bob.begin("Let me see")
 	for _, w := range []*tab{ann, zoe, li} {
 		w.sees("Me!")
-		w.until(`document.getElementById("typing").textContent !== ""`)
+		w.until(`$("typing").textContent !== ""`)
 	}
 	shoot(ann, "desktop-light")
 	shoot(li, "desktop-dark")
@@ -406,7 +451,7 @@ func TestScreenshots(t *testing.T) {
 	shoot(zoe, "phone-dark-side")
 	s.End(t, syscall.SIGKILL)
 	for _, w := range []*tab{ann, bob} {
-		w.until(`document.getElementById("status").dataset.state === "waiting"`)
+		w.state("waiting")
 	}
 	bob.say(" how much is left of it")
 	ann.say("Is anybody there?")

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	lobby        = "lobby" // the room of those who name none
-	remembered   = 500     // messages of a room, for those who come later
-	pageful      = 50      // of them at a time
-	messageQueue = 512     // messages that a socket may be behind; whoever is slower misses some, and is told
+	lobby        = "lobby" // the room of clients that name none
+	remembered   = 500     // messages of a room, for clients that come later
+	pageful      = 50      // messages in one frame of history
+	messageQueue = 512     // messages that a socket may be behind; one further behind misses some
 )
 
 var upgrader = websocket.Upgrader{ReadLimit: maxFrame}
@@ -28,12 +28,12 @@ func chat(req *lwango.Request, resp *lwango.Response) int {
 		return websocket.Status(err)
 	}
 	if e, ok := errors.AsType[*websocket.CloseError](converse(req, c)); ok {
-		_ = c.Close(e.Code, e.Text) // which does nothing where it is the client that has closed
+		_ = c.Close(e.Code, e.Text) // this does nothing if the client has closed
 	}
 	return 0
 }
 
-// converse is one person's part in a room. It returns the reason for its end.
+// converse lets one person take part in a room, until the socket ends. It returns the reason.
 func converse(req *lwango.Request, c *websocket.Conn) error {
 	s, err := sit(req, c)
 	if err != nil {
@@ -59,16 +59,16 @@ type seat struct {
 	thread *loop.Thread
 	room   *room
 	name   string
-	after  string // the last message that the client has seen before, if any
+	after  string // the last message that the client saw on an earlier socket, if any
 	goAway func() // gives back what admit has given
 
 	topic             *pubsub.Topic
 	messages, notices *pubsub.Subscription
-	unheard           int // how much was missed, by being slow
+	unheard           int // dropped messages, as far as the client was told of them
 	unnoticed         int
 
 	quota quota
-	held  []frame // messages that are to wait
+	held  []frame // messages that wait for the quota
 	bytes int     // of their text
 }
 
@@ -114,7 +114,7 @@ func (s *seat) begin() error {
 	return s.presence()
 }
 
-// await waits until something comes, and sees to it, or until something that was held may be said.
+// await waits for something to come, and handles it, or until a held message may be sent.
 func (s *seat) await() error {
 	ready, err := s.AwaitAny(s.wait(), s.Conn, s.messages, s.notices)
 	switch {
@@ -130,11 +130,15 @@ func (s *seat) await() error {
 	return s.notice()
 }
 
-// quota is what a client may still send.
+// quota is how much a client may still send.
 type quota struct{ frames, messages, typing allowance }
 
 func newQuota(now time.Time) quota {
-	return quota{newAllowance(frameBurst, frameRate, now), newAllowance(burst, rate, now), newAllowance(typingBurst, typingRate, now)}
+	return quota{
+		frames:   newAllowance(frameBurst, frameRate, now),
+		messages: newAllowance(burst, rate, now),
+		typing:   newAllowance(typingBurst, typingRate, now),
+	}
 }
 
 func (s *seat) send(n notice) error { return s.WriteMessage(websocket.Text, n.encode()) }
@@ -176,7 +180,7 @@ func (s *seat) read() error {
 	return nil
 }
 
-// speak says what was held, as far as that is allowed now, and tells the client so.
+// speak publishes held messages, as far as the quota allows, and acknowledges them.
 func (s *seat) speak() error {
 	for len(s.held) > 0 && s.quota.messages.take(1, time.Now()) {
 		f := s.held[0]
@@ -196,7 +200,7 @@ func (s *seat) speak() error {
 	return nil
 }
 
-// wait returns how long it takes until there is something to be said, negative if nothing is held.
+// wait returns how long it takes until a held message may be sent, negative if none is held.
 func (s *seat) wait() time.Duration {
 	if len(s.held) == 0 {
 		return -1
@@ -204,7 +208,7 @@ func (s *seat) wait() time.Duration {
 	return s.quota.messages.wait(time.Now())
 }
 
-// hear passes on what somebody has said.
+// hear passes on the next message.
 func (s *seat) hear() error {
 	m := next(s.messages)
 	if n := s.messages.Dropped(); n > s.unheard {
@@ -217,7 +221,7 @@ func (s *seat) hear() error {
 	switch {
 	case m == nil:
 		return nil
-	case s.messages.History(): // other processes remember what this one has not known
+	case s.messages.History(): // other processes remember messages that this one did not know
 		return s.history(m)
 	default:
 		return s.WritePrepared(prepared(m))
@@ -229,19 +233,19 @@ func (s *seat) history(m *pubsub.Message) error {
 	return s.WriteMessage(websocket.Text, history(s.room.name, s.after, present(m, s.messages)))
 }
 
-// notice passes on that somebody comes, goes or is typing.
+// notice passes on that a person comes, goes or is typing.
 func (s *seat) notice() error {
 	m := s.notices.Next()
 	if n := s.notices.Dropped(); n > s.unnoticed {
 		s.unnoticed = n
-		for s.notices.Next() != nil { // the list has it all, but for an outage
+		for s.notices.Next() != nil { // presence tells all of it, outages included
 		}
 		return s.presence()
 	}
 	return s.WritePrepared(prepared(m))
 }
 
-// presence tells who is there, and whether that is all.
+// presence tells the client who is there, and whether other processes can be reached.
 func (s *seat) presence() error {
 	err := s.WriteMessage(websocket.Text, s.room.presence(s.name))
 	if err == nil && !hub.Carried() {
@@ -250,5 +254,5 @@ func (s *seat) presence() error {
 	return err
 }
 
-// said is where the messages of a room go.
+// said is the topic of a room's messages.
 func said(room string) *pubsub.Topic { return hub.Topic("chat " + room) }

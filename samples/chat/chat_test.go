@@ -16,11 +16,11 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// client is somebody's socket.
+// client is one person's socket.
 type client struct {
 	*testing.T
 	*websocket.Conn
-	here     map[string]bool // as it has been told
+	here     map[string]bool // as the server has told it
 	patience time.Duration   // with what is to be read next
 }
 
@@ -42,7 +42,8 @@ func connectFrom(t *testing.T, s *sampletest.Server, path string, n int) *client
 	return &client{t, ws, make(map[string]bool), patience}
 }
 
-// join connects, and returns the history that comes first. Then it has been told who is there.
+// join connects, and returns the history, which comes first. When it returns, the client knows who
+// is there.
 func join(t *testing.T, s *sampletest.Server, room, name string) (*client, []notice) {
 	t.Helper()
 	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
@@ -122,7 +123,7 @@ func (c *client) say(text string) {
 	}
 }
 
-// hears reads until somebody says something, which has to be this.
+// hears reads until the next message, which has to be this one.
 func (c *client) hears(name, text string) notice {
 	c.Helper()
 	n := c.next("message")
@@ -146,7 +147,7 @@ func (c *client) closed() (int, string) {
 	}
 }
 
-// vanish ends a connection as a crash or a network would, without a word.
+// vanish ends a connection without a close frame, as a crash would.
 func (c *client) vanish() {
 	c.NetConn().(*net.TCPConn).SetLinger(0)
 	c.Conn.Close()
@@ -190,10 +191,10 @@ func TestConversation(t *testing.T) {
 	elsewhere.hears("Eve", "Anybody here?") // and nothing else
 }
 
-// Who comes later sees the last 50 messages, in order, and each once.
+// A client that comes later sees the last 50 messages, in order, and each once.
 func TestHistory(t *testing.T) {
 	s := sampletest.Start(t)
-	// Several people, for one would be stopped.
+	// Several people, since one would exceed the limit.
 	const people, each = 4, 15
 	for i := range people {
 		c, _ := join(t, s, "r", fmt.Sprint(i))
@@ -248,7 +249,7 @@ func TestWindows(t *testing.T) {
 	cat.sees("Bob", "Cat")
 }
 
-// What is refused is refused to the one who has sent it, with a code that tells why, and to nobody else.
+// What is refused is refused to its sender alone, with a code that says why.
 func TestRefused(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -267,7 +268,7 @@ func TestRefused(t *testing.T) {
 	} {
 		bad, _ := join(t, s, "r", "Bad")
 		ann.sees("Ann", "Bad")
-		_ = bad.WriteMessage(c.kind, []byte(c.sent)) // the server may close before it has all
+		_ = bad.WriteMessage(c.kind, []byte(c.sent)) // the server may close before it has read all
 		if code, reason := bad.closed(); code != c.code || reason == "" {
 			t.Errorf("%.40q: closed with %d, %q, want %d", c.sent, code, reason, c.code)
 		}
@@ -294,7 +295,7 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// Who sends too much is sent away, and has not said more than is allowed.
+// A client that sends too much is sent away, and no more than is allowed was passed on.
 func TestFlood(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -308,7 +309,8 @@ func TestFlood(t *testing.T) {
 	if code, reason := bad.closed(); code != 1008 || reason != "too many messages" {
 		t.Errorf("closed with %d, %q", code, reason)
 	}
-	allowed := burst + int(time.Since(began).Seconds()*rate) + 1 // what was held with them has not been said
+	// What was held when the client left has not been published.
+	allowed := burst + int(time.Since(began).Seconds()*rate) + 1
 	ann.say("quiet now")
 	for n := 0; ; n++ {
 		m := ann.next("message")
@@ -322,7 +324,8 @@ func TestFlood(t *testing.T) {
 	ann.sees("Ann")
 }
 
-// However many vanish at once: those who stay know who is there, though there are more notices than are kept for them.
+// However many vanish at once: those that stay know who is there, though there are more notices
+// than are kept for them.
 func TestManyVanish(t *testing.T) {
 	const many = 4 * noticeQueue
 	s := sampletest.Start(t)
@@ -331,7 +334,7 @@ func TestManyVanish(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range clients {
 		clients[i] = connectFrom(t, s, fmt.Sprintf("/ws-chat?room=r&name=%d", i), 2+i%8)
-		group.Go(func() { // reads what comes
+		group.Go(func() { // reads what arrives
 			for {
 				if _, _, err := clients[i].ReadMessage(); err != nil {
 					return
@@ -351,7 +354,7 @@ func TestManyVanish(t *testing.T) {
 	ann.hears("Ann", "alone")
 }
 
-// A server that stops says so, and is gone when its clients are.
+// A server that stops tells its clients, and ends when they have left.
 func TestStop(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
@@ -383,7 +386,7 @@ func TestQuiet(t *testing.T) {
 		last.read()
 	}
 	before := s.CPU(t)
-	time.Sleep(time.Second) // what is measured, and not waited for
+	time.Sleep(time.Second) // the time that is measured, not a wait
 	if used := s.CPU(t) - before; used > 50*time.Millisecond {
 		t.Errorf("%v of the processor for a second of silence", used)
 	}

@@ -2,8 +2,9 @@ package main
 
 import "time"
 
-// What a client may send. Messages beyond their allowance wait for it, up to maxHeld; typing frames
-// are dropped; and a client that sends more frames of whatever kind is sent away.
+// What a client may send. Messages beyond their allowance wait for it, up to maxHeld of them.
+// Typing frames beyond theirs are dropped. A client that sends more frames, of whatever kind, is
+// sent away.
 const (
 	burst = 20 // messages at once
 	rate  = 5  // messages a second in the long run
@@ -30,7 +31,7 @@ func newAllowance(burst, rate float64, now time.Time) allowance {
 	return allowance{burst: burst, rate: rate, left: burst, since: now}
 }
 
-// fill puts in what has come since it was looked at last.
+// fill adds what has accrued since the last call.
 func (a *allowance) fill(now time.Time) {
 	a.left = min(a.left+now.Sub(a.since).Seconds()*a.rate, a.burst)
 	a.since = now
@@ -54,5 +55,6 @@ func (a *allowance) full(now time.Time) bool {
 // wait returns how long it takes until there is one.
 func (a *allowance) wait(now time.Time) time.Duration {
 	a.fill(now)
-	return time.Duration(max(1-a.left, 0)/a.rate*float64(time.Second)) + time.Millisecond // that it is there then, surely
+	d := time.Duration(max(1-a.left, 0) / a.rate * float64(time.Second))
+	return d + time.Millisecond // so that it is there then, whatever was rounded
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// follow sends what is said in a room as events. Who comes back after an interruption goes on where he was.
+// follow sends what is said in a room as events. A client that comes back after an interruption
+// goes on where it was.
 func follow(req *lwango.Request, resp *lwango.Response) int {
 	room, err := checkName("room", cmp.Or(req.Query().Get("room"), lobby))
 	if err != nil {
@@ -25,7 +26,8 @@ func follow(req *lwango.Request, resp *lwango.Response) int {
 		return 200
 	}
 	messages := said(room).Subscribe(req.Thread, pubsub.Options{
-		After: stream.LastEventID(), History: pageful, Queue: messageQueue, Policy: pubsub.Disconnect,
+		After: stream.LastEventID(), History: pageful, Queue: messageQueue,
+		Policy: pubsub.Disconnect,
 	})
 	for err == nil {
 		if _, err = stream.AwaitAny(-1, messages); err != nil {

@@ -66,7 +66,8 @@ func (f *stream) hears(text string) (id string) {
 	return ""
 }
 
-// Who follows a room hears all, is not seen there, and goes on where he was after an interruption.
+// A follower of a room gets all messages, is not shown there, and goes on where it was after an
+// interruption.
 func TestFollow(t *testing.T) {
 	s := sampletest.Start(t)
 	ann, _ := join(t, s, "r", "Ann")

@@ -20,60 +20,67 @@ const (
 	maxFrame = 16 << 10 // bytes; JSON may write a character of the text with several
 )
 
-// refuse returns the error with which a client is sent away, as it is told.
+// refuse returns the error that sends a client away, with the code and the reason that it gets.
 func refuse(code int, format string, args ...any) error {
 	return &websocket.CloseError{Code: code, Text: fmt.Sprintf(format, args...)}
 }
 
-// frame is what a client has to say.
+// frame is what a client has sent.
 type frame struct {
 	kind string // message, typing, ping or older
-	id   string // of a message, "" if the client gives it none; or of the one that older ones are asked for
+	id   string // of a message, "" if it has none; or that before which older ones are asked for
 	text string // of a message; may be empty, and then nothing was said
 }
 
-// parseFrame reads a client's frame. Text that is not a JSON object with a type is a message as it stands, so that any
-// WebSocket client will do for a chat. Its encoding was checked before.
+// parseFrame reads a client's frame. Text that is not a JSON object with a type is a message as it
+// stands, so that any WebSocket client can chat. The caller has checked that it is UTF-8.
 func parseFrame(kind int, p []byte) (frame, error) {
 	if kind != websocket.Text {
 		return frame{}, refuse(websocket.UnsupportedData, "only text is understood here")
 	}
 	f := frame{kind: "message", text: string(p)}
-	var fields map[string]json.RawMessage // and not a struct, which would take Type for type
+	var fields map[string]json.RawMessage // not a struct, which would accept Type for type
 	if json.Unmarshal(p, &fields) == nil && fields["type"] != nil {
 		f.kind = ""
-		_ = json.Unmarshal(fields["type"], &f.kind) // what is no string is no type that we know
+		_ = json.Unmarshal(fields["type"], &f.kind) // if it is no string, it is refused below
 		switch f.kind {
 		case "typing", "ping":
 			return frame{kind: f.kind}, nil
 		case "older":
 			if json.Unmarshal(fields["before"], &f.id) != nil || f.id == "" {
-				return frame{}, refuse(websocket.InvalidData, "before: expected the id of a message")
+				return frame{}, refuse(websocket.InvalidData,
+					"before: expected the id of a message")
 			}
 			return frame{kind: f.kind, id: f.id}, nil
 		case "message":
 			var said *string
 			if json.Unmarshal(fields["text"], &said) != nil || said == nil {
-				return frame{}, refuse(websocket.InvalidData, "text of a message: expected a string")
+				return frame{}, refuse(websocket.InvalidData,
+					"text of a message: expected a string")
 			}
-			if f.text = *said; fields["id"] != nil && (json.Unmarshal(fields["id"], &f.id) != nil || !validID.MatchString(f.id)) {
-				return frame{}, refuse(websocket.InvalidData, "id of a message: expected 8 to %d letters, digits, - or _", maxID)
+			f.text = *said
+			if id := fields["id"]; id != nil &&
+				(json.Unmarshal(id, &f.id) != nil || !validID.MatchString(f.id)) {
+				return frame{}, refuse(websocket.InvalidData,
+					"id of a message: expected 8 to %d letters, digits, - or _", maxID)
 			}
 		default:
-			return frame{}, refuse(websocket.InvalidData, "type: expected message, typing, ping or older")
+			return frame{}, refuse(websocket.InvalidData,
+				"type: expected message, typing, ping or older")
 		}
 	}
 	sent := utf8.RuneCountInString(f.text)
 	f.text = strings.TrimSpace(norm.NFC.String(strings.Map(sayable, lineEnds.Replace(f.text))))
-	// What some languages write with one character NFC writes with two, and nobody counts these.
+	// NFC writes some characters as two; a person who counts them counts one.
 	if n := min(sent, utf8.RuneCountInString(f.text)); n > maxText {
-		return frame{}, refuse(websocket.TooBig, "message of %d characters, at most %d are allowed", n, maxText)
+		return frame{}, refuse(websocket.TooBig,
+			"message of %d characters, at most %d are allowed", n, maxText)
 	}
 	return f, nil
 }
 
-// validID is what the id of a message may be. A short one could be another's by chance, and would
-// be taken for said.
+// validID is what the id of a message may be. A short one could equal another's by chance, and its
+// message would count as a repetition.
 var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,` + strconv.Itoa(maxID) + `}$`)
 
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
@@ -86,12 +93,12 @@ func sayable(r rune) rune {
 	return r
 }
 
-// checkName returns a name as it is shown and compared: in NFC (UAX #15), so that one é is the
-// other. Nothing in it is unseen, or turns the line around; but names of different characters may
-// still look the same.
+// checkName returns a name as it is shown and compared: in NFC (UAX #15), so that both ways to
+// write é are one. A name has no invisible characters, and none that change the direction of the
+// line. Names of different characters may still look the same.
 func checkName(what, s string) (string, error) {
 	s = norm.NFC.String(strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Variation_Selector, r) { // keyboards put them behind emoji, and nobody sees them
+		if unicode.Is(unicode.Variation_Selector, r) { // keyboards put them behind emoji, unseen
 			return -1
 		}
 		return r
@@ -112,11 +119,14 @@ func checkName(what, s string) (string, error) {
 	return s, nil
 }
 
-// marks is more of them, one upon the other, than a language needs: they would cover what is above.
+// marks is more combining marks on one character than any language needs: they would cover the line
+// above.
 var marks = regexp.MustCompile(`\pM{4}`)
 
-// unseen reports whether r has no shape of its own, but for the space. Some of what unicode.IsPrint lets pass has none.
+// unseen reports whether r is invisible and not a space. unicode.IsPrint alone lets some such
+// characters pass.
 func unseen(r rune) bool {
 	const blank = '\u2800' // of Braille
-	return !unicode.IsPrint(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || r == blank
+	return !unicode.IsPrint(r) || r == blank ||
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }

@@ -120,8 +120,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, it is either refused with a code that tells why, or what comes of it is something that can be
-// sent to others.
+// Whatever a client sends is either refused, with a code that says why, or becomes a message that
+// can be sent to others.
 func FuzzFrame(f *testing.F) {
 	for _, seed := range []string{
 		"", "hello", `{"type":"message","text":"hello"}`, `{"type":"typing"}`, `{"type":"message","text":"\ud800"}`,
@@ -147,7 +147,8 @@ func FuzzFrame(f *testing.F) {
 		if kind != websocket.Text {
 			t.Errorf("kind %d was taken", kind)
 		}
-		if got.kind != "message" && got.text != "" || got.text != strings.TrimSpace(got.text) || utf8.RuneCountInString(got.text) > 3*maxText { // NFC makes three of one at most
+		// NFC makes at most three characters of one.
+		if got.kind != "message" && got.text != "" || got.text != strings.TrimSpace(got.text) || utf8.RuneCountInString(got.text) > 3*maxText {
 			t.Errorf("%q: %+v", p, got)
 		}
 		var sent notice

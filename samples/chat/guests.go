@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	roomsPerAddress = 32 // that sockets of one address are in at a time
+	roomsPerAddress = 32 // in which one address may have sockets at a time
 	maxRooms        = 4096
 
 	joinBurst = 128 // sockets of one address at once
 	joinRate  = 4   // a second in the long run
 )
 
-// guest is what one address has at present: an IPv4 address, or an IPv6 network of 64 bits, which
-// is what one customer of a provider has at least.
+// guest is what one address has at present. An address is an IPv4 address, or an IPv6 network of 64
+// bits, since every customer of a provider has at least that.
 type guest struct {
 	sockets int
 	rooms   map[string]int // sockets in each
@@ -30,8 +30,8 @@ var guests = struct {
 	from map[netip.Prefix]*guest
 }{from: make(map[netip.Prefix]*guest)}
 
-// admit lets another socket of an address in, into a room if that is not "". leave is to be called
-// when it ends. The error is what the client is told; it may try again later.
+// admit lets another socket of an address in, into a room if that is not "". The caller calls leave
+// when the socket ends. The error is for the client, which may try again later.
 func admit(req *lwango.Request, room string) (leave func(), err error) {
 	network, ok := networkOf(req.RemoteAddr().Addr())
 	if *perAddress == 0 || !ok {
@@ -75,12 +75,12 @@ func later(resp *lwango.Response, err error) int {
 	return 503
 }
 
-// forgetGuests looks at some addresses, and forgets those that have no sockets any more and all
-// their joins again. So there are never many more of them than sockets, and that costs each new one
-// as much, however many they are.
+// forgetGuests looks at some addresses, and forgets those that have no sockets and a full
+// allowance. So there are never many more addresses than sockets, and each new socket costs the
+// same, however many addresses there are.
 func forgetGuests(now time.Time) {
 	looked := 0
-	for network, g := range guests.from { // which begins anywhere
+	for network, g := range guests.from { // in random order
 		if g.sockets == 0 && g.joins.full(now) {
 			delete(guests.from, network)
 		}
@@ -90,7 +90,7 @@ func forgetGuests(now time.Time) {
 	}
 }
 
-// networkOf returns what is counted as one address. Sockets of the machine itself have none.
+// networkOf returns what counts as one address. A UNIX socket has none.
 func networkOf(addr netip.Addr) (netip.Prefix, bool) {
 	if !addr.IsValid() {
 		return netip.Prefix{}, false

@@ -11,41 +11,42 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Where several processes share their rooms, each knows its own sockets only, and reports to the others who is there. A
-// report is the whole list: one that is lost or comes twice does no harm, once the next has come. A process that says
-// nothing for a while has died, or its connection has: whoever was there has left, as far as others can tell.
+// Where several processes share their rooms, each knows only its own sockets, and reports to the
+// others who is there. A report is the whole list, so one that is lost or arrives twice does no
+// harm once the next has arrived. If a process says nothing for a while, it has died, or its
+// connection has: the others take its people for gone.
 //
 // A process that opens a room asks whether others have it open, and begins to report when one
-// answers. So a room that only one process has open costs one question, whoever comes and goes
-// there.
+// answers. So a room that only one process has open costs one question, however many people come
+// and go.
 
 // They are variables for the tests alone.
 var (
 	reportEvery = 5 * time.Second
-	silence     = 15 * time.Second // after which a process is taken for dead
+	silence     = 15 * time.Second // after which a process counts as dead
 )
 
 const (
-	// reportGap is the least between two reports: many people may come at once.
+	// reportGap is the shortest time between two reports: many people may come at once.
 	reportGap = 100 * time.Millisecond
 
-	// reportAge is how long a broker is to keep reports: rooms that nobody is in any more are not
-	// to fill it.
+	// reportAge is how long a broker keeps reports, so that rooms which are empty by now do not
+	// fill it.
 	reportAge = 2 * time.Minute
 )
 
 // report is what a process tells the others about a room.
 type report struct {
 	Process string   `json:"process"`
-	People  []string `json:"people"`           // all that are there
-	Typing  string   `json:"typing,omitempty"` // who is; it says nothing of people then
-	Ask     bool     `json:"ask,omitempty"`    // who else is there? Nor does this.
+	People  []string `json:"people"`           // all who are there
+	Typing  string   `json:"typing,omitempty"` // who is typing; People means nothing then
+	Ask     bool     `json:"ask,omitempty"`    // asks who else is there; People means nothing then
 }
 
-// process is the name of this one.
+// process is the name of this process.
 var process = rand.Text()
 
-// roster is what another process has reported last.
+// roster is the last report of another process.
 type roster struct {
 	people []string
 	heard  time.Time
@@ -57,19 +58,20 @@ func (r *room) report(rep report) {
 	r.reports.PublishFor(reportAge, text)
 }
 
-// keep is a room's own thread, which ends when the last person on this process has left, or the process stops.
+// keep is the room's own thread. It ends when the last person on this process has left, or when the
+// process stops.
 func (r *room) keep(t *loop.Thread) {
 	reports := r.reports.Subscribe(t, pubsub.Options{Queue: 1 << 10})
 	status := hub.Status().Subscribe(t, pubsub.Options{Queue: 1})
 	stopped := t.Loop().Stopped()
 	carried := hub.Carried()
-	var last, due time.Time // due is zero while there is nobody to report to
+	var last, due time.Time // due is zero while no other process has the room open
 	for ask := true; ; {
 		rooms.Lock()
 		now := t.Loop().Time()
 		for m := reports.Next(); m != nil; m = reports.Next() {
 			if r.heard(m.Data, now) {
-				due = now // somebody new wants to know who is here
+				due = now // a process wants to know who is here
 			}
 		}
 		r.forget(now)
@@ -87,7 +89,7 @@ func (r *room) keep(t *loop.Thread) {
 		}
 		if len(r.here) == 0 || stopped.Ready() {
 			delete(rooms.open, r.name)
-			if now.Sub(last) < silence { // else nobody has heard of us
+			if now.Sub(last) < silence { // else the others count us as dead already
 				r.report(report{})
 			}
 			rooms.Unlock()
@@ -105,7 +107,7 @@ func (r *room) keep(t *loop.Thread) {
 			}
 			wait = due.Sub(now)
 			if len(r.elsewhere) == 0 {
-				due, wait = time.Time{}, -1 // there is nobody to miss a report
+				due, wait = time.Time{}, -1 // no other process misses a report
 			}
 		}
 		changed := r.changed
@@ -114,17 +116,17 @@ func (r *room) keep(t *loop.Thread) {
 	}
 }
 
-// outage is what a room is told when the other processes cannot be reached, and when they can be again.
+// outage tells a room that the other processes cannot be reached, or that they can be again.
 func outage(room string, over bool) notice {
-	n := notice{Type: "notice", Room: room, Text: "The other servers cannot be reached. People there will read later what is said here."}
+	text := "The other servers cannot be reached. People there will read later what is said here."
 	if over {
-		n.Text = "The other servers can be reached again."
+		text = "The other servers can be reached again."
 	}
-	return n
+	return notice{Type: "notice", Room: room, Text: text}
 }
 
-// heard takes a report in, and reports whether it is to be answered: a question, or a process's
-// first.
+// heard takes a report in, and reports whether it needs an answer: it asks, or is the first of its
+// process.
 func (r *room) heard(text []byte, now time.Time) (answer bool) {
 	var rep report
 	if json.Unmarshal(text, &rep) != nil || rep.Process == process {
@@ -145,7 +147,7 @@ func (r *room) heard(text []byte, now time.Time) (answer bool) {
 	case before == nil:
 		before, answer = new(roster), true
 	}
-	for _, name := range rep.People { // first: who is in both lists does not leave
+	for _, name := range rep.People { // first, so that people in both lists do not leave
 		r.add(name)
 	}
 	for _, name := range before.people {
@@ -155,7 +157,7 @@ func (r *room) heard(text []byte, now time.Time) (answer bool) {
 	return answer
 }
 
-// forget loses the processes that have been silent for too long.
+// forget drops the processes that have been silent for too long.
 func (r *room) forget(now time.Time) {
 	for name, other := range r.elsewhere {
 		if now.Sub(other.heard) >= silence {

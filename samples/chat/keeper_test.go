@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// onLoop runs f on a thread of a loop of its own, until that and the keepers it has called for have ended.
+// onLoop runs f on a thread of a loop of its own, until f and the keepers that it has started have
+// ended.
 func onLoop(t *testing.T, f func(th *loop.Thread)) {
 	t.Helper()
 	l, err := loop.New(loop.Options{})
@@ -90,9 +91,9 @@ func TestElsewhere(t *testing.T) {
 		topic.Publish([]byte("what nobody understands"))
 		other(report{People: []string{"Bob"}})
 		expect(t, notices, "join", "Bob")
-		reported("Ann") // for the other knows nothing of us yet
+		reported("Ann") // since the other process knows nothing of us yet
 		other(report{Ask: true})
-		reported("Ann") // nor does it after a new start
+		reported("Ann") // since it knows nothing after a new start either
 
 		room, _, _ := enter(th, "shared", "Cat")
 		expect(t, notices, "join", "Cat")
@@ -100,8 +101,8 @@ func TestElsewhere(t *testing.T) {
 
 		other(report{People: []string{"Bob", "Cat"}})
 		other(report{Typing: "Bob"})
-		expect(t, notices, "typing", "Bob") // that Cat is there, too, is no news
-		other(report{Typing: "Dan"})        // of whom nobody has heard
+		expect(t, notices, "typing", "Bob") // that Cat is at the other process, too, is no news
+		other(report{Typing: "Dan"})        // whom no process has reported
 		room.leave("Cat")
 		reported("Ann")
 		other(report{People: []string{"Cat"}})
@@ -114,7 +115,7 @@ func TestElsewhere(t *testing.T) {
 		expect(t, notices, "join", "Bob")
 		expect(t, notices, "leave", "Bob") // it is silent
 
-		// Alone, nothing more is told; and the end is.
+		// A process that is alone reports nothing more, until it ends.
 		for {
 			if _, err := ours.Receive(4 * reportEvery); err != nil {
 				if !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -123,15 +124,16 @@ func TestElsewhere(t *testing.T) {
 				break
 			}
 		}
+		silence = patience // however busy the machine is, the others still know of this process
 		room.leave("Ann")
 		expect(t, notices, "leave", "Ann")
 		reported()
 	})
 }
 
-// Two processes that find each other: each has to learn of the other's people, whoever was first.
-// And one that nobody else shares its room with has asked once, and tells nothing, whoever comes
-// and goes, to the end.
+// Two processes that find each other: each has to learn of the other's people, whoever was first. A
+// process that has a room alone has asked once, and reports nothing more, however many people come
+// and go.
 func TestAlone(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		ours := hub.Topic("chat presence answered").Subscribe(th, pubsub.Options{})

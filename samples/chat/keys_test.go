@@ -84,9 +84,8 @@ func (w *tab) focused(id string) {
 // Every key does in the message box what it does in any other.
 func TestBrowserTyping(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
-	w := open(t, b, 1200, 800)
+	w := open(t, 1200, 800)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.focused("name")
 	w.types("Amn")
@@ -96,7 +95,7 @@ func TestBrowserTyping(t *testing.T) {
 	w.types("nn")
 	w.box("name", "Ann")
 	w.press("Enter", 0)
-	w.until(`document.getElementById("status").dataset.state === "open" && document.getElementById("me").textContent === "Ann"`)
+	w.until(`$("status").dataset.state === "open" && $("me").textContent === "Ann"`)
 	w.box("text", "")
 
 	w.types("Helo there, 李!")
@@ -157,5 +156,5 @@ func TestBrowserTyping(t *testing.T) {
 	w.types("n")
 	w.box("other", "garden")
 	w.press("Enter", 0)
-	w.until(`document.getElementById("room").textContent === "garden" && document.getElementById("status").dataset.state === "open"`)
+	w.until(`$("room").textContent === "garden" && $("status").dataset.state === "open"`)
 }

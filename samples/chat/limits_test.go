@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// What is said quickly is said a little later, in order and all of it; typing does not count, and
-// is not passed on for ever.
+// What a client says too quickly is passed on a little later, all of it and in order. Typing does
+// not count as a message, and has a limit of its own.
 func TestQuickMessages(t *testing.T) {
 	t.Parallel()
 	s := sampletest.Start(t)
@@ -43,12 +43,12 @@ func TestQuickMessages(t *testing.T) {
 	}
 }
 
-// A client that sends frames and frames is sent away, though they say nothing.
+// A client that sends too many frames is sent away, even if they are no messages.
 func TestFrameFlood(t *testing.T) {
 	s := sampletest.Start(t)
 	for _, frame := range []string{`{"type":"ping"}`, `{"type":"typing"}`, `{"type":"older","before":"x"}`} {
 		c, _ := join(t, s, "r", "Bad")
-		go func() { // what it is sent is to be read meanwhile
+		go func() { // the answers must be read meanwhile
 			for range 10 * frameBurst {
 				if c.WriteMessage(1, []byte(frame)) != nil {
 					break
@@ -68,7 +68,8 @@ func TestPing(t *testing.T) {
 	c.next("pong")
 }
 
-// One address has so many sockets, of whatever kind, and so many rooms; others do not mind.
+// One address has a limit of sockets, of whatever kind, and of rooms; other addresses are not
+// affected.
 func TestGuests(t *testing.T) {
 	const most = 40
 	s := sampletest.Start(t, "-per-address", fmt.Sprint(most))
@@ -103,7 +104,7 @@ func TestGuests(t *testing.T) {
 	other := connectFrom(t, s, "/ws-chat?name=Bob&room=room+0", 2)
 	other.next("presence")
 	echo.Conn.Close()
-	// When it has noticed that, there is a place again, but not yet in another room.
+	// When the server has noticed that, there is a place again, but not yet in another room.
 	for {
 		c := connect(t, s, "/ws-chat?name=Ann&room=room+0")
 		if n := new(notice); c.ReadJSON(n) == nil && n.Type == "history" {

@@ -9,11 +9,12 @@ import (
 	"github.com/lwango/lwango"
 )
 
-// hub carries what is said, to other processes as well, if the configuration names a broker.
+// hub carries what is said; if the configuration names a broker, to other processes as well.
 var hub = lwango.Topics()
 
 // perAddress is how many sockets one address may have.
-var perAddress = flag.Uint("per-address", 128, "`sockets` that one address may have; 0: any number, for where a proxy limits them")
+var perAddress = flag.Uint("per-address", 128,
+	"`sockets` that one address may have; 0: any number, for where a proxy limits them")
 
 func main() {
 	hub.Limits.History = remembered
@@ -22,5 +23,7 @@ func main() {
 	lwango.Handle("/sse-chat", follow)
 	lwango.Handle("/ws-write", write)
 	lwango.Handle("/ws-read", read)
-	os.Exit(lwango.Run(context.Background(), "")) // an lwango.conf that lies about may have something else at /
+	// No configuration unless -c names one: an lwango.conf of the current folder may have a route
+	// for / as well.
+	os.Exit(lwango.Run(context.Background(), ""))
 }

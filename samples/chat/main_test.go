@@ -2,17 +2,14 @@ package main
 
 import (
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// atATime is how many of the parallel tests run at a time. Most are those of a browser, which wait
-// for the page's timers, and not for the processor. What measures the page's time is not among them:
-// it runs before them, alone.
+// atATime is how many of the parallel tests run at a time. Most use a browser and wait for the
+// page's timers, not for the processor. The test that measures the page's time is not parallel: it
+// runs before them, alone.
 const atATime = "8"
 
 func TestMain(m *testing.M) {
@@ -20,10 +17,9 @@ func TestMain(m *testing.M) {
 	sampletest.Main(m, main)
 }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = sampletest.Patience
 
-// The page is the same wherever the program is started, unless somebody has said otherwise.
+// A configuration in the folder where the program is started counts only if -c names it.
 func TestWithoutConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -33,9 +29,7 @@ func TestWithoutConfiguration(t *testing.T) {
 		{[]string{"-t", "-c", "lwango.conf"}, "lwango.conf: ok\n"},
 	} {
 		cmd := sampletest.Command(t, c.args...)
-		if err := os.WriteFile(filepath.Join(cmd.Dir, "lwango.conf"), []byte("grace = \"1s\"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		sampletest.Configure(t, cmd.Dir, "grace = \"1s\"\n")
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != c.want {
 			t.Errorf("%q: %q, %v, want %q", c.args, out, err, c.want)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// notice is what the server sends, as JSON; README.md tells which type has which members.
+// notice is what the server sends, as JSON; README.md says which type has which members.
 type notice struct {
 	Type     string            `json:"type"`
 	Room     string            `json:"room"`
@@ -36,14 +36,15 @@ func (n notice) encode() []byte {
 	n.Time = time.Now().UTC().Truncate(time.Millisecond)
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // nobody puts it into HTML, and < would take six bytes
-	_ = e.Encode(n)        // there is nothing in it that could not be encoded
+	e.SetEscapeHTML(false) // the page never uses it as HTML, and < would take six bytes
+	_ = e.Encode(n)        // it cannot fail
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// message is what all in a room are sent. A message to which the client has given no ID gets one.
+// message is a frame for everybody in a room. A message that has no ID from the client gets one.
 func message(room, name string, f frame) []byte {
-	return notice{Type: "message", Room: room, ID: cmp.Or(f.id, rand.Text()), Name: name, Text: f.text}.encode()
+	id := cmp.Or(f.id, rand.Text())
+	return notice{Type: "message", Room: room, ID: id, Name: name, Text: f.text}.encode()
 }
 
 // next returns the next message, nil if there is none at present.
@@ -55,10 +56,10 @@ func next(messages *pubsub.Subscription) *pubsub.Message {
 	}
 }
 
-// saying is what a message is found to be.
+// saying is what parsing a message has found.
 type saying struct {
 	room, id string
-	verdict  atomic.Int32 // unknown, unless it is settled
+	verdict  atomic.Int32 // unknown, counted or discounted
 }
 
 const (
@@ -67,21 +68,21 @@ const (
 	discounted
 )
 
-// parsed is a message as its readers look at it.
+// parsed returns the saying of a message; it is parsed once for all its readers.
 var parsed = pubsub.Shared(func(data []byte) *saying {
 	var n notice
 	s := new(saying)
 	if !utf8.Valid(data) || json.Unmarshal(data, &n) != nil || n.Type != "message" {
-		s.verdict.Store(discounted) // somebody else has written it to a broker that is not ours alone
+		s.verdict.Store(discounted) // another program uses the broker, too, and has written it
 	} else if s.room, s.id = n.Room, n.ID; s.id == "" {
 		s.verdict.Store(counted)
 	}
 	return s
 })
 
-// counts reports whether m is the first with its ID in its room: a client that does not know
-// whether a message has arrived says it once more, perhaps to another process. All on this process
-// read a room in the same order, so the first of two is the same for all of them.
+// counts reports whether m is the first with its ID in its room. A client that does not know
+// whether a message has arrived sends it again, perhaps to another process. All sockets of this
+// process read a room in the same order, so the first of two is the same for all of them.
 func (s *saying) counts(m *pubsub.Message) bool {
 	if v := s.verdict.Load(); v != unknown {
 		return v == counted
@@ -95,9 +96,9 @@ func (s *saying) counts(m *pubsub.Message) bool {
 	return first == m.ID
 }
 
-// firsts remembers which message was the first with its ID in a room, for the last of them,
-// maxFirsts at least. It goes by the messages' other ID, that of their publication: the same
-// message may be learnt of again from the broker.
+// firsts remembers which message was the first with its ID in a room, for at least the last
+// maxFirsts messages. It identifies a message by its other ID, that of its publication, since the
+// broker may bring the same publication again.
 type firsts struct {
 	sync.Mutex
 	lately, before map[sayingKey]string
@@ -124,7 +125,7 @@ func (f *firsts) note(room, id, publication string) string {
 	return publication
 }
 
-// present returns the messages that are there at present, beginning with m.
+// present returns the messages that have arrived by now, beginning with m.
 func present(m *pubsub.Message, messages *pubsub.Subscription) (all []*pubsub.Message) {
 	for ; m != nil; m = next(messages) {
 		all = append(all, m)
@@ -142,8 +143,8 @@ func place(all []*pubsub.Message, id string) int {
 	return -1
 }
 
-// history is the first frame of a client: what was said after a message that it has seen, or the last
-// page if that message is not there.
+// history is the first frame for a client: what was said after a message that it has seen, or the
+// last page if that message is not there.
 func history(room, after string, all []*pubsub.Message) []byte {
 	n := notice{Type: "history", Room: room}
 	if i := place(all, after); i >= 0 {
@@ -154,7 +155,7 @@ func history(room, after string, all []*pubsub.Message) []byte {
 	return n.with(all)
 }
 
-// older is the page before a message. Where that is not remembered, nothing before it is.
+// older is the page before a message. If that message is not remembered, nothing before it is.
 func older(t *loop.Thread, room, before string) []byte {
 	messages := said(room).Subscribe(t, pubsub.Options{History: remembered})
 	defer messages.Unsubscribe()
@@ -167,23 +168,24 @@ func older(t *loop.Thread, room, before string) []byte {
 	return n.with(all)
 }
 
-// with adds messages. They are encoded already, and are put in as they are: people come more often
-// than it would be good to go through all of it.
+// with adds messages. They are encoded already, and are copied as they are: every newcomer gets
+// them, and to encode them anew each time would be expensive.
 func (n notice) with(all []*pubsub.Message) []byte {
 	text := n.encode()
-	text = append(text[:len(text)-1], `,"messages":[`...) // where its brace was
+	text = append(text[:len(text)-1], `,"messages":[`...) // in the place of its last brace
 	for _, m := range all {
 		text = append(append(text, m.Data...), ',')
 	}
 	return append(bytes.TrimSuffix(text, []byte(",")), "]}"...)
 }
 
-// lost is what somebody is told who is too slow.
+// lost tells a client that it was too slow, and missed n messages.
 func lost(room string, n int) notice {
-	return notice{Type: "notice", Room: room, Text: fmt.Sprintf("%d messages came too fast for this connection, and are missing here.", n)}
+	text := fmt.Sprintf("%d messages came too fast for this connection, and are missing here.", n)
+	return notice{Type: "notice", Room: room, Text: text}
 }
 
-// prepared is a message as it goes out on sockets, which is made once for everybody in a room.
+// prepared is a message as it goes out on sockets. It is framed once for everybody in a room.
 var prepared = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
 	p, err := websocket.Prepare(websocket.Text, data)
 	if err != nil {

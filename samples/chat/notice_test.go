@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// What somebody else writes to the broker keeps nobody out of a room.
+// What another program writes to the broker keeps no one out of a room.
 func TestForeignMessages(t *testing.T) {
 	onLoop(t, func(th *loop.Thread) {
 		topic := said(rand.Text())

@@ -12,7 +12,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// types are those of the page's files; embed knows none, and the system's table may have others.
+// types are the media types of the page's files. The system's table might have others.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -20,10 +20,10 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// policy lets the page have what comes from here, its socket included, and nothing else. If a message should ever get
-// in as markup, it cannot do anything.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy lets the page load what this server sends, its socket included, and nothing else. If a
+// message ever became markup, it could not do anything.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 type file struct {
 	body []byte
@@ -34,11 +34,12 @@ type file struct {
 // page serves the files of the folder page, each by its name, and index.html as the root.
 func page() lwango.Handler {
 	served := make(map[string]file)
-	entries, _ := files.ReadDir("page") // embedded: it cannot fail
+	entries, _ := files.ReadDir("page") // it is embedded, and cannot fail
 	for _, e := range entries {
 		body, _ := files.ReadFile("page/" + e.Name())
 		sum := sha256.Sum256(body)
-		served["/"+e.Name()] = file{body, types[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+		served["/"+e.Name()] = file{body, types[path.Ext(e.Name())], tag}
 	}
 	served["/"] = served["/index.html"]
 
@@ -53,7 +54,7 @@ func page() lwango.Handler {
 			return 405
 		}
 		h.Set("ETag", f.tag)
-		h.Set("Cache-Control", "no-cache") // to be kept, but asked for: files of two versions do not go together
+		h.Set("Cache-Control", "no-cache") // asked for each time: two versions do not fit together
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

@@ -3,9 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,10 +17,7 @@ import (
 // However often people come and go: they have a line, and what was said stays in view.
 func TestBrowserMovement(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 800, 600)
-	w.join(s.Address, "r", "Ann")
+	w, s := visit(t, 800, 600)
 	w.say("to be seen")
 	w.sees("to be seen")
 	for i := range 60 {
@@ -42,10 +36,7 @@ func TestBrowserMovement(t *testing.T) {
 // One message does not fill the screen, however many lines it has.
 func TestBrowserLongMessage(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 800, 700)
-	w.join(s.Address, "r", "Ann")
+	w, s := visit(t, 800, 700)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("before")
 	bob.say("a" + strings.Repeat("\n", maxText-2) + "z")
@@ -53,10 +44,9 @@ func TestBrowserLongMessage(t *testing.T) {
 	w.until(`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
 }
 
-// Whoever scrolls up gets to see all that the server remembers, in order, and stays where he reads.
+// A reader who scrolls up gets to see all that the server remembers, in order, and keeps his place.
 func TestBrowserOlder(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
 	const n = 3*pageful + 7
 	var all []string
@@ -72,41 +62,40 @@ func TestBrowserOlder(t *testing.T) {
 		}
 		c.vanish()
 	}
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	w.join(s.Address, "r", "Ann")
 	w.until(`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`, pageful)
-	// At first by the keyboard. Scrolling there would ask, too, and the answer may come before the key is pressed.
+	// At first by the keyboard. Scrolling there would ask, too, and the answer may come before the
+	// key is pressed.
 	w.until(`(document.querySelector(".older").focus({ preventScroll: true }), document.activeElement.matches(".older"))`)
 	w.press("Enter", 0)
 	w.until(`document.querySelectorAll(".message").length === %s`, 2*pageful)
 	w.until(`(document.querySelector(".message").inView = document.querySelectorAll(".message")[%s].getBoundingClientRect().top, true)`, pageful)
-	w.until(`(document.getElementById("log").scrollTop = 0, document.querySelector(".older").hidden)`)
+	w.until(`($("log").scrollTop = 0, document.querySelector(".older").hidden)`)
 	if got := w.texts(); !slices.Equal(got, all) {
 		t.Errorf("shown are %q", got)
 	}
 	w.until(`document.querySelectorAll(".day").length === 1`)
 }
 
-// Another name: one may think better of it, and a name that is refused is not the end of the old
-// one.
+// Another name: it can be canceled, and if it is refused, the old one stays.
 func TestBrowserRename(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
-	w.until(`document.getElementById("cancel").hidden`) // there is nothing to go back to
+	w.until(`$("cancel").hidden`) // there is nothing to go back to
 	w.types("An")
 	for range 4 { // a browser lets the page keep a dialog open once at most
 		w.press("Escape", 0)
-		w.until(`document.getElementById("enter").open`)
+		w.until(`$("enter").open`)
 		w.box("name", "An")
 	}
 	w.join(s.Address, "r", "Ann")
 	named := func(name string) {
 		t.Helper()
-		w.until(`document.getElementById("status").dataset.state === "open" && !document.getElementById("enter").open &&
-			document.getElementById("me").textContent === %s && document.querySelectorAll("#people li").length === 1`, name)
+		w.until(`$("status").dataset.state === "open" && !$("enter").open &&
+			$("me").textContent === %s && document.querySelectorAll("#people li").length === 1`, name)
 		w.focused("text")
 	}
 	rename := func(name string) {
@@ -126,7 +115,7 @@ func TestBrowserRename(t *testing.T) {
 	named("Ann")
 	rename("Bad\u200b")
 	w.press("Enter", 0)
-	w.until(`document.getElementById("refused").textContent === "name: only printable characters are allowed"`)
+	w.until(`$("refused").textContent === "name: only printable characters are allowed"`)
 	w.do(chromedp.Click("#cancel"))
 	named("Ann")
 	rename("Zoe\u0308")
@@ -139,30 +128,23 @@ func TestBrowserRename(t *testing.T) {
 // On a phone the name is changed where rooms and people are, which are not in the way afterwards.
 func TestBrowserRenameOnPhone(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 360, 640)
-	w.join(s.Address, "r", "Ann")
+	w, _ := visit(t, 360, 640)
 	w.do(chromedp.Click("#menu"), chromedp.WaitVisible("#rename"), chromedp.Focus("#rename"))
 	w.press("Enter", 0)
 	w.focused("name")
 	w.press("a", ctrl, "selectAll")
 	w.types("Bob")
 	w.press("Enter", 0)
-	w.until(`document.getElementById("me").textContent === "Bob" && getComputedStyle(document.getElementById("side")).visibility === "hidden"`)
+	w.until(`$("me").textContent === "Bob" && getComputedStyle($("side")).visibility === "hidden"`)
 	w.box("text", "")
-	w.until(`document.elementFromPoint(innerWidth / 2, document.getElementById("text").getBoundingClientRect().top + 10).id === "text"`)
+	w.until(`document.elementFromPoint(innerWidth / 2, $("text").getBoundingClientRect().top + 10).id === "text"`)
 }
 
-// While a message grows line by line in the box, the last that was said stays in view.
+// While a message grows line by line in the box, the last message stays in view.
 func TestBrowserGrowingBox(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 360, 420)
-	w.join(s.Address, "r", "Ann")
+	w, s := visit(t, 360, 420)
 	bob, _ := join(t, s, "r", "Bob")
-	const atEnd = `(({scrollHeight, scrollTop, clientHeight}) => scrollHeight - scrollTop - clientHeight < 2)(document.getElementById("log"))`
 	for i := range 8 {
 		bob.say(fmt.Sprint("message ", i))
 	}
@@ -171,89 +153,74 @@ func TestBrowserGrowingBox(t *testing.T) {
 	w.until(atEnd)
 	bob.say("news")
 	w.sees("news")
-	w.until(atEnd + ` && document.getElementById("newest").hidden`)
+	w.until(atEnd + ` && $("newest").hidden`)
 }
 
-// What we have said before is ours, though it comes before the server has said who we are.
+// Our earlier messages are ours, though they arrive before the server has said who we are.
 func TestBrowserOwnHistory(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	shown := make(chan struct{})
-	mux := http.NewServeMux()
-	root, _ := fs.Sub(files, "page")
-	mux.Handle("/", http.FileServerFS(root))
-	mux.HandleFunc("/ws-chat", func(w http.ResponseWriter, r *http.Request) {
-		c, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
+	url := play(t, func(c *websocket.Conn) {
 		said := []json.RawMessage{message("r", "Ann", frame{text: "mine"}), message("r", "Bob", frame{text: "yours"})}
 		_ = c.WriteMessage(websocket.TextMessage, notice{Type: "history", Room: "r", Messages: said}.encode())
 		<-shown
 		_ = c.WriteMessage(websocket.TextMessage, notice{Type: "presence", Room: "r", Name: "Ann", Names: []string{"Ann"}}.encode())
 		_, _, _ = c.ReadMessage() // until the page is gone
 	})
-	s := httptest.NewServer(mux)
-	defer s.Close()
-	defer s.CloseClientConnections()
-	w := open(t, b, 800, 600)
-	w.do(chromedp.Navigate(s.URL+"/?room=r"), chromedp.WaitVisible("#enter"))
+	w := open(t, 800, 600)
+	w.do(chromedp.Navigate(url+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.types("Ann")
 	w.press("Enter", 0)
 	w.until(`document.querySelectorAll(".list .message").length === 2`)
 	close(shown)
-	w.until(`document.getElementById("me").textContent === "Ann"`)
+	w.until(`$("me").textContent === "Ann"`)
 	w.until(`[...document.querySelectorAll(".own .text")].map((e) => e.textContent).join() === "mine"`)
 }
 
 // A server that is full says so, and is tried again.
 func TestBrowserFull(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t, "-per-address", "1")
 	other, _ := join(t, s, "r", "Bob")
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.types("Ann")
 	w.press("Enter", 0)
-	w.until(`document.getElementById("trouble").innerText.includes("too many connections from your address") &&
-		document.getElementById("trouble").innerText.includes("Next attempt in")`)
+	w.until(`$("trouble").innerText.includes("too many connections from your address") &&
+		$("trouble").innerText.includes("Next attempt in")`)
 	other.Conn.Close()
-	w.until(`document.getElementById("status").dataset.state === "open"`)
+	w.state("open")
 }
 
-// A network that is gone is noticed, whether the browser says so or not.
+// The page notices that the network is gone, whether the browser says so or not.
 func TestBrowserOffline(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
 	p := startProxy(t, s.Address)
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	w.join(p.Addr().String(), "r", "Ann")
-	w.until(`(dispatchEvent(new Event("offline")), document.getElementById("status").dataset.state === "waiting")`)
-	w.until(`document.getElementById("status").dataset.state === "open"`) // the server was not on the network
+	w.until(`(dispatchEvent(new Event("offline")), $("status").dataset.state === "waiting")`)
+	// The server is on this machine, and was there all the time.
+	w.state("open")
 	p.swallow(toServer | toClient)
 	// So much time passes, without a word.
 	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
-	w.until(`document.getElementById("status").dataset.state !== "open" && document.getElementById("why").textContent === "The connection is lost."`)
+	w.until(`$("status").dataset.state !== "open" && $("why").textContent === "The connection is lost."`)
 	p.swallow(0)
-	w.until(`document.getElementById("status").dataset.state === "open"`)
+	w.state("open")
 	// A server that is there is asked, and answers.
 	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
 	w.until(`((now) => { Date.now = () => now() + 7_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
 	w.say("still here")
 	w.sees("still here")
-	w.until(`document.getElementById("status").dataset.state === "open"`)
+	w.state("open")
 }
 
-// What comes while nobody looks is counted in the title, and what was missed meanwhile, too.
+// The title counts what arrives while the page is hidden, and what was missed meanwhile.
 func TestBrowserTitle(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("before")
 	w.join(s.Address, "r", "Ann")
@@ -276,7 +243,7 @@ func TestBrowserTitle(t *testing.T) {
 	bob.say("three")
 	title("(3) r · Chat")
 	// The connection is lost, and what comes meanwhile is caught up with.
-	w.until(`(dispatchEvent(new Event("offline")), document.getElementById("status").dataset.state === "waiting")`)
+	w.until(`(dispatchEvent(new Event("offline")), $("status").dataset.state === "waiting")`)
 	bob.say("four")
 	bob.say("five")
 	title("(5) r · Chat")
@@ -295,42 +262,38 @@ func TestBrowserTitle(t *testing.T) {
 	title("(1) r · Chat")
 }
 
-// Screen readers are told what is new, once, and nothing of what is old; and of trouble, but not
-// every second.
+// Screen readers announce what is new, once, and nothing that is old; and trouble, but not every
+// second.
 func TestBrowserAloud(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("old")
-	w := open(t, b, 800, 600)
+	w := open(t, 800, 600)
 	w.join(s.Address, "r", "Ann")
 	w.sees("old")
-	w.until(`document.getElementById("aloud").ariaLive === "polite" && document.getElementById("log").ariaLive === "off"`)
+	w.until(`$("aloud").ariaLive === "polite" && $("log").ariaLive === "off"`)
 	w.say("mine")
 	w.sees("mine")
 	bob.say("new")
-	w.until(`document.getElementById("aloud").textContent === "Bob: new"`)
-	w.until(`(globalThis.told = 0, new MutationObserver(() => told++).observe(document.getElementById("aloud"), { childList: true, characterData: true, subtree: true }), true)`)
+	w.until(`$("aloud").textContent === "Bob: new"`)
+	w.until(`(globalThis.told = 0, new MutationObserver(() => told++).observe($("aloud"), { childList: true, characterData: true, subtree: true }), true)`)
 	bob.say("new") // once more
-	w.until(`told === 1 && document.getElementById("aloud").textContent === "Bob: new"`)
+	w.until(`told === 1 && $("aloud").textContent === "Bob: new"`)
 	for i := range 5 {
 		bob.say(fmt.Sprint(i))
 	}
-	w.until(`document.getElementById("aloud").textContent === "5 new messages"`)
-	w.until(`(globalThis.alerts = 0, new MutationObserver(() => alerts++).observe(document.getElementById("why"), { childList: true, characterData: true, subtree: true }), true)`)
+	w.until(`$("aloud").textContent === "5 new messages"`)
+	w.until(`(globalThis.alerts = 0, new MutationObserver(() => alerts++).observe($("why"), { childList: true, characterData: true, subtree: true }), true)`)
 	s.End(t, syscall.SIGKILL)
-	w.until(`document.getElementById("why").role === "alert" && document.getElementById("why").textContent === "The connection is lost."`)
-	w.until(`(globalThis.whens ??= new Set()).add(document.getElementById("when").textContent).size > 2 && alerts === 1`)
+	w.until(`$("why").role === "alert" && $("why").textContent === "The connection is lost."`)
+	w.until(`(globalThis.whens ??= new Set()).add($("when").textContent).size > 2 && alerts === 1`)
 }
 
-// Where the system has its own colours, nothing is told by ours alone.
+// Where the system has its own colours, nothing depends on ours.
 func TestBrowserForcedColors(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	w := open(t, b, 800, 600)
-	w.join(s.Address, "r", "Ann")
+	w, s := visit(t, 800, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("Hello")
 	w.say("Hello")
@@ -342,10 +305,10 @@ func TestBrowserForcedColors(t *testing.T) {
 		return which === "#room" || which === "#rename" || style.borderStyle !== "none" && parseFloat(style.borderWidth) > 0;
 	})`)
 	w.until(`getComputedStyle(document.querySelector(".own .text")).borderWidth !== getComputedStyle(document.querySelector(".message:not(.own) .text")).borderWidth`)
-	w.until(`getComputedStyle(document.getElementById("status"), "::before").backgroundColor !== getComputedStyle(document.querySelector("header")).backgroundColor`)
+	w.until(`getComputedStyle($("status"), "::before").backgroundColor !== getComputedStyle(document.querySelector("header")).backgroundColor`)
 }
 
-// media has the window take a feature for given.
+// media makes the window assume a media feature.
 func (w *tab) media(name, value string) {
 	w.Helper()
 	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -14,10 +12,7 @@ import (
 // sharing starts a process that shares its rooms over a broker.
 func sharing(t *testing.T, b *redistest.Broker) *sampletest.Server {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "[pubsub]\nurl = %q\n", b.URL()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := sampletest.Configure(t, t.TempDir(), fmt.Sprintf("[pubsub]\nurl = %q\n", b.URL()))
 	return sampletest.Start(t, "-c", config)
 }
 
@@ -33,7 +28,7 @@ func TestProcesses(t *testing.T) {
 		switch n := bob.read(); n.Type {
 		case "history":
 			messages = bob.messages(n)
-		case "message": // it was on its way to the broker when he came
+		case "message": // it was on its way to the broker when Bob came
 			messages = append(messages, n)
 		}
 	}
@@ -80,7 +75,7 @@ func TestProcesses(t *testing.T) {
 	ann.sees("Ann")
 }
 
-// Who was at a process that dies is gone when nothing has been heard of it for long enough.
+// The people of a process that dies are gone when the process has been silent for long enough.
 func TestProcessDies(t *testing.T) {
 	t.Parallel()
 	b := redistest.Start(t)

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// proxy passes connections on, or swallows them: then it takes all that comes, and nothing comes of
-// it, as where a network is gone. A connection that has lost something so has lost everything after
-// it, too, in that direction.
+// proxy passes bytes on, or swallows them: it reads all and passes nothing on, like a network that
+// is gone. A connection that has lost bytes passes nothing on any more in that direction.
 type proxy struct {
 	net.Listener
 	mu         sync.Mutex
@@ -85,7 +84,7 @@ func (p *proxy) copy(to, from net.Conn, d direction) {
 	}
 }
 
-// swallow has the proxy swallow what goes in these directions, and pass on the rest.
+// swallow makes the proxy swallow what goes in these directions, and pass on the rest.
 func (p *proxy) swallow(d direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

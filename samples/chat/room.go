@@ -10,23 +10,23 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// room is who is where, as far as this process knows. What is said in a room is not its business: that goes from one
-// member's subscription to all others'.
+// room is the people of a room, as far as this process knows. It has nothing to do with messages:
+// these go through the room's topic to all subscriptions.
 //
-// It is guarded by the lock of rooms, which is held for as long as it takes to change a map: notices are published under
-// it, so that their order is the order of what has happened.
+// The lock of rooms guards it, and is held as long as it takes to change a map. Notices are
+// published under the lock, so that they come in the order of what has happened.
 type room struct {
 	name    string
-	notices *pubsub.Topic // who comes, goes and is typing, for the sockets of this process
+	notices *pubsub.Topic // that people come, go and type, for the sockets of this process
 	reports *pubsub.Topic // what processes tell each other
 
 	here      map[string]int          // sockets of each person, on this process
 	elsewhere map[string]*roster      // other processes, by their names
 	people    map[string]int          // in how many of these sockets and rosters a name is
-	changed   *loop.Promise[struct{}] // kept when here has changed; the keeper makes another
+	changed   *loop.Promise[struct{}] // resolved when here has changed; the keeper makes another
 }
 
-// rooms are those that somebody is in, on this process.
+// rooms are those with people on this process.
 var rooms = struct {
 	sync.Mutex
 	open map[string]*room
@@ -35,11 +35,13 @@ var rooms = struct {
 // local carries what is for the sockets of this process alone, and is not remembered.
 var local = pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 
-// noticeQueue is how many notices a socket may be behind. They are not many: whoever misses some gets the whole list.
+// noticeQueue is how many notices a socket may be behind. A few are enough: a socket that misses
+// some gets the whole list.
 const noticeQueue = 64
 
-// enter lets a person in, who may have several sockets, which count as one. It returns the room, and what happens there
-// from now on. It is to be followed by leave, unless there is an error.
+// enter lets a person in; all sockets of a person count as one. It returns the room, and the
+// notices of what happens there from now on. Unless there is an error, the caller calls leave
+// later.
 func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription, error) {
 	rooms.Lock()
 	defer rooms.Unlock()
@@ -67,7 +69,7 @@ func enter(t *loop.Thread, name, person string) (*room, *pubsub.Subscription, er
 	return r, notices, nil
 }
 
-// leave has one of a person's sockets leave.
+// leave ends one of a person's sockets.
 func (r *room) leave(person string) {
 	rooms.Lock()
 	defer rooms.Unlock()
@@ -92,10 +94,12 @@ func (r *room) typing(person string) {
 func (r *room) presence(you string) []byte {
 	rooms.Lock()
 	defer rooms.Unlock()
-	return notice{Type: "presence", Room: r.name, Name: you, Names: slices.Sorted(maps.Keys(r.people))}.encode()
+	names := slices.Sorted(maps.Keys(r.people))
+	return notice{Type: "presence", Room: r.name, Name: you, Names: names}.encode()
 }
 
-// add counts a name, and tells of it if it is new. The caller holds the lock, as for all that follows.
+// add counts a name, and tells the room if it is new. The caller holds the lock, as for the
+// functions below.
 func (r *room) add(name string) {
 	if r.people[name]++; r.people[name] == 1 {
 		r.tell("join", name)

@@ -24,8 +24,8 @@ func withID(id, text string) string {
 	return fmt.Sprintf(`{"type":"message","id":%q,"text":%q}`, id, text)
 }
 
-// What is said with an ID is acknowledged; said again, by whatever connection, it is acknowledged
-// again and not heard again, nor seen in the history.
+// A message with an ID is acknowledged. If it is sent again, over any connection, it is
+// acknowledged again, but neither passed on again nor twice in the history.
 func TestSaidTwice(t *testing.T) {
 	s := sampletest.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
@@ -59,7 +59,7 @@ func TestSaidTwice(t *testing.T) {
 	f.hears("Bye")
 }
 
-// It may be said again to another process, before that has heard of it or afterwards.
+// It may be sent again to another process, before that has got the first or afterwards.
 func TestSaidToTwoProcesses(t *testing.T) {
 	b := redistest.Start(t)
 	one, two := sharing(t, b), sharing(t, b)
@@ -85,7 +85,7 @@ func TestSaidToTwoProcesses(t *testing.T) {
 		}
 		eve.Conn.Close()
 	}
-	// A process that has left the room learns anew of what it knew.
+	// A process that has left the room learns again what it knew.
 	for _, c := range []*client{again, cat} {
 		c.Conn.Close()
 	}
@@ -99,7 +99,7 @@ func TestSaidToTwoProcesses(t *testing.T) {
 	}
 }
 
-// A room that nobody else is in costs the broker next to nothing, and not for long.
+// A room with one member costs the broker next to nothing, and not for long.
 func TestAloneCostsLittle(t *testing.T) {
 	b := redistest.Start(t)
 	s := sharing(t, b)
@@ -114,7 +114,8 @@ func TestAloneCostsLittle(t *testing.T) {
 	ann.Conn.Close()
 	s.End(t, syscall.SIGTERM) // which sends what is still to be sent
 	const key = "lwango:topic:chat presence r"
-	if n := b.Do("XLEN", key).(int64); n < 1 || n > 6 { // a question for each time that the room was opened
+	// A question for each time that the room was opened.
+	if n := b.Do("XLEN", key).(int64); n < 1 || n > 6 {
 		t.Errorf("%d entries", n)
 	}
 	if d := b.Do("PTTL", key).(int64); d <= 0 || d > reportAge.Milliseconds() {
@@ -122,7 +123,7 @@ func TestAloneCostsLittle(t *testing.T) {
 	}
 }
 
-// A client that comes back is told what it has missed, and nothing else; and may ask for what was
+// A client that comes back gets what it has missed, and nothing else; it may ask for what was
 // before.
 func TestOlder(t *testing.T) {
 	s := sampletest.Start(t)
@@ -170,7 +171,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// One é is the other.
+// Both ways to write é are one.
 func TestNormalised(t *testing.T) {
 	s := sampletest.Start(t)
 	one := connect(t, s, "/ws-chat?"+url.Values{"room": {"Caf\u00e9"}, "name": {"Zo\u00eb"}}.Encode())

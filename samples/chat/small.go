@@ -29,7 +29,7 @@ func write(req *lwango.Request, resp *lwango.Response) int {
 			tick.Reset(time.Second)
 			err = c.WriteMessage(websocket.Text, strconv.AppendInt(nil, rand.Int64(), 10))
 		default:
-			_, _, err = c.ReadMessage() // nobody asks for what is sent here, but it must be read to see the end
+			_, _, err = c.ReadMessage() // it is not used, but must be read to see the end
 		}
 	}
 	return 0

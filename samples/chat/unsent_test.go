@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// shows waits until a window shows these messages, each once, and nothing that is not sent; in
-// whatever order. It returns the order.
+// shows waits until a window shows these messages, each once, in any order, and none that is not
+// sent. It returns the order.
 func (w *tab) shows(texts ...string) []string {
 	w.Helper()
 	w.until(`JSON.stringify([...document.querySelectorAll(".list .text")].map((e) => e.textContent).toSorted()) === JSON.stringify(%s) &&
@@ -28,13 +28,21 @@ func numbers(from, to int) (all []string) {
 	return all
 }
 
+// apart starts a server with two people in a room, of whom Ann, in a window, is behind a proxy.
+func apart(t *testing.T) (ann *tab, bob *client, p *proxy) {
+	t.Helper()
+	s := sampletest.Start(t)
+	p = startProxy(t, s.Address)
+	ann = open(t, 800, 600)
+	ann.join(p.Addr().String(), "r", "Ann")
+	bob, _ = join(t, s, "r", "Bob")
+	return ann, bob, p
+}
+
 // Messages typed faster than the server takes them arrive, in order.
 func TestBrowserQuick(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	ann := open(t, b, 800, 600)
-	ann.join(s.Address, "r", "Ann")
+	ann, s := visit(t, 800, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	all := numbers(0, 2*burst+6)
 	ann.paste(all...)
@@ -46,16 +54,11 @@ func TestBrowserQuick(t *testing.T) {
 	}
 }
 
-// The network is gone and does not say so. What is written meanwhile is shown as not sent, and
-// arrives once when the network is back; so does what was on its way.
+// The network is gone without an event. What is written meanwhile is shown as not sent, and arrives
+// once when the network is back; so does what was under way.
 func TestBrowserSwallowed(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	p := startProxy(t, s.Address)
-	ann := open(t, b, 800, 600)
-	ann.join(p.Addr().String(), "r", "Ann")
-	bob, _ := join(t, s, "r", "Bob")
+	ann, bob, p := apart(t)
 	ann.say("before")
 	bob.hears("Ann", "before")
 	ann.shows("before")
@@ -64,7 +67,7 @@ func TestBrowserSwallowed(t *testing.T) {
 	ann.say("two")
 	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
 	bob.say("missed")
-	ann.until(`document.getElementById("status").dataset.state !== "open"`) // nobody has told it
+	ann.until(`$("status").dataset.state !== "open"`) // no event has told it
 	ann.say("three")
 	ann.until(`document.querySelectorAll(".waiting").length === 3`)
 	p.swallow(0)
@@ -77,15 +80,10 @@ func TestBrowserSwallowed(t *testing.T) {
 	}
 }
 
-// One direction is gone, and the other is not: a message does not arrive while others' do.
+// Only one direction is gone: our messages do not arrive, and those of others do.
 func TestBrowserSwallowedToServer(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	p := startProxy(t, s.Address)
-	ann := open(t, b, 800, 600)
-	ann.join(p.Addr().String(), "r", "Ann")
-	bob, _ := join(t, s, "r", "Bob")
+	ann, bob, p := apart(t)
 	p.swallow(toServer)
 	ann.say("one")
 	ann.until(`document.querySelectorAll(".waiting").length === 1`)
@@ -100,10 +98,10 @@ func TestBrowserSwallowedToServer(t *testing.T) {
 			}
 		}
 	}()
-	ann.until(`document.getElementById("status").dataset.state !== "open"`)
+	ann.until(`$("status").dataset.state !== "open"`)
 	close(stop)
 	p.swallow(0)
-	ann.until(`document.querySelector(".waiting") === null && document.getElementById("status").dataset.state === "open"`)
+	ann.until(`document.querySelector(".waiting") === null && $("status").dataset.state === "open"`)
 	ann.sees("one")
 	ann.say("end")
 	heard := 0
@@ -120,31 +118,25 @@ func TestBrowserSwallowedToServer(t *testing.T) {
 // A message has arrived, and the page is not told.
 func TestBrowserSwallowedToClient(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
-	s := sampletest.Start(t)
-	p := startProxy(t, s.Address)
-	ann := open(t, b, 800, 600)
-	ann.join(p.Addr().String(), "r", "Ann")
-	bob, _ := join(t, s, "r", "Bob")
+	ann, bob, p := apart(t)
 	p.swallow(toClient)
 	ann.say("one")
 	bob.hears("Ann", "one")
 	ann.until(`document.querySelector(".waiting .text").textContent === "one"`)
-	ann.until(`document.getElementById("status").dataset.state !== "open"`)
+	ann.until(`$("status").dataset.state !== "open"`)
 	p.swallow(0)
-	ann.until(`document.querySelector(".waiting") === null && document.getElementById("status").dataset.state === "open"`)
+	ann.until(`document.querySelector(".waiting") === null && $("status").dataset.state === "open"`)
 	ann.sees("one")
 	ann.say("end")
 	bob.hears("Ann", "end") // and nothing before
 }
 
-// The server crashes while messages come, and another one knows nothing. All of them arrive, each
-// once.
+// The server crashes while messages arrive, and the next one knows nothing of them. All of them
+// arrive, each once.
 func TestBrowserCrash(t *testing.T) {
 	t.Parallel()
-	b := browser(t)
 	s := sampletest.Start(t)
-	ann, bob := open(t, b, 800, 600), open(t, b, 800, 600)
+	ann, bob := open(t, 800, 600), open(t, 800, 600)
 	ann.join(s.Address, "r", "Ann")
 	bob.join(s.Address, "r", "Bob")
 	all := numbers(0, burst+6)
@@ -161,7 +153,7 @@ func TestBrowserCrash(t *testing.T) {
 
 	// Nor does a reload lose anything.
 	s.End(t, syscall.SIGKILL)
-	ann.until(`document.getElementById("status").dataset.state === "waiting"`)
+	ann.state("waiting")
 	ann.say("written alone")
 	ann.do(chromedp.Navigate("about:blank"))
 	s = sampletest.StartAt(t, s.Address)

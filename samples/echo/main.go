@@ -18,7 +18,8 @@ import (
 
 func main() {
 	address := flag.String("l", "localhost:7007", "listen on `ADDRESS`")
-	handoff := flag.String("handoff", "direct", "how loops and threads take turns: direct or channel")
+	handoff := flag.String("handoff", "direct",
+		"how loops and threads take turns: direct or channel")
 	flag.Parse()
 	logs := asynclog.New(os.Stderr) // no loop waits for the reader of the log
 	slog.SetDefault(logs.Logger())
@@ -72,8 +73,9 @@ func run(address, handoff string) error {
 	return nil
 }
 
-// echo is called when there is something to read, and returns when all of it was sent back. It waits only for a peer
-// that does not take its bytes. At the end of input Copy returns nil, and the connection is closed.
+// echo is called when there is something to read, and returns when all of that was sent back. It
+// waits only while the peer does not read. At the end of input Copy returns nil, and the connection
+// is closed.
 func echo(_ *loop.Thread, s *conn.Stream) error {
 	s.SetNoWait(true)
 	_, err := io.Copy(s, s)

@@ -1,62 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// TestMain lets the test's binary be the sample, so that the test runs what `go run` would.
-func TestMain(m *testing.M) {
-	if os.Getenv("ECHO_SAMPLE") != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// start runs the program until it listens. stop has it end in order.
-func start(t *testing.T, args ...string) (addr string, stop func(os.Signal)) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-l", "127.0.0.1:0"}, args...)...)
-	cmd.Env = append(os.Environ(), "ECHO_SAMPLE=1", "GOMAXPROCS=3", "GORACE=atexit_sleep_ms=0")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	if !lines.Scan() {
-		t.Fatalf("ended before it listened: %v", cmd.Wait())
-	}
-	m := regexp.MustCompile(`msg=listening address=(127\.0\.0\.1:[1-9]\d*)$`).FindStringSubmatch(lines.Text())
-	if m == nil {
-		t.Fatalf("first line: %s", lines.Text())
-	}
-	return m[1], func(sig os.Signal) {
-		t.Helper()
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		for lines.Scan() {
-			t.Error("logged:", lines.Text())
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("stopped by %v: %v", sig, err)
-		}
-	}
-}
+func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
@@ -77,11 +35,13 @@ func random(n int) []byte {
 }
 
 func TestEcho(t *testing.T) {
-	for _, handoff := range []string{"channel", "direct"} {
+	t.Setenv("GOMAXPROCS", "3") // the number of its loops
+	for handoff, signal := range map[string]syscall.Signal{"channel": syscall.SIGTERM, "direct": syscall.SIGINT} {
 		t.Run(handoff, func(t *testing.T) {
-			addr, stop := start(t, "-handoff", handoff)
+			s := sampletest.Start(t, "-handoff", handoff)
+			addr := s.Address
 
-			// A client that never reads must not be in anybody's way, nor one that says nothing.
+			// A client that never reads must not hold up others, nor one that sends nothing.
 			deaf := dial(t, addr)
 			_ = deaf.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
 			if n, err := deaf.Write(make([]byte, 64<<20)); err == nil {
@@ -114,18 +74,19 @@ func TestEcho(t *testing.T) {
 			}
 			clients.Wait()
 			deaf.Close()
-			stop(map[string]os.Signal{"channel": syscall.SIGTERM, "direct": syscall.SIGINT}[handoff])
+			if code := s.End(t, signal); code != 0 {
+				t.Errorf("stopped by %v: exit code %d", signal, code)
+			}
+			if log := s.Log(); strings.Count(log, "\n") != 1 { // that it listens
+				t.Errorf("logged:\n%s", log)
+			}
 		})
 	}
 }
 
-// The address is in use, or makes no sense: it says so and fails.
+// If it cannot listen, or does not know the handoff, it says so and fails.
 func TestEchoCannotListen(t *testing.T) {
 	for _, args := range [][]string{{"-l", "nowhere"}, {"-l", "203.0.113.1:1"}, {"-handoff", "none"}} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-		cmd.Env = append(os.Environ(), "ECHO_SAMPLE=1")
-		if out, err := cmd.CombinedOutput(); err == nil || len(out) == 0 {
-			t.Errorf("%v: %v\n%s", args, err, out)
-		}
+		sampletest.Fails(t, args, 1, "msg=ended")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// maxBody is how much of an answer is taken: it is held in memory.
+// maxBody is how many bytes an answer may have: it is read into memory.
 const maxBody = 1 << 20
 
 // answer is what an upstream has answered.
@@ -23,9 +23,9 @@ type answer struct {
 	contentType string
 }
 
-// ask makes one request. The standard library writes it and reads the response, over a connection whose reads and
-// writes yield; they fail when the time is over, when t is canceled, and when the client that t works for leaves. An
-// answer other than 2xx comes with an error, too.
+// ask makes one request. The standard library writes it and reads the response, over a connection
+// whose reads and writes yield; they fail when the time is over, when t is canceled, and when the
+// client that t works for leaves. For a status other than 2xx it returns the answer and an error.
 func ask(t *loop.Thread, address, target string) (answer, error) {
 	a := answer{Upstream: address}
 	deadline := time.Now().Add(*timeout)

@@ -21,10 +21,11 @@ var (
 )
 
 func main() {
-	flag.Func("upstream", "`host:port` of a server to ask; may be repeated", func(address string) error {
-		upstreams = append(upstreams, address)
-		return nil
-	})
+	flag.Func("upstream", "`host:port` of a server to ask; may be repeated",
+		func(address string) error {
+			upstreams = append(upstreams, address)
+			return nil
+		})
 	lwango.ParseFlags()
 	if len(upstreams) == 0 {
 		fmt.Fprintln(os.Stderr, "fanout: -upstream is missing; -h shows all flags")
@@ -35,7 +36,7 @@ func main() {
 	lwango.Main()
 }
 
-// first gives the first good answer, and hangs up on the other upstreams.
+// first gives the first good answer, and closes the connections to the other upstreams.
 func first(req *lwango.Request, resp *lwango.Response) int {
 	target := rest(req)
 	var found loop.Promise[answer]
@@ -54,7 +55,7 @@ func first(req *lwango.Request, resp *lwango.Response) int {
 		_, err := found.Await(req.Thread, *timeout)
 		req.Cancel() // ends the waits of those that still ask
 		return err
-	}) // none of them is left here
+	}) // all of them have ended here
 	if err != nil {
 		return failure(err)
 	}
@@ -67,7 +68,7 @@ func first(req *lwango.Request, resp *lwango.Response) int {
 	return a.Status
 }
 
-// all tells in JSON what each of the upstreams has answered. One good answer is a success.
+// all says in JSON what each of the upstreams has answered. One good answer is a success.
 func all(req *lwango.Request, resp *lwango.Response) int {
 	target := rest(req)
 	var asked []*loop.Promise[answer]
@@ -79,7 +80,7 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 	var answers []answer
 	var failed []error
 	for _, p := range asked {
-		a, err := p.Await(req.Thread, -1) // ask keeps to the time
+		a, err := p.Await(req.Thread, -1) // ask has its own limit
 		if err != nil {
 			a.Error = err.Error()
 			failed = append(failed, err)

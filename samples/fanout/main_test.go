@@ -2,14 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 10 * time.Second
+const patience = sampletest.Patience
 
 func wait(t *testing.T, event <-chan struct{}, what string) {
 	t.Helper()
@@ -40,7 +35,7 @@ func upstream(t *testing.T, h http.HandlerFunc) (address string) {
 // silent is an upstream that takes a request and says nothing.
 type silent struct {
 	address     string
-	asked, left chan struct{} // closed when it has come, and when the connection was closed
+	asked, left chan struct{} // closed when a request has arrived, and when its connection was closed
 }
 
 func newSilent(t *testing.T) *silent {
@@ -69,7 +64,7 @@ func sends(raw string) http.HandlerFunc {
 	}
 }
 
-// refusing is the address of a port where nobody listens.
+// refusing is the address of a port without a listener.
 func refusing(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +97,7 @@ func get(t *testing.T, s *sampletest.Server, path string) (*http.Response, strin
 	return resp, string(body)
 }
 
-// The first good answer is the answer. Who has not given one until then is hung up on.
+// The first good answer is the answer. The connections of slower upstreams are closed.
 func TestFirst(t *testing.T) {
 	slow := newSilent(t)
 	good := upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +119,7 @@ func TestFirst(t *testing.T) {
 	wait(t, slow.left, "the slow upstream's connection is closed")
 }
 
-// bad are upstreams none of which gives a good answer.
+// bad are upstreams that give no good answer.
 func bad(t *testing.T) map[string]string {
 	return map[string]string{
 		"refuses":    refusing(t),
@@ -139,7 +134,7 @@ func bad(t *testing.T) map[string]string {
 	}
 }
 
-// Bad answers, of which there are some before the good one, do not spoil it.
+// Bad answers before the good one do not spoil it.
 func TestFirstAmongBadOnes(t *testing.T) {
 	release := make(chan struct{})
 	all := []string{upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -226,7 +221,7 @@ func TestAll(t *testing.T) {
 	wait(t, slow.left, "the slow upstream's connection is closed")
 }
 
-// Without any good answer the status says so, and the table is there all the same.
+// Without any good answer the status says so; the table is there nevertheless.
 func TestAllOfNone(t *testing.T) {
 	refuses := refusing(t)
 	slow := newSilent(t)
@@ -248,7 +243,7 @@ func TestAllOfNone(t *testing.T) {
 	}
 }
 
-// When the client leaves, nobody needs the answers any more.
+// When the client leaves, the connections to the upstreams are closed.
 func TestClientLeaves(t *testing.T) {
 	for _, path := range []string{"/first", "/all"} {
 		for _, how := range []string{"FIN", "reset"} {
@@ -279,10 +274,7 @@ func TestClientLeaves(t *testing.T) {
 
 // A loop whose handlers wait for upstreams serves others meanwhile.
 func TestOthersAreServedMeanwhile(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "lwango.conf")
-	if err := os.WriteFile(config, []byte("threads = 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := sampletest.Configure(t, t.TempDir(), "threads = 1\n")
 	asked, release := make(chan struct{}), make(chan struct{})
 	address := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -308,9 +300,5 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 }
 
 func TestNoUpstream(t *testing.T) {
-	var exit *exec.ExitError
-	out, err := sampletest.Command(t).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-upstream is missing") {
-		t.Errorf("%v: %s", err, out)
-	}
+	sampletest.Fails(t, nil, 2, "-upstream is missing")
 }

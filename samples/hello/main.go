@@ -1,4 +1,4 @@
-// Hello greets whoever asks.
+// Hello greets every client.
 package main
 
 import "github.com/lwango/lwango"

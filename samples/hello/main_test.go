@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,10 +39,9 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// A configuration stands beside the program's own handler, which is served on every site.
+// Routes of a configuration are served beside the program's own handler, which is on every site.
 func TestHelloWithConfiguration(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	err := os.WriteFile(file, []byte(`
+	file := sampletest.Configure(t, t.TempDir(), `
 [[site]]
 [[site.route]]
 prefix = "/fixed"
@@ -60,10 +55,7 @@ module = "response"
 body = "from the other site"
 [[site]]
 host = "third.example"
-`), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	url := "http://" + sampletest.Start(t, "-c", file).Address
 	tests := []struct{ host, path, want string }{
 		{"", "/", "Hello from /"},
@@ -80,30 +72,20 @@ host = "third.example"
 	}
 }
 
-// A route for the same place as the handler is refused.
+// A route with the prefix of the handler is refused.
 func TestHelloInTheWay(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lwango.conf")
-	text := "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := sampletest.Configure(t, t.TempDir(),
+		"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n")
 	for _, args := range [][]string{{"-c", file}, {"-r", "."}} {
-		out, err := sampletest.Command(t, append(args, "-l", "127.0.0.1:0")...).CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "the program has a handler of its own") {
-			t.Errorf("%v: %v\n%s", args, err, out)
-		}
+		args = append(args, "-l", "127.0.0.1:0")
+		sampletest.Fails(t, args, 2, "the program has a handler of its own")
 	}
 }
 
-// A file that lies about where the program is started is nothing to it.
+// The program does not read an lwango.conf in the folder where it is started.
 func TestHelloBesideAFile(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lwango.conf"), []byte("this is not read"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cmd := sampletest.Command(t, "-t")
-	cmd.Dir = dir
+	sampletest.Configure(t, cmd.Dir, "this is not read")
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "built-in defaults: ok\n" {
 		t.Errorf("%v\n%s", err, out)
 	}

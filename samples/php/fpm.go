@@ -22,21 +22,23 @@ const (
 	stopTime  = 5 * time.Second  // and to end within this
 )
 
-// find looks for an executable in PATH and where administrators' programs are, which is not in every user's PATH. Where
-// none has the very name, it takes the highest version of those that have one behind it, as distributions name them.
+// find looks for an executable in PATH and in the folders of administrators' programs, which are
+// not in every user's PATH. If none has that very name, it takes the one with the highest version
+// behind the name, as distributions write it.
 func find(name string) (path string, err error) {
 	if strings.Contains(name, "/") {
 		return exec.LookPath(name)
 	}
 	var highest []int
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin") {
+	dirs := append(filepath.SplitList(os.Getenv("PATH")), "/usr/local/sbin", "/usr/sbin")
+	for _, dir := range dirs {
 		if !filepath.IsAbs(dir) {
-			continue // what lies in the working directory does not run by accident
+			continue // so that a file of the working directory is not run by accident
 		}
 		if p, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return p, nil
 		}
-		entries, _ := os.ReadDir(dir) // PATH may name folders that are not there
+		entries, _ := os.ReadDir(dir) // PATH may name folders that do not exist
 		for _, e := range entries {
 			digits, ok := strings.CutPrefix(e.Name(), name)
 			v := version(digits)
@@ -55,7 +57,7 @@ func find(name string) (path string, err error) {
 	return path, nil
 }
 
-// version is the numbers of "8.10", or nil.
+// version returns the numbers of a version such as "8.10", or nil.
 func version(s string) (v []int) {
 	for part := range strings.SplitSeq(s, ".") {
 		n, err := strconv.Atoi(part)
@@ -70,34 +72,39 @@ func version(s string) (v []int) {
 // fpm is a PHP-FPM that we have started.
 type fpm struct {
 	cmd   *exec.Cmd
-	log   *os.File      // what it says, to be read
+	log   *os.File      // where it writes its log
 	ready chan struct{} // closed when it listens
-	ended chan struct{} // closed when nothing of it is left
-	err   error         // how it has ended; after that
+	ended chan struct{} // closed when all its processes have ended
+	err   error         // why it has ended; set before ended is closed
 }
 
-// start starts PHP-FPM in dir and waits until it listens. It ends when we do, however that happens.
+// start starts PHP-FPM in dir and waits until it listens. PHP-FPM ends with this program, in
+// whatever way that ends.
 func start(ctx context.Context, path, dir string) (*fpm, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	f := &fpm{log: r, ready: make(chan struct{}), ended: make(chan struct{})}
-	// -n: no php.ini, so that the sample is the same on every machine. -F, -O: in the foreground, and its log, too.
-	f.cmd = exec.Command(path, "-n", "-F", "-O", "-p", dir, "-y", filepath.Join(dir, "php-fpm.conf"))
+	// -n: no php.ini, so that the sample works the same on every machine. -F, -O: in the
+	// foreground, with its log on stderr.
+	config := filepath.Join(dir, "php-fpm.conf")
+	f.cmd = exec.Command(path, "-n", "-F", "-O", "-p", dir, "-y", config)
 	f.cmd.Dir = dir
 	f.cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"))
 	f.cmd.Stdout, f.cmd.Stderr = w, w
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{
-		// A group of its own: Ctrl-C is for us, and PHP is needed until the requests in flight are answered.
+		// A group of its own: Ctrl-C is for this program, and PHP is needed until the requests in
+		// flight are answered.
 		Setpgid: true,
-		// If we are killed. SIGTERM, since its processes would survive a SIGKILL of their master and serve on.
+		// For the case that this program is killed. SIGTERM, since PHP-FPM's workers survive a
+		// SIGKILL of their master and go on.
 		Pdeathsig: syscall.SIGTERM,
 	}
 	begun := make(chan error)
 	go f.run(begun)
 	err = <-begun
-	w.Close() // PHP-FPM has it
+	w.Close() // PHP-FPM has its own
 	if err != nil {
 		r.Close()
 		return nil, err
@@ -116,8 +123,9 @@ func start(ctx context.Context, path, dir string) (*fpm, error) {
 	return nil, err
 }
 
-// run is the process's life. The kernel sends Pdeathsig when the thread that has made the process ends, not the program;
-// so the thread is this goroutine's alone, and stays until the process has ended.
+// run starts the process and waits for its end. The kernel sends Pdeathsig when the OS thread ends
+// that has started the process, not when the program ends; so this goroutine keeps its thread for
+// itself until the process has ended.
 func (f *fpm) run(begun chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -132,7 +140,7 @@ func (f *fpm) run(begun chan<- error) {
 		f.read()
 	}()
 	err = f.cmd.Wait()
-	_ = syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL) // those that a master leaves behind when it is killed
+	_ = syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL) // workers survive a master that is killed
 	_ = f.log.SetReadDeadline(time.Now().Add(time.Second))
 	<-read
 	f.log.Close()
@@ -142,11 +150,11 @@ func (f *fpm) run(begun chan<- error) {
 	close(f.ended)
 }
 
-// read passes on what PHP-FPM says, until the last process that could has ended. Lines are like
+// read logs what PHP-FPM writes, until the last process that can write has ended. Lines are like
 // "[21-Nov-2026 13:22:02] NOTICE: ready to handle connections".
 func (f *fpm) read() {
 	for r := bufio.NewReader(f.log); ; {
-		line, _, err := r.ReadLine() // too long a line comes in pieces
+		line, _, err := r.ReadLine() // a line that is too long comes in pieces
 		if err != nil {
 			return
 		}
@@ -166,7 +174,7 @@ func (f *fpm) read() {
 		slog.Log(context.Background(), level, "php-fpm", "message", text)
 		if text == "ready to handle connections" {
 			select {
-			case <-f.ready: // a SIGUSR2 has it begin anew
+			case <-f.ready: // once more, after a SIGUSR2
 			default:
 				close(f.ready)
 			}
@@ -174,14 +182,14 @@ func (f *fpm) read() {
 	}
 }
 
-// stop has PHP-FPM end, and waits for that. It reports whether it was running until now.
+// stop ends PHP-FPM, and waits for that. It reports whether PHP-FPM was running until now.
 func (f *fpm) stop() bool {
 	select {
 	case <-f.ended:
 		return false
 	default:
 	}
-	_ = f.cmd.Process.Signal(syscall.SIGTERM) // it may have ended meanwhile, which is as good
+	_ = f.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has just ended
 	select {
 	case <-f.ended:
 	case <-time.After(stopTime):

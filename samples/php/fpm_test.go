@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/sampletest"
 )
 
-// Who is killed cannot clean up; PHP-FPM ends all the same.
+// A sample that is killed cannot clean up; PHP-FPM ends nevertheless.
 func TestKilled(t *testing.T) {
 	s := run(t)
 	worker := s.worker(t)
@@ -43,7 +42,7 @@ func TestPHPFPMDies(t *testing.T) {
 	eventually(t, "its process ends", func() bool { return !runs(worker) })
 }
 
-// One that cannot serve says why, and exits with 1.
+// A sample that cannot serve says why, and exits with 1.
 func TestCannotStart(t *testing.T) {
 	tests := []struct {
 		php  string
@@ -55,18 +54,9 @@ func TestCannotStart(t *testing.T) {
 	}
 	tmp := temporary(t)
 	for _, test := range tests {
-		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", test.php)
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-			t.Errorf("%s: %v", test.php, err)
-		}
-		for _, want := range test.want {
-			if !bytes.Contains(out, []byte(want)) {
-				t.Errorf("%s: %q is not in %s", test.php, want, out)
-			}
-		}
-		if bytes.Contains(out, []byte("listening")) {
+		args := []string{"-l", "127.0.0.1:0", "-php-fpm", test.php}
+		out := sampletest.Fails(t, args, 1, test.want...)
+		if strings.Contains(out, "listening") {
 			t.Errorf("%s: listens: %s", test.php, out)
 		}
 	}
@@ -75,30 +65,22 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
-// What PHP-FPM has against its configuration is in the log.
+// If PHP-FPM refuses its configuration, the log says why.
 func TestPHPFPMRefuses(t *testing.T) {
 	needFPM(t)
 	path, err := find("php-fpm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The wrapper stands for a PHP-FPM that does not take our configuration.
+	// The wrapper spoils our configuration before it starts PHP-FPM.
 	wrapper := filepath.Join(t.TempDir(), "php-fpm")
 	script := fmt.Sprintf("#!/bin/sh\nprintf 'pm = none\\n' >>php-fpm.conf\nexec %s \"$@\"\n", path)
 	if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	temporary(t)
-	out, err := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", wrapper).CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Error(err)
-	}
-	for _, want := range []string{"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78"} {
-		if !bytes.Contains(out, []byte(want)) {
-			t.Errorf("%q is not in %s", want, out)
-		}
-	}
+	sampletest.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
+		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78")
 }
 
 func TestFind(t *testing.T) {
@@ -134,7 +116,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A signal counts also before PHP-FPM listens, and one that does not want to end is killed with all its processes.
+// A signal counts before PHP-FPM listens, too. A PHP-FPM that does not end is killed with all its
+// processes.
 func TestStopWhileStarting(t *testing.T) {
 	for what, script := range map[string]string{
 		"obeys":    "echo begun $$; exec sleep 600",

@@ -22,8 +22,9 @@ import (
 var files embed.FS
 
 func main() {
-	name := flag.String("php-fpm", "php-fpm", "PHP-FPM to start: a `path`, or a name to look for; for php-fpm, the newest\n"+
-		"of php-fpm8.2, php-fpm8.3 and so on will do")
+	name := flag.String("php-fpm", "php-fpm",
+		"PHP-FPM to start: a `path`, or a name to look for; for php-fpm, the newest\n"+
+			"of php-fpm8.2, php-fpm8.3 and so on will do")
 	lwango.ParseFlags()
 	logs := asynclog.New(os.Stderr) // lwango's own, which begins later
 	slog.SetDefault(logs.Logger())
@@ -37,10 +38,10 @@ func main() {
 	os.Exit(code)
 }
 
-// serve runs PHP-FPM and lwango until one of them ends or a signal comes, and returns the exit code. Whichever way it
-// returns, the other has ended, too, and the folder is gone.
+// serve runs PHP-FPM and lwango until one of them ends or a signal arrives, and returns the exit
+// code. When it returns, both have ended and the folder is gone.
 func serve(path string) int {
-	// Also a signal that comes before lwango looks for any is to leave nothing behind.
+	// A signal may arrive before lwango handles any, and must leave nothing behind then either.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 
@@ -68,10 +69,11 @@ func serve(path string) int {
 	return code
 }
 
-// unpack writes the site and both configurations to a new folder. The paths in them are relative to it.
+// unpack writes the site and both configurations to a new folder. The paths in them are relative to
+// it.
 func unpack() (dir string, err error) {
-	// The processes that run scripts are another user's if we are root, and have to read them all the same. The outer call
-	// is the deferred one and restores what was.
+	// If root runs this program, another user runs the scripts, and must be able to read them. Of
+	// the two calls, the outer one is deferred and restores the old mask.
 	defer syscall.Umask(syscall.Umask(0o022))
 	if dir, err = os.MkdirTemp("", "lwango-php-"); err != nil {
 		return "", err
@@ -93,7 +95,8 @@ func unpack() (dir string, err error) {
 	)
 }
 
-// reachable tells whether other users can get at what is in dir. PHP-FPM would only say that there is no such script.
+// reachable returns an error if other users cannot reach the files in dir. PHP-FPM would only say
+// that there is no such script.
 func reachable(dir string) error {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -101,7 +104,8 @@ func reachable(dir string) error {
 			return err
 		}
 		if info.Mode()&0o001 == 0 {
-			return fmt.Errorf("%s is closed to the user nobody, who is to run the scripts; TMPDIR names another place", dir)
+			return fmt.Errorf("%s is closed to the user nobody, who is to run the scripts; "+
+				"TMPDIR names another place", dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil

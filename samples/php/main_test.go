@@ -3,13 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { sampletest.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = sampletest.Patience
 
 // client does not keep connections.
 var client = &http.Client{
@@ -63,8 +59,8 @@ func needFPM(t *testing.T) {
 	}
 }
 
-// temporary is a new folder that TMPDIR names. Everybody can go there, as in /tmp, and its name is short, as a socket's
-// has to be.
+// temporary makes a folder that TMPDIR names. Every user can enter it, as /tmp, and its name is
+// short, since names of sockets are.
 func temporary(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "php")
@@ -81,7 +77,7 @@ func temporary(t *testing.T) string {
 
 func (s *server) left(t *testing.T) []string { return left(t, s.tmp) }
 
-// left is what there is in a folder of temporary ones, but for those of the test.
+// left lists what is in a folder of temporary files, except those of the test.
 func left(t *testing.T, tmp string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(tmp)
@@ -113,7 +109,7 @@ func (s *server) worker(t *testing.T) int {
 	return atoi(t, pid)
 }
 
-// runs reports whether there is such a process. One whose parent has not yet asked how it ended is none.
+// runs reports whether a process runs. A zombie does not.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -198,7 +194,7 @@ func TestStopWithRequest(t *testing.T) {
 		}
 		answered <- got
 	}()
-	// This ends when the server has asked for the body: the request is there.
+	// This ends when the server has asked for the body, so the server has the request.
 	if _, err := w.Write(body[:1000]); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +231,7 @@ func TestStopAtOnce(t *testing.T) {
 	}
 }
 
-// As root, a folder that nobody else can enter is refused: all scripts would be 404.
+// As root, a folder that only root can enter is refused: all scripts would be 404.
 func TestClosedFolder(t *testing.T) {
 	needFPM(t)
 	if os.Geteuid() != 0 {
@@ -254,26 +250,20 @@ func TestClosedFolder(t *testing.T) {
 	}
 }
 
-// The sample brings its configuration: a file of that name where it is started, as in the root of the repository, is not
-// meant for it.
+// The sample brings its configuration. It does not read an lwango.conf in the folder where it is
+// started, such as the repository's.
 func TestConfiguration(t *testing.T) {
 	needFPM(t)
 	tmp := temporary(t)
 	cmd := sampletest.Command(t, "-t")
-	if err := os.WriteFile(filepath.Join(cmd.Dir, "lwango.conf"), []byte("not = 'ours'"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	sampletest.Configure(t, cmd.Dir, "not = 'ours'")
 	out, err := cmd.Output()
 	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
 		t.Errorf("%v: %q", err, out)
 	}
 
-	// One that is refused ends what has begun already.
-	out, err = sampletest.Command(t, "-l", "nonsense").CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("exiting, bye-bye!")) {
-		t.Errorf("%v: %s", err, out)
-	}
+	// If the configuration is refused, PHP-FPM, which runs already, ends too.
+	sampletest.Fails(t, []string{"-l", "nonsense"}, 2, "exiting, bye-bye!")
 	if left := left(t, tmp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

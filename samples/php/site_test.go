@@ -18,7 +18,8 @@ import (
 	"testing"
 )
 
-// Every page is what it says, and no path leads to the source of a script or out of the public folder.
+// Every page is what it says, and no path leads to the source of a script or out of the public
+// folder.
 func TestPages(t *testing.T) {
 	s := run(t)
 	const page, css, js = "text/html; charset=utf-8", "text/css; charset=utf-8", "text/javascript; charset=utf-8"
@@ -89,7 +90,8 @@ func source(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What the client is told of an exception is that there was one; the log has the rest, in one line with the request.
+// The client learns only that there was an exception; the log has the rest, in one line with the
+// request.
 func TestError(t *testing.T) {
 	s := run(t)
 	a := get(t, s.url+"/error.php")
@@ -163,7 +165,8 @@ func (s *server) uploading(t *testing.T, accept, kind string, body io.Reader) *h
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Content-Type", kind)
-	req.Header.Set("Expect", "100-continue") // so that an answer to the head alone is not lost in a reset
+	// With this, an answer to the head alone is not lost in a reset.
+	req.Header.Set("Expect", "100-continue")
 	return req
 }
 
@@ -198,8 +201,9 @@ func TestUpload(t *testing.T) {
 	}
 	want := received{Name: `<b>"ü.bin`, Size: size, SHA256: digest}
 	for what, reader := range map[string]io.Reader{
-		"length":  bytes.NewReader(body),
-		"chunked": struct{ io.Reader }{bytes.NewReader(body)}, // net/http does not see how long it is
+		"length": bytes.NewReader(body),
+		// This hides the length from net/http.
+		"chunked": struct{ io.Reader }{bytes.NewReader(body)},
 	} {
 		a := s.upload(t, "application/json", kind, reader)
 		if got := a.received(t); a.status != 200 || got != want {
@@ -253,7 +257,7 @@ func TestBadUploads(t *testing.T) {
 		if a.status != test.status || page.status != test.status {
 			t.Errorf("%s: got %d, %d, want %d", what, a.status, page.status, test.status)
 		}
-		if test.error == "" { // lwango's own answer, of which upload.js makes its own text
+		if test.error == "" { // lwango's own answer, which upload.js replaces by a text
 			if !strings.Contains(page.body, "413 Request Entity Too Large") {
 				t.Errorf("%s: got %s", what, page.body)
 			}
@@ -267,7 +271,7 @@ func TestBadUploads(t *testing.T) {
 		}
 	}
 	uploads := s.folder(t) + "/tmp"
-	eventually(t, "PHP removes what was uploaded", func() bool { // behind its answer
+	eventually(t, "PHP removes what was uploaded", func() bool { // after its answer
 		entries, err := os.ReadDir(uploads)
 		if err != nil {
 			t.Fatal(err)
@@ -341,7 +345,7 @@ func (c *clock) next(t *testing.T) (e event) {
 	return e
 }
 
-// Events come as they happen: the stream lasts a minute, and client has less patience than that.
+// Events arrive as they happen: the stream lasts a minute, and the client waits for less.
 func TestClock(t *testing.T) {
 	s := run(t)
 	c := s.clock(t, "")
@@ -361,7 +365,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// Clocks can take all processes there are. When their clients leave, others are served again.
+// Clocks can occupy all processes. When their clients leave, others are served again.
 func TestClocksEnd(t *testing.T) {
 	s := run(t)
 	const all = 8 // pm.max_children

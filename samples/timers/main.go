@@ -1,4 +1,4 @@
-// Timers runs two green threads that sleep, on a loop of its own and without HTTP.
+// Timers runs two green threads that sleep, on a loop without HTTP.
 package main
 
 import (
@@ -21,7 +21,8 @@ func main() {
 	}
 }
 
-// sleeper is a thread that sleeps several times. Both threads print without a lock: they take turns on one loop.
+// sleeper is a thread that sleeps several times. Both threads print without a lock: they take turns
+// on one loop.
 func sleeper(name string, times ...time.Duration) func(t *loop.Thread) {
 	return func(t *loop.Thread) {
 		for _, d := range times {

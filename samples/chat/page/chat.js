@@ -1,4 +1,5 @@
-// The page: who is here, what is said, and what the connection is at. The protocol is described in ../README.md.
+// The page: who is here, what is said, and the state of the connection. ../README.md describes the
+// protocol.
 
 import { Connection } from "./connection.js";
 import { drawing, element, say } from "./draw.js";
@@ -8,7 +9,7 @@ import { People } from "./people.js";
 
 const $ = (id) => document.getElementById(id);
 const typingEvery = 3000; // milliseconds between two frames that say that we are typing
-const typingFor = 5000;   // how long somebody who said so is taken to be typing
+const typingFor = 5000;   // how long a person counts as typing after such a frame
 
 const lobby = "lobby";
 const room = new URLSearchParams(location.search).get("room")?.trim().normalize() || lobby;
@@ -18,11 +19,11 @@ const people = new People($("people"));
 const outbox = new Outbox(room, (entry) => frames.message({ ...entry, name: me, time: new Date().toISOString() }));
 
 let me = recall("name", "");
-let known = "";           // the name that the server has let us in with
-let here = false;         // it has done so over this connection
+let known = "";           // the name under which the server has let us in
+let here = false;         // the server has done so over this connection
 let typing = new Map();   // name -> timer
 let typed = 0;            // when we last said that we are typing
-let unread = 0;           // messages that have come while the page was hidden
+let unread = 0;           // messages that have arrived while the page was hidden
 
 // ---- What the server sends
 
@@ -44,7 +45,7 @@ const frames = {
 		known = log.me = me = name;
 		keep("name", me);
 		say($("me"), me);
-		if (here) { // we were here, and have missed some of those who come and go
+		if (here) { // we were here before, and have missed notices of people that come and go
 			const before = new Set(people.names), now = new Set(names);
 			for (const name of now) if (!before.has(name)) log.moved(name, true);
 			for (const name of before) if (!now.has(name)) log.moved(name, false);
@@ -96,24 +97,24 @@ function stopsTyping(name) {
 	if (typing.delete(name)) showTyping();
 }
 
-// count counts what nobody has looked at yet.
+// count counts messages that the reader has not seen yet.
 function count(messages) {
 	if (document.hidden) showTitle(unread += messages.filter((m) => m.name !== me).length);
 }
 
 // ---- The connection
 
-// address is where the next connection goes. The server then sends what came after the message that
-// we have seen last.
+// address is the URL of the next connection. It names the last message that we have seen, so that
+// the server sends what came after it.
 function address() {
-	log.me = me; // what was said before comes before the server's word for it
+	log.me = me; // history comes before the server says who we are
 	const url = new URL("ws-chat", location.href);
 	url.protocol = url.protocol.replace("http", "ws");
 	url.search = new URLSearchParams({ room, name: me, after: log.last });
 	return url;
 }
 
-connection.addEventListener("frame", ({ detail }) => frames[detail.type]?.(detail)); // what is new to us we leave alone
+connection.addEventListener("frame", ({ detail }) => frames[detail.type]?.(detail)); // if known
 connection.addEventListener("state", ({ detail }) => showState(detail));
 
 const states = { connecting: "Connecting", open: "Connected", waiting: "No connection", refused: "Disconnected" };
@@ -124,7 +125,7 @@ function showState({ state, until, reason, joined }) {
 	$("status").dataset.state = state;
 	say($("status"), states[state]);
 	if (state === "connecting") {
-		$("again").hidden = true; // it is being tried; the trouble, if there was any, is shown until it is over
+		$("again").hidden = true; // we are trying; the trouble is shown until we are connected
 		$("when").textContent = "";
 	} else {
 		$("trouble").hidden = state === "open";
@@ -175,7 +176,7 @@ function send() {
 	pump();
 }
 
-// pump sends what is to be sent, as far as that is acknowledged which was sent before.
+// pump sends waiting messages, as far as earlier ones were acknowledged.
 function pump() {
 	if (!connection.open || !known) return;
 	for (const { id, text } of outbox.due()) connection.send({ type: "message", id, text }, true);
@@ -198,9 +199,10 @@ $("composer").onsubmit = (event) => {
 	$("text").focus();
 };
 
-// Enter sends, as a keyboard on glass says it too: there the key has no name, but what it is going to do has.
+// Enter sends. A keyboard on a screen does not name the key Enter, but says what the key will do.
 let shift = false;
-$("text").addEventListener("keydown", (event) => { // not onkeydown: false, returned there, is the end of the key
+// Not onkeydown: if it returned false, the key would be dropped.
+$("text").addEventListener("keydown", (event) => {
 	shift = event.shiftKey;
 });
 $("text").addEventListener("beforeinput", (event) => {
@@ -222,7 +224,7 @@ $("text").oninput = () => {
 function fit() {
 	const box = $("text");
 	box.style.height = "auto";
-	box.style.height = `${box.scrollHeight + 2}px`; // and its border
+	box.style.height = `${box.scrollHeight + 2}px`; // with its border
 	log.resized();
 	showSend();
 }
@@ -305,7 +307,7 @@ document.addEventListener("keydown", (event) => {
 
 // ---- Names
 
-// ask asks for a name. With a name that the server knows, one may as well go on.
+// ask asks for a name. The person may cancel if the server knows a name already.
 function ask(reason = "") {
 	$("refused").hidden = !reason;
 	$("refused").textContent = reason;
@@ -321,9 +323,9 @@ function ask(reason = "") {
 $("enter").querySelector("form").onsubmit = (event) => {
 	const name = $("name").value.trim(), where = $("where").value.trim().normalize();
 	if (where !== room) {
-		event.preventDefault(); // it stays open until the other page is there
+		event.preventDefault(); // the dialog stays open until the other page is there
 		keep("name", name);
-		location.assign(pageOf(where)); // what is not sent yet waits for a return
+		location.assign(pageOf(where)); // what is not sent yet stays in the outbox of this room
 	} else if (name !== me || connection.idle) {
 		me = name;
 		connection.connect();
@@ -334,7 +336,7 @@ $("cancel").onclick = () => $("enter").close("cancel");
 
 $("enter").onclose = () => {
 	if (connection.idle) { // another name was refused, or none was given
-		if (!known) return ask($("refused").textContent); // there is nothing behind it
+		if (!known) return ask($("refused").textContent); // there is no room behind the dialog yet
 		me = known;
 		connection.connect();
 	}
@@ -346,7 +348,7 @@ $("rename").onclick = () => {
 	ask();
 };
 
-// ---- What is remembered. Private windows may refuse to.
+// ---- What is remembered. Private windows may refuse that.
 
 function recall(key, otherwise) {
 	try {
@@ -368,7 +370,7 @@ showRooms();
 showUnsent();
 if (me) {
 	connection.connect();
-	if (matchMedia("(hover: hover)").matches) $("text").focus(); // elsewhere it would bring up a keyboard
+	if (matchMedia("(hover: hover)").matches) $("text").focus(); // a phone would open its keyboard
 } else {
 	ask();
 }

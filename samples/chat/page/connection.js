@@ -1,22 +1,23 @@
-// A WebSocket that comes back by itself, later and later where it fails, and never at the same moment as everybody
-// else's: when a server starts again, its clients must not all come at once.
+// A WebSocket that connects again by itself, later and later if that fails, and at a random moment:
+// when a server starts again, its clients must not all come at once.
 
 const shortest = 500, longest = 15_000; // milliseconds between two attempts
-const busy = 8_000;                     // at least, after the server has said that there are too many
+const busy = 8_000;                     // the least pause after the server was full
 
-// A network that is gone tells nobody. So after some silence the server is asked whether it is
-// there, and whatever it has to answer, that or a message, it answers in time, or the connection is
-// given up.
+// No event tells that a network is gone. So after some silence we ask the server whether it is
+// there. If it does not answer that, or a message, in time, we give up the connection.
 const silence = 20_000, patience = 8_000;
 
-// Close codes with which the server says that trying again would be no use (RFC 6455, section 7.4.1).
+// Close codes after which it is of no use to try again (RFC 6455, section 7.4.1).
 const final = new Set([1003, 1007, 1008, 1009]);
 const tryLater = 1013;
 
-// Connection dispatches "frame" (detail: what the server has sent, parsed) and "state" (detail: {state, ...}):
+// Connection dispatches "frame" (detail: what the server has sent, parsed) and "state" (detail:
+// {state, ...}):
 //   connecting
 //   open
-//   waiting   until: when the next attempt is made, in milliseconds as of Date.now(); reason: the server's, if it gave one
+//   waiting   until: when the next attempt is made, in milliseconds as of Date.now();
+//             reason: the server's, if it gave one
 //   refused   reason: the server's; joined: whether it had let us in before
 export class Connection extends EventTarget {
 	#address;
@@ -24,16 +25,16 @@ export class Connection extends EventTarget {
 	#timer = 0;     // of the next attempt
 	#failures = 0;
 	#joined = false;
-	#heard = 0;     // when the server has said something last
-	#awaited = 0;   // since when an answer is awaited, 0: none is
-	#alarm = 0;     // of the next look at these
+	#heard = 0;     // when the server has last sent something
+	#awaited = 0;   // since when we wait for an answer; 0: we do not
+	#alarm = 0;     // of the next look at heard and awaited
 
 	// address returns the URL for the next connection.
 	constructor(address) {
 		super();
 		this.#address = address;
 		addEventListener("offline", () => this.#socket && this.#ended(0, ""));
-		// After a change of network nobody tells a socket that it is dead: begin anew.
+		// After a change of network a socket may be dead without an event: begin anew.
 		addEventListener("online", () => (this.#timer || this.open) && this.connect());
 		document.addEventListener("visibilitychange", () => {
 			if (document.hidden) return;
@@ -45,8 +46,8 @@ export class Connection extends EventTarget {
 	get idle() { return !this.#socket && !this.#timer; }
 	get open() { return this.#joined && this.#socket?.readyState === WebSocket.OPEN; }
 
-	// send hands value to the network, which does not mean that it arrives. The server is to answer
-	// it, if it says so.
+	// send hands value to the network, which does not mean that it arrives. answered says that the
+	// server answers it.
 	send(value, answered) {
 		this.#socket.send(JSON.stringify(value));
 		if (answered && !this.#awaited) {
@@ -55,8 +56,8 @@ export class Connection extends EventTarget {
 		}
 	}
 
-	// answered notes that the server has answered what was sent; more: there is something that it
-	// has still to answer.
+	// answered notes that the server has answered what was sent; more says that it has still
+	// something to answer.
 	answered(more) {
 		this.#awaited = more ? Date.now() : 0;
 	}
@@ -65,7 +66,7 @@ export class Connection extends EventTarget {
 	connect() {
 		this.#drop();
 		this.#state("connecting");
-		this.#heard = this.#awaited = Date.now(); // it is to open in time, too
+		this.#heard = this.#awaited = Date.now(); // it must open in time, too
 		this.#watch();
 		const socket = this.#socket = new WebSocket(this.#address());
 		socket.onmessage = ({ data }) => {
@@ -81,7 +82,8 @@ export class Connection extends EventTarget {
 		socket.onclose = ({ code, reason }) => socket === this.#socket && this.#ended(code, reason);
 	}
 
-	// watch looks whether the server is silent, now and again when it may have been for too long.
+	// watch checks now whether the server has been silent for too long, and again when it may have
+	// been.
 	#watch() {
 		clearTimeout(this.#alarm);
 		const now = Date.now();
@@ -97,7 +99,7 @@ export class Connection extends EventTarget {
 		this.#alarm = setTimeout(() => this.#watch(), next - now);
 	}
 
-	// drop forgets the socket, if there is one, and what was to come.
+	// drop forgets the socket, if there is one, and the timers.
 	#drop() {
 		clearTimeout(this.#timer);
 		clearTimeout(this.#alarm);

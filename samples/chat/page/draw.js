@@ -1,6 +1,6 @@
-// What all parts of the page draw with.
+// Functions with which all parts of the page draw.
 
-const latest = 250; // milliseconds; a page that is not shown has no frames to draw in
+const latest = 250; // milliseconds; a hidden page gets no frames to draw in
 
 // drawing returns a function that calls draw once, before the next frame, however often it is
 // called meanwhile.
@@ -27,13 +27,12 @@ export function element(tag, className = "", text = "") {
 	return e;
 }
 
-// say sets the text of a live region, if it is another: to set the same is to have it read out once
-// more.
+// say sets the text of a live region if it has changed: the same text would be read out once more.
 export function say(e, text) {
 	if (e.textContent !== text) e.textContent = text;
 }
 
-// avatar is the first letter of a name, on a colour that everybody sees it on.
+// avatar is the first letter of a name, on a colour that is the same for everybody.
 export function avatar(name) {
 	const e = element("span", "avatar", initial(name));
 	e.setAttribute("aria-hidden", "true");
@@ -48,7 +47,7 @@ function initial(name) {
 	return first ? first.segment.toUpperCase() : "";
 }
 
-// paint gives e the hue of a name, from which the style sheet makes colours that can be read.
+// paint gives e the hue of a name, from which the style sheet makes readable colours.
 export function paint(e, name) {
 	let hash = 2166136261; // FNV-1a
 	for (const c of name) hash = Math.imul(hash ^ c.codePointAt(0), 16777619);

@@ -1,15 +1,15 @@
-// What was said, as a list that grows at its end, and at its beginning when somebody scrolls there.
-// Whatever comes from others is put in as text, never as markup. It is drawn once a frame, however
-// much comes at a time.
+// What was said, as a list that grows at its end, and at its beginning when the reader scrolls
+// there. Whatever comes from others becomes text, never markup. It is drawn once a frame, however
+// much arrives at a time.
 
 import { avatar, drawing, element, paint } from "./draw.js";
 
-const kept = 500;                 // messages while the end is in view; older ones go, and can be asked for
-const most = 3000;                // messages while somebody reads further up
+const kept = 500;                 // messages while the end is in view; we can ask for older ones
+const most = 3000;                // messages while the reader is further up
 const atATime = 60;               // messages that one frame draws
-const together = 5 * 60 * 1000;   // messages of one person within this time, in milliseconds, are shown as one
-const gathering = 60 * 1000;      // for so long whoever comes and goes is told of in one line
-const notices = 4;                // lines of the server's that are kept
+const together = 5 * 60 * 1000;   // messages of one person within this time (ms) form one group
+const gathering = 60 * 1000;      // people that come and go within this time share one line
+const notices = 4;                // lines of the server that are kept
 const atEnd = 40;                 // pixels from the end that still count as being there
 const nearStart = 300;            // and from the beginning
 const aloud = 1500;               // milliseconds between two announcements
@@ -24,25 +24,25 @@ export class Log {
 	#older;      // a button
 	#list;
 	#waiting;    // what is not sent yet, below the list
-	#aloud;      // a live region: the list itself would read out what is old, too
+	#aloud;      // a live region: the list itself would announce old messages, too
 
 	#ids = new Set();        // of the messages shown, or to be shown
-	#queue = [];             // what is to be shown: {id of a message, make: a function that returns elements}
+	#queue = [];             // to be shown: {id of a message, make: returns its elements}
 	#count = 0;              // messages shown
 	#end = new Group();      // the messages at the end
-	#movement = null;        // the line of those who come and go
+	#movement = null;        // the line of people that come and go
 	#notices = [];
 	#unsent = new Map();     // id -> element
 	#news = [];              // to be announced
-	#complete = true;        // there is nothing before what is shown
+	#complete = true;        // there are no messages before those shown
 	#asking = false;
-	#stay = true;            // at the end, and to stay there
+	#stay = true;            // the end is in view, and is kept in view
 	#last = "";              // id of the message that came last
 	#onOlder; #onUnseen;
 	#draw = drawing(() => this.#redraw());
-	unseen = 0;              // messages that have come below what is in view
+	unseen = 0;              // messages that have arrived below the view
 
-	// onOlder is called with the id of the first message, when those before it are wanted;
+	// onOlder is called with the id of the first message, when the reader wants those before it;
 	// onUnseen, when unseen has changed.
 	constructor(box, announcer, onOlder, onUnseen) {
 		this.#box = box;
@@ -74,7 +74,7 @@ export class Log {
 		this.#see(0);
 	}
 
-	// resized is called when the box may have had another height for a moment, which moves what is in it.
+	// resized is called when the box may have changed its height for a moment, which scrolls it.
 	resized() {
 		if (this.#stay) this.toEnd();
 	}
@@ -89,7 +89,7 @@ export class Log {
 		return true;
 	}
 
-	// history takes in what was said before we came, or while we were away, and returns those
+	// history takes in what was said before we came, or while we were away, and returns the
 	// messages that are new.
 	history({ messages, after, more }) {
 		const missed = messages.filter((m) => !this.#ids.has(m.id));
@@ -100,7 +100,8 @@ export class Log {
 		} else if (!after && missed.length > 0 && missed.length === messages.length) {
 			this.#redraw();
 			const head = this.#first;
-			if (head && Date.parse(missed.at(-1).time) <= Date.parse(head.dataset.time)) { // another process has remembered them
+			// Another process has remembered them.
+			if (head && Date.parse(missed.at(-1).time) <= Date.parse(head.dataset.time)) {
 				this.older({ messages, before: head.dataset.id, more });
 				return [];
 			}
@@ -111,7 +112,7 @@ export class Log {
 		return first ? [] : missed;
 	}
 
-	// older takes in what comes before a message that is still the first one.
+	// older takes in the page before a message, if that is still the first one.
 	older({ messages, before, more }) {
 		this.#asking = false;
 		if (before !== this.#first?.dataset.id) {
@@ -131,10 +132,10 @@ export class Log {
 		const fromEnd = this.#box.scrollHeight - this.#box.scrollTop;
 		this.#list.prepend(all);
 		this.#older.hidden = this.#complete;
-		this.#box.scrollTop = this.#box.scrollHeight - fromEnd; // what was in view is so still
+		this.#box.scrollTop = this.#box.scrollHeight - fromEnd; // what was in view stays in view
 	}
 
-	// moved notes that somebody has come, or gone. Who does both is not worth a line.
+	// moved notes that a person has come, or gone. A person that does both gets no line.
 	moved(name, comes) {
 		const last = this.#movement;
 		if (!last || Date.now() - last.since > gathering || last.drawn && !last.line.isConnected) {
@@ -148,7 +149,7 @@ export class Log {
 		this.#draw();
 	}
 
-	// notice adds a line that nobody has said. Of these only the last are kept, and each but once.
+	// notice adds a line of the server. Only the last of these are kept, and each only once.
 	notice(text, time) {
 		this.#push(() => {
 			const at = time ? new Date(time) : new Date();
@@ -162,8 +163,8 @@ export class Log {
 		});
 	}
 
-	// unsent shows these entries of ours as not sent yet, and no others. onDiscard is called with
-	// the id of one that is to be thrown away.
+	// unsent shows these entries of ours, and no others, as not sent yet. onDiscard is called with
+	// the id of one that the reader discards.
 	unsent(entries, onDiscard) {
 		const ids = new Set(entries.map((e) => e.id));
 		for (const [id, e] of this.#unsent) {
@@ -187,7 +188,7 @@ export class Log {
 		if (this.#stay) this.toEnd();
 	}
 
-	// lost notes that the connection is gone, and with it what was asked for.
+	// lost notes that the connection is gone, and with it the answer that we wait for.
 	lost() {
 		this.#asking = false;
 	}
@@ -204,7 +205,8 @@ export class Log {
 		this.#draw();
 	}
 
-	// redraw shows what has come. While nobody looks, what would go again at once is left out.
+	// redraw shows what has arrived. While the page is hidden, it leaves out what trim would remove
+	// at once.
 	#redraw() {
 		const limit = this.#stay || document.hidden ? kept : most;
 		if (this.#queue.length > limit) this.#skip(this.#queue.length - limit);
@@ -230,8 +232,8 @@ export class Log {
 		if (this.#queue.length > 0) this.#draw();
 	}
 
-	// skip leaves the oldest that are to be shown out, and all that are shown, for there would be a
-	// gap.
+	// skip leaves out the oldest of the queue, and removes all that are shown: else there would be
+	// a gap.
 	#skip(n) {
 		for (const { id } of this.#queue.splice(0, n)) {
 			if (!id) continue;
@@ -246,7 +248,7 @@ export class Log {
 		this.#complete = false;
 	}
 
-	// trim removes the oldest, and whatever lies between them.
+	// trim removes the oldest messages, and the lines between them.
 	#trim(limit) {
 		const before = this.#box.scrollHeight;
 		while (this.#count > limit) {
@@ -302,14 +304,14 @@ export class Log {
 		this.#onUnseen();
 	}
 
-	// announce makes screen readers read messages, or how many there are: no voice is as fast as a
-	// crowd.
+	// announce makes screen readers read the messages, or only their number: a crowd writes faster
+	// than a voice reads.
 	#announce(...messages) {
 		if (this.#news.length === 0 && messages.length > 0) {
 			setTimeout(() => {
 				const news = this.#news.splice(0);
 				const text = news.length <= several ? news.map(({ name, text }) => `${name}: ${text}`).join("\n") : `${news.length} new messages`;
-				this.#aloud.replaceChildren(text); // and not say: somebody may say the same again
+				this.#aloud.replaceChildren(text); // and not say: the same text may come again
 			}, aloud);
 		}
 		this.#news.push(...messages);
@@ -322,7 +324,7 @@ class Group {
 	time = null;
 	day = "";
 
-	// dated returns a line with the day, if that is another.
+	// dated returns a line with the day, if that has changed.
 	dated(at) {
 		const name = day.format(at);
 		if (name === this.#name) return [];
@@ -342,7 +344,7 @@ class Group {
 	#name = "";
 }
 
-// Movement is a line that tells who has come and who has gone, since it began.
+// Movement is a line that says who has come and who has gone since it began.
 class Movement {
 	line = element("p", "notice");
 	since = Date.now();
@@ -372,7 +374,7 @@ class Movement {
 	}
 }
 
-// list names some, and counts the others.
+// list names some people, and counts the others.
 function list(names) {
 	const some = [];
 	for (const name of names) {
@@ -397,7 +399,7 @@ function stamp(at) {
 	return e;
 }
 
-// linked is text with its web addresses as links. Nothing but http and https becomes one.
+// linked is text with its web addresses as links; only http and https become links.
 function* linked(text) {
 	let from = 0;
 	for (const { 0: address, index } of text.matchAll(/\bhttps?:\/\/[^\s<>"]*[^\s<>".,;:!?'()[\]{}]/gi)) {

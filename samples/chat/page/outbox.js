@@ -1,17 +1,17 @@
 // What we have said and cannot be sure of. A message stays here until the server has acknowledged
-// it, and is sent again over the next connection if that was lost before: the server knows it by
-// its id, and nobody hears it twice.
+// it. If the connection is lost before, the message is sent again over the next one: the server
+// knows it by its id, and nobody gets it twice.
 
-const atOnce = 8;        // messages that are not acknowledged: the server is never asked to hold more
-const doubtful = 10_000; // milliseconds after which a message that was acknowledged has surely reached the others
-const showAnyway = 5000; // after which one that was acknowledged, and has not come back, is shown where it is
+const atOnce = 8;        // unacknowledged messages, so that the server never has to hold more
+const doubtful = 10_000; // milliseconds until an acknowledged message has surely reached the others
+const showAnyway = 5000; // milliseconds until an acknowledged one that has not come back is shown
 
-export const most = 100; // messages that wait
+export const most = 100; // messages that may wait
 
 // Outbox holds entries {id, text}. Those that wait survive a reload.
 export class Outbox {
 	#key;
-	#entries = new Map(); // by id, in order; an entry has sent, done (when it was acknowledged), shown
+	#entries = new Map(); // by id, in order; with sent, done (when it was acknowledged), shown
 	#onStray;
 
 	// onStray is called with an entry that was acknowledged, and that the server has not sent us.
@@ -23,10 +23,10 @@ export class Outbox {
 		} catch { /* then there are none */ }
 	}
 
-	// waiting returns those that are not shown among the messages yet.
+	// waiting returns the entries that are not shown among the messages yet.
 	get waiting() { return [...this.#entries.values()].filter((e) => !e.shown); }
 
-	// unanswered reports whether the server has something to acknowledge.
+	// unanswered reports whether the server has still to acknowledge something.
 	get unanswered() { return [...this.#entries.values()].some((e) => e.sent && !e.done); }
 
 	add(text) {
@@ -41,7 +41,7 @@ export class Outbox {
 		this.#keep();
 	}
 
-	// due returns what is to be sent now, which then counts as sent.
+	// due returns the entries to send now, and marks them as sent.
 	due() {
 		const open = [...this.#entries.values()].filter((e) => !e.done);
 		const unsent = open.filter((e) => !e.sent);
@@ -77,9 +77,9 @@ export class Outbox {
 		}
 	}
 
-	// forgotten notes that the server remembers nothing that we have seen, but messages with these
-	// ids. If it has crashed, it may have done so before it has told the others: so what we have
-	// said lately is said once more.
+	// forgotten notes that the server remembers only messages with these ids, and none that we have
+	// seen. It may have crashed before it told the others, so what we have said lately is sent
+	// again.
 	forgotten(ids) {
 		for (const e of this.#entries.values()) {
 			if (e.done && !ids.has(e.id)) e.sent = false, e.done = 0;
@@ -108,7 +108,7 @@ export class Outbox {
 	}
 }
 
-// newID is random; crypto.randomUUID is there on secure pages only.
+// newID is random; crypto.randomUUID exists on secure pages only.
 function newID() {
 	return Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
 }

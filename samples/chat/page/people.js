@@ -1,5 +1,4 @@
-// Who is here, as a list of which only those rows are drawn that are in view: there may be
-// thousands.
+// Who is here, as a list. Only the rows in view are drawn: there may be thousands.
 
 import { avatar, drawing, element } from "./draw.js";
 
@@ -11,7 +10,7 @@ export class People {
 	#box;
 	#names = []; // sorted, without me
 	#me = "";
-	#row = 36;   // height of a row in pixels, until one is there to be measured
+	#row = 36;   // height of a row in pixels, until one can be measured
 	#draw = drawing(() => this.#redraw());
 
 	constructor(box) {
@@ -24,7 +23,7 @@ export class People {
 
 	get count() { return this.#names.length + (this.#me ? 1 : 0); }
 
-	// set says who all are here, and which of them is me.
+	// set takes the names of all who are here, and which of them is me.
 	set(names, me) {
 		this.#me = me;
 		this.#names = names.filter((name) => name !== me).sort(order);
@@ -71,7 +70,7 @@ export class People {
 			if (i < shift) item.append(element("span", "you", "you"));
 			rows.push(item);
 		}
-		if (rows.length > 0) { // those that are not drawn leave their room
+		if (rows.length > 0) { // space in place of the rows that are not drawn
 			rows[0].style.marginTop = `${from * this.#row}px`;
 			rows.at(-1).style.marginBottom = `${(all - to) * this.#row}px`;
 		}
@@ -80,7 +79,7 @@ export class People {
 	}
 }
 
-// order is that of the language, and no two names are the same in it.
+// order is that of the language; different names are never equal in it.
 function order(a, b) {
 	return compare(a, b) || (a < b ? -1 : a > b ? 1 : 0);
 }

@@ -1,5 +1,6 @@
 <?php
-// What the pages share. It lies beside the public folder: scripts include it, nobody can ask for it.
+// What the pages share. It is beside the public folder: scripts can include it, clients cannot ask
+// for it.
 
 declare(strict_types=1);
 
@@ -13,31 +14,31 @@ const PAGES = [
     '/error.php' => 'Error',
 ];
 
-/** Text as HTML. What is no UTF-8 is replaced, or nothing would be left of it. */
+/** Text as HTML. Bytes that are no UTF-8 are replaced; else htmlspecialchars would return "". */
 function h(string $text): string
 {
     return htmlspecialchars($text, ENT_QUOTES | ENT_SUBSTITUTE, 'UTF-8');
 }
 
-/** A field that a client has sent; "" if it has not, or has sent a list under that name. */
+/** A field from the client; "" if there is none, or a list under that name. */
 function field(array $from, string $name): string
 {
     return is_string($from[$name] ?? null) ? $from[$name] : '';
 }
 
-/** Path of the request, without the query. */
+/** The path of the request, without the query. */
 function path(): string
 {
     return rawurldecode(strtok($_SERVER['REQUEST_URI'], '?'));
 }
 
-/** Bytes that an ini setting stands for; it is in whole M, as in php-fpm.conf. */
+/** The bytes of an ini setting in whole M, as php-fpm.conf has them. */
 function bytes(string $setting): int
 {
     return (int) ini_get($setting) << 20;
 }
 
-/** Prints a whole page; main prints what is its own. */
+/** Prints a whole page; main prints its content. */
 function page(string $title, callable $main, int $status = 200): void
 {
     http_response_code($status);
@@ -72,8 +73,8 @@ function page(string $title, callable $main, int $status = 200): void
 <?php
 }
 
-// The last resort: the client learns that something went wrong, the log learns what. The pages print nothing before
-// their work is done, so there is a status to set.
+// The last resort: the client learns that something went wrong, the log learns what. The pages
+// print nothing before their work is done, so the status can still be set.
 set_exception_handler(function (Throwable $e): void {
     error_log("Uncaught $e");
     page('Something went wrong', function () { ?>

@@ -6,7 +6,8 @@ function start() {
 	events = new EventSource('/events.php');
 	events.onopen = () => { state.textContent = 'Connected.'; };
 	events.onerror = () => {
-		// It tries again by itself, but not after an answer that is no stream of events: all processes are taken, say.
+		// EventSource tries again by itself, except after an answer that is no stream of events:
+		// all processes may be busy.
 		const lost = events.readyState === EventSource.CLOSED;
 		state.textContent = lost ? 'The server has no time for us.' : 'Reconnecting.';
 		if (lost) stop();

@@ -1,5 +1,5 @@
 <?php
-// The front controller: paths that name no file come here.
+// The front controller: it gets the paths that name no file.
 
 declare(strict_types=1);
 

@@ -1,5 +1,5 @@
-// Sends the form of upload.php by itself, for fetch() tells nothing of the progress of a request. Without this script
-// the form works all the same.
+// Sends the form of upload.php with XMLHttpRequest, since fetch() does not report the progress of a
+// request. The form works without this script, too.
 const form = document.getElementById('upload');
 const cancel = document.getElementById('cancel');
 const progress = document.getElementById('progress');
@@ -15,7 +15,7 @@ function show(answer) {
 	result.hidden = false;
 }
 
-// What the answer says; one that is not the script's is lwango's, which says it by the status alone.
+// The result in the answer. An answer that is not the script's is lwango's, and has only a status.
 function understand(request) {
 	if (request.response) return request.response;
 	if (request.status === 413) return { error: 'The file is far too large.' };

@@ -1,5 +1,5 @@
 <?php
-// A file comes as a form's, and the answer is a page; for upload.js, which asks for JSON, it is that.
+// A file arrives in a form. The answer is a page, or JSON for upload.js, which asks for that.
 
 declare(strict_types=1);
 
@@ -7,7 +7,7 @@ require __DIR__ . '/../page.php';
 
 $most = (bytes('upload_max_filesize') >> 20) . ' MiB';
 
-/** What came: [status, what to tell]. */
+/** Looks at what has arrived, and returns [status, result]. */
 function received(string $most): array
 {
     if ((int) $_SERVER['CONTENT_LENGTH'] > bytes('post_max_size')) {
@@ -22,7 +22,7 @@ function received(string $most): array
             return [200, [
                 'name' => $file['name'],
                 'size' => $file['size'],
-                'sha256' => hash_file('sha256', $file['tmp_name']), // which PHP removes after the script
+                'sha256' => hash_file('sha256', $file['tmp_name']), // PHP removes the file after the script
             ]];
         case UPLOAD_ERR_INI_SIZE:
             return [413, ['error' => "The file is too large: at most $most will do."]];

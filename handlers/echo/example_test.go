@@ -1,0 +1,19 @@
+package echo_test
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/lwango/lwango/handlers/echo"
+	"github.com/lwango/lwango/internal/exampletest"
+)
+
+// The configuration says handler = "echo". A program can also serve it itself.
+func ExampleServe() {
+	url, stop := exampletest.Serve(echo.Serve) // lwango.Handle("/echo", echo.Serve)
+	defer stop()
+	exampletest.Show(http.Post(url, "text/plain", strings.NewReader("anyone here?")))
+	// Output:
+	// 200 OK
+	// anyone here?
+}
