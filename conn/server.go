@@ -42,7 +42,7 @@ type Config struct {
 
 	// MinRate is how many bytes a second a client must move, in each direction, while the server
 	// waits for it: on average over the last 30 s of waiting, once the server has waited for 10 s.
-	// Negative: none; 500.
+	// Negative: none.
 	MinRate int
 
 	MaxConnections int // 0: no limit; beyond it an idle one is closed, or the newcomer refused
