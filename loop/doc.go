@@ -21,10 +21,12 @@
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does
 //	thread.go    Thread: start, waits, end
-//	socket.go    sockets whose reads and writes tell the loop what is left to wait for
-//	await.go     waiting for descriptors other than the thread's own
-//	fdio.go      system calls that try, wait and try again
+//	shared.go    sockets that any thread of the loop may wait for
+//	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
+//	loan.go      waiting for a descriptor by its bare number
+//	loan_io.go   system calls on such a descriptor that try, wait and try again
 //	source.go    waiting for any or all of several things; Source, open to other packages
+//	readiness.go a descriptor as a source
 //	timer.go     a point in time as a source
 //	chan.go      a Go channel as a source
 //	promise.go   results that are still to come

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"net"
 	"os"
 
 	"github.com/lwango/lwango/internal/sysio"
@@ -190,46 +189,5 @@ func (l *Loop) wakeWaiters(d *Descriptor, events uint16) {
 func (l *Loop) wake(t *Thread) {
 	if t != l.current {
 		l.ready(t, wokenByEvent)
-	}
-}
-
-// claim has t told of the events of a descriptor that is no thread's own. One thread may wait for input and another for
-// output.
-func (l *Loop) claim(t *Thread, d *Descriptor, events uint16) error {
-	if d.fd < 0 {
-		return net.ErrClosed
-	}
-	wanted := d.flags.wanted() & (in | out)
-	switch {
-	case wanted&events != 0:
-		return ErrAwaited
-	case wanted == 0 || d.thread == t:
-		d.thread = t
-	case events == out:
-		l.split(d, d.thread, t)
-	default:
-		l.split(d, t, d.thread)
-	}
-	d.flags |= mask(events)
-	return nil
-}
-
-func (l *Loop) split(d *Descriptor, reader, writer *Thread) {
-	if l.writers == nil {
-		l.writers = make(map[*Descriptor]*Thread)
-	}
-	d.flags |= split
-	d.thread, l.writers[d] = reader, writer
-}
-
-// release ends a claim.
-func (l *Loop) release(d *Descriptor, events uint16) {
-	d.flags &^= mask(events)
-	if d.flags&split != 0 {
-		if events&in != 0 {
-			d.thread = l.writers[d]
-		}
-		d.flags &^= split
-		delete(l.writers, d)
 	}
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -129,7 +130,7 @@ func (t *Thread) Await(f func() error, d time.Duration) error {
 	t.submit(c)
 	defer t.loop.withdraw(c)
 	_, err := p.Await(t, d)
-	if err == errTimeout && c.queued != nil {
+	if err == os.ErrDeadlineExceeded && c.queued != nil {
 		t.loop.workers.miss(t.loop)
 		return ErrNoWorker
 	}

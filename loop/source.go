@@ -1,7 +1,7 @@
 package loop
 
 import (
-	"net"
+	"os"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -85,7 +85,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 				}
 			}
 		}
-		if err == errTimeout && l.now < until {
+		if err == os.ErrDeadlineExceeded && l.now < until {
 			doubt, err = never, nil
 			for i, s := range sources {
 				if r, ok := s.(*Readiness); ok && r.known {
@@ -108,14 +108,6 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 		}
 		err = t.listen(code, min(until, doubt))
 	}
-}
-
-// gone returns the error of a descriptor that was closed under its source.
-func gone(s Source) error {
-	if r, ok := s.(*Readiness); ok && r.d.fd < 0 {
-		return net.ErrClosed
-	}
-	return nil
 }
 
 // listen waits until t is notified, or any event of its own that the code asks for, at the given time at the latest.

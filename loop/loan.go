@@ -2,20 +2,12 @@ package loop
 
 import (
 	"errors"
-	"net"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/coro"
 	"golang.org/x/sys/unix"
 )
-
-// ErrAwaited is returned when a descriptor is already waited for on the same loop, or is the thread's own, for which
-// there is WantRead. Across loops that cannot be seen: two loops that await one descriptor are both told.
-var ErrAwaited = errors.New("descriptor is awaited already")
-
-var errTimeout = os.ErrDeadlineExceeded
 
 // AwaitRead waits until fd, which is not the thread's own, can be read or has hung up, at most d; negative d: without
 // limit. The error is os.ErrDeadlineExceeded, ErrClientGone, ErrCanceled, ErrAwaited, net.ErrClosed where CloseFD has
@@ -49,7 +41,7 @@ func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
 	}
 	if known {
 		err = t.await(loan, events, min(until, l.now+trust))
-		if err != errTimeout || l.now >= until {
+		if err != os.ErrDeadlineExceeded || l.now >= until {
 			return err
 		}
 		if err := t.refused(); err != nil {
@@ -162,76 +154,4 @@ func (t *Thread) CloseFD(fd int) error {
 		t.loop.evict(d)
 	}
 	return os.NewSyscallError("close", unix.Close(fd))
-}
-
-// await waits for the events of d, which t has claimed, and ends the claim.
-func (t *Thread) await(d *Descriptor, events uint16, until int64) error {
-	defer t.loop.release(d, events) // also when the thread is killed
-	err := t.wait(coro.Make(awaitCode[events], int(d.fd)), until)
-	if d.fd < 0 {
-		return net.ErrClosed
-	}
-	return err
-}
-
-// Readiness is a Source that is ready when a descriptor can be read, or written, or has hung up. AwaitAny and AwaitAll
-// return net.ErrClosed with its index when CloseFD has closed the descriptor under it.
-type Readiness struct {
-	d      *Descriptor // nil before the first watch of a number
-	fd     int
-	number bool // d is what the loop knows of fd at present
-	known  bool // the watch has cost no system call
-	events uint16
-}
-
-// Readable returns a source that waits until fd can be read. It can be used again and again.
-func Readable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: in} }
-
-// Writable returns a source that waits until fd can be written.
-func Writable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: out} }
-
-// Readable returns a source that waits until d can be read.
-func (d *Descriptor) Readable() *Readiness { return &Readiness{d: d, events: in} }
-
-// Writable returns a source that waits until d can be written.
-func (d *Descriptor) Writable() *Readiness { return &Readiness{d: d, events: out} }
-
-// Watch implements Source. Its errors are those of AwaitRead.
-func (r *Readiness) Watch(t *Thread) (err error) {
-	r.known = false
-	if r.number {
-		if r.fd < 0 || r.fd != int(t.own.fd) {
-			r.d, r.known, err = t.loop.borrow(t, r.fd, r.events)
-			return err
-		}
-		r.d = &t.own
-	}
-	switch d := r.d; {
-	case d == &t.own:
-		if t.wants&uint8(r.events) != 0 {
-			return ErrAwaited
-		}
-		t.wants |= uint8(r.events)
-		d.flags |= mask(r.events)
-	case d.flags&lent == 0:
-		return ErrAwaited
-	default:
-		if err := t.loop.claim(t, d, r.events); err != nil {
-			return err
-		}
-	}
-	t.loop.arm(r.d)
-	return nil
-}
-
-// Ready implements Source.
-func (r *Readiness) Ready() bool { return r.d.fired(r.events) }
-
-// Unwatch implements Source.
-func (r *Readiness) Unwatch(t *Thread) {
-	if r.d == &t.own {
-		t.wants &^= uint8(r.events)
-	} else {
-		t.loop.release(r.d, r.events)
-	}
 }

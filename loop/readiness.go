@@ -1,0 +1,73 @@
+package loop
+
+import "net"
+
+// Readiness is a Source that is ready when a descriptor can be read, or written, or has hung up. AwaitAny and AwaitAll
+// return net.ErrClosed with its index when CloseFD has closed the descriptor under it.
+type Readiness struct {
+	d      *Descriptor // nil before the first watch of a number
+	fd     int
+	number bool // d is what the loop knows of fd at present
+	known  bool // the watch has cost no system call
+	events uint16
+}
+
+// Readable returns a source that waits until fd can be read. It can be used again and again.
+func Readable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: in} }
+
+// Writable returns a source that waits until fd can be written.
+func Writable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: out} }
+
+// Readable returns a source that waits until d can be read.
+func (d *Descriptor) Readable() *Readiness { return &Readiness{d: d, events: in} }
+
+// Writable returns a source that waits until d can be written.
+func (d *Descriptor) Writable() *Readiness { return &Readiness{d: d, events: out} }
+
+// Watch implements Source. Its errors are those of AwaitRead.
+func (r *Readiness) Watch(t *Thread) (err error) {
+	r.known = false
+	if r.number {
+		if r.fd < 0 || r.fd != int(t.own.fd) {
+			r.d, r.known, err = t.loop.borrow(t, r.fd, r.events)
+			return err
+		}
+		r.d = &t.own
+	}
+	switch d := r.d; {
+	case d == &t.own:
+		if t.wants&uint8(r.events) != 0 {
+			return ErrAwaited
+		}
+		t.wants |= uint8(r.events)
+		d.flags |= mask(r.events)
+	case d.flags&lent == 0:
+		return ErrAwaited
+	default:
+		if err := t.loop.claim(t, d, r.events); err != nil {
+			return err
+		}
+	}
+	t.loop.arm(r.d)
+	return nil
+}
+
+// Ready implements Source.
+func (r *Readiness) Ready() bool { return r.d.fired(r.events) }
+
+// Unwatch implements Source.
+func (r *Readiness) Unwatch(t *Thread) {
+	if r.d == &t.own {
+		t.wants &^= uint8(r.events)
+	} else {
+		t.loop.release(r.d, r.events)
+	}
+}
+
+// gone returns the error of a descriptor that was closed under its source.
+func gone(s Source) error {
+	if r, ok := s.(*Readiness); ok && r.d.fd < 0 {
+		return net.ErrClosed
+	}
+	return nil
+}
