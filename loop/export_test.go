@@ -37,7 +37,7 @@ func Left(l *Loop) (left []string) {
 		timers--
 	}
 	for what, n := range map[string]int{
-		"threads": l.threads, "threads without descriptor": len(l.detached), "writers": len(l.writers),
+		"threads": l.threads, "threads without descriptor": len(l.detached),
 		"timers": timers, "functions queued": l.workers.queue.Len(),
 	} {
 		if n != 0 {
@@ -52,10 +52,16 @@ func TimerAt(t *Thread) time.Duration { return time.Duration(t.timer.At()) * tim
 
 // Claims returns how many waits for descriptors that are no thread's own are registered.
 func Claims(l *Loop) int {
-	n := len(l.writers)
+	n := 0
 	for _, d := range l.table {
-		if d != nil && d.flags&lent != 0 && d.flags.wanted()&(in|out) != 0 {
+		if d == nil || d.flags&shared == 0 {
+			continue
+		}
+		if s := d.asShared(); d.flags.wanted()&(in|out) != 0 {
 			n++
+			if s.thread != s.writer {
+				n++
+			}
 		}
 	}
 	return n

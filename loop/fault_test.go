@@ -71,7 +71,7 @@ type things struct {
 	fr, fw int    // a full one
 	s      [2]int // a connected pair of sockets
 
-	stream  loop.Descriptor // of s[0]
+	stream  loop.Shared // of s[0]
 	promise *loop.Promise[int]
 	ch      chan int
 	channed *loop.Chan[int]
@@ -196,7 +196,7 @@ var waits = []wait{
 		if err := f.l.Open(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Release(&f.stream)
+		defer f.l.Release(&f.stream.Descriptor)
 		return f.stream.AwaitRead(th, d)
 	}, answer},
 	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(f.block, d) }, (*things).free},
@@ -239,7 +239,7 @@ var waits = []wait{
 		if err := f.l.Open(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Release(&f.stream)
+		defer f.l.Release(&f.stream.Descriptor)
 		_, err := th.AwaitAny(d, f.sources(th)...)
 		return err
 	}, func(f *things) { f.sub.set() }},
@@ -247,7 +247,7 @@ var waits = []wait{
 		if err := f.l.Open(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Release(&f.stream)
+		defer f.l.Release(&f.stream.Descriptor)
 		sources := f.sources(th)
 		sources[3] = th.After(time.Millisecond)
 		return th.AwaitAll(d, sources...)

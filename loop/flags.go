@@ -21,9 +21,8 @@ const (
 	finished                      // RDHUP was seen: the peer sends no more
 	hungUp                        // ERR or HUP was seen; the descriptor is out of epoll
 	keepWaiting                   // a suspended thread does not want to hear that its client left
-	lent                          // the descriptor is no thread's own: whoever waits for it claims it
+	shared                        // the descriptor is no thread's own, and inside a Shared
 	borrowed                      // it is awaited by its bare number, and closed by whoever opened it
-	split                         // one thread waits for input and another for output
 	listening                     // the thread looks at its sources again when it is notified
 	canceled                      // the thread's scope has ended: it is not to wait any more
 	ended                         // the record is free

@@ -8,13 +8,13 @@ import (
 )
 
 // Descriptor is what a loop knows of one file descriptor. Every thread with a socket has one inside its record; Open
-// makes one for a socket that any thread of the loop may use; and one that is awaited by its bare number gets one for
-// the time of the loan.
+// makes one, inside a Shared, for a socket that any thread of the loop may use; and one that is awaited by its bare
+// number gets one for the time of the loan.
 //
 // Epoll is told of (fd, gen) and gives both back with each event; the generation of a slot's next user differs, so
 // an event that was under way when a descriptor was closed and its number reused finds nobody.
 type Descriptor struct {
-	thread *Thread // who is told; on a split descriptor, of input
+	thread *Thread // is told of events; of a Shared see there
 	fd     int32   // -1: none
 	gen    uint32
 	flags  flags  // state, and the interest that is wanted
@@ -67,7 +67,7 @@ func (l *Loop) evict(d *Descriptor) {
 	d.fd = -1
 	d.known, d.armed = 0, 0
 	d.flags |= finished | hungUp
-	if d.flags&lent == 0 { // a thread lives on without its descriptor
+	if d.flags&shared == 0 { // a thread lives on without its descriptor
 		l.detached[d.thread] = struct{}{}
 	}
 	l.wakeWaiters(d, d.flags.wanted())
@@ -161,7 +161,7 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 		d.flags = (d.flags | finished | hungUp) &^ mask(rdhup)
 		hit |= wanted & (in | out)
 	}
-	if d.flags&lent == 0 && before&finished == 0 && d.flags&finished != 0 {
+	if d.flags&shared == 0 && before&finished == 0 && d.flags&finished != 0 {
 		d.thread.left()
 	}
 	if hit != 0 {
@@ -169,19 +169,17 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 	}
 }
 
-// wakeWaiters lets those go on who wait for one of the events.
+// wakeWaiters wakes the threads that wait for one of the events.
 func (l *Loop) wakeWaiters(d *Descriptor, events uint16) {
-	if d.flags&split == 0 {
-		if events&(in|out) != 0 {
-			l.wake(d.thread)
-		}
-		return
+	reader, writer := d.thread, d.thread
+	if s := d.asShared(); s != nil {
+		writer = s.writer
 	}
 	if events&in != 0 {
-		l.wake(d.thread)
+		l.wake(reader)
 	}
 	if events&out != 0 {
-		l.wake(l.writers[d])
+		l.wake(writer)
 	}
 }
 

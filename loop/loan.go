@@ -47,11 +47,11 @@ func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
 		if err := t.refused(); err != nil {
 			return err
 		}
-		if err := l.claim(t, loan, events); err != nil {
+		if err := loan.claim(t, events); err != nil {
 			return err
 		}
 		if err := l.renew(loan); err != nil {
-			l.release(loan, events)
+			loan.release(events)
 			return err
 		}
 	}
@@ -64,42 +64,44 @@ func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
 const trust = 100
 
 // renew tells epoll anew what is wanted of a borrowed descriptor, which may be another than the one that it knows.
-func (l *Loop) renew(d *Descriptor) error {
+func (l *Loop) renew(d *Shared) error {
 	if d.flags&hungUp != 0 {
 		return nil // it is out of epoll, and nobody is going to wait
 	}
-	err := l.modify(d, d.known|d.flags.wanted())
+	err := l.modify(&d.Descriptor, d.known|d.flags.wanted())
 	if errors.Is(err, unix.ENOENT) {
-		l.forget(d)
-		err = l.add(d)
+		l.forget(&d.Descriptor)
+		err = l.add(&d.Descriptor)
 	}
 	if err != nil {
-		l.evict(d)
+		l.evict(&d.Descriptor)
 	}
 	return err
 }
 
 // borrow claims fd for t and has epoll tell the events. known reports that it was going to, to the best of our
 // knowledge, and was not asked.
-func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Descriptor, known bool, err error) {
-	d = l.lookup(fd)
-	if d != nil && d.flags&borrowed == 0 {
-		return nil, false, ErrAwaited
+func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, err error) {
+	if old := l.lookup(fd); old != nil {
+		if old.flags&borrowed == 0 {
+			return nil, false, ErrAwaited
+		}
+		d = old.asShared()
 	}
 	if d != nil && d.flags&hungUp != 0 && d.flags.wanted()&(in|out) == 0 {
-		l.forget(d) // it is not in epoll any more, and the number may be another's by now
+		l.forget(&d.Descriptor) // it is not in epoll any more, and the number may be another's by now
 		d = nil
 	}
 	if d == nil {
-		d = &Descriptor{thread: t, fd: int32(fd), flags: lent | borrowed | mask(events)}
-		if err := l.add(d); err != nil {
+		d = &Shared{Descriptor{thread: t, fd: int32(fd), flags: shared | borrowed | mask(events)}, t}
+		if err := l.add(&d.Descriptor); err != nil {
 			return nil, false, err
 		}
 		t.keep(d)
 		return d, false, nil
 	}
 	before := d.thread
-	if err := l.claim(t, d, events); err != nil {
+	if err := d.claim(t, events); err != nil {
 		return nil, false, err
 	}
 	if before != t {
@@ -109,14 +111,14 @@ func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Descriptor, known bo
 		return d, true, nil
 	}
 	if err := l.renew(d); err != nil {
-		l.release(d, events)
+		d.release(events)
 		return nil, false, err
 	}
 	return d, false, nil
 }
 
 // keep has the loan ended with the other deferred calls.
-func (t *Thread) keep(d *Descriptor) {
+func (t *Thread) keep(d *Shared) {
 	m := t.extra()
 	switch n := len(m.loans); {
 	case n == 0:
@@ -124,8 +126,8 @@ func (t *Thread) keep(d *Descriptor) {
 	case slices.Contains(m.loans, d):
 		return
 	case n == cap(m.loans): // a thread may open and close descriptors for ever: what has ended must not pile up
-		m.loans = slices.DeleteFunc(m.loans, func(d *Descriptor) bool {
-			return t.loop.lookup(int(d.fd)) != d || d.thread != t && d.flags&split == 0
+		m.loans = slices.DeleteFunc(m.loans, func(d *Shared) bool {
+			return t.loop.lookup(int(d.fd)) != &d.Descriptor || d.thread != t && d.writer != t
 		})
 	}
 	m.loans = append(m.loans, d)
@@ -134,9 +136,9 @@ func (t *Thread) keep(d *Descriptor) {
 // giveBack ends t's loans, but those that another thread has taken over.
 func (t *Thread) giveBack() {
 	for _, d := range t.more.loans {
-		if d.thread == t && d.flags&split == 0 && t.loop.lookup(int(d.fd)) == d {
-			t.loop.remove(d)
-			t.loop.forget(d)
+		if d.thread == t && t.loop.lookup(int(d.fd)) == &d.Descriptor {
+			t.loop.remove(&d.Descriptor)
+			t.loop.forget(&d.Descriptor)
 		}
 	}
 	clear(t.more.loans)

@@ -48,8 +48,7 @@ type Loop struct {
 	start  time.Time
 
 	// Owned by the loop.
-	table    []*Descriptor           // by number
-	writers  map[*Descriptor]*Thread // of split descriptors
+	table    []*Descriptor // by number
 	gen      uint32
 	detached map[*Thread]struct{} // threads without a descriptor
 	threads  int                  // all that have not ended

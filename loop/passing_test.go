@@ -42,7 +42,7 @@ func TestAcceptRefused(t *testing.T) {
 		if _, err := l.Accept(fds[0], func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
 			t.Fatal(err)
 		}
-		var d loop.Descriptor
+		var d loop.Shared
 		if err := l.Open(&d, fds[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestAcceptRefused(t *testing.T) {
 			if _, _, errno := d.Accept(); errno != unix.EPERM {
 				t.Errorf("Accept: %v", errno)
 			}
-			l.CloseDescriptor(&d)
+			l.CloseDescriptor(&d.Descriptor)
 			for range 100 {
 				_ = th.Sleep(time.Millisecond)
 			}

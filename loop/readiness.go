@@ -25,12 +25,16 @@ func (d *Descriptor) Readable() *Readiness { return &Readiness{d: d, events: in}
 func (d *Descriptor) Writable() *Readiness { return &Readiness{d: d, events: out} }
 
 // Watch implements Source. Its errors are those of AwaitRead.
-func (r *Readiness) Watch(t *Thread) (err error) {
+func (r *Readiness) Watch(t *Thread) error {
 	r.known = false
 	if r.number {
 		if r.fd < 0 || r.fd != int(t.own.fd) {
-			r.d, r.known, err = t.loop.borrow(t, r.fd, r.events)
-			return err
+			loan, known, err := t.loop.borrow(t, r.fd, r.events)
+			if err != nil {
+				return err
+			}
+			r.d, r.known = &loan.Descriptor, known
+			return nil
 		}
 		r.d = &t.own
 	}
@@ -41,10 +45,10 @@ func (r *Readiness) Watch(t *Thread) (err error) {
 		}
 		t.wants |= uint8(r.events)
 		d.flags |= mask(r.events)
-	case d.flags&lent == 0:
+	case d.flags&shared == 0:
 		return ErrAwaited
 	default:
-		if err := t.loop.claim(t, d, r.events); err != nil {
+		if err := d.asShared().claim(t, r.events); err != nil {
 			return err
 		}
 	}
@@ -60,7 +64,7 @@ func (r *Readiness) Unwatch(t *Thread) {
 	if r.d == &t.own {
 		t.wants &^= uint8(r.events)
 	} else {
-		t.loop.release(r.d, r.events)
+		r.d.asShared().release(r.events)
 	}
 }
 

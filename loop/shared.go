@@ -4,21 +4,43 @@ import (
 	"errors"
 	"net"
 	"time"
+	"unsafe"
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// ErrAwaited is returned when a descriptor is already waited for on the same loop, or is the thread's own, for which
-// there is WantRead. Across loops that cannot be seen: two loops that await one descriptor are both told.
+// Shared is a Descriptor that is no thread's own: a socket that Open was given, or a descriptor on loan. Any thread of
+// the loop may wait for it, but only one at a time for input and one for output; such a wait begins with a claim.
+//
+// The embedded Descriptor's thread is told of input, and writer is told of output. They differ only while two threads
+// have claims. Otherwise both are the thread that made the last claim.
+type Shared struct {
+	Descriptor
+	writer *Thread
+}
+
+// asShared returns the Shared that d is the first field of, or nil where d is a thread's own. The flag shared is set in
+// every Shared and nowhere else, so the conversion is safe. A pointer from each Descriptor to its Shared would do as
+// well, but it would make the record of every idle connection larger.
+func (d *Descriptor) asShared() *Shared {
+	if d.flags&shared == 0 {
+		return nil
+	}
+	return (*Shared)(unsafe.Pointer(d))
+}
+
+// ErrAwaited is the error of a wait for a descriptor that a thread of the same loop waits for already, or that is a
+// thread's own, for which there is WantRead. A loop does not see what other loops wait for: where two of them await one
+// descriptor, both are told.
 var ErrAwaited = errors.New("descriptor is awaited already")
 
-// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on;
-// but only one at a time may wait for input, and one for output. On an error fd is still the caller's.
-func (l *Loop) Open(d *Descriptor, fd int) error {
-	*d = Descriptor{fd: int32(fd), flags: lent | mask(in|rdhup)}
-	err := l.add(d)
-	d.flags = lent
+// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads may use from now on.
+// On an error, which is epoll_ctl's, fd is still the caller's.
+func (l *Loop) Open(d *Shared, fd int) error {
+	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | mask(in|rdhup)}}
+	err := l.add(&d.Descriptor)
+	d.flags = shared
 	if err != nil {
 		d.fd = -1
 	}
@@ -47,7 +69,7 @@ func (l *Loop) CloseDescriptor(d *Descriptor) {
 
 // Rouse has whoever waits for d, idle threads aside, look at it again, as if an event had come.
 func (l *Loop) Rouse(d *Descriptor) {
-	if d.flags&lent != 0 || d.thread.co != nil {
+	if d.flags&shared != 0 || d.thread.co != nil {
 		l.wakeWaiters(d, d.flags.wanted())
 	}
 }
@@ -72,23 +94,24 @@ func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) erro
 	if d == &t.own {
 		return t.want(wantCode[events], timeout)
 	}
-	if d.flags&lent == 0 {
+	s := d.asShared()
+	if s == nil {
 		return ErrAwaited
 	}
 	t.flush()
 	if err := t.refused(); err != nil {
 		return err
 	}
-	if err := t.loop.claim(t, d, events); err != nil {
+	if err := s.claim(t, events); err != nil {
 		return err
 	}
 	t.loop.tick() // what the thread did before may have taken its time
-	return t.await(d, events, t.loop.after(timeout))
+	return t.await(s, events, t.loop.after(timeout))
 }
 
 // await waits for the events of d, which t has claimed, and ends the claim.
-func (t *Thread) await(d *Descriptor, events uint16, until int64) error {
-	defer t.loop.release(d, events) // also when the thread is killed
+func (t *Thread) await(d *Shared, events uint16, until int64) error {
+	defer d.release(events) // also when the thread is killed
 	err := t.wait(coro.Make(awaitCode[events], int(d.fd)), until)
 	if d.fd < 0 {
 		return net.ErrClosed
@@ -96,9 +119,8 @@ func (t *Thread) await(d *Descriptor, events uint16, until int64) error {
 	return err
 }
 
-// claim has t told of the events of a descriptor that is no thread's own. One thread may wait for input and another for
-// output.
-func (l *Loop) claim(t *Thread, d *Descriptor, events uint16) error {
+// claim makes t the thread that is told of the events.
+func (d *Shared) claim(t *Thread, events uint16) error {
 	if d.fd < 0 {
 		return net.ErrClosed
 	}
@@ -106,33 +128,23 @@ func (l *Loop) claim(t *Thread, d *Descriptor, events uint16) error {
 	switch {
 	case wanted&events != 0:
 		return ErrAwaited
-	case wanted == 0 || d.thread == t:
+	case wanted == 0:
+		d.thread, d.writer = t, t
+	case events == in:
 		d.thread = t
-	case events == out:
-		l.split(d, d.thread, t)
 	default:
-		l.split(d, t, d.thread)
+		d.writer = t
 	}
 	d.flags |= mask(events)
 	return nil
 }
 
-func (l *Loop) split(d *Descriptor, reader, writer *Thread) {
-	if l.writers == nil {
-		l.writers = make(map[*Descriptor]*Thread)
-	}
-	d.flags |= split
-	d.thread, l.writers[d] = reader, writer
-}
-
-// release ends a claim.
-func (l *Loop) release(d *Descriptor, events uint16) {
+// release ends a claim, and leaves d to the other one, if there is one.
+func (d *Shared) release(events uint16) {
 	d.flags &^= mask(events)
-	if d.flags&split != 0 {
-		if events&in != 0 {
-			d.thread = l.writers[d]
-		}
-		d.flags &^= split
-		delete(l.writers, d)
+	if events&in != 0 {
+		d.thread = d.writer
+	} else {
+		d.writer = d.thread
 	}
 }

@@ -89,7 +89,7 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 			doubt, err = never, nil
 			for i, s := range sources {
 				if r, ok := s.(*Readiness); ok && r.known {
-					if err := l.renew(r.d); err != nil {
+					if err := l.renew(r.d.asShared()); err != nil {
 						return i, err
 					}
 				}

@@ -37,7 +37,7 @@ func (l *Loop) Stop(grace time.Duration) {
 		}
 		l.stop.stopping = true
 		for _, d := range l.table {
-			if d != nil && d.flags&lent == 0 {
+			if d != nil && d.flags&shared == 0 {
 				Wake(d.thread)
 				d.thread.notify()
 			}
@@ -70,7 +70,7 @@ func (l *Loop) killAll() {
 	l.stop.over = true
 	l.post.refuse()
 	for _, d := range l.table {
-		if d != nil && d.flags&lent == 0 {
+		if d != nil && d.flags&shared == 0 {
 			l.kill(d.thread)
 		}
 	}

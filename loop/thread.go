@@ -92,11 +92,11 @@ type Thread struct {
 
 // more is what few threads need.
 type more struct {
-	loans  []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls  *calls        // off the loop, by the thread and those within its scopes
-	kept   *list.List    // of *call, those that have not begun; dropCalls is deferred
-	scope  *scope        // of the threads it has started, the innermost
-	member *scope        // that the thread was started in, nil for one of its own
+	loans  []*Shared  // awaited by their numbers, since deferred calls last ran
+	calls  *calls     // off the loop, by the thread and those within its scopes
+	kept   *list.List // of *call, those that have not begun; dropCalls is deferred
+	scope  *scope     // of the threads it has started, the innermost
+	member *scope     // that the thread was started in, nil for one of its own
 	end    *Promise[struct{}]
 	err    error // that it has ended with
 }
