@@ -41,73 +41,103 @@ func (t *Thread) AwaitAll(d time.Duration, sources ...Source) error {
 	return err
 }
 
+// selection is one call of AwaitAny or AwaitAll. The thread is not in it: with a pointer beside them that others may keep,
+// the compiler would put the sources on the heap.
+type selection struct {
+	sources []Source
+	all     bool // it is AwaitAll's
+	watched int  // the first so many sources are watched
+	passed  int  // with all: the first so many were ready
+	trusts  bool // some sources are loans that epoll was not asked about
+}
+
 func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
 	t.flush()
-	watched, known := 0, false
-	defer func() { // also when the thread is killed
-		for _, s := range sources[:watched] {
-			s.Unwatch(t)
-		}
-	}()
-	for i, s := range sources {
-		if err := s.Watch(t); err != nil {
-			return i, err
-		}
-		watched++
-		if r, ok := s.(*Readiness); ok && r.known {
-			known = true
-		}
+	s := selection{sources: sources, all: all}
+	defer s.unwatch(t) // also when the thread is killed
+	if i, err := s.watch(t); err != nil {
+		return i, err
 	}
-
 	l := t.loop
 	l.tick() // what the thread did before may have taken its time
-	until, doubt := l.after(d), int64(never)
-	if known {
-		doubt = l.now + trust
+	until, check := l.after(d), int64(never)
+	if s.trusts {
+		check = l.now + trust
 	}
-	var err error
-	for first := 0; ; { // first that is not ready
-		turn := l.stats.Resumes
-		if all {
-			for first < len(sources) && sources[first].Ready() {
-				if err := gone(sources[first]); err != nil {
-					return first, err
-				}
-				first++
-			}
-			if first == len(sources) {
-				return first - 1, nil
-			}
-		} else {
-			for i, s := range sources {
-				if s.Ready() {
-					return i, gone(s)
-				}
+	var why error // that the last wait has returned
+	for {
+		resumes := l.stats.Resumes
+		if i, done, err := s.ask(); done {
+			return i, err
+		}
+		if why == os.ErrDeadlineExceeded && l.now < until {
+			why, check = nil, never
+			if i, err := s.makeSure(l); err != nil {
+				return i, err
 			}
 		}
-		if err == os.ErrDeadlineExceeded && l.now < until {
-			doubt, err = never, nil
-			for i, s := range sources {
-				if r, ok := s.(*Readiness); ok && r.known {
-					if err := l.renew(r.d.asShared()); err != nil {
-						return i, err
-					}
-				}
-			}
-		}
-		if err != nil {
-			return -1, err
+		if why != nil {
+			return -1, why
 		}
 		code := wantCode[t.wants]
-		// Where its own socket is among the sources, that tells t that the client has left.
-		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
+		// If t's own socket is among the sources, reading from that tells t that the client has left.
+		if no := t.leaving(); no != nil && (code == coro.Suspend || no == ErrCanceled) {
 			return -1, t.refused()
 		}
-		if l.stats.Resumes != turn && l.now < until {
-			continue // one of them has yielded: what those asked before it have told meanwhile is not told again
+		if l.stats.Resumes != resumes && l.now < until {
+			continue // a Ready has yielded, and t did not hear the notifications of sources asked before it
 		}
-		err = t.listen(code, min(until, doubt))
+		why = t.listen(code, min(until, check))
 	}
+}
+
+// watch watches the sources, up to the first that refuses, whose index and error it returns.
+func (s *selection) watch(t *Thread) (int, error) {
+	for i, source := range s.sources {
+		if err := source.Watch(t); err != nil {
+			return i, err
+		}
+		s.watched++
+		s.trusts = s.trusts || onTrust(source) != nil
+	}
+	return 0, nil
+}
+
+func (s *selection) unwatch(t *Thread) {
+	for _, source := range s.sources[:s.watched] {
+		source.Unwatch(t)
+	}
+}
+
+// ask asks the sources. It reports whether the wait is over, and which source has seen to that.
+func (s *selection) ask() (index int, done bool, err error) {
+	if !s.all {
+		for i, source := range s.sources {
+			if source.Ready() {
+				return i, true, gone(source)
+			}
+		}
+		return -1, false, nil
+	}
+	for s.passed < len(s.sources) && s.sources[s.passed].Ready() {
+		if err := gone(s.sources[s.passed]); err != nil {
+			return s.passed, true, err
+		}
+		s.passed++
+	}
+	return s.passed - 1, s.passed == len(s.sources), nil
+}
+
+// makeSure asks epoll about the loans that were trusted so far.
+func (s *selection) makeSure(l *Loop) (int, error) {
+	for i, source := range s.sources {
+		if loan := onTrust(source); loan != nil {
+			if err := l.renew(loan); err != nil {
+				return i, err
+			}
+		}
+	}
+	return 0, nil
 }
 
 // listen waits until t is notified, or any event of its own that the code asks for, at the given time at the latest.
