@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/timeoutwheel"
 )
 
 // NextFlags is the table step, for the test against a reference.
@@ -29,12 +30,15 @@ func Left(l *Loop) (left []string) {
 			note("descriptor %d, flags %#x", fd, d.flags)
 		}
 	}
-	timers := l.wheel.Len()
-	if l.trim.timer.Pending() {
-		timers--
+	for _, own := range []*timeoutwheel.Timer{&l.trim.timer, &l.stop.grace} { // not the threads'
+		if own.Pending() {
+			defer l.wheel.Add(own, own.At())
+			l.wheel.Cancel(own)
+		}
 	}
-	if l.stop.grace.Pending() {
-		timers--
+	timers := 0
+	if _, ok := l.wheel.Next(); ok {
+		timers = 1 // or more
 	}
 	for what, n := range map[string]int{
 		"threads": l.threads, "threads without descriptor": len(l.detached),

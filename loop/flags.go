@@ -43,8 +43,8 @@ func mask(events uint16) flags { return flags(events) << maskShift }
 // wanted returns the epoll mask.
 func (f flags) wanted() uint16 { return uint16(f >> maskShift) }
 
-// orMask and andMask turn the flags of a record into those that follow a yielded code. RDHUP is in neither: it is
-// wanted from the start until it was told.
+// orMask and andMask turn the flags of a record into those that follow a yielded code. No code changes RDHUP, which is
+// wanted from the start until it has been delivered once. Abort has no row: it ends the record.
 var (
 	orMask = [coro.NumCodes]flags{
 		coro.WantRead:            mask(in),
@@ -56,7 +56,6 @@ var (
 		coro.AsyncAwaitReadWrite: suspended,
 	}
 	andMask = [coro.NumCodes]flags{
-		coro.Abort:               ^mask(in | out | rdhup),
 		coro.Yield:               ^suspended,
 		coro.WantRead:            ^(mask(out) | suspended),
 		coro.WantWrite:           ^(mask(in) | suspended),

@@ -14,9 +14,6 @@ type Topic struct {
 	log  atomic.Pointer[log] // where it was seen last; it may be gone
 }
 
-// Name returns the topic's name.
-func (tp *Topic) Name() string { return tp.name }
-
 // Publish gives a message to all subscribers, and to the topic's history. It copies data. It never waits, whatever the
 // subscribers do, and costs the same for any number of them, but for those with DropNewest.
 //

@@ -41,7 +41,6 @@ func (t *Timer) At() int64 {
 // are for one goroutine at a time.
 type Wheel struct {
 	now       int64
-	len       int
 	advancing bool
 
 	// Timers with at <= now. Two lists, so that one which is added again while
@@ -76,7 +75,6 @@ func (w *Wheel) Add(t *Timer, at int64) {
 		panic("timeoutwheel: Add of a timer without owner")
 	}
 	w.Cancel(t)
-	w.len++
 	t.at = at
 	if at <= w.now {
 		appendTo(&w.late, t)
@@ -92,7 +90,6 @@ func (w *Wheel) Cancel(t *Timer) {
 	if !t.Pending() {
 		return
 	}
-	w.len--
 	if t.at <= w.now {
 		unlink(t)
 	} else {
@@ -122,7 +119,6 @@ func (w *Wheel) Advance(now int64) {
 	for !isEmpty(&w.fires) {
 		t := w.fires.next
 		unlink(t)
-		w.len--
 		t.owner.Expire()
 	}
 }
@@ -149,10 +145,4 @@ func (w *Wheel) Next() (at int64, ok bool) {
 		return 0, false
 	}
 	return w.slots.bound(level, slot), true
-}
-
-// Len returns the number of pending timers. During an Advance those count that
-// are due and whose Expire has not been called yet.
-func (w *Wheel) Len() int {
-	return w.len
 }
