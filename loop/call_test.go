@@ -128,8 +128,8 @@ func TestPoolFull(t *testing.T) {
 	})
 }
 
-// A function that does not return: the wait ends, the function is counted, with whoever the request began, and the loop
-// ends without it.
+// A function that does not return: the wait ends, the function is counted, with whoever the request
+// began, and the loop ends without it.
 func TestFunctionNeverReturns(t *testing.T) {
 	runWorkers(t, 8, func(t *testing.T, l *loop.Loop) {
 		release := make(chan struct{})
@@ -261,7 +261,7 @@ func TestTimer(t *testing.T) {
 			hour := th.After(time.Hour)
 			_, err := th.AwaitAny(time.Minute, hour, hour)
 			want(t, err, loop.ErrAwaited)
-			th.Go(func(th *loop.Thread) error { hour.Reset(time.Millisecond); return nil }) // under the wait
+			th.Go(func(th *loop.Thread) error { hour.Reset(time.Millisecond); return nil }) // meanwhile
 			began := time.Now()
 			want(t, th.AwaitAll(time.Minute, hour), nil)
 			if took := time.Since(began); took < time.Millisecond {
@@ -280,8 +280,8 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// TestNoWorker: a function whose turn does not come within the limit is told from one that takes too long, is counted, and is
-// logged once for all that fare like it.
+// TestNoWorker: a function whose turn does not come within the limit is told from one that takes
+// too long, is counted, and is logged once for all that fare like it.
 func TestNoWorker(t *testing.T) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		t.Run(h.String(), func(t *testing.T) {

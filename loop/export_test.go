@@ -21,8 +21,8 @@ const (
 // MaxRefusals is how many waits that end at once a thread may have.
 const MaxRefusals = maxRefusals
 
-// Left lists what is registered with a loop, which is nothing once its threads have ended. It is called on the loop, or
-// after Run.
+// Left lists what is registered with a loop, which is nothing once its threads have ended. It is
+// called on the loop, or after Run.
 func Left(l *Loop) (left []string) {
 	note := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
 	for fd, d := range l.table {
@@ -77,7 +77,8 @@ func Loans(t *Thread) int { return len(t.extra().loans) }
 // TableSize returns the length of the table of descriptors.
 func TableSize(l *Loop) int { return len(l.table) }
 
-// PlaceOf is where the watchdog sees a stack of these functions, innermost first: the function's name.
+// PlaceOf is where the watchdog sees a stack of these functions, innermost first: the function's
+// name.
 func PlaceOf(functions ...string) string {
 	var s stack
 	for _, f := range functions {

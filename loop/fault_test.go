@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signal is a Source as another package would write it: a subscription whose messages come from any goroutine.
+// signal is a Source as another package would write it: a subscription whose messages come from any
+// goroutine.
 type signal struct {
 	mu     sync.Mutex
 	waiter *loop.Thread
@@ -143,7 +144,8 @@ func (f *things) sources(th *loop.Thread) []loop.Source {
 	}
 }
 
-// A wait is one way of waiting for what does not come, or comes with fulfil. It ends with the error.
+// A wait is one way of waiting for what does not come, or comes with fulfil. It ends with the
+// error.
 type wait struct {
 	name   string
 	begin  func(f *things, th *loop.Thread, d time.Duration) error
@@ -262,7 +264,8 @@ var waits = []wait{
 	}},
 }
 
-// check ends a test: what f waited for is unregistered by now, though its thread has not run its deferred calls.
+// check ends a test: what f waited for is unregistered by now, though its thread has not run its
+// deferred calls.
 func (f *things) check() {
 	f.t.Helper()
 	if n := loop.Claims(f.l); n != 0 {
@@ -350,8 +353,8 @@ func TestEveryWaitIsCanceled(t *testing.T) {
 	})
 }
 
-// A thread that is canceled when what it has waited for is there, but has not gone on yet, keeps that; its next wait
-// ends.
+// A thread that is canceled when what it has waited for is there, but has not gone on yet, keeps
+// that; its next wait ends.
 func TestCanceledWhileQueued(t *testing.T) {
 	eachWait(t, func(t *testing.T, l *loop.Loop, w wait, f *things) {
 		if w.fulfil == nil {

@@ -335,8 +335,8 @@ func TestOwnSocketAmongTheSources(t *testing.T) {
 	}
 }
 
-// What is seen of a peer that hangs up, ends its half, or of an error, is the same for each of the waits and as often
-// as it is asked; and there is silence in between.
+// What is seen of a peer that hangs up, ends its half, or of an error, is the same for each of the
+// waits and as often as it is asked; and there is silence in between.
 func TestHangUpEndAndError(t *testing.T) {
 	states := map[string]func(t *testing.T) (fd int, free func()){
 		"peer closed": func(t *testing.T) (int, func()) {
@@ -389,7 +389,8 @@ func TestHangUpEndAndError(t *testing.T) {
 	}
 }
 
-// A thread that finds out itself that its own descriptor was closed and reused is not woken for it: it does not wait.
+// A thread that finds out itself that its own descriptor was closed and reused is not woken for it:
+// it does not wait.
 func TestRunningThreadIsNotWoken(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {

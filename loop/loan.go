@@ -9,16 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitRead waits until fd, which is not the thread's own, can be read or has hung up, at most d; negative d: without
-// limit. The error is os.ErrDeadlineExceeded, ErrClientGone, ErrCanceled, ErrAwaited, net.ErrClosed where CloseFD has
-// closed the descriptor meanwhile, or epoll_ctl's: EBADF, or EPERM for what cannot be waited for, such as a regular
+// AwaitRead waits until fd can be read or has hung up, for d at most, or without limit if d is
+// negative. fd must not be the thread's own descriptor. The error is os.ErrDeadlineExceeded,
+// ErrClientGone, ErrCanceled, ErrAwaited, net.ErrClosed if CloseFD has closed the descriptor
+// meanwhile, or that of epoll_ctl: EBADF, or EPERM for what epoll does not take, such as a regular
 // file.
 //
-// The descriptor stays with the loop, on loan, until deferred calls are run, which a Request does at its end. A wait
-// costs no system call where the last ReadFD or RecvFD came to the end of what there was; else it is one, with which
-// the kernel is asked to look. Close it with CloseFD: after a plain close nothing ends a wait that has begun but its
-// limit, and where the number is given to another descriptor meanwhile, the loop takes it for the old one, and may
-// find out only after a tenth of a second.
+// The descriptor stays with the loop, on loan, until the thread's deferred calls run; a Request
+// runs them when its handler has returned. A wait costs no system call if the last ReadFD or RecvFD
+// found no more input; otherwise it costs one epoll_ctl. Close the descriptor with CloseFD. After a
+// plain close, a wait that has begun returns only at its limit. If the number is then given to
+// another descriptor, the loop takes that for the old one, and may find out only after a tenth of a
+// second.
 func (t *Thread) AwaitRead(fd int, d time.Duration) error { return t.awaitFD(fd, in, d) }
 
 // AwaitWrite waits until fd can be written or has hung up; see AwaitRead.
@@ -58,12 +60,13 @@ func (t *Thread) awaitFD(fd int, events uint16, d time.Duration) error {
 	return t.await(loan, events, until)
 }
 
-// trust is how long, in milliseconds, a wait for a borrowed descriptor that has cost no system call goes on before the
-// loop makes sure that it is the one that epoll was told of. Whoever opened it can have closed it since, and then
-// nothing would ever come.
+// trust is how long, in milliseconds, a wait for a loan goes on that has cost no system call. Then
+// the loop makes sure that epoll still knows the descriptor. The code that opened the descriptor
+// may have closed it since the last wait, and then no event would ever come.
 const trust = 100
 
-// onTrust returns the loan that s waits for, if that wait has cost no system call; otherwise nil.
+// onTrust returns the loan that s waits for, if that wait has cost no system call, and otherwise
+// nil.
 func onTrust(s Source) *Shared {
 	if r, ok := s.(*Readiness); ok && r.known {
 		return r.d.asShared()
@@ -71,10 +74,11 @@ func onTrust(s Source) *Shared {
 	return nil
 }
 
-// renew tells epoll anew what is wanted of a borrowed descriptor, which may be another than the one that it knows.
+// renew tells epoll anew what is wanted of a loan. The number may be that of another descriptor by
+// now.
 func (l *Loop) renew(d *Shared) error {
 	if d.flags&hungUp != 0 {
-		return nil // it is out of epoll, and nobody is going to wait
+		return nil // it is out of epoll, and the wait is going to return at once
 	}
 	err := l.modify(&d.Descriptor, d.known|d.flags.wanted())
 	if errors.Is(err, unix.ENOENT) {
@@ -87,8 +91,8 @@ func (l *Loop) renew(d *Shared) error {
 	return err
 }
 
-// borrow claims fd for t and has epoll tell the events. known reports that it was going to, to the best of our
-// knowledge, and was not asked.
+// borrow claims fd for t and arms the events. known reports that they were armed already, as far as
+// the loop knows, so that epoll was not asked.
 func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, err error) {
 	if old := l.lookup(fd); old != nil {
 		if old.flags&borrowed == 0 {
@@ -97,7 +101,7 @@ func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, 
 		d = old.asShared()
 	}
 	if d != nil && d.flags&hungUp != 0 && d.flags.wanted()&(in|out) == 0 {
-		l.forget(&d.Descriptor) // it is not in epoll any more, and the number may be another's by now
+		l.forget(&d.Descriptor) // it is out of epoll, and its number may be another's by now
 		d = nil
 	}
 	if d == nil {
@@ -125,7 +129,7 @@ func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, 
 	return d, false, nil
 }
 
-// keep has the loan ended with the other deferred calls.
+// keep sees to it that t's deferred calls give the loan back.
 func (t *Thread) keep(d *Shared) {
 	m := t.extra()
 	switch n := len(m.loans); {
@@ -133,7 +137,7 @@ func (t *Thread) keep(d *Shared) {
 		t.Defer(t.giveBack)
 	case slices.Contains(m.loans, d):
 		return
-	case n == cap(m.loans): // a thread may open and close descriptors for ever: what has ended must not pile up
+	case n == cap(m.loans): // a thread may use one descriptor after the other for ever
 		m.loans = slices.DeleteFunc(m.loans, func(d *Shared) bool {
 			return t.loop.lookup(int(d.fd)) != &d.Descriptor || d.thread != t && d.writer != t
 		})
@@ -141,7 +145,7 @@ func (t *Thread) keep(d *Shared) {
 	m.loans = append(m.loans, d)
 }
 
-// giveBack ends t's loans, but those that another thread has taken over.
+// giveBack gives t's loans back, except those that another thread has taken over.
 func (t *Thread) giveBack() {
 	for _, d := range t.more.loans {
 		if d.thread == t && t.loop.lookup(int(d.fd)) == &d.Descriptor {
@@ -153,8 +157,9 @@ func (t *Thread) giveBack() {
 	t.more.loans = t.more.loans[:0]
 }
 
-// CloseFD closes a descriptor that threads have awaited. A thread that waits for it gets net.ErrClosed. ErrAwaited
-// means that it is a thread's own, or a stream's, and was not closed.
+// CloseFD closes a descriptor that threads may have awaited. A thread that waits for it gets
+// net.ErrClosed. If the error is ErrAwaited, the descriptor is a thread's own or a stream's, and
+// was not closed.
 func (t *Thread) CloseFD(fd int) error {
 	if d := t.loop.lookup(fd); d != nil {
 		if d.flags&borrowed == 0 {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAcceptRefused: accept4 fails each time with an error that passes as a rule. The loop goes on and does not spin. It is
-// done in another process, for which the call is refused.
+// TestAcceptRefused: accept4 fails each time with an error that passes as a rule. The loop goes on
+// and does not spin. It is done in another process, for which the call is refused.
 func TestAcceptRefused(t *testing.T) {
 	const variable = "LWANGO_ACCEPT_REFUSED"
 	if os.Getenv(variable) == "" {

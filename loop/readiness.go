@@ -2,26 +2,28 @@ package loop
 
 import "net"
 
-// Readiness is a Source that is ready when a descriptor can be read, or written, or has hung up. AwaitAny and AwaitAll
-// return net.ErrClosed with its index when CloseFD has closed the descriptor under it.
+// Readiness is a Source that is ready when a descriptor can be read, or written, or has hung up. If
+// CloseFD closes the descriptor meanwhile, AwaitAny and AwaitAll return net.ErrClosed with the
+// index of the Readiness.
 type Readiness struct {
-	d      *Descriptor // nil before the first watch of a number
+	d      *Descriptor // nil before the first Watch of a number
 	fd     int
-	number bool // d is what the loop knows of fd at present
-	known  bool // the watch has cost no system call
+	number bool // d is looked up by fd at each Watch
+	known  bool // the last Watch has cost no system call
 	events uint16
 }
 
-// Readable returns a source that waits until fd can be read. It can be used again and again.
+// Readable returns a source that is ready when fd can be read. It can be used again and again.
+// AwaitRead says what holds for fd.
 func Readable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: in} }
 
-// Writable returns a source that waits until fd can be written.
+// Writable returns a source that is ready when fd can be written; see Readable.
 func Writable(fd int) *Readiness { return &Readiness{fd: fd, number: true, events: out} }
 
-// Readable returns a source that waits until d can be read.
+// Readable returns a source that is ready when d can be read. It can be used again and again.
 func (d *Descriptor) Readable() *Readiness { return &Readiness{d: d, events: in} }
 
-// Writable returns a source that waits until d can be written.
+// Writable returns a source that is ready when d can be written.
 func (d *Descriptor) Writable() *Readiness { return &Readiness{d: d, events: out} }
 
 // Watch implements Source. Its errors are those of AwaitRead.
@@ -68,7 +70,7 @@ func (r *Readiness) Unwatch(t *Thread) {
 	}
 }
 
-// gone returns the error of a descriptor that was closed under its source.
+// gone returns net.ErrClosed if s waits for a descriptor that was closed.
 func gone(s Source) error {
 	if r, ok := s.(*Readiness); ok && r.d.fd < 0 {
 		return net.ErrClosed

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStopped: threads that wait on and on can be told of a stop, and those that ask after it need not wait.
+// TestStopped: threads that wait on and on can be told of a stop, and those that ask after it need
+// not wait.
 func TestStopped(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		waiting := 0
@@ -38,7 +39,8 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestRouse: who waits for a descriptor looks again, a reader and a writer alike; idle threads are left alone.
+// TestRouse: who waits for a descriptor looks again, a reader and a writer alike; idle threads are
+// left alone.
 func TestRouse(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
@@ -88,8 +90,8 @@ func TestRouse(t *testing.T) {
 	})
 }
 
-// TestAThreadReleasesItsOwnDescriptor, while it runs: its next wait is not cut short, nor has its client left. What it
-// has released is somebody else's.
+// TestAThreadReleasesItsOwnDescriptor, while it runs: its next wait is not cut short, nor has its
+// client left. What it has released is somebody else's.
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
@@ -115,7 +117,8 @@ func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	})
 }
 
-// TestTheLoopClosesWhatIsLeft: a thread that is killed before it began cannot close what it was to use.
+// TestTheLoopClosesWhatIsLeft: a thread that is killed before it began cannot close what it was to
+// use.
 func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
