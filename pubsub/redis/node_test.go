@@ -95,8 +95,9 @@ type follower struct {
 	node     *node
 }
 
-// follow subscribes. Unless o says otherwise the subscription's queue holds all of a test's messages: most tests publish
-// faster than a loop without a processor can read, and what is missing then must be the engine's fault.
+// follow subscribes. Unless o says otherwise the subscription's queue holds all of a test's
+// messages: most tests publish faster than a loop without a processor can read, and what is missing
+// then must be the engine's fault.
 func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	n.t.Helper()
 	if o.Queue == 0 {
@@ -154,9 +155,9 @@ func (f *follower) expect(want ...string) {
 	}
 }
 
-// expectBehind is expect for a subscription with history. What was published shortly before it began, within the time that
-// the broker takes to tell its own, comes as news behind the history. Then that reaches back further: the last of older
-// come first.
+// expectBehind is expect for a subscription with history. What was published shortly before it
+// began, within the time that the broker takes to tell its own, comes as news behind the history.
+// Then that reaches back further: the last of older come first.
 func (f *follower) expectBehind(older []string, want ...string) {
 	f.t.Helper()
 	first := f.next()
@@ -170,7 +171,11 @@ func (f *follower) expectBehind(older []string, want ...string) {
 	f.expect(want[1:]...)
 }
 
-// hears publishes to a topic of the follower's own process, as it comes: whoever publishes waits for nobody.
+// doubt is how long, on a busy machine, a message may be taken for news after it was published.
+const doubt = 300 * time.Millisecond
+
+// hears publishes to a topic of the follower's own process, as it comes: whoever publishes waits
+// for nobody.
 func (f *follower) hears(topic *pubsub.Topic, texts ...string) {
 	f.t.Helper()
 	for part := range slices.Chunk(texts, 50) {
