@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// A thread waits for a message beside other things. In a handler of a server, the hub is lwango.Topics() and the thread
-// is the request's.
+// A thread waits for a message beside other things. In a handler of a server, the hub is
+// lwango.Topics() and the thread is the request's.
 func Example() {
 	var hub pubsub.Hub
 	l, err := loop.New(loop.Options{})

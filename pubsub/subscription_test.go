@@ -251,7 +251,8 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 	}
 }
 
-// Who changes topics all the time leaves nothing behind, and what he has in the end still ends with him.
+// Who changes topics all the time leaves nothing behind, and what he has in the end still ends with
+// him.
 func TestTopicsAreChanged(t *testing.T) {
 	var hub pubsub.Hub
 	onThread(t, func(th *loop.Thread) {
@@ -281,7 +282,8 @@ func TestTopicsAreChanged(t *testing.T) {
 	}
 }
 
-// Thousands end at once, some while they wait and some before they ever have, while somebody publishes.
+// Thousands end at once, some while they wait and some before they ever have, while somebody
+// publishes.
 func TestThousandsVanish(t *testing.T) {
 	const many = 3000
 	handoffs(t, 2, func(t *testing.T, ls *loops) {

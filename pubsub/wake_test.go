@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message adds one to count,
-// which belongs to the loop.
+// waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message
+// adds one to count, which belongs to the loop.
 func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *int) {
 	for range n {
 		ls.start(i, func(th *loop.Thread) {
@@ -45,7 +45,8 @@ func TestNoWakeUpsWhileQuiet(t *testing.T) {
 			time.Sleep(time.Millisecond) // none of these is to be heard
 		}
 		after := stats(0)
-		// stats itself wakes the loop: it looks, and blocks again. What is left of a brief wait is two more at most.
+		// stats itself wakes the loop: it looks, and blocks again. What is left of a brief wait is
+		// two more at most.
 		if n := after.Waits - before.Waits; n > 5 {
 			t.Errorf("epoll_wait has returned %d times", n)
 		}

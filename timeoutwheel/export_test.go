@@ -1,6 +1,7 @@
 package timeoutwheel
 
-// Len counts the pending timers. During an Advance those count that are due and whose Expire has not been called yet.
+// Len counts the pending timers. During an Advance those count that are due and whose Expire has
+// not been called yet.
 func (w *Wheel) Len() int {
 	n := ringLen(&w.late) + ringLen(&w.fires)
 	for level := range w.slots.roots {

@@ -28,8 +28,8 @@ func wantNext(t *testing.T, w *timeoutwheel.Wheel, want int64) {
 	}
 }
 
-// A timer must expire at its time and not one millisecond before, whether time
-// arrives there in one jump or through every time that Next names.
+// A timer must expire at its time and not one millisecond before, whether time arrives there in one
+// jump or through every time that Next names.
 func TestExpiresAtItsTime(t *testing.T) {
 	rows := []struct {
 		now, at int64
