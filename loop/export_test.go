@@ -61,7 +61,7 @@ func Claims(l *Loop) int {
 		if d == nil || d.flags&shared == 0 {
 			continue
 		}
-		if s := d.asShared(); d.flags.wanted()&(in|out) != 0 {
+		if s := d.asShared(); d.flags.awaited() != 0 {
 			n++
 			if s.thread != s.writer {
 				n++

@@ -44,6 +44,9 @@ func mask(events uint16) flags { return flags(events) << maskShift }
 // wanted returns the epoll mask.
 func (f flags) wanted() uint16 { return uint16(f >> maskShift) }
 
+// awaited returns the part of the mask that threads wait for. No thread waits for RDHUP.
+func (f flags) awaited() uint16 { return f.wanted() & (in | out) }
+
 // orMask and andMask turn the flags of a record into those that follow a yielded code. No code
 // changes RDHUP, which is wanted from the start until it has been delivered once. Abort has no row:
 // it ends the record.

@@ -158,8 +158,8 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 	}
 	d, events := l.table[fd], uint16(e.Events)
 	d.armed &^= events
-	wanted := d.flags.wanted()
-	hit := events & wanted & (in | out)
+	awaited := d.flags.awaited()
+	hit := events & awaited
 	before := d.flags
 
 	if events&rdhup != 0 {
@@ -168,7 +168,7 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		l.remove(d)
 		d.flags = (d.flags | finished | hungUp) &^ mask(rdhup)
-		hit |= wanted & (in | out)
+		hit = awaited
 	}
 	if d.flags&shared == 0 && before&finished == 0 && d.flags&finished != 0 {
 		d.thread.left()

@@ -100,7 +100,7 @@ func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, 
 		}
 		d = old.asShared()
 	}
-	if d != nil && d.flags&hungUp != 0 && d.flags.wanted()&(in|out) == 0 {
+	if d != nil && d.flags&hungUp != 0 && d.flags.awaited() == 0 {
 		l.forget(&d.Descriptor) // it is out of epoll, and its number may be another's by now
 		d = nil
 	}

@@ -128,11 +128,11 @@ func (d *Shared) claim(t *Thread, events uint16) error {
 	if d.fd < 0 {
 		return net.ErrClosed
 	}
-	wanted := d.flags.wanted() & (in | out)
+	awaited := d.flags.awaited()
 	switch {
-	case wanted&events != 0:
+	case awaited&events != 0:
 		return ErrAwaited
-	case wanted == 0:
+	case awaited == 0:
 		d.thread, d.writer = t, t
 	case events == in:
 		d.thread = t
