@@ -39,7 +39,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// TestGivingUpInBulk: thousands who give up waiting at once do not hold the loop.
+// TestGivingUpInBulk: thousands of threads that give up at once do not hold the loop.
 func TestGivingUpInBulk(t *testing.T) {
 	t.Run("waiters of a promise", func(t *testing.T) {
 		linear(t, func(n int) time.Duration {

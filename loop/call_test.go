@@ -93,7 +93,7 @@ func TestPoolFull(t *testing.T) {
 				return nil
 			})
 
-			// Deferred calls withdraw what nobody waits for; its promise is settled.
+			// Deferred calls withdraw what no thread waits for; its promise is settled.
 			mark := th.Mark()
 			var withdrawn [3]*loop.Promise[int]
 			for i := range withdrawn {
@@ -128,8 +128,8 @@ func TestPoolFull(t *testing.T) {
 	})
 }
 
-// A function that does not return: the wait ends, the function is counted, with whoever the request
-// began, and the loop ends without it.
+// A function that does not return: the wait returns, the function is counted for the thread whose
+// scope it was called in, and the loop stops without it.
 func TestFunctionNeverReturns(t *testing.T) {
 	runWorkers(t, 8, func(t *testing.T, l *loop.Loop) {
 		release := make(chan struct{})
@@ -179,7 +179,7 @@ func TestFromChan(t *testing.T) {
 				t.Error("a value before any came")
 			}
 			want(t, th.AwaitAll(0, c), os.ErrDeadlineExceeded) // the helper receives from now on
-			ch <- 1                                            // nobody waits: it is kept
+			ch <- 1                                            // no thread waits: it is kept
 			if v, ok := next(); v != 1 || !ok {
 				t.Errorf("kept: %d, %v", v, ok)
 			}
@@ -197,7 +197,7 @@ func TestFromChan(t *testing.T) {
 			_, err := th.AwaitAny(time.Minute, c, c)
 			want(t, err, loop.ErrAwaited)
 
-			// The thread that waited first ends, and the source with it; who waits then is told.
+			// The thread that waited first ends, and closes the source. Another one is told.
 			shared := loop.FromChan(make(chan int))
 			waited := new(loop.Promise[int])
 			first := th.Go(func(th *loop.Thread) error {

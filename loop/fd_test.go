@@ -103,7 +103,7 @@ func TestClosedDescriptor(t *testing.T) {
 		for _, armed := range []bool{false, true} {
 			s := openPair(t)
 			want(t, th.AwaitRead(s[0], 0), os.ErrDeadlineExceeded)
-			if !armed { // the event that is told is not used up
+			if !armed { // the event is delivered, but not consumed
 				_, _ = unix.Write(s[1], []byte("x"))
 				want(t, th.AwaitRead(s[0], time.Minute), nil)
 			}
@@ -382,7 +382,7 @@ func TestHangUpEndAndError(t *testing.T) {
 				before := th.Loop().Stats()
 				_ = th.Sleep(20 * time.Millisecond)
 				if after := th.Loop().Stats(); after.Events != before.Events {
-					t.Errorf("%d events of what nobody waits for", after.Events-before.Events)
+					t.Errorf("%d events that no thread waits for", after.Events-before.Events)
 				}
 			})
 		})

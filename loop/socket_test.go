@@ -39,8 +39,8 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestRouse: who waits for a descriptor looks again, a reader and a writer alike; idle threads are
-// left alone.
+// TestRouse: a thread that waits for a descriptor looks again, a reader and a writer alike; idle
+// threads are left alone.
 func TestRouse(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
@@ -91,7 +91,7 @@ func TestRouse(t *testing.T) {
 }
 
 // TestAThreadReleasesItsOwnDescriptor, while it runs: its next wait is not cut short, nor has its
-// client left. What it has released is somebody else's.
+// client left. The loop has no claim to what it has released.
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {

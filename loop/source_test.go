@@ -102,8 +102,8 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 	})
 }
 
-// A function posted to the loop has threads look: those that wait, all in the next turn, and nobody
-// else.
+// A function posted to the loop nudges threads: those that wait look again, all in the next turn,
+// and no others.
 func TestNudge(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const waiting = 10

@@ -56,7 +56,7 @@ func (s *stage) settle(r *rand.Rand) {
 		switch r.IntN(4) {
 		case 0:
 			p.Reject(errBoom)
-		case 1: // nobody keeps it
+		case 1: // it is never kept
 		default:
 			p.Resolve(1)
 		}

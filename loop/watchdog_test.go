@@ -17,9 +17,8 @@ import (
 // report is what the watchdog has logged.
 type report map[string]slog.Value
 
-// reports is a log that passes on what the watchdog says about functions of this file. Where the
-// machine is busy with other things, loops that nobody holds may come late, too, and then it says
-// so.
+// reports is a log that passes on what the watchdog says about functions of this file. On a busy
+// machine, loops that no function holds may come late as well, and then it reports them, too.
 type reports chan report
 
 func (r reports) Enabled(context.Context, slog.Level) bool { return true }
@@ -139,7 +138,7 @@ func (*hold) busy(d time.Duration) {
 	}
 }
 
-// Threads that take their time together, or wait on the loop, hold nobody up.
+// Threads that take their time together, or wait on the loop, do not hold it.
 func TestWatchdogLeavesOthersAlone(t *testing.T) {
 	const limit, short = 600 * time.Millisecond, 50 * time.Millisecond // longer on a busy machine
 	var loops []*loop.Loop
@@ -280,7 +279,7 @@ func TestWatchdogMissesNoWakeUp(t *testing.T) {
 	})
 }
 
-// Where all loops sleep, nobody looks after them.
+// While all loops sleep, the watchdog does not look at them.
 func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const limit = time.Millisecond

@@ -16,7 +16,7 @@ import (
 // have received it and wait again.
 //
 //	publish-ns      Publish alone
-//	ns/delivery     the whole, by subscriber: the thread is woken, takes the message and waits again
+//	ns/delivery     the whole, by subscriber: its thread wakes up, takes the message, waits again
 //	waits/delivery  returns of epoll_wait, of both loops
 func BenchmarkPublish(b *testing.B) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {

@@ -28,7 +28,7 @@ func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *
 	}
 }
 
-// A thousand subscribers that nobody writes to, or only to others, cost nothing.
+// A thousand subscribers cost nothing while nothing, or only something for others, is published.
 func TestNoWakeUpsWhileQuiet(t *testing.T) {
 	handoffs(t, 2, func(t *testing.T, ls *loops) {
 		var hub pubsub.Hub
@@ -105,7 +105,7 @@ func TestOneWakeUpForABurst(t *testing.T) {
 	})
 }
 
-// What a subscriber takes, and what he leaves, costs no allocation.
+// What a subscriber takes, and what it leaves, costs no allocation.
 func TestAllocations(t *testing.T) {
 	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.Disconnect} {
 		var hub pubsub.Hub

@@ -305,9 +305,9 @@ func TestClose(t *testing.T) {
 	if two.unsent != 10 || time.Since(start) > limit {
 		t.Errorf("%d not sent, after %v", two.unsent, time.Since(start))
 	}
-	publish(two.hub.Topic("room"), "afterwards") // is nobody's
+	publish(two.hub.Topic("room"), "afterwards") // reaches no subscriber
 
-	// Nor does anybody wait for history then.
+	// Nor does a subscriber wait for history then.
 	ended := make(chan error)
 	l, err := loop.New(loop.Options{})
 	if err != nil {

@@ -42,7 +42,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 	at1.expect("b")
 	time.Sleep(doubt) // else three may take b for news, which comes after its own message
 
-	// One who comes later gets the history, and what he says himself comes behind it.
+	// A later subscriber gets the history first, and then what its own process publishes.
 	three := startNode(t, b.URL())
 	room3 := three.hub.Topic("room")
 	at3 := three.follow(room3, pubsub.Options{History: 3})
@@ -153,7 +153,7 @@ func TestBrokerStandsStill(t *testing.T) {
 	one.status.expect("local")
 	two.status.expect("local")
 	at2.quiet()
-	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // history that nobody can give
+	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // no broker can give the history
 	publish(one.hub.Topic("other"), "x")
 	late.expect("x")
 	b.Signal(syscall.SIGCONT)

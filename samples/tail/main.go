@@ -74,7 +74,8 @@ func open(path string) (*followed, error) {
 	return &followed{file, info.Size(), changes}, nil
 }
 
-// watch makes an inotify descriptor that can be read when the file at path has changed in size or in name.
+// watch makes an inotify descriptor that can be read when the file at path has changed in size or
+// in name.
 func watch(path string) (fd int, err error) {
 	fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -94,8 +95,8 @@ func (f *followed) close(t *loop.Thread) {
 	_ = t.CloseFD(f.changes) // and not unix.Close: the loop knows the descriptor
 }
 
-// follow sends what is appended until the client leaves, the server stops, or the name is another file's or nobody's. The
-// error is that of a read.
+// follow sends what is appended until the client leaves, the server stops, or the file has lost its
+// name. The error is that of a read.
 func (f *followed) follow(t *loop.Thread, resp *lwango.Response) error {
 	changed := loop.Readable(f.changes)
 	buf := make([]byte, 4096) // also for events, of which one takes 272 bytes at most
@@ -117,7 +118,8 @@ func (f *followed) follow(t *loop.Thread, resp *lwango.Response) error {
 	}
 }
 
-// send sends what has been appended. The error is that of a read; one of the client ends follow's next Flush as well.
+// send sends what has been appended. The error is that of a read. If the client has failed, the
+// next Flush in follow fails as well.
 func (f *followed) send(resp *lwango.Response, buf []byte) error {
 	if info, err := f.Stat(); err == nil && info.Size() < f.offset {
 		f.offset = 0 // the file was truncated, and begins anew

@@ -169,7 +169,8 @@ func TestClientLeaves(t *testing.T) {
 	c.gets("line")
 }
 
-// instances counts the inotify descriptors of the programs that the test has started and that still run.
+// instances counts the inotify descriptors of the programs that the test has started and that still
+// run.
 func instances(t *testing.T) (n int) {
 	t.Helper()
 	children, err := filepath.Glob("/proc/self/task/*/children")
@@ -190,7 +191,8 @@ func instances(t *testing.T) (n int) {
 	return n
 }
 
-// A stop ends the answers in order, and does not wait for the grace period, after which they would be cut.
+// A stop ends the answers in order, and does not wait for the grace period, after which they would
+// be cut.
 func TestStop(t *testing.T) {
 	s, path := start(t)
 	c := follow(t, s)
