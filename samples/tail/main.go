@@ -55,7 +55,7 @@ type followed struct {
 
 // open opens the regular file at path, to be sent from its present end on.
 func open(path string) (*followed, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // the opening of a FIFO would hold up the loop
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would hold up the loop
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (f *followed) follow(t *loop.Thread, resp *lwango.Response) error {
 		if resp.Flush() != nil || !named {
 			return nil
 		}
-		if i, err := t.AwaitAny(-1, changed, t.Loop().Stopped()); i != 0 || err != nil {
+		if i, err := t.AwaitAny(-1, t.Loop().Stopped(), changed); i != 1 || err != nil {
 			return nil
 		}
 		// The events are dropped: it is enough that there were some.
