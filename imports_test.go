@@ -52,7 +52,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis/v9/logging":            {"pubsub/redis", "internal/redistest"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
-	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/refusetest"},
+	"golang.org/x/sys/unix":                           {"loop", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/refusetest", "samples/tail"},
 	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
 	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/exampletest", "samples/fanout"},
 }

@@ -13,7 +13,7 @@ import (
 
 // StreamListener is a net.Listener on a loop. Accept is for one thread of the loop at a time.
 type StreamListener struct {
-	d        loop.Descriptor
+	d        loop.Shared
 	loop     *loop.Loop
 	addr     net.Addr
 	readable *loop.Readiness
@@ -124,7 +124,7 @@ func (ln *StreamListener) Close() error {
 	if ln.d.FD() < 0 {
 		return &net.OpError{Op: "close", Net: ln.addr.Network(), Addr: ln.addr, Err: net.ErrClosed}
 	}
-	ln.loop.CloseDescriptor(&ln.d)
+	ln.loop.CloseDescriptor(&ln.d.Descriptor)
 	return unlink(ln.path)
 }
 

@@ -27,7 +27,7 @@ type Stream struct {
 	d    *loop.Descriptor
 	loop *loop.Loop
 
-	opened loop.Descriptor // what d points to, where that is not a thread's own
+	opened loop.Shared // what d points to, where that is not a thread's own
 
 	readBy, writeBy instant // deadlines
 
@@ -76,8 +76,8 @@ func (s *Stream) own(t *loop.Thread, remote netip.AddrPort) {
 }
 
 func (s *Stream) open(fd int) error {
-	s.d = &s.opened
-	return s.loop.Open(s.d, fd)
+	s.d = &s.opened.Descriptor
+	return s.loop.Open(&s.opened, fd)
 }
 
 // SetCloseCode notes for the access log what a WebSocket over a hijacked connection has ended with.

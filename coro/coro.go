@@ -6,21 +6,21 @@ import (
 	"runtime/debug"
 )
 
-// Body is what a coroutine runs. The Value it returns is its last word to the loop, after which the coroutine is
-// parked and can be started with another body.
+// Body is what a coroutine runs. The Value that it returns is for the loop. After that the
+// coroutine is parked and can be started with another body.
 type Body interface {
 	Run(c *Coro) Value
 }
 
 // PanicError is a panic caught in a coroutine.
 type PanicError struct {
-	Value any    // what was given to panic
+	Value any    // the argument of panic
 	Stack []byte // of the panicking goroutine, as runtime/debug.Stack prints it
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap gives the panic's value where that was an error.
+// Unwrap returns the panic's value if that is an error, and otherwise nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -31,16 +31,16 @@ type state uint8
 const (
 	parked  state = iota // no body; Start may be called
 	running              // has a body: executing, or waiting in Yield
-	dead                 // the goroutine has ended
+	dead                 // the goroutine has returned, or called runtime.Goexit
 )
 
-// Coro is a coroutine. One goroutine, the loop's, calls New, Start, Resume, Kill and Close; only one side runs
-// at a time, which is what guards every field.
+// Coro is a coroutine. One goroutine, the loop's, calls New, Start, Resume, Kill and Close. Only
+// one side runs at a time, which guards every field.
 type Coro struct {
 	transport
 
-	// Local is for whoever supplies the bodies: what it keeps here (buffers, say) stays with the stack from one
-	// body to the next.
+	// Local is for the supplier of the bodies. What it keeps here, such as buffers, stays with the
+	// stack from one body to the next.
 	Local any
 
 	next     func(*Coro, Value) Body // see New
@@ -49,21 +49,23 @@ type Coro struct {
 	panicked *PanicError
 	state    state
 	killed   bool // Yield must not wait any more
-	returned bool // main came to its end without runtime.Goexit
+	returned bool // main has returned, without runtime.Goexit
 }
 
 // New makes a parked coroutine.
 //
-// next, if not nil, is called on the coroutine when a body has ended, with its last word, and can give it another one
-// to go on with at once. Bodies that do not wait are run in a row that way, without a handoff between them. The Value
-// of a body that is followed by another never reaches Start or Resume; next has to act on it.
+// next, if not nil, is called on the coroutine when a body has returned, with the Value that it has
+// returned. It can supply another body, which then runs at once. In this way bodies that do not
+// wait run one after the other, without a handoff between them. The Value of a body that is
+// followed by another never reaches Start or Resume, so next has to act on it.
 func New(h Handoff, next func(c *Coro, v Value) Body) *Coro {
 	c := &Coro{next: next}
 	c.begin(h, c.main)
 	return c
 }
 
-// Start runs b in a parked coroutine until it, or one that follows it, yields, or the last of them returns.
+// Start runs b in a parked coroutine until a body yields, b or one that follows it, or until the
+// last of them returns.
 func (c *Coro) Start(b Body) Value {
 	if c.state != parked {
 		panic("coro: Start of a coroutine that is not parked")
@@ -72,7 +74,7 @@ func (c *Coro) Start(b Body) Value {
 	return c.switchIn()
 }
 
-// Resume lets a coroutine that waits in Yield go on; it returns as Start does.
+// Resume lets a coroutine that waits in Yield go on. It returns when Start would.
 func (c *Coro) Resume() Value {
 	if c.state != running {
 		panic("coro: Resume of a coroutine without a body")
@@ -80,23 +82,25 @@ func (c *Coro) Resume() Value {
 	return c.switchIn()
 }
 
-// Parked reports that the body has returned (or panicked) and Start may be called again.
+// Parked reports whether the body has returned or panicked, so that Start may be called again.
 func (c *Coro) Parked() bool { return c.state == parked }
 
-// Dead reports that the goroutine has ended: killed, closed, or left by the body's own runtime.Goexit.
+// Dead reports whether the goroutine is no more: it was killed or closed, or the body has called
+// runtime.Goexit.
 func (c *Coro) Dead() bool { return c.state == dead }
 
-// Killed reports that Kill was called, and that the body has nothing left but its deferred calls.
+// Killed reports whether Kill was called, so that nothing of the body is left but its deferred
+// calls.
 func (c *Coro) Killed() bool { return c.killed }
 
-// Panic returns the panic that ended the last body, or nil.
+// Panic returns the panic of the last body, or nil.
 func (c *Coro) Panic() *PanicError { return c.panicked }
 
 // Yield hands v to the loop and waits to be resumed. Only the body's own goroutine may call it.
 //
-// In a killed coroutine it does not return: it unwinds the goroutine by runtime.Goexit, and does so again in every
-// deferred call that tries to wait. A panic would not do, because recover swallows it, and text/template turns it
-// into an error.
+// In a killed coroutine it does not return. It unwinds the goroutine by runtime.Goexit, and does so
+// again in every deferred call that tries to wait. A panic would not do, because recover swallows
+// it, and text/template turns it into an error.
 func (c *Coro) Yield(v Value) {
 	if !c.killed {
 		c.switchOut(v)
@@ -106,8 +110,9 @@ func (c *Coro) Yield(v Value) {
 	}
 }
 
-// Kill ends a coroutine that waits in Yield: its deferred calls run, without waiting, and then its goroutine ends.
-// A body that spins in its deferred calls for ever holds the caller for ever.
+// Kill unwinds a coroutine that waits in Yield: its deferred calls run, without waiting, and then
+// its goroutine is no more. A body that spins for ever in a deferred call holds the caller for
+// ever.
 func (c *Coro) Kill() {
 	c.killed = true
 	switch c.state {
@@ -118,7 +123,7 @@ func (c *Coro) Kill() {
 	}
 }
 
-// Close ends a parked coroutine.
+// Close lets the goroutine of a parked coroutine return.
 func (c *Coro) Close() {
 	if c.state == parked {
 		c.body = nil
@@ -126,7 +131,7 @@ func (c *Coro) Close() {
 	}
 }
 
-// main is the goroutine: one body after another, until it is resumed without one.
+// main is the goroutine: it runs one body after another, until it is resumed without one.
 func (c *Coro) main() {
 	defer c.end()
 	for c.body != nil {
@@ -143,13 +148,13 @@ func (c *Coro) main() {
 	c.returned = true
 }
 
-// end runs when main is left, whichever way.
+// end runs when main is left, in whichever way.
 func (c *Coro) end() {
 	c.state, c.body, c.Local = dead, nil, nil
 	c.switchFinal(Make(Abort, 0), !c.returned)
 }
 
-// Dispose must be called by the loop once for each coroutine it finds dead.
+// Dispose must be called by the loop, once for each coroutine that it finds dead.
 func (c *Coro) Dispose() {
 	if !c.returned {
 		c.dispose()

@@ -3,7 +3,6 @@ package coro_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -352,23 +351,4 @@ func BenchmarkHandoff(b *testing.B) {
 			c.Dispose()
 		})
 	}
-}
-
-func Example() {
-	c := coro.New(coro.Channel, nil)
-	v := c.Start(bodyFunc(func(c *coro.Coro) coro.Value {
-		fmt.Fprintln(os.Stdout, "one")
-		c.Yield(coro.Make(coro.WantRead, 0))
-		fmt.Fprintln(os.Stdout, "two")
-		return coro.Make(coro.Abort, 0)
-	}))
-	fmt.Println(v.Code())
-	v = c.Resume()
-	fmt.Println(v.Code())
-	c.Close()
-	// Output:
-	// one
-	// WantRead
-	// two
-	// Abort
 }

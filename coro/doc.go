@@ -1,14 +1,16 @@
-// Package coro gives green threads a place to run: goroutines that move only between Resume and Yield.
+// Package coro gives green threads a place to run: goroutines that move only between Resume and
+// Yield.
 //
-// A Coro is a goroutine with a stack worth keeping. Start gives it a body, Resume lets it go on until it
-// yields, and whoever resumes it waits meanwhile. So of a loop and all its coroutines exactly one runs at any
-// time, and what belongs to the loop needs no lock: the handoff orders all memory accesses, and the race
-// detector sees it.
+// A Coro is a goroutine with a stack worth keeping. Start gives it a body, and Resume lets it go on
+// until it yields; the goroutine that calls them waits meanwhile. So of a loop and all its
+// coroutines exactly one runs at any time, and what belongs to the loop needs no lock: the handoff
+// orders all memory accesses, and the race detector sees that.
 //
-// The package knows nothing of I/O. A body yields a Value, a code and the descriptor it may concern, and gives
-// it no meaning; package loop does.
+// The package knows nothing of I/O. A body yields a Value, which is a code and the descriptor that
+// it may concern. Their meaning is package loop's.
 //
-// All methods of a Coro but Yield, Defer, Mark and RunDeferred are the loop's; those four are the body's.
+// All methods of a Coro but Yield, Defer, Mark and RunDeferred are for the loop. Those four are for
+// the body.
 //
 //	value.go    codes and the 64-bit value
 //	coro.go     Start, Resume, Yield, Kill and the life of the goroutine behind them

@@ -9,16 +9,18 @@ import (
 type Handoff uint8
 
 const (
-	// Direct passes values through the standard library's iter.Pull, which switches goroutines without the
-	// scheduler. It is the default: some four times quicker than channels, and it wakes no idle processor. It depends on
-	// iter.Pull staying so.
+	// Direct passes values through the standard library's iter.Pull, which switches goroutines
+	// without the scheduler. It is the default: it is some four times quicker than channels, and it
+	// wakes no idle processor. It depends on iter.Pull staying so.
 	//
-	// A body that has called runtime.LockOSThread when it waits or ends, without runtime.UnlockOSThread, ends the process
-	// ("fatal error: coro: OS thread locking must match locking at coroutine creation"): nothing can recover from that.
-	// So does a library that locks threads and calls back, as bindings to C libraries do.
+	// A body that has called runtime.LockOSThread, and not runtime.UnlockOSThread, when it waits or
+	// returns makes the process exit ("fatal error: coro: OS thread locking must match locking at
+	// coroutine creation"). Nothing can recover from that. A library that locks threads and calls
+	// back does the same, as bindings to C libraries do.
 	Direct Handoff = iota
-	// Channel passes them over a pair of unbuffered channels: two goroutine switches through the scheduler a round
-	// trip. It is for bodies that lock their OS thread, in which case a round trip takes several times as long.
+	// Channel passes values over a pair of unbuffered channels: a round trip is two goroutine
+	// switches through the scheduler. It is for bodies that lock their OS thread, for which a round
+	// trip takes several times as long.
 	Channel
 )
 
@@ -40,7 +42,7 @@ func (h Handoff) String() string {
 	return "direct"
 }
 
-// transport is the state of one handoff; either the channels are set or the functions.
+// transport is the state of one handoff. Either the channels are set or the functions.
 type transport struct {
 	resumed chan struct{}
 	yielded chan Value
@@ -50,7 +52,7 @@ type transport struct {
 	yield func(Value) bool
 }
 
-// begin makes the goroutine that runs main at the first switchIn.
+// begin makes the goroutine, which runs main at the first switchIn.
 func (tr *transport) begin(h Handoff, main func()) {
 	if h == Direct {
 		tr.next, tr.stop = iter.Pull(func(yield func(Value) bool) {
@@ -86,9 +88,10 @@ func (tr *transport) switchOut(v Value) {
 	<-tr.resumed
 }
 
-// switchFinal hands v to the loop from the last deferred call of main; nothing runs in the coroutine afterwards
-// that the loop could notice. goexit says that main was left by runtime.Goexit: iter.Pull would pass that on to
-// the caller of next, which is the loop, so the coroutine is left hanging here and dispose ends it elsewhere.
+// switchFinal hands v to the loop from the last deferred call of main. After that the coroutine
+// does nothing that the loop could notice. goexit says that main was left by runtime.Goexit.
+// iter.Pull would pass a Goexit on to the caller of next, which is the loop. So the coroutine stays
+// suspended here, and dispose unwinds it on another goroutine.
 func (tr *transport) switchFinal(v Value, goexit bool) {
 	switch {
 	case tr.yielded != nil:
@@ -98,8 +101,8 @@ func (tr *transport) switchFinal(v Value, goexit bool) {
 	}
 }
 
-// dispose ends what switchFinal left hanging. stop ends its own goroutine too (it passes the Goexit on), which
-// is why it gets one to itself.
+// dispose unwinds what switchFinal has left suspended. stop passes the Goexit on to its own
+// goroutine, so it gets one to itself.
 func (tr *transport) dispose() {
 	if tr.stop != nil {
 		go tr.stop()

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// TestLockedThread: a body may lock its OS thread and wait where the handoff is Channel. With Direct that is the end of the
-// process, which the documentation says; another process finds out.
+// TestLockedThread: a body may lock its OS thread and wait where the handoff is Channel. With
+// Direct that is the end of the process, which the documentation says; another process finds out.
 func TestLockedThread(t *testing.T) {
 	const variable = "LWANGO_LOCKED"
 	run(t, func(t *testing.T, h coro.Handoff) {

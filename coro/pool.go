@@ -1,8 +1,8 @@
 package coro
 
-// Pool keeps parked coroutines for reuse, last in first out: the few that were in use a moment ago still have
-// their stacks in the cache, and what a burst left over sinks to the bottom, where Trim finds it. It belongs to
-// one loop.
+// Pool keeps parked coroutines for reuse, last in, first out. The few that were in use a moment ago
+// still have their stacks in the cache. What a burst has left over sinks to the bottom, where Trim
+// finds it. A Pool belongs to one loop.
 type Pool struct {
 	Handoff Handoff
 	Next    func(c *Coro, v Value) Body // see New
@@ -15,7 +15,7 @@ type parkedCoro struct {
 	since int64
 }
 
-// Get returns a parked coroutine, a new one where none is left.
+// Get returns a parked coroutine, or a new one if none is parked.
 func (p *Pool) Get() *Coro {
 	last := len(p.free) - 1
 	if last < 0 {
@@ -27,8 +27,8 @@ func (p *Pool) Get() *Coro {
 	return c
 }
 
-// Put takes back a coroutine whose body has ended. now is the time on any clock that Trim is called with too. A
-// dead coroutine is let go.
+// Put takes back a coroutine whose body has returned, and disposes of a dead one. now is the time,
+// by any clock, as long as Trim is called with the same.
 func (p *Pool) Put(c *Coro, now int64) {
 	if c.Dead() {
 		c.Dispose()
@@ -40,8 +40,8 @@ func (p *Pool) Put(c *Coro, now int64) {
 // Len returns how many coroutines are parked.
 func (p *Pool) Len() int { return len(p.free) }
 
-// Trim ends coroutines that have been parked since before the given time without being used, at most so many, and reports
-// whether it has left others.
+// Trim closes coroutines that have been parked without use since before the given time, at most so
+// many of them, and reports whether it has left others.
 func (p *Pool) Trim(before int64, most int) (more bool) {
 	n := 0
 	for n < len(p.free) && p.free[n].since < before {
@@ -64,7 +64,7 @@ func (p *Pool) Trim(before int64, most int) (more bool) {
 	return more
 }
 
-// Close ends all.
+// Close closes all.
 func (p *Pool) Close() {
 	for i := range p.free {
 		p.free[i].c.Close()

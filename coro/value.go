@@ -2,13 +2,13 @@ package coro
 
 import "strconv"
 
-// Value is what a green thread yields to its loop. The low 32 bits are the Code, the high 32 bits the awaited
-// descriptor, 0 where the code awaits none.
+// Value is what a green thread yields to its loop. The low 32 bits are the Code. The high 32 bits
+// are the awaited descriptor, or 0 if the code awaits none.
 type Value int64
 
-// Code says what a green thread wants of its loop. The order is part of the design: the codes that concern
-// another descriptor than the thread's own come last, so that one compare (code >= AsyncAwaitRead) keeps them
-// off the common path.
+// Code says what a green thread wants of its loop. The order is part of the design: the codes for a
+// descriptor other than the thread's own come last, so that one compare (code >= AsyncAwaitRead)
+// keeps them off the common path.
 type Code uint32
 
 const (

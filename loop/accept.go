@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	acceptsPerTurn = 64 // connections, failed ones included; the rest stays in the kernel's queue for the next turn
+	acceptsPerTurn = 64 // connections, including failed ones; the rest wait in the kernel's queue
 	firstBackOff   = 10 * time.Millisecond
 	lastBackOff    = time.Second
 )
@@ -21,21 +21,23 @@ type Listener struct {
 	Thread
 	accept  func(fd int, remote netip.AddrPort)
 	closing bool
-	backOff time.Duration // the last one; 0 once all that had come were accepted
-	told    bool          // the log knows that connections wait
-	quiet   int64         // no further line in the log until then, in milliseconds of the loop
+	backOff time.Duration // the last one; 0 once no connection waits
+	told    bool          // the log says that connections wait
+	quiet   int64         // when the log may say so again, in milliseconds of the loop
 }
 
-// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with each connection.
+// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with
+// each connection.
 const noteEvery = 60_000
 
-// Accept calls accept on the loop for every connection to the listening socket fd, which is the Listener's from now
-// on. remote is the zero AddrPort for UNIX sockets. accept owns the connection's descriptor.
+// Accept calls accept on the loop for every connection to the listening socket fd, which belongs to
+// the Listener from now on. remote is the zero AddrPort for UNIX sockets. accept owns the
+// connection's descriptor.
 //
-// The loop keeps a spare descriptor from now on. Where there is no other one (EMFILE, ENFILE), a connection is accepted
-// with that, and Scarce reports it to accept. While there is none at all, or memory is short (ENOBUFS, ENOMEM), the
-// listener is left alone for a while that doubles up to a second; the connections wait in the kernel, and everything else
-// goes on.
+// The loop keeps a spare descriptor from now on. If there is no other one (EMFILE, ENFILE), it
+// accepts a connection in the place of the spare one, and Scarce reports that to accept. If the
+// spare one is used up as well, or memory is short (ENOBUFS, ENOMEM), the thread sleeps for a time
+// that doubles up to a second, and the connections wait in the kernel. Everything else goes on.
 func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*Listener, error) {
 	ln := &Listener{accept: accept}
 	if err := l.Attach(&ln.Thread, fd, ln, -1); err != nil {
@@ -45,19 +47,22 @@ func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*List
 	return ln, nil
 }
 
-// Scarce reports that the loop's spare descriptor is used up: the connection that is being accepted has taken it. Unless
-// some other descriptor is closed, the next one has to wait. It is the loop's.
+// Scarce reports whether the loop's spare descriptor is used up: the connection that is being
+// accepted has taken it. Unless another descriptor is closed, the next connection has to wait. It
+// is called on the loop.
 func (l *Loop) Scarce() bool { return l.spare < 0 }
 
-// keepSpare opens the spare descriptor, if it can. It is the eventfd again: nothing that needs a file system.
+// keepSpare opens the spare descriptor, if it can. It is a duplicate of the eventfd, which takes no
+// file system.
 func (l *Loop) keepSpare() {
 	if l.spare < 0 {
 		l.spare, _ = unix.FcntlInt(uintptr(l.wakefd), unix.F_DUPFD_CLOEXEC, 0) // -1 with an error
 	}
 }
 
-// acceptSpare accepts a connection in the place of the spare descriptor. The kernel looks for a descriptor before it
-// looks for a connection, so EAGAIN, that there is no connection, is among the answers.
+// acceptSpare accepts a connection in the place of the spare descriptor. The kernel looks for a
+// free descriptor before it looks for a connection, so the result may be EAGAIN: there is no
+// connection.
 func (ln *Listener) acceptSpare(sa *unix.RawSockaddrAny, errno syscall.Errno) (int, syscall.Errno) {
 	l := ln.loop
 	if l.spare < 0 {
@@ -72,19 +77,20 @@ func (ln *Listener) acceptSpare(sa *unix.RawSockaddrAny, errno syscall.Errno) (i
 	return fd, errno
 }
 
-// Close accepts what has come so far and then closes the listening socket. It is the loop's.
+// Close accepts the connections that wait, and then closes the listening socket. It is called on
+// the loop.
 func (ln *Listener) Close() {
 	ln.closing = true
 	Wake(&ln.Thread)
 }
 
-// Left is the loop's; a listener has no peer.
+// Left implements Body. A listener has no peer.
 func (ln *Listener) Left() {}
 
-// Ended is the loop's.
+// Ended implements Body.
 func (ln *Listener) Ended() {}
 
-// Run is the loop's.
+// Run implements Body.
 func (ln *Listener) Run(t *Thread) coro.Code {
 	var sa unix.RawSockaddrAny
 	for n, failed := 0, 0; ; {
@@ -109,7 +115,7 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 			if ln.backOff > 0 {
 				ln.backOff = 0
 				if ln.told {
-					t.loop.log.Info("accepting again, nobody waits")
+					t.loop.log.Info("accepting again, no connection waits")
 					ln.told = false
 				}
 			}
@@ -134,7 +140,7 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 			}
 			failed++
 			switch n++; {
-			case failed%acceptsPerTurn == 0: // not the fault of connections: a filter may refuse the call
+			case failed%acceptsPerTurn == 0: // a seccomp filter may refuse each call
 				if last {
 					return coro.Abort
 				}
@@ -146,8 +152,8 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 	}
 }
 
-// Passing reports an error after which accept(2) may succeed: descriptors or memory are short, or it is the error of one
-// connection.
+// Passing reports whether accept(2) may succeed after this error: descriptors or memory are short,
+// or it is the error of a single connection.
 func Passing(errno syscall.Errno) bool {
 	switch errno {
 	case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
@@ -156,8 +162,8 @@ func Passing(errno syscall.Errno) bool {
 	return passing(errno)
 }
 
-// passing reports an error of the connection that was to be accepted, not of the listener (accept(2), "Error
-// handling").
+// passing reports whether an error is that of the connection that was to be accepted, not of the
+// listener (accept(2), "Error handling").
 func passing(errno syscall.Errno) bool {
 	switch errno {
 	case unix.ECONNABORTED, unix.ENETDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET,

@@ -178,7 +178,7 @@ func TestAwaitedDescriptorClosedAndReused(t *testing.T) {
 			if err := l.Attach(&b.Thread, fds[0], b, time.Minute); err != nil {
 				t.Error(err)
 			}
-			_ = th.Sleep(40 * time.Millisecond) // past the first thread's timeout, which must not touch the new owner
+			_ = th.Sleep(40 * time.Millisecond) // past the first timeout, which must not touch the new owner
 			_, _ = unix.Write(fds[1], []byte("x"))
 			for th.Loop().Threads() > 1 {
 				_ = th.Sleep(time.Millisecond)

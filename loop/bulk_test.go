@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linear fails unless twenty times as much takes about twenty times as long, and not four hundred times. took gives
-// processor time, which other processes add little to, and the least of several tries counts.
+// linear fails unless twenty times as much takes about twenty times as long, and not four hundred
+// times. took gives processor time, which other processes add little to, and the least of several
+// tries counts.
 func linear(t *testing.T, took func(n int) time.Duration) {
 	t.Helper()
 	const n = 2000
@@ -38,7 +39,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// TestGivingUpInBulk: thousands who give up waiting at once do not hold the loop.
+// TestGivingUpInBulk: thousands of threads that give up at once do not hold the loop.
 func TestGivingUpInBulk(t *testing.T) {
 	t.Run("waiters of a promise", func(t *testing.T) {
 		linear(t, func(n int) time.Duration {
@@ -83,8 +84,8 @@ func TestGivingUpInBulk(t *testing.T) {
 	})
 }
 
-// TestWaitersKeepOrder: however many they are, they are told in the order in which they came, each as often as it waits, and
-// those that have left are not.
+// TestWaitersKeepOrder: however many they are, they are told in the order in which they came, each
+// as often as it waits, and those that have left are not.
 func TestWaitersKeepOrder(t *testing.T) {
 	for _, n := range []int{1, 5, 16, 17, 500} {
 		l, err := loop.New(loop.Options{Handoff: coro.Direct})

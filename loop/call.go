@@ -8,36 +8,38 @@ import (
 	"time"
 )
 
-// DefaultWorkers is how many functions a loop has running off the loop at a time, unless Options say otherwise.
+// DefaultWorkers is how many functions of a loop run off it at a time, unless Options say
+// otherwise.
 const DefaultWorkers = 64
 
-// call is a function to be run off the loop. All but run belongs to the loop.
+// call is a function that runs off the loop. Except for run it belongs to the loop.
 type call struct {
 	group  *calls
 	run    func()        // on its own goroutine
-	drop   func()        // on the loop: it is not to run
+	drop   func()        // on the loop, when it never will run
 	queued *list.Element // in the queue of the workers; nil: it has begun, or was withdrawn
-	kept   *list.Element // in its thread's list, where the thread does not wait for it
+	kept   *list.Element // in its thread's list, if it was submitted by Call
 	thread *Thread       // whose list that is
 }
 
-// calls counts the functions of a thread, and of those within its scopes, that have begun and not returned.
+// calls counts the functions that have begun and not returned, of a thread and of those within its
+// scopes.
 type calls struct{ running atomic.Int32 }
 
 // workers bounds the functions that run off a loop.
 type workers struct {
 	limit   int
 	running int
-	queue   list.List // of *call, those that wait for their turn
-	missed  int64     // waits that came to their limit before there was a worker
+	queue   list.List // of *call, those that have not begun
+	missed  int64     // waits that have returned ErrNoWorker
 	warned  time.Time // when that was last logged
 }
 
-// ErrNoWorker is the error of an Await that came to its limit while all workers of the loop were busy, so that the function
-// has not run. It is an os.ErrDeadlineExceeded, too.
+// ErrNoWorker is the error of an Await that came to its limit while all workers of the loop were
+// busy, so that the function never runs. It is an os.ErrDeadlineExceeded, too.
 var ErrNoWorker = fmt.Errorf("no worker was free: %w", os.ErrDeadlineExceeded)
 
-// submit has c run, now or when it is its turn.
+// submit runs c, now or when a worker is free.
 func (t *Thread) submit(c *call) {
 	m := t.extra()
 	if m.calls == nil {
@@ -52,7 +54,7 @@ func (t *Thread) submit(c *call) {
 	c.queued = w.queue.PushBack(c)
 }
 
-// keepCall has c withdrawn with the deferred calls, if it has not begun by then.
+// keepCall sees to it that t's deferred calls withdraw c if it has not begun by then.
 func (t *Thread) keepCall(c *call) {
 	if c.queued == nil {
 		return
@@ -74,7 +76,7 @@ func (l *Loop) call(c *call) {
 	}()
 }
 
-// returned gives the place of a function that has returned to the next one.
+// returned is called on the loop when a function has returned. It gives the place to the next one.
 func (l *Loop) returned() {
 	w := &l.workers
 	w.running--
@@ -85,7 +87,7 @@ func (l *Loop) returned() {
 	}
 }
 
-// unqueue takes c off the lists that it is on.
+// unqueue takes c off its lists.
 func (l *Loop) unqueue(c *call) {
 	l.workers.queue.Remove(c.queued)
 	c.queued = nil
@@ -95,7 +97,7 @@ func (l *Loop) unqueue(c *call) {
 	}
 }
 
-// withdraw has c not run, if it has not begun.
+// withdraw drops c if it has not begun.
 func (l *Loop) withdraw(c *call) {
 	if c.queued != nil {
 		l.unqueue(c)
@@ -103,8 +105,8 @@ func (l *Loop) withdraw(c *call) {
 	}
 }
 
-// miss notes that a wait came to its limit before there was a worker. A queue in which one waits makes hundreds wait, so
-// the log has it once a minute.
+// miss notes that a wait came to its limit before there was a worker. If one waits for too long,
+// hundreds do, so this is logged once a minute.
 func (w *workers) miss(l *Loop) {
 	w.missed++
 	if w.warned.IsZero() || l.wall.Sub(w.warned) >= time.Minute {
@@ -114,7 +116,7 @@ func (w *workers) miss(l *Loop) {
 	}
 }
 
-// dropCalls withdraws what t has submitted and has not begun.
+// dropCalls withdraws the functions that t has submitted and that have not begun.
 func (t *Thread) dropCalls() {
 	kept := t.more.kept
 	for e := kept.Front(); e != nil; e = kept.Front() {
@@ -123,8 +125,8 @@ func (t *Thread) dropCalls() {
 	t.more.kept = nil
 }
 
-// Stranded reports that functions are still running off the loop that t has called, or a thread within its scopes, and
-// forgets them. What they may hold must not be used any more.
+// Stranded reports whether functions are still running off the loop that t has called, or a thread
+// within its scopes, and forgets them. What they may hold must not be used any more.
 func Stranded(t *Thread) bool {
 	if t.more == nil || t.more.calls == nil || t.more.calls.running.Load() == 0 {
 		return false

@@ -93,7 +93,7 @@ func TestPoolFull(t *testing.T) {
 				return nil
 			})
 
-			// Deferred calls withdraw what nobody waits for; its promise is settled.
+			// Deferred calls withdraw what no thread waits for; its promise is settled.
 			mark := th.Mark()
 			var withdrawn [3]*loop.Promise[int]
 			for i := range withdrawn {
@@ -128,8 +128,8 @@ func TestPoolFull(t *testing.T) {
 	})
 }
 
-// A function that does not return: the wait ends, the function is counted, with whoever the request began, and the loop
-// ends without it.
+// A function that does not return: the wait returns, the function is counted for the thread whose
+// scope it was called in, and the loop stops without it.
 func TestFunctionNeverReturns(t *testing.T) {
 	runWorkers(t, 8, func(t *testing.T, l *loop.Loop) {
 		release := make(chan struct{})
@@ -179,7 +179,7 @@ func TestFromChan(t *testing.T) {
 				t.Error("a value before any came")
 			}
 			want(t, th.AwaitAll(0, c), os.ErrDeadlineExceeded) // the helper receives from now on
-			ch <- 1                                            // nobody waits: it is kept
+			ch <- 1                                            // no thread waits: it is kept
 			if v, ok := next(); v != 1 || !ok {
 				t.Errorf("kept: %d, %v", v, ok)
 			}
@@ -197,7 +197,7 @@ func TestFromChan(t *testing.T) {
 			_, err := th.AwaitAny(time.Minute, c, c)
 			want(t, err, loop.ErrAwaited)
 
-			// The thread that waited first ends, and the source with it; who waits then is told.
+			// The thread that waited first ends, and closes the source. Another one is told.
 			shared := loop.FromChan(make(chan int))
 			waited := new(loop.Promise[int])
 			first := th.Go(func(th *loop.Thread) error {
@@ -261,7 +261,7 @@ func TestTimer(t *testing.T) {
 			hour := th.After(time.Hour)
 			_, err := th.AwaitAny(time.Minute, hour, hour)
 			want(t, err, loop.ErrAwaited)
-			th.Go(func(th *loop.Thread) error { hour.Reset(time.Millisecond); return nil }) // under the wait
+			th.Go(func(th *loop.Thread) error { hour.Reset(time.Millisecond); return nil }) // meanwhile
 			began := time.Now()
 			want(t, th.AwaitAll(time.Minute, hour), nil)
 			if took := time.Since(began); took < time.Millisecond {
@@ -280,8 +280,8 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// TestNoWorker: a function whose turn does not come within the limit is told from one that takes too long, is counted, and is
-// logged once for all that fare like it.
+// TestNoWorker: a function whose turn does not come within the limit is told from one that takes
+// too long, is counted, and is logged once for all that fare like it.
 func TestNoWorker(t *testing.T) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		t.Run(h.String(), func(t *testing.T) {

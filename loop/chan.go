@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// Chan is a Source that receives from a Go channel. FromChan makes it. It is for one thread at a time.
+// Chan is a Source that receives from a Go channel. FromChan makes it. It is for one thread at a
+// time.
 type Chan[T any] struct {
 	ch   <-chan T
-	want chan struct{} // has the helper receive a value; nil: there is none
+	want chan struct{} // tells the helper to receive a value; nil: there is no helper
 
 	mu     sync.Mutex
 	waiter *Thread
@@ -21,22 +22,23 @@ type chanState uint8
 const (
 	empty  chanState = iota
 	asked            // the helper is receiving
-	full             // there is a value; it and what follows are ready
-	closed           // the channel was
-	spent            // the helper's thread has run its deferred calls
+	full             // there is a value; from here on the source is ready
+	closed           // the channel was closed
+	spent            // the thread that has started the helper has run its deferred calls
 )
 
 // FromChan returns a source that is ready when ch has a value, or is closed.
 //
-// A loop cannot wait for a channel, so a goroutine does. It runs from the first wait that finds the channel empty until
-// that is closed, or until the thread that waited runs its deferred calls. This is the end of the source, too: after
-// that its waits fail with net.ErrClosed. So a thread that goes on and on makes one for a channel, and uses it again.
-// The goroutine is at most one value ahead: one that comes when the wait has been ended by something else is kept for
-// the next wait, and lost if there is none.
+// A loop cannot wait for a channel, so a goroutine does. It runs from the first wait that finds the
+// channel empty until the channel is closed, or until the thread that made that wait runs its
+// deferred calls. After that, waits for the source fail with net.ErrClosed. So a thread that goes
+// on for ever makes one source for a channel, and uses it again and again. The goroutine is at most
+// one value ahead: if a wait returns for another reason, a value that arrives later is kept for the
+// next wait, and lost if there is none.
 func FromChan[T any](ch <-chan T) *Chan[T] { return &Chan[T]{ch: ch} }
 
-// Value takes what was received. ok is false when the channel is closed or the source has ended, and while it is not
-// ready.
+// Value takes the value that was received. ok is false if the source is not ready, or has no value
+// any more.
 func (c *Chan[T]) Value() (value T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +65,7 @@ func (c *Chan[T]) Watch(t *Thread) error {
 	if c.state != empty {
 		return nil
 	}
-	select { // often there is something already
+	select { // often there is a value already
 	case v, ok := <-c.ch:
 		c.put(v, ok)
 		return nil
@@ -88,7 +90,7 @@ func (c *Chan[T]) Watch(t *Thread) error {
 	return nil
 }
 
-// receive is the helper.
+// receive is the helper goroutine.
 func (c *Chan[T]) receive(want, quit chan struct{}) {
 	for {
 		select {

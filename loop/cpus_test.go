@@ -7,7 +7,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestReserve: there is a processor more than loops, and a second call counts the same CPUs as the first.
+// TestReserve: there is a processor more than loops, and a second call counts the same CPUs as the
+// first.
 func TestReserve(t *testing.T) {
 	cpus := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(cpus)

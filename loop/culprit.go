@@ -23,8 +23,8 @@ var (
 )
 
 const (
-	cutDepth  = 128 // addresses; a profile has no more, and lacks the outer ones of a deeper stack
-	maxFrames = 32  // that are logged
+	cutDepth  = 128 // addresses of a stack that a profile has at most; it lacks the outer ones
+	maxFrames = 32  // in the log
 )
 
 // frame is one call of a stack; a stack begins with the innermost.
@@ -32,11 +32,13 @@ type frame struct{ function, position string }
 
 type stack []frame
 
-// culprit returns the stack of what runs on the named loop at the moment, nil if it is not to be found.
+// culprit returns the stack of the code that runs on the named loop at the moment, or nil if it is
+// not found.
 //
-// It comes from the goroutine profile, in the form of text, the only one that has labels and can be read without a
-// library. With 10,000 goroutines it takes 40 ms, but stops the process for a moment only. runtime.Stack stops it until
-// the last stack is printed: for 90 ms.
+// The stack comes from the goroutine profile in text form, which is the only form that has labels
+// and can be read without a library. With 10,000 goroutines the profile takes 40 ms, but it stops
+// the process for a moment only. runtime.Stack stops the process until the last stack is printed:
+// for 90 ms.
 func culprit(name string) stack {
 	var text bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&text, 1)
@@ -51,16 +53,17 @@ func culprit(name string) stack {
 	return best
 }
 
-// suspect reads one record of the profile, which stands for all goroutines with the same stack and labels, and weighs
-// the suspicion that it is the one that holds the loop:
+// suspect reads one record of the profile, which stands for all goroutines with the same stack and
+// labels, and weighs the suspicion that it holds the loop:
 //
-//	3  a coroutine of this loop that is not in a handoff, for one at most can be so
+//	3  a coroutine of this loop that is not in a handoff: there is at most one
 //	2  the loop's own goroutine, not in a handoff: it acts on events, posted functions, timers
-//	1  what may be the coroutine: it has lost our label to one that the handler has set, or its
+//	1  what may be the coroutine: a handler has replaced our label by one of its own, or the
 //	   stack is too deep for the profile to show where it began
 //
-// There may be none: on a busy machine control can be on its way to or from a coroutine for long. A goroutine that a
-// handler has started also inherits the label, and has neither root.
+// There may be no such record: on a busy machine, control can be on its way to or from a coroutine
+// for long. A goroutine that a handler has started inherits the label as well, and has neither
+// root.
 func suspect(record, mine string) (s stack, weight int) {
 	var ours, labelled, run, main, waits bool
 	head, rest, _ := strings.Cut(record, "\n") // "1 @" and the addresses
@@ -69,7 +72,7 @@ func suspect(record, mine string) (s stack, weight int) {
 			ours = strings.Contains(labels, mine)
 			labelled = strings.Contains(labels, loopLabel)
 		}
-		// "#", address, function+offset, file:line, with as many tabs between them as look well.
+		// "#", address, function+offset, file:line, with one tab or more between them.
 		fields := strings.FieldsFunc(line, func(r rune) bool { return r == '\t' })
 		if len(fields) != 4 || fields[0] != "#" {
 			continue
@@ -95,7 +98,8 @@ func suspect(record, mine string) (s stack, weight int) {
 	return s, weight
 }
 
-// place is where a stack is in code that somebody can change: neither the standard library's nor the handoff's.
+// place returns where a stack is in code that its author can change: neither the standard library's
+// nor the handoff's.
 func (s stack) place() string {
 	for _, f := range s {
 		if p := packageOf(f.function); p != coroPackage && !standard(p) {
@@ -105,7 +109,7 @@ func (s stack) place() string {
 	return s[0].position
 }
 
-// String has a line for each call.
+// String returns a line for each call.
 func (s stack) String() string {
 	var b strings.Builder
 	for _, f := range s[:min(len(s), maxFrames)] {
@@ -114,17 +118,17 @@ func (s stack) String() string {
 	return b.String()
 }
 
-// packageOf returns the path of a function's package: what stands before the first dot of its last element. Dots that
-// belong to that element are written as %2e there.
+// packageOf returns the path of a function's package. It ends at the first dot after the last
+// slash. In a path's last element, dots are written as %2e.
 func packageOf(function string) string {
-	function, _, _ = strings.Cut(function, "[") // type arguments have paths, too
+	function, _, _ = strings.Cut(function, "[") // type arguments contain paths, too
 	last := strings.LastIndexByte(function, '/') + 1
 	name, _, _ := strings.Cut(function[last:], ".")
 	return function[:last] + name
 }
 
-// standard tells whether a package is the standard library's. Those have no dot in the first element of their paths;
-// nor has package main, and modules that are never fetched from anywhere need none.
+// standard reports whether a package is the standard library's. Such a path has no dot in its first
+// element. Nor has package main, and modules that are never fetched need none.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	if path == "main" || strings.Contains(first, ".") || strings.Contains(first, "%2e") {

@@ -11,7 +11,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// The stack that is logged is that of the coroutine or function that holds the loop, whatever else there is.
+// The stack that is logged is that of the coroutine or function that holds the loop, whatever else
+// there is.
 func TestWatchdogNamesTheCulprit(t *testing.T) {
 	const limit = 20 * time.Millisecond
 	inThread := func(f func(h *hold)) func(l *loop.Loop, h *hold) {
@@ -66,7 +67,8 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			run(t, func(t *testing.T, l *loop.Loop) {
-				// Others: they wait as they should, on this loop and another, and are not to be taken for the culprit.
+				// Others: they wait as they should, on this loop and another, and are not to be
+				// taken for the culprit.
 				other, err := loop.New(loop.Options{})
 				if err != nil {
 					t.Fatal(err)

@@ -1,30 +1,66 @@
-// Package loop runs green threads over epoll: sequential code that waits for descriptors and timers by yielding to
-// its loop, which resumes it when the kernel says so.
+// Package loop runs green threads over epoll: sequential code that waits for descriptors and timers
+// by yielding to its loop, which resumes it when the kernel says so.
 //
-// A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs to the
-// goroutine that calls Run. A Thread is a green thread; everything that waits is one, the accepting of connections
-// included. Its record stays when its coroutine goes: a thread whose Body returned WantRead (an idle connection)
-// holds no goroutine, and the next event runs the Body again on whichever coroutine is free.
+// A Loop has an epoll descriptor, an eventfd, a timer wheel and a table of descriptors, and belongs
+// to the goroutine that calls Run. A Thread is a green thread. Everything that waits is one, the
+// accepting of connections included. Its record stays when its coroutine goes: a thread whose Body
+// has returned WantRead (an idle connection) holds no goroutine, and the next event calls the Body
+// again on whichever coroutine is free.
 //
-// A program that is going to run n loops calls Reserve(n) first, which sees to it that there are more processors (GOMAXPROCS)
-// than loops: goroutines beside the loops need one.
+// A program that is going to run n loops calls Reserve(n) first. Reserve sets GOMAXPROCS so that
+// there are more processors than loops: goroutines beside the loops need one.
 //
-// Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by functions given to
-// Post, or before Run. Methods of a Thread are called by that thread, on its own coroutine. Post and Stop are
-// for any goroutine.
+// Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by
+// functions given to Post, or before Run. Methods of a Thread are called by that thread, on its own
+// coroutine. Post and Stop are for any goroutine.
 //
-// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for threads that it has started
-// (Go, Join), for what somebody else will bring (Promise, FromChan), or for any mix of these and of other packages'
-// Sources (AwaitAny, AwaitAll). Every wait has a limit, and ends when the thread's client leaves or its scope is canceled.
+// A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for
+// threads that it has started (Go, Join), for what others provide (Promise, FromChan), or for any
+// mix of these and of other packages' Sources (AwaitAny, AwaitAll). Every wait takes a limit of
+// time, and returns early when the thread's client leaves or its scope is canceled.
+//
+// # States of a thread
+//
+// A thread is in one of six states. The loop moves it from one to the next; a thread moves itself
+// only by what it yields, or by what its Body returns, while it is running.
+//
+//	state              coroutine  moves to    when, and by what
+//	idle               none       queued      its descriptor has an event (dispatch), or Wake
+//	                              ended       IdleTimeout has passed, or GiveUp
+//	queued             as before  running     its turn has come (runQueued, follow)
+//	running            its own    queued      it yields Yield, or wants what it need not wait for
+//	                              waits ...   it yields one of the other codes
+//	                              idle        its Body returns WantRead or Suspend
+//	                              ended       its Body returns Abort, panics or calls Goexit; or
+//	                                          too many of its waits were refused
+//	waits for its own  its own    queued      its descriptor has an event, or time is up (alarm)
+//	waits for sources  its own    queued      an event of a claimed descriptor, Notify or Nudge,
+//	                                          time is up, its client leaves, its scope is canceled
+//	ended              none       nothing     its descriptor is closed, its record is free
+//
+// A new thread is idle after Attach, and queued after Go. To wait for its own is WantRead,
+// WantWrite and WantReadWrite; every other wait is for sources: Sleep, AwaitRead, AwaitAny, Await,
+// Join. A thread whose own socket is among its sources waits for both. If the Body of an idle
+// thread has returned Suspend, input does not move the thread, and IdleTimeout moves it to queued.
+// From each state but running, kill moves a thread to ended: when the grace period of a stop is
+// over, when epoll_wait fails, and when the thread that has started it is killed.
+//
+// The package says "end" of threads only, for the move to the last state, apart from the end of
+// input. A wait returns, and so does a Body; a scope closes; a claim is released and a loan given
+// back; a coroutine dies; a loop stops.
+//
+// # Files
 //
 //	loop.go      the Loop, its turn, Run
 //	flags.go     a descriptor's state and the tables that map a yielded code to the next one
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does
-//	thread.go    Thread: start, waits, end
-//	socket.go    sockets whose reads and writes tell the loop what is left to wait for
-//	await.go     waiting for descriptors other than the thread's own
-//	fdio.go      system calls that try, wait and try again
+//	thread.go    Thread: its start, its waits, its end
+//	shared.go    sockets that any thread of the loop may wait for
+//	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
+//	loan.go      waiting for a descriptor by its bare number
+//	loan_io.go   system calls on such a descriptor that try, wait and try again
 //	source.go    waiting for any or all of several things; Source, open to other packages
+//	readiness.go a descriptor as a source
 //	timer.go     a point in time as a source
 //	chan.go      a Go channel as a source
 //	promise.go   results that are still to come

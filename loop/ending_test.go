@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEndingLoopTakesNothing: what deferred calls start, attach and post when the grace period is over does not keep Run from
-// returning. What was posted before is called.
+// TestEndingLoopTakesNothing: what deferred calls start, attach and post when the grace period is
+// over does not keep Run from returning. What was posted before is called.
 func TestEndingLoopTakesNothing(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		forever := func(th *loop.Thread) { _ = th.Sleep(time.Hour) }
@@ -70,7 +70,8 @@ func TestEndingLoopTakesNothing(t *testing.T) {
 	})
 }
 
-// TestPanicWhileKilled: the panic of a deferred call is what a killed thread has ended with, and is logged.
+// TestPanicWhileKilled: the panic of a deferred call is what a killed thread has ended with, and is
+// logged.
 func TestPanicWhileKilled(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		forever := func(th *loop.Thread) error { return th.Sleep(time.Hour) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/timeoutwheel"
 )
 
 // NextFlags is the table step, for the test against a reference.
@@ -20,8 +21,8 @@ const (
 // MaxRefusals is how many waits that end at once a thread may have.
 const MaxRefusals = maxRefusals
 
-// Left lists what is registered with a loop, which is nothing once its threads have ended. It is called on the loop, or
-// after Run.
+// Left lists what is registered with a loop, which is nothing once its threads have ended. It is
+// called on the loop, or after Run.
 func Left(l *Loop) (left []string) {
 	note := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
 	for fd, d := range l.table {
@@ -29,15 +30,18 @@ func Left(l *Loop) (left []string) {
 			note("descriptor %d, flags %#x", fd, d.flags)
 		}
 	}
-	timers := l.wheel.Len()
-	if l.trim.timer.Pending() {
-		timers--
+	for _, own := range []*timeoutwheel.Timer{&l.trim.timer, &l.stop.grace} { // not the threads'
+		if own.Pending() {
+			defer l.wheel.Add(own, own.At())
+			l.wheel.Cancel(own)
+		}
 	}
-	if l.stop.grace.Pending() {
-		timers--
+	timers := 0
+	if _, ok := l.wheel.Next(); ok {
+		timers = 1 // or more
 	}
 	for what, n := range map[string]int{
-		"threads": l.threads, "threads without descriptor": len(l.detached), "writers": len(l.writers),
+		"threads": l.threads, "threads without descriptor": len(l.detached),
 		"timers": timers, "functions queued": l.workers.queue.Len(),
 	} {
 		if n != 0 {
@@ -52,10 +56,16 @@ func TimerAt(t *Thread) time.Duration { return time.Duration(t.timer.At()) * tim
 
 // Claims returns how many waits for descriptors that are no thread's own are registered.
 func Claims(l *Loop) int {
-	n := len(l.writers)
+	n := 0
 	for _, d := range l.table {
-		if d != nil && d.flags&lent != 0 && d.flags.wanted()&(in|out) != 0 {
+		if d == nil || d.flags&shared == 0 {
+			continue
+		}
+		if s := d.asShared(); d.flags.awaited() != 0 {
 			n++
+			if s.thread != s.writer {
+				n++
+			}
 		}
 	}
 	return n
@@ -67,7 +77,8 @@ func Loans(t *Thread) int { return len(t.extra().loans) }
 // TableSize returns the length of the table of descriptors.
 func TableSize(l *Loop) int { return len(l.table) }
 
-// PlaceOf is where the watchdog sees a stack of these functions, innermost first: the function's name.
+// PlaceOf is where the watchdog sees a stack of these functions, innermost first: the function's
+// name.
 func PlaceOf(functions ...string) string {
 	var s stack
 	for _, f := range functions {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signal is a Source as another package would write it: a subscription whose messages come from any goroutine.
+// signal is a Source as another package would write it: a subscription whose messages come from any
+// goroutine.
 type signal struct {
 	mu     sync.Mutex
 	waiter *loop.Thread
@@ -71,7 +72,7 @@ type things struct {
 	fr, fw int    // a full one
 	s      [2]int // a connected pair of sockets
 
-	stream  loop.Descriptor // of s[0]
+	stream  loop.Shared // of s[0]
 	promise *loop.Promise[int]
 	ch      chan int
 	channed *loop.Chan[int]
@@ -143,7 +144,8 @@ func (f *things) sources(th *loop.Thread) []loop.Source {
 	}
 }
 
-// A wait is one way of waiting for what does not come, or comes with fulfil. It ends with the error.
+// A wait is one way of waiting for what does not come, or comes with fulfil. It ends with the
+// error.
 type wait struct {
 	name   string
 	begin  func(f *things, th *loop.Thread, d time.Duration) error
@@ -196,7 +198,7 @@ var waits = []wait{
 		if err := f.l.Open(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Release(&f.stream)
+		defer f.l.Release(&f.stream.Descriptor)
 		return f.stream.AwaitRead(th, d)
 	}, answer},
 	{"Await", func(f *things, th *loop.Thread, d time.Duration) error { return th.Await(f.block, d) }, (*things).free},
@@ -239,7 +241,7 @@ var waits = []wait{
 		if err := f.l.Open(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Release(&f.stream)
+		defer f.l.Release(&f.stream.Descriptor)
 		_, err := th.AwaitAny(d, f.sources(th)...)
 		return err
 	}, func(f *things) { f.sub.set() }},
@@ -247,7 +249,7 @@ var waits = []wait{
 		if err := f.l.Open(&f.stream, f.s[0]); err != nil {
 			return err
 		}
-		defer f.l.Release(&f.stream)
+		defer f.l.Release(&f.stream.Descriptor)
 		sources := f.sources(th)
 		sources[3] = th.After(time.Millisecond)
 		return th.AwaitAll(d, sources...)
@@ -262,7 +264,8 @@ var waits = []wait{
 	}},
 }
 
-// check ends a test: what f waited for is unregistered by now, though its thread has not run its deferred calls.
+// check ends a test: what f waited for is unregistered by now, though its thread has not run its
+// deferred calls.
 func (f *things) check() {
 	f.t.Helper()
 	if n := loop.Claims(f.l); n != 0 {
@@ -350,8 +353,8 @@ func TestEveryWaitIsCanceled(t *testing.T) {
 	})
 }
 
-// A thread that is canceled when what it has waited for is there, but has not gone on yet, keeps that; its next wait
-// ends.
+// A thread that is canceled when what it has waited for is there, but has not gone on yet, keeps
+// that; its next wait ends.
 func TestCanceledWhileQueued(t *testing.T) {
 	eachWait(t, func(t *testing.T, l *loop.Loop, w wait, f *things) {
 		if w.fulfil == nil {

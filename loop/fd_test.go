@@ -103,7 +103,7 @@ func TestClosedDescriptor(t *testing.T) {
 		for _, armed := range []bool{false, true} {
 			s := openPair(t)
 			want(t, th.AwaitRead(s[0], 0), os.ErrDeadlineExceeded)
-			if !armed { // the event that is told is not used up
+			if !armed { // the event is delivered, but not consumed
 				_, _ = unix.Write(s[1], []byte("x"))
 				want(t, th.AwaitRead(s[0], time.Minute), nil)
 			}
@@ -335,8 +335,8 @@ func TestOwnSocketAmongTheSources(t *testing.T) {
 	}
 }
 
-// What is seen of a peer that hangs up, ends its half, or of an error, is the same for each of the waits and as often
-// as it is asked; and there is silence in between.
+// What is seen of a peer that hangs up, ends its half, or of an error, is the same for each of the
+// waits and as often as it is asked; and there is silence in between.
 func TestHangUpEndAndError(t *testing.T) {
 	states := map[string]func(t *testing.T) (fd int, free func()){
 		"peer closed": func(t *testing.T) (int, func()) {
@@ -382,14 +382,15 @@ func TestHangUpEndAndError(t *testing.T) {
 				before := th.Loop().Stats()
 				_ = th.Sleep(20 * time.Millisecond)
 				if after := th.Loop().Stats(); after.Events != before.Events {
-					t.Errorf("%d events of what nobody waits for", after.Events-before.Events)
+					t.Errorf("%d events that no thread waits for", after.Events-before.Events)
 				}
 			})
 		})
 	}
 }
 
-// A thread that finds out itself that its own descriptor was closed and reused is not woken for it: it does not wait.
+// A thread that finds out itself that its own descriptor was closed and reused is not woken for it:
+// it does not wait.
 func TestRunningThreadIsNotWoken(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {

@@ -5,28 +5,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flags is the state of a descriptor.
+// flags is the state of a descriptor, and of its thread if it is a thread's own.
 //
 //	31          16 15                       0
 //	| wanted mask | suspended fin hup ...    |
 //
-// The upper half is the epoll mask its thread wants to be told of (every event bit we use is below 1<<16); the lower
-// half is state. A yielded code moves the whole word on in two operations, (f | orMask[code]) & andMask[code], and
-// the mask needs no look-up: it is a shift away.
+// The upper half is the epoll mask that the thread wants to be told of. Every event bit that we use
+// is below 1<<16. The lower half is state. A yielded code turns the whole word into the next one
+// with two operations, (f | orMask[code]) & andMask[code]. The mask needs no look-up: it is a shift
+// away.
 type flags uint32
 
 const (
-	suspended   flags = 1 << iota // the thread waits for nobody but whoever resumes it
+	suspended   flags = 1 << iota // the thread does not wait for its own descriptor
 	queued                        // the thread is in the run queue
 	finished                      // RDHUP was seen: the peer sends no more
 	hungUp                        // ERR or HUP was seen; the descriptor is out of epoll
-	keepWaiting                   // a suspended thread does not want to hear that its client left
-	lent                          // the descriptor is no thread's own: whoever waits for it claims it
-	borrowed                      // it is awaited by its bare number, and closed by whoever opened it
-	split                         // one thread waits for input and another for output
+	keepWaiting                   // a suspended thread goes on waiting when its client leaves
+	shared                        // the descriptor is no thread's own, and inside a Shared
+	borrowed                      // it is on loan: threads await it by its bare number
 	listening                     // the thread looks at its sources again when it is notified
-	canceled                      // the thread's scope has ended: it is not to wait any more
-	ended                         // the record is free
+	canceled                      // the thread's scope was canceled: its waits return at once
+	ended                         // the thread has ended, and its record is free
 	listed                        // the thread is in the list of idle ones
 	holding                       // the body holds output back until the thread waits
 )
@@ -44,8 +44,12 @@ func mask(events uint16) flags { return flags(events) << maskShift }
 // wanted returns the epoll mask.
 func (f flags) wanted() uint16 { return uint16(f >> maskShift) }
 
-// orMask and andMask turn the flags of a record into those that follow a yielded code. RDHUP is in neither: it is
-// wanted from the start until it was told.
+// awaited returns the part of the mask that threads wait for. No thread waits for RDHUP.
+func (f flags) awaited() uint16 { return f.wanted() & (in | out) }
+
+// orMask and andMask turn the flags of a record into those that follow a yielded code. No code
+// changes RDHUP, which is wanted from the start until it has been delivered once. Abort has no row:
+// it ends the record.
 var (
 	orMask = [coro.NumCodes]flags{
 		coro.WantRead:            mask(in),
@@ -57,7 +61,6 @@ var (
 		coro.AsyncAwaitReadWrite: suspended,
 	}
 	andMask = [coro.NumCodes]flags{
-		coro.Abort:               ^mask(in | out | rdhup),
 		coro.Yield:               ^suspended,
 		coro.WantRead:            ^(mask(out) | suspended),
 		coro.WantWrite:           ^(mask(in) | suspended),
@@ -72,7 +75,8 @@ var (
 
 func (f flags) next(c coro.Code) flags { return (f | orMask[c]) & andMask[c] }
 
-// awaitCode and wantCode are the codes that wait for an interest, of another descriptor and of the thread's own.
+// awaitCode and wantCode are the codes that wait for an interest, of another descriptor and of the
+// thread's own.
 var (
 	awaitCode = byInterest{in: coro.AsyncAwaitRead, out: coro.AsyncAwaitWrite, in | out: coro.AsyncAwaitReadWrite}
 	wantCode  = byInterest{0: coro.Suspend, in: coro.WantRead, out: coro.WantWrite, in | out: coro.WantReadWrite}

@@ -8,31 +8,33 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// idleList is the threads of a loop that may be ended to make room, in the order in which they became idle. It is linked
-// by descriptor numbers, which the table leads back to threads: an idle thread is little more than its record, and two
-// pointers would be a tenth of that.
+// idleList is the threads of a loop that may be ended to make room, in the order in which they
+// became idle. It is linked by descriptor numbers, which the table leads back to threads: an idle
+// thread is little more than its record, and two pointers would be a tenth of that.
 //
-// A thread stays in its place while it runs, unless that is the first one, and moves when it becomes idle again and has
-// not moved for a second. So a connection in use costs little more than two comparisons for each request, the order is
-// right to a second, and the first in the list is idle, as far as the loop has seen. Those that are found running leave the
-// list, and are entered again when they become idle.
+// A running thread stays in its place, unless it is the first. It moves to the last place when it
+// becomes idle again and has not moved for a second. So a connection in use costs little more than
+// two comparisons for each request, the order is right to a second, and the first in the list is
+// idle as far as the loop has seen. A thread that comes to the first place while it is running
+// leaves the list, and enters it again when it becomes idle.
 type idleList struct {
 	first, last int32        // descriptors; -1: none
-	since       atomic.Int64 // when the first became idle, in Unix milliseconds, for other loops to compare; 0: none
+	since       atomic.Int64 // when the first became idle, in Unix milliseconds; 0: none
 }
 
 // idlePlace is a thread's place in the list, if its flag listed is set.
 type idlePlace struct {
 	before, behind int32  // the neighbours' descriptors; -1: none
-	since          uint32 // in idleUnits since the loop was made, which is enough for 34 years
-	forfeit        bool   // whatever the peer sends
+	since          uint32 // in idleUnits since the loop was made: enough for 34 years
+	forfeit        bool   // it may be ended even if its peer has sent something
 }
 
-// idleUnit is the precision of idlePlace.since as a shift of milliseconds: 256 ms.
+// idleUnit is the unit of idlePlace.since, as a shift of milliseconds: 256 ms.
 const idleUnit = 8
 
-// Expendable enters t into the list of the threads that GiveUp may end: t has been idle since the given time, or is about
-// to be. GiveUp spares a thread whose peer has sent something, unless t is forfeit. It is for bodies, before their last word.
+// Expendable enters t into the list of the threads that GiveUp may end: t has been idle since the
+// given time, or is about to be idle. GiveUp spares a thread whose peer has sent something, unless
+// t is forfeit. A body calls it before it returns.
 func Expendable(t *Thread, since time.Time, forfeit bool) {
 	l := t.loop
 	at := uint32(max(since.Sub(l.start).Milliseconds(), 0) >> idleUnit)
@@ -57,7 +59,8 @@ func Expendable(t *Thread, since time.Time, forfeit bool) {
 	l.idle.last = t.own.fd
 }
 
-// unlist takes t out of the list, and with the first one those behind it that are at work.
+// unlist takes t out of the list. If t is the first, it takes out the running ones directly behind
+// it as well.
 func (l *Loop) unlist(t *Thread) {
 	l.cutOut(t)
 	if t.idle.before >= 0 {
@@ -99,15 +102,16 @@ func (l *Loop) publishIdle() {
 	l.idle.since.Store(since)
 }
 
-// IdleSince returns when the first of the threads that GiveUp would look at became idle, in Unix milliseconds, to compare
-// loops by; ok is false where there is none. Any goroutine may call it.
+// IdleSince returns when the first of the threads that GiveUp would look at became idle, in Unix
+// milliseconds, to compare loops by. ok is false if there is none. Any goroutine may call it.
 func (l *Loop) IdleSince() (ms int64, ok bool) {
 	ms = l.idle.since.Load()
 	return ms, ms != 0
 }
 
-// GiveUp ends the thread that has been idle longest, of those that are expendable, and reports whether there was one. A
-// thread whose peer has sent something that the thread has not seen yet is not idle. The caller is on the loop.
+// GiveUp ends the expendable thread that has been idle longest, and reports whether there was one.
+// A thread is not idle if its peer has sent something that the thread has not seen yet. GiveUp is
+// called on the loop.
 func (l *Loop) GiveUp() bool {
 	for l.idle.first >= 0 {
 		t := l.table[l.idle.first].thread

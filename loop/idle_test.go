@@ -121,8 +121,8 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// TestIdlePlace: a thread that is used stays where it is for a second, and is behind the others then; one that ends in
-// between leaves no trace.
+// TestIdlePlace: a thread that is used stays where it is for a second, and is behind the others
+// then; one that ends in between leaves no trace.
 func TestIdlePlace(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var ended []int
@@ -138,7 +138,7 @@ func TestIdlePlace(t *testing.T) {
 		loop.Expendable(&all[1].Thread, begin.Add(2*time.Second), false)
 		wait := start(t, l)
 		on(t, l, func() {
-			unix.Close(l.Release(loop.Own(&all[3].Thread))) // another descriptor is its neighbour's now
+			unix.Close(l.Release(loop.Own(&all[3].Thread))) // its neighbour is another now
 			for l.GiveUp() {
 			}
 			if want := []int{0, 2, 4, 1}; !slices.Equal(ended, want) {
@@ -150,7 +150,8 @@ func TestIdlePlace(t *testing.T) {
 	})
 }
 
-// TestSuspendAsLastWord: the body is run again when the time has passed, whatever comes meanwhile, and holds nothing.
+// TestSuspendAsLastWord: the body is run again when the time has passed, whatever comes meanwhile,
+// and holds nothing.
 func TestSuspendAsLastWord(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var ended []int
@@ -177,8 +178,8 @@ func TestSuspendAsLastWord(t *testing.T) {
 	})
 }
 
-// TestSpareDescriptor: without a free descriptor a connection is still accepted, one at a time, and the listener neither
-// spins nor waits.
+// TestSpareDescriptor: without a free descriptor a connection is still accepted, one at a time, and
+// the listener neither spins nor waits.
 func TestSpareDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)

@@ -1,39 +1,41 @@
 package loop
 
 import (
-	"net"
 	"os"
 
 	"github.com/lwango/lwango/internal/sysio"
 	"golang.org/x/sys/unix"
 )
 
-// Descriptor is what a loop knows of one file descriptor. Every thread with a socket has one inside its record; Open
-// makes one for a socket that any thread of the loop may use; and one that is awaited by its bare number gets one for
-// the time of the loan.
+// Descriptor is what a loop knows of one file descriptor. Every thread with a socket has one inside
+// its record. Open makes one, inside a Shared, for a socket that any thread of the loop may use. A
+// descriptor that threads await by its bare number has one for the time of the loan.
 //
-// Epoll is told of (fd, gen) and gives both back with each event; the generation of a slot's next user differs, so
-// an event that was under way when a descriptor was closed and its number reused finds nobody.
+// The loop gives epoll the pair (fd, gen), and each event brings it back. The next user of a slot
+// has another gen. So an event that was on its way when a descriptor was closed and its number
+// reused finds no thread.
 type Descriptor struct {
-	thread *Thread // who is told; on a split descriptor, of input
+	thread *Thread // that is told of events; for a Shared see there
 	fd     int32   // -1: none
 	gen    uint32
 	flags  flags  // state, and the interest that is wanted
-	known  uint16 // the interest that epoll was told last
-	armed  uint16 // the part of it of which the next event is still to come
+	known  uint16 // the interest that epoll knows of
+	armed  uint16 // the part of it whose next event is still to come
 }
 
 // FD returns the number, -1 if there is none.
 func (d *Descriptor) FD() int { return int(d.fd) }
 
-// Gone reports that the peer was seen to send no more, or to have left altogether. What it sent before may still be
-// unread.
+// Gone reports whether the peer was seen to send no more, or to have left altogether. What it sent
+// before may still be unread.
 func (d *Descriptor) Gone() bool { return d.flags&finished != 0 }
 
-// exhausted notes that a read or write came to its end, so that of the given event epoll has not reported the next one.
+// exhausted notes that a read found no more input, or a write no more room: epoll is going to
+// report the given event anew.
 func (d *Descriptor) exhausted(event uint16) { d.armed |= event & d.known }
 
-// fired reports that one of the events has come since they were armed, or that there will be none.
+// fired reports whether one of the events has come since they were armed, or no event will come any
+// more.
 func (d *Descriptor) fired(events uint16) bool {
 	return events&^d.armed != 0 || d.flags&hungUp != 0
 }
@@ -49,40 +51,44 @@ func (l *Loop) add(d *Descriptor) error {
 	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, edge|uint32(d.known), d.gen); e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
-	if fd >= len(l.table) { // only now: a number that is no descriptor's may be of any size
+	if fd >= len(l.table) { // only now: fd may be any number until epoll has taken it
 		grown := make([]*Descriptor, max(fd+1, 2*len(l.table), 64))
 		copy(grown, l.table)
 		l.table = grown
 	}
 	if old := l.table[fd]; old != nil {
-		// Epoll did not know the descriptor: it was closed under its last user, and the number is another's now.
+		// Epoll did not know this descriptor. So the old one was closed under its users, and its
+		// number was given to this one.
 		l.evict(old)
 	}
 	l.table[fd] = d
 	return nil
 }
 
-// evict takes d's slot away. Whoever waits for d is told.
+// evict takes the slot away from d, and wakes the threads that wait for d.
 func (l *Loop) evict(d *Descriptor) {
 	l.forget(d)
 	d.fd = -1
 	d.known, d.armed = 0, 0
 	d.flags |= finished | hungUp
-	if d.flags&lent == 0 { // a thread lives on without its descriptor
+	if d.flags&shared == 0 { // its thread lives on without a descriptor
 		l.detached[d.thread] = struct{}{}
 	}
 	l.wakeWaiters(d, d.flags.wanted())
 }
 
-// edge: epoll reports an event once, and not again as long as it lasts. So what nobody waits for does not have to be
-// taken out of epoll, or it would be reported for ever; and for what somebody does wait for epoll need not look at the
-// socket a second time after each event, which is 4 % of a small request. The price is that an event which was
-// reported and not used up is lost, which is what armed is there to know.
+// edge: epoll reports each event once, and does not repeat it while the condition lasts. An event
+// that no thread waits for need not be disarmed, as it would have to be if epoll repeated it for
+// ever. And after an event that a thread does wait for, epoll need not look at the socket a second
+// time, which costs 4 % of a small request. The price is that an event which was delivered but not
+// consumed is lost. The field armed is there to know that.
 const edge = unix.EPOLLET
 
-// arm makes epoll deliver what is wanted. Only a bit that is not armed costs a system call: with it epoll looks at the
-// socket anew, for all the bits it knows. A surplus bit costs nothing and stays. It reports that there is nothing to
-// wait for: the descriptor is out of epoll, and whoever wants to read or write shall do so and get the error.
+// arm makes epoll deliver what is wanted. Only a bit that is not armed costs a system call: then
+// epoll looks at the socket anew, for all the bits that it knows. A bit that is armed and not
+// wanted costs nothing and stays. arm reports whether there is nothing to wait for, because the
+// descriptor is out of epoll: then the thread shall read or write, and gets the error from that
+// call.
 func (l *Loop) arm(d *Descriptor) (over bool) {
 	missing := d.flags.wanted() &^ d.armed
 	if missing == 0 {
@@ -92,7 +98,8 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 		return missing&(in|out) != 0
 	}
 	if l.modify(d, d.known|missing) != nil {
-		// Somebody closed the descriptor under its thread, which learns it from its next read or write.
+		// The descriptor was closed under its thread, which learns that from its next read or
+		// write.
 		d.known, d.armed = 0, 0
 		d.flags |= hungUp
 		return true
@@ -109,8 +116,8 @@ func (l *Loop) modify(d *Descriptor, known uint16) error {
 	return nil
 }
 
-// remove takes d out of epoll. It comes before every close: a description that lives on elsewhere (dup, fork) would
-// keep firing, and close would not end that.
+// remove takes d out of epoll. It comes before every close: if the description lives on elsewhere
+// (dup, fork), close does not take it out of epoll, and its events go on.
 func (l *Loop) remove(d *Descriptor) {
 	if d.flags&hungUp == 0 {
 		l.stats.Ctls++
@@ -119,7 +126,7 @@ func (l *Loop) remove(d *Descriptor) {
 	d.known, d.armed = 0, 0
 }
 
-// forget frees d's slot, where it is still d's.
+// forget frees d's slot, unless another Descriptor has it by now.
 func (l *Loop) forget(d *Descriptor) {
 	if d.flags&listed != 0 {
 		l.unlist(d.thread)
@@ -129,7 +136,7 @@ func (l *Loop) forget(d *Descriptor) {
 	}
 }
 
-// lookup returns who has the slot of a descriptor, or nil.
+// lookup returns the Descriptor that has the slot of fd, or nil.
 func (l *Loop) lookup(fd int) *Descriptor {
 	if fd < 0 || fd >= len(l.table) {
 		return nil
@@ -139,19 +146,20 @@ func (l *Loop) lookup(fd int) *Descriptor {
 
 // dispatch acts on one event.
 //
-//   - What a thread waits for puts it into the run queue.
-//   - That the peer left is noted, and told to a thread that waits for something else.
-//   - What nobody waits for is forgotten; whoever comes to want it finds it not armed.
-//   - After ERR or HUP the descriptor leaves epoll, and nobody waits for it any more.
+//   - An event that a thread waits for puts the thread into the run queue.
+//   - That the peer has left is noted. A thread that waits for something else is told.
+//   - An event that no thread waits for is dropped. A thread that wants it later finds it not
+//     armed.
+//   - After ERR or HUP the descriptor leaves epoll, and no thread can wait for it any more.
 func (l *Loop) dispatch(e *unix.EpollEvent) {
 	fd := int(e.Fd)
 	if fd >= len(l.table) || l.table[fd] == nil || l.table[fd].gen != uint32(e.Pad) {
-		return // stale: the descriptor was closed under its thread, and its description lives on elsewhere
+		return // stale: the descriptor was closed, and its description lives on elsewhere
 	}
 	d, events := l.table[fd], uint16(e.Events)
 	d.armed &^= events
-	wanted := d.flags.wanted()
-	hit := events & wanted & (in | out)
+	awaited := d.flags.awaited()
+	hit := events & awaited
 	before := d.flags
 
 	if events&rdhup != 0 {
@@ -160,9 +168,9 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 	if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		l.remove(d)
 		d.flags = (d.flags | finished | hungUp) &^ mask(rdhup)
-		hit |= wanted & (in | out)
+		hit = awaited
 	}
-	if d.flags&lent == 0 && before&finished == 0 && d.flags&finished != 0 {
+	if d.flags&shared == 0 && before&finished == 0 && d.flags&finished != 0 {
 		d.thread.left()
 	}
 	if hit != 0 {
@@ -170,66 +178,24 @@ func (l *Loop) dispatch(e *unix.EpollEvent) {
 	}
 }
 
-// wakeWaiters lets those go on who wait for one of the events.
+// wakeWaiters wakes the threads that wait for one of the events.
 func (l *Loop) wakeWaiters(d *Descriptor, events uint16) {
-	if d.flags&split == 0 {
-		if events&(in|out) != 0 {
-			l.wake(d.thread)
-		}
-		return
+	reader, writer := d.thread, d.thread
+	if s := d.asShared(); s != nil {
+		writer = s.writer
 	}
 	if events&in != 0 {
-		l.wake(d.thread)
+		l.wake(reader)
 	}
 	if events&out != 0 {
-		l.wake(l.writers[d])
+		l.wake(writer)
 	}
 }
 
-// wake lets t go on, unless it is the one that runs: a thread may take its own descriptor out of the loop.
+// wake puts t into the run queue, unless t is running: a thread may take its own descriptor out of
+// the loop.
 func (l *Loop) wake(t *Thread) {
 	if t != l.current {
 		l.ready(t, wokenByEvent)
-	}
-}
-
-// claim has t told of the events of a descriptor that is no thread's own. One thread may wait for input and another for
-// output.
-func (l *Loop) claim(t *Thread, d *Descriptor, events uint16) error {
-	if d.fd < 0 {
-		return net.ErrClosed
-	}
-	wanted := d.flags.wanted() & (in | out)
-	switch {
-	case wanted&events != 0:
-		return ErrAwaited
-	case wanted == 0 || d.thread == t:
-		d.thread = t
-	case events == out:
-		l.split(d, d.thread, t)
-	default:
-		l.split(d, t, d.thread)
-	}
-	d.flags |= mask(events)
-	return nil
-}
-
-func (l *Loop) split(d *Descriptor, reader, writer *Thread) {
-	if l.writers == nil {
-		l.writers = make(map[*Descriptor]*Thread)
-	}
-	d.flags |= split
-	d.thread, l.writers[d] = reader, writer
-}
-
-// release ends a claim.
-func (l *Loop) release(d *Descriptor, events uint16) {
-	d.flags &^= mask(events)
-	if d.flags&split != 0 {
-		if events&in != 0 {
-			d.thread = l.writers[d]
-		}
-		d.flags &^= split
-		delete(l.writers, d)
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestTimerStaysNearItsTime: waits that end early leave the timer where it is, but not where it would wake up the loop for
-// nothing long before the next one's end.
+// TestTimerStaysNearItsTime: waits that end early leave the timer where it is, but not where it
+// would wake up the loop for nothing long before the next one's end.
 func TestTimerStaysNearItsTime(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
-			// at waits for what is there as soon as it waits, at most d, and returns what the timer was set to.
+			// at waits for what is there as soon as it waits, at most d, and returns what the timer
+			// was set to.
 			at := func(d time.Duration) time.Duration {
 				set, err := loop.Go(th, func(*loop.Thread) (time.Duration, error) { return loop.TimerAt(th), nil }).Await(th, d)
 				want(t, err, nil)

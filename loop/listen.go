@@ -14,10 +14,11 @@ import (
 
 const backlog = 4096 // the kernel lowers it to net.core.somaxconn
 
-// Listen makes a listening socket, non-blocking. network is "tcp" with an address of the form host:port, where host
-// is an IP address in the form net.JoinHostPort takes, or "*" or nothing for all addresses of both families; or
-// "unix" with a path. reusePort lets several sockets listen to one TCP address, one per loop, among which the kernel
-// spreads the connections (SO_REUSEPORT, socket(7)). Accepted sockets inherit TCP_NODELAY from it.
+// Listen makes a non-blocking listening socket. network is "tcp" or "unix". For "tcp" the address
+// is host:port, where host is an IP address in the form that net.JoinHostPort takes, "localhost",
+// or "*" or nothing for all addresses of both families. For "unix" it is a path. With reusePort,
+// several sockets can listen to one TCP address, one for each loop, and the kernel spreads the
+// connections among them (SO_REUSEPORT, socket(7)). Accepted sockets inherit TCP_NODELAY.
 func Listen(network, address string, reusePort bool) (fd int, err error) {
 	switch network {
 	case "unix":
@@ -28,8 +29,8 @@ func Listen(network, address string, reusePort bool) (fd int, err error) {
 	return -1, fmt.Errorf("listen %s %s: network must be tcp or unix", network, address)
 }
 
-// ListenUnix is Listen for a path. bound, if it is not nil, is called when the file is there and nobody can connect yet; an
-// error of it is returned as it is, and the file is removed.
+// ListenUnix is Listen for a path. If bound is not nil, it is called when the file exists and no
+// client can connect yet. If it fails, ListenUnix removes the file and returns its error as it is.
 func ListenUnix(path string, bound func() error) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -122,7 +123,7 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 	return fd, nil
 }
 
-// Sockaddr is the address as the system calls take it.
+// Sockaddr returns the address in the form that system calls take.
 func Sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}, nil
@@ -146,7 +147,8 @@ func noIPv6(err error) bool {
 	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)
 }
 
-// remoteAddr reads what accept4 left; the zero AddrPort for families without ports.
+// remoteAddr reads the address that accept4 has stored. It is the zero AddrPort for families
+// without ports.
 func remoteAddr(sa *unix.RawSockaddrAny) netip.AddrPort {
 	switch sa.Addr.Family {
 	case unix.AF_INET:
@@ -164,7 +166,7 @@ func networkOrder(port uint16) uint16 {
 	return uint16(b[0])<<8 | uint16(b[1])
 }
 
-// LocalAddr returns the address a socket is bound to; the zero AddrPort for UNIX sockets.
+// LocalAddr returns the address that a socket is bound to, the zero AddrPort for UNIX sockets.
 func LocalAddr(fd int) netip.AddrPort {
 	sa, err := unix.Getsockname(fd)
 	if err != nil {

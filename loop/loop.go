@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	eventsPerTurn = 256              // what one epoll_wait takes; the rest keeps its order for the next
-	unusedAfter   = 10 * time.Second // parked coroutines end,
-	trimsPerTurn  = 256              // so many at a time: each takes a microsecond
+	eventsPerTurn = 256              // of one epoll_wait; the rest keep their order for the next
+	unusedAfter   = 10 * time.Second // parked coroutines are closed,
+	trimsPerTurn  = 256              // so many in a turn: each takes a microsecond
 )
 
-// Options of a new loop. The zero value is good.
+// Options of a new loop. The zero value stands for the defaults.
 type Options struct {
 	Handoff coro.Handoff // see coro.Direct for what threads must not do
 	Logger  *slog.Logger // for panics and the like; nil: slog.Default
-	Workers int          // functions that run off the loop at a time, others wait; 0: DefaultWorkers
+	Workers int          // how many functions run off the loop at a time; 0: DefaultWorkers
 }
 
-// Stats counts what a loop did since it was made.
+// Stats counts what a loop has done since it was made.
 type Stats struct {
 	Waits   int64 // returns of epoll_wait
 	Ctls    int64 // calls of epoll_ctl
 	Events  int64 // events delivered
-	Resumes int64 // times that a thread was begun or resumed
+	Resumes int64 // times that a thread has become the running one
 
-	// Functions off the loop, those that nobody waits for any more included.
-	Calls    int   // that run now
-	Queued   int   // that wait for a worker
-	NoWorker int64 // waits that ended with ErrNoWorker
+	// Functions off the loop, including those that no thread waits for any more.
+	Calls    int   // running now
+	Queued   int   // waiting for a worker
+	NoWorker int64 // waits that have returned ErrNoWorker
 }
 
-// Loop runs green threads. See the package comment for who may call what.
+// Loop runs green threads. The package comment says who may call its methods.
 type Loop struct {
 	// Set once.
 	log    *slog.Logger
@@ -48,8 +48,7 @@ type Loop struct {
 	start  time.Time
 
 	// Owned by the loop.
-	table    []*Descriptor           // by number
-	writers  map[*Descriptor]*Thread // of split descriptors
+	table    []*Descriptor // by number
 	gen      uint32
 	detached map[*Thread]struct{} // threads without a descriptor
 	threads  int                  // all that have not ended
@@ -58,12 +57,12 @@ type Loop struct {
 	gaveWay  int64                // when other goroutines were last given the processor
 	wheel    *timeoutwheel.Wheel
 	runq     queue // for the next turn
-	turn     queue // what is left of this one's
+	turn     queue // the rest of the present turn's
 	pool     coro.Pool
 	trim     trimmer
-	current  *Thread // on whose coroutine the loop's goroutine waits
+	current  *Thread // the running one; nil: the loop itself runs
 	idle     idleList
-	spare    int // a descriptor to accept with when there is no other, or -1
+	spare    int // a descriptor to accept with when there is no other; -1: none
 	stop     stopper
 	workers  workers
 	stats    Stats
@@ -75,7 +74,8 @@ type Loop struct {
 	pulse pulse
 }
 
-// New makes a loop. It holds two descriptors, and a third while it accepts, until Run returns, or Close if it is never run.
+// New makes a loop. The loop holds two descriptors, and a third once it accepts connections, until
+// Run returns, or until Close is called if it never runs.
 func New(o Options) (*Loop, error) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -115,9 +115,9 @@ func New(o Options) (*Loop, error) {
 	return l, nil
 }
 
-// Run turns the loop on the calling goroutine, which must not be locked to its thread (a channel handoff would cost
-// a hundred times as much), until no thread is left or Stop has ended them. A loop runs once. The goroutine has a
-// profiler label of the loop meanwhile, and none afterwards.
+// Run turns the loop on the calling goroutine, until no thread is left or Stop has ended them all.
+// A loop runs once. The goroutine must not be locked to its OS thread: a channel handoff would cost
+// a hundred times as much. It has a profiler label of the loop meanwhile, and none afterwards.
 func (l *Loop) Run() error {
 	defer l.pulse.run(l.epfd)()
 	defer l.Close()
@@ -135,14 +135,15 @@ func (l *Loop) Run() error {
 	return nil
 }
 
-// Close frees a loop that is not running, its threads included, and closes what Open has made and nobody has closed.
+// Close frees a loop that is not running, with its threads, and closes the descriptors that Open
+// has made and that are still open.
 func (l *Loop) Close() {
 	if l.epfd < 0 {
 		return
 	}
 	l.post.close()
 	l.killAll()
-	for _, d := range l.table { // nobody is left to close it: a thread may have been killed before it began
+	for _, d := range l.table { // a thread that was to close d may have been killed before it began
 		if d != nil && d.flags&borrowed == 0 {
 			l.CloseDescriptor(d)
 		}
@@ -156,8 +157,8 @@ func (l *Loop) Close() {
 	l.epfd, l.wakefd = -1, -1
 }
 
-// wait lets the kernel's events in. It looks without blocking first: under load there are some, and a call that
-// cannot sleep is made raw, at half the cost.
+// wait takes events from the kernel and acts on them. It asks without blocking first: under load
+// there are events, and a call that cannot sleep is made as a raw system call, at half the cost.
 func (l *Loop) wait() error {
 	l.pulse.beat()
 	blocked := false
@@ -191,7 +192,7 @@ func (l *Loop) wait() error {
 	return nil
 }
 
-// timeout is how long the loop may block, negative: without limit.
+// timeout returns how long the loop may block; there is no limit if it is negative.
 func (l *Loop) timeout() time.Duration {
 	if l.threads == 0 || !l.runq.empty() {
 		return 0
@@ -200,11 +201,11 @@ func (l *Loop) timeout() time.Duration {
 	if !ok {
 		return -1
 	}
-	// To the nanosecond: a timer is late by up to a millisecond of the wheel as it is.
+	// To the nanosecond: the wheel makes a timer late by up to a millisecond already.
 	return max(time.Duration(min(at, maxWait))*time.Millisecond-l.wall.Sub(l.start), 0)
 }
 
-// maxWait, in milliseconds, is what a Duration can hold.
+// maxWait is the longest Duration, in milliseconds.
 const maxWait = math.MaxInt64 / int64(time.Millisecond)
 
 func (l *Loop) tick() {
@@ -212,8 +213,8 @@ func (l *Loop) tick() {
 	l.now = l.wall.Sub(l.start).Milliseconds()
 }
 
-// after returns the wheel's time at which d will have passed since the loop last looked at the clock, never for a
-// negative d. It rounds up: no timer is early.
+// after returns the wheel's time at which d will have passed since the loop last looked at the
+// clock, and never if d is negative. It rounds up, so that no timer is early.
 func (l *Loop) after(d time.Duration) int64 {
 	if d <= 0 {
 		if d < 0 {
@@ -226,10 +227,10 @@ func (l *Loop) after(d time.Duration) int64 {
 	return int64((elapsed + d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// Logger returns where the loop logs, for code that serves on it.
+// Logger returns the logger of the loop, for code that serves on it.
 func (l *Loop) Logger() *slog.Logger { return l.log }
 
-// Time returns the time at which this turn of the loop began to act on its events.
+// Time returns when this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
 
 // Stats returns what the loop has counted.
@@ -239,13 +240,14 @@ func (l *Loop) Stats() Stats {
 	return s
 }
 
-// Current returns the thread that runs at present, nil where none does. It is for code on a thread that was not told
-// which: the methods of a net.Conn.
+// Current returns the running thread, or nil if the loop itself runs. It is for code on a thread
+// that cannot be told which thread it is on, such as the methods of a net.Conn.
 func (l *Loop) Current() *Thread { return l.current }
 
-// Check panics, under the invariants build tag, where the caller is neither the thread that runs nor, while none does,
-// the loop itself. It is for the methods of what belongs to a loop and cannot be told its thread, such as those of a
-// net.Conn: another goroutine would use it beside the loop.
+// Check panics, under the invariants build tag, unless the caller is the running thread, or the
+// loop itself while no thread is running. It is for methods of what belongs to a loop and cannot be
+// told its thread, such as those of a net.Conn: another goroutine would use it at the same time as
+// the loop.
 func (l *Loop) Check() {
 	if invariants.Enabled {
 		owner := &l.owner
@@ -261,7 +263,8 @@ func (l *Loop) Check() {
 // Threads returns how many threads have not ended.
 func (l *Loop) Threads() int { return l.threads }
 
-// resume lets t go on, or starts its body on a free coroutine, and does what it then yields.
+// resume makes t run: it goes on where it yielded, or its body begins on a free coroutine. Then
+// resume acts on the value that t yields.
 func (l *Loop) resume(t *Thread) {
 	c := t.co
 	var v coro.Value
@@ -273,14 +276,14 @@ func (l *Loop) resume(t *Thread) {
 		l.enter(t, c)
 		v = c.Resume()
 	}
-	t = l.current // not the same if its body has ended and others have followed; nil if the last of them has, too
+	t = l.current // another if t's body has returned and others followed; nil if all have returned
 	l.current = nil
 
 	code := v.Code()
 	switch {
-	case c.Parked(): // ended has seen to it
+	case c.Parked(): // bodyReturned has acted on it
 		l.park(c)
-	case c.Dead(): // the body has ended its goroutine
+	case c.Dead(): // the body has called Goexit
 		l.logPanic(t)
 		if t.extra().err == nil {
 			t.more.err = ErrExited
@@ -305,7 +308,7 @@ func (l *Loop) resume(t *Thread) {
 	}
 }
 
-// enter makes t the thread that runs, on c.
+// enter makes t the running thread, on c.
 func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	l.pulse.beat()
 	t.until = never
@@ -317,8 +320,8 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	l.stats.Resumes++
 }
 
-// ended acts on the last word of the body that ran on c.
-func (l *Loop) ended(c *coro.Coro, v coro.Value) {
+// bodyReturned acts on the code that the body on c has returned.
+func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 	t := l.current
 	l.current = nil
 	l.logPanic(t)
@@ -328,10 +331,10 @@ func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 		return
 	}
 	if invariants.Enabled && (v.Code() != coro.WantRead && v.Code() != coro.Suspend || t.own.fd < 0) {
-		panic("loop: the last word of a body is Abort, or WantRead or Suspend on a socket")
+		panic("loop: a body returns Abort, or on a socket WantRead or Suspend")
 	}
 	if t.more != nil && t.more.end == nil {
-		t.more = nil // an idle thread has as little as possible
+		t.more = nil // an idle thread takes as little memory as possible
 	}
 	t.own.flags = t.own.flags.next(v.Code())
 	if l.arm(&t.own) {
@@ -339,7 +342,7 @@ func (l *Loop) ended(c *coro.Coro, v coro.Value) {
 	}
 }
 
-// logPanic logs the panic that has ended t's body, which is what t has ended with.
+// logPanic logs the panic of t's body, if there was one, and notes it as t's error.
 func (l *Loop) logPanic(t *Thread) {
 	if p := t.co.Panic(); p != nil {
 		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
@@ -347,11 +350,11 @@ func (l *Loop) logPanic(t *Thread) {
 	}
 }
 
-// follow is called on a coroutine whose body has ended, while the loop waits for it. If the next thread in the queue is
-// an idle one, the coroutine takes it on. Under load, most requests are answered without waiting and so without a
-// handoff of their own.
+// follow is called on a coroutine whose body has returned, while the loop waits for it. If the next
+// thread in the queue is an idle one, the coroutine takes it on. Under load, most requests are
+// answered without waiting, and so they cost no handoff each.
 func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Body {
-	l.ended(c, v)
+	l.bodyReturned(c, v)
 	for t := l.turn.head; t != nil && t.co == nil; t = l.turn.head {
 		if l.turn.pop(); t.own.flags&ended == 0 {
 			l.enter(t, c)
@@ -361,7 +364,7 @@ func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Body {
 	return nil
 }
 
-// park gives a coroutine back.
+// park gives a coroutine back to the pool.
 func (l *Loop) park(c *coro.Coro) {
 	l.pool.Put(c, l.now)
 	if !l.trim.timer.Pending() {
@@ -369,7 +372,7 @@ func (l *Loop) park(c *coro.Coro) {
 	}
 }
 
-// trimmer ends coroutines that a burst left over.
+// trimmer closes coroutines that a burst has left over.
 type trimmer struct {
 	loop  *Loop
 	timer timeoutwheel.Timer
@@ -380,7 +383,7 @@ func (tr *trimmer) init(l *Loop) {
 	tr.timer.Init(tr)
 }
 
-// Expire is the wheel's.
+// Expire implements timeoutwheel.Expirer.
 func (tr *trimmer) Expire() {
 	l := tr.loop
 	next := unusedAfter.Milliseconds()
@@ -392,7 +395,7 @@ func (tr *trimmer) Expire() {
 	}
 }
 
-// queue is a list of threads that are to go on, first come first served.
+// queue is a list of threads that are to run, first in, first out.
 type queue struct{ head, tail *Thread }
 
 func (q *queue) empty() bool { return q.head == nil }
@@ -406,7 +409,7 @@ func (q *queue) push(t *Thread) {
 	q.tail = t
 }
 
-// pop takes the head off a queue that has one.
+// pop takes the first thread off a queue that is not empty.
 func (q *queue) pop() *Thread {
 	t := q.head
 	if q.head, t.next = t.next, nil; q.head == nil {
@@ -416,7 +419,8 @@ func (q *queue) pop() *Thread {
 	return t
 }
 
-// runQueued resumes the threads that are in the run queue now; those that come meanwhile wait for the next turn.
+// runQueued resumes the threads that are in the run queue now. Those that are queued meanwhile wait
+// for the next turn.
 func (l *Loop) runQueued() {
 	l.turn, l.runq = l.runq, queue{}
 	for !l.turn.empty() {

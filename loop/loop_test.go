@@ -249,7 +249,8 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 	})
 }
 
-// A thread in every state, with a peer that left something behind: the loop must go to sleep and stay asleep.
+// A thread in every state, with a peer that left something behind: the loop must go to sleep and
+// stay asleep.
 func TestNothingSpins(t *testing.T) {
 	states := map[string]func(b *body) coro.Code{
 		"suspended": func(b *body) coro.Code { b.KeepWaiting(true); _ = b.Sleep(time.Hour); return coro.Abort },
@@ -316,7 +317,7 @@ func TestNothingSpins(t *testing.T) {
 		on(t, l, func() { n = l.Stats().Waits })
 		return n
 	}
-	for range 20 { // what the peers did takes effect within a few turns; then there is silence but for our own looks
+	for range 20 { // what the peers did takes effect within a few turns
 		for i := range all {
 			all[i].before = waits(all[i].l)
 		}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAcceptRefused: accept4 fails each time with an error that passes as a rule. The loop goes on and does not spin. It is
-// done in another process, for which the call is refused.
+// TestAcceptRefused: accept4 fails each time with an error that passes as a rule. The loop goes on
+// and does not spin. It is done in another process, for which the call is refused.
 func TestAcceptRefused(t *testing.T) {
 	const variable = "LWANGO_ACCEPT_REFUSED"
 	if os.Getenv(variable) == "" {
@@ -42,7 +42,7 @@ func TestAcceptRefused(t *testing.T) {
 		if _, err := l.Accept(fds[0], func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
 			t.Fatal(err)
 		}
-		var d loop.Descriptor
+		var d loop.Shared
 		if err := l.Open(&d, fds[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestAcceptRefused(t *testing.T) {
 			if _, _, errno := d.Accept(); errno != unix.EPERM {
 				t.Errorf("Accept: %v", errno)
 			}
-			l.CloseDescriptor(&d)
+			l.CloseDescriptor(&d.Descriptor)
 			for range 100 {
 				_ = th.Sleep(time.Millisecond)
 			}

@@ -8,28 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poster takes functions from any goroutine. The eventfd is written only where the loop sleeps, or is about to, and
-// only by the first one: a burst costs one wake-up, and what the loop's own threads post costs none.
+// poster takes functions from any goroutine. The eventfd is written only if the loop sleeps or is
+// about to, and only by the first function: a burst costs one wake-up, and what the loop's own
+// threads post costs none.
 type poster struct {
 	wakefd int
 
-	// The loop sets asleep and then looks at pending; others set pending and then look at asleep. So one of the two
-	// sees the other.
+	// The loop sets asleep and then looks at pending; others set pending and then look at asleep.
+	// So at least one of the two sees what the other has set.
 	pending atomic.Bool // the queue has something; changes under mu
-	asleep  atomic.Bool // the loop blocks, and nobody has written the eventfd yet
+	asleep  atomic.Bool // the loop blocks, and the eventfd was not written yet
 
 	mu      sync.Mutex
 	queue   []func()
 	threads []*Thread // to be notified
 	closed  bool
 
-	running   []func() // the loop's: the other halves of double buffers
+	running   []func() // the loop's: these are the other halves of double buffers
 	notifying []*Thread
 }
 
-// Post has f called on the loop. Any goroutine may call it; it does not wait. Calls are made in order. The error is
-// net.ErrClosed once Run is about to return, because no work is left or the grace period of a stop is over, and f is not
-// called then.
+// Post queues f to be called on the loop. Any goroutine may call it, and it does not wait. The
+// functions are called in the order of their posts. The error is net.ErrClosed if Run is about to
+// return, because no work is left or the grace period of a stop is over; then f is not called.
 //
 // The queue has no bound of its own: each source of posts keeps at most one outstanding.
 func (l *Loop) Post(f func()) error {
@@ -44,7 +45,7 @@ func (l *Loop) Post(f func()) error {
 	return nil
 }
 
-// notify has t's notify called on the loop.
+// notify queues t to be notified on the loop.
 func (p *poster) notify(t *Thread) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,13 +55,13 @@ func (p *poster) notify(t *Thread) {
 	}
 }
 
-// wake is called under the lock.
+// wake wakes the loop if it sleeps. The caller holds the lock.
 func (p *poster) wake() {
 	p.pending.Store(true)
 	if p.asleep.CompareAndSwap(true, false) {
 		one := [8]byte{1}
-		// The write cannot fail but by the counter's overflow, and then the loop is woken all the same. It is made
-		// under the lock: the descriptor is closed only after closed was set.
+		// The write fails only if the counter overflows, and then the loop wakes up all the same.
+		// It is made under the lock, because the descriptor is closed once closed is set.
 		_, _ = unix.Write(p.wakefd, one[:])
 	}
 }
@@ -75,13 +76,13 @@ func (p *poster) sleep() bool {
 	return true
 }
 
-// rearm consumes the eventfd's count; runPosted follows in the next turn.
+// rearm resets the eventfd. The next turn begins with runPosted.
 func (p *poster) rearm() {
 	var buf [8]byte
 	_, _ = unix.Read(p.wakefd, buf[:])
 }
 
-// closeIfEmpty refuses posts from now on, unless there is one.
+// closeIfEmpty refuses posts from now on if none is queued. It reports whether none is.
 func (p *poster) closeIfEmpty() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func (p *poster) closeIfEmpty() bool {
 	return empty
 }
 
-// refuse refuses posts from now on. What was posted before is still called.
+// refuse refuses posts from now on. Functions that are queued are still called.
 func (p *poster) refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +105,8 @@ func (p *poster) close() {
 	p.queue, p.threads = nil, nil
 }
 
-// runPosted calls what was posted, and has the threads look that were notified, by these calls as well.
+// runPosted calls the functions that were posted, and then notifies threads, including those that
+// these functions have notified.
 func (l *Loop) runPosted() {
 	p := &l.post
 	if !p.pending.Load() {
@@ -124,7 +126,7 @@ func (l *Loop) runPosted() {
 	p.mu.Unlock()
 	for i, t := range p.notifying {
 		p.notifying[i] = nil
-		t.notified.Store(false) // before it looks
+		t.notified.Store(false) // before t asks its sources
 		t.notify()
 	}
 }

@@ -2,18 +2,19 @@ package loop
 
 import (
 	"errors"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// ErrPending is the error of a promise that has not been kept yet.
+// ErrPending is the error of a promise that is not settled yet.
 var ErrPending = errors.New("promise is pending")
 
-// Promise is a result that is still to come: a value or an error, set once. It is a Source, for any number of threads
-// on any loops. All methods but Await, and those of a Source, are for any goroutine. The zero Promise is pending; it
-// must not be copied, but its address may.
+// Promise is a result that is still to come: a value or an error, set once. It is a Source, for any
+// number of threads on any loops. Any goroutine may call its methods, except Await and those of a
+// Source. The zero Promise is pending. It must not be copied.
 type Promise[T any] struct {
 	mu      sync.Mutex
 	settled atomic.Bool // value and err do not change any more
@@ -22,10 +23,12 @@ type Promise[T any] struct {
 	waiters waiters
 }
 
-// Resolve keeps the promise, and reports whether that was the first to settle it.
+// Resolve settles the promise with a value. It reports false, and does nothing, if the promise was
+// settled before.
 func (p *Promise[T]) Resolve(value T) bool { return p.settle(value, nil) }
 
-// Reject settles the promise with an error, and reports whether that was the first to settle it.
+// Reject settles the promise with an error. It reports false, and does nothing, if the promise was
+// settled before.
 func (p *Promise[T]) Reject(err error) bool {
 	var none T
 	return p.settle(none, err)
@@ -48,7 +51,7 @@ func (p *Promise[T]) settle(value T, err error) bool {
 	return true
 }
 
-// Value returns what the promise was settled with, ErrPending before.
+// Value returns what the promise was settled with, or ErrPending if it is not settled.
 func (p *Promise[T]) Value() (T, error) {
 	if !p.settled.Load() {
 		var none T
@@ -57,8 +60,8 @@ func (p *Promise[T]) Value() (T, error) {
 	return p.value, p.err
 }
 
-// Await has t wait for the promise, at most d; negative: without limit. The error is the promise's own, or one of
-// AwaitAny's.
+// Await waits until the promise is settled, for d at most, or without limit if d is negative. t is
+// the calling thread. The error is the promise's own, or one of AwaitAny's.
 func (p *Promise[T]) Await(t *Thread, d time.Duration) (T, error) {
 	if _, err := t.AwaitAny(d, p); err != nil {
 		var none T
@@ -87,9 +90,10 @@ func (p *Promise[T]) Unwatch(t *Thread) {
 	p.waiters.remove(t)
 }
 
-// Go starts f as a thread within t's scope, as t.Go does, and promises what it returns: a value, an error, or a panic
-// as a *PanicError. The promise is settled when the thread has ended, and those that it has started itself. The error
-// is the promise's alone, and does not cancel the others of the scope.
+// Go starts f as a thread within t's scope, as t.Go does, and promises what f returns: a value, or
+// an error, or a panic as a *PanicError. The promise is settled when the thread and those that it
+// has started have ended. The error goes to the promise only, and does not cancel the other threads
+// of the scope.
 func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	p := new(Promise[T])
 	var value T
@@ -103,13 +107,14 @@ func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 	return p
 }
 
-// Call runs f on a goroutine of its own, off the loop, and promises what it returns: a value, an error, or a panic as a
-// *PanicError. At most Options.Workers functions of a loop run at a time; others wait for their turn, and those that
-// have not begun when t runs its deferred calls do not run at all: their error is ErrCanceled.
+// Call runs f on a goroutine of its own, off the loop, and promises what f returns: a value, or an
+// error, or a panic as a *PanicError. At most Options.Workers functions of a loop run at a time,
+// and others wait for their turn. Those that have not begun when t runs its deferred calls never
+// run, and their error is ErrCanceled.
 //
-// f may block. It must not use t, nor what belongs to it, such as a Request, but by copies made before. It cannot be
-// stopped. If it is still running when a request ends, Request and Response are left to it and not used for another
-// one.
+// f may block. It must not use t, nor what belongs to t, such as a Request; it may use copies made
+// before. It cannot be stopped. If it still runs when its request is over, it keeps the Request and
+// the Response, which are not used for another request.
 func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 	c, p := newCall(t, f)
 	t.submit(c)
@@ -117,9 +122,10 @@ func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 	return p
 }
 
-// Await runs f off the loop, as Call does, and waits until it has returned, at most d; negative: without limit. The
-// error is f's, its panic as a *PanicError, ErrNoWorker, or one of AwaitAny's. If the wait ends early and f has not begun, it
-// does not run; and if it ends because of d, the error is ErrNoWorker.
+// Await runs f off the loop, as Call does, and waits until f has returned, for d at most, or
+// without limit if d is negative. The error is f's, or its panic as a *PanicError, or ErrNoWorker,
+// or one of AwaitAny's. If the wait returns before f has begun, f never runs; if that is because d
+// has passed, the error is ErrNoWorker.
 func (t *Thread) Await(f func() error, d time.Duration) error {
 	t.flush() // before f may hold what belongs to the request
 	if err := t.refused(); err != nil {
@@ -129,7 +135,7 @@ func (t *Thread) Await(f func() error, d time.Duration) error {
 	t.submit(c)
 	defer t.loop.withdraw(c)
 	_, err := p.Await(t, d)
-	if err == errTimeout && c.queued != nil {
+	if err == os.ErrDeadlineExceeded && c.queued != nil {
 		t.loop.workers.miss(t.loop)
 		return ErrNoWorker
 	}
@@ -143,7 +149,7 @@ func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 		err := ErrExited
 		var value T
 		defer func() {
-			c.group.running.Add(-1) // before anybody hears of it: a request that has heard has nothing running
+			c.group.running.Add(-1) // before p is settled: the waiting thread relies on it
 			p.settle(value, err)
 		}()
 		err = func() (err error) {

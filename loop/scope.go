@@ -10,41 +10,44 @@ import (
 	"github.com/lwango/lwango/coro"
 )
 
-// ErrCanceled ends the waits of a thread whose scope was canceled. It is a context.Canceled.
+// ErrCanceled is the error of a wait of a thread whose scope was canceled. It is a
+// context.Canceled.
 var ErrCanceled = fmt.Errorf("thread canceled: %w", context.Canceled)
 
-// PanicError is a panic that arrives where the result was to be.
+// PanicError is a panic that arrives in the place of a result.
 type PanicError = coro.PanicError
 
-// ErrExited is the error of what has ended its goroutine instead of returning.
+// ErrExited is the error of a function that has called runtime.Goexit instead of returning.
 var ErrExited = errors.New("goroutine ended by runtime.Goexit")
 
-// scope holds the threads that another has started, until they have ended.
+// scope holds the threads that another thread has started, until they have ended.
 type scope struct {
 	owner    *Thread
 	outer    *scope
 	members  map[*Thread]struct{}
-	err      error // the first of them
+	err      error // of the first that failed
 	canceled bool
 }
 
-// Go starts f as a thread within t's scope, on the same loop: whatever happens, it ends before the scope does. That is
-// the one of the call of Scope that t is in, or else the whole of t's body, with a Request that of its handler; what
-// deferred calls start is waited for as well.
+// Go starts f as a thread within t's scope, on the same loop. Whatever happens, the thread ends
+// before the scope closes. The scope is that of the innermost call of Scope that t is in, or else
+// that of t's whole body; the scope of a Request is that of its handler. Threads that deferred
+// calls start are waited for, too.
 //
-// An error or a panic of f cancels the others of the scope, and t itself until it joins them: their waits end with
-// ErrCanceled, but for t's on its own socket. When the client leaves, all waits end with ErrClientGone. To start something
-// that outlives t, say so: Loop.Go.
+// If f returns an error or panics, the other threads of the scope are canceled, and so is t until
+// it joins them: their waits return ErrCanceled, except t's waits for its own socket. When the
+// client leaves, all waits return ErrClientGone. Loop.Go starts a thread that outlives t.
 //
-// Of f and t only one runs at a time, so they share variables without locks. But what waits on t's behalf, reading a
-// Request's body or writing its Response, is for t alone, and panics elsewhere.
+// Of f and t only one runs at a time, so they share variables without locks. But waits on t's
+// behalf, such as reading a Request's body or writing its Response, are for t alone, and panic on
+// another thread.
 func (t *Thread) Go(f func(t *Thread) error) *Thread {
 	return t.start(&memberBody{f: f})
 }
 
 func (t *Thread) start(b *memberBody) *Thread {
 	if t.co.Killed() {
-		runtime.Goexit() // as at its waits: there is nobody left to end what it starts now
+		runtime.Goexit() // as its waits do: no code is left that would end the new thread
 	}
 	m := t.extra()
 	if m.scope == nil {
@@ -70,7 +73,7 @@ func (t *Thread) start(b *memberBody) *Thread {
 	return member
 }
 
-// leave ends a scope that has begun with a call of Go, with t's deferred calls.
+// leave closes a scope that a call of Go has opened. It is one of t's deferred calls.
 func (t *Thread) leave(s *scope) {
 	if err := t.join(s); err != nil {
 		t.loop.log.Error("thread ended with an error of one that it had started", "error", err)
@@ -80,9 +83,10 @@ func (t *Thread) leave(s *scope) {
 	}
 }
 
-// Join waits for the threads of t's scope, and returns the error, or the panic as a *PanicError, of the one that failed
-// first, if t has not canceled them. It does not end before they have: neither a limit of time nor the client's leaving
-// can end it, but they do end the waits of those it waits for.
+// Join waits until the threads of t's scope have ended. It returns the error of the one that failed
+// first, or its panic as a *PanicError, unless t has canceled them. Neither a limit of time nor the
+// leaving of the client makes Join return earlier, but they do make the waits of those threads
+// return.
 func (t *Thread) Join() error {
 	if t.more == nil || t.more.scope == nil {
 		return nil
@@ -102,16 +106,17 @@ func (t *Thread) join(s *scope) error {
 	return err
 }
 
-// Cancel ends the waits of all threads in t's scope with ErrCanceled, those of their own scopes included. Join tells
-// when they have ended.
+// Cancel makes the waits of all threads in t's scope return ErrCanceled, and those of the threads
+// in their own scopes. Join waits until they have ended.
 func (t *Thread) Cancel() {
 	if t.more != nil && t.more.scope != nil {
 		t.more.scope.cancel()
 	}
 }
 
-// Scope runs f with a scope of its own for the threads that it starts with t.Go, and returns when these have ended. It
-// returns f's error, or theirs if f has none but ErrCanceled. If f fails, or panics, they are canceled.
+// Scope runs f with a scope of its own for the threads that f starts with t.Go, and returns when
+// these have ended. It returns the error of f, or theirs if f's is nil or an ErrCanceled. If f
+// fails or panics, they are canceled.
 func (t *Thread) Scope(f func() error) error {
 	m := t.extra()
 	outer := m.scope
@@ -120,7 +125,7 @@ func (t *Thread) Scope(f func() error) error {
 	return t.joined(f)
 }
 
-// joined runs f, and ends with the last thread of the present scope.
+// joined runs f, and returns when the threads of the present scope have ended.
 func (t *Thread) joined(f func() error) error {
 	returned := false
 	defer func() {
@@ -140,8 +145,8 @@ func (t *Thread) joined(f func() error) error {
 	return err
 }
 
-// End returns a promise that is kept when t has ended, with the error it has ended with. It is called on t's loop; the
-// promise can be awaited anywhere.
+// End returns a promise that is settled when t has ended, with the error that t has ended with. It
+// is called on t's loop. Threads of any loop can await the promise.
 func (t *Thread) End() *Promise[struct{}] {
 	m := t.extra()
 	if m.end == nil {
@@ -167,7 +172,8 @@ func (s *scope) cancel() {
 	}
 }
 
-// fail cancels the scope because of the error of a member, and its owner with it, who may be in a scope within.
+// fail cancels the scope because of the error of a member. It cancels the scopes within it that its
+// owner has opened, and the owner itself.
 func (s *scope) fail(err error) {
 	s.err = err
 	s.cancel()
@@ -177,7 +183,7 @@ func (s *scope) fail(err error) {
 	s.owner.stopWaiting(wokenByCancel)
 }
 
-// failed reports that a thread has failed in one of t's scopes, and t has not learned it from Join.
+// failed reports whether a thread of one of t's scopes has failed, and Join has not told t yet.
 func (t *Thread) failed() bool {
 	if t.more != nil {
 		for s := t.more.scope; s != nil; s = s.outer {
@@ -213,7 +219,7 @@ func (t *Thread) stopWaiting(why reason) {
 
 func (l *Loop) killMembers(s *scope) {
 	for ; s != nil; s = s.outer {
-		s.canceled = true // their end is no error
+		s.canceled = true // their errors do not count
 		for len(s.members) > 0 {
 			for t := range s.members {
 				l.kill(t)
@@ -226,7 +232,7 @@ func (l *Loop) killMembers(s *scope) {
 type memberBody struct {
 	thread *Thread
 	f      func(t *Thread) error
-	settle func(err error) // with what the thread has ended; nil: an error is the scope's
+	settle func(err error) // takes the thread's error; nil: the scope takes it
 }
 
 // Run implements Body.
@@ -235,7 +241,7 @@ func (b *memberBody) Run(t *Thread) coro.Code {
 	t.more.err = t.joined(func() (err error) {
 		defer func() {
 			if t.co.Killed() {
-				return // it returns nothing any more: the panic of a deferred call is the coroutine's, and is logged
+				return // without a result; the coroutine logs the panic of a deferred call
 			}
 			if p := recover(); p != nil {
 				err = &PanicError{Value: p, Stack: debug.Stack()}

@@ -176,7 +176,7 @@ func TestKillGoesFromTheLeavesToTheRoot(t *testing.T) {
 	})
 }
 
-// The client's leaving reaches every thread below, whoever of those in between wants to go on.
+// The client's leaving reaches every thread below, even if those in between keep waiting.
 func TestLeavingReachesAllThreads(t *testing.T) {
 	for name, leave := range leavings {
 		t.Run(name, func(t *testing.T) {

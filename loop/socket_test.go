@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStopped: threads that wait on and on can be told of a stop, and those that ask after it need not wait.
+// TestStopped: threads that wait on and on can be told of a stop, and those that ask after it need
+// not wait.
 func TestStopped(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		waiting := 0
@@ -38,15 +39,16 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestRouse: who waits for a descriptor looks again, a reader and a writer alike; idle threads are left alone.
+// TestRouse: a thread that waits for a descriptor looks again, a reader and a writer alike; idle
+// threads are left alone.
 func TestRouse(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
-		d := new(loop.Descriptor)
+		d := new(loop.Shared)
 		if err := l.Open(d, fds[0]); err != nil {
 			t.Fatal(err)
 		}
-		l.Rouse(d)
+		l.Rouse(&d.Descriptor)
 		fill(fds[0])
 		roused := 0
 		for _, wait := range []func(th *loop.Thread) error{
@@ -75,21 +77,21 @@ func TestRouse(t *testing.T) {
 				_ = th.Sleep(time.Millisecond)
 			}
 			th.Yield()
-			l.Rouse(d)
+			l.Rouse(&d.Descriptor)
 			l.Rouse(loop.Own(&idle.Thread))
 			th.Yield()
 			if roused != 2 || runs != 1 {
 				t.Errorf("%d of 2 roused, idle thread run %d times", roused, runs)
 			}
 			_ = c.Close()
-			l.Release(d)
+			l.Release(&d.Descriptor)
 		})
 		mustRun(t, l)
 	})
 }
 
-// TestAThreadReleasesItsOwnDescriptor, while it runs: its next wait is not cut short, nor has its client left. What it
-// has released is somebody else's.
+// TestAThreadReleasesItsOwnDescriptor, while it runs: its next wait is not cut short, nor has its
+// client left. The loop has no claim to what it has released.
 func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
@@ -115,7 +117,8 @@ func TestAThreadReleasesItsOwnDescriptor(t *testing.T) {
 	})
 }
 
-// TestTheLoopClosesWhatIsLeft: a thread that is killed before it began cannot close what it was to use.
+// TestTheLoopClosesWhatIsLeft: a thread that is killed before it began cannot close what it was to
+// use.
 func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		fds := socketpair(t)
@@ -123,7 +126,7 @@ func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := new(loop.Descriptor)
+		d := new(loop.Shared)
 		if err := l.Open(d, fd); err != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +145,8 @@ func TestTheLoopClosesWhatIsLeft(t *testing.T) {
 func TestDescriptorsMoveBytes(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		x, y := socketpair(t), socketpair(t)
-		a, b, c := new(loop.Descriptor), new(loop.Descriptor), new(loop.Descriptor)
-		for fd, d := range map[int]*loop.Descriptor{x[0]: a, x[1]: b, y[0]: c} {
+		a, b, c := new(loop.Shared), new(loop.Shared), new(loop.Shared)
+		for fd, d := range map[int]*loop.Shared{x[0]: a, x[1]: b, y[0]: c} {
 			if err := l.Open(d, fd); err != nil {
 				t.Fatal(err)
 			}
@@ -174,8 +177,8 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 			if n, _ := unix.Read(y[1], got); string(got[:n]) != text {
 				t.Errorf("got %q", got[:n])
 			}
-			for _, d := range []*loop.Descriptor{a, b, c} {
-				l.Release(d) // socketpair closes them
+			for _, d := range []*loop.Shared{a, b, c} {
+				l.Release(&d.Descriptor) // socketpair closes them
 				if err := d.AwaitRead(th, -1); !errors.Is(err, net.ErrClosed) {
 					t.Errorf("waited for what was released: %v", err)
 				}

@@ -1,124 +1,152 @@
 package loop
 
 import (
-	"net"
+	"os"
 	"time"
 
 	"github.com/lwango/lwango/coro"
 )
 
-// Source is something that threads can wait for. What it has to give is for its own type to say: after AwaitAny the
-// caller asks the source that was ready.
+// Source is something that threads can wait for. Its own type says how to take what it has: after
+// AwaitAny the caller asks the source that was ready.
 //
-// All methods are called by the thread that waits, on its loop, and must not wait themselves. Ready may yield, but not each
-// time that it is asked: all sources are asked anew then. Where the source's state is changed from elsewhere, Ready and
-// Watch guard it: a change after Watch must not be missed.
+// The thread that waits calls all of the methods, on its loop, and they must not wait. Ready may
+// yield, but not each time that it is called, because AwaitAny then asks all sources anew. If other
+// goroutines change the source's state, Watch and Ready guard it: a change after Watch must not be
+// missed.
 type Source interface {
-	// Watch has Notify(t) called when Ready may have become true, from any goroutine, until Unwatch. On an error it
-	// watches nothing.
+	// Watch sees to it that Notify(t) is called, from any goroutine, when Ready may have become
+	// true, until Unwatch is called. If it returns an error, it watches nothing.
 	Watch(t *Thread) error
 
-	// Ready reports whether there is something to take. It is called after Watch, and then whenever t was notified,
-	// perhaps for nothing.
+	// Ready reports whether there is something to take. It is called after Watch, and again
+	// whenever t was notified, perhaps for nothing.
 	Ready() bool
 
-	// Unwatch ends what Watch began. A call of Notify that is under way does no harm.
+	// Unwatch undoes Watch. A call of Notify that is under way does no harm.
 	Unwatch(t *Thread)
 }
 
-// AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns the index of the
-// first that is, in the order given. All are asked before the error is considered that the wait ends with:
-// os.ErrDeadlineExceeded, ErrClientGone (unless t's own socket is among the sources: reading from it tells) or
-// ErrCanceled, with the index -1. A source that cannot be waited for is returned with its own error.
+// AwaitAny waits until one of the sources is ready, for d at most, or without limit if d is
+// negative. It returns the index of the first one that is ready, in the order given. If the wait
+// returns for another reason, the sources are asked once more, and if none is ready the index is -1
+// and the error os.ErrDeadlineExceeded, ErrCanceled, or ErrClientGone. With t's own socket among
+// the sources, ErrClientGone is not returned: reading from the socket tells. For a source that
+// cannot be waited for, AwaitAny returns its index and its error.
 func (t *Thread) AwaitAny(d time.Duration, sources ...Source) (int, error) {
 	return t.awaitSources(d, sources, false)
 }
 
-// AwaitAll waits until all of the sources are ready, at most d; negative: without limit. Its errors are those of
-// AwaitAny.
+// AwaitAll waits until all of the sources are ready, or have been since the call, for d at most, or
+// without limit if d is negative. Its errors are those of AwaitAny.
 func (t *Thread) AwaitAll(d time.Duration, sources ...Source) error {
 	_, err := t.awaitSources(d, sources, true)
 	return err
 }
 
+// selection is one call of AwaitAny or AwaitAll. The thread is not in it: with a pointer beside
+// them that others may keep, the compiler would put the sources on the heap.
+type selection struct {
+	sources []Source
+	all     bool // AwaitAll, not AwaitAny
+	watched int  // the first so many sources are watched
+	passed  int  // with all: the first so many were ready
+	trusts  bool // some sources are loans that epoll was not asked about
+}
+
 func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int, error) {
 	t.flush()
-	watched, known := 0, false
-	defer func() { // also when the thread is killed
-		for _, s := range sources[:watched] {
-			s.Unwatch(t)
-		}
-	}()
-	for i, s := range sources {
-		if err := s.Watch(t); err != nil {
-			return i, err
-		}
-		watched++
-		if r, ok := s.(*Readiness); ok && r.known {
-			known = true
-		}
+	s := selection{sources: sources, all: all}
+	defer s.unwatch(t) // also when the thread is killed
+	if i, err := s.watch(t); err != nil {
+		return i, err
 	}
-
 	l := t.loop
 	l.tick() // what the thread did before may have taken its time
-	until, doubt := l.after(d), int64(never)
-	if known {
-		doubt = l.now + trust
+	until, check := l.after(d), int64(never)
+	if s.trusts {
+		check = l.now + trust
 	}
-	var err error
-	for first := 0; ; { // first that is not ready
-		turn := l.stats.Resumes
-		if all {
-			for first < len(sources) && sources[first].Ready() {
-				if err := gone(sources[first]); err != nil {
-					return first, err
-				}
-				first++
-			}
-			if first == len(sources) {
-				return first - 1, nil
-			}
-		} else {
-			for i, s := range sources {
-				if s.Ready() {
-					return i, gone(s)
-				}
+	var why error // that the last wait has returned
+	for {
+		resumes := l.stats.Resumes
+		if i, done, err := s.ask(); done {
+			return i, err
+		}
+		if why == os.ErrDeadlineExceeded && l.now < until {
+			why, check = nil, never
+			if i, err := s.makeSure(l); err != nil {
+				return i, err
 			}
 		}
-		if err == errTimeout && l.now < until {
-			doubt, err = never, nil
-			for i, s := range sources {
-				if r, ok := s.(*Readiness); ok && r.known {
-					if err := l.renew(r.d); err != nil {
-						return i, err
-					}
-				}
-			}
-		}
-		if err != nil {
-			return -1, err
+		if why != nil {
+			return -1, why
 		}
 		code := wantCode[t.wants]
-		// Where its own socket is among the sources, that tells t that the client has left.
-		if why := t.leaving(); why != nil && (code == coro.Suspend || why == ErrCanceled) {
+		// If t's own socket is among the sources, reading from that tells t that the client has
+		// left.
+		if no := t.leaving(); no != nil && (code == coro.Suspend || no == ErrCanceled) {
 			return -1, t.refused()
 		}
-		if l.stats.Resumes != turn && l.now < until {
-			continue // one of them has yielded: what those asked before it have told meanwhile is not told again
+		if l.stats.Resumes != resumes && l.now < until {
+			continue // a Ready has yielded: t did not hear the sources that it had asked before
 		}
-		err = t.listen(code, min(until, doubt))
+		why = t.listen(code, min(until, check))
 	}
 }
 
-// gone returns the error of a descriptor that was closed under its source.
-func gone(s Source) error {
-	if r, ok := s.(*Readiness); ok && r.d.fd < 0 {
-		return net.ErrClosed
+// watch watches the sources. It stops at the first one that refuses, and returns its index and
+// error.
+func (s *selection) watch(t *Thread) (int, error) {
+	for i, source := range s.sources {
+		if err := source.Watch(t); err != nil {
+			return i, err
+		}
+		s.watched++
+		s.trusts = s.trusts || onTrust(source) != nil
 	}
-	return nil
+	return 0, nil
 }
 
-// listen waits until t is notified, or any event of its own that the code asks for, at the given time at the latest.
+func (s *selection) unwatch(t *Thread) {
+	for _, source := range s.sources[:s.watched] {
+		source.Unwatch(t)
+	}
+}
+
+// ask asks the sources. It reports whether the wait is over, and which source has decided that.
+func (s *selection) ask() (index int, done bool, err error) {
+	if !s.all {
+		for i, source := range s.sources {
+			if source.Ready() {
+				return i, true, gone(source)
+			}
+		}
+		return -1, false, nil
+	}
+	for s.passed < len(s.sources) && s.sources[s.passed].Ready() {
+		if err := gone(s.sources[s.passed]); err != nil {
+			return s.passed, true, err
+		}
+		s.passed++
+	}
+	return s.passed - 1, s.passed == len(s.sources), nil
+}
+
+// makeSure asks epoll about the loans that were trusted so far.
+func (s *selection) makeSure(l *Loop) (int, error) {
+	for i, source := range s.sources {
+		if loan := onTrust(source); loan != nil {
+			if err := l.renew(loan); err != nil {
+				return i, err
+			}
+		}
+	}
+	return 0, nil
+}
+
+// listen waits until t is notified, or until its own descriptor has an event that the code asks
+// for, but no longer than until the given time.
 func (t *Thread) listen(code coro.Code, until int64) error {
 	t.own.flags |= listening
 	err := t.wait(coro.Make(code, 0), until)
@@ -126,22 +154,23 @@ func (t *Thread) listen(code coro.Code, until int64) error {
 	return err
 }
 
-// notify has t look at its sources again. It is the loop's.
+// notify makes t ask its sources again. It is called on the loop.
 func (t *Thread) notify() {
 	if t.own.flags&listening != 0 {
 		t.loop.ready(t, wokenByEvent)
 	}
 }
 
-// Notify has t, if it waits in AwaitAny or AwaitAll, ask its sources again. Any goroutine may call it. It does not
-// wait, and many calls cost one wake-up of t's loop; after the loop has ended it does nothing.
+// Notify makes t ask its sources again, if t waits in AwaitAny or AwaitAll. Any goroutine may call
+// it. It does not wait, and any number of calls cost one wake-up of t's loop. After the loop has
+// stopped it does nothing.
 func Notify(t *Thread) {
 	if t.notified.CompareAndSwap(false, true) {
 		t.loop.post.notify(t)
 	}
 }
 
-// Nudge is Notify by t's own loop, in a function given to Post: no lock, and nothing queued. It is for what many threads
-// of a loop wait for at once. One Post for each loop, which nudges all of them there, leaves whoever brings it with work
-// for each loop and not for each thread.
+// Nudge is Notify for functions that run on t's own loop, such as those given to Post. It takes no
+// lock and queues nothing. It is for events that many threads of a loop wait for: the goroutine
+// that brings the event makes one Post for each loop, not one Notify for each thread.
 func Nudge(t *Thread) { t.notify() }

@@ -102,7 +102,8 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 	})
 }
 
-// A function posted to the loop has threads look: those that wait, all in the next turn, and nobody else.
+// A function posted to the loop nudges threads: those that wait look again, all in the next turn,
+// and no others.
 func TestNudge(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const waiting = 10
@@ -159,8 +160,8 @@ func (source) Watch(*loop.Thread) error { return nil }
 func (s source) Ready() bool            { return s() }
 func (source) Unwatch(*loop.Thread)     {}
 
-// BenchmarkNotify is a thousand threads that wait for one thing, and look: by a call of Notify for each, as from another
-// goroutine, or by one Post and Nudge.
+// BenchmarkNotify is a thousand threads that wait for one thing, and look: by a call of Notify for
+// each, as from another goroutine, or by one Post and Nudge.
 func BenchmarkNotify(b *testing.B) {
 	for _, mode := range []string{"notify", "nudge"} {
 		b.Run(mode, func(b *testing.B) {
@@ -205,10 +206,12 @@ func BenchmarkNotify(b *testing.B) {
 	}
 }
 
-// BenchmarkAwaitAny is a wait for a descriptor, a timer, a promise and a subscription, which is what ends it. The loop
-// itself publishes, in a turn of its own: a turn, an epoll_wait and a handoff there and back are part of it.
+// BenchmarkAwaitAny is a wait for a descriptor, a timer, a promise and a subscription, which is
+// what ends it. The loop itself publishes, in a turn of its own: a turn, an epoll_wait and a
+// handoff there and back are part of it.
 //
-// "turn" is the same without the wait: what a thread that only yields takes, with the publisher beside it.
+// "turn" is the same without the wait: what a thread that only yields takes, with the publisher
+// beside it.
 func BenchmarkAwaitAny(b *testing.B) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		for _, mode := range []string{"any", "turn"} {
@@ -244,8 +247,8 @@ func BenchmarkAwaitAny(b *testing.B) {
 	}
 }
 
-// bench runs f on a loop of its own, and counts the calls of epoll_ctl and the processor's time, which other programs
-// on the machine do not blur as much.
+// bench runs f on a loop of its own, and counts the calls of epoll_ctl and the processor's time,
+// which other programs on the machine do not blur as much.
 func bench(b *testing.B, h coro.Handoff, f func(th *loop.Thread)) {
 	l, err := loop.New(loop.Options{Handoff: h})
 	if err != nil {
@@ -269,7 +272,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkAwaitRead is a byte through a pipe, the thread waiting before it is written, by the loop itself.
+// BenchmarkAwaitRead is a byte through a pipe, the thread waiting before it is written, by the loop
+// itself.
 //
 //	armed  ReadFD finds the pipe empty, waits and reads: two reads and a wait without epoll_ctl
 //	asked  a wait and a read of what there is: the next wait has to ask epoll
@@ -322,7 +326,8 @@ func BenchmarkAwaitRead(b *testing.B) {
 	})
 }
 
-// yielder is a source whose Ready lets others run, as a read does that has used up its turn. It is never ready.
+// yielder is a source whose Ready lets others run, as a read does that has used up its turn. It is
+// never ready.
 type yielder struct {
 	th    *loop.Thread
 	times int
@@ -339,8 +344,8 @@ func (y *yielder) Ready() bool {
 	return false
 }
 
-// TestReadyMayYield: what becomes ready while a later source is asked is not missed, and a source that yields for ever
-// does not outlast the limit.
+// TestReadyMayYield: what becomes ready while a later source is asked is not missed, and a source
+// that yields for ever does not outlast the limit.
 func TestReadyMayYield(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		r, w := pipe(t)
@@ -355,7 +360,7 @@ func TestReadyMayYield(t *testing.T) {
 			l.Go(func(th *loop.Thread) {
 				began := time.Now()
 				i, err := th.AwaitAny(20*time.Second, c.source, &yielder{times: 2})
-				if late := time.Since(began); i != 0 || err != nil || late > 10*time.Second { // at its limit all are asked again
+				if late := time.Since(began); i != 0 || err != nil || late > 10*time.Second { // asked at the limit
 					t.Errorf("%s: %d, %v, after %v", name, i, err, late)
 				}
 			})

@@ -10,7 +10,7 @@ import (
 type stopper struct {
 	loop     *Loop
 	stopping bool
-	over     bool // the threads were killed, and none is to begin any more
+	over     bool // the threads were killed, and no other may begin
 	grace    timeoutwheel.Timer
 }
 
@@ -19,13 +19,13 @@ func (s *stopper) init(l *Loop) {
 	s.grace.Init(s)
 }
 
-// Expire is the wheel's: the grace period is over.
+// Expire implements timeoutwheel.Expirer: the grace period is over.
 func (s *stopper) Expire() { s.loop.killAll() }
 
-// Stop ends the loop's threads, so that Run returns. Idle ones run once more and see Stopping: a listener accepts
-// what has come, a connection reads what was sent. The others have the grace period to finish what they are at;
-// those left after it are killed, which runs their deferred calls. Any goroutine may call it; a second call can
-// only shorten the grace period.
+// Stop ends the loop's threads, so that Run returns. Idle threads run once more, and Stopping tells
+// them why: a listener accepts what is waiting, a connection reads what was sent. The others have
+// the grace period to finish. Those that are left after it are killed, which runs their deferred
+// calls. Any goroutine may call Stop. A second call can only shorten the grace period.
 func (l *Loop) Stop(grace time.Duration) {
 	_ = l.Post(func() {
 		at := l.after(max(grace, 0))
@@ -37,7 +37,7 @@ func (l *Loop) Stop(grace time.Duration) {
 		}
 		l.stop.stopping = true
 		for _, d := range l.table {
-			if d != nil && d.flags&lent == 0 {
+			if d != nil && d.flags&shared == 0 {
 				Wake(d.thread)
 				d.thread.notify()
 			}
@@ -48,8 +48,9 @@ func (l *Loop) Stop(grace time.Duration) {
 	})
 }
 
-// Stopped returns a source that is ready once Stop was called, for the loop's threads that would wait on and on. Any
-// number of them may wait for it, at no cost: Stop has all threads that wait for sources look at them again.
+// Stopped returns a source that is ready once Stop was called, for threads of the loop that wait
+// for an unlimited time. Any number of them may wait for it, at no cost: Stop notifies all threads
+// that wait for sources.
 func (l *Loop) Stopped() Source { return &l.stop }
 
 // Watch implements Source.
@@ -61,16 +62,16 @@ func (s *stopper) Ready() bool { return s.stopping }
 // Unwatch implements Source.
 func (s *stopper) Unwatch(*Thread) {}
 
-// Stopping reports that Stop was called. It is for the loop's threads.
+// Stopping reports whether Stop was called. Threads of the loop may call it.
 func (l *Loop) Stopping() bool { return l.stop.stopping }
 
-// killAll ends every thread at once. Deferred calls that start threads, attach sockets or post functions must not keep the
-// loop going: from now on it takes none of these.
+// killAll ends every thread at once. Deferred calls may start threads, attach sockets or post
+// functions. These must not keep the loop going, so from now on the loop refuses them.
 func (l *Loop) killAll() {
 	l.stop.over = true
 	l.post.refuse()
 	for _, d := range l.table {
-		if d != nil && d.flags&lent == 0 {
+		if d != nil && d.flags&shared == 0 {
 			l.kill(d.thread)
 		}
 	}

@@ -22,7 +22,8 @@ type actor struct {
 	stage *stage
 }
 
-// stage is what all actors of a loop share. The promises and subscriptions are settled from outside.
+// stage is what all actors of a loop share. The promises and subscriptions are settled from
+// outside.
 type stage struct {
 	mu       sync.Mutex
 	promises []*loop.Promise[int]
@@ -55,7 +56,7 @@ func (s *stage) settle(r *rand.Rand) {
 		switch r.IntN(4) {
 		case 0:
 			p.Reject(errBoom)
-		case 1: // nobody keeps it
+		case 1: // it is never kept
 		default:
 			p.Resolve(1)
 		}
@@ -246,8 +247,8 @@ func osPipe() (r, w int, err error) {
 	return p[0], p[1], err
 }
 
-// TestStress has threads do everything at once, ends them in the middle of it, and sees that nothing was early, untrue
-// or left behind. The seed is in the subtest's name.
+// TestStress has threads do everything at once, ends them in the middle of it, and sees that
+// nothing was early, untrue or left behind. The seed is in the subtest's name.
 func TestStress(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -16,45 +16,46 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// ErrClientGone ends the wait of a thread whose peer has closed or reset the connection.
+// ErrClientGone is the error of a wait of a thread whose peer has closed or reset the connection.
 var ErrClientGone = errors.New("client gone")
 
 // Body is what a thread does.
 type Body interface {
-	// Run is the thread's code, on a coroutine. Its last word is Abort, which ends the thread and closes its
-	// descriptor; or WantRead, upon which the record stays without a coroutine and Run is called anew when the
-	// descriptor can be read; or Suspend, upon which Run is called anew when the IdleTimeout has passed, whatever
-	// comes on the descriptor. An IdleTimeout set before returning WantRead ends the thread when it passes.
+	// Run is the thread's code, on a coroutine. It returns Abort, which ends the thread and closes
+	// its descriptor; or WantRead, after which the record stays without a coroutine, and Run is
+	// called anew when the descriptor can be read; or Suspend, after which Run is called anew when
+	// the IdleTimeout has passed, whatever arrives on the descriptor. If Run sets an IdleTimeout
+	// and returns WantRead, the thread ends when that time passes.
 	Run(t *Thread) coro.Code
 
-	// Left is called on the loop, once, when the peer was seen to send no more (FIN) or to be gone.
+	// Left is called on the loop, once, when the peer is seen to send no more (FIN) or to be gone.
 	Left()
 
 	// Ended is called on the loop after the thread's descriptor was closed.
 	Ended()
 }
 
-// Holder is a Body that holds output back for as long as its thread does not wait: small answers go
-// out together.
+// Holder is a Body that holds output back as long as its thread does not wait, so that small
+// answers go out together.
 type Holder interface {
 	Body
 
-	// Flush is called by the thread, which may wait in it, before it waits for anything but its own
-	// descriptor.
+	// Flush is called by the thread before it waits for anything but its own descriptor. The thread
+	// may wait in it.
 	Flush()
 }
 
-// Overdue is a Body that has a say when its thread's idle time is over.
+// Overdue is a Body that is asked when its thread's idle time is over.
 type Overdue interface {
 	Body
 
-	// Overdue is called on the loop, and returns how long the thread may be idle from now on; 0: it
-	// ends.
+	// Overdue is called on the loop, and returns how long the thread may be idle from now on. If
+	// that is 0, the thread ends.
 	Overdue() time.Duration
 }
 
-// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush ends
-// it.
+// Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush is
+// called once for each Hold with on set.
 func Hold(t *Thread, on bool) {
 	t.own.flags &^= holding
 	if on {
@@ -62,8 +63,8 @@ func Hold(t *Thread, on bool) {
 	}
 }
 
-// flush comes before every wait but those for the thread's own descriptor, and before anything is
-// watched: it may wait itself.
+// flush calls the body's Flush, if there is output on hold. It comes before every wait but those
+// for the thread's own descriptor, and before anything is watched, because Flush may wait itself.
 func (t *Thread) flush() {
 	if t.own.flags&holding != 0 {
 		t.own.flags &^= holding
@@ -71,34 +72,35 @@ func (t *Thread) flush() {
 	}
 }
 
-// Thread is the record of a green thread. It may be embedded in a larger one, so that a connection is one object.
+// Thread is the record of a green thread. It may be embedded in a larger one, so that a connection
+// is one object.
 type Thread struct {
 	own   Descriptor
 	loop  *Loop
 	body  Body
 	co    *coro.Coro // nil while the thread is idle
 	timer timeoutwheel.Timer
-	until int64   // when the present wait ends; the timer may be pending for an earlier one
+	until int64   // the limit of the present wait; the timer may be pending for an earlier time
 	next  *Thread // in the run queue
 	more  *more   // nil until it is needed
 	idle  idlePlace
 	woken reason
-	wants uint8            // the events of its own descriptor that a wait for several sources is for
+	wants uint8            // the events of its own descriptor that are among its sources
 	owner invariants.Owner // the coroutine's goroutine
 
-	refusals uint16 // waits that ended at once, because there is nobody left to wait for
+	refusals uint16 // waits that were refused, see there
 	notified atomic.Bool
 }
 
 // more is what few threads need.
 type more struct {
-	loans  []*Descriptor // awaited by their numbers, since deferred calls last ran
-	calls  *calls        // off the loop, by the thread and those within its scopes
-	kept   *list.List    // of *call, those that have not begun; dropCalls is deferred
-	scope  *scope        // of the threads it has started, the innermost
-	member *scope        // that the thread was started in, nil for one of its own
+	loans  []*Shared  // awaited by their numbers, since deferred calls last ran
+	calls  *calls     // off the loop, by the thread and those within its scopes
+	kept   *list.List // of *call, those that have not begun; dropCalls is deferred
+	scope  *scope     // the innermost, of the threads that it has started
+	member *scope     // that the thread was started in; nil: in none
 	end    *Promise[struct{}]
-	err    error // that it has ended with
+	err    error // with which it has ended
 }
 
 func (t *Thread) extra() *more {
@@ -108,7 +110,7 @@ func (t *Thread) extra() *more {
 	return t.more
 }
 
-// reason is why a waiting thread goes on.
+// reason is why a waiting thread was put into the run queue.
 type reason uint8
 
 const (
@@ -130,9 +132,9 @@ func (r reason) err() error {
 	return nil
 }
 
-// Attach makes t the thread of the socket fd, non-blocking and owned by t from now on, and has b.Run called when it
-// can be read. timeout is as for IdleTimeout. On an error, which is epoll_ctl's or, when the loop is ending,
-// net.ErrClosed, fd is still the caller's.
+// Attach makes t the thread of the socket fd, which must be non-blocking and belongs to t from now
+// on, and calls b.Run when fd can be read. timeout is as for IdleTimeout. With an error fd is still
+// the caller's: epoll_ctl's error, or net.ErrClosed if the loop's threads were killed.
 func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	if l.stop.over {
 		return net.ErrClosed
@@ -148,9 +150,9 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 	return nil
 }
 
-// Go starts f as a thread without a descriptor of its own, detached from whoever starts it: it ends when f returns,
-// when it panics, which is logged, or with the loop. It waits then for the threads that it has started itself. On a loop
-// whose threads were killed it ends without having begun.
+// Go starts f as a thread without a descriptor of its own, and detached from the caller. The thread
+// ends when f has returned and the threads that it has started have ended, when f panics, which is
+// logged, or when the loop stops. On a loop whose threads were killed it ends without having begun.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
 	t := new(Thread)
 	l.begin(t, funcBody(f))
@@ -165,7 +167,7 @@ func (l *Loop) begin(t *Thread, b Body) {
 	l.threads++
 	l.detached[t] = struct{}{}
 	if l.stop.over {
-		t.extra() // for what it has ended with
+		t.extra() // has the error
 		l.kill(t)
 		return
 	}
@@ -187,8 +189,8 @@ func (f funcBody) Run(t *Thread) coro.Code {
 func (funcBody) Left()  {}
 func (funcBody) Ended() {}
 
-// entry and alarm are a Thread as its coroutine and the wheel see it: the methods they call are nothing for the users
-// of a Thread, nor of what embeds one.
+// entry and alarm are a Thread as its coroutine and the wheel see it. The methods that these call
+// are not for users of a Thread, nor of a type that embeds one.
 type (
 	entry Thread
 	alarm Thread
@@ -223,8 +225,8 @@ func (a *alarm) Expire() {
 	t.loop.ready(t, wokenByTimer)
 }
 
-// ready puts a waiting thread into the run queue. One that runs is not waiting, though it may be what somebody finds
-// noted with a descriptor that it has a hand in closing: woken now, its next wait would end early.
+// ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
+// be the thread of a descriptor that it is closing: to wake it would cut its next wait short.
 func (l *Loop) ready(t *Thread, why reason) {
 	if t.own.flags&(queued|ended) != 0 || t == l.current {
 		return
@@ -235,7 +237,8 @@ func (l *Loop) ready(t *Thread, why reason) {
 	l.runq.push(t)
 }
 
-// Wake has an idle thread's body run in the next turn, as if its descriptor could be read. It is the loop's.
+// Wake calls an idle thread's body in the next turn, as if its descriptor could be read. It is
+// called on the loop.
 func Wake(t *Thread) {
 	if t.co == nil {
 		t.loop.ready(t, wokenByEvent)
@@ -251,7 +254,7 @@ func (t *Thread) left() {
 	t.forsake()
 }
 
-// Become makes b the body of t. The caller is t's present body, whose last word is still to come.
+// Become makes b the body of t. The present body calls it before it returns.
 func Become(t *Thread, b Body) { t.body = b }
 
 // Loop returns the loop the thread lives on.
@@ -263,12 +266,13 @@ func (t *Thread) FD() int { return int(t.own.fd) }
 // Own returns the thread's own descriptor as its loop knows it.
 func Own(t *Thread) *Descriptor { return &t.own }
 
-// Gone reports that the peer was seen to send no more, or to have left altogether. What it sent before may still be
-// unread. For a thread that another has started, it is that one's peer.
+// Gone reports whether the peer was seen to send no more, or to have left altogether. What it sent
+// before may still be unread. The peer of a thread that another has started is the peer of that
+// one.
 func (t *Thread) Gone() bool { return t.own.flags&finished != 0 }
 
-// KeepWaiting says whether the thread's waits go on after its client left; without it they end with
-// ErrClientGone. It returns what was said before.
+// KeepWaiting says whether the thread goes on waiting after its client has left. Otherwise its
+// waits return ErrClientGone. The result is what was said before.
 func (t *Thread) KeepWaiting(on bool) (was bool) {
 	was = t.own.flags&keepWaiting != 0
 	t.own.flags &^= keepWaiting
@@ -278,7 +282,8 @@ func (t *Thread) KeepWaiting(on bool) (was bool) {
 	return was
 }
 
-// Defer has f called at the end of the request, or of whatever else the thread is at: see RunDeferred.
+// Defer registers f to be called by RunDeferred: at the end of the request, or of whatever else the
+// thread is doing.
 func (t *Thread) Defer(f func()) { t.co.Defer(f) }
 
 // Mark returns the present height of the list of deferred calls.
@@ -290,23 +295,25 @@ func (t *Thread) RunDeferred(mark int) {
 	t.refusals, t.woken = 0, wokenByEvent // what comes next is another request
 }
 
-// Local returns what SetLocal left with the coroutine that the thread runs on at present, perhaps for another
-// thread: buffers that stay with a stack.
+// Local returns what SetLocal has left with the coroutine that the thread runs on at present,
+// perhaps for another thread: buffers that stay with a stack.
 func Local(t *Thread) any { return t.co.Local }
 
 // SetLocal leaves v with the coroutine.
 func SetLocal(t *Thread, v any) { t.co.Local = v }
 
-// IdleTimeout sets how long t may be idle after its body returned WantRead, counted from the beginning of the loop's
-// turn; negative: for ever. The waits have limits of their own and clear it.
+// IdleTimeout sets how long t may be idle after its body has returned, from the beginning of the
+// loop's turn; there is no limit if d is negative. A wait has a limit of its own, and clears this
+// one.
 func IdleTimeout(t *Thread, d time.Duration) { t.limit(t.loop.after(d)) }
 
-// limit sets the time at which the present wait ends.
+// limit sets the time at which the present wait returns at the latest.
 //
-// Most waits end long before their time, and the next one's is a little later. So the timer is left where it is, within
-// a second, and moved when it has expired for nothing: a connection in use costs a timer operation a second at most. One
-// that is far too early is moved at once, though: thousands of idle connections would each wake up a loop that has
-// nothing to do.
+// Most waits return long before that time, and the limit of the next one is a little later. So
+// limit leaves the timer where it is, within a second of the new time, and alarm moves it when it
+// has expired too early: a connection in use costs one timer operation a second at most. A timer
+// that is far too early is moved at once. Otherwise thousands of idle connections would each wake
+// up a loop that has nothing to do.
 func (t *Thread) limit(at int64) {
 	t.until = at
 	if at != never && (!t.timer.Pending() || t.timer.At() > at || at-t.timer.At() > early) {
@@ -314,24 +321,24 @@ func (t *Thread) limit(at int64) {
 	}
 }
 
-// early is by how many milliseconds a pending timer may come before the wait's end.
+// early is by how many milliseconds a pending timer may expire before the limit of the wait.
 const early = 1000
 
-// never is the end of a wait without a limit.
+// never is the limit of a wait without one.
 const never = math.MaxInt64
 
 // Yield lets the loop's other threads run; t goes on in the next turn.
 func (t *Thread) Yield() { _ = t.wait(coro.Make(coro.Yield, 0), never) }
 
-// WantRead waits until the thread's own descriptor can be read, at most d, counted from the beginning of the loop's
-// turn, without limit where d is negative. It returns nil, also when the peer is gone (a read tells more), or
-// os.ErrDeadlineExceeded.
+// WantRead waits until the thread's own descriptor can be read, for d at most, from the beginning
+// of the loop's turn, or without limit if d is negative. It returns nil, also if the peer is gone
+// (a read tells more), or os.ErrDeadlineExceeded. It panics if the thread has no descriptor.
 func (t *Thread) WantRead(d time.Duration) error { return t.want(coro.WantRead, d) }
 
-// WantWrite waits until it can be written.
+// WantWrite waits until it can be written; see WantRead.
 func (t *Thread) WantWrite(d time.Duration) error { return t.want(coro.WantWrite, d) }
 
-// WantReadWrite waits until it can be read or written.
+// WantReadWrite waits until it can be read or written; see WantRead.
 func (t *Thread) WantReadWrite(d time.Duration) error { return t.want(coro.WantReadWrite, d) }
 
 func (t *Thread) want(code coro.Code, d time.Duration) error {
@@ -341,8 +348,8 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 	return t.wait(coro.Make(code, 0), t.loop.after(d))
 }
 
-// Sleep waits for d, and returns nil, or ErrClientGone as soon as the thread's client leaves (see KeepWaiting), or
-// ErrCanceled.
+// Sleep waits for d, and returns nil. It returns early with ErrClientGone when the thread's client
+// leaves (see KeepWaiting), or with ErrCanceled.
 func (t *Thread) Sleep(d time.Duration) error {
 	t.flush()
 	if err := t.refused(); err != nil {
@@ -355,17 +362,18 @@ func (t *Thread) Sleep(d time.Duration) error {
 	return nil
 }
 
-// refused returns the error of a wait that is not to be: the client has left, or the thread was canceled.
+// refused returns the error with which a wait is refused: the client has left, or the thread was
+// canceled.
 //
-// A thread that has no regard for the errors of its waits, and goes on, must not hold its loop that way, nor go on for
-// ever: it has to give way each time, and is killed after so many.
+// A thread may ignore the errors of its waits and go on. It must not hold its loop in that way, so
+// it yields at each refusal; nor must it go on for ever, so it is killed after maxRefusals of them.
 func (t *Thread) refused() error {
 	err := t.leaving()
 	if err == nil {
 		return nil
 	}
 	if t.refusals++; t.refusals > maxRefusals {
-		t.loop.log.Error("thread ended: it goes on and on, and does not heed the errors of its waits", "error", err)
+		t.loop.log.Error("thread ended: it does not heed the errors of its waits", "error", err)
 		t.co.Yield(coro.Make(coro.Abort, 0)) // does not return
 	}
 	t.Yield()
@@ -374,11 +382,11 @@ func (t *Thread) refused() error {
 
 const maxRefusals = 1000
 
-// Forsaken reports that t's last wait ended because the client had left, or that one was refused for that since t's deferred
-// calls last ran. It is the thread's own.
+// Forsaken reports whether t's last wait returned because the client had left, or a wait was
+// refused for that since t's deferred calls last ran. Only t may call it.
 func Forsaken(t *Thread) bool { return t.woken == wokenByLeaving || t.refusals > 0 && t.Gone() }
 
-// leaving returns why the thread is not to wait any more, if so.
+// leaving returns why the thread must not wait, or nil if it may.
 func (t *Thread) leaving() error {
 	switch f := t.own.flags; {
 	case f&canceled != 0 || t.failed():
@@ -389,11 +397,12 @@ func (t *Thread) leaving() error {
 	return nil
 }
 
-// wait yields v and returns when the loop has called ready, at the given time at the latest. By another thread, or from
-// another goroutine, it would hand over a coroutine that does not run, and the loop would stand still for ever.
+// wait yields v and returns when the loop has called ready, at the given time at the latest. If
+// another thread or goroutine called it, control would go to a coroutine that does not run, and the
+// loop would stand still for ever.
 func (t *Thread) wait(v coro.Value, until int64) error {
 	if t.loop.current != t {
-		panic("loop: a thread waits that does not run")
+		panic("loop: a wait by a thread that is not running")
 	}
 	t.limit(until)
 	t.woken = wokenByEvent
@@ -401,7 +410,7 @@ func (t *Thread) wait(v coro.Value, until int64) error {
 	return t.woken.err()
 }
 
-// kill ends a thread that waits, after those that it has started.
+// kill ends a thread that is not running, after the threads that it has started.
 func (l *Loop) kill(t *Thread) {
 	if t.own.flags&ended != 0 {
 		return
@@ -419,14 +428,14 @@ func (l *Loop) kill(t *Thread) {
 		t.extra()
 	}
 	if t.more != nil {
-		if _, panicked := t.more.err.(*PanicError); !panicked { // a deferred call has
+		if _, panicked := t.more.err.(*PanicError); !panicked { // else a deferred call has panicked
 			t.more.err = ErrCanceled
 		}
 	}
 	l.end(t)
 }
 
-// end closes the thread's descriptor and frees its record.
+// end moves t to its last state: it closes the descriptor and frees the record.
 func (l *Loop) end(t *Thread) {
 	if t.own.flags&ended != 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// Timer is a Source that is ready from some time on. It belongs to the loop of the thread that made it, for whose
-// threads it is, one at a time.
+// Timer is a Source that is ready from some time on. Only threads of the loop on which it was made
+// may use it, one at a time.
 type Timer struct {
 	loop   *Loop
 	timer  timeoutwheel.Timer
@@ -23,7 +23,7 @@ func (t *Thread) After(d time.Duration) *Timer {
 	return tm
 }
 
-// Reset has the timer be ready when d has passed from now on.
+// Reset makes the timer ready when d has passed from now on.
 func (tm *Timer) Reset(d time.Duration) {
 	tm.loop.tick()
 	tm.at = tm.loop.after(max(d, 0))
@@ -32,7 +32,8 @@ func (tm *Timer) Reset(d time.Duration) {
 	}
 }
 
-// Watch implements Source. It is only now that the wheel is told: a timer that nobody waits for costs nothing.
+// Watch implements Source. Only now the wheel is told: a timer that no thread waits for costs
+// nothing.
 func (tm *Timer) Watch(t *Thread) error {
 	if tm.waiter != nil {
 		return ErrAwaited

@@ -1,14 +1,15 @@
 package loop
 
-// waiters are threads in the order in which they came. To leave, one is found among a few by looking at them and among many by
-// an index: thousands may give up in one turn. Whoever has them guards them.
+// waiters are threads in the order in which they came. A thread that leaves is looked for among a
+// few of them, and in an index if they are many: thousands may give up in one turn. The owner of
+// the waiters guards them.
 type waiters struct {
 	first, last *waiter
 	n           int
 	index       map[*Thread]*waiter // nil while they are few
 }
 
-// waiter is one thread, which may wait several times over.
+// waiter is one thread, which may wait more than once at a time.
 type waiter struct {
 	thread     *Thread
 	times      int
@@ -40,7 +41,7 @@ func (ws *waiters) add(t *Thread) {
 	}
 }
 
-// remove does nothing where t is not there.
+// remove undoes one add of t, if there is one.
 func (ws *waiters) remove(t *Thread) {
 	w := ws.find(t)
 	if w == nil {
@@ -60,7 +61,7 @@ func (ws *waiters) remove(t *Thread) {
 		w.next.prev = w.prev
 	}
 	if delete(ws.index, t); ws.first == nil {
-		ws.index = nil // which does not shrink by itself
+		ws.index = nil // a map does not shrink
 	}
 	ws.n--
 }

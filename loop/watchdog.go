@@ -9,25 +9,28 @@ import (
 	"time"
 )
 
-// Watchdog logs, with its stack, what holds a loop: a handler that computes for long, or waits in a way that does not
-// yield. One watches all loops of a process. It does not act on what it finds; there is no way to stop a goroutine.
+// Watchdog logs, with its stack, the code that holds a loop: a handler that computes for long, or
+// waits in a way that does not yield. One Watchdog watches all loops of a process. It does not act
+// on what it finds, because there is no way to stop a goroutine.
 //
-// It looks twice in the time of its limit. At the first look a loop is marked, and whatever the loop does next takes
-// the mark away; one that bears it until the limit has passed is held. So a loop that moves on all the time pays for
-// being watched with a load here and there, and what is measured is a single run of one thread, from its resume to its
-// next wait, or one posted function: a turn may well take longer if many share it, and then nobody is to blame.
+// It looks at the loops twice within its limit. The first look marks a loop, and whatever the loop
+// does next removes the mark. A loop that still has the mark when the limit has passed is held. So
+// being watched costs a busy loop a load here and there. What is measured is a single run of one
+// thread, from its resume to its next wait, or one posted function. A turn that many threads share
+// may well take longer, and none of them is to blame.
 //
-// While all loops sleep nobody looks, so an idle process stays idle. The first loop to wake up wakes the watchdog.
+// While all loops sleep the watchdog does not look, so an idle process stays idle. The first loop
+// that wakes up wakes the watchdog.
 type Watchdog struct {
 	log *slog.Logger
 	now func() time.Time
 
 	// For any goroutine.
 	limit   atomic.Int64
-	parked  atomic.Bool   // waits for a loop to wake up
-	again   chan struct{} // has room for one: look again
+	parked  atomic.Bool   // it waits for a loop to wake up
+	again   chan struct{} // tells it to look again; has room for one
 	closing chan struct{}
-	ended   chan struct{}
+	done    chan struct{}
 
 	// The watchdog's goroutine's.
 	watched []watched
@@ -38,17 +41,17 @@ type Watchdog struct {
 type watched struct {
 	pulse *pulse
 	since time.Time // when it was marked
-	looks int       // how often the mark was found untouched
-	due   int       // the look at which to find out why
+	looks int       // how often the mark was found
+	due   int       // the look that finds out why
 }
 
 const (
-	minLimit = time.Millisecond // less is taken for this
-	quiet    = time.Minute      // how long a place that was logged is not logged again
+	minLimit = time.Millisecond // a lower limit means this
+	quiet    = time.Minute      // how long a place is not logged again
 )
 
-// NewWatchdog watches loops, which may run already, and logs to log when one is held for longer than limit. A loop has
-// one watchdog at a time.
+// NewWatchdog watches loops, which may run already, and logs to log when one is held for longer
+// than limit. A loop has one watchdog at a time.
 func NewWatchdog(log *slog.Logger, limit time.Duration, loops ...*Loop) *Watchdog {
 	return newWatchdog(log, time.Now, limit, loops)
 }
@@ -59,7 +62,7 @@ func newWatchdog(log *slog.Logger, now func() time.Time, limit time.Duration, lo
 		now:     now,
 		again:   make(chan struct{}, 1),
 		closing: make(chan struct{}),
-		ended:   make(chan struct{}),
+		done:    make(chan struct{}),
 		logged:  map[string]time.Time{},
 	}
 	w.SetLimit(limit)
@@ -72,7 +75,7 @@ func newWatchdog(log *slog.Logger, now func() time.Time, limit time.Duration, lo
 	return w
 }
 
-// SetLimit changes the limit; with 0 the watchdog sleeps. Any goroutine may call it.
+// SetLimit changes the limit. With 0 the watchdog sleeps. Any goroutine may call it.
 func (w *Watchdog) SetLimit(limit time.Duration) {
 	if limit > 0 {
 		limit = max(limit, minLimit)
@@ -81,10 +84,10 @@ func (w *Watchdog) SetLimit(limit time.Duration) {
 	w.lookAgain()
 }
 
-// Close ends the watchdog, once, and waits for that.
+// Close stops the watchdog, and waits until its goroutine has returned. It is called once.
 func (w *Watchdog) Close() {
 	close(w.closing)
-	<-w.ended
+	<-w.done
 	for _, c := range w.watched {
 		c.pulse.dog.CompareAndSwap(w, nil)
 	}
@@ -98,7 +101,7 @@ func (w *Watchdog) lookAgain() {
 }
 
 func (w *Watchdog) run() {
-	defer close(w.ended)
+	defer close(w.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -115,7 +118,8 @@ func (w *Watchdog) run() {
 	}
 }
 
-// look marks the loops, reports those that are held, and tells whether there is reason to look again in a while.
+// look marks the loops, reports those that are held, and returns whether to look again after a
+// while.
 func (w *Watchdog) look(limit time.Duration) bool {
 	w.parked.Store(false)
 	now := w.now()
@@ -124,15 +128,16 @@ func (w *Watchdog) look(limit time.Duration) bool {
 		switch c.pulse.state.Load() {
 		case moved:
 			c.pulse.state.CompareAndSwap(moved, marked)
-			// The second look is at the limit, if all is well. A process that was stopped, or starved by others, finds
-			// its clock far ahead at the first, and its loop had no chance to do anything.
+			// The second look is the one at the limit. A process that was stopped, or starved by
+			// others, finds its clock far ahead at the first, and its loop could not do anything.
 			c.since, c.looks, c.due = now, 0, 2
 		case marked:
 			c.looks++
 			if c.looks < c.due || now.Sub(c.since) < limit {
 				continue
 			}
-			// One that lasts is asked again: it may be somewhere else by then. But seldom, as stacks are not free.
+			// A loop that stays held is looked at again, because it may be held elsewhere by then.
+			// But less and less often, because a stack costs time.
 			c.due = 2 * c.looks
 			w.report(c, now, limit)
 		}
@@ -140,7 +145,7 @@ func (w *Watchdog) look(limit time.Duration) bool {
 	if w.anyAwake() {
 		return true
 	}
-	// A loop that wakes up from here on sees parked; one that did so before is seen.
+	// A loop that wakes up from here on sees parked; one that has woken up before is seen below.
 	w.parked.Store(true)
 	return w.anyAwake()
 }
@@ -154,11 +159,11 @@ func (w *Watchdog) anyAwake() bool {
 	return false
 }
 
-// report logs what holds a loop, unless the same place was logged a moment ago.
+// report logs what holds a loop, unless the same place was logged within the last minute.
 func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration) {
 	stack := culprit(c.pulse.name)
 	if stack == nil || c.pulse.state.Load() != marked {
-		return // in the second case it went on meanwhile, and the stack may be that of somebody else
+		return // if it has moved meanwhile, the stack may be that of another thread
 	}
 	for place, at := range w.logged {
 		if now.Sub(at) >= quiet {
@@ -181,7 +186,8 @@ type pulse struct {
 	name  string // the value of loopLabel; written before state says that the loop is awake
 }
 
-// The states of a loop. The watchdog makes marked of moved, and every other change is the loop's.
+// The states of a loop. The watchdog turns moved into marked, and the loop makes every other
+// change.
 const (
 	asleep = iota // in an epoll_wait that may block, or not running
 	moved         // since the watchdog last looked
@@ -204,9 +210,10 @@ func (p *pulse) wake() {
 	}
 }
 
-// run is called when the loop begins to run; the function it returns, when it has ended. It labels the loop's goroutine
-// for profiles. The goroutines of its coroutines are made by that one and so inherit the label.
-func (p *pulse) run(number int) (end func()) {
+// run is called when the loop begins to run, and the function that it returns when the loop has
+// stopped. It labels the loop's goroutine for profiles. Coroutines inherit the label, because that
+// goroutine makes theirs.
+func (p *pulse) run(number int) (stopped func()) {
 	p.name = strconv.Itoa(number)
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(loopLabel, p.name)))
 	p.wake()

@@ -17,8 +17,8 @@ import (
 // report is what the watchdog has logged.
 type report map[string]slog.Value
 
-// reports is a log that passes on what the watchdog says about functions of this file. Where the machine is busy with
-// other things, loops that nobody holds may come late, too, and then it says so.
+// reports is a log that passes on what the watchdog says about functions of this file. On a busy
+// machine, loops that no function holds may come late as well, and then it reports them, too.
 type reports chan report
 
 func (r reports) Enabled(context.Context, slog.Level) bool { return true }
@@ -36,7 +36,8 @@ func (r reports) Handle(_ context.Context, rec slog.Record) error {
 	return nil
 }
 
-// watch is a watchdog under test: its reports and its clock, which runs as the real one does but can be put forward.
+// watch is a watchdog under test: its reports and its clock, which runs as the real one does but
+// can be put forward.
 type watch struct {
 	*loop.Watchdog
 	reports
@@ -75,9 +76,9 @@ func (w *watch) none(t *testing.T, when string) {
 	}
 }
 
-// noticed waits until whatever has begun by now must have been reported, if it is to be at all: the look under way,
-// one that marks, two that find the mark, of which the second reports, perhaps one that came early, and the
-// beginning of the next.
+// noticed waits until whatever has begun by now must have been reported, if it is to be at all: the
+// look under way, one that marks, two that find the mark, of which the second reports, perhaps one
+// that came early, and the beginning of the next.
 func (w *watch) noticed() {
 	for until := w.looks.Load() + 6; w.looks.Load() < until; {
 		time.Sleep(100 * time.Microsecond)
@@ -137,9 +138,9 @@ func (*hold) busy(d time.Duration) {
 	}
 }
 
-// Threads that take their time together, or wait on the loop, hold nobody up.
+// Threads that take their time together, or wait on the loop, do not hold it.
 func TestWatchdogLeavesOthersAlone(t *testing.T) {
-	const limit, short = 600 * time.Millisecond, 50 * time.Millisecond // a busy machine makes it longer
+	const limit, short = 600 * time.Millisecond, 50 * time.Millisecond // longer on a busy machine
 	var loops []*loop.Loop
 	for _, handoff := range []coro.Handoff{coro.Channel, coro.Direct} {
 		l, err := loop.New(loop.Options{Handoff: handoff})
@@ -175,8 +176,8 @@ func TestWatchdogLeavesOthersAlone(t *testing.T) {
 	w.none(t, "none was too long")
 }
 
-// held has a thread of l hold it until the watchdog must have noticed and looked several times more, and returns how
-// often it has reported.
+// held has a thread of l hold it until the watchdog must have noticed and looked several times
+// more, and returns how often it has reported.
 func (w *watch) held(t *testing.T, l *loop.Loop, f func(h *hold)) int {
 	t.Helper()
 	h := newHold()
@@ -278,7 +279,7 @@ func TestWatchdogMissesNoWakeUp(t *testing.T) {
 	})
 }
 
-// Where all loops sleep, nobody looks after them.
+// While all loops sleep, the watchdog does not look at them.
 func TestWatchdogSleepsWithItsLoops(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		const limit = time.Millisecond

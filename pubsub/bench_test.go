@@ -12,11 +12,11 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// BenchmarkPublish is one message to N subscribers, half of them on each of two loops, until all have received it and
-// wait again.
+// BenchmarkPublish is one message to N subscribers, half of them on each of two loops, until all
+// have received it and wait again.
 //
 //	publish-ns      Publish alone
-//	ns/delivery     the whole, by subscriber: the thread is woken, takes the message and waits again
+//	ns/delivery     the whole, by subscriber: its thread wakes up, takes the message, waits again
 //	waits/delivery  returns of epoll_wait, of both loops
 func BenchmarkPublish(b *testing.B) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
@@ -72,8 +72,9 @@ func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
 	loops.stop()
 }
 
-// BenchmarkPublishOn is Publish by a thread of one of the loops, with N subscribers that wait on it and as many on
-// another: what a handler pays. The loop gets to them every 64 messages, which is not counted.
+// BenchmarkPublishOn is Publish by a thread of one of the loops, with N subscribers that wait on it
+// and as many on another: what a handler pays. The loop gets to them every 64 messages, which is
+// not counted.
 func BenchmarkPublishOn(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -1,16 +1,20 @@
-// Package pubsub carries messages from whoever publishes to the green threads that are subscribed, on all loops.
+// Package pubsub carries messages from publishers to the green threads that are subscribed, on all
+// loops.
 //
-// A Hub is a set of topics. A Topic is a name; Publish gives it a message from any goroutine, and never waits. A
-// Subscription belongs to a thread's loop and is a loop.Source: the thread awaits it beside its socket and its timers.
-// The Message is one for all subscribers, and what Shared makes of it, such as a frame, is made once.
+// A Hub is a set of topics. A Topic is a name. Publish gives it a message, from any goroutine, and
+// never waits. A Subscription belongs to a thread's loop and is a loop.Source: the thread awaits it
+// beside its socket and its timers. All subscribers get the same Message, and what Shared makes of
+// it, such as a frame, is made once.
 //
-// A topic is a log of its last messages, and a subscriber is a place in it. So publishing costs as much for ten thousand
-// subscribers as for one: an append, and at most one Post to each of their loops, which then has those of its threads
-// look that wait. Who is slow or silent costs nothing; when the log has moved on without him, his Policy says what
-// becomes of it. An idle subscription is a record of some hundred bytes.
+// A topic is a log of its last messages, and a subscriber is a place in that log. So publishing
+// costs as much for ten thousand subscribers as for one: an append, and at most one Post to each of
+// their loops, which wakes those of its threads that wait. A slow or silent subscriber costs
+// nothing. If the log has forgotten messages that it has not read, its Policy says what happens. An
+// idle subscription is a record of some hundred bytes.
 //
-// What topics hold is bounded, for each and for the hub. Whoever publishes never waits and is never refused: where there is
-// no room the topics that hold most forget messages, and a subscriber that had not read them has fallen behind.
+// The memory of topics is bounded, for each and for the hub. A publisher never waits and is never
+// refused: if there is no room, the topics that hold most forget messages, and a subscriber that
+// had not read them has fallen behind.
 //
 //	doc.go           this
 //	hub.go           Hub: the topics, and which of them are remembered without subscribers

@@ -97,7 +97,7 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest, pubsub.Disconnect} {
 		for _, row := range []struct {
 			name   string
-			before string                                                  // published here before anybody subscribes
+			before string                                                  // published here before the subscription
 			loaded func(before, since []*pubsub.Message) []*pubsub.Message // nil: it cannot be learnt
 			o      pubsub.Options
 			want   string
@@ -187,7 +187,7 @@ func TestHistoryThatComesLate(t *testing.T) {
 	})
 }
 
-// An answer for somebody who has left is none for who came after him.
+// An answer to a Follow that is over is not given to the subscribers of the next one.
 func TestHistoryForOneWhoHasLeft(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)

@@ -1,14 +1,17 @@
 package pubsub_test
 
 import (
+	"bytes"
 	"fmt"
+	"log"
+	"time"
 
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
-// A thread waits for a message beside other things. In a handler of a server, the hub is lwango.Topics() and the thread
-// is the request's.
+// A thread waits for a message beside other things. In a handler of a server, the hub is
+// lwango.Topics() and the thread is the request's.
 func Example() {
 	var hub pubsub.Hub
 	l, err := loop.New(loop.Options{})
@@ -41,4 +44,108 @@ func Example() {
 	// Output:
 	// weather: rain
 	// news: no news
+}
+
+// runThread runs f as a thread on a loop of its own.
+func runThread(f func(t *loop.Thread)) {
+	l, err := loop.New(loop.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	l.Go(f)
+	if err := l.Run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A thread that waits for messages only receives one after the other.
+func ExampleSubscription_Receive() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		sub := hub.Topic("weather").Subscribe(t, pubsub.Options{})
+		go func() {
+			hub.Topic("weather").Publish([]byte("rain"))
+			hub.Topic("weather").Publish([]byte("sun"))
+		}()
+		for range 2 {
+			m, err := sub.Receive(time.Minute)
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			fmt.Println(string(m.Data))
+		}
+		_, err := sub.Receive(0)
+		fmt.Println(err)
+	})
+	// Output:
+	// rain
+	// sun
+	// i/o timeout
+}
+
+// A subscriber that comes back asks for what it has missed, by the ID of the last message it has.
+func ExampleTopic_Subscribe() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		room := hub.Topic("room")
+		room.Publish([]byte("one"))
+		last := room.Publish([]byte("two"))
+		room.Publish([]byte("three"))
+
+		sub := room.Subscribe(t, pubsub.Options{After: last.ID})
+		room.Publish([]byte("four"))
+		for m := sub.Next(); m != nil; m = sub.Next() {
+			fmt.Println(string(m.Data), sub.History())
+		}
+	})
+	// Output:
+	// three true
+	// four false
+}
+
+// The policy says what a subscriber misses if it is behind by more than its queue.
+func ExamplePolicy() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		room := hub.Topic("room")
+		news := room.Subscribe(t, pubsub.Options{Queue: 2, Policy: pubsub.DropOldest})
+		oldest := room.Subscribe(t, pubsub.Options{Queue: 2, Policy: pubsub.DropNewest})
+		all := room.Subscribe(t, pubsub.Options{Queue: 2, Policy: pubsub.Disconnect})
+		for _, text := range []string{"one", "two", "three"} {
+			room.Publish([]byte(text))
+		}
+		for _, sub := range []*pubsub.Subscription{news, oldest, all} {
+			for m := sub.Next(); m != nil; m = sub.Next() {
+				fmt.Print(string(m.Data), " ")
+			}
+			fmt.Println("dropped", sub.Dropped(), sub.Err())
+		}
+	})
+	// Output:
+	// two three dropped 1 <nil>
+	// one two dropped 1 <nil>
+	// dropped 0 subscriber is too far behind
+}
+
+// shout is made once for each message, for all subscribers on all loops.
+var shout = pubsub.Shared(func(data []byte) string {
+	fmt.Println("made of", string(data))
+	return string(bytes.ToUpper(data))
+})
+
+// What is made of a message, such as a frame, is made once for all subscribers.
+func ExampleShared() {
+	runThread(func(t *loop.Thread) {
+		var hub pubsub.Hub
+		room := hub.Topic("room")
+		one, two := room.Subscribe(t, pubsub.Options{}), room.Subscribe(t, pubsub.Options{})
+		room.Publish([]byte("hello"))
+		fmt.Println(shout(one.Next()))
+		fmt.Println(shout(two.Next()))
+	})
+	// Output:
+	// made of hello
+	// HELLO
+	// HELLO
 }

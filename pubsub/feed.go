@@ -2,17 +2,18 @@ package pubsub
 
 import "time"
 
-// Feed takes what an Engine brings for a topic, from one Follow to its Unfollow; afterwards it takes nothing. Its methods
-// are for one goroutine, which is on no loop.
+// Feed takes what an Engine brings for a topic, from one Follow to its Unfollow. Afterwards it
+// takes nothing. Its methods are for one goroutine, which must not be a loop's.
 type Feed struct {
 	log     *log
-	loading bool   // Loaded is awaited
-	joined  uint64 // number of the next message, when the topic was followed
+	loading bool   // Loaded was not called yet
+	joined  uint64 // number of the next message when the topic was followed
 }
 
-// Loaded gives the last messages that were published before the topic was followed, in order, each but once; and of those
-// that were published here, later ones, too: the hub knows which these are. nil: that cannot be learnt, and subscribers
-// go on with what is known here. Only the first call counts.
+// Loaded gives the last messages that were published before the topic was followed, in order and
+// each once. It may include later ones of this process, which the hub recognises. nil means that
+// the history cannot be learnt, and subscribers go on with what is known here. Only the first call
+// counts.
 func (f *Feed) Loaded(history []*Message) {
 	l := f.log
 	l.mu.Lock()
@@ -21,7 +22,7 @@ func (f *Feed) Loaded(history []*Message) {
 		return
 	}
 	f.loading = false
-	if len(history) > 0 && l.first <= f.joined { // else it would have a gap behind it
+	if len(history) > 0 && l.first <= f.joined { // else a gap would follow the history
 		l.replace(history, f.joined)
 	}
 	gs := l.groups
@@ -30,7 +31,7 @@ func (f *Feed) Loaded(history []*Message) {
 	l.hub.relieve()
 }
 
-// replace puts history in the place of all that is numbered below joined.
+// replace puts history in the place of all messages that are numbered below joined.
 func (l *log) replace(history []*Message, joined uint64) {
 	next := l.next.Load()
 	var since []*Message
@@ -65,11 +66,13 @@ const (
 	patience = time.Second
 )
 
-// Deliver gives messages that others have published since the topic is followed, in order, each but once.
+// Deliver gives messages that other processes have published since the topic was followed, in order
+// and each once.
 //
-// What comes after an outage comes faster than anybody publishes, and faster than subscribers read. So Deliver waits, up
-// to a second, rather than overrun the queue of somebody who reads; but only a quarter while nobody gets on, and not
-// again for whom it has waited in vain, until he has caught up.
+// After an outage messages come faster than they are published, and faster than subscribers read.
+// So Deliver waits, up to a second, rather than overrun the queue of a subscriber that reads. It
+// waits for a quarter of a second only while no subscriber reads anything, and it does not wait
+// again for a subscriber for which it has waited in vain, until that has caught up.
 func (f *Feed) Deliver(ms []*Message) {
 	l := f.log
 	read, waited, stood := uint64(0), time.Duration(0), time.Duration(0)
@@ -95,7 +98,8 @@ func (f *Feed) Deliver(ms []*Message) {
 			stood = 0
 			continue
 		}
-		// A word from each subscriber who reads would cost all of them something, always. This is rare, and soon over.
+		// A signal from each subscriber that reads would always cost all of them something. This
+		// loop is rare, and soon over.
 		time.Sleep(pause)
 		waited += pause
 		if stood += pause; now != read {
@@ -104,7 +108,8 @@ func (f *Feed) Deliver(ms []*Message) {
 	}
 }
 
-// admit returns how many messages can be appended before anybody loses something by it who is waited for.
+// admit returns how many messages can be appended before a subscriber loses a message for which
+// Deliver waits.
 func (l *log) admit(ms []*Message) (n int) {
 	bytes := 0
 	for _, m := range ms {
@@ -117,13 +122,14 @@ func (l *log) admit(ms []*Message) (n int) {
 		bytes += ms[n].size()
 	}
 	if n == 0 && l.room > 0 && l.roomBytes == l.hub.Limits.TopicBytes/2 {
-		return 1 // larger than all that may wait: it comes alone
+		return 1 // it is larger than all that may wait together: it comes alone
 	}
 	return n
 }
 
-// measure looks at all subscribers for the room there is: by number in the fullest queue, and in bytes beside what the
-// slowest has still to read. Half of each is left to what is published here meanwhile.
+// measure looks at all subscribers for the room there is: by number in the fullest queue, and in
+// bytes beside what the slowest subscriber has not read. Half of each is left to what is published
+// in this process meanwhile.
 func (l *log) measure() {
 	next := l.next.Load()
 	slowest := 0
@@ -145,7 +151,7 @@ func (l *log) measure() {
 	}
 }
 
-// pass gives up those for whom there is no room, by number or in bytes.
+// pass stops waiting for the subscribers that have no room, by number or in bytes.
 func (l *log) pass() {
 	next := l.next.Load()
 	slowest := 0
@@ -163,10 +169,10 @@ func (l *log) pass() {
 	l.room = 0
 }
 
-// share is how much of the queue Deliver fills before it waits.
+// share is how much of its queue Deliver fills before it waits.
 func (s *Subscription) share() int { return (s.limit + 1) / 2 }
 
-// unread returns how many messages are waiting. The caller holds the log's lock.
+// unread returns how many messages wait for s. The caller holds the log's lock.
 func (s *Subscription) unread(next uint64) int {
 	if s.policy == DropNewest {
 		return len(s.own)

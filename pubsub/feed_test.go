@@ -8,7 +8,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Deliver does not overrun who reads, neither by number nor in bytes, and does not wait long for who does not.
+// Deliver does not overrun a subscriber that reads, neither by number nor in bytes, and does not
+// wait long for one that does not.
 func TestDeliverWaits(t *testing.T) {
 	const messages = 100
 	for _, row := range []struct {

@@ -13,27 +13,30 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Limits of a Hub. Zero stands for the default of each, and so do none of them for all.
+// Limits of a Hub. A field that is zero stands for its default.
 type Limits struct {
-	// History is how many messages a topic remembers for those who come later, 64 by default, at most MaxQueue.
-	// Negative: none.
+	// History is how many messages a topic remembers for later subscribers: 64 by default, at most
+	// MaxQueue, and none if negative.
 	History int
 
-	// TopicBytes is how many bytes of messages, by default 1 MiB, a topic holds for its slowest subscriber and as its
-	// history. What is beyond that is forgotten as if a queue were full; only the last message is always held.
+	// TopicBytes is how many bytes of messages a topic holds for its slowest subscriber and as its
+	// history: 1 MiB by default. What exceeds that is forgotten as if a queue were full. The last
+	// message is always held.
 	TopicBytes int
 
-	// IdleTopics is how many topics without subscribers are remembered, for their history, by default 1024. Those that
-	// were published to last stay.
+	// IdleTopics is how many topics without subscribers are remembered, for their history: 1024 by
+	// default. The topics that were published to last stay.
 	IdleTopics int
 
-	// IdleBytes is how many bytes of messages these may have together, by default 16 MiB.
+	// IdleBytes is how many bytes of messages the topics without subscribers hold together: 16 MiB
+	// by default.
 	IdleBytes int
 
-	// Bytes is how many bytes of messages all topics hold together, by default 64 MiB: their data and a little for each.
-	// What Shared makes of messages is not counted. If there are more, the topics that hold most forget their oldest
-	// messages, and subscribers with DropNewest lose their newest, until all of it is an eighth less than that.
-	// Negative: there is no limit.
+	// Bytes is how many bytes of messages all topics hold together: 64 MiB by default, and without
+	// limit if negative. A message counts with its data and a little more; what Shared makes of it
+	// does not count. If there are more, the topics that hold most forget their oldest messages,
+	// and subscribers with DropNewest lose their newest, until all topics hold an eighth less than
+	// the limit.
 	Bytes int
 }
 
@@ -51,26 +54,27 @@ const (
 	defaultBytes      = 64 << 20
 )
 
-// Hub is a set of topics. The zero value is one. Its methods are for any goroutine; it must not be copied.
+// Hub is a set of topics. Its zero value is ready for use. Any goroutine may call its methods. It
+// must not be copied.
 type Hub struct {
-	// Limits are set before the first use.
+	// Limits must be set before the first use.
 	Limits Limits
 
 	start  sync.Once
-	origin string // of this hub's messages: the first part of their IDs
+	origin string // the first part of the IDs of this hub's messages
 	seq    atomic.Uint64
 	cut    atomic.Bool // the engine does not reach other processes
-	local  *Hub        // has the topic Status, which nothing carries and no name leads to
+	local  *Hub        // has the topic Status, which no engine carries and no name leads to
 
 	bytes    atomic.Int64 // held by all topics
 	maxBytes atomic.Int64
 
-	// Before a log's lock, never within.
+	// To be locked before a log's lock, never while that is held.
 	mu        sync.Mutex
-	engine    Engine // set before anybody subscribes
+	engine    Engine // set before the first Subscribe
 	logs      map[string]*log
-	free      map[*loop.Thread][]*slot // of threads that have unsubscribed and not ended
-	idle      list.List                // those without subscribers, the one that was used last in front
+	free      map[*loop.Thread][]*slot // of threads that have unsubscribed
+	idle      list.List                // logs without subscribers, the last used in front
 	idleBytes int
 }
 
@@ -92,16 +96,17 @@ func (h *Hub) init() {
 	})
 }
 
-// LimitBytes has all topics hold no more than n bytes of messages together, from now on; 0 means Limits.Bytes, and
-// less than that no limit.
+// LimitBytes limits the bytes of messages that all topics hold together, from now on. 0 means
+// Limits.Bytes, and a negative n no limit.
 func (h *Hub) LimitBytes(n int) {
 	h.init()
 	h.maxBytes.Store(int64(cmp.Or(n, h.Limits.Bytes)))
 	h.relieve()
 }
 
-// relieve has the topics that hold most forget messages, if all of them hold too much. It leaves room for some more, so
-// that looking at all topics is paid for by many messages. No lock is held by the caller.
+// relieve makes the topics that hold most forget messages, if all of them together hold too much.
+// It makes room for more than one message, so that looking at all topics is paid for by many. The
+// caller holds no lock.
 func (h *Hub) relieve() {
 	limit := h.maxBytes.Load()
 	if limit < 0 || h.bytes.Load() <= limit {
@@ -127,7 +132,7 @@ func (h *Hub) relieve() {
 	for _, x := range holders {
 		rest += int64(x.total)
 	}
-	level := int64(0) // is left to those that have more, so that all are content with room
+	level := int64(0) // what a topic with more keeps, so that all of them fit into room
 	for i, x := range holders {
 		rest -= int64(x.total)
 		if level = (room - rest) / int64(i+1); i+1 < len(holders) && level >= int64(holders[i+1].total) {
@@ -151,21 +156,21 @@ func (h *Hub) relieve() {
 	}
 }
 
-// Topic returns the topic of that name, which need not exist: it does as long as somebody is subscribed, or as there is
-// history. The name may be any string. What is returned can be kept and used at any time.
+// Topic returns the topic of that name, which may be any string. The topic need not exist: it
+// exists as long as it has subscribers or history. The result can be kept and used at any time.
 func (h *Hub) Topic(name string) *Topic {
 	h.init()
 	return &Topic{hub: h, name: name}
 }
 
-// find returns the log of a topic, nil where there is none.
+// find returns the log of a topic, or nil if there is none.
 func (h *Hub) find(name string) *log {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.logs[name]
 }
 
-// open returns the log of a topic, and makes it where there is none. The caller holds h.mu.
+// open returns the log of a topic, and makes one if there is none. The caller holds h.mu.
 func (h *Hub) open(name string) *log {
 	l := h.logs[name]
 	if l == nil {
@@ -176,8 +181,9 @@ func (h *Hub) open(name string) *log {
 	return l
 }
 
-// settle sees to a log that may have ceased or begun to be idle, or has changed while it was. before is what it had in
-// bytes when it was. The caller holds h.mu and the lock of l.
+// settle updates the list of idle logs for a log that may have become idle, or ceased to be, or has
+// changed while it was idle. before is its size in bytes when the change began. The caller holds
+// h.mu and the lock of l.
 func (h *Hub) settle(l *log, before int) {
 	if l.idle != nil {
 		h.idleBytes -= before
@@ -199,8 +205,8 @@ func (h *Hub) settle(l *log, before int) {
 	}
 }
 
-// forget forgets an idle log. A Topic that has it still finds that nobody is subscribed, and asks anew. The caller holds
-// h.mu and the lock of l.
+// forget forgets an idle log. A Topic that still has the log finds it without subscribers, and
+// looks for the topic's log anew. The caller holds h.mu and the lock of l.
 func (h *Hub) forget(l *log) {
 	h.idle.Remove(l.idle)
 	h.idleBytes -= l.bytes
@@ -209,7 +215,7 @@ func (h *Hub) forget(l *log) {
 	delete(h.logs, l.name)
 }
 
-// trim forgets the logs that have been idle for longest, where there are too many. The caller holds h.mu.
+// trim forgets the logs that have been idle longest, if there are too many. The caller holds h.mu.
 func (h *Hub) trim() {
 	for h.idle.Len() > h.Limits.IdleTopics || h.idleBytes > h.Limits.IdleBytes && h.idle.Len() > 0 {
 		l := h.idle.Back().Value.(*log)

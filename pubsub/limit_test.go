@@ -10,7 +10,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Whoever fills topics with subscribers that do not read costs those their messages, and the server no memory.
+// Whoever fills topics with subscribers that do not read costs those their messages, and the server
+// no memory.
 func TestHubIsBounded(t *testing.T) {
 	const (
 		limit    = 1 << 20
@@ -76,7 +77,8 @@ func TestHubIsBounded(t *testing.T) {
 	})
 }
 
-// A subscriber whose only message did not fit goes on with the next, and is not woken for nothing for ever.
+// A subscriber whose only message did not fit goes on with the next, and is not woken for nothing
+// for ever.
 func TestMessageLargerThanTheHub(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{Bytes: 1000}}
 	room := hub.Topic("room")
@@ -99,7 +101,8 @@ func TestMessageLargerThanTheHub(t *testing.T) {
 	})
 }
 
-// The limit can change while the hub is in use, from any goroutine, and idle topics give way as others do.
+// The limit can change while the hub is in use, from any goroutine, and idle topics give way as
+// others do.
 func TestLimitBytes(t *testing.T) {
 	var hub pubsub.Hub
 	for i := range 100 {

@@ -12,8 +12,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// log is a topic: its last messages, which all subscribers read at their own places. So a message is written once,
-// however many they are, and one who is slow holds nothing but a number.
+// log is a topic: its last messages, which all subscribers read at their own places. So a message
+// is stored once, however many subscribers there are, and a slow one holds nothing but a number.
 type log struct {
 	hub  *Hub
 	name string
@@ -23,24 +23,26 @@ type log struct {
 
 	mu     sync.Mutex
 	ring   []*Message // by number, modulo its length, a power of two
-	first  uint64     // number of the oldest one that is held
-	bytes  int        // of these
-	total  int        // and of what only subscribers with DropNewest still have
-	depth  int        // how many are held: the hub's history, or the longest queue since there were no subscribers
+	first  uint64     // number of the oldest message
+	bytes  int        // in the ring
+	total  int        // bytes, and of those that only subscribers with DropNewest still have
+	depth  int        // how many may be in the ring, see join and leave
 	subs   int
-	groups groups          // replaced, never changed
-	picky  []*Subscription // those with DropNewest
+	groups groups          // never changed, but replaced
+	picky  []*Subscription // with DropNewest
 
-	feed *Feed // while an engine carries it for subscribers
+	feed *Feed // nil: no engine carries the topic, or it has no subscribers
 
-	// What Deliver may append before it has to measure again, and how far the subscribers were in sum when it last did.
+	// What Deliver may append before it measures again, and the sum of the subscribers' places when
+	// it last did.
 	room, roomBytes int
 	read            uint64
 
 	next atomic.Uint64 // number of the next message; changes under mu
 }
 
-// origin is the first number: there is room below it, for history that is learnt of later.
+// origin is the number of the first message. There is room below it for history that is learnt
+// later.
 const origin = 1 << 32
 
 func newLog(h *Hub, name string) *log {
@@ -51,10 +53,11 @@ func newLog(h *Hub, name string) *log {
 
 func (l *log) len() int { return int(l.next.Load() - l.first) }
 
-// at returns the message of a number that is held.
+// at returns the message with a number that is in the ring.
 func (l *log) at(n uint64) *Message { return l.ring[n&uint64(len(l.ring)-1)] }
 
-// create publishes a new message, with its place in the order of those that are published here.
+// create publishes a new message, which gets its place in the order of those that are published in
+// this process.
 func (l *log) create(keep time.Duration, data []byte) (*Message, groups) {
 	id := make([]byte, 0, 40)
 	id = append(append(id, l.hub.origin...), '-')
@@ -66,7 +69,8 @@ func (l *log) create(keep time.Duration, data []byte) (*Message, groups) {
 	return m, l.publish(m)
 }
 
-// publish appends a message and returns whom to wake, which is better done without the lock.
+// publish appends a message. It returns the groups to wake, which the caller better does without
+// the lock.
 func (l *log) publish(m *Message) groups {
 	for _, s := range l.picky {
 		if !s.pending {
@@ -106,7 +110,7 @@ func (l *log) resize(n int) {
 
 func newRing(n int) []*Message { return make([]*Message, 1<<bits.Len(uint(max(n, 4)-1))) }
 
-// shrink forgets the oldest until n are left, and no more bytes than there may be.
+// shrink forgets the oldest messages until n are left, and no more bytes than there may be.
 func (l *log) shrink(n int) {
 	for held := l.len(); held > 0 && (held > n || l.bytes > l.hub.Limits.TopicBytes); held-- {
 		l.forgetOldest()
@@ -122,7 +126,7 @@ func (l *log) forgetOldest() {
 	l.release(m)
 }
 
-// hold counts a message that the topic holds once more, in the log or in a queue.
+// hold counts one more place in which the topic holds m: the ring, or a queue.
 func (l *log) hold(m *Message) {
 	if m.held++; m.held == 1 {
 		l.total += m.size()
@@ -130,7 +134,7 @@ func (l *log) hold(m *Message) {
 	}
 }
 
-// release is the other end of hold.
+// release undoes hold.
 func (l *log) release(m *Message) {
 	if m.held--; m.held == 0 {
 		l.total -= m.size()
@@ -138,8 +142,8 @@ func (l *log) release(m *Message) {
 	}
 }
 
-// cut forgets messages until no more than n bytes are left: the oldest first, and then the newest in the queues of those
-// with DropNewest.
+// cut forgets messages until no more than n bytes are left: first the oldest ones of the ring, and
+// then the newest ones in the queues of subscribers with DropNewest.
 func (l *log) cut(n int) {
 	for l.len() > 0 && l.total > n {
 		l.forgetOldest()
@@ -152,14 +156,15 @@ func (l *log) cut(n int) {
 	}
 }
 
-// tighten gives back the room that the log does not need.
+// tighten gives back the room in the ring that is not needed.
 func (l *log) tighten() {
 	if n := l.len(); len(l.ring) > 2*max(n, 4) {
 		l.resize(n)
 	}
 }
 
-// join adds a subscription, which is still to be placed if it is pending. The caller holds the hub's lock, too.
+// join adds a subscription. If it is pending, place is still to be called. The caller holds the
+// hub's lock as well.
 func (l *log) join(s *Subscription) {
 	if e := l.hub.engine; l.subs == 0 && e != nil {
 		l.feed = &Feed{log: l, loading: true, joined: l.next.Load()}
@@ -186,7 +191,7 @@ func (l *log) join(s *Subscription) {
 // loading reports whether history is still to be learnt.
 func (l *log) loading() bool { return l.feed != nil && l.feed.loading }
 
-// place gives a subscription that has asked for history its place, when there is history.
+// place gives a subscription that has asked for history its place, once there is history.
 func (l *log) place(s *Subscription) {
 	s.pending = false
 	l.room = 0 // to be measured
@@ -199,7 +204,7 @@ func (l *log) place(s *Subscription) {
 		}
 		s.at = n
 	}
-	s.limit = max(s.limit, int(l.next.Load()-s.at)) // history is not what the subscriber is behind with
+	s.limit = max(s.limit, int(l.next.Load()-s.at)) // history does not make it late
 	l.depth = max(l.depth, s.limit)
 	if s.policy == DropNewest {
 		for n := s.at; n < l.next.Load(); n++ {
@@ -236,8 +241,8 @@ func (l *log) leave(s *Subscription) {
 	}
 }
 
-// group is the subscribers of a topic on one loop. Whoever publishes rings for the loop, once in a burst, and the loop
-// goes through them.
+// group is the subscribers of a topic on one loop. A publisher rings for the loop, once in a burst,
+// and the loop goes through the group.
 type group struct {
 	loop *loop.Loop
 	ring func()      // look, made once
@@ -252,9 +257,9 @@ func newGroup(l *loop.Loop) *group {
 	return g
 }
 
-// look has all that wait look at their subscriptions.
+// look nudges all threads that wait for one of the subscriptions.
 func (g *group) look() {
-	g.rung.Store(false) // before they do
+	g.rung.Store(false) // before they look
 	for _, s := range g.subs {
 		if s.waiter != nil {
 			loop.Nudge(s.waiter)
@@ -277,7 +282,7 @@ func (g *group) leave(s *Subscription) {
 
 type groups []*group
 
-// wake tells the loops. After one has ended, nobody is left there to be told.
+// wake rings for the loops. A loop that has stopped has no threads to be told.
 func (gs groups) wake() {
 	for _, g := range gs {
 		if g.rung.CompareAndSwap(false, true) {

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// Message is what was published. All subscribers have the same one, so nobody changes it, nor what Data points to.
+// Message is what was published. All subscribers have the same one. They must not change it, nor
+// what Data points to.
 type Message struct {
-	// ID names the message among all of its topic, on all processes that share it: letters, digits and a dash. It tells
-	// nothing about the order.
+	// ID identifies the message within its topic, in all processes that share the topic. It
+	// consists of letters, digits and a dash. It says nothing about the order.
 	ID string
 
-	// Time is when it was published, by the clock of the process that did.
+	// Time is when it was published, by the clock of the publishing process.
 	Time time.Time
 
-	// Keep is how long a broker is to remember the topic after this message, 0 if that is the
-	// broker's choice.
+	// Keep is how long a broker is to remember the topic after this message. 0 leaves that to the
+	// broker.
 	Keep time.Duration
 
 	Data []byte
@@ -24,29 +25,29 @@ type Message struct {
 	forms   atomic.Pointer[form]
 	forming sync.Mutex
 
-	held int32 // by its topic: the log, and queues of subscribers' own; under the log's lock
+	held int32 // in how many places of its topic; under the log's lock
 }
 
-// messageSize is what a message takes beside its data, roughly: for the bounds in bytes, which many small messages must
-// not get around.
+// messageSize is roughly what a message takes beside its data. It counts for the bounds in bytes,
+// which otherwise would not hold for many small messages.
 const messageSize = 128
 
 func (m *Message) size() int { return len(m.Data) + messageSize }
 
-// form is what Shared has made of a message.
+// form is what a function that Shared has returned has made of a message.
 type form struct {
-	of    *byte // whose
+	of    *byte // identifies the function
 	value any
 	next  *form
 }
 
-// Shared returns a function that calls make once for a message, however many subscribers ask, on whichever loops, and
-// gives all of them the result, which therefore nobody may change. So a frame is built, or compressed, once for a whole
-// room. It is for package variables:
+// Shared returns a function that calls make once for each message, however many subscribers ask on
+// whichever loops, and gives all of them the same result. They must not change it. So a frame is
+// built, or compressed, once for a whole room. It is for package variables:
 //
 //	var frame = pubsub.Shared(func(data []byte) *websocket.PreparedMessage { ... })
 //
-// What make returns lives as long as the message. It must not wait: the other loops wait for it.
+// The result lives as long as the message. make must not wait, because other loops wait for it.
 func Shared[T any](make func(data []byte) T) func(m *Message) T {
 	of := new(byte)
 	find := func(m *Message) (value T, ok bool) {

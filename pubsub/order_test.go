@@ -26,7 +26,8 @@ func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops)) {
 	}
 }
 
-// Publishers of all kinds at once: every subscriber gets all, and what is of one publisher in order.
+// Publishers of all kinds at once: every subscriber gets all, and what is of one publisher in
+// order.
 func TestOrderOfEachPublisher(t *testing.T) {
 	const publishers, each, subscribers = 6, 200, 30
 	handoffs(t, 3, func(t *testing.T, ls *loops) {
@@ -89,8 +90,8 @@ func TestOrderOfEachPublisher(t *testing.T) {
 	})
 }
 
-// Subscribers come and go while somebody publishes: what they get begins with their history and has no gap. So does
-// what follows the last message that they know.
+// Subscribers come and go during publishing: what they get begins with their history and has no
+// gap. The same holds for what follows the last message that they know.
 func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
 	handoffs(t, 2, func(t *testing.T, ls *loops) {
 		hub := pubsub.Hub{Limits: pubsub.Limits{History: pubsub.MaxQueue, TopicBytes: 1 << 30, IdleBytes: 1 << 30}}
@@ -105,7 +106,7 @@ func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
 				default:
 				}
 				topic.Publish(strconv.AppendInt(nil, int64(n), 10))
-				if n%100 == 0 { // or nobody else gets to run
+				if n%100 == 0 { // or no other goroutine gets to run
 					time.Sleep(100 * time.Microsecond)
 				}
 			}

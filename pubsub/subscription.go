@@ -11,71 +11,76 @@ import (
 // ErrLagged is the error of a subscription with the policy Disconnect that has fallen behind.
 var ErrLagged = errors.New("subscriber is too far behind")
 
-// Policy says what a subscriber misses that is behind by more than its queue.
+// Policy says what a subscriber misses if it is behind by more than its queue.
 type Policy uint8
 
 const (
-	// DropOldest drops the messages that have waited longest: what is left is the news.
+	// DropOldest drops the messages that have waited longest, and keeps the news.
 	DropOldest Policy = iota
 
-	// DropNewest drops what is published while the queue is full. The queue is the subscriber's own, and each costs
-	// whoever publishes a little time.
+	// DropNewest drops what is published while the queue is full. Each subscriber has a queue of
+	// its own then, which costs the publisher a little time for each.
 	DropNewest
 
-	// Disconnect ends the subscription with ErrLagged.
+	// Disconnect closes the subscription with ErrLagged.
 	Disconnect
 )
 
-// Options of a subscription. The zero value is good: what is published from now on, 64 messages behind at most.
+// Options of a subscription. The zero value stands for what is published from now on, with a queue
+// of 64 messages.
 type Options struct {
-	// Queue is how many messages the subscriber may be behind; 0 means DefaultQueue, and more than MaxQueue means that.
-	// If these are more bytes than Limits.TopicBytes, or than Limits.Bytes leaves to the topic, it is as if the queue were
-	// shorter.
+	// Queue is how many messages the subscriber may be behind. 0 means DefaultQueue, and a number
+	// above MaxQueue means MaxQueue. If these are more bytes than Limits.TopicBytes, or more than
+	// Limits.Bytes leaves to the topic, the queue is shorter.
 	Queue  int
 	Policy Policy
 
-	// History has the last messages come first, at most so many, as far as the topic remembers them. 1 is the last value.
+	// History is how many of the last messages come first, as far as the topic remembers them. 1
+	// asks for the last value.
 	History int
 
-	// After, the ID of a message, has everything come first that was published after that one, and History is not looked
-	// at. If the topic does not remember the message, it is all that it does remember.
+	// After is the ID of a message. Everything comes first that was published after that message,
+	// and History is ignored. If the topic does not remember the message, all that it remembers
+	// comes first.
 	//
-	// That is exact in the process that the message was received from, as long as it has subscribers. Where an Engine
-	// carries the topic, processes may have messages of different origins in different orders, since each has its own at
-	// once: another process may have some behind After that were received already, and some before it that were not, if
-	// they were published within a moment, or within an outage. Who must not miss these asks for History, and leaves out
-	// what he knows by its ID.
+	// That is exact in the process from which the message was received, as long as the topic has
+	// subscribers there. With an Engine, processes may have messages of different origins in
+	// different orders, since each has its own at once. In another process, messages that were
+	// published within a moment, or during an outage, may be behind After although they were
+	// received already, or before it although they were not. A subscriber that must not miss these
+	// asks for History, and skips those whose IDs it knows.
 	After string
 }
 
-// Subscription is a place in a topic, and a loop.Source that is ready when there is a message, or an error. It belongs
-// to the loop of the thread that subscribed; all methods are for its threads, one of them waiting at a time.
+// Subscription is a place in a topic, and a loop.Source that is ready when there is a message or an
+// error. It belongs to the loop of the thread that has subscribed. The threads of that loop may
+// call its methods, and one of them at a time may wait for it.
 type Subscription struct {
-	log    *log // nil when it has ended
+	log    *log // nil when it is closed
 	group  *group
 	slot   *slot
 	loop   *loop.Loop
 	waiter *loop.Thread
 	err    error
 	index  int // in the group
-	streak int // messages received without a wait
+	streak int // messages received in a row, without a wait
 	limit  int // how many messages it may be behind
 	policy Policy
 
-	// Asked for; history counts from at, once it is known.
+	// What Options have asked for. It counts from at, once that is known.
 	history int
 	after   string
 
 	at     uint64 // number of the next message; changes under the log's lock
-	joined uint64 // what it would have been first, without history
+	joined uint64 // what at was at first, without history
 
 	// Under the log's lock.
-	pending bool // history is still to be learnt
+	pending bool // it has no place yet: history is still to be learnt
 	late    bool // Deliver does not wait for it
 	dropped int
-	pick    int        // place among those with DropNewest
-	own     []*Message // what waits, with DropNewest: the log is free to forget the oldest
-	bytes   int        // of these
+	pick    int        // index among those with DropNewest
+	own     []*Message // with DropNewest its queue; the log may forget these messages
+	bytes   int        // in own
 }
 
 func newSubscription(t *loop.Thread, o Options) *Subscription {
@@ -89,7 +94,8 @@ func newSubscription(t *loop.Thread, o Options) *Subscription {
 	return s
 }
 
-// Next returns the next message without waiting, nil if there is none at present, or never will be any: see Err.
+// Next returns the next message without waiting, or nil if there is none at present or never will
+// be one: see Err.
 func (s *Subscription) Next() *Message {
 	s.loop.Check()
 	l := s.log
@@ -112,7 +118,7 @@ func (s *Subscription) Next() *Message {
 		return nil
 	}
 	s.dropped += missed
-	if s.at += uint64(missed); s.at == l.next.Load() { // the hub had no room for any
+	if s.at += uint64(missed); s.at == l.next.Load() { // the hub had no room for any of them
 		l.mu.Unlock()
 		return nil
 	}
@@ -122,8 +128,9 @@ func (s *Subscription) Next() *Message {
 	return m
 }
 
-// History reports whether the message that Next or Receive has returned last was published before the subscription
-// began: one of those that Options.History or Options.After have asked for. Clocks have no say in it.
+// History reports whether the message that Next or Receive has returned last was published before
+// the subscription began, so that Options.History or Options.After have asked for it. It does not
+// depend on clocks.
 func (s *Subscription) History() bool { return s.at <= s.joined }
 
 // ready reports whether there is a message. The caller holds the log's lock.
@@ -140,13 +147,13 @@ func (s *Subscription) ready() bool {
 	return s.at != s.log.next.Load()
 }
 
-// missed returns how many messages from s.at on are not to be had any more. The caller holds the log's lock.
+// missed returns how many messages, from s.at on, are lost. The caller holds the log's lock.
 func (s *Subscription) missed() int {
 	oldest := max(s.log.first, s.log.next.Load()-uint64(s.limit))
 	return int(max(oldest, s.at) - s.at)
 }
 
-// offer is the log's, for those with DropNewest.
+// offer appends m to the queue of a subscriber with DropNewest, if there is room. The log calls it.
 func (s *Subscription) offer(m *Message) {
 	if n := len(s.own); n == s.limit || n > 0 && s.bytes+m.size() > s.log.hub.Limits.TopicBytes {
 		s.dropped++
@@ -157,7 +164,7 @@ func (s *Subscription) offer(m *Message) {
 	s.log.hold(m)
 }
 
-// cut drops the newest messages of a queue of the subscriber's own until no more than n bytes are left.
+// cut drops the newest messages of a queue until no more than n bytes are left.
 func (s *Subscription) cut(n int) {
 	for last := len(s.own) - 1; last >= 0 && s.bytes > n; last-- {
 		m := s.own[last]
@@ -171,7 +178,7 @@ func (s *Subscription) cut(n int) {
 	}
 }
 
-// take is the other end of offer. What is empty holds no memory.
+// take takes the first message off a queue. An empty queue holds no memory.
 func (s *Subscription) take() *Message {
 	if len(s.own) == 0 {
 		return nil
@@ -180,18 +187,19 @@ func (s *Subscription) take() *Message {
 	s.own[0] = nil
 	s.bytes -= m.size()
 	s.log.release(m)
-	s.at++ // counts, as far as that is history
+	s.at++ // for History
 	if s.own = s.own[1:]; len(s.own) == 0 {
 		s.own = nil
 	}
 	return m
 }
 
-// yieldAfter is how many messages in a row are received before other threads of the loop get their turn: whoever
-// publishes elsewhere may do so faster than anybody can read.
+// yieldAfter is how many messages in a row are received before other threads of the loop get their
+// turn: publishers elsewhere may be faster than any reader.
 const yieldAfter = 64
 
-// Receive waits for the next message, at most d; negative: without limit. The error is Err's, or one of AwaitAny's.
+// Receive waits for the next message, for d at most, or without limit if d is negative. The error
+// is Err's, or one of AwaitAny's.
 func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	for {
 		if m := s.Next(); m != nil {
@@ -210,7 +218,7 @@ func (s *Subscription) Receive(d time.Duration) (*Message, error) {
 	}
 }
 
-// Dropped returns how many messages the subscriber has missed by its policy so far.
+// Dropped returns how many messages the subscriber has missed so far, by its policy.
 func (s *Subscription) Dropped() int {
 	if s.log == nil {
 		return s.dropped
@@ -223,11 +231,12 @@ func (s *Subscription) Dropped() int {
 	return s.dropped
 }
 
-// Err returns why there will be no more messages: ErrLagged, which Next has found, or net.ErrClosed after Unsubscribe;
-// nil while there may be.
+// Err returns why there will be no more messages: ErrLagged, which Next has found, or net.ErrClosed
+// after Unsubscribe. It returns nil while there may be more.
 func (s *Subscription) Err() error { return s.err }
 
-// Unsubscribe ends the subscription. What has not been received is lost. A second call does nothing.
+// Unsubscribe closes the subscription. Messages that were not received are lost. A second call does
+// nothing.
 func (s *Subscription) Unsubscribe() {
 	s.loop.Check()
 	if s.log != nil {
@@ -249,7 +258,7 @@ func (s *Subscription) end(err error) {
 	s.slot.sub = nil
 	h.free[s.slot.thread] = append(h.free[s.slot.thread], s.slot)
 	h.mu.Unlock()
-	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // whoever keeps s does not keep the topic
+	s.log, s.group, s.slot, s.own, s.err = nil, nil, nil, nil, err // s may live on
 	if s.waiter != nil {
 		loop.Nudge(s.waiter)
 	}

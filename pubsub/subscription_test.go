@@ -251,7 +251,8 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 	}
 }
 
-// Who changes topics all the time leaves nothing behind, and what he has in the end still ends with him.
+// A thread that changes topics all the time leaves nothing behind, and its last subscriptions still
+// close when it ends.
 func TestTopicsAreChanged(t *testing.T) {
 	var hub pubsub.Hub
 	onThread(t, func(th *loop.Thread) {
@@ -281,7 +282,8 @@ func TestTopicsAreChanged(t *testing.T) {
 	}
 }
 
-// Thousands end at once, some while they wait and some before they ever have, while somebody publishes.
+// Thousands of subscribers end at once, during publishing: some while they wait, and some before
+// they ever have.
 func TestThousandsVanish(t *testing.T) {
 	const many = 3000
 	handoffs(t, 2, func(t *testing.T, ls *loops) {
@@ -321,6 +323,6 @@ func TestThousandsVanish(t *testing.T) {
 		if n, held, room := pubsub.Subscribers(&hub, "room"); n != 0 || held > 64 || room > 64 {
 			t.Errorf("left: %d subscribers, %d messages, room for %d", n, held, room)
 		}
-		publish(hub.Topic("room"), "x") // nobody is there to be told
+		publish(hub.Topic("room"), "x") // no thread is left to be told
 	})
 }

@@ -7,28 +7,28 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Topic is a name that messages are published to, in one Hub. Its methods are for any goroutine, but for Subscribe.
+// Topic is a name in one Hub, to which messages are published. Any goroutine may call its methods,
+// except Subscribe.
 type Topic struct {
 	hub  *Hub
 	name string
-	log  atomic.Pointer[log] // where it was seen last; it may be gone
+	log  atomic.Pointer[log] // the last one that was found; it may be forgotten by now
 }
 
-// Name returns the topic's name.
-func (tp *Topic) Name() string { return tp.name }
-
-// Publish gives a message to all subscribers, and to the topic's history. It copies data. It never waits, whatever the
-// subscribers do, and costs the same for any number of them, but for those with DropNewest.
+// Publish gives a message with a copy of data to all subscribers and to the topic's history. It
+// never waits, whatever the subscribers do, and costs the same for any number of them, except those
+// with DropNewest.
 //
-// Where the hub holds more than Limits.Bytes, the topics that hold most forget some of it, which their subscribers learn as
-// their Policy says.
+// If the hub holds more than Limits.Bytes, the topics that hold most forget messages. A subscriber
+// that has not read these learns it as its Policy says.
 //
-// What one goroutine publishes, or one thread, arrives in that order at each subscriber.
+// The messages of one goroutine or thread arrive at each subscriber in the order in which they were
+// published.
 func (tp *Topic) Publish(data []byte) *Message { return tp.PublishFor(0, data) }
 
 // PublishFor is Publish for a message that means nothing after keep, such as a report that the next
-// one replaces. It is for a broker, where one carries the topic: the broker may forget the topic
-// when nothing else has been published to it for that long. 0 leaves that to the broker.
+// one replaces. It concerns a broker that carries the topic: if nothing else is published to the
+// topic for that long, the broker may forget it. A keep of 0 leaves that to the broker.
 func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	h := tp.hub
 	l := tp.log.Load()
@@ -49,7 +49,7 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 		l.mu.Unlock()
 	}
 
-	// Nobody is subscribed, or was just now.
+	// There is no subscriber, or was none just now.
 	h.mu.Lock()
 	l = h.open(tp.name)
 	l.mu.Lock()
@@ -65,10 +65,12 @@ func (tp *Topic) PublishFor(keep time.Duration, data []byte) *Message {
 	return m
 }
 
-// Subscribe subscribes t, and all threads of its loop: whichever of them waits, one at a time. It ends with t's deferred
-// calls, with a Request when its handler returns, or with Unsubscribe.
+// Subscribe subscribes t. Any thread of t's loop may use the subscription, and one at a time may
+// wait for it. It is closed by t's deferred calls, which a Request runs when its handler has
+// returned, or by Unsubscribe.
 //
-// Between history and what is published from then on nothing is missing and nothing comes twice.
+// Between the history and what is published from now on, no message is missing and none comes
+// twice.
 func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	h := tp.hub
 	s := newSubscription(t, o)
@@ -85,7 +87,7 @@ func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	}
 	h.mu.Unlock()
 	if s.pending && !l.loading() {
-		l.place(s) // may have to look for a message: the other topics need not wait for that
+		l.place(s) // may search the log; other topics need not wait for that
 	}
 	l.mu.Unlock()
 	if s.slot == nil {
@@ -96,14 +98,16 @@ func (tp *Topic) Subscribe(t *loop.Thread, o Options) *Subscription {
 	return s
 }
 
-// slot is a deferred call of a thread, which ends the subscription that is in it. One whose subscription has ended before
-// is the next one's, so a thread that changes topics all its life has no more of them than it had subscriptions at once.
+// slot is a deferred call of a thread, which closes the subscription that is in it. If that was
+// closed before, the next subscription gets the slot. So a thread that changes topics all its life
+// has no more slots than it had subscriptions at a time.
 type slot struct {
 	thread *loop.Thread
 	sub    *Subscription // nil: it is free
 }
 
-// vacate is the deferred call. Free slots of the thread are not used again: their calls may be over, too.
+// vacate is the deferred call. It forgets the free slots of the thread as well: their calls may be
+// over, too.
 func (h *Hub) vacate(sl *slot) {
 	if sl.sub != nil {
 		sl.sub.Unsubscribe()

@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message adds one to count,
-// which belongs to the loop.
+// waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message
+// adds one to count, which belongs to the loop.
 func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *int) {
 	for range n {
 		ls.start(i, func(th *loop.Thread) {
@@ -28,7 +28,7 @@ func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *
 	}
 }
 
-// A thousand subscribers that nobody writes to, or only to others, cost nothing.
+// A thousand subscribers cost nothing while nothing, or only something for others, is published.
 func TestNoWakeUpsWhileQuiet(t *testing.T) {
 	handoffs(t, 2, func(t *testing.T, ls *loops) {
 		var hub pubsub.Hub
@@ -45,7 +45,8 @@ func TestNoWakeUpsWhileQuiet(t *testing.T) {
 			time.Sleep(time.Millisecond) // none of these is to be heard
 		}
 		after := stats(0)
-		// stats itself wakes the loop: it looks, and blocks again. What is left of a brief wait is two more at most.
+		// stats itself wakes the loop: it looks, and blocks again. What is left of a brief wait is
+		// two more at most.
 		if n := after.Waits - before.Waits; n > 5 {
 			t.Errorf("epoll_wait has returned %d times", n)
 		}
@@ -104,7 +105,7 @@ func TestOneWakeUpForABurst(t *testing.T) {
 	})
 }
 
-// What a subscriber takes, and what he leaves, costs no allocation.
+// What a subscriber takes, and what it leaves, costs no allocation.
 func TestAllocations(t *testing.T) {
 	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.Disconnect} {
 		var hub pubsub.Hub

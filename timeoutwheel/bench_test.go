@@ -20,8 +20,8 @@ type repeater struct {
 
 func (r *repeater) Expire() { r.wheel.Add(&r.timer, r.timer.At()+r.every) }
 
-// newRepeaters returns a wheel at time 0 with n timers spread over the time
-// between which each of them repeats.
+// newRepeaters returns a wheel at time 0 with n timers spread over the time between which each of
+// them repeats.
 func newRepeaters(n int, every int64) (*timeoutwheel.Wheel, []repeater) {
 	w := timeoutwheel.New(0)
 	r := make([]repeater, n)
@@ -81,8 +81,8 @@ func BenchmarkMove(b *testing.B) {
 	}
 }
 
-// One millisecond with 10,000 pending timers, of which each expires every
-// 15 s: two expire in three ticks, and all cascade on their way.
+// One millisecond with 10,000 pending timers, of which each expires every 15 s: two expire in three
+// ticks, and all cascade on their way.
 func BenchmarkAdvance10000(b *testing.B) {
 	w, _ := newRepeaters(manyTimers, keepAlive)
 	b.ReportAllocs()

@@ -1,12 +1,12 @@
 package timeoutwheel
 
-// A list is a ring of timers through a root, which is a Timer without owner.
-// With a root in the ring a timer is unlinked without knowing which list it is
-// in; Cancel needs that, for a timer that is due may be in either of two.
+// A list is a ring of timers through a root, which is a Timer without owner. With a root in the
+// ring, a timer is unlinked without knowing which list it is in. Cancel needs that, because a timer
+// that is due may be in either of two lists.
 //
-// The root's own time is free for another use: while the list has members it
-// is a lower bound of their times. Appending keeps it exact. Unlinking does
-// not, because finding the next smallest would cost a walk.
+// The root's own time is free for another use: while the list is not empty, it is a lower bound of
+// the times in it. Appending keeps the bound exact. Unlinking does not, because finding the next
+// smallest time would cost a walk.
 
 func initList(root *Timer) {
 	root.next, root.prev = root, root
@@ -16,8 +16,8 @@ func isEmpty(root *Timer) bool {
 	return root.next == root
 }
 
-// appendTo puts t, which is idle, at the end. It reports whether the bound is
-// now t's own time, and so exact.
+// appendTo puts t, which is idle, at the end. It reports whether the bound is t's own time now, and
+// so is exact.
 func appendTo(root, t *Timer) bool {
 	lowest := isEmpty(root) || t.at <= root.at
 	if lowest {

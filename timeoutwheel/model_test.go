@@ -9,15 +9,13 @@ import (
 	"github.com/lwango/lwango/timeoutwheel"
 )
 
-// exactUpTo is the number of pending timers up to which Next must be exact
-// whatever was cancelled. It repeats the package's limit on purpose: lowering
-// that limit should be noticed.
+// exactUpTo is the number of pending timers up to which Next must be exact whatever was cancelled.
+// It repeats the package's limit on purpose: lowering that limit should be noticed.
 const exactUpTo = 16
 
-// A world runs a wheel and a model of it in lockstep. The model is a sorted
-// list; what it expects of each Expire is known before the wheel calls it, so
-// the callbacks can change both. All choices are read from a string of bytes,
-// which makes the same driver serve random runs and the fuzzer.
+// A world runs a wheel and a model of it in lockstep. The model is a sorted list; what it expects
+// of each Expire is known before the wheel calls it, so the callbacks can change both. All choices
+// are read from a string of bytes, which makes the same driver serve random runs and the fuzzer.
 type world struct {
 	t     *testing.T
 	data  []byte
@@ -197,8 +195,8 @@ func (w *world) advance(now int64) {
 	}
 }
 
-// Expire compares the call with the model's next one, then does what the bytes
-// say from within the Advance.
+// Expire compares the call with the model's next one, then does what the bytes say from within the
+// Advance.
 func (m *member) Expire() {
 	w := m.world
 	if len(w.firing) == 0 {
@@ -242,8 +240,8 @@ func (w *world) untilFirst() {
 	for _, e := range w.pending {
 		first = min(first, e.at)
 	}
-	// One wake-up for the timer. One in vain if its slot was last bounded by a
-	// timer since cancelled; none when there are few.
+	// One wake-up for the timer. One in vain if its slot was last bounded by a timer since
+	// cancelled; none when there are few.
 	allowed := 2
 	if len(w.pending) <= exactUpTo {
 		allowed = 1

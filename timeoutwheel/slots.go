@@ -2,9 +2,9 @@ package timeoutwheel
 
 import "math/bits"
 
-// A time is read as eleven digits of six bits. Level k of the wheel has a slot
-// for each value of digit k, and a timer is on the level of the highest digit
-// in which its time differs from the wheel's, in the slot of that digit's value:
+// A time is read as eleven digits of six bits. Level k of the wheel has a slot for each value of
+// digit k, and a timer is on the level of the highest digit in which its time differs from the
+// wheel's, in the slot of that digit's value:
 //
 //	digit      10 ...  3   2   1   0
 //	now         0 ...  0   5  12  40
@@ -12,29 +12,29 @@ import "math/bits"
 //
 // Three things follow, and the package rests on them:
 //
-//   - The place is a function of the two times alone. Cancel computes it again
-//     instead of storing it, and timers of equal time always share a list, so
-//     they stay in the order in which they were added.
-//   - All of level k is earlier than all of level k+1, and within a level slots
-//     are in order of time without wrapping around. The earliest slot is the
-//     lowest bit of the lowest level's bitmap.
-//   - As now moves on, a place changes only when now enters the timer's slot.
-//     Only then must the slot's timers be placed again, closer to level 0.
+//   - The place is a function of the two times alone. Cancel computes it again instead of storing
+//     it, and timers of equal time always share a list, so they stay in the order in which they
+//     were added.
+//   - All of level k is earlier than all of level k+1, and within a level slots are in order of
+//     time without wrapping around. The earliest slot is the lowest bit of the lowest level's
+//     bitmap.
+//   - As now moves on, a place changes only when now enters the timer's slot. Only then must the
+//     slot's timers be placed again, closer to level 0.
 //
-// Wheels that choose the level by distance instead wrap around within a level,
-// and need the level stored in each timer and two searches per bitmap.
+// Wheels that choose the level by distance instead wrap around within a level, and need the level
+// stored in each timer and two searches per bitmap.
 const (
 	digitBits = 6
 	slotCount = 1 << digitBits
-	// Eleven digits hold 64 bits, so that there is no "too far": a list for
-	// what lies beyond the last level would be one more place to search, and
-	// the levels never used cost 2.5 KiB each, untouched.
+	// Eleven digits hold 64 bits, so that there is no "too far": a list for what lies beyond the
+	// last level would be one more place to search, and the levels never used cost 2.5 KiB each,
+	// untouched.
 	levelCount = (64 + digitBits - 1) / digitBits
 )
 
-// scanLimit is the number of timers that Next looks at to make a bound exact.
-// Few timers are the case of a server at rest, where a wake-up in vain shows;
-// with many, timers expire all the time and one more wake-up does not.
+// scanLimit is the number of timers that Next looks at to make a bound exact. Few timers are the
+// case of a server at rest, where a wake-up in vain shows; with many, timers expire all the time
+// and one more wake-up does not.
 const scanLimit = 16
 
 type slots struct {
@@ -44,8 +44,8 @@ type slots struct {
 	roots   [levelCount][slotCount]Timer
 }
 
-// ordered maps times to unsigned numbers of the same order: two's complement
-// would put the negative ones into the last slots of the top level.
+// ordered maps times to unsigned numbers of the same order: two's complement would put the negative
+// ones into the last slots of the top level.
 func ordered(at int64) uint64 {
 	return uint64(at) ^ 1<<63
 }
@@ -108,8 +108,8 @@ func (s *slots) first() (level, slot uint, ok bool) {
 	return level, slot, true
 }
 
-// bound returns a time not later than any in the slot, and the earliest of
-// them unless that is the time of a timer since removed from a long list.
+// bound returns a time not later than any in the slot, and the earliest of them unless that is the
+// time of a timer since removed from a long list.
 func (s *slots) bound(level, slot uint) int64 {
 	root := &s.roots[level][slot]
 	if s.stale[level]&(1<<slot) == 0 {
@@ -128,10 +128,9 @@ func (s *slots) bound(level, slot uint) int64 {
 	return earliest
 }
 
-// advance takes all timers with at <= target out, in order, to the end of due,
-// and places those again whose slot the time has entered. It skips from one
-// slot with timers to the next, so an empty stretch costs nothing, and a timer
-// moves at most once per level however far the time jumps.
+// advance takes all timers with at <= target out, in order, to the end of due, and places those
+// again whose slot the time has entered. It skips from one slot with timers to the next, so an
+// empty stretch costs nothing, and a timer moves at most once per level however far the time jumps.
 func (s *slots) advance(now, target int64, due *Timer) {
 	for now < target {
 		level, slot, ok := s.first()
@@ -139,8 +138,8 @@ func (s *slots) advance(now, target int64, due *Timer) {
 			return
 		}
 		root := &s.roots[level][slot]
-		// Going to the first timer rather than to the slot's first moment spares
-		// it the levels between. It is safe: nothing lies before the bound.
+		// Going to the first timer rather than to the slot's first moment spares it the levels
+		// between. It is safe: nothing lies before the bound.
 		now = min(root.at, target)
 		t := root.next
 		initList(root)

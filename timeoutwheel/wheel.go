@@ -2,59 +2,56 @@ package timeoutwheel
 
 // An Expirer is told when its timer expires.
 type Expirer interface {
-	// Expire is called by [Wheel.Advance], on its goroutine, with the timer
-	// already idle. It may add and cancel any timer of the wheel, its own
-	// included, but must not call Advance. If it panics, the timers due after
-	// it stay pending and expire at the next Advance.
+	// Expire is called by [Wheel.Advance], on its goroutine, when the timer is idle already. It may
+	// add and cancel any timer of the wheel, including its own, but must not call Advance. If it
+	// panics, the timers that are due after it stay pending and expire at the next Advance.
 	Expire()
 }
 
-// A Timer can be pending on one [Wheel] at a time. It is meant to be a field of
-// what it watches. The zero value is idle and needs an owner ([Timer.Init])
-// before it is added. A pending timer must not be copied, and its memory must
-// not be put to other use.
+// A Timer can be pending on one [Wheel] at a time. It is meant to be a field of what it watches.
+// The zero value is idle and needs an owner ([Timer.Init]) before it is added. A pending timer must
+// not be copied, and its memory must not be reused.
 type Timer struct {
 	next, prev *Timer // both nil when idle
 	at         int64
 	owner      Expirer
 }
 
-// Init sets whose Expire is called. It may be called again, for a record that
-// is used anew; the timer stays pending if it is.
+// Init sets the owner, whose Expire is called. It may be called again, for a record that is used
+// anew. A pending timer stays pending.
 func (t *Timer) Init(owner Expirer) {
 	t.owner = owner
 }
 
-// Pending reports whether the timer has been added and has neither expired nor
-// been cancelled since.
+// Pending reports whether the timer has been added and has neither expired nor been cancelled
+// since.
 func (t *Timer) Pending() bool {
 	return t.next != nil
 }
 
-// At returns the time, in milliseconds, for which the timer was last added. It
-// is 0 if it never was.
+// At returns the time, in milliseconds, for which the timer was last added. It is 0 if it never
+// was.
 func (t *Timer) At() int64 {
 	return t.at
 }
 
-// A Wheel holds the pending timers of one loop. Make it with [New]. All methods
-// are for one goroutine at a time.
+// A Wheel holds the pending timers of one loop. [New] makes it. All methods are for one goroutine
+// at a time.
 type Wheel struct {
 	now       int64
-	len       int
 	advancing bool
 
-	// Timers with at <= now. Two lists, so that one which is added again while
-	// Advance works through its list waits for the next Advance: an Expire that
-	// adds its own timer for "now" cannot keep the loop from its other work.
+	// Timers with at <= now. There are two lists, so that a timer which is added again while
+	// Advance works through its list waits for the next Advance: an Expire that adds its own timer
+	// for "now" cannot keep the loop from its other work.
 	late  Timer // root: were due when added, wait for the next Advance
 	fires Timer // root: taken by the Advance that is running
 
 	slots slots // timers with at > now
 }
 
-// New returns an empty wheel whose time is now, in milliseconds. It is about
-// 28 KiB, and all that the package ever allocates.
+// New returns an empty wheel whose time is now, in milliseconds. It is about 28 KiB, and all that
+// the package ever allocates.
 func New(now int64) *Wheel {
 	w := &Wheel{now: now}
 	initList(&w.late)
@@ -67,16 +64,14 @@ func New(now int64) *Wheel {
 	return w
 }
 
-// Add makes t expire at the time at, in milliseconds. If t is pending (on this
-// wheel), it is moved. With at not after the wheel's time, which is that of the
-// last [Wheel.Advance], t expires at the next one. Add panics if t has no owner:
-// the cause would be hard to find when t expires.
+// Add makes t expire at the time at, in milliseconds. If t is pending (on this wheel), it is moved.
+// If at is not after the wheel's time, which is that of the last [Wheel.Advance], t expires at the
+// next Advance. Add panics if t has no owner: the cause would be hard to find when t expires.
 func (w *Wheel) Add(t *Timer, at int64) {
 	if t.owner == nil {
 		panic("timeoutwheel: Add of a timer without owner")
 	}
 	w.Cancel(t)
-	w.len++
 	t.at = at
 	if at <= w.now {
 		appendTo(&w.late, t)
@@ -85,14 +80,12 @@ func (w *Wheel) Add(t *Timer, at int64) {
 	}
 }
 
-// Cancel makes t idle. It will not expire, even if it is due in the Advance
-// that is running. Cancel of an idle timer does nothing; t must not be pending
-// on another wheel.
+// Cancel makes t idle. It will not expire, even if it is due in the Advance that is running. Cancel
+// of an idle timer does nothing. t must not be pending on another wheel.
 func (w *Wheel) Cancel(t *Timer) {
 	if !t.Pending() {
 		return
 	}
-	w.len--
 	if t.at <= w.now {
 		unlink(t)
 	} else {
@@ -100,10 +93,10 @@ func (w *Wheel) Cancel(t *Timer) {
 	}
 }
 
-// Advance sets the wheel's time to now, in milliseconds, and calls Expire for
-// each pending timer with at <= now. A timer that an Expire adds with at <= now
-// waits for the next Advance. The wheel's time does not go back: an earlier now
-// only runs what is due already. Advance panics when called from Expire.
+// Advance sets the wheel's time to now, in milliseconds, and calls Expire for each pending timer
+// with at <= now. A timer that an Expire adds with at <= now waits for the next Advance. The
+// wheel's time does not go back: an earlier now only runs what is due already. Advance panics when
+// called from Expire.
 func (w *Wheel) Advance(now int64) {
 	if w.advancing {
 		panic("timeoutwheel: Advance called from Expire")
@@ -112,8 +105,8 @@ func (w *Wheel) Advance(now int64) {
 	// Deferred, so that a wheel survives an Expire that panics or exits.
 	defer func() { w.advancing = false }()
 
-	// All that is due is taken before the first Expire runs: the time has then
-	// one value for everything that the callbacks do to the wheel.
+	// All that is due is taken before the first Expire runs: then the time has one value, whatever
+	// the callbacks do to the wheel.
 	moveAll(&w.fires, &w.late)
 	if now > w.now {
 		w.slots.advance(w.now, now, &w.fires)
@@ -122,20 +115,18 @@ func (w *Wheel) Advance(now int64) {
 	for !isEmpty(&w.fires) {
 		t := w.fires.next
 		unlink(t)
-		w.len--
 		t.owner.Expire()
 	}
 }
 
-// Next returns when the next [Wheel.Advance] is needed, in milliseconds, or
-// false if no timer is pending. It is never later than the earliest timer. It
-// is earlier only if a timer was cancelled that was the earliest among many in
-// its slot; an Advance then finds the right time, so that a loop wakes at most
-// once in vain per slot. The result may be in the past, by any distance:
-// compare it with the clock before subtracting.
+// Next returns when the next [Wheel.Advance] is needed, in milliseconds, or false if no timer is
+// pending. It is never later than the earliest timer. It is earlier only if a timer was cancelled
+// that was the earliest of many in its slot. The Advance then finds the right time, so that a loop
+// wakes up at most once in vain per slot. The result may be in the past, by any distance: compare
+// it with the clock before subtracting.
 func (w *Wheel) Next() (at int64, ok bool) {
-	// The bounds of these two lists may be of timers that are gone. It does not
-	// matter: what remains is due as well.
+	// The bounds of these two lists may be of timers that are gone. That does not matter, because
+	// all that remains is due as well.
 	switch late, fires := !isEmpty(&w.late), !isEmpty(&w.fires); {
 	case late && fires:
 		return min(w.late.at, w.fires.at), true
@@ -149,10 +140,4 @@ func (w *Wheel) Next() (at int64, ok bool) {
 		return 0, false
 	}
 	return w.slots.bound(level, slot), true
-}
-
-// Len returns the number of pending timers. During an Advance those count that
-// are due and whose Expire has not been called yet.
-func (w *Wheel) Len() int {
-	return w.len
 }

@@ -28,8 +28,8 @@ func wantNext(t *testing.T, w *timeoutwheel.Wheel, want int64) {
 	}
 }
 
-// A timer must expire at its time and not one millisecond before, whether time
-// arrives there in one jump or through every time that Next names.
+// A timer must expire at its time and not one millisecond before, whether time arrives there in one
+// jump or through every time that Next names.
 func TestExpiresAtItsTime(t *testing.T) {
 	rows := []struct {
 		now, at int64
@@ -273,33 +273,4 @@ func TestTimerSize(t *testing.T) {
 	if size := unsafe.Sizeof(timeoutwheel.Timer{}); size > 40 {
 		t.Fatalf("a Timer is %d bytes", size)
 	}
-}
-
-type connection struct {
-	name string
-	idle timeoutwheel.Timer
-}
-
-func (c *connection) Expire() { fmt.Println(c.name, "was idle for too long") }
-
-func Example() {
-	w := timeoutwheel.New(0)
-	a, b := &connection{name: "a"}, &connection{name: "b"}
-	a.idle.Init(a)
-	b.idle.Init(b)
-	w.Add(&a.idle, 15_000)
-	w.Add(&b.idle, 15_000)
-
-	w.Advance(9_000)
-	w.Add(&b.idle, 9_000+15_000) // b has sent a request
-
-	for at, ok := w.Next(); ok; at, ok = w.Next() {
-		fmt.Println("sleep until", at)
-		w.Advance(at)
-	}
-	// Output:
-	// sleep until 15000
-	// a was idle for too long
-	// sleep until 24000
-	// b was idle for too long
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// What was missed comes, to a whole room with queues that hold little of it. One who does not read at all is dropped, as
-// he has asked for, and keeps nobody.
+// All of a room get what they have missed, although their queues hold little of it. A subscriber
+// that does not read at all is disconnected, as its policy says, and holds up no other.
 func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	const missed, subscribers = 3000, 100
 	b := redistest.Start(t)
@@ -83,7 +83,8 @@ func TestClocksDoNotMatter(t *testing.T) {
 	lateAll.expect("meanwhile")
 }
 
-// What was published while a topic is followed and the broker is away is news, and read in pages; what was before is not.
+// What was published while a topic is followed and the broker is away is news, and read in pages;
+// what was before is not.
 func TestLongHistory(t *testing.T) {
 	b := redistest.Start(t)
 	w := startWire(t, b)

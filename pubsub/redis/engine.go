@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	patience  = 2 * time.Second // with an answer that is due
-	heartbeat = 2 * time.Second // what a read blocks for, at most
+	patience  = 2 * time.Second // how long an answer may take
+	heartbeat = 2 * time.Second // how long a read blocks at most
 	firstWait = 50 * time.Millisecond
 	maxWait   = time.Second // between two attempts to connect
 )
@@ -34,8 +34,8 @@ type Engine struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	closing chan struct{} // the writer ends when it has nothing to send
-	written chan struct{} // it has ended
+	closing chan struct{} // the writer returns when it has nothing to send
+	written chan struct{} // it has returned
 
 	queue   queue
 	readers readers
@@ -46,12 +46,12 @@ type Engine struct {
 	}
 }
 
-// silence is for the library, which writes a line to stderr for each attempt to connect. The engine has the errors, and
-// logs what comes of them once.
+// silence turns off the logger of the library, which writes a line to stderr for each attempt to
+// connect. The engine gets the errors, and logs once what follows from them.
 var silence = sync.OnceFunc(logging.Disable)
 
-// Check tells what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and password, as go-redis has
-// them. The error does not quote it.
+// Check returns what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and
+// password, as go-redis takes them. The error does not quote the URL.
 func Check(rawURL string) error {
 	_, err := parseURL(rawURL)
 	return err
@@ -61,11 +61,11 @@ func parseURL(rawURL string) (*goredis.Options, error) {
 	const want = "expected something like redis://user:password@host:6379/0"
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		var e *url.Error // which quotes the URL, its password included
+		var e *url.Error // it quotes the URL, including the password
 		if errors.As(err, &e) {
 			err = e.Err
 		}
-		if strings.Contains(err.Error(), `"`) { // and so may what is in it
+		if strings.Contains(err.Error(), `"`) { // the error within may quote a part of it, too
 			err = errors.New("not a URL")
 		}
 		return nil, fmt.Errorf("%w; %s", err, want)
@@ -74,7 +74,7 @@ func parseURL(rawURL string) (*goredis.Options, error) {
 		return nil, errors.New("no host; " + want)
 	}
 	if strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
-		// So there is the rest of a password, which what follows could quote.
+		// This is the rest of a password, which an error further on could quote.
 		return nil, errors.New("a /, ? or # in a password is written %2F, %3F or %23; " + want)
 	}
 	o, err := goredis.ParseURL(rawURL)
@@ -84,17 +84,18 @@ func parseURL(rawURL string) (*goredis.Options, error) {
 	return o, nil
 }
 
-// Start connects hub to the broker at the URL, which need not be up. It is called before anybody subscribes.
+// Start connects hub to the broker at the URL, which need not be up. It is called once, before the
+// first Subscribe.
 //
-// The library has one logger for a whole program. The first Start silences it; a program that has clients of its own may
-// call SetLogger afterwards.
+// The library has one logger for a whole program. The first Start silences it. A program that has
+// clients of its own may call SetLogger afterwards.
 func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	o, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	silence()
-	// A second attempt is ours to make: it has to begin with what is not acknowledged.
+	// The engine makes second attempts itself: they begin with what is not acknowledged.
 	o.MaxRetries = -1
 	o.DialerRetries = 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
@@ -126,14 +127,15 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	return e, nil
 }
 
-// connect makes a client of one connection, which is opened when it is first used, and anew when it has broken.
+// connect makes a client with one connection, which opens when it is first used, and again after it
+// has broken.
 func (e *Engine) connect() *goredis.Client {
 	o := e.options
 	return goredis.NewClient(&o)
 }
 
-// Close sends what is still to be sent, within the grace period, and ends the goroutines. What is published afterwards
-// stays in the process. It returns how many messages were not sent.
+// Close sends what is still to be sent, within the grace period, and stops the goroutines. What is
+// published afterwards stays in the process. It returns how many messages were not sent.
 func (e *Engine) Close(grace time.Duration) (unsent int) {
 	e.queue.close()
 	close(e.closing)
@@ -144,7 +146,7 @@ func (e *Engine) Close(grace time.Duration) (unsent int) {
 	case <-timer.C:
 	}
 	e.cancel()
-	e.writer.Close() // ends a command that waits
+	e.writer.Close() // a command that waits fails
 	e.readers.close()
 	<-e.written
 	return e.queue.len()
@@ -153,8 +155,8 @@ func (e *Engine) Close(grace time.Duration) (unsent int) {
 // Lost returns how many messages have not reached the broker and never will.
 func (e *Engine) Lost() int { return e.queue.lostSoFar() }
 
-// report notes whether one of the goroutines reaches the broker, and tells the hub when all of them do, and when
-// they do no longer.
+// report notes whether one of the goroutines reaches the broker. It tells the hub when all of them
+// do, and when one of them no longer does.
 func (e *Engine) report(who any, err error) {
 	h := &e.health
 	h.Lock()
@@ -183,8 +185,8 @@ func (e *Engine) within(d time.Duration) (context.Context, context.CancelFunc) {
 // backoff counts attempts.
 type backoff struct{ wait time.Duration }
 
-// next returns how long to wait before the next attempt: longer each time, and not as long as other processes wait that
-// have lost the same broker.
+// next returns how long to wait before the next attempt. The time grows with each attempt, and is
+// random, so that processes that have lost the same broker do not all return at once.
 func (b *backoff) next() time.Duration {
 	b.wait = min(max(2*b.wait, firstWait), maxWait)
 	return b.wait/2 + rand.N(b.wait)

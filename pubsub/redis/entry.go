@@ -14,9 +14,9 @@ import (
 // Keys in Redis.
 const (
 	streamPrefix = "lwango:topic:"  // and the topic's name: its stream
-	wakePrefix   = "lwango:wake:"   // and a hub's origin: the stream that wakes its reader
-	maxLength    = 1 << 13          // of a stream, or a few more: what can be missed and made up for
-	maxAge       = 24 * time.Hour   // of a stream that nobody publishes to, unless its messages say how long
+	wakePrefix   = "lwango:wake:"   // and a hub's origin, and a number: wakes a reader
+	maxLength    = 1 << 13          // of a stream, or a few more: what a process can catch up with
+	maxAge       = 24 * time.Hour   // of a stream after its last entry, if that has no keep
 	wakeAge      = 10 * time.Minute // of a stream that has woken its reader
 )
 
@@ -25,7 +25,7 @@ const (
 	fieldID   = "id"
 	fieldTime = "time" // nanoseconds since 1970
 	fieldData = "data"
-	fieldKeep = "keep" // milliseconds that the stream is kept for after it; not there: maxAge
+	fieldKeep = "keep" // milliseconds for which the stream is kept after it; absent: maxAge
 )
 
 func fields(m *pubsub.Message) []any {
@@ -45,7 +45,7 @@ type entry struct {
 
 var errEntry = errors.New("not a message")
 
-// parse reads an entry, which anybody may have written who can write to the broker.
+// parse reads an entry. Any client of the broker may have written it.
 func parse(x goredis.XMessage) (entry, error) {
 	id, _ := x.Values[fieldID].(string)
 	nanos, _ := x.Values[fieldTime].(string)

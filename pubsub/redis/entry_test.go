@@ -10,7 +10,7 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// FuzzParse gives it what anybody could have written to a stream.
+// FuzzParse gives it what any client could have written to a stream.
 func FuzzParse(f *testing.F) {
 	f.Add("1x-z", "1763700000000000000", "text")
 	f.Add("", "", "")

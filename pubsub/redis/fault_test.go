@@ -151,7 +151,8 @@ func TestCutOffWithoutTopics(t *testing.T) {
 	one.status.expect("carried")
 }
 
-// The connections break again and again while both publish: acknowledgements are lost, and batches are sent twice.
+// The connections break again and again while both publish: acknowledgements are lost, and batches
+// are sent twice.
 func TestConnectionsBreak(t *testing.T) {
 	b := redistest.Start(t)
 	w1, w2 := startWire(t, b), startWire(t, b)
@@ -304,9 +305,9 @@ func TestClose(t *testing.T) {
 	if two.unsent != 10 || time.Since(start) > limit {
 		t.Errorf("%d not sent, after %v", two.unsent, time.Since(start))
 	}
-	publish(two.hub.Topic("room"), "afterwards") // is nobody's
+	publish(two.hub.Topic("room"), "afterwards") // reaches no subscriber
 
-	// Nor does anybody wait for history then.
+	// Nor does a subscriber wait for history then.
 	ended := make(chan error)
 	l, err := loop.New(loop.Options{})
 	if err != nil {
@@ -394,7 +395,8 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	at2.expect("everywhere")
 }
 
-// A stream that takes no more is one topic's trouble, too, and no reason to send again what others have taken.
+// A stream that takes no more is one topic's trouble, too, and no reason to send again what others
+// have taken.
 func TestStreamIsAtItsEnd(t *testing.T) {
 	b := redistest.Start(t)
 	b.Do("XADD lwango:topic:full 18446744073709551615-18446744073709551615 a b")

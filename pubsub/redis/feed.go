@@ -17,34 +17,36 @@ import (
 
 const (
 	perStream  = 16   // entries that one read takes of a stream
-	perPage    = 32   // of its history
-	perCommand = 8    // streams that are asked at once for what they have, not for what is new
-	maxOrigins = 1024 // remembered for a topic
+	perPage    = 32   // entries that one read takes of its history
+	perCommand = 8    // streams that are asked at once for what they have already
+	maxOrigins = 1024 // that are remembered for a topic
 	beginning  = "0-0"
 )
 
-// feed is a topic that is followed, from one Follow to one Unfollow. What changes in it is its reader's.
+// feed is a topic that is followed, from one Follow to one Unfollow. Only its reader changes the
+// fields below the first group.
 type feed struct {
 	topic  string
 	key    string
 	reader *reader
 	to     *pubsub.Feed
-	since  time.Time // it is followed
+	since  time.Time // when Follow was called
 
-	pending []*pubsub.Message // of ours, which the broker did not have then; to be told with the history
+	pending []*pubsub.Message // our messages that the broker did not have then; part of the history
 
 	last   string            // entry that was read last; empty: history is still to be read
-	brief  bool              // the broker forgets the stream when that has no news for a while
-	broken bool              // the key is something else than a stream
+	brief  bool              // the last message has a Keep: the stream may be gone
+	broken bool              // the key is not a stream
 	seen   map[string]uint64 // number of the last message, by origin
 }
 
-// verify looks whether the entries that were read last are still there. One that is not was trimmed away with others
-// that were not read, or the broker has lost it, and the numbers of its entries may have begun anew: then the stream is
-// read from its beginning, and seen tells what is new.
+// verify looks whether the entries that were read last are still there. If one is missing, either
+// the stream was trimmed, and other entries went unread, or the broker has lost entries, and
+// numbers new ones from the beginning. Then the stream is read from its beginning, and seen tells
+// which messages are new.
 func (r *reader) verify() error {
 	for _, fd := range r.all() {
-		fd.broken = false // to be tried again
+		fd.broken = false // it is tried again
 	}
 	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" || fd.last == beginning })
 	return r.ask(known, func(ctx context.Context, p goredis.Pipeliner, fd *feed) *goredis.XMessageSliceCmd {
@@ -59,9 +61,10 @@ func (r *reader) verify() error {
 	})
 }
 
-// load gives the hub the history of the topics that have it still to come. What was published since they are followed is
-// left to be read as news. Which is which the order of the stream says: the broker puts its time into the IDs, and is
-// asked for the time, so its clock is compared with itself, whatever the others show.
+// load gives the hub the history of the topics whose history is still to come. What was published
+// after the Follow is left to be read as news. The order of the stream decides which is which. The
+// broker puts its time into the IDs, and load asks it for the time, so the clock of the broker is
+// compared only with itself.
 func (r *reader) load(all []*feed) error {
 	fresh := slices.DeleteFunc(slices.Clone(all), func(fd *feed) bool { return fd.last != "" || fd.broken })
 	if len(fresh) == 0 {
@@ -73,7 +76,7 @@ func (r *reader) load(all []*feed) error {
 	if err != nil {
 		return err
 	}
-	at := time.Now() // a little later than now, so that rather history is taken for news than news for history
+	at := time.Now() // a little late, so that in doubt an entry is taken for news
 	pages := make(map[*feed]*page)
 	for _, fd := range fresh {
 		pages[fd] = &page{from: uint64(max(now.Add(fd.since.Sub(at)).UnixMilli(), 1)), end: "+"}
@@ -106,16 +109,17 @@ func (r *reader) load(all []*feed) error {
 	return nil
 }
 
-// page is how far the history of a topic has been read, from its end.
+// page is how far the history of a topic has been read, backwards from its end.
 type page struct {
-	from  uint64             // milliseconds since 1970, by the broker's clock, when the topic was followed
-	end   string             // the next page ends with it
-	found []goredis.XMessage // the last one first
+	from  uint64             // when it was followed: milliseconds since 1970 of the broker
+	end   string             // the last entry of the next page
+	found []goredis.XMessage // the latest one first
 	bytes int
-	last  string // entry before which everything is history
+	last  string // the latest entry that is history
 }
 
-// add takes the next page, and reports whether there is another to be read: history is read as far as the hub keeps it.
+// add takes the next page, and reports whether another one is to be read. History is read as far as
+// the hub keeps it.
 func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub) (more bool) {
 	for _, x := range found {
 		ms, seq := position(x.ID)
@@ -123,7 +127,7 @@ func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub) (more bool) {
 		if ms < pg.from {
 			pg.last = cmp.Or(pg.last, x.ID)
 		} else if id, _ := x.Values[fieldID].(string); !strings.HasPrefix(id, hub.Origin()+"-") {
-			continue // to be read again, as news; ours the hub knows, or it was published just before
+			continue // it is read again, as news; ours are not, and the hub knows them
 		}
 		pg.found = append(pg.found, x)
 		data, _ := x.Values[fieldData].(string)
@@ -132,14 +136,14 @@ func (pg *page) add(found []goredis.XMessage, hub *pubsub.Hub) (more bool) {
 	switch {
 	case len(found) < perPage:
 		return false
-	case pg.last == "": // all of it is news, of which there may be much
+	case pg.last == "": // all of it is news, and there may be much
 		pg.end = before(pg.from, 0)
 		return true
 	}
 	return len(pg.found) < max(hub.Limits.History, 1) && pg.bytes < hub.Limits.TopicBytes
 }
 
-// position takes the ID of an entry apart.
+// position splits the ID of an entry.
 func position(id string) (ms, seq uint64) {
 	first, second, _ := strings.Cut(id, "-")
 	ms, _ = strconv.ParseUint(first, 10, 64)
@@ -155,8 +159,9 @@ func before(ms, seq uint64) string {
 	return fmt.Sprint(ms, "-", seq-1)
 }
 
-// ask makes one command for each feed, and has answer look at what comes. A key that is something else than a stream is
-// left out until the next session: a read of many streams would fail for its sake.
+// ask makes one command for each feed, and calls answer with what it returns. If a key is not a
+// stream, its feed is left out until the next session, because a read of many streams would fail
+// with it.
 func (r *reader) ask(fds []*feed, command func(context.Context, goredis.Pipeliner, *feed) *goredis.XMessageSliceCmd,
 	answer func(*feed, []goredis.XMessage)) error {
 	for part := range slices.Chunk(fds, perCommand) {
@@ -176,7 +181,7 @@ func (r *reader) ask(fds []*feed, command func(context.Context, goredis.Pipeline
 				answer(fd, found)
 			case fd.broken:
 				r.log.Error("a topic's key in the broker is something else", "key", fd.key)
-				fd.to.Loaded(nil) // nobody is to wait for it
+				fd.to.Loaded(nil) // subscribers shall not wait for it
 			default:
 				return err
 			}
@@ -185,8 +190,9 @@ func (r *reader) ask(fds []*feed, command func(context.Context, goredis.Pipeline
 	return nil
 }
 
-// poll reads what has come behind the last entries, and waits for block until something has; negative: not at all. The
-// entries of wake, if it is given, are read too, and mean nothing. more reports that there may be more at once.
+// poll reads what has come after the last entries, and waits for block until there is something, or
+// not at all if block is negative. If wake is given, it reads that stream as well, whose entries
+// carry nothing. more reports whether there may be more at once.
 func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool, err error) {
 	var keys, positions []string
 	byKey := make(map[string]*feed, len(fds))
@@ -232,16 +238,16 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	return more, nil
 }
 
-// fresh returns the messages that were not read before, but those of one origin.
+// fresh returns the messages that were not read before, except those of the origin but.
 func (fd *feed) fresh(found []goredis.XMessage, but string) []*pubsub.Message {
 	var ms []*pubsub.Message
 	for _, x := range found {
 		m, err := parse(x)
 		fd.brief = err == nil && m.Keep > 0
 		if err != nil || m.origin == but || m.seq <= fd.seen[m.origin] {
-			continue // what is no message of ours is nobody's
+			continue // an entry that is no message is skipped
 		}
-		if len(fd.seen) == maxOrigins { // each start of a process is one
+		if len(fd.seen) == maxOrigins { // each start of a process makes one
 			clear(fd.seen)
 		}
 		fd.seen[m.origin] = m.seq

@@ -8,7 +8,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// BenchmarkManyTopics is a message there and back between two nodes, in one of so many topics that both follow.
+// BenchmarkManyTopics is a message there and back between two nodes, in one of so many topics that
+// both follow.
 func BenchmarkManyTopics(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -95,8 +95,9 @@ type follower struct {
 	node     *node
 }
 
-// follow subscribes. Unless o says otherwise the subscription's queue holds all of a test's messages: most tests publish
-// faster than a loop without a processor can read, and what is missing then must be the engine's fault.
+// follow subscribes. Unless o says otherwise the subscription's queue holds all of a test's
+// messages: most tests publish faster than a loop without a processor can read, and what is missing
+// then must be the engine's fault.
 func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	n.t.Helper()
 	if o.Queue == 0 {
@@ -176,7 +177,11 @@ func (f *follower) expectEnd(stream []string, least int, own ...string) {
 	}
 }
 
-// hears publishes to a topic of the follower's own process, as it comes: whoever publishes waits for nobody.
+// doubt is how long, on a busy machine, a message may be taken for news after it was published.
+const doubt = 300 * time.Millisecond
+
+// hears publishes to a topic of the follower's own process, and waits for each part to arrive: a
+// publisher itself waits for no subscriber.
 func (f *follower) hears(topic *pubsub.Topic, texts ...string) {
 	f.t.Helper()
 	for part := range slices.Chunk(texts, 50) {

@@ -41,7 +41,8 @@ type report struct {
 	P99      time.Duration
 }
 
-// peer follows the room until "end", answers each number with one of its own, and prints its report.
+// peer follows the room until "end", answers each number with one of its own, and prints its
+// report.
 func peer(url string) error {
 	var hub pubsub.Hub
 	engine, err := redis.Start(&hub, url, slog.New(slog.DiscardHandler))
@@ -86,7 +87,8 @@ func peer(url string) error {
 	return nil
 }
 
-// startPeer starts the other process, and returns when it follows the room. result waits for its report.
+// startPeer starts the other process, and returns when it follows the room. result waits for its
+// report.
 func startPeer(t testing.TB, url string, here *follower) (result func() report) {
 	cmd := exec.Command(os.Args[0], "-test.run=none")
 	cmd.Env = append(os.Environ(), peerURL+"="+url, "GORACE=atexit_sleep_ms=0")
@@ -148,8 +150,9 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 	here.quiet()
 }
 
-// BenchmarkTwoProcesses is a message to another process, which answers with one, and the next 5 ms later: how long from
-// Publish to the subscriber there. With "always" the broker writes each to the disk before it passes it on.
+// BenchmarkTwoProcesses is a message to another process, which answers with one, and the next 5 ms
+// later: how long from Publish to the subscriber there. With "always" the broker writes each to the
+// disk before it passes it on.
 func BenchmarkTwoProcesses(b *testing.B) {
 	for _, fsync := range []string{"always", "everysec"} {
 		b.Run(fsync, func(b *testing.B) {

@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// perReader is how many topics one reads: a read costs the broker a little for each, whichever of them has something.
+// perReader is how many topics one reader reads: a read costs the broker a little for each,
+// whichever of them has something.
 const perReader = 128
 
 // reader is a goroutine that reads some of the topics, with a connection of its own.
@@ -20,18 +21,18 @@ type reader struct {
 	*Engine
 	client *goredis.Client
 	wakeup string        // key of the stream that wakes it
-	added  chan struct{} // has one when there is another topic
+	added  chan struct{} // has an element when there is another topic
 
 	feeds map[string]*feed // by topic, under the readers' lock
 }
 
-// readers are all that read. The first stays, to notice when the broker is gone; the others end when they have nothing
-// to read.
+// readers are all goroutines that read. The first one stays, to notice when the broker is gone. The
+// others return when they have nothing to read.
 type readers struct {
 	mu     sync.Mutex
 	all    []*reader
 	feeds  map[string]*feed // by topic
-	number int              // of the last that was started
+	number int              // of the last one that was started
 	ended  sync.WaitGroup
 	closed bool
 }
@@ -52,7 +53,7 @@ func (e *Engine) Follow(topic string, to *pubsub.Feed) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
-		go to.Loaded(nil) // there is no reader to do so
+		go to.Loaded(nil) // no reader is left to call it
 		return
 	}
 	var r *reader
@@ -71,7 +72,7 @@ func (e *Engine) Follow(topic string, to *pubsub.Feed) {
 	e.queue.wake(r.wakeup)
 }
 
-// Unfollow implements pubsub.Engine. Until the next read begins, the topic is still read.
+// Unfollow implements pubsub.Engine. The topic is still read until the next read begins.
 func (e *Engine) Unfollow(topic string) {
 	rs := &e.readers
 	rs.mu.Lock()
@@ -82,12 +83,12 @@ func (e *Engine) Unfollow(topic string) {
 	}
 }
 
-// close ends all.
+// close stops all readers.
 func (rs *readers) close() {
 	rs.mu.Lock()
 	rs.closed = true
 	for _, r := range rs.all {
-		r.client.Close() // ends a command that blocks
+		r.client.Close() // a command that blocks fails
 	}
 	rs.mu.Unlock()
 	rs.ended.Wait()
@@ -100,7 +101,7 @@ func (r *reader) all() []*feed {
 	return slices.Collect(maps.Values(r.feeds))
 }
 
-// done reports whether there is nothing to read, and takes the reader out then.
+// done reports whether there is nothing to read, and then takes the reader out.
 func (r *reader) done() bool {
 	rs := &r.readers
 	rs.mu.Lock()
@@ -112,10 +113,10 @@ func (r *reader) done() bool {
 	return true
 }
 
-// run reads, with connections that come and go.
+// run reads, over connections that come and go.
 func (r *reader) run() {
 	defer r.client.Close()
-	defer r.report(r, nil) // one that is not there is not cut off
+	defer r.report(r, nil) // a reader that has returned is not cut off
 	var b backoff
 	for {
 		err := r.session(&b)
@@ -125,7 +126,7 @@ func (r *reader) run() {
 		r.report(r, err)
 		wait := time.After(b.next())
 		for waiting := true; waiting; {
-			for _, fd := range r.all() { // nobody is to wait for history as long as that
+			for _, fd := range r.all() { // subscribers shall not wait that long for history
 				if fd.last == "" {
 					fd.to.Loaded(nil)
 				}
@@ -141,15 +142,16 @@ func (r *reader) run() {
 	}
 }
 
-// greet has the broker answer: what follows asks nothing where no topic is followed, and no error would mean nothing.
+// greet asks the broker for an answer. If no topic is followed, the session asks nothing else, and
+// the lack of an error would mean nothing.
 func (r *reader) greet() error {
 	ctx, cancel := r.within(0)
 	defer cancel()
 	return r.client.Ping(ctx).Err()
 }
 
-// session catches up with what was missed and then reads what comes, until there is an error, or nothing to read any
-// more.
+// session catches up with what was missed and then reads what comes, until there is an error, or
+// nothing to read any more.
 func (r *reader) session(b *backoff) error {
 	if err := r.greet(); err != nil {
 		return err

@@ -40,6 +40,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 	publish(room2, "b")
 	at2.expect("b")
 	at1.expect("b")
+	time.Sleep(doubt) // else three may take b for news, which comes after its own message
 
 	// A process that comes later gets the history, and what it says itself.
 	three := startNode(t, b.URL())
@@ -153,7 +154,7 @@ func TestBrokerStandsStill(t *testing.T) {
 	one.status.expect("local")
 	two.status.expect("local")
 	at2.quiet()
-	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // history that nobody can give
+	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // no broker can give the history
 	publish(one.hub.Topic("other"), "x")
 	late.expect("x")
 	b.Signal(syscall.SIGCONT)
@@ -198,7 +199,8 @@ func TestManyTopics(t *testing.T) {
 	}
 }
 
-// A reader that blocks hears at once of another topic: one after the other, they would take its heartbeat each.
+// A reader that blocks hears at once of another topic: one after the other, they would take its
+// heartbeat each.
 func TestFollowWakesTheReader(t *testing.T) {
 	b := redistest.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
@@ -234,8 +236,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// The broker refuses a connection, with a password that it does not know yet, or because it has too many: that is its
-// answer, though no command was carried out, and nothing of what waits is lost.
+// The broker refuses a connection, with a password that it does not know yet, or because it has too
+// many: that is its answer, though no command was carried out, and nothing of what waits is lost.
 func TestRefusedAtFirst(t *testing.T) {
 	for _, row := range []struct{ why, url, refuse, accept, counter string }{
 		{"password", "redis://:second@", "CONFIG SET requirepass first", "CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},

@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// What waits for the broker is bounded by number and bytes; the oldest goes first.
+// The bounds of what waits for the broker, by number and bytes. The oldest messages are dropped
+// first.
 const (
 	maxQueued      = 1 << 14
 	maxQueuedBytes = 32 << 20
@@ -22,14 +23,14 @@ const (
 
 // queue is what is still to be sent. Any goroutine may append to it.
 type queue struct {
-	something chan struct{} // has one, or is going to, when there is something to do
+	something chan struct{} // has an element, or soon will, when there is something to do
 
 	mu      sync.Mutex
 	items   []item
 	bytes   int
 	lost    int
-	wakeups []string // keys of the readers that are to be woken
-	flight  []item   // taken and not acknowledged
+	wakeups []string // keys of the readers to wake
+	flight  []item   // taken, and not acknowledged yet
 	closed  bool
 }
 
@@ -61,7 +62,7 @@ func (e *Engine) Publish(topic string, m *pubsub.Message) {
 	q.signal()
 }
 
-// drop gives up the oldest message.
+// drop drops the oldest message.
 func (q *queue) drop() {
 	q.bytes -= len(q.items[0].Data)
 	q.items[0] = item{}
@@ -69,7 +70,7 @@ func (q *queue) drop() {
 	q.lost++
 }
 
-// wake has the writer wake a reader, beside whatever it sends.
+// wake makes the writer wake a reader, together with whatever it sends next.
 func (q *queue) wake(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,7 +101,7 @@ func (q *queue) take(batch []item) (_ []item, wakeups []string) {
 	return batch, wakeups
 }
 
-// sent notes the end of what was taken.
+// sent notes that what was taken is done with.
 func (q *queue) sent(lost int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,13 +171,13 @@ func (e *Engine) write() {
 			}
 		}
 		clear(batch)
-		if e.queue.len() <= maxBatch { // else it is still behind; under traffic there is always something
+		if e.queue.len() <= maxBatch { // not 0: under traffic there is always something
 			e.report(&e.queue, nil)
 		}
 	}
 }
 
-// pause waits, and reports whether the engine is to go on.
+// pause waits, and reports whether the engine goes on.
 func (e *Engine) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -186,8 +187,9 @@ func (e *Engine) pause(d time.Duration) bool {
 	}
 }
 
-// send appends a batch to the streams, as a transaction: all of it or nothing, so what is sent again after an error
-// comes in the right order, if perhaps for the second time. lost counts what the broker never takes.
+// send appends a batch to the streams as a transaction: all of it or nothing. So what is sent again
+// after an error arrives in the right order, if perhaps twice. lost counts the messages that the
+// broker refuses for good.
 func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	ctx, cancel := e.within(0)
 	defer cancel()
@@ -198,7 +200,7 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 		key := streamPrefix + it.topic
 		added[i] = p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message)})
 		if age[key] = maxAge; it.Keep > 0 {
-			age[key] = max(it.Keep, time.Millisecond) // 0 would be the end of it at once
+			age[key] = max(it.Keep, time.Millisecond) // 0 would remove the stream at once
 		}
 	}
 	for key, d := range age {
@@ -212,9 +214,10 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	if err == nil {
 		return 0, nil
 	}
-	// If any of them was carried out, all were, whatever is said of the others: nothing, because the connection broke just
-	// then, or that the broker has refused it. To send that once more would be too late for its order.
-	// A PEXPIRE at least was: nothing keeps it from success.
+	// If one of the commands was carried out, all were, whatever the others return: no answer,
+	// because the connection broke just then, or that the broker has refused one. To send that one
+	// again would be too late for its order. If the transaction was carried out, at least a PEXPIRE
+	// has succeeded, because nothing keeps it from that.
 	if !slices.ContainsFunc(all, func(cmd goredis.Cmder) bool { return cmd.Err() == nil }) {
 		return 0, err
 	}
@@ -227,8 +230,9 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	return lost, nil
 }
 
-// exec runs a pipeline. If the broker refuses the connection (a password that it does not know, too many clients), that is
-// the pipeline's error and the library does not give it to the commands, which look as if they had been carried out.
+// exec runs a pipeline. If the broker refuses the connection (a password that it does not know, too
+// many clients), the library returns that as the error of the pipeline and not of the commands,
+// which look as if they had been carried out. So exec gives it to the commands.
 func exec(ctx context.Context, p goredis.Pipeliner) ([]goredis.Cmder, error) {
 	cmds, err := p.Exec(ctx)
 	if err != nil && !slices.ContainsFunc(cmds, func(cmd goredis.Cmder) bool { return cmd.Err() != nil }) {

@@ -9,16 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The methods here do what their system calls do, and wait where these would: they try, await on EAGAIN, and try again.
-// The descriptor must be non-blocking and not the thread's own; see AwaitRead for what else holds of it. d limits each
-// wait; negative: none. Errors are those of AwaitRead and of the call, as *os.SyscallError.
+// The methods here do what their system calls do, and wait where these would: they try, await on
+// EAGAIN, and try again. The descriptor must be non-blocking and not the thread's own; AwaitRead
+// says what else holds for it. d limits each wait; if it is negative, there is no limit. The errors
+// are those of AwaitRead, and that of the call as an *os.SyscallError.
 
-// ReadFD reads from fd, as read(2), at least one byte if p has room for any. The end is io.EOF.
+// ReadFD reads from fd, as read(2): at least one byte, if p is not empty. At the end of the input
+// the error is io.EOF.
 func (t *Thread) ReadFD(fd int, p []byte, d time.Duration) (int, error) {
 	return t.readFD("read", fd, p, d, unix.Read)
 }
 
-// RecvFD reads from the socket fd, as recv(2). The end is io.EOF.
+// RecvFD reads from the socket fd, as recv(2). At the end of the input the error is io.EOF.
 func (t *Thread) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
 	return t.readFD("recv", fd, p, d, func(fd int, p []byte) (int, error) {
 		n, errno := sysio.Recv(fd, p)
@@ -52,7 +54,8 @@ func (t *Thread) readFD(call string, fd int, p []byte, d time.Duration, read rea
 	}
 }
 
-// WriteFD writes all of p to fd, as write(2). On an error it returns how much was written.
+// WriteFD writes all of p to fd, as write(2). With an error it returns how many bytes it has
+// written.
 func (t *Thread) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -66,8 +69,8 @@ func (t *Thread) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
 	return written, nil
 }
 
-// WritevFD writes all of the buffers to fd, as writev(2), with as few calls as it takes. It does not change them. On an
-// error it returns how much was written.
+// WritevFD writes all of the buffers to fd, as writev(2), in as few calls as possible. It does not
+// change the buffers. With an error it returns how many bytes it has written.
 func (t *Thread) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, error) {
 	left := append([][]byte(nil), buffers...)
 	var written int64
@@ -98,7 +101,7 @@ func (t *Thread) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, err
 
 const maxIovecs = 1024 // UIO_MAXIOV
 
-// writable deals with the error of a write: it waits where there was only no room.
+// writable acts on the error of a write. It waits if there was only no room.
 func (t *Thread) writable(call string, fd int, err error, d time.Duration) error {
 	switch err {
 	case unix.EINTR:
@@ -110,7 +113,7 @@ func (t *Thread) writable(call string, fd int, err error, d time.Duration) error
 	return os.NewSyscallError(call, err)
 }
 
-// emptied notes what EAGAIN says of a borrowed descriptor.
+// emptied notes that a call on fd has returned EAGAIN, if fd is on loan.
 func (t *Thread) emptied(fd int, event uint16) {
 	if d := t.loop.lookup(fd); d != nil && d.flags&borrowed != 0 {
 		d.exhausted(event)

@@ -1,0 +1,154 @@
+package loop
+
+import (
+	"errors"
+	"net"
+	"time"
+	"unsafe"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// Shared is a Descriptor that is no thread's own: a socket that Open was given, or a descriptor on
+// loan. Any thread of the loop may wait for it, but only one at a time for input and one for
+// output. Such a wait begins with a claim.
+//
+// The embedded Descriptor's thread is told of input, and writer is told of output. They differ only
+// while two threads have claims. Otherwise both are the thread that made the last claim.
+type Shared struct {
+	Descriptor
+	writer *Thread
+}
+
+// asShared returns the Shared that d is the first field of, or nil where d is a thread's own. The
+// flag shared is set in every Shared and nowhere else, so the conversion is safe. A pointer from
+// each Descriptor to its Shared would do as well, but it would make the record of every idle
+// connection larger.
+func (d *Descriptor) asShared() *Shared {
+	if d.flags&shared == 0 {
+		return nil
+	}
+	return (*Shared)(unsafe.Pointer(d))
+}
+
+// ErrAwaited is the error of a wait for a descriptor that a thread of the same loop waits for
+// already, or that is a thread's own, for which there is WantRead. A loop does not see what other
+// loops wait for: if two loops await one descriptor, both are told.
+var ErrAwaited = errors.New("descriptor is awaited already")
+
+// Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads
+// may use from now on. On an error, which is epoll_ctl's, fd is still the caller's.
+func (l *Loop) Open(d *Shared, fd int) error {
+	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | mask(in|rdhup)}}
+	err := l.add(&d.Descriptor)
+	d.flags = shared
+	if err != nil {
+		d.fd = -1
+	}
+	return err
+}
+
+// Release takes d, which Open has made or which is a thread's own, out of the loop, and returns its
+// number, or -1 if it has none any more. A thread that waits for d gets net.ErrClosed, or returns
+// from WantRead. Release is called by the loop's threads, or on the loop.
+func (l *Loop) Release(d *Descriptor) (fd int) {
+	if fd = int(d.fd); fd >= 0 {
+		gone := d.flags & finished
+		l.remove(d)
+		l.evict(d)
+		d.flags = d.flags&^finished | gone // no peer has left: the thread goes on without a client
+	}
+	return fd
+}
+
+// CloseDescriptor closes the descriptor that Release returns, if any.
+func (l *Loop) CloseDescriptor(d *Descriptor) {
+	if fd := l.Release(d); fd >= 0 {
+		sysio.Close(fd)
+	}
+}
+
+// Rouse wakes the threads that wait for d, except idle ones, as if an event had come. They look at
+// d again.
+func (l *Loop) Rouse(d *Descriptor) {
+	if d.flags&shared != 0 || d.thread.co != nil {
+		l.wakeWaiters(d, d.flags.wanted())
+	}
+}
+
+// AwaitRead waits until d can be read or has hung up, for timeout at most, or without limit if that
+// is negative. t is the calling thread. d is t's own or one that Open has made. For t's own the
+// errors are those of WantRead, otherwise those of Thread.AwaitRead.
+func (d *Descriptor) AwaitRead(t *Thread, timeout time.Duration) error {
+	return d.await(t, in, timeout)
+}
+
+// AwaitWrite waits until d can be written or has hung up; see AwaitRead.
+func (d *Descriptor) AwaitWrite(t *Thread, timeout time.Duration) error {
+	return d.await(t, out, timeout)
+}
+
+// AwaitReadWrite waits until d can be read or written or has hung up; see AwaitRead.
+func (d *Descriptor) AwaitReadWrite(t *Thread, timeout time.Duration) error {
+	return d.await(t, in|out, timeout)
+}
+
+func (d *Descriptor) await(t *Thread, events uint16, timeout time.Duration) error {
+	if d == &t.own {
+		return t.want(wantCode[events], timeout)
+	}
+	s := d.asShared()
+	if s == nil {
+		return ErrAwaited
+	}
+	t.flush()
+	if err := t.refused(); err != nil {
+		return err
+	}
+	if err := s.claim(t, events); err != nil {
+		return err
+	}
+	t.loop.tick() // what the thread did before may have taken its time
+	return t.await(s, events, t.loop.after(timeout))
+}
+
+// await waits for the events of d, which t has claimed, and releases the claim.
+func (t *Thread) await(d *Shared, events uint16, until int64) error {
+	defer d.release(events) // also when the thread is killed
+	err := t.wait(coro.Make(awaitCode[events], int(d.fd)), until)
+	if d.fd < 0 {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// claim makes t the thread that is told of the events.
+func (d *Shared) claim(t *Thread, events uint16) error {
+	if d.fd < 0 {
+		return net.ErrClosed
+	}
+	awaited := d.flags.awaited()
+	switch {
+	case awaited&events != 0:
+		return ErrAwaited
+	case awaited == 0:
+		d.thread, d.writer = t, t
+	case events == in:
+		d.thread = t
+	default:
+		d.writer = t
+	}
+	d.flags |= mask(events)
+	return nil
+}
+
+// release releases a claim. Another claim, if there is one, stays.
+func (d *Shared) release(events uint16) {
+	d.flags &^= mask(events)
+	if events&in != 0 {
+		d.thread = d.writer
+	} else {
+		d.writer = d.thread
+	}
+}
