@@ -5,136 +5,32 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"syscall"
-	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 )
 
 var (
-	errBacklog = errors.New("the upstream accepts no connection")
-	errCut     = errors.New("the upstream has closed the connection")
-	errBody    = errors.New("the request's body cannot be read")
-	errClient  = errors.New("the client takes no more")
+	errCut    = errors.New("the upstream has closed the connection")
+	errBody   = errors.New("the request's body cannot be read")
+	errClient = errors.New("the client takes no more")
 )
 
-// connect gets a connection: one that is kept for methods that may be repeated, or else a new one,
-// with as many upstreams as it takes. Each of them has its share of connect_timeout, so that one
-// that says nothing leaves some for others. The wait for a place does not count: a burst waits
-// there for its turn, and no upstream is at fault.
-func (c *call) connect() error {
-	until := time.Now().Add(c.m.set.QueueTimeout) // for a place
-	rest := c.m.set.ConnectTimeout
-	fresh := c.retried || !repeatable(c.req.Method())
-	for n := c.untried(); ; n-- {
-		p, err := c.m.group.acquire(c.req.Thread, until, c.tried, fresh)
-		if err != nil {
-			return err
-		}
-		c.at, c.old = p.upstream, false
-		if p.fd >= 0 {
-			if c.reuse(p.fd) {
-				return nil
-			}
-			// It has ended meanwhile. Another that was kept with it will have, too: a new one takes the place.
-		}
-		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
-		begin := time.Now()
-		c.stream, err = c.dial(share)
-		rest -= time.Since(begin)
-		switch {
-		case err == nil:
-			c.stream.SetNoWait(true)
-			return nil
-		case left(err), exhausted(err):
-			return err
-		}
-		if c.choice() {
-			c.m.log.Warn("fastcgi: upstream not reached", "upstream", c.at.name, "error", err)
-			if c.blames(err, share) {
-				c.at.refused()
-			}
-		}
-		c.exclude(c.at)
-		if n == 1 {
-			return err
-		}
-		c.m.group.release(c.at, -1)
-		c.at = nil
+// connect gets a connection: one that is kept for methods that may be repeated, or else a new one.
+func (c *call) connect() (err error) {
+	c.stream, c.old, err = c.up.Connect(c.req.Thread, c.retried || !repeatable(c.req.Method()))
+	if err == nil {
+		c.stream.SetNoWait(true)
 	}
+	return err
 }
 
-// blames reports whether an error of dialing within that time speaks against the upstream: one that had hardly any time can
-// be in order, and that all ports are taken is a matter of this machine.
-func (c *call) blames(err error, share time.Duration) bool {
-	switch {
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return false
-	case err == errBacklog, errors.Is(err, os.ErrDeadlineExceeded):
-		return share >= c.m.set.ConnectTimeout/time.Duration(2*len(c.m.group.upstreams))
-	}
-	return true
-}
-
-// choice reports whether there is more than one upstream, so that it matters whether one works.
-func (c *call) choice() bool { return len(c.m.group.upstreams) > 1 }
-
-// untried is the number of upstreams that may be tried.
-func (c *call) untried() int {
-	n := len(c.m.group.upstreams)
-	for _, tried := range c.tried {
-		if tried {
-			n--
-		}
-	}
-	return n
-}
-
-// left reports that nobody is there any more who waits for the answer.
-func left(err error) bool {
-	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
-}
-
-// exhausted reports that it is this process, or this machine, that has no more of something: no upstream's fault.
-func exhausted(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) ||
-		errors.Is(err, syscall.ENOMEM)
-}
-
-// repeatable: a request of such a method may be sent on a connection that was kept. If that was ended in this moment,
-// nobody can tell whether the script has run, and it is sent again.
+// repeatable: a request of such a method may be sent on a connection that was kept. If the application
+// ends that at this moment, nobody can tell whether the script has run, and the request is sent again.
 func repeatable(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
-}
-
-// reuse makes a stream of a connection that was kept, if it is still good.
-func (c *call) reuse(fd int) bool {
-	if sysio.Quiet(fd) {
-		if s, err := conn.NewStream(c.req.Loop(), fd); err == nil {
-			s.SetNoWait(true)
-			c.stream, c.old = s, true
-			return true
-		}
-	}
-	sysio.Close(fd)
-	return false
-}
-
-func (c *call) dial(limit time.Duration) (*conn.Stream, error) {
-	if c.at.named {
-		return c.dialName(limit)
-	}
-	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, limit)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.at.network == "unix" {
-		// There is one reason why that takes time: the listener's queue is full, and stayed so.
-		err = errBacklog
-	}
-	return s, err
 }
 
 // begin fills the buffer with the parameters and the beginning of the body.
@@ -304,9 +200,7 @@ func (c *call) receive() error {
 		}
 		if !c.heard {
 			c.heard = true
-			if c.choice() {
-				c.at.spoke()
-			}
+			c.up.Spoke()
 		}
 		if err := c.take(buf[:n]); err != nil {
 			return err
@@ -364,15 +258,12 @@ func (c *call) ended() error {
 			"code", end.AppStatus)
 	}
 	if n := c.dec.Skipped(); n > 0 {
-		c.m.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(), "upstream", c.at.name,
+		c.m.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(), "upstream", c.up.Name(),
 			"number", n, "last", c.dec.Record().Type)
 	}
-	if c.m.group.maxIdle > 0 && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
-		if fd, err := c.stream.Release(); err == nil {
-			c.stream = nil
-			c.m.group.release(c.at, fd)
-			c.at = nil
-		}
+	if c.m.set.KeepConn && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
+		c.up.Keep(c.stream)
+		c.stream = nil
 	}
 	c.close()
 	if c.short() {

@@ -174,3 +174,23 @@ func eventually(t testing.TB, what string, is func() bool) {
 
 // env is the place of a route in a folder of its own.
 func env(t testing.TB) handlers.Env { return handlers.Env{Dir: t.TempDir(), Prefix: "/"} }
+
+// stepwise is an application that answers a request when it is told to.
+func stepwise(t *testing.T) (*fcgitest.Upstream, chan<- bool) {
+	goOn := make(chan bool)
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		for {
+			c.Read()
+			<-goOn
+			c.Reply(okHead + "hello")
+		}
+	})
+	return up, goOn
+}
+
+func requests(t *testing.T, up *fcgitest.Upstream, n int) {
+	t.Helper()
+	if !up.Wait(5*time.Second, func(_, _, requests int) bool { return requests == n }) {
+		t.Fatalf("%d requests, want %d", len(up.Requests()), n)
+	}
+}

@@ -1,7 +1,7 @@
 package fastcgi
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/upstream"
 )
 
 // Settings are the module's keys.
@@ -90,25 +91,21 @@ func (s Settings) ScriptEndings() []string { return s.SplitPath }
 // Register puts the module into r. All routes that are ever built from it share their connections: those to one address
 // are counted and kept together.
 func Register(r *handlers.Registry) {
-	register(r, new(pool))
-}
-
-func register(r *handlers.Registry, p *pool) {
+	p := new(upstream.Pool)
 	handlers.RegisterModule(r, "fastcgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
 		return build(s, env, p)
 	})
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once.
-func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
+func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{
 		set:    s,
 		env:    env,
 		log:    env.Log().With("route", env.Prefix),
-		group:  newGroup(&s, p),
 		params: make([]cgi.Field, 0, len(s.Params)),
 	}
-	if err := m.upstreams(env.Dir); err != nil {
+	if err := m.upstreams(p); err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
 	}
 	if err := m.paths(); err != nil {
@@ -151,7 +148,7 @@ func fieldNames(key string, names []string) error {
 type module struct {
 	set    Settings
 	log    *slog.Logger
-	group  *group
+	group  *upstream.Group
 	params []cgi.Field
 
 	rules cgi.Rules
@@ -161,29 +158,27 @@ type module struct {
 	accel *accel // nil: X-Accel-Redirect leads nowhere
 }
 
-func (m *module) upstreams(dir string) error {
-	primaries := 0
-	for _, text := range m.set.Address {
-		u, at, err := parseUpstream(text, dir)
-		if err != nil {
-			return err
-		}
-		for _, other := range m.group.upstreams {
-			if other.endpoint == at {
-				return fmt.Errorf("%s: named twice", u.name)
-			}
-		}
-		if !u.backup {
-			primaries++
-		}
-		m.group.add(u, at)
+// upstreams finds the route's addresses in the pool of all routes.
+func (m *module) upstreams(p *upstream.Pool) (err error) {
+	s := upstream.Settings{
+		Addresses: m.set.Address, Dir: m.env.Dir,
+		LeastConn: m.set.Balance == "least_conn",
+		MaxConns:  m.set.MaxConns, MaxQueue: m.set.MaxQueue, QueueTimeout: m.set.QueueTimeout,
+		IdleTimeout: m.set.IdleTimeout, ConnectTimeout: m.set.ConnectTimeout,
+		Unreached: func(name string, err error) {
+			m.log.Warn("fastcgi: upstream not reached", "upstream", name, "error", err)
+		},
 	}
-	switch {
-	case !m.set.Scripts:
-	case len(m.group.upstreams) == 0:
-		return fmt.Errorf(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
-	case primaries == 0:
-		return fmt.Errorf("every address is a backup")
+	if m.set.KeepConn {
+		s.MaxIdle = m.set.MaxIdle
+	}
+	switch m.group, err = p.Group(s); {
+	case err != nil || !m.set.Scripts:
+		return err
+	case len(m.set.Address) == 0:
+		return errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
+	case m.group.Primaries() == 0:
+		return errors.New("every address is a backup")
 	}
 	return nil
 }

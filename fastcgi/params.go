@@ -31,7 +31,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Underscores = c.m.set.Underscores
 	r.Trusted = c.m.set.TrustedFields
 
-	b.head.Begin(dst, wire.Responder, c.m.group.maxIdle > 0)
+	b.head.Begin(dst, wire.Responder, c.m.set.KeepConn)
 	r.AppendTo(&b.head)
 	dst, err := b.head.Finish()
 	b.reset()

@@ -10,12 +10,14 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
 )
 
 // serve is the handler.
@@ -68,7 +70,7 @@ func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int 
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden
-	case exhausted(err):
+	case sysio.Exhausted(err):
 		resp.Header().Set("Retry-After", "1")
 		return http.StatusServiceUnavailable
 	}
@@ -94,10 +96,9 @@ type call struct {
 	unspooled bool // body is the client's, as it comes
 
 	// The connection.
-	at      *upstream // nil: none
+	up      upstream.Lease
 	stream  *conn.Stream
 	old     bool // it has served another request
-	tried   []bool
 	retried bool
 
 	// Sending.
@@ -122,6 +123,7 @@ type call struct {
 func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *tree, target cgi.Target) int {
 	c := calls.Get().(*call) // on the stack it would have that grow
 	c.m, c.req, c.resp, c.prefix, c.tree, c.target = m, req, resp, prefix, t, target
+	c.up = m.group.Lease()
 	defer c.done() // also when the thread is killed
 	if m.set.MaxBodySize > 0 {
 		limit := int64(m.set.MaxBodySize)
@@ -142,8 +144,8 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 		if err == nil {
 			return c.finish()
 		}
-		if c.stream != nil && !c.heard && !c.old && c.choice() && silent(err) {
-			c.at.broke()
+		if c.stream != nil && !c.heard && !c.old && silent(err) {
+			c.up.Broke()
 		}
 		if !c.again(err) {
 			return c.fail(err)
@@ -210,15 +212,12 @@ func silent(err error) bool {
 // Once something was sent, nobody knows whether the script has run. Methods that may be repeated are, once, if nothing
 // has come back: on a new connection where the one that was kept had come to its end, or else by another upstream.
 func (c *call) again(err error) bool {
-	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) ||
+	if c.retried || c.heard || !c.up.Held() || c.unspooled || !errors.Is(err, errCut) ||
 		!repeatable(c.req.Method()) {
 		return false
 	}
-	if !c.old {
-		c.exclude(c.at)
-		if c.untried() == 0 {
-			return false
-		}
+	if !c.old && !c.up.Exclude() {
+		return false
 	}
 	if seeker, ok := c.body.(io.Seeker); ok {
 		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
@@ -232,17 +231,9 @@ func (c *call) again(err error) bool {
 	return true
 }
 
-// exclude has no other attempt be made with u.
-func (c *call) exclude(u *upstream) {
-	if c.tried == nil {
-		c.tried = make([]bool, len(c.m.group.upstreams))
-	}
-	c.tried[u.index] = true
-}
-
 // fail answers where the upstream did not, or not to the end.
 func (c *call) fail(err error) int {
-	if left(err) || errors.Is(err, errClient) {
+	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) || errors.Is(err, errClient) {
 		c.resp.Abort()
 		return c.answer.status
 	}
@@ -256,8 +247,8 @@ func (c *call) fail(err error) int {
 		return c.answer.status
 	}
 	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
-	if c.at != nil {
-		args = append(args, "upstream", c.at.name)
+	if c.up.Held() {
+		args = append(args, "upstream", c.up.Name())
 	}
 	if c.resp.HeadSent() {
 		c.m.log.Error("fastcgi: response cut short", args...)
@@ -284,8 +275,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &bad):
 		return bad.Status
-	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog),
-		errors.Is(err, syscall.EADDRNOTAVAIL), exhausted(err): // no port is left, of those that lead there
+	case upstream.Busy(err):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return 0
@@ -302,10 +292,7 @@ func (c *call) close() {
 		c.stream = nil
 	}
 	c.free()
-	if c.at != nil {
-		c.m.group.release(c.at, -1)
-		c.at = nil
-	}
+	c.up.Release()
 	c.dropHeader()
 }
 

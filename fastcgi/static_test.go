@@ -138,6 +138,19 @@ func TestParams(t *testing.T) {
 	}
 }
 
+// TestOnUNIXSocket: a client without an address, as a server in front is, gets no address that scripts would trust.
+func TestOnUNIXSocket(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		r := c.Read()
+		c.Reply(okHead + r.Get("REMOTE_ADDR") + " " + r.Get("SERVER_NAME") + ":" + r.Get("SERVER_PORT"))
+	})
+	p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) { s.CheckFile = false })
+	p.Server = modtest.StartUNIX(t, "/", p.handler, coro.Direct)
+	if g := p.get("/x.php"); g.body != "unix: test.example:80" {
+		t.Errorf("%+v", g)
+	}
+}
+
 // TestChoices: what is dropped and refused unless it is asked for.
 func TestChoices(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {

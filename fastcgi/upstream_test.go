@@ -3,10 +3,10 @@ package fastcgi_test
 import (
 	"bufio"
 	"fmt"
-	"slices"
+	"net"
+	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,72 +23,24 @@ func crowd(t *testing.T, n int) (ups []*fcgitest.Upstream, addresses []string) {
 	return ups, addresses
 }
 
-func bodies(p *proxy, n int) (all string) {
-	for range n {
-		all += p.get("/x.php").body
+// TestOnePool: a connection that one route has kept is another's, if the routes come from one registry
+// as those of a process do, before and after a reload.
+func TestOnePool(t *testing.T) {
+	up := fcgitest.Start(t, "unix", answers("hello"))
+	r := registry()
+	var routes []*proxy
+	for range 3 {
+		routes = append(routes, serveRoute(t, r, "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
+			s.CheckFile, s.KeepConn, s.IdleTimeout = false, true, time.Second
+		}))
 	}
-	return all
-}
-
-func TestTurns(t *testing.T) {
-	_, a := crowd(t, 3)
-	if got := bodies(serve(t, a, nil), 6); got != "012012" {
-		t.Error(got)
-	}
-	a[1] += " weight=2"
-	if got := bodies(serve(t, a, nil), 8); got != "10211021" {
-		t.Error("weights: ", got)
-	}
-	a[0] += " backup"
-	if got := bodies(serve(t, a, nil), 6); strings.Contains(got, "0") {
-		t.Error("backup: ", got)
-	}
-}
-
-func TestLeastConnections(t *testing.T) {
-	goOn := make(chan bool)
-	slow := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-goOn; c.Reply(okHead + "0") })
-	_, a := crowd(t, 1)
-	p := serve(t, append([]string{slow.Address}, a...), func(s *fastcgi.Settings) {
-		s.Balance, s.ReadTimeout = "least_conn", time.Minute
-	})
-	done := make(chan got)
-	go func() { done <- p.get("/x.php") }()
-	slow.Wait(5*time.Second, func(_, _, requests int) bool { return requests == 1 })
-	if got := bodies(p, 5); got != "00000" {
-		t.Error(got)
-	}
-	close(goOn)
-	<-done
-}
-
-// TestOthersAreTried: of several upstreams those that cannot be reached are passed over, whatever the method, and not
-// asked again for a while.
-func TestOthersAreTried(t *testing.T) {
-	ups, a := crowd(t, 2)
-	a = []string{fcgitest.Nobody(t, "missing"), a[0], fcgitest.Nobody(t, "tcp"), a[1] + " backup"}
-	p := serve(t, a, nil)
-	for range 6 {
-		if g := p.request("POST /x.php", nil, "body"); g.status != 200 || g.body != "0" {
+	for i := range 9 {
+		if g := routes[i%len(routes)].get("/x.php"); g.body != "hello" {
 			t.Error(g)
 		}
 	}
-	if n := strings.Count(p.log.String(), "not reached"); n != 2 {
-		t.Errorf("%d times: %s", n, p.log)
-	}
-	ups[0].Stop()
-	for range 3 {
-		if g := p.request("POST /x.php", nil, "body"); g.status != 200 || g.body != "1" {
-			t.Error("backup: ", g)
-		}
-	}
-	ups[1].Stop()
-	if g := p.get("/x.php"); g.status != 502 {
-		t.Error("nobody: ", g)
-	}
-	fcgitest.Start(t, "unix", answers("again"), fcgitest.At(ups[0].Address))
-	if g := p.get("/x.php"); g.body != "again" {
-		t.Error("back again: ", g)
+	if n := up.Accepted(); n != 1 {
+		t.Error(n, " connections")
 	}
 }
 
@@ -175,76 +127,6 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestQueue: no more connections than max_conns, and places go to those who wait in the order of their coming.
-func TestQueue(t *testing.T) {
-	for _, conns := range []int{1, 3} {
-		next := make(chan bool)
-		var now, most atomic.Int32
-		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-			c.Read()
-			most.Store(max(most.Load(), now.Add(1)))
-			<-next
-			now.Add(-1)
-			c.Reply(okHead + "hello")
-		})
-		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-			s.MaxConns, s.ReadTimeout = conns, time.Minute
-		})
-		var all sync.WaitGroup
-		for i := range 10 {
-			c := p.Dial()
-			fmt.Fprintf(c, "GET /%d.php HTTP/1.1\r\nHost: a\r\n\r\n", i)
-			up.Wait(20*time.Millisecond, func(_, _, requests int) bool { return requests == i+1 }) // it is in the queue then
-			all.Go(func() {
-				if g := read(bufio.NewReader(c), "GET"); g.body != "hello" {
-					t.Error(g)
-				}
-			})
-		}
-		for range 10 {
-			next <- true
-		}
-		all.Wait()
-		if n := int(most.Load()); n != conns {
-			t.Errorf("%d connections, allowed are %d", n, conns)
-		}
-		var order []string
-		for _, r := range up.Requests() {
-			order = append(order, r.Get("SCRIPT_NAME"))
-		}
-		if len(order) != 10 || conns == 1 && !slices.IsSorted(order) {
-			t.Error(order)
-		}
-	}
-}
-
-// TestKeptOldest: of several that are kept the oldest is taken, as the latest may belong to a script that runs on behind
-// its answer.
-func TestKeptOldest(t *testing.T) {
-	goOn := make(chan bool)
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		for {
-			r := c.Read()
-			if r.Get("SCRIPT_NAME") == "/wait.php" {
-				<-goOn
-			}
-			c.Reply(okHead + fmt.Sprint(c.Number))
-		}
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-		s.KeepConn, s.IdleTimeout, s.ReadTimeout = true, 300*time.Millisecond, time.Minute
-	})
-	done := make(chan got)
-	p.ask("wait", done)
-	requests(t, up, 1)
-	p.get("/x.php")
-	goOn <- true
-	<-done
-	if got := bodies(p, 4); got != "2121" {
-		t.Error(got)
-	}
-}
-
 func TestQueueTimesOut(t *testing.T) {
 	goOn := make(chan bool)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-goOn; c.Reply(okHead + "hello") })
@@ -287,24 +169,107 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBurst: of more requests than there are places, those in the queue wait for longer than
-// connecting may take, and all are answered.
-func TestBurst(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		c.Read()
-		c.Sleep(10 * time.Millisecond)
-		c.Reply(okHead + "hello")
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-		s.MaxConns, s.ReadTimeout, s.ConnectTimeout = 2, time.Minute, 50*time.Millisecond
-	})
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			if g := p.get("/x.php"); g.body != "hello" || g.err != nil {
-				t.Error(g.status, g.err)
-			}
-		})
+// TestBroken: an upstream that connects and does not answer is passed over after a while, even though nobody can tell
+// whether a script has run, and comes back when it answers one request that tries.
+func TestBroken(t *testing.T) {
+	for name, script := range map[string]fcgitest.Script{
+		"ends":  func(c *fcgitest.Conn) { c.Read(); c.Close() },
+		"hangs": func(c *fcgitest.Conn) { c.Read(); c.NeverRead() },
+	} {
+		for _, balance := range []string{"round_robin", "least_conn"} {
+			t.Run(name+"/"+balance, func(t *testing.T) {
+				t.Parallel()
+				bad := fcgitest.Start(t, "unix", script)
+				_, a := crowd(t, 1)
+				p := serve(t, []string{bad.Address, a[0]}, func(s *fastcgi.Settings) {
+					s.ReadTimeout, s.Balance = time.Second, balance
+				})
+				good := 0
+				for range 20 {
+					if p.request("POST /x.php", nil, "body").status == 200 {
+						good++
+					}
+				}
+				if good != 17 || len(bad.Requests()) != 3 {
+					t.Errorf("%d answers, %d requests", good, len(bad.Requests()))
+				}
+			})
+		}
 	}
-	all.Wait()
+}
+
+// TestBrokenScript: single failures between answers say nothing about the upstream.
+func TestBrokenScript(t *testing.T) {
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		if r := c.Read(); r.Get("SCRIPT_NAME") == "/bad.php" {
+			c.Close()
+		}
+		c.Reply(okHead + "0")
+	})
+	_, a := crowd(t, 2)
+	p := serve(t, []string{up.Address, a[1] + " backup"}, nil)
+	for range 4 {
+		p.request("POST /bad.php", nil, "body")
+		p.request("POST /bad.php", nil, "body")
+		if g := p.get("/x.php"); g.body != "0" {
+			t.Error(g)
+		}
+	}
+}
+
+// TestExhausted: that this process has no descriptor left is no upstream's fault.
+func TestExhausted(t *testing.T) {
+	var addresses []string
+	for range 2 {
+		ln, err := net.Listen("unix", t.TempDir()+"/s") // the kernel accepts
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		addresses = append(addresses, "unix:"+ln.Addr().String())
+	}
+	p := serve(t, addresses, nil)
+	c := p.Dial()
+	r := bufio.NewReader(c)
+	ask := func(method string) got {
+		fmt.Fprintf(c, "%s /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", method)
+		return read(r, method)
+	}
+	if g := ask("TRACE"); g.status != 405 { // the connection is there
+		t.Fatal(g)
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	low := limit
+	low.Cur = 200
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	// What earlier tests have left is closed at any moment, and leaves room for a connection.
+	eventually(t, "no descriptor is left", func() bool {
+		for {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				break
+			}
+			files = append(files, f)
+		}
+		g := ask("POST")
+		if g.status == 503 && g.header.Get("Retry-After") == "" || g.status != 503 && g.status != 504 {
+			t.Error(g)
+		}
+		return g.status == 503
+	})
+	if log := p.log.String(); strings.Contains(log, "not reached") {
+		t.Error(log)
+	}
 }
