@@ -20,7 +20,7 @@ func parse(text, dir string) (*member, endpoint, error) {
 	var at endpoint
 	if path, ok := strings.CutPrefix(words[0], "unix:"); ok {
 		if path == "" {
-			return nil, endpoint{}, errors.New("expected a path behind unix:")
+			return nil, endpoint{}, errors.New(`expected unix:/path, not "unix:"`)
 		}
 		if !filepath.IsAbs(path) && path[0] != '@' {
 			path = filepath.Join(dir, path)

@@ -19,7 +19,7 @@ func TestAddresses(t *testing.T) {
 		{[]string{" "}, `expected unix:/path or host:port`},
 		{[]string{"localhost"}, `expected unix:/path or host:port, not "localhost"`},
 		{[]string{":80"}, `expected unix:/path or host:port, not ":80"`},
-		{[]string{"unix:"}, `expected a path behind unix:`},
+		{[]string{"unix:"}, `expected unix:/path, not "unix:"`},
 		{[]string{"unix:" + long}, long + `: longer than the 107 bytes that a socket's path may have`},
 		{[]string{"a:0"}, `a:0: expected a port between 1 and 65535, not "0"`},
 		{[]string{"a:http"}, `a:http: expected a port between 1 and 65535, not "http"`},

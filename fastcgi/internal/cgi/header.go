@@ -21,10 +21,9 @@ const (
 // Buffering is what X-Accel-Buffering asks for.
 type Buffering uint8
 
-// Values of Buffering. Unset is what the configuration says.
+// Values of Buffering. With its zero value the configuration decides.
 const (
-	Unset Buffering = iota
-	Buffered
+	Buffered Buffering = 1 + iota
 	Unbuffered
 )
 

@@ -17,7 +17,7 @@ import (
 // params builds the parameters and reads them again, by a reader that shares nothing with package wire.
 func params(t testing.TB, r *cgi.Request) (list [][2]string, err error) {
 	var h wire.Head
-	h.Begin(nil, wire.Responder, false)
+	h.Begin(nil, false)
 	r.AppendTo(&h)
 	b, err := h.Finish()
 	if err != nil {
@@ -487,7 +487,7 @@ func TestParamsAllocations(t *testing.T) {
 	buf := make([]byte, 0, 8192)
 	if n := testing.AllocsPerRun(100, func() {
 		var h wire.Head
-		h.Begin(buf, wire.Responder, true)
+		h.Begin(buf, true)
 		r.AppendTo(&h)
 		if _, err := h.Finish(); err != nil {
 			t.Error(err)
@@ -503,7 +503,7 @@ func BenchmarkParams(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var h wire.Head
-		h.Begin(buf, wire.Responder, true)
+		h.Begin(buf, true)
 		r.AppendTo(&h)
 		if _, err := h.Finish(); err != nil {
 			b.Fatal(err)

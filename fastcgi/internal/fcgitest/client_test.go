@@ -56,7 +56,7 @@ func (c *client) head(body string) []byte {
 		r.Method = "POST"
 	}
 	var h wire.Head
-	h.Begin(nil, wire.Responder, c.keep)
+	h.Begin(nil, c.keep)
 	r.AppendTo(&h)
 	b, err := h.Finish()
 	if err != nil {

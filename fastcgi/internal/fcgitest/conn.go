@@ -74,11 +74,6 @@ func (c *Conn) ReadRaw(n int) []byte {
 	return p
 }
 
-// Throttle has all that follows read at most n bytes at once, with a pause before.
-func (c *Conn) Throttle(n int, pause time.Duration) {
-	c.in.chunk, c.in.slow = n, func() { time.Sleep(pause) }
-}
-
 // check ends the script on an error, and fails the test if it is the peer's.
 func (c *Conn) check(err error) {
 	if err == nil {

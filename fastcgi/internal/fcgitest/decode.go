@@ -43,22 +43,13 @@ type decoder struct {
 	buf   []byte // read and not yet taken
 	taken int    // of the current request
 	first int    // bytes of the first read of the current request
-	chunk int    // bytes to read at once, 0: many
-	slow  func() // called before every read
 
 	req  *Request
 	body int // bytes of STDIN so far
 }
 
 func (d *decoder) fill() error {
-	if d.slow != nil {
-		d.slow()
-	}
-	n := 64 << 10
-	if d.chunk > 0 {
-		n = d.chunk
-	}
-	p := make([]byte, n)
+	p := make([]byte, 64<<10)
 	n, err := d.from.Read(p)
 	if n > 0 {
 		if d.first == 0 && len(d.buf) == 0 {

@@ -25,9 +25,6 @@ func Workers(n int) Option { return func(u *Upstream) { u.workers = n } }
 // Backlog sets how many connections the kernel keeps that are not accepted yet: one more than n, in truth.
 func Backlog(n int) Option { return func(u *Upstream) { u.backlog = n } }
 
-// At has it listen on an address that another Upstream had.
-func At(address string) Option { return func(u *Upstream) { u.Address = address } }
-
 // An Upstream is an application that listens.
 type Upstream struct {
 	Address string // as in a configuration: unix:/path or host:port
@@ -71,24 +68,17 @@ func (u *Upstream) listen(network string) error {
 	var sa syscall.Sockaddr
 	switch network {
 	case "unix":
-		path := strings.TrimPrefix(u.Address, "unix:")
-		if path == "" {
-			dir, err := os.MkdirTemp("", "fcgi") // names of sockets are short, those of a test's folder are not
-			if err != nil {
-				return err
-			}
-			u.t.Cleanup(func() { os.RemoveAll(dir) })
-			path = filepath.Join(dir, "s")
+		dir, err := os.MkdirTemp("", "fcgi") // names of sockets are short, those of a test's folder are not
+		if err != nil {
+			return err
 		}
-		os.Remove(path)
+		u.t.Cleanup(func() { os.RemoveAll(dir) })
+		path := filepath.Join(dir, "s")
 		family, sa, u.Address = syscall.AF_UNIX, &syscall.SockaddrUnix{Name: path}, "unix:"+path
 	case "tcp", "tcp6":
 		host := "127.0.0.1:0"
 		if network == "tcp6" {
 			host = "[::1]:0"
-		}
-		if u.Address != "" {
-			host = u.Address
 		}
 		addr, err := net.ResolveTCPAddr("tcp", host)
 		if err != nil {
@@ -108,11 +98,6 @@ func (u *Upstream) listen(network string) error {
 	}
 	f := os.NewFile(uintptr(fd), "fcgitest")
 	defer f.Close()
-	if family != syscall.AF_UNIX {
-		if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-			return err
-		}
-	}
 	if err := syscall.Bind(fd, sa); err != nil {
 		return err
 	}

@@ -359,7 +359,7 @@ func BenchmarkHead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var h wire.Head
-		h.Begin(buf, wire.Responder, true)
+		h.Begin(buf, true)
 		for range 30 {
 			h.Add("HTTP_ACCEPT_LANGUAGE", "en-US,en;q=0.9")
 		}

@@ -77,7 +77,7 @@ func TestPeerUnderstands(t *testing.T) {
 	body := strings.Repeat("0123456789", 10000)
 	params["CONTENT_LENGTH"] = fmt.Sprint(len(body))
 	var h wire.Head
-	h.Begin(nil, wire.Responder, true)
+	h.Begin(nil, true)
 	for name, value := range params {
 		h.Add(name, value)
 	}
@@ -119,9 +119,9 @@ func TestPeerUnderstands(t *testing.T) {
 // The child's own END_REQUEST and UNKNOWN_TYPE.
 func TestPeerRefuses(t *testing.T) {
 	never := func(http.ResponseWriter, *http.Request) { t.Error("served") }
-	odd := wire.AppendHeader(nil, wire.UnknownType+31, 0)
-	odd[3] = 0
-	_, d := ask(t, append(wire.AppendBegin(nil, wire.Filter, true), odd...), nil, never)
+	_, d := ask(t, []byte(
+		rec(1, 1, 1, "\x00\x03\x01\x00\x00\x00\x00\x00", 0)+ // BEGIN_REQUEST of a filter, on a connection to be kept
+			rec(1, 42, 0, "", 0)), nil, never)
 	if d.End().Err() != wire.ErrUnknownRole || d.Reusable() {
 		t.Errorf("%+v", d)
 	}

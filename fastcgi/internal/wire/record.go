@@ -17,7 +17,7 @@ const (
 // Type is a record's type.
 type Type uint8
 
-// Types of records. From GetValues on they are management records, which have id 0.
+// Types of records that may stand in a request or a response. Those behind GetValues are passed over.
 const (
 	BeginRequest Type = 1 + iota
 	AbortRequest
@@ -28,8 +28,6 @@ const (
 	Stderr
 	Data
 	GetValues
-	GetValuesResult
-	UnknownType
 )
 
 var typeNames = [...]string{"", "BEGIN_REQUEST", "ABORT_REQUEST", "END_REQUEST", "PARAMS", "STDIN", "STDOUT", "STDERR",
@@ -66,16 +64,12 @@ func ParseHeader(b []byte) (h Header, n int) {
 	}, HeaderLen
 }
 
-// AppendHeader appends the header of a record of our request, or of id 0 for a management record. content bytes
-// have to follow; it panics if there are too many of them. There is no padding: the alignment it is for costs more
-// bytes than it saves anybody work.
+// AppendHeader appends the header of a record of our request. content bytes have to follow; it panics
+// if there are too many of them. There is no padding: it would align what follows, which saves no one
+// as much work as its bytes cost.
 func AppendHeader(dst []byte, t Type, content int) []byte {
 	if content < 0 || content > MaxContent {
 		panic("fastcgi: content does not fit in a record")
 	}
-	id := byte(RequestID)
-	if t >= GetValues {
-		id = 0
-	}
-	return append(dst, Version, byte(t), 0, id, byte(content>>8), byte(content), 0, 0)
+	return append(dst, Version, byte(t), 0, RequestID, byte(content>>8), byte(content), 0, 0)
 }

@@ -2,15 +2,9 @@ package wire
 
 import "strings"
 
-// Role is what the application is asked to be.
-type Role uint16
-
-// Roles. PHP-FPM runs the script for each of them alike, and resets the connection for any other.
-const (
-	Responder Role = 1 + iota
-	Authorizer
-	Filter
-)
+// responder is the role that the application is asked to play. PHP-FPM runs the script for the two
+// others just the same.
+const responder = 1
 
 // keepConn is the flag of BEGIN_REQUEST that leaves it to us to close the connection.
 const keepConn = 1
@@ -20,13 +14,13 @@ const keepConn = 1
 const StdinContent = 32<<10 - HeaderLen
 
 // AppendBegin appends BEGIN_REQUEST. With keep, the connection stays open behind the response.
-func AppendBegin(dst []byte, role Role, keep bool) []byte {
+func AppendBegin(dst []byte, keep bool) []byte {
 	flags := byte(0)
 	if keep {
 		flags = keepConn
 	}
 	dst = AppendHeader(dst, BeginRequest, 8)
-	return append(dst, byte(role>>8), byte(role), flags, 0, 0, 0, 0, 0)
+	return append(dst, 0, responder, flags, 0, 0, 0, 0, 0)
 }
 
 // AppendStdinEnd appends the empty record that ends the body. It has to be sent for an empty body too: an application
@@ -38,7 +32,7 @@ func AppendStdinEnd(dst []byte) []byte { return AppendHeader(dst, Stdin, 0) }
 // appended to what Finish returns.
 //
 //	var h wire.Head
-//	h.Begin(buf[:0], wire.Responder, false)
+//	h.Begin(buf[:0], false)
 //	h.Add("REQUEST_METHOD", "GET")
 //	buf, err := h.Finish()
 type Head struct {
@@ -48,8 +42,8 @@ type Head struct {
 }
 
 // Begin appends BEGIN_REQUEST to dst and makes h ready for pairs.
-func (h *Head) Begin(dst []byte, role Role, keep bool) {
-	dst = AppendBegin(dst, role, keep)
+func (h *Head) Begin(dst []byte, keep bool) {
+	dst = AppendBegin(dst, keep)
 	h.open, h.failed = len(dst), nil
 	h.buf = AppendHeader(dst, Params, 0)
 }

@@ -59,7 +59,7 @@ func pairsOf(t testing.TB, s string) (list [][2]string) {
 
 func build(t testing.TB, keep bool, pairs [][2]string) []byte {
 	var h wire.Head
-	h.Begin([]byte{}, wire.Responder, keep)
+	h.Begin([]byte{}, keep)
 	for _, p := range pairs {
 		h.Add(p[0], p[1])
 	}
@@ -139,7 +139,7 @@ func TestHeadRefuses(t *testing.T) {
 		{"a", strings.Repeat("v", 200000), wire.ErrPairSize},
 	} {
 		var h wire.Head
-		h.Begin(nil, wire.Responder, false)
+		h.Begin(nil, false)
 		h.Add("first", "good")
 		h.Add(tt.name, tt.value)
 		h.Add("last", "good")
@@ -148,7 +148,7 @@ func TestHeadRefuses(t *testing.T) {
 			t.Errorf("%.10q, %.10q: %v, want %v", tt.name, tt.value, err, tt.want)
 		}
 		// The same value serves again.
-		h.Begin(nil, wire.Responder, false)
+		h.Begin(nil, false)
 		if _, err := h.Finish(); err != nil {
 			t.Error("after an error:", err)
 		}
@@ -167,7 +167,7 @@ func FuzzHead(f *testing.F) {
 		var pairs [][2]string
 		var want error
 		var h wire.Head
-		h.Begin(nil, wire.Responder, true)
+		h.Begin(nil, true)
 		for i := 0; i+1 < len(parts); i += 2 {
 			name, value := parts[i], parts[i+1]
 			if value != "" {
