@@ -27,6 +27,17 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// checkFields checks that a field "Name: value" is there, once, and a field "Name" is not.
+func checkFields(t *testing.T, g got, fields []string) {
+	t.Helper()
+	for _, f := range fields {
+		name, value, there := strings.Cut(f, ": ")
+		if have := g.header.Values(name); there && !slices.Equal(have, []string{value}) || !there && have != nil {
+			t.Errorf("%s is %.50q", name, have)
+		}
+	}
+}
+
 func testCase(t *testing.T, network string, tt fcgitest.Case, keep bool) {
 	up := fcgitest.Start(t, network, tt.Script)
 	defer up.Stop()
@@ -51,12 +62,7 @@ func testCase(t *testing.T, network string, tt fcgitest.Case, keep bool) {
 	if want := tt.Body; !tt.Echo && o.body != want || tt.Echo && o.body != body {
 		t.Errorf("body of %d bytes, %.50q", len(o.body), o.body)
 	}
-	for _, f := range tt.Fields {
-		name, value, there := strings.Cut(f, ": ")
-		if have := o.header.Values(name); there && !slices.Equal(have, []string{value}) || !there && have != nil {
-			t.Errorf("%s is %.50q", name, have)
-		}
-	}
+	checkFields(t, o, tt.Fields)
 	if !keep {
 		return
 	}

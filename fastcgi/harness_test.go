@@ -194,3 +194,26 @@ func requests(t *testing.T, up *fcgitest.Upstream, n int) {
 		t.Fatalf("%d requests, want %d", len(up.Requests()), n)
 	}
 }
+
+const okHead = "Content-Type: text/plain\r\n\r\n"
+
+// answers is an application that always gives the same answer.
+func answers(text string) fcgitest.Script {
+	return func(c *fcgitest.Conn) {
+		for {
+			c.Answer(okHead + text)
+		}
+	}
+}
+
+// tells is an application that answers with the values of these parameters.
+func tells(names ...string) fcgitest.Script {
+	return func(c *fcgitest.Conn) {
+		r := c.Read()
+		var values []string
+		for _, name := range names {
+			values = append(values, r.Get(name))
+		}
+		c.Reply(okHead + strings.Join(values, "|"))
+	}
+}

@@ -7,11 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
-	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 )
 
 // names answers with the script's name and its path info.
@@ -118,101 +115,6 @@ func TestNoScripts(t *testing.T) {
 	}
 }
 
-// TestParams: what is configured replaces what the client sends.
-func TestParams(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("HTTP_X") + r.Get("APP_ENV") + r.Get("SERVER_NAME"))
-		if r.First < r.HeadLen {
-			t.Errorf("the head of %d bytes came in pieces, the first of %d", r.HeadLen, r.First)
-		}
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-		s.Params = map[string]string{"HTTP_X": "mine,", "APP_ENV": "prod,", "SERVER_NAME": "example.org"}
-	})
-	if g := p.request("GET /x.php", []string{"X: theirs"}, ""); g.body != "mine,prod,example.org" {
-		t.Error(g)
-	}
-	if g := p.request("GET /x.php", []string{"Y: " + strings.Repeat("y", 10000)}, ""); g.body != "mine,prod,example.org" {
-		t.Error(g)
-	}
-}
-
-// TestOnUNIXSocket: a client without an address, as a server in front is, gets no address that scripts would trust.
-func TestOnUNIXSocket(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("REMOTE_ADDR") + " " + r.Get("SERVER_NAME") + ":" + r.Get("SERVER_PORT"))
-	})
-	p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) { s.CheckFile = false })
-	p.Server = modtest.StartUNIX(t, "/", p.handler, coro.Direct)
-	if g := p.get("/x.php"); g.body != "unix: test.example:80" {
-		t.Errorf("%+v", g)
-	}
-}
-
-// TestChoices: what is dropped and refused unless it is asked for.
-func TestChoices(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("SCRIPT_NAME") + r.Get("HTTP_X_Y"))
-	})
-	for _, on := range []bool{false, true} {
-		p := serveFiles(t, "/", []string{up.Address}, map[string]string{"index.php": ""}, func(s *fastcgi.Settings) {
-			s.TryFiles, s.FrontMissing, s.Underscores = "front", on, on
-		})
-		if g := p.get("/no.php"); (g.body == "/index.php") != on || !on && g.status != 404 {
-			t.Error("front_missing ", on, ": ", g)
-		}
-		if g := p.request("GET /", []string{"X_Y: z"}, ""); (g.body == "/index.phpz") != on {
-			t.Error("underscores ", on, ": ", g)
-		}
-	}
-}
-
-// TestTrusted: a client of a proxy in front cannot remove the proxy's fields, if the configuration
-// trusts them.
-func TestTrusted(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("HTTP_X_FORWARDED_FOR") + " " + r.Get("HTTP_X_OWN"))
-	})
-	for _, tt := range []struct {
-		trusted []string
-		want    string
-	}{{fastcgi.Defaults.TrustedFields, "192.0.2.1 "}, {[]string{"x-own"}, " y"}, {nil, " "}} {
-		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.TrustedFields = tt.trusted })
-		g := p.request("GET /x.php", []string{"Connection: X-Forwarded-For, X-Own", "X-Forwarded-For: 192.0.2.1", "X-Own: y"}, "")
-		if g.body != tt.want {
-			t.Errorf("%q: %q", tt.trusted, g.body)
-		}
-	}
-}
-
-// TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
-func TestServerName(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("SERVER_NAME") + " " + r.Get("HTTP_HOST"))
-	})
-	for want, hosts := range map[string][]string{
-		"test.example test.example": nil,
-		"a.example test.example":    {"a.example", "*.b.example"},
-		"TEST.example test.example": {"a.example", "TEST.example"},
-	} {
-		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
-		h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
-			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil, ""); got.Body != want {
-			t.Errorf("%q: %q", hosts, got.Body)
-		}
-	}
-}
-
 // TestFilesInstead: X-Accel-Redirect and X-Sendfile, within their folder.
 func TestFilesInstead(t *testing.T) {
 	dir := t.TempDir()
@@ -296,36 +198,5 @@ func TestRangesOfFilesInstead(t *testing.T) {
 				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body, g.header, g.err)
 			}
 		}
-	}
-}
-
-// TestResetContent: a response that has no content has none, whatever the application sends.
-func TestResetContent(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		c.Read()
-		c.Reply("Status: 205\r\nContent-Length: 5\r\nX-Own: y\r\n\r\nhello")
-	})
-	p := serve(t, []string{up.Address}, nil)
-	if g := p.get("/x.php"); g.status != 205 || g.body != "" || g.err != nil || g.header.Get("Content-Length") != "0" ||
-		g.header.Get("X-Own") != "y" {
-		t.Error(g)
-	}
-}
-
-// TestErrorsAndFields: error pages of our own, and fields that are not shown.
-func TestErrorsAndFields(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		c.Read()
-		c.Reply("Status: 401\r\nWWW-Authenticate: Basic\r\nX-Powered-By: PHP/1\r\n\r\ntheirs")
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.HideHeader = []string{"x-powered-BY"} })
-	if g := p.get("/x.php"); g.body != "theirs" || g.header.Get("X-Powered-By") != "" ||
-		g.header.Get("Content-Type") != "" {
-		t.Error(g)
-	}
-	p = serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.InterceptErrors = true })
-	if g := p.get("/x.php"); !strings.Contains(g.body, "401 Unauthorized") ||
-		g.header.Get("WWW-Authenticate") != "Basic" || g.status != 401 {
-		t.Error(g)
 	}
 }

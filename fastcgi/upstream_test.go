@@ -51,7 +51,7 @@ func TestRepeated(t *testing.T) {
 		method        string
 		status, tries int
 	}{{"GET", 200, 2}, {"HEAD", 200, 2}, {"OPTIONS", 200, 2}, {"POST", 502, 1}, {"PUT", 502, 1}, {"DELETE", 502, 1},
-		{"PATCH", 502, 1}} {
+		{"PATCH", 502, 1}, {"PROPFIND", 502, 1}} {
 		one := fcgitest.Start(t, "unix", cut)
 		two := fcgitest.Start(t, "unix", answers("hello"))
 		p := serve(t, []string{one.Address, two.Address}, nil)
@@ -271,5 +271,41 @@ func TestExhausted(t *testing.T) {
 	})
 	if log := p.log.String(); strings.Contains(log, "not reached") {
 		t.Error(log)
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	for _, network := range []string{"unix", "missing", "tcp", "tcp6"} {
+		for _, line := range []string{"GET /x.php", "POST /x.php"} {
+			p := serve(t, []string{fcgitest.Nobody(t, network)}, nil)
+			if g := p.request(line, nil, "body"); g.status != 502 || !strings.Contains(p.log.String(), "connect") {
+				t.Errorf("%s: %s: %d, %v; log %s", network, line, g.status, g.err, p.log)
+			}
+		}
+	}
+}
+
+// TestNames: an upstream that is named by DNS.
+func TestNames(t *testing.T) {
+	up := fcgitest.Start(t, "tcp", answers("hello"))
+	_, port, err := net.SplitHostPort(up.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, []string{"localhost:" + port}, func(s *fastcgi.Settings) { s.KeepConn = true })
+	for range 3 {
+		if g := p.get("/x.php"); g.body != "hello" {
+			t.Error(g, p.log)
+		}
+	}
+	p = serve(t, []string{"nothing.invalid:9000", "localhost:" + port}, nil)
+	for range 2 {
+		if g := p.get("/x.php"); g.body != "hello" {
+			t.Error("another after a name that is none: ", g, p.log)
+		}
+	}
+	p = serve(t, []string{"nothing.invalid:9000"}, nil)
+	if g := p.get("/x.php"); g.status != 502 && g.status != 504 {
+		t.Error("a name that is none: ", g)
 	}
 }
