@@ -13,7 +13,8 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 )
 
-// TestHugeHeader: a response's header is bounded in bytes and in fields, and what is within the bounds passes.
+// TestHugeHeader: a response's header is bounded in bytes and in fields, and what is within the
+// bounds passes.
 func TestHugeHeader(t *testing.T) {
 	fields := func(n int) string {
 		var b strings.Builder
@@ -33,11 +34,14 @@ func TestHugeHeader(t *testing.T) {
 		"60 KB":              {"X: " + strings.Repeat("x", 60000) + "\r\n", 200},
 		"no end, no newline": {strings.Repeat("x", 1<<20), 502},
 	} {
-		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Answer(tt.head + okHead + "hello") })
+		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+			c.Answer(tt.head + okHead + "hello")
+		})
 		p := serve(t, []string{up.Address}, nil)
 		c := p.Dial()
 		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
-		line, err := bufio.NewReader(c).ReadString('\n') // net/http would refuse that many fields itself
+		// net/http would refuse that many fields itself
+		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, fmt.Sprint("HTTP/1.1 ", tt.status, " ")) {
 			t.Errorf("%s: %q, %v", name, line, err)
 		}
@@ -61,8 +65,10 @@ func TestFlush(t *testing.T) {
 		"without anything, a head": {"Status: 200\r\n\r\n", true},
 	} {
 		goOn := make(chan bool)
-		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Stdout(tt.head); <-goOn; c.Reply("there") })
-		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+		up := fcgitest.Start(t, "unix",
+			func(c *fcgitest.Conn) { c.Read(); c.Stdout(tt.head); <-goOn; c.Reply("there") })
+		p := serve(t, []string{up.Address},
+			func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 		c := p.Dial()
 		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
 		r := bufio.NewReader(c)
@@ -100,7 +106,8 @@ func TestClientsFault(t *testing.T) {
 	if g := p.request("GET /x.php", fields, ""); g.status != 400 {
 		t.Error(g)
 	}
-	if log := p.log.String(); strings.Contains(log, "ERROR") || !strings.Contains(log, "connection options") {
+	if log := p.log.String(); strings.Contains(log, "ERROR") ||
+		!strings.Contains(log, "connection options") {
 		t.Error(log)
 	}
 }

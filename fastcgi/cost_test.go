@@ -23,7 +23,8 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 )
 
-// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has answered before.
+// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has
+// answered before.
 func TestMemoryOfWaiting(t *testing.T) {
 	for _, output := range []int{0, 30000, 200000} {
 		t.Run(fmt.Sprint("after ", output), func(t *testing.T) { testWaiting(t, output) })
@@ -38,14 +39,16 @@ func testWaiting(t *testing.T, output int) {
 		answer += fcgitest.Header(1, 6, 1, len(piece), 0) + piece
 		text = text[len(piece):]
 	}
-	// The application is a process of its own in truth; here it shares ours, so it must hold nothing itself.
+	// The application is a process of its own in truth; here it shares ours, so it must hold
+	// nothing itself.
 	ln, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
 	upstream := make([]net.Conn, 0, n)
-	p := serveFiles(t, "/", []string{"unix:" + ln.Addr().String()}, map[string]string{"sub/x.php": ""},
+	p := serveFiles(t, "/", []string{"unix:" + ln.Addr().String()},
+		map[string]string{"sub/x.php": ""},
 		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	clients := make([]net.Conn, 0, n)
 	defer func() {
@@ -58,7 +61,8 @@ func testWaiting(t *testing.T, output int) {
 		c := p.Dial()
 		clients = append(clients, c)
 		fmt.Fprintf(c,
-			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\nAccept: */*\r\n\r\n")
+			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\n"+
+				"Accept: */*\r\n\r\n")
 		u, err := ln.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -85,8 +89,8 @@ func testWaiting(t *testing.T, output int) {
 	}
 	each := int64(memory()-before) / n
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
-	// The invariants tag cuts writes short. The rest of a large answer is then held for a while, and
-	// a part of that buffer stays, which the limit does not allow for.
+	// The invariants tag cuts writes short. The rest of a large answer is then held for a while,
+	// and a part of that buffer stays, which the limit does not allow for.
 	if each > limit && !underRace && !invariants.Enabled {
 		t.Errorf("%d bytes for a request that waits", each)
 	}
@@ -116,7 +120,8 @@ func TestMemoryOfSilent(t *testing.T) {
 		ask := func(n int) {
 			for range n {
 				before := asked.Load()
-				fmt.Fprintf(p.Dial(), "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
+				fmt.Fprintf(p.Dial(),
+					"POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
 				eventually(t, "it is asked", func() bool { return asked.Load() > before })
 			}
 		}
@@ -150,7 +155,8 @@ func TestMemoryOfStalled(t *testing.T) {
 						if chunked {
 							head = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", length)
 						}
-						_, err := io.WriteString(c, "POST /x.php HTTP/1.1\r\nHost: a\r\n"+head+strings.Repeat("x", sent))
+						_, err := io.WriteString(c,
+							"POST /x.php HTTP/1.1\r\nHost: a\r\n"+head+strings.Repeat("x", sent))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -178,9 +184,11 @@ func allRead() bool {
 	}
 	for _, e := range fds {
 		fd, _ := strconv.Atoi(e.Name())
-		for _, queue := range []uint{unix.TIOCINQ, unix.TIOCOUTQ} { // of what is no socket these are none
+		// of what is no socket these are none
+		for _, queue := range []uint{unix.TIOCINQ, unix.TIOCOUTQ} {
 			if waiting, err := unix.IoctlGetInt(fd, queue); err == nil && waiting > 0 {
-				if what, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(what, "socket:") {
+				what, _ := os.Readlink("/proc/self/fd/" + e.Name())
+				if strings.HasPrefix(what, "socket:") {
 					return false
 				}
 			}

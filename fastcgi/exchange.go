@@ -27,13 +27,14 @@ func (c *call) connect() (err error) {
 	return err
 }
 
-// repeatable: a request of such a method may be sent on a connection that was kept. If the application
-// ends that at this moment, nobody can tell whether the script has run, and the request is sent again.
+// repeatable reports whether a request of that method may be sent on a kept connection. The
+// application may end that at the same moment. Then the proxy cannot tell whether the script has
+// run, and sends the request again.
 func repeatable(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// begin fills the buffer with the parameters and the beginning of the body.
+// begin fills the buffer with the parameters and the first bytes of the body.
 func (c *call) begin() error {
 	c.buf = takeBuffer()
 	out, err := c.appendHead(c.buf[:0])
@@ -45,10 +46,10 @@ func (c *call) begin() error {
 	return err
 }
 
-// appendBody appends a record with the next piece of the body, or with several records as much of it as is left if
-// that is little, and the end behind the last one. There is always room for that in a buffer of its own.
+// appendBody appends a record with the next piece of the body, if out has room for one, and behind
+// the last piece the end. An empty buffer has room for both.
 func (c *call) appendBody(out []byte) ([]byte, error) {
-	const around = 2 * wire.HeaderLen // of the piece's own record, and of the end
+	const around = 2 * wire.HeaderLen // the headers of the piece and of the end
 	room := cap(out) - len(out) - around
 	if c.left > 0 && room > 0 {
 		n := int(min(c.left, int64(room), wire.StdinContent))
@@ -68,7 +69,7 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// readBody reads what there is, for a body that comes from the client, or else all that fits.
+// readBody reads what has come of a body that is not spooled, and as much as fits of one that is.
 func (c *call) readBody(p []byte) (n int, err error) {
 	if c.unspooled {
 		n, err = c.body.Read(p)
@@ -81,7 +82,7 @@ func (c *call) readBody(p []byte) (n int, err error) {
 	return 0, bodyError(err)
 }
 
-// dropBody lets go of the body, and of its file if it has one.
+// dropBody lets go of the body, and of the file that may hold it.
 func (c *call) dropBody() {
 	if f, ok := c.body.(io.Closer); ok {
 		_ = f.Close()
@@ -89,7 +90,7 @@ func (c *call) dropBody() {
 	c.body = nil
 }
 
-// bodyError tells an error of reading the body from those of the upstream.
+// bodyError marks an error of reading the body, which is not the upstream's.
 func bodyError(err error) error {
 	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
 		return err
@@ -105,8 +106,9 @@ func (c *call) free() {
 	}
 }
 
-// exchange sends the request and takes the response, both at once: an application may write before it has read all, and
-// would wait for ever for somebody who reads only when he has written all.
+// exchange sends the request and takes the response, both at once: an application may write before
+// it has read all. A peer that first wrote all and only then read would wait for ever, as would the
+// application.
 func (c *call) exchange() error {
 	c.flow.begin(c)
 	for {
@@ -134,7 +136,8 @@ func (c *call) exchange() error {
 	}
 }
 
-// wait waits until bytes can move, in either direction. The limits are for connections on which nothing does.
+// wait waits until bytes can move in one of the directions. The limits are for connections on which
+// no byte moves.
 func (c *call) wait() error {
 	switch {
 	case c.flow.stuck || c.starved():
@@ -145,15 +148,17 @@ func (c *call) wait() error {
 	return c.stream.AwaitRead(c.m.set.ReadTimeout)
 }
 
-// send sends what there is room for, of what is in the buffer, and fills that again when it is empty. It reports
-// whether there was room. That the upstream does not take it is no reason not to hear its answer.
+// send sends as much of the buffer as the socket has room for, and fills an empty buffer first. It
+// reports whether there was room. If the upstream does not take the request any more, its answer
+// still counts: so that is no error.
 func (c *call) send() (sent bool, err error) {
 	if c.buf == nil {
 		c.buf = takeBuffer()
 	}
 	if len(c.out) == 0 {
 		if c.out, err = c.appendBody(c.buf[:0]); err != nil {
-			if err == conn.ErrWouldBlock { // the client's next bytes are waited for without a buffer
+			// the call waits for the client's next bytes without a buffer
+			if err == conn.ErrWouldBlock {
 				c.free()
 				err = nil
 			}
@@ -173,18 +178,18 @@ func (c *call) send() (sent bool, err error) {
 	if c.out = c.out[n:]; len(c.out) == 0 && c.end {
 		c.free()
 		if !repeatable(c.req.Method()) {
-			c.dropBody() // it is not sent again, and may be long
+			c.dropBody() // the call does not send it again, and its file may be large
 		}
 	}
 	return true, nil
 }
 
-// spoolAtOnce is how much is received, while something is held for the client, before the client is
-// offered it again. Else an application that is always ahead would fill the spool, and its client
-// would wait.
+// spoolAtOnce is how much the call receives into the spool before it offers the client the next
+// bytes. Without that bound an application that is always ahead would fill the spool while its
+// client waits.
 const spoolAtOnce = 8 * bufferSize
 
-// receive takes what has come.
+// receive takes the bytes that have come.
 func (c *call) receive() error {
 	buf := takeBuffer()
 	defer buffers.Put(buf) // also when the thread is killed
@@ -217,7 +222,7 @@ func (c *call) receive() error {
 	}
 }
 
-// take takes records apart.
+// take takes the records in p apart.
 func (c *call) take(p []byte) error {
 	for {
 		typ, data, n, err := c.dec.Next(p)
@@ -241,25 +246,26 @@ func (c *call) take(p []byte) error {
 	}
 }
 
-// ended judges a response that is complete as far as the connection goes, and lets go of that at once: PHP-FPM's worker
-// waits for it.
+// ended judges a response at its END_REQUEST. It lets go of the connection at once: PHP-FPM's
+// worker waits for that.
 func (c *call) ended() error {
 	end := c.dec.End()
 	switch err := end.Err(); {
 	case err != nil && c.answer.begun:
-		return fmt.Errorf("response given up by the application: %v", err) // whatever status it would have had
+		// Not wrapped: the head has its status already.
+		return fmt.Errorf("the application has given up its response: %v", err)
 	case err != nil:
 		return err
 	case !c.answer.begun:
 		return cgi.ErrIncomplete
 	}
 	if end.AppStatus != 0 {
-		c.m.log.Info("fastcgi: application ended with an exit code", "request", c.req.ID(), "script", c.target.Name,
-			"code", end.AppStatus)
+		c.m.log.Info("fastcgi: application ended with an exit code", "request", c.req.ID(),
+			"script", c.target.Name, "code", end.AppStatus)
 	}
 	if n := c.dec.Skipped(); n > 0 {
-		c.m.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(), "upstream", c.up.Name(),
-			"number", n, "last", c.dec.Record().Type)
+		c.m.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(),
+			"upstream", c.up.Name(), "number", n, "last", c.dec.Record().Type)
 	}
 	if c.m.set.KeepConn && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
 		c.up.Keep(c.stream)

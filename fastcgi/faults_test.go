@@ -14,8 +14,9 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 )
 
-// TestFaults: PHP-FPM is killed, started again, reloaded, and recycles its workers, all under load. Requests that were
-// in flight may fail, with 502; no POST runs twice; and afterwards all is well without anybody's help.
+// TestFaults: PHP-FPM is killed, started again, reloaded, and recycles its workers, all under load.
+// Requests that were in flight may fail, with 502; no POST runs twice; and afterwards all is well
+// without anybody's help.
 func TestFaults(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprint("keep ", keep), func(t *testing.T) {

@@ -20,7 +20,8 @@ import (
 )
 
 // overBoth runs a test with a plain server and one over TLS.
-func overBoth(t *testing.T, up *fcgitest.Upstream, change func(*fastcgi.Settings), test func(*testing.T, *proxy)) {
+func overBoth(t *testing.T, up *fcgitest.Upstream, change func(*fastcgi.Settings),
+	test func(*testing.T, *proxy)) {
 	for _, tls := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "tls"}[tls], func(t *testing.T) {
 			r := new(handlers.Registry)
@@ -39,7 +40,8 @@ func overBoth(t *testing.T, up *fcgitest.Upstream, change func(*fastcgi.Settings
 	}
 }
 
-// long is 12 MB of text, which is more than sockets take, in which a piece that is missing, or in another place, shows.
+// long is 12 MB of text, which is more than sockets take, in which a piece that is missing, or in
+// another place, shows.
 var long = sync.OnceValue(func() string {
 	b := make([]byte, 0, 12<<20)
 	for i := 1000000; len(b) < cap(b); i++ {
@@ -60,44 +62,51 @@ func (p *proxy) unread() (net.Conn, *bufio.Reader) {
 	return c, r
 }
 
-// TestSlowReader: within response_buffering the application is let go of as soon as it has answered,
-// though the client has read hardly a byte. Beyond that it waits for the client, as it does without
-// the setting, and where it asks for that itself. Whatever passes through the spool, the client gets
-// all that was sent, and then the cut if there was one.
+// TestSlowReader: within response_buffering the application is let go of as soon as it has
+// answered, though the client has read hardly a byte. Beyond that it waits for the client, as it
+// does without the setting, and where it asks for that itself. Whatever passes through the spool,
+// the client gets all that was sent, and then the cut if there was one.
 func TestSlowReader(t *testing.T) {
 	text := long()
-	answer := func(head string) fcgitest.Script { return func(c *fcgitest.Conn) { c.Answer(head, text) } }
+	answer := func(head string) fcgitest.Script {
+		return func(c *fcgitest.Conn) {
+			c.Answer(head, text)
+		}
+	}
 	for name, tt := range map[string]struct {
 		limit  handlers.Size
 		script fcgitest.Script
 		waits  bool // the application does, for the client
 		cut    bool
 	}{
-		"held":        {16 << 20, answer(okHead), false, false},
-		"with length": {16 << 20, answer(fmt.Sprintf("Content-Length: %d\r\n%s", len(text), okHead)), false, false},
-		"cut":         {16 << 20, func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead, text) }, false, true},
-		"small":       {1 << 10, answer(okHead), true, false},
-		"memory":      {32 << 10, answer(okHead), true, false},
-		"file":        {1 << 20, answer(okHead), true, false},
-		"off":         {0, answer(okHead), true, false},
-		"asked":       {64 << 20, answer("X-Accel-Buffering: no\r\n" + okHead), true, false},
+		"held": {16 << 20, answer(okHead), false, false},
+		"with length": {16 << 20, answer(fmt.Sprintf("Content-Length: %d\r\n%s", len(text),
+			okHead)), false, false},
+		"cut": {16 << 20, func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead, text) },
+			false, true},
+		"small":  {1 << 10, answer(okHead), true, false},
+		"memory": {32 << 10, answer(okHead), true, false},
+		"file":   {1 << 20, answer(okHead), true, false},
+		"off":    {0, answer(okHead), true, false},
+		"asked":  {64 << 20, answer("X-Accel-Buffering: no\r\n" + okHead), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := fcgitest.Start(t, "unix", tt.script)
-			overBoth(t, up, func(s *fastcgi.Settings) { s.ResponseBuffering = tt.limit }, func(t *testing.T, p *proxy) {
-				before := len(up.Requests())
-				_, r := p.unread()
-				done := func(_, open, requests int) bool { return open == 0 && requests > before }
-				switch {
-				case tt.waits && up.Wait(50*time.Millisecond, done):
-					t.Error("the application has not waited")
-				case !tt.waits && !up.Wait(10*time.Second, done):
-					t.Fatal("a client that does not read holds the application")
-				}
-				if g := read(r, "GET"); g.body != text || (g.err != nil) != tt.cut {
-					t.Error(g.status, len(g.body), g.err)
-				}
-			})
+			overBoth(t, up, func(s *fastcgi.Settings) { s.ResponseBuffering = tt.limit },
+				func(t *testing.T, p *proxy) {
+					before := len(up.Requests())
+					_, r := p.unread()
+					done := func(_, open, n int) bool { return open == 0 && n > before }
+					switch {
+					case tt.waits && up.Wait(50*time.Millisecond, done):
+						t.Error("the application has not waited")
+					case !tt.waits && !up.Wait(10*time.Second, done):
+						t.Fatal("a client that does not read holds the application")
+					}
+					if g := read(r, "GET"); g.body != text || (g.err != nil) != tt.cut {
+						t.Error(g.status, len(g.body), g.err)
+					}
+				})
 		})
 	}
 }
@@ -122,8 +131,8 @@ func TestSlowReaderOfPHP(t *testing.T) {
 	}
 }
 
-// TestSlowReaderLeaves: the upstream's connection is closed at once, and the spool's file, whatever state they are in;
-// and a response that breaks off does not pass for a whole one.
+// TestSlowReaderLeaves: the upstream's connection is closed at once, and the spool's file, whatever
+// state they are in; and a response that breaks off does not pass for a whole one.
 func TestSlowReaderLeaves(t *testing.T) {
 	text := long()
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -139,7 +148,11 @@ func TestSlowReaderLeaves(t *testing.T) {
 			t.Error("the connection stays")
 		}
 	})
-	cut := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead, text); c.Close() })
+	cut := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		c.Stdout(okHead, text)
+		c.Close()
+	})
 	overBoth(t, cut, set, func(t *testing.T, p *proxy) {
 		if g := p.get("/x.php"); g.err == nil {
 			t.Error("whole: ", g.status, len(g.body))
@@ -147,15 +160,18 @@ func TestSlowReaderLeaves(t *testing.T) {
 	})
 }
 
-// TestSpoolWithoutFile: where there is no room for what is to be spooled, the client's pace is the application's, as it
-// would be without.
+// TestSpoolWithoutFile: where there is no room for what is to be spooled, the client's pace is the
+// application's, as it would be without.
 func TestSpoolWithoutFile(t *testing.T) {
 	text := long()
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Answer(okHead, text) })
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ResponseBuffering = 16 << 20 })
+	p := serve(t, []string{up.Address},
+		func(s *fastcgi.Settings) { s.ResponseBuffering = 16 << 20 })
 	t.Setenv("TMPDIR", "/nonexistent")
 	_, r := p.unread()
-	eventually(t, "the log says so", func() bool { return strings.Contains(p.log.String(), "cannot be spooled") })
+	eventually(t, "the log says so", func() bool {
+		return strings.Contains(p.log.String(), "cannot be spooled")
+	})
 	if g := read(r, "GET"); g.body != text || g.err != nil {
 		t.Error(g.status, len(g.body), g.err)
 	}
@@ -174,19 +190,20 @@ func TestEventsPassSpool(t *testing.T) {
 		c.End()
 		c.Hang()
 	})
-	overBoth(t, up, func(s *fastcgi.Settings) { s.ResponseBuffering = 1 << 20 }, func(t *testing.T, p *proxy) {
-		c := p.Dial()
-		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
-		r, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			next <- true
-			b := make([]byte, len("data: x\n\n"))
-			if _, err := io.ReadFull(r.Body, b); err != nil {
+	overBoth(t, up, func(s *fastcgi.Settings) { s.ResponseBuffering = 1 << 20 },
+		func(t *testing.T, p *proxy) {
+			c := p.Dial()
+			fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
+			r, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-	})
+			for range 3 {
+				next <- true
+				b := make([]byte, len("data: x\n\n"))
+				if _, err := io.ReadFull(r.Body, b); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 }

@@ -57,8 +57,8 @@ func registry() *handlers.Registry {
 }
 
 // serveRoute does so for another route of a process, whose registry is r.
-func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
-	change func(*fastcgi.Settings)) *proxy {
+func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
+	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := route(t, r, prefix, addresses, files, change)
 	p.Server = modtest.Start(t, prefix, p.handler, coro.Direct)
@@ -66,15 +66,16 @@ func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []s
 }
 
 // route builds a route that nobody serves yet.
-func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
-	change func(*fastcgi.Settings)) *proxy {
+func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
+	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	write(t, p.dir, files)
-	env := handlers.Env{Dir: p.dir, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(p.log, nil))}
+	env := handlers.Env{Dir: p.dir, Prefix: prefix,
+		Logger: slog.New(slog.NewTextHandler(p.log, nil))}
 	module, _ := r.Module("fastcgi")
 	s := module.NewSettings().(*fastcgi.Settings)
 	s.Address, s.ScriptPath = addresses, p.dir
@@ -135,7 +136,8 @@ func read(r *bufio.Reader, method string) got {
 		return got{err: err}
 	}
 	b, err := io.ReadAll(std.Body)
-	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b), err: err}
+	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b),
+		err: err}
 }
 
 // syncBuffer is a log.

@@ -36,9 +36,10 @@ var phases = []struct {
 }{
 	{"in the upload", answers("hello"), post + "x", nil, false, false},
 	{"in a chunked upload", answers("hello"),
-		"POST /x.php HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", nil, false, false},
-	{"in a streamed upload", func(c *fcgitest.Conn) { c.ReadHead(); c.Gone(time.Minute) }, post + "x",
-		streamed, true, false},
+		"POST /x.php HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", nil, false,
+		false},
+	{"in a streamed upload", func(c *fcgitest.Conn) { c.ReadHead(); c.Gone(time.Minute) }, post +
+		"x", streamed, true, false},
 	{"in an upload that is answered", func(c *fcgitest.Conn) {
 		c.ReadHead()
 		c.Stdout(okHead + "x")
@@ -47,10 +48,13 @@ var phases = []struct {
 	{"while it is sent", func(c *fcgitest.Conn) { c.ReadHead(); c.Gone(time.Minute) },
 		post + strings.Repeat("x", 9000000), nil, true, false},
 	{"before the answer", func(c *fcgitest.Conn) { c.Read(); c.Hang() }, get, nil, true, false},
-	{"in the header", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead[:5]); c.Hang() }, get, nil, true, false},
-	{"in the body", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead + "x"); c.Hang() }, get, nil, true, false},
+	{"in the header", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead[:5]); c.Hang() }, get, nil,
+		true, false},
+	{"in the body", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead + "x"); c.Hang() }, get, nil,
+		true, false},
 	{"in an endless body", endless, get, nil, true, true},
-	{"in a spooled body", endless, get, func(s *fastcgi.Settings) { s.ResponseBuffering = 1 << 20 }, true, true},
+	{"in a spooled body", endless, get, func(s *fastcgi.Settings) { s.ResponseBuffering = 1 << 20 },
+		true, true},
 }
 
 func streamed(s *fastcgi.Settings) { s.RequestBuffering = false }
@@ -63,8 +67,8 @@ func endless(c *fcgitest.Conn) {
 }
 
 // TestClientLeaves: in whatever phase a client closes or resets its connection, the upstream's is
-// closed at once, an application is not asked for half of an upload, and no line of the log asks for
-// attention.
+// closed at once, an application is not asked for half of an upload, and no line of the log asks
+// for attention.
 func TestClientLeaves(t *testing.T) {
 	for _, tt := range phases {
 		for _, reset := range []bool{false, true} {
@@ -108,7 +112,8 @@ func TestClientLeaves(t *testing.T) {
 				if n := up.Accepted(); n > 0 && !tt.asked {
 					t.Error("the application is asked")
 				}
-				if log := p.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+				if log := p.log.String(); strings.Contains(log, "level=ERROR") ||
+					strings.Contains(log, "level=WARN") {
 					t.Error(log)
 				}
 			})
@@ -117,8 +122,8 @@ func TestClientLeaves(t *testing.T) {
 }
 
 // TestGoneAtOnce: when the server has heard that the client is gone, the upstream's connection is
-// closed within 100 ms, whatever the request was about, and nothing of it is left. What counts is the
-// best of some tries: in the others it may be the test that had to wait for a processor.
+// closed within 100 ms, whatever the request was about, and nothing of it is left. What counts is
+// the best of some tries: in the others it may be the test that had to wait for a processor.
 func TestGoneAtOnce(t *testing.T) {
 	for _, tt := range phases {
 		if !tt.asked {
@@ -127,12 +132,13 @@ func TestGoneAtOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			left := make(chan time.Time, 1)
 			up := fcgitest.Start(t, "unix", tt.script)
-			h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env(t), func(s *fastcgi.Settings) {
-				s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
-				if tt.change != nil {
-					tt.change(s)
-				}
-			})
+			h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env(t),
+				func(s *fastcgi.Settings) {
+					s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
+					if tt.change != nil {
+						tt.change(s)
+					}
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +162,8 @@ func TestGoneAtOnce(t *testing.T) {
 				if _, err := io.WriteString(c, tt.wire); err != nil {
 					t.Fatal(err)
 				}
-				if !up.Wait(10*time.Second, func(_, _, requests int) bool { return requests == try }) {
+				if !up.Wait(10*time.Second,
+					func(_, _, requests int) bool { return requests == try }) {
 					t.Fatal("no request")
 				}
 				c.Close()
@@ -166,16 +173,21 @@ func TestGoneAtOnce(t *testing.T) {
 				closed := time.Now()
 				best = min(best, closed.Sub(<-left))
 			}
-			eventually(t, "the client's thread has ended", func() bool { return server.Active() == 0 })
+			eventually(t, "the client's thread has ended",
+				func() bool { return server.Active() == 0 })
 		})
 	}
 }
 
-// TestQueuedClientLeaves: a client that leaves while its request waits for a connection makes room in
-// the queue.
+// TestQueuedClientLeaves: a client that leaves while its request waits for a connection makes room
+// in the queue.
 func TestQueuedClientLeaves(t *testing.T) {
 	answer := make(chan bool)
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-answer; c.Reply(okHead + "hello") })
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		<-answer
+		c.Reply(okHead + "hello")
+	})
 	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
 		s.MaxConns, s.MaxQueue, s.ReadTimeout = 1, 1, time.Minute
 	})
@@ -242,17 +254,20 @@ func TestClientAbortIgnored(t *testing.T) {
 			t.Fatal("closed")
 		}
 		close(left)
-		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) || !complete.Load() {
+		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) ||
+			!complete.Load() {
 			t.Error("the script has not run to its end")
 		}
 	}
 }
 
-// TestHalfClosed: with ignore_client_abort a client that closes its sending side alone gets its answer, whichever page.
+// TestHalfClosed: with ignore_client_abort a client that closes its sending side alone gets its
+// answer, whichever page.
 func TestHalfClosed(t *testing.T) {
 	for _, intercept := range []bool{false, true} {
 		half := make(chan bool)
-		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-half; c.Reply("Status: 500\r\n\r\ntheirs") })
+		up := fcgitest.Start(t, "unix",
+			func(c *fcgitest.Conn) { c.Read(); <-half; c.Reply("Status: 500\r\n\r\ntheirs") })
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
 			s.IgnoreClientAbort, s.InterceptErrors, s.ReadTimeout = true, intercept, time.Minute
 		})
@@ -261,7 +276,8 @@ func TestHalfClosed(t *testing.T) {
 		requests(t, up, 1)
 		_ = c.(*net.TCPConn).CloseWrite()
 		close(half)
-		if g := read(bufio.NewReader(c), "GET"); g.status != 500 || (g.body == "theirs") == intercept {
+		if g := read(bufio.NewReader(c), "GET"); g.status != 500 ||
+			(g.body == "theirs") == intercept {
 			t.Error(intercept, g)
 		}
 	}

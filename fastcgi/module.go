@@ -66,8 +66,8 @@ var Defaults = Settings{
 	CheckFile: true,
 	Scripts:   true,
 
-	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
-		"X-Real-IP"},
+	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
+		"X-Forwarded-Proto", "X-Real-IP"},
 
 	Balance:     "round_robin",
 	MaxQueue:    1024,
@@ -84,20 +84,20 @@ var Defaults = Settings{
 	MaxHeaderSize:     cgi.HeaderLimit,
 }
 
-// ScriptEndings implements handlers.ScriptRunner. Sources are not sent by a route that runs none of
-// them either.
+// ScriptEndings implements handlers.ScriptRunner. A route that runs no scripts does not send their
+// sources either.
 func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
-// Register puts the module into r. All routes that are ever built from it share their connections: those to one address
-// are counted and kept together.
+// Register puts the module into r. All routes that are ever built from r share one pool of
+// upstreams: connections to one address are counted and kept together.
 func Register(r *handlers.Registry) {
 	p := new(upstream.Pool)
-	handlers.RegisterModule(r, "fastcgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
-		return build(s, env, p)
-	})
+	with := func(s Settings, env handlers.Env) (conn.Handler, error) { return build(s, env, p) }
+	handlers.RegisterModule(r, "fastcgi", Defaults, with)
 }
 
-// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once.
+// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
+// once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{
 		set:    s,
@@ -113,10 +113,12 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	for name, value := range s.Params {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return nil, handlers.BadKey("params", "%q: a name is not empty and has no =, and neither has a NUL", name)
+			return nil, handlers.BadKey("params",
+				"%q: expected a name without =, and a name and value without NUL", name)
 		}
 		if name == "CONTENT_LENGTH" || name == "REQUEST_METHOD" {
-			// Where they are not as the request has them, PHP waits for a body that does not come, or drops one.
+			// If these are not the request's, PHP waits for a body that does not come, or drops
+			// one.
 			return nil, handlers.BadKey("params", "%s is always the request's own", name)
 		}
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
@@ -129,12 +131,12 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, err
 	}
 	if s.KeepConn && s.MaxIdle == 0 {
-		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
+		return nil, handlers.BadKey("max_idle", "expected at least 1 with keep_conn = true, not 0")
 	}
 	return m.serve, nil
 }
 
-// fieldNames checks the names of header fields that a key has.
+// fieldNames checks the header fields that a key names.
 func fieldNames(key string, names []string) error {
 	for _, name := range names {
 		if !http1.ValidToken(name) {
@@ -144,7 +146,7 @@ func fieldNames(key string, names []string) error {
 	return nil
 }
 
-// module is a route's state. Nothing of it changes but the tree, and what of the group is guarded by the pool's lock.
+// module is a route's state. Only the tree changes, and what the pool's lock guards in the group.
 type module struct {
 	set    Settings
 	log    *slog.Logger
@@ -158,7 +160,7 @@ type module struct {
 	accel *accel // nil: X-Accel-Redirect leads nowhere
 }
 
-// upstreams finds the route's addresses in the pool of all routes.
+// upstreams makes the route's group of the pool that all routes share.
 func (m *module) upstreams(p *upstream.Pool) (err error) {
 	s := upstream.Settings{
 		Addresses: m.set.Address, Dir: m.env.Dir,
@@ -183,7 +185,7 @@ func (m *module) upstreams(p *upstream.Pool) (err error) {
 	return nil
 }
 
-// paths sets what decides about scripts and files.
+// paths sets the rules for scripts and files.
 func (m *module) paths() error {
 	s := &m.set
 	if s.ScriptPath == "" {
@@ -197,11 +199,12 @@ func (m *module) paths() error {
 		}
 		m.dir = abs
 	}
-	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
-		FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front,
+		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
 	switch {
 	case !s.Scripts && s.TryFiles != "404":
-		return handlers.BadKey("try_files", `expected "404" with scripts = false: there are files, and nothing else`)
+		return handlers.BadKey("try_files",
+			`expected "404" with scripts = false, which leaves files alone`)
 	case len(s.SplitPath) == 0:
 		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)
 	case len(s.Index) == 0:
@@ -209,7 +212,8 @@ func (m *module) paths() error {
 	}
 	for _, e := range s.SplitPath {
 		if e == "" || strings.Contains(e, "/") {
-			return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php", not %q`, e)
+			return handlers.BadKey("split_path",
+				`expected the end of a script's name, such as ".php", not %q`, e)
 		}
 	}
 	for _, name := range s.Index {
@@ -217,8 +221,10 @@ func (m *module) paths() error {
 			return handlers.BadKey("index", "expected the name of a file, not %q", name)
 		}
 	}
-	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' || strings.Contains(s.Front, "?") {
-		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", without a query, not %q`,
+	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' ||
+		strings.Contains(s.Front, "?") {
+		return handlers.BadKey("front",
+			`expected a script below script_path, such as "/index.php", without a query, not %q`,
 			s.Front)
 	}
 	switch s.TryFiles {
@@ -237,8 +243,9 @@ func (m *module) paths() error {
 	}
 	m.tree.Store(t)
 	if !s.CheckFile {
-		m.log.Info("fastcgi: scripts are not looked for, so PHP must not look for others in their place: " +
-			"it needs cgi.fix_pathinfo = 0, or what security.limit_extensions is by default")
+		m.log.Info("fastcgi: check_file is off, so PHP must not run another file for a script " +
+			"that is missing: it needs cgi.fix_pathinfo = 0, or the default of " +
+			"security.limit_extensions")
 	}
 	return m.openAccel()
 }

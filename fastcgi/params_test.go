@@ -29,16 +29,19 @@ func TestServerName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil, ""); got.Body != want {
+		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil,
+			""); got.Body != want {
 			t.Errorf("%q: %q", hosts, got.Body)
 		}
 	}
 }
 
-// TestOnUNIXSocket: a client without an address, as a server in front is, gets no address that scripts would trust.
+// TestOnUNIXSocket: a client without an address, as a server in front is, gets no address that
+// scripts would trust.
 func TestOnUNIXSocket(t *testing.T) {
 	up := fcgitest.Start(t, "unix", tells("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT"))
-	p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) { s.CheckFile = false })
+	p := route(t, registry(), "/", []string{up.Address}, nil,
+		func(s *fastcgi.Settings) { s.CheckFile = false })
 	p.Server = modtest.StartUNIX(t, "/", p.handler, coro.Direct)
 	if g := p.get("/x.php"); g.body != "unix:|test.example|80" {
 		t.Errorf("%+v", g)

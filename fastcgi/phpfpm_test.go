@@ -27,7 +27,8 @@ type fpm struct {
 func startFPM(t testing.TB, network string, pool ...string) *fpm {
 	t.Helper()
 	f := &fpm{t: t, path: findFPM(t)}
-	dir, err := os.MkdirTemp("", "fpm") // names of sockets are short, those of a test's folder are not
+	// names of sockets are short, those of a test's folder are not
+	dir, err := os.MkdirTemp("", "fpm")
 	if err != nil {
 		t.Fatal(err)
 	}

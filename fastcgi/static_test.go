@@ -14,14 +14,15 @@ import (
 // names answers with the script's name and its path info.
 func names(c *fcgitest.Conn) {
 	r := c.Read()
-	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " + strings.TrimPrefix(r.Get("SCRIPT_FILENAME"),
-		r.Get("DOCUMENT_ROOT")))
+	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " +
+		strings.TrimPrefix(r.Get("SCRIPT_FILENAME"), r.Get("DOCUMENT_ROOT")))
 }
 
 var site = map[string]string{
 	"index.php": "", "a.php": "", "a.txt": "text", "b.PHP": "", "c.php.": "", "dir/index.php": "",
 	"both/index.html": "html",
-	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "", ".git/hook.php": "", ".secret.php": "",
+	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "", ".git/hook.php": "",
+	".secret.php": "",
 }
 
 // TestPaths: what is run, what is sent, and what is neither.
@@ -29,19 +30,25 @@ func TestPaths(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	type row struct{ path, want string }
 	for try, rows := range map[string][]row{
-		"off": {{"/a.php", "/a.php  /a.php"}, {"/a.txt", "404"}, {"/", "/index.php  /index.php"}, {"/no", "404"}},
+		"off": {{"/a.php", "/a.php  /a.php"}, {"/a.txt", "404"}, {"/", "/index.php  /index.php"},
+			{"/no", "404"}},
 		"404": {
-			{"/a.php", "/a.php  /a.php"}, {"/a.php/x/y", "/a.php /x/y /a.php"}, {"/a.txt", "text"}, {"/no.php", "404"},
-			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir",
-				"301 /dir/"},
-			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"}, {"/a.txt/x.php", "404"},
-			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"}, {"/..%2f..%2fetc/passwd",
-				"400"},
-			{"/deep/a.php/x.txt", "404"}, {"/.git/hook.php", "404"}, {"/.secret.php", "404"}, {"/.git/hook.php/x", "404"},
+			{"/a.php", "/a.php  /a.php"}, {"/a.php/x/y", "/a.php /x/y /a.php"}, {"/a.txt", "text"},
+			{"/no.php", "404"},
+			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"},
+			{"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir", "301 /dir/"},
+			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"},
+			{"/a.txt/x.php", "404"},
+			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"},
+			{"/..%2f..%2fetc/passwd", "400"},
+			{"/deep/a.php/x.txt", "404"}, {"/.git/hook.php", "404"}, {"/.secret.php", "404"},
+			{"/.git/hook.php/x", "404"},
 		},
 		"front": {
-			{"/a.php", "/a.php  /a.php"}, {"/a.txt", "text"}, {"/no", "/index.php  /index.php"}, {"/no.php", "404"},
-			{"/no/such/thing", "/index.php  /index.php"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/.env", "404"},
+			{"/a.php", "/a.php  /a.php"}, {"/a.txt", "text"}, {"/no", "/index.php  /index.php"},
+			{"/no.php", "404"},
+			{"/no/such/thing", "/index.php  /index.php"},
+			{"/dir/", "/dir/index.php  /dir/index.php"}, {"/.env", "404"},
 			{"/b.PHP", "404"},
 		},
 	} {
@@ -97,12 +104,16 @@ func TestNoScripts(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	for _, addresses := range [][]string{nil, {up.Address}} {
 		p := serveFiles(t, "/uploads", addresses, map[string]string{
-			"a.php": "<?php", "a.PHP": "<?php", "a.php.save.1": "<?php", "index.php": "<?php", "sub/index.php": "<?php",
+			"a.php": "<?php", "a.PHP": "<?php", "a.php.save.1": "<?php", "index.php": "<?php",
+			"sub/index.php":  "<?php",
 			"sub/index.html": "html", "a.txt": "text",
-		}, func(s *fastcgi.Settings) { s.Scripts, s.Index = false, []string{"index.php", "index.html"} })
+		}, func(s *fastcgi.Settings) {
+			s.Scripts, s.Index = false, []string{"index.php", "index.html"}
+		})
 		for path, want := range map[string]string{
-			"/a.php": "404", "/a.php/x": "404", "/a.PHP": "404", "/a.php.save.1": "404", "/": "404", "/index.php": "404",
-			"/no.php": "404", "/a.txt": "text", "/sub/": "html", "/a.txt/x.php": "404",
+			"/a.php": "404", "/a.php/x": "404", "/a.PHP": "404", "/a.php.save.1": "404", "/": "404",
+			"/index.php": "404",
+			"/no.php":    "404", "/a.txt": "text", "/sub/": "html", "/a.txt/x.php": "404",
 		} {
 			g := p.get("/uploads" + path)
 			if have := fmt.Sprint(g.status); g.body != want && have != want {
@@ -146,31 +157,35 @@ func TestFilesInstead(t *testing.T) {
 		if g.status == 404 {
 			have = "404"
 		}
-		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" || strings.Contains(head, "X-Own") &&
-			g.header.Get("X-Own") != "y" {
+		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" ||
+			strings.Contains(head, "X-Own") &&
+				g.header.Get("X-Own") != "y" {
 			t.Errorf("%s: %d %q %v", head, g.status, g.body, g.header)
 		}
 		p = serve(t, []string{up.Address}, nil)
-		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" || g.header.Get("X-Accel-Redirect") != "" {
+		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" ||
+			g.header.Get("X-Accel-Redirect") != "" {
 			t.Errorf("not allowed: %s: %d %q", head, g.status, g.body)
 		}
 	}
 }
 
-// TestRangesOfFilesInstead: a file that is sent instead can be had in parts, and asked for again, as any other; the type
-// is the script's, if it has one.
+// TestRangesOfFilesInstead: a file that is sent instead can be had in parts, and asked for again,
+// as any other; the type is the script's, if it has one.
 func TestRangesOfFilesInstead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"a.txt": "0123456789"})
 	for _, status := range []string{"200 Fine", "404 Gone"} {
 		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 			c.Read()
-			c.Reply("Status: " + status + "\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/own\r\nX-Own: y\r\n" +
+			c.Reply("Status: " + status +
+				"\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/own\r\nX-Own: y\r\n" +
 				"Content-Disposition: attachment\r\n\r\nbody")
 		})
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.AccelRoot = dir })
 		whole := p.get("/x.php")
-		if fmt.Sprint(whole.status) != status[:3] || whole.body != "0123456789" || whole.reason != status ||
+		if fmt.Sprint(whole.status) != status[:3] || whole.body != "0123456789" ||
+			whole.reason != status ||
 			whole.header.Get("ETag") == "" || whole.header.Get("Content-Type") != "text/own" {
 			t.Error(whole)
 		}
@@ -194,8 +209,10 @@ func TestRangesOfFilesInstead(t *testing.T) {
 					tt.body = ""
 				}
 			}
-			if g.status != tt.status || g.body != tt.body || g.header.Get("X-Own") != "y" || g.err != nil {
-				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body, g.header, g.err)
+			if g.status != tt.status || g.body != tt.body || g.header.Get("X-Own") != "y" ||
+				g.err != nil {
+				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body,
+					g.header, g.err)
 			}
 		}
 	}

@@ -15,7 +15,8 @@ import (
 func TestUnreadByMany(t *testing.T) {
 	const clients, length = 20, 6 << 20
 	f := startFPM(t, "unix", "pm.max_children = 8")
-	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	p := serveFiles(t, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	page := func() time.Duration {
 		best := time.Hour // of some medians, as the machine may be busy
 		for range 3 {

@@ -25,47 +25,49 @@ func echo(c *fcgitest.Conn) {
 	c.Hang()
 }
 
-// TestUploadBothWays: while the next bytes of an upload are waited for, what the application says to those before
-// reaches the client.
+// TestUploadBothWays: while the next bytes of an upload are waited for, what the application says
+// to those before reaches the client.
 func TestUploadBothWays(t *testing.T) {
 	up := fcgitest.Start(t, "unix", echo)
-	overBoth(t, up, func(s *fastcgi.Settings) { s.RequestBuffering = false }, func(t *testing.T, p *proxy) {
-		c := p.Dial()
-		const n = 50
-		fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n*5)
-		var r *http.Response
-		for i := range n {
-			piece := fmt.Sprintf("%04d\n", i)
-			if _, err := io.WriteString(c, piece); err != nil {
-				t.Fatal(err)
-			}
-			if r == nil {
-				var err error
-				if r, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+	overBoth(t, up, func(s *fastcgi.Settings) { s.RequestBuffering = false },
+		func(t *testing.T, p *proxy) {
+			c := p.Dial()
+			const n = 50
+			fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n*5)
+			var r *http.Response
+			for i := range n {
+				piece := fmt.Sprintf("%04d\n", i)
+				if _, err := io.WriteString(c, piece); err != nil {
 					t.Fatal(err)
 				}
+				if r == nil {
+					var err error
+					if r, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b := make([]byte, len(piece))
+				if _, err := io.ReadFull(r.Body, b); err != nil || string(b) != piece {
+					t.Fatalf("%q, %v, want %q", b, err, piece)
+				}
 			}
-			b := make([]byte, len(piece))
-			if _, err := io.ReadFull(r.Body, b); err != nil || string(b) != piece {
-				t.Fatalf("%q, %v, want %q", b, err, piece)
+			if b, err := io.ReadAll(r.Body); len(b) > 0 || err != nil {
+				t.Errorf("%q, %v", b, err)
 			}
-		}
-		if b, err := io.ReadAll(r.Body); len(b) > 0 || err != nil {
-			t.Errorf("%q, %v", b, err)
-		}
 
-		big := strings.Repeat("0123456789abcdef", 5<<20/16)
-		if g := p.request("PUT /x.php", nil, big); g.body != big || g.err != nil {
-			t.Error("5 MB: ", g.status, len(g.body), g.err)
-		}
-		if g := p.request("PUT /x.php", []string{"Transfer-Encoding: chunked"}, "5\r\nhello\r\n0\r\n\r\n"); g.body != "hello" {
-			t.Error("chunked, which is spooled: ", g)
-		}
-	})
+			big := strings.Repeat("0123456789abcdef", 5<<20/16)
+			if g := p.request("PUT /x.php", nil, big); g.body != big || g.err != nil {
+				t.Error("5 MB: ", g.status, len(g.body), g.err)
+			}
+			if g := p.request("PUT /x.php", []string{"Transfer-Encoding: chunked"},
+				"5\r\nhello\r\n0\r\n\r\n"); g.body != "hello" {
+				t.Error("chunked, which is spooled: ", g)
+			}
+		})
 }
 
-// TestUploadStops: a client that sends no more, or leaves, in the middle of an upload has the upstream's connection
-// closed, whether an answer has begun or not.
+// TestUploadStops: a client that sends no more, or leaves, in the middle of an upload has the
+// upstream's connection closed, whether an answer has begun or not.
 func TestUploadStops(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -75,26 +77,27 @@ func TestUploadStops(t *testing.T) {
 			}
 			c.Gone(time.Minute)
 		})
-		overBoth(t, up, func(s *fastcgi.Settings) { s.RequestBuffering = false }, func(t *testing.T, p *proxy) {
-			c := p.Dial()
-			fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
-			if answered {
-				if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
-					t.Fatal(err)
+		overBoth(t, up, func(s *fastcgi.Settings) { s.RequestBuffering = false },
+			func(t *testing.T, p *proxy) {
+				c := p.Dial()
+				fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
+				if answered {
+					if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+						t.Fatal(err)
+					}
+				} else if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 1 }) {
+					t.Fatal("no connection")
 				}
-			} else if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 1 }) {
-				t.Fatal("no connection")
-			}
-			c.Close()
-			if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
-				t.Error("the connection stays")
-			}
-		})
+				c.Close()
+				if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+					t.Error("the connection stays")
+				}
+			})
 	}
 }
 
-// TestUnreadUploadIsNotKept: an application that answers before it has the whole of a body leaves a connection on which the
-// next request would be taken for the rest.
+// TestUnreadUploadIsNotKept: an application that answers before it has the whole of a body leaves a
+// connection on which the next request would be taken for the rest.
 func TestUnreadUploadIsNotKept(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.ReadHead()
@@ -120,8 +123,8 @@ func TestUnreadUploadIsNotKept(t *testing.T) {
 	})
 }
 
-// TestStreamedUpload: without request_buffering the upstream is told as it comes, and of one that ends early it sees
-// the connection close.
+// TestStreamedUpload: without request_buffering the upstream is told as it comes, and of one that
+// ends early it sees the connection close.
 func TestStreamedUpload(t *testing.T) {
 	seen := make(chan int, 1)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -154,7 +157,8 @@ func TestStreamedUpload(t *testing.T) {
 	<-seen
 }
 
-// TestSpoolLetGo: the file of a body that was sent, and is not sent again, is closed while the script thinks.
+// TestSpoolLetGo: the file of a body that was sent, and is not sent again, is closed while the
+// script thinks.
 func TestSpoolLetGo(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // nobody else's files are there
 	up, goOn := stepwise(t)
@@ -162,8 +166,10 @@ func TestSpoolLetGo(t *testing.T) {
 	held := func() bool {
 		all, _ := os.ReadDir("/proc/self/fd")
 		for _, e := range all {
-			if name, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(name, os.TempDir()) {
-				if info, err := os.Stat("/proc/self/fd/" + e.Name()); err == nil && info.Mode().IsRegular() {
+			if name, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(name,
+				os.TempDir()) {
+				if info, err := os.Stat("/proc/self/fd/" + e.Name()); err == nil &&
+					info.Mode().IsRegular() {
 					return true
 				}
 			}
@@ -172,7 +178,8 @@ func TestSpoolLetGo(t *testing.T) {
 	}
 	body := strings.Repeat("x", 200000)
 	c := p.Dial()
-	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body[1:])
+	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body),
+		body[1:])
 	eventually(t, "the body is in a file", held)
 	io.WriteString(c, body[:1])
 	requests(t, up, 1)
@@ -186,7 +193,8 @@ func TestSpoolLetGo(t *testing.T) {
 // TestSlowUploads: many uploads that come in slowly hold none of the workers of PHP-FPM.
 func TestSlowUploads(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 1")
-	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	p := serveFiles(t, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	const uploads, size = 8, 200000 // in a file after the first 64 KiB
 	body := strings.Repeat("0123456789", size/10)
 	var all []net.Conn
@@ -196,7 +204,8 @@ func TestSlowUploads(t *testing.T) {
 		if i%2 == 1 {
 			framing = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s", size, body[:size/2])
 		}
-		if _, err := io.WriteString(c, "POST /md5.php HTTP/1.1\r\nHost: a\r\n"+framing); err != nil {
+		if _, err := io.WriteString(c,
+			"POST /md5.php HTTP/1.1\r\nHost: a\r\n"+framing); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, c)

@@ -23,16 +23,17 @@ func crowd(t *testing.T, n int) (ups []*fcgitest.Upstream, addresses []string) {
 	return ups, addresses
 }
 
-// TestOnePool: a connection that one route has kept is another's, if the routes come from one registry
-// as those of a process do, before and after a reload.
+// TestOnePool: a connection that one route has kept is another's, if the routes come from one
+// registry as those of a process do, before and after a reload.
 func TestOnePool(t *testing.T) {
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	r := registry()
 	var routes []*proxy
 	for range 3 {
-		routes = append(routes, serveRoute(t, r, "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
-			s.CheckFile, s.KeepConn, s.IdleTimeout = false, true, time.Second
-		}))
+		routes = append(routes, serveRoute(t, r, "/", []string{up.Address}, nil,
+			func(s *fastcgi.Settings) {
+				s.CheckFile, s.KeepConn, s.IdleTimeout = false, true, time.Second
+			}))
 	}
 	for i := range 9 {
 		if g := routes[i%len(routes)].get("/x.php"); g.body != "hello" {
@@ -50,7 +51,8 @@ func TestRepeated(t *testing.T) {
 	for _, tt := range []struct {
 		method        string
 		status, tries int
-	}{{"GET", 200, 2}, {"HEAD", 200, 2}, {"OPTIONS", 200, 2}, {"POST", 502, 1}, {"PUT", 502, 1}, {"DELETE", 502, 1},
+	}{{"GET", 200, 2}, {"HEAD", 200, 2}, {"OPTIONS", 200, 2}, {"POST", 502, 1}, {"PUT", 502, 1},
+		{"DELETE", 502, 1},
 		{"PATCH", 502, 1}, {"PROPFIND", 502, 1}} {
 		one := fcgitest.Start(t, "unix", cut)
 		two := fcgitest.Start(t, "unix", answers("hello"))
@@ -60,13 +62,14 @@ func TestRepeated(t *testing.T) {
 			t.Errorf("%s: %d, %d tries", tt.method, g.status, n)
 		}
 	}
-	one, two, three := fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix",
-		answers(""))
+	one, two, three := fcgitest.Start(t, "unix", cut), fcgitest.Start(t, "unix", cut),
+		fcgitest.Start(t, "unix", answers(""))
 	p := serve(t, []string{one.Address, two.Address, three.Address}, nil)
 	if g := p.get("/x.php"); g.status != 502 || len(three.Requests()) != 0 {
 		t.Error("a third time: ", g)
 	}
-	heard := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Stdout("X"); c.Close() })
+	heard := fcgitest.Start(t, "unix",
+		func(c *fcgitest.Conn) { c.Read(); c.Stdout("X"); c.Close() })
 	p = serve(t, []string{heard.Address, three.Address}, nil)
 	if g := p.get("/x.php"); g.status != 502 || len(three.Requests()) != 0 {
 		t.Error("after a byte of answer: ", g)
@@ -76,12 +79,14 @@ func TestRepeated(t *testing.T) {
 	echo := fcgitest.Start(t, "unix",
 		func(c *fcgitest.Conn) { c.ReadHead(); c.Stdout(okHead); c.Echo(); c.End(); c.Hang() })
 	p = serve(t, []string{one.Address, echo.Address}, nil)
-	if g := p.request("GET /x.php", nil, strings.Repeat("x", 200000)); g.body != strings.Repeat("x", 200000) {
+	if g := p.request("GET /x.php", nil, strings.Repeat("x", 200000)); g.body != strings.Repeat("x",
+		200000) {
 		t.Error("a body: ", g.status, len(g.body))
 	}
 }
 
-// TestKept: a connection that is kept serves what may be repeated, and is closed when nobody wants it.
+// TestKept: a connection that is kept serves what may be repeated, and is closed when nobody wants
+// it.
 func TestKept(t *testing.T) {
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	p := serve(t, []string{up.Address},
@@ -106,7 +111,11 @@ func TestKept(t *testing.T) {
 		t.Error("idle connections stay open")
 	}
 
-	up = fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); c.Stdout(okHead + "hello"); c.End() })
+	up = fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		c.Stdout(okHead + "hello")
+		c.End()
+	})
 	p = serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.KeepConn = true })
 	for range 3 {
 		if g := p.get("/x.php"); g.status != 200 || g.body != "hello" {
@@ -129,7 +138,11 @@ func TestKept(t *testing.T) {
 
 func TestQueueTimesOut(t *testing.T) {
 	goOn := make(chan bool)
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-goOn; c.Reply(okHead + "hello") })
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		<-goOn
+		c.Reply(okHead + "hello")
+	})
 	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
 		s.MaxConns, s.ReadTimeout, s.QueueTimeout = 1, time.Minute, 50*time.Millisecond
 	})
@@ -148,10 +161,16 @@ func TestQueueTimesOut(t *testing.T) {
 // TestBacklog: a UNIX socket whose queue is full is tried again until connect_timeout.
 func TestBacklog(t *testing.T) {
 	goOn := make(chan bool)
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Read(); <-goOn; c.Reply(okHead + "hello") },
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		c.Read()
+		<-goOn
+		c.Reply(okHead + "hello")
+	},
 		fcgitest.Workers(1), fcgitest.Backlog(0))
 	p := serve(t, []string{up.Address},
-		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute; s.ConnectTimeout = 300 * time.Millisecond })
+		func(s *fastcgi.Settings) {
+			s.ReadTimeout, s.ConnectTimeout = time.Minute, 300*time.Millisecond
+		})
 	results := make(chan got)
 	for range 4 {
 		go func() { results <- p.get("/x.php") }()
@@ -169,8 +188,9 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBroken: an upstream that connects and does not answer is passed over after a while, even though nobody can tell
-// whether a script has run, and comes back when it answers one request that tries.
+// TestBroken: an upstream that connects and does not answer is passed over after a while, even
+// though nobody can tell whether a script has run, and comes back when it answers one request that
+// tries.
 func TestBroken(t *testing.T) {
 	for name, script := range map[string]fcgitest.Script{
 		"ends":  func(c *fcgitest.Conn) { c.Read(); c.Close() },
@@ -264,7 +284,8 @@ func TestExhausted(t *testing.T) {
 			files = append(files, f)
 		}
 		g := ask("POST")
-		if g.status == 503 && g.header.Get("Retry-After") == "" || g.status != 503 && g.status != 504 {
+		if g.status == 503 && g.header.Get("Retry-After") == "" || g.status != 503 &&
+			g.status != 504 {
 			t.Error(g)
 		}
 		return g.status == 503
@@ -278,7 +299,8 @@ func TestNobodyListens(t *testing.T) {
 	for _, network := range []string{"unix", "missing", "tcp", "tcp6"} {
 		for _, line := range []string{"GET /x.php", "POST /x.php"} {
 			p := serve(t, []string{fcgitest.Nobody(t, network)}, nil)
-			if g := p.request(line, nil, "body"); g.status != 502 || !strings.Contains(p.log.String(), "connect") {
+			if g := p.request(line, nil, "body"); g.status != 502 ||
+				!strings.Contains(p.log.String(), "connect") {
 				t.Errorf("%s: %s: %d, %v; log %s", network, line, g.status, g.err, p.log)
 			}
 		}

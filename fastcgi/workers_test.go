@@ -28,11 +28,13 @@ func busy(t *testing.T, p *proxy) string {
 
 // status is a route to a pool's status page.
 func status(t *testing.T, f *fpm) *proxy {
-	return serve(t, []string{f.Address}, func(s *fastcgi.Settings) { s.SplitPath = []string{"fpm-status"} })
+	return serve(t, []string{f.Address},
+		func(s *fastcgi.Settings) { s.SplitPath = []string{"fpm-status"} })
 }
 
-// TestWorkersAreFree: neither chunked uploads nor bodies that a script does not read leave a worker of PHP-FPM waiting,
-// and the next request on a connection that was kept is not taken for more of the last one's body.
+// TestWorkersAreFree: neither chunked uploads nor bodies that a script does not read leave a worker
+// of PHP-FPM waiting, and the next request on a connection that was kept is not taken for more of
+// the last one's body.
 func TestWorkersAreFree(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		f := startFPM(t, "unix")
@@ -63,8 +65,8 @@ func TestWorkersAreFree(t *testing.T) {
 	}
 }
 
-// TestWorkerDies: a worker that is killed in the middle of its response leaves one that is cut, and a service that
-// goes on.
+// TestWorkerDies: a worker that is killed in the middle of its response leaves one that is cut, and
+// a service that goes on.
 func TestWorkerDies(t *testing.T) {
 	f := startFPM(t, "unix", "request_terminate_timeout = 1s")
 	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
@@ -88,7 +90,8 @@ func TestWorkerDies(t *testing.T) {
 // TestOldClients: HTTP/1.0, whose responses end with the connection.
 func TestOldClients(t *testing.T) {
 	f := startFPM(t, "unix")
-	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	p := serveFiles(t, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	for target, n := range map[string]int{"/hello.php": 13, "/big.php?n=300000": 300000} {
 		c := p.Dial()
 		fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", target)
@@ -106,7 +109,8 @@ func TestOverTLS(t *testing.T) {
 	f := startFPM(t, "unix")
 	r := new(handlers.Registry)
 	fastcgi.Register(r)
-	p := route(t, r, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	p := route(t, r, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	p.Server = modtest.StartTLS(t, "/", p.handler, coro.Direct)
 	g := p.get("/server.php")
 	for _, want := range []string{"HTTPS=on", "REQUEST_SCHEME=https", "HTTP_HOST=test.example"} {
@@ -118,7 +122,8 @@ func TestOverTLS(t *testing.T) {
 	in := bufio.NewReader(c)
 	for range 2 { // nothing of a body is in front of the second
 		fmt.Fprintf(c, "HEAD /server.php HTTP/1.1\r\nHost: a\r\n\r\n")
-		if g := read(in, "HEAD"); g.status != 200 || g.header.Get("Content-Type") != "text/plain;charset=UTF-8" {
+		if g := read(in, "HEAD"); g.status != 200 ||
+			g.header.Get("Content-Type") != "text/plain;charset=UTF-8" {
 			t.Error(g)
 		}
 	}

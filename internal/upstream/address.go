@@ -26,7 +26,8 @@ func parse(text, dir string) (*member, endpoint, error) {
 			path = filepath.Join(dir, path)
 		}
 		if len(path) > 107 { // sun_path
-			return nil, endpoint{}, fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
+			return nil, endpoint{},
+				fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
 		}
 		at = endpoint{"unix", path}
 	} else {
@@ -35,7 +36,8 @@ func parse(text, dir string) (*member, endpoint, error) {
 			return nil, endpoint{}, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, endpoint{}, fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
+			return nil, endpoint{},
+				fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
 		}
 		at = endpoint{"tcp", words[0]}
 	}
@@ -46,11 +48,13 @@ func parse(text, dir string) (*member, endpoint, error) {
 		case name == "weight":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > 1000 {
-				return nil, endpoint{}, fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
+				return nil, endpoint{},
+					fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
 			}
 			m.weight = n
 		default:
-			return nil, endpoint{}, fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
+			return nil, endpoint{},
+				fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
 		}
 	}
 	return m, at, nil

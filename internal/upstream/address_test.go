@@ -15,12 +15,13 @@ func TestAddresses(t *testing.T) {
 		want      string
 	}{
 		{nil, ""},
-		{[]string{"unix:run/php.sock", "[::1]:9000 weight=3 backup", "php:9000", "unix:@abstract"}, ""},
+		{[]string{"unix:run/php.sock", "[::1]:9000 weight=3 backup", "php:9000", "unix:@a"}, ""},
 		{[]string{" "}, `expected unix:/path or host:port`},
 		{[]string{"localhost"}, `expected unix:/path or host:port, not "localhost"`},
 		{[]string{":80"}, `expected unix:/path or host:port, not ":80"`},
 		{[]string{"unix:"}, `expected unix:/path, not "unix:"`},
-		{[]string{"unix:" + long}, long + `: longer than the 107 bytes that a socket's path may have`},
+		{[]string{"unix:" + long},
+			long + `: longer than the 107 bytes that a socket's path may have`},
 		{[]string{"a:0"}, `a:0: expected a port between 1 and 65535, not "0"`},
 		{[]string{"a:http"}, `a:http: expected a port between 1 and 65535, not "http"`},
 		{[]string{"a:1 weight=0"}, `a:1: expected a weight between 1 and 1000, not "0"`},

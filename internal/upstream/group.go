@@ -18,8 +18,8 @@ var (
 
 // Settings are what a route says of its upstreams.
 type Settings struct {
-	// Addresses are "unix:/path" or "host:port", each perhaps with "weight=N" and "backup" behind it.
-	// Paths of sockets may be relative to Dir.
+	// Addresses are "unix:/path" or "host:port", each perhaps with "weight=N" and "backup" behind
+	// it. Paths of sockets may be relative to Dir.
 	Addresses []string
 	Dir       string
 
@@ -27,7 +27,9 @@ type Settings struct {
 	// addresses take turns.
 	LeastConn bool
 
-	MaxConns       int           // to each address, those that are kept and those of other routes included; 0: any number
+	// MaxConns limits the connections to each address, including those that are kept and those of
+	// other routes. 0: any number.
+	MaxConns       int
 	MaxQueue       int           // requests of the route that may wait for a connection
 	QueueTimeout   time.Duration // for how long
 	MaxIdle        int           // connections that are kept, at each address; 0: none is
@@ -102,8 +104,8 @@ func (g *Group) Primaries() (n int) {
 	return n
 }
 
-// untried yields the members that a request has not tried. Here and below, the caller has the pool's
-// lock, but for acquire, which waits on a thread, and release.
+// untried yields the members that a request has not tried. Here and below, the caller has the
+// pool's lock, but for acquire, which waits on a thread, and release.
 func (g *Group) untried(tried []bool) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range g.members {
@@ -220,12 +222,13 @@ func (g *Group) take(tried []bool, fresh bool) (place, bool) {
 	}
 	p := place{m, -1}
 	if len(m.idle) > 0 {
-		// The oldest: the upstream may still be at work behind its last answer on a connection, as a
-		// script of PHP is that has called fastcgi_finish_request; most likely on the latest one.
+		// The oldest: the upstream may still be at work behind its last answer on a connection, as
+		// a script of PHP is that has called fastcgi_finish_request; most likely on the latest one.
 		first := m.idle[0].fd
 		m.idle = slices.Delete(m.idle, 0, 1)
 		if fresh {
-			sysio.Close(first) // its process can accept the new one, and there may be no other process
+			// its process can accept the new one, and there may be no other process
+			sysio.Close(first)
 		} else {
 			p.fd = first
 		}
@@ -263,7 +266,9 @@ func (g *Group) choose(tried []bool) *member {
 	if working {
 		return nil
 	}
-	return g.best(func(m *member) bool { return (tried == nil || !tried[m.index]) && g.room(m.peer) })
+	return g.best(func(m *member) bool {
+		return (tried == nil || !tried[m.index]) && g.room(m.peer)
+	})
 }
 
 // room reports whether a request of the route may have another connection to p, whichever routes

@@ -36,7 +36,8 @@ func TestTurns(t *testing.T) {
 func TestLeastConnections(t *testing.T) {
 	slow, goOn := stepwise(t)
 	_, a := crowd(t, 1)
-	r := alone(t, append([]string{slow.address}, a...), func(s *upstream.Settings) { s.LeastConn = true })
+	r := alone(t, append([]string{slow.address}, a...),
+		func(s *upstream.Settings) { s.LeastConn = true })
 	done := make(chan got)
 	r.ask("x", false, done)
 	slow.requests(t, 1)
@@ -57,7 +58,8 @@ func TestLeastConnectionsByWeight(t *testing.T) {
 	done := make(chan got)
 	for i := range 8 {
 		r.ask(fmt.Sprint(i), false, done)
-		eventually(t, "it is asked", func() bool { return len(one.seen())+len(three.seen()) == i+1 })
+		eventually(t, "it is asked",
+			func() bool { return len(one.seen())+len(three.seen()) == i+1 })
 	}
 	if n, m := len(one.seen()), len(three.seen()); n != 2 || m != 6 {
 		t.Errorf("%d and %d", n, m)
@@ -90,7 +92,8 @@ func TestOthersAreTried(t *testing.T) {
 	if got := r.texts(6); got != "000000" {
 		t.Error(got)
 	}
-	if names := slices.Sorted(slices.Values(r.missed())); !slices.Equal(names, []string{a[2], a[0]}) {
+	names := slices.Sorted(slices.Values(r.missed()))
+	if !slices.Equal(names, []string{a[2], a[0]}) {
 		t.Errorf("not reached: %q", names) // once each
 	}
 	all[0].stop()
@@ -107,8 +110,8 @@ func TestOthersAreTried(t *testing.T) {
 	}
 }
 
-// TestQueue: there are no more connections than MaxConns, and places go to the requests that wait in
-// the order in which they came.
+// TestQueue: there are no more connections than MaxConns, and places go to the requests that wait
+// in the order in which they came.
 func TestQueue(t *testing.T) {
 	for _, conns := range []int{1, 3} {
 		next := make(chan bool)
@@ -175,8 +178,8 @@ func TestBurst(t *testing.T) {
 	all.Wait()
 }
 
-// TestQueueIsLeft: a thread that is killed while it waits for a place leaves the queue, and holds up
-// none of those behind it.
+// TestQueueIsLeft: a thread that is killed while it waits for a place leaves the queue, and holds
+// up none of those behind it.
 func TestQueueIsLeft(t *testing.T) {
 	s, goOn := stepwise(t)
 	pool, r := limited(t, s, 0, 1, 1)

@@ -109,7 +109,10 @@ func (s *service) requests(t *testing.T, n int) {
 // closed waits until no connection is open.
 func (s *service) closed(t *testing.T) {
 	t.Helper()
-	eventually(t, "no connection is open", func() bool { open, _ := s.connections(); return open == 0 })
+	eventually(t, "no connection is open", func() bool {
+		open, _ := s.connections()
+		return open == 0
+	})
 }
 
 // says is the answer of a service that always gives the same.
@@ -141,7 +144,8 @@ type route struct {
 }
 
 // newRoute makes a route to the addresses. Its limits are wide where change does not narrow them.
-func newRoute(t *testing.T, pool *upstream.Pool, addresses []string, change func(*upstream.Settings)) *route {
+func newRoute(t *testing.T, pool *upstream.Pool, addresses []string,
+	change func(*upstream.Settings)) *route {
 	t.Helper()
 	r := &route{t: t}
 	s := upstream.Settings{
@@ -163,7 +167,8 @@ func newRoute(t *testing.T, pool *upstream.Pool, addresses []string, change func
 	if r.loop, err = loop.New(loop.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	r.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, r.loop.Stopped()) }) // keeps it running
+	// keeps it running
+	r.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, r.loop.Stopped()) })
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := r.loop.Run(); err != nil {

@@ -6,8 +6,8 @@ const (
 	// avoidFor is for how long an address that does not work is passed over, where a route has
 	// others.
 	avoidFor = 10 * time.Second
-	// maxBroken is how many connections in a row may bring nothing before that. One may be the fault
-	// of what was asked for.
+	// maxBroken is how many connections in a row may bring nothing before that. One may be the
+	// fault of what was asked for.
 	maxBroken = 3
 )
 
@@ -34,7 +34,8 @@ func (p *peer) refused() {
 	p.pool.mu.Unlock()
 }
 
-// broke notes that a connection has ended, or stood still for too long, before a byte of the answer.
+// broke notes that a connection has ended, or stood still for too long, before a byte of the
+// answer.
 func (p *peer) broke() {
 	p.pool.mu.Lock()
 	if p.broken++; p.broken >= maxBroken {

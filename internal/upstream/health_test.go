@@ -14,7 +14,8 @@ import (
 func startFull(t *testing.T) string {
 	t.Helper()
 	path := t.TempDir() + "/s"
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	fd, err := syscall.Socket(syscall.AF_UNIX,
+		syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func TestConnectTimesOut(t *testing.T) {
 			t.Error(g)
 		}
 	}
-	if names := r.missed(); len(names) == 0 || len(names) > 4 || strings.Contains(strings.Join(names, " "), a[0]) {
+	if names := r.missed(); len(names) == 0 || len(names) > 4 ||
+		strings.Contains(strings.Join(names, " "), a[0]) {
 		t.Errorf("not reached: %q", names)
 	}
 	if g := r.get("x"); g.text != "0" || r.missed() != nil {
@@ -62,7 +64,8 @@ func TestConnectTimesOut(t *testing.T) {
 
 // TestFull: where there is no other upstream, a queue that stays full is no fault of its own.
 func TestFull(t *testing.T) {
-	r := alone(t, []string{startFull(t)}, func(s *upstream.Settings) { s.ConnectTimeout = 50 * time.Millisecond })
+	r := alone(t, []string{startFull(t)},
+		func(s *upstream.Settings) { s.ConnectTimeout = 50 * time.Millisecond })
 	if g := r.get("x"); !upstream.Busy(g.err) {
 		t.Error(g)
 	}

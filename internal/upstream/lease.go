@@ -13,8 +13,8 @@ import (
 
 var errBacklog = errors.New("the upstream accepts no connection")
 
-// Lease is one request's way to an upstream: which ones the request has tried, and the place that it
-// has. The stream of a place is the caller's to close, unless Keep gets it back.
+// Lease is one request's way to an upstream: which ones the request has tried, and the place that
+// it has. The stream of a place is the caller's to close, unless Keep gets it back.
 type Lease struct {
 	group *Group
 	at    *member // whose place it has; nil: none
@@ -46,8 +46,8 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *conn.Stream, kept bool, 
 			if s := reuse(t.Loop(), p.fd); s != nil {
 				return s, true, nil
 			}
-			// It has ended meanwhile, and so have others that were kept with it. A new one takes the
-			// place.
+			// It has ended meanwhile, and so have others that were kept with it. A new one takes
+			// the place.
 		}
 		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
 		begin := time.Now()
@@ -112,8 +112,8 @@ func (l *Lease) Name() string {
 	return l.at.name
 }
 
-// Exclude makes the lease try the upstream of its place no more. It reports whether there are others
-// to try. There must be a place.
+// Exclude makes the lease try the upstream of its place no more. It reports whether there are
+// others to try. There must be a place.
 func (l *Lease) Exclude() bool {
 	if l.tried == nil {
 		l.tried = make([]bool, len(l.group.members))
@@ -158,10 +158,11 @@ func (l *Lease) Release() {
 }
 
 // Busy reports that an error of Connect is about this moment, and no upstream's fault: all
-// connections, the queue, an upstream's backlog, or the descriptors, memory or ports of this machine
-// are used up. The same request may succeed a little later.
+// connections, the queue, an upstream's backlog, or the descriptors, memory or ports of this
+// machine are used up. The same request may succeed a little later.
 func Busy(err error) bool {
-	return errors.Is(err, errQueueFull) || errors.Is(err, errNoPlace) || errors.Is(err, errBacklog) ||
+	return errors.Is(err, errQueueFull) || errors.Is(err, errNoPlace) ||
+		errors.Is(err, errBacklog) ||
 		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
 }
 

@@ -51,8 +51,8 @@ func (p *peer) learn(address string) {
 
 // dialName connects to a host by its name. A look-up takes one of the loop's workers, and most
 // often a question to another machine. So an address that is current is tried first, and the name
-// after it. An old address is tried last: when no name service answers, the host may still be there.
-// Each way has half of the time.
+// after it. An old address is tried last: when no name service answers, the host may still be
+// there. Each way has half of the time.
 func (p *peer) dialName(t *loop.Thread, limit time.Duration) (*conn.Stream, error) {
 	first, second, current := p.address, "", false
 	if second, current = p.known(); current {

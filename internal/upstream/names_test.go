@@ -26,12 +26,13 @@ type nameService struct {
 func startNames(t *testing.T, n *nameService) {
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
 		n.asked.Add(1)
 		if n.silent.Load() {
 			return nil, io.ErrClosedPipe
 		}
-		client, server := net.Pipe() // not a packet connection: each message has its length before it
+		// not a packet connection: each message has its length before it
+		client, server := net.Pipe()
 		go func() {
 			defer server.Close()
 			q := make([]byte, 514)
@@ -49,14 +50,16 @@ func startNames(t *testing.T, n *nameService) {
 				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
 				reply = append(reply, n.addr.Load().(netip.Addr).AsSlice()...)
 			}
-			_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
+			_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))),
+				reply...))
 		}()
 		return client, nil
-	}}
+	}
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dial}
 }
 
-// TestHostNames: a host's name is looked up now and then and not for every request, at once where its
-// address does not work any more, and the old address will do where no name service answers.
+// TestHostNames: a host's name is looked up now and then and not for every request, at once where
+// its address does not work any more, and the old address will do where no name service answers.
 func TestHostNames(t *testing.T) {
 	names := new(nameService)
 	names.addr.Store(netip.MustParseAddr("127.0.0.1"))

@@ -10,7 +10,8 @@ import (
 
 // limited makes routes to one service, each with its own limit to the connections, as those of a
 // process have before and after a reload.
-func limited(t *testing.T, s *service, maxIdle int, limits ...int) (pool *upstream.Pool, all []*route) {
+func limited(t *testing.T, s *service, maxIdle int, limits ...int) (pool *upstream.Pool,
+	all []*route) {
 	pool = new(upstream.Pool)
 	for _, n := range limits {
 		all = append(all, newRoute(t, pool, []string{s.address}, func(s *upstream.Settings) {
@@ -161,7 +162,8 @@ func TestKeptMakeRoom(t *testing.T) {
 		goOn <- true
 		answered(t, done)
 	}
-	for i := range 3 { // requests that must not have a kept one, of a route that may have one in all
+	// requests that must not have a kept one, of a route that may have one in all
+	for i := range 3 {
 		r[1].ask("x", true, done)
 		s.requests(t, 2+i+1)
 		if n := pool.Idle(); n != 0 {
@@ -176,8 +178,8 @@ func TestKeptMakeRoom(t *testing.T) {
 	s.closed(t)
 }
 
-// TestKeptOldest: of several that are kept the oldest is taken, as the upstream may be at work behind
-// its latest answer.
+// TestKeptOldest: of several that are kept the oldest is taken, as the upstream may be at work
+// behind its latest answer.
 func TestKeptOldest(t *testing.T) {
 	goOn := make(chan bool)
 	s := start(t, func(conn int, line string) string {

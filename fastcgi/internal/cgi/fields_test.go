@@ -22,15 +22,19 @@ func TestFields(t *testing.T) {
 			"Proxy-X: f\nProxy-Four: g\nProxy-Sixteen123: h\nProxyx: d\nX-Proxy: e",
 			"PROXYX=d\nX_PROXY=e", false},
 		// Names that would become another's.
-		{"X_Forwarded_For: 6.6.6.6\nX-Forwarded-For: 1.1.1.1\nX.Forwarded.For: 7", "X_FORWARDED_FOR=1.1.1.1", false},
+		{"X_Forwarded_For: 6.6.6.6\nX-Forwarded-For: 1.1.1.1\nX.Forwarded.For: 7",
+			"X_FORWARDED_FOR=1.1.1.1", false},
 		{"X_A: 1\nX+B: 2\nX~: 3\n: 4\n\xc3\xbc: 5\nX A: 6\nX\x00: 7\n_: 8", "", false},
-		{"X_A: 1\nX-A: 2\nX.A: 3\nContent_Length: 4\nContent_Type: 5\nTransfer_Encoding: 6\nKeep_Alive: 7\nPROXY_X: 8",
+		{"X_A: 1\nX-A: 2\nX.A: 3\nContent_Length: 4\nContent_Type: 5\nTransfer_Encoding: 6\n" +
+			"Keep_Alive: 7\nPROXY_X: 8",
 			"X_A=1, 2", true},
 		// The connection is ours.
-		{"Connection: keep-alive\nKeep-Alive: x\nTE: trailers\nTransfer-Encoding: chunked\nUpgrade: h2c\n" +
+		{"Connection: keep-alive\nKeep-Alive: x\nTE: trailers\nTransfer-Encoding: chunked\n" +
+			"Upgrade: h2c\n" +
 			"Trailer: y\nExpect: z",
 			"EXPECT=z", false},
-		{"Connection: close, X-Hop,,\t,x-gone ,keep-alive\nX-Hop: 1\nX-GONE: 2\nX-Stays: 3\nX-Hop: 4", "X_STAYS=3",
+		{"Connection: close, X-Hop,,\t,x-gone ,keep-alive\nX-Hop: 1\nX-GONE: 2\nX-Stays: 3\n" +
+			"X-Hop: 4", "X_STAYS=3",
 			false},
 		{"Connection: a\nA: 1\nB: 2\nConnection: B\nC: 3", "C=3", false},
 		{"Connection: Cookie, Host, Content-Type\nCookie: a\nContent-Type: b", "", false},
@@ -44,7 +48,8 @@ func TestFields(t *testing.T) {
 		{"X-Forwarded-For: 1\nX-Forwarded-For: 2", "X_FORWARDED_FOR=1, 2", false},
 		// Names that are parameters without HTTP_ are harmless with it.
 		{"Script-Filename: /etc/passwd\nPhp-Value: x\nRemote-Addr: y\nHttps: on\nHttp-Host: z",
-			"SCRIPT_FILENAME=/etc/passwd\nPHP_VALUE=x\nREMOTE_ADDR=y\nHTTPS=on\nHTTP_HOST=z", false},
+			"SCRIPT_FILENAME=/etc/passwd\nPHP_VALUE=x\nREMOTE_ADDR=y\nHTTPS=on\nHTTP_HOST=z",
+			false},
 	} {
 		r := base()
 		r.Host, r.Underscores = "", tt.underscores
@@ -60,7 +65,8 @@ func TestFields(t *testing.T) {
 func TestTrustedFields(t *testing.T) {
 	r := base()
 	r.Host, r.Underscores, r.Trusted = "", true, []string{"X-Forwarded-For", "x-real-ip"}
-	r.Fields = fieldsOf("Connection: x-forwarded-for, X-Real-IP, X-Hop, X_Forwarded_For" + strings.Repeat(",X-Real-Ip", 20) +
+	r.Fields = fieldsOf("Connection: x-forwarded-for, X-Real-IP, X-Hop, X_Forwarded_For" +
+		strings.Repeat(",X-Real-Ip", 20) +
 		"\nX-Forwarded-For: 1\nX-Real-IP: 2\nX-Hop: 3\nX-Stays: 4")
 	list, err := params(t, &r)
 	if got := httpOnly(list); got != "X_FORWARDED_FOR=1\nX_REAL_IP=2\nX_STAYS=4" || err != nil {
@@ -126,7 +132,8 @@ func httpOnly(list [][2]string) string {
 
 func FuzzFields(f *testing.F) {
 	for _, s := range []string{
-		"A: 1\nB: x\na: 2", "Cookie: a\nCookie: b", "Connection: x, y\nX: 1\nY: 2", "Proxy: a\nX_Y: b\nX-Y: c",
+		"A: 1\nB: x\na: 2", "Cookie: a\nCookie: b", "Connection: x, y\nX: 1\nY: 2",
+		"Proxy: a\nX_Y: b\nX-Y: c",
 		"Content_Type: a",
 		"Connection: " + strings.Repeat("x,", 20),
 	} {
@@ -164,7 +171,8 @@ func FuzzFields(f *testing.F) {
 			name := upperASCII(f.Name)
 			ok := f.Name != "" && !strings.HasPrefix(name, "PROXY_") && !slices.Contains(drop, name)
 			for _, c := range []byte(f.Name) {
-				ok = ok && (c == '-' || c == '_' && underscores || '0' <= c && c <= '9' || 'a' <= c|32 && c|32 <= 'z')
+				ok = ok && (c == '-' || c == '_' && underscores || '0' <= c && c <= '9' ||
+					'a' <= c|32 && c|32 <= 'z')
 			}
 			if !ok {
 				continue

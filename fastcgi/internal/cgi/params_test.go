@@ -13,7 +13,8 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
-// params builds the parameters and reads them again, by a reader that shares nothing with package wire.
+// params builds the parameters and reads them again, by a reader that shares nothing with package
+// wire.
 func params(t testing.TB, r *cgi.Request) (list [][2]string, err error) {
 	var h wire.Head
 	h.Begin(nil, false)
@@ -56,9 +57,11 @@ func cutPair(t testing.TB, p []byte) (name, value, rest []byte) {
 // base is a request of the plainest kind.
 func base() cgi.Request {
 	return cgi.Request{
-		Method: "GET", Target: "/a%2Fb/../server.php/info?x=%20y", Query: "x=%20y", Proto: "HTTP/1.1",
+		Method: "GET", Target: "/a%2Fb/../server.php/info?x=%20y", Query: "x=%20y",
+		Proto:  "HTTP/1.1",
 		Host:   "example.org",
-		Remote: netip.MustParseAddrPort("192.0.2.7:41234"), Local: netip.MustParseAddrPort("192.0.2.1:8080"),
+		Remote: netip.MustParseAddrPort("192.0.2.7:41234"),
+		Local:  netip.MustParseAddrPort("192.0.2.1:8080"),
 		Script: "/server.php", Root: "/srv/www", Software: "lwango",
 	}
 }
@@ -77,20 +80,25 @@ func TestParamsComplete(t *testing.T) {
 	r.Prefix, r.Info, r.Server = "/app", "/info", "www.example.org"
 	r.Length = 12
 	r.Fields = []cgi.Field{
-		{"Host", "elsewhere"}, {"Content-Length", "99"}, {"Content-Type", "text/plain"}, {"Accept", "*/*"},
+		{"Host", "elsewhere"}, {"Content-Length", "99"}, {"Content-Type", "text/plain"},
+		{"Accept", "*/*"},
 		{"Authorization", "Basic eDp5"}, {"X-Empty", ""}, {"X-Raw", "\xff\xc3\xbc\t"},
 	}
 	got, err := params(t, &r)
 	want := []string{
-		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_SOFTWARE=lwango", "SERVER_PROTOCOL=HTTP/1.1", "REQUEST_METHOD=GET",
-		"QUERY_STRING=x=%20y", "REQUEST_URI=/a%2Fb/../server.php/info?x=%20y", "DOCUMENT_URI=/app/server.php/info",
-		"SCRIPT_NAME=/app/server.php", "SCRIPT_FILENAME=/srv/www/server.php", "DOCUMENT_ROOT=/srv/www",
+		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_SOFTWARE=lwango", "SERVER_PROTOCOL=HTTP/1.1",
+		"REQUEST_METHOD=GET",
+		"QUERY_STRING=x=%20y", "REQUEST_URI=/a%2Fb/../server.php/info?x=%20y",
+		"DOCUMENT_URI=/app/server.php/info",
+		"SCRIPT_NAME=/app/server.php", "SCRIPT_FILENAME=/srv/www/server.php",
+		"DOCUMENT_ROOT=/srv/www",
 		"PATH_INFO=/info",
 		"PATH_TRANSLATED=/srv/www/info", "REDIRECT_STATUS=200", "REQUEST_SCHEME=http",
 		"REMOTE_ADDR=192.0.2.7", "REMOTE_PORT=41234", "SERVER_ADDR=192.0.2.1", "SERVER_PORT=8080",
 		"SERVER_NAME=www.example.org",
 		"CONTENT_LENGTH=12", "CONTENT_TYPE=text/plain",
-		"HTTP_HOST=example.org", "HTTP_ACCEPT=*/*", "HTTP_AUTHORIZATION=Basic eDp5", "HTTP_X_EMPTY=",
+		"HTTP_HOST=example.org", "HTTP_ACCEPT=*/*", "HTTP_AUTHORIZATION=Basic eDp5",
+		"HTTP_X_EMPTY=",
 		"HTTP_X_RAW=\xff\xc3\xbc\t",
 	}
 	if !slices.Equal(lines(got), want) || err != nil {
@@ -104,24 +112,30 @@ func TestParams(t *testing.T) {
 		change func(r *cgi.Request)
 		want   []string // that have to be there; "NAME" alone must not be
 	}{
-		{"nothing special", func(r *cgi.Request) {}, []string{"CONTENT_LENGTH=0", "CONTENT_TYPE", "HTTPS", "PATH_INFO",
-			"PATH_TRANSLATED", "REMOTE_HOST", "REMOTE_IDENT", "REMOTE_USER", "AUTH_TYPE", "HTTP_X_FORWARDED_FOR",
+		{"nothing special", func(r *cgi.Request) {}, []string{"CONTENT_LENGTH=0", "CONTENT_TYPE",
+			"HTTPS", "PATH_INFO", "PATH_TRANSLATED", "REMOTE_HOST", "REMOTE_IDENT", "REMOTE_USER",
+			"AUTH_TYPE", "HTTP_X_FORWARDED_FOR",
 			"HTTP_VIA"}},
-		{"no query", func(r *cgi.Request) { r.Query, r.Target = "", "/" }, []string{"QUERY_STRING=", "REQUEST_URI=/"}},
+		{"no query", func(r *cgi.Request) { r.Query, r.Target = "", "/" },
+			[]string{"QUERY_STRING=", "REQUEST_URI=/"}},
 		{"TLS", func(r *cgi.Request) { r.TLS = true },
 			[]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=8080"}},
 
 		{"absolute form", func(r *cgi.Request) { r.Target, r.Host = "http://b:81/p%2f?q", "b:81" },
 			[]string{"REQUEST_URI=/p%2f?q", "HTTP_HOST=b:81", "SERVER_NAME=b", "SERVER_PORT=8080"}},
-		{"absolute form, no path", func(r *cgi.Request) { r.Target = "HTTPS://b" }, []string{"REQUEST_URI=/"}},
+		{"absolute form, no path", func(r *cgi.Request) { r.Target = "HTTPS://b" },
+			[]string{"REQUEST_URI=/"}},
 		{"absolute form, query alone", func(r *cgi.Request) { r.Target = "http://b?q=://x/" },
 			[]string{"REQUEST_URI=/?q=://x/"}},
 		{"a path that looks like one", func(r *cgi.Request) { r.Target = "/http://b/" },
 			[]string{"REQUEST_URI=/http://b/"}},
 		{"asterisk", func(r *cgi.Request) { r.Target = "*" }, []string{"REQUEST_URI=*"}},
 
-		{"large body", func(r *cgi.Request) { r.Length = 1 << 40 }, []string{"CONTENT_LENGTH=1099511627776"}},
-		{"two types", func(r *cgi.Request) { r.Fields = []cgi.Field{{"content-type", "a/b"}, {"Content-Type", "c/d"}} },
+		{"large body", func(r *cgi.Request) { r.Length = 1 << 40 },
+			[]string{"CONTENT_LENGTH=1099511627776"}},
+		{"two types", func(r *cgi.Request) {
+			r.Fields = []cgi.Field{{"content-type", "a/b"}, {"Content-Type", "c/d"}}
+		},
 			[]string{"CONTENT_TYPE=a/b", "HTTP_CONTENT_TYPE"}},
 		{"empty type", func(r *cgi.Request) { r.Fields = []cgi.Field{{"Content-Type", ""}} },
 			[]string{"CONTENT_TYPE="}},
@@ -135,11 +149,17 @@ func TestParams(t *testing.T) {
 		{"IPv6", func(r *cgi.Request) {
 			r.Remote, r.Local = netip.MustParseAddrPort("[fe80::1%eth0]:1"),
 				netip.MustParseAddrPort("[2001:db8::1]:443")
-		}, []string{"REMOTE_ADDR=fe80::1", "REMOTE_PORT=1", "SERVER_ADDR=2001:db8::1", "SERVER_PORT=443"}},
-		{"IPv4 in IPv6", func(r *cgi.Request) { r.Remote = netip.MustParseAddrPort("[::ffff:192.0.2.9]:1") },
+		}, []string{"REMOTE_ADDR=fe80::1", "REMOTE_PORT=1", "SERVER_ADDR=2001:db8::1",
+			"SERVER_PORT=443"}},
+		{"IPv4 in IPv6", func(r *cgi.Request) {
+			r.Remote = netip.MustParseAddrPort("[::ffff:192.0.2.9]:1")
+		},
 			[]string{"REMOTE_ADDR=192.0.2.9"}},
-		{"UNIX socket", func(r *cgi.Request) { r.Remote, r.Local = netip.AddrPort{}, netip.AddrPort{} },
-			[]string{"REMOTE_ADDR=unix:", "REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT=80", "SERVER_NAME=example.org"}},
+		{"UNIX socket", func(r *cgi.Request) {
+			r.Remote, r.Local = netip.AddrPort{}, netip.AddrPort{}
+		},
+			[]string{"REMOTE_ADDR=unix:", "REMOTE_PORT", "SERVER_ADDR", "SERVER_PORT=80",
+				"SERVER_NAME=example.org"}},
 		{"UNIX socket, TLS", func(r *cgi.Request) { r.Local, r.TLS = netip.AddrPort{}, true },
 			[]string{"SERVER_PORT=443"}},
 		{"UNIX socket, port", func(r *cgi.Request) { r.Local, r.Host = netip.AddrPort{}, "a:81" },
@@ -152,10 +172,15 @@ func TestParams(t *testing.T) {
 			[]string{"SERVER_NAME=s.example", "HTTP_HOST=x:1"}},
 		{"IPv6 host", func(r *cgi.Request) { r.Host = "[::1]:81" },
 			[]string{"SERVER_NAME=[::1]", "HTTP_HOST=[::1]:81"}},
-		{"IPv6 host, no port", func(r *cgi.Request) { r.Host = "[::1]" }, []string{"SERVER_NAME=[::1]"}},
-		{"empty port", func(r *cgi.Request) { r.Host = "a:" }, []string{"SERVER_NAME=a", "HTTP_HOST=a:"}},
-		{"no host", func(r *cgi.Request) { r.Host = "" }, []string{"SERVER_NAME=192.0.2.1", "HTTP_HOST"}},
-		{"no host, IPv6", func(r *cgi.Request) { r.Host, r.Local = "", netip.MustParseAddrPort("[::1]:80") },
+		{"IPv6 host, no port", func(r *cgi.Request) { r.Host = "[::1]" },
+			[]string{"SERVER_NAME=[::1]"}},
+		{"empty port", func(r *cgi.Request) { r.Host = "a:" },
+			[]string{"SERVER_NAME=a", "HTTP_HOST=a:"}},
+		{"no host", func(r *cgi.Request) { r.Host = "" }, []string{"SERVER_NAME=192.0.2.1",
+			"HTTP_HOST"}},
+		{"no host, IPv6", func(r *cgi.Request) {
+			r.Host, r.Local = "", netip.MustParseAddrPort("[::1]:80")
+		},
 			[]string{"SERVER_NAME=[::1]", "SERVER_ADDR=::1"}},
 		{"empty host", func(r *cgi.Request) { r.Host, r.Fields = "", []cgi.Field{{"Host", ""}} },
 			[]string{"HTTP_HOST="}},
@@ -165,10 +190,12 @@ func TestParams(t *testing.T) {
 		// The configuration wins, whatever case the client writes.
 		{"configured", func(r *cgi.Request) {
 			r.Fields = []cgi.Field{{"x-real-ip", "6.6.6.6"}, {"X-REAL-IP", "7"}, {"X-Other", "o"}}
-			r.Params = []cgi.Field{{"APP_ENV", "prod"}, {"HTTP_X_REAL_IP", "1.1.1.1"}, {"SERVER_NAME", "n"},
-				{"HTTPS", "on"},
-				{"CONTENT_TYPE", ""}, {"HTTP_HOST", "h"}, {"REQUEST_URI", "/u"}, {"REMOTE_ADDR", "r"}}
-		}, []string{"APP_ENV=prod", "HTTP_X_REAL_IP=1.1.1.1", "SERVER_NAME=n", "HTTPS=on", "CONTENT_TYPE=",
+			r.Params = []cgi.Field{{"APP_ENV", "prod"}, {"HTTP_X_REAL_IP", "1.1.1.1"},
+				{"SERVER_NAME", "n"}, {"HTTPS", "on"},
+				{"CONTENT_TYPE", ""}, {"HTTP_HOST", "h"}, {"REQUEST_URI", "/u"},
+				{"REMOTE_ADDR", "r"}}
+		}, []string{"APP_ENV=prod", "HTTP_X_REAL_IP=1.1.1.1", "SERVER_NAME=n", "HTTPS=on",
+			"CONTENT_TYPE=",
 			"HTTP_HOST=h",
 			"REQUEST_URI=/u", "REMOTE_ADDR=r", "HTTP_X_OTHER=o"}},
 	} {
@@ -203,20 +230,29 @@ func TestParamsRefused(t *testing.T) {
 	}{
 		{"a length that is not known", func(r *cgi.Request) { r.Length = -1 }, cgi.ErrLength},
 		{"NUL in the path", func(r *cgi.Request) { r.Script = "/a.jpg\x00.php" }, wire.ErrPairNUL},
-		{"NUL in a field", func(r *cgi.Request) { r.Fields = []cgi.Field{{"A", "b\x00"}} }, wire.ErrPairNUL},
-		{"NUL in a repeat", func(r *cgi.Request) { r.Fields = []cgi.Field{{"A", "b"}, {"a", "\x00"}} },
+		{"NUL in a field", func(r *cgi.Request) { r.Fields = []cgi.Field{{"A", "b\x00"}} },
+			wire.ErrPairNUL},
+		{"NUL in a repeat", func(r *cgi.Request) {
+			r.Fields = []cgi.Field{{"A", "b"}, {"a", "\x00"}}
+		},
 			wire.ErrPairNUL},
 		{"NUL in the query", func(r *cgi.Request) { r.Query = "\x00" }, wire.ErrPairNUL},
-		{"NUL in the configuration", func(r *cgi.Request) { r.Params = []cgi.Field{{"A", "\x00"}} }, wire.ErrPairNUL},
+		{"NUL in the configuration", func(r *cgi.Request) { r.Params = []cgi.Field{{"A", "\x00"}} },
+			wire.ErrPairNUL},
 		{"a field larger than a record", func(r *cgi.Request) {
 			r.Fields = []cgi.Field{{"A",
 				strings.Repeat("x", 65535)}}
 		},
 			wire.ErrPairSize},
-		{"options as many as can be", func(r *cgi.Request) { r.Fields = []cgi.Field{{"Connection", many}} }, nil},
-		{"and one more", func(r *cgi.Request) { r.Fields = []cgi.Field{{"Connection", many + "y"}} }, cgi.ErrOptions},
+		{"options as many as can be", func(r *cgi.Request) {
+			r.Fields = []cgi.Field{{"Connection", many}}
+		}, nil},
+		{"and one more", func(r *cgi.Request) {
+			r.Fields = []cgi.Field{{"Connection", many + "y"}}
+		}, cgi.ErrOptions},
 		{"64 KiB and more in all", func(r *cgi.Request) {
-			r.Fields = []cgi.Field{{"A", strings.Repeat("x", 50000)}, {"B", strings.Repeat("y", 50000)}}
+			r.Fields = []cgi.Field{{"A", strings.Repeat("x", 50000)},
+				{"B", strings.Repeat("y", 50000)}}
 		}, nil},
 	} {
 		r := base()
@@ -226,7 +262,8 @@ func TestParamsRefused(t *testing.T) {
 			t.Errorf("%s: %v", tt.why, err)
 		}
 	}
-	if cgi.ErrLength.Status != 411 || cgi.ErrOptions.Status != 400 || wire.ErrPairNUL.Status != 400 {
+	if cgi.ErrLength.Status != 411 || cgi.ErrOptions.Status != 400 ||
+		wire.ErrPairNUL.Status != 400 {
 		t.Error("statuses are wrong")
 	}
 }
@@ -249,8 +286,8 @@ func TestParamsPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(req.Method, req.URL, req.Proto, req.Host, req.ContentLength, req.TLS != nil, req.RemoteAddr,
-		req.Cookies(),
+	got := fmt.Sprint(req.Method, req.URL, req.Proto, req.Host, req.ContentLength, req.TLS != nil,
+		req.RemoteAddr, req.Cookies(),
 		req.Header["X-A"], req.Header["Content-Type"])
 	want := "POSThttps://example.org/a%2Fb/../server.php/info?x=%20yHTTP/1.1example.org5 true" +
 		"192.0.2.7:41234[a=1 b=2][1, 2][text/plain]"
@@ -263,9 +300,11 @@ func TestParamsPeer(t *testing.T) {
 func browser() cgi.Request {
 	r := base()
 	r.Fields = fieldsOf("Host: example.org\nConnection: keep-alive\n" +
-		"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0\n" +
+		"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) " +
+		"Chrome/124.0.0.0\n" +
 		"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8\n" +
-		"Accept-Encoding: gzip, deflate, br\nAccept-Language: en-US,en;q=0.9\nReferer: https://www.example.org/\n" +
+		"Accept-Encoding: gzip, deflate, br\nAccept-Language: en-US,en;q=0.9\n" +
+		"Referer: https://www.example.org/\n" +
 		"Cookie: session=0123456789abcdef0123456789abcdef; theme=dark")
 	r.Params = []cgi.Field{{Name: "APP_ENV", Value: "prod"}}
 	return r

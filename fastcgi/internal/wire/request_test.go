@@ -155,7 +155,8 @@ func TestHeadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzHead makes pairs of arbitrary bytes, and of a length that arbitrary bytes alone would hardly reach.
+// FuzzHead makes pairs of arbitrary bytes, and of a length that arbitrary bytes alone would hardly
+// reach.
 func FuzzHead(f *testing.F) {
 	f.Add([]byte("REQUEST_METHOD\nGET\nQUERY_STRING\n\nHTTP_COOKIE\na"), uint16(0))
 	f.Add([]byte("a\nb\nc\nd"), uint16(65530))
@@ -200,7 +201,8 @@ func FuzzHead(f *testing.F) {
 			return
 		}
 		list := records(t, b)
-		if list[0] != (record{1, 1, "\x00\x01\x01\x00\x00\x00\x00\x00"}) || list[len(list)-1] != (record{4, 1, ""}) {
+		if list[0] != (record{1, 1, "\x00\x01\x01\x00\x00\x00\x00\x00"}) ||
+			list[len(list)-1] != (record{4, 1, ""}) {
 			t.Fatalf("begins with %v, ends with %v", list[0], list[len(list)-1])
 		}
 		var got [][2]string
