@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 )
 
-// TestHugeHeader: a response's header is bounded in bytes and in fields, and what is within the
-// bounds passes.
+// TestHugeHeader: the header of a response has a limit in bytes and one in fields. A header within
+// them passes.
 func TestHugeHeader(t *testing.T) {
 	fields := func(n int) string {
 		var b strings.Builder
@@ -51,7 +51,7 @@ func TestHugeHeader(t *testing.T) {
 	}
 }
 
-// TestFlush: what goes out when the upstream pauses.
+// TestFlush: a pause of the application flushes what it has written.
 func TestFlush(t *testing.T) {
 	for name, tt := range map[string]struct {
 		head string
@@ -98,7 +98,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestClientsFault: what cannot be passed on is no error of the server's.
+// TestClientsFault: a request that cannot be passed on is the client's fault, and no error in the
+// log.
 func TestClientsFault(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Hang() })
 	p := serve(t, []string{up.Address}, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 )
 
-// An exchange is a request, and what its client has to see of an application that does nothing
-// wrong.
+// An exchange is a request, and what its client has to see of an application that makes no
+// mistakes.
 type exchange struct {
 	name   string
 	script fcgitest.Script
@@ -25,7 +25,7 @@ type exchange struct {
 	have   []string // fields, as in a fcgitest.Case
 }
 
-// front is a front controller beside which there are no scripts.
+// front makes a front controller, beside which there are no scripts.
 func front(missing bool) func(*fastcgi.Settings) {
 	return func(s *fastcgi.Settings) {
 		s.CheckFile, s.TryFiles, s.FrontMissing = true, "front", missing
@@ -65,7 +65,7 @@ var (
 	ways = tells("HTTP_X_FORWARDED_FOR", "HTTP_X_OWN")
 )
 
-// exchanges are what the settings, and the client's own mistakes, make of a request.
+// exchanges show what the settings, and the client's own mistakes, make of a request.
 var exchanges = []exchange{
 	// What is configured replaces what the client sends.
 	{"parameters", tells("HTTP_X", "APP_ENV", "SERVER_NAME"), func(s *fastcgi.Settings) {
@@ -79,7 +79,7 @@ var exchanges = []exchange{
 		s.Params = map[string]string{"LONG": strings.Repeat("x", 70000)}
 	}, "GET /x.php", nil, "", 431, "", nil},
 
-	// What is dropped or refused unless it is asked for.
+	// What is dropped or refused, unless a setting allows it.
 	{"a script that is missing", nil, front(false), "GET /no.php", nil, "", 404, "", nil},
 	{"and is the front controller's", tells("SCRIPT_NAME"), front(true), "GET /no.php", nil, "",
 		200, "/index.php", nil},
@@ -94,7 +94,7 @@ var exchanges = []exchange{
 	{"trusted by name", ways, trusted("x-own"), "GET /x.php", forwarded, "", 200, "|y", nil},
 	{"nothing is trusted", ways, trusted(), "GET /x.php", forwarded, "", 200, "|", nil},
 
-	// The methods of WebDAV are the application's as well; TRACE is nobody's.
+	// The application gets the methods of WebDAV, too, but never TRACE.
 	{"PROPFIND", repeats, nil, "PROPFIND /x.php", nil, "body", 200, "PROPFINDbody", nil},
 	{"REPORT", repeats, nil, "REPORT /x.php", nil, "body", 200, "REPORTbody", nil},
 	{"MKCOL", repeats, nil, "MKCOL /x.php", nil, "body", 200, "MKCOLbody", nil},
@@ -105,7 +105,7 @@ var exchanges = []exchange{
 		[]string{"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}},
 	{"PURGE", nil, nil, "PURGE /x.php", nil, "", 501, "", nil},
 
-	// What the client does wrong is told without an upstream.
+	// The application is not asked if the client makes a mistake.
 	{"a body that just fits", answers(""), shortBodies, "POST /x.php", nil,
 		strings.Repeat("x", 1000), 200, "", nil},
 	{"a body too long", nil, shortBodies, "POST /x.php", nil, strings.Repeat("x", 1001), 413, "",
@@ -119,7 +119,7 @@ var exchanges = []exchange{
 		"Content-Length: 1001"}, "", 413, "", nil},
 	{"NUL", nil, nil, "POST /x.php/%00", nil, "x", 400, "", nil},
 
-	// Responses without content, with error pages of our own, with fields that are not shown.
+	// Responses without content, with the server's own error page, with hidden fields.
 	{"Reset Content", says("Status: 205\r\nContent-Length: 5\r\nX-Own: y\r\n\r\nhello"), nil,
 		"GET /x.php", nil, "", 205, "", []string{"Content-Length: 0", "X-Own: y"}},
 	{"hidden fields", says(denied),

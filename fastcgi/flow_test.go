@@ -40,8 +40,8 @@ func overBoth(t *testing.T, up *fcgitest.Upstream, change func(*fastcgi.Settings
 	}
 }
 
-// long is 12 MB of text, which is more than sockets take, in which a piece that is missing, or in
-// another place, shows.
+// long is 12 MB of text, more than sockets take. If a piece is missing, or in another place, the
+// text differs.
 var long = sync.OnceValue(func() string {
 	b := make([]byte, 0, 12<<20)
 	for i := 1000000; len(b) < cap(b); i++ {
@@ -63,9 +63,9 @@ func (p *proxy) unread() (net.Conn, *bufio.Reader) {
 }
 
 // TestSlowReader: within response_buffering the application is let go of as soon as it has
-// answered, though the client has read hardly a byte. Beyond that it waits for the client, as it
-// does without the setting, and where it asks for that itself. Whatever passes through the spool,
-// the client gets all that was sent, and then the cut if there was one.
+// answered, though the client has read hardly a byte. Beyond that, without the setting, and if its
+// header asks for that, the application waits for the client. In every case the client gets all
+// that was sent, and then the cut if there was one.
 func TestSlowReader(t *testing.T) {
 	text := long()
 	answer := func(head string) fcgitest.Script {
@@ -111,7 +111,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestSlowReaderOfPHP: the only worker serves somebody else while a client has not read its 16 MB.
+// TestSlowReaderOfPHP: the only worker serves another client while the first one has not read its
+// 16 MB.
 func TestSlowReaderOfPHP(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 1")
 	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) {
@@ -131,8 +132,8 @@ func TestSlowReaderOfPHP(t *testing.T) {
 	}
 }
 
-// TestSlowReaderLeaves: the upstream's connection is closed at once, and the spool's file, whatever
-// state they are in; and a response that breaks off does not pass for a whole one.
+// TestSlowReaderLeaves: if the client leaves, the upstream's connection and the spool's file are
+// closed at once, whatever their state. A response that breaks off does not look complete.
 func TestSlowReaderLeaves(t *testing.T) {
 	text := long()
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -160,8 +161,8 @@ func TestSlowReaderLeaves(t *testing.T) {
 	})
 }
 
-// TestSpoolWithoutFile: where there is no room for what is to be spooled, the client's pace is the
-// application's, as it would be without.
+// TestSpoolWithoutFile: if no file can be had, the application goes at the client's pace, as it
+// does without a spool.
 func TestSpoolWithoutFile(t *testing.T) {
 	text := long()
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) { c.Answer(okHead, text) })
@@ -177,7 +178,7 @@ func TestSpoolWithoutFile(t *testing.T) {
 	}
 }
 
-// TestEventsPassSpool: what there is goes out when the application pauses.
+// TestEventsPassSpool: what the application has written goes out when it pauses.
 func TestEventsPassSpool(t *testing.T) {
 	next := make(chan bool)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {

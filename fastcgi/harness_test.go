@@ -42,21 +42,21 @@ func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *pr
 	})
 }
 
-// serveFiles does so for scripts that have to be there.
+// serveFiles does so for scripts that must exist.
 func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string,
 	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	return serveRoute(t, registry(), prefix, addresses, files, change)
 }
 
-// registry is that of a process.
+// registry returns a registry as a process has one.
 func registry() *handlers.Registry {
 	r := new(handlers.Registry)
 	fastcgi.Register(r)
 	return r
 }
 
-// serveRoute does so for another route of a process, whose registry is r.
+// serveRoute does so for another route of the process whose registry is r.
 func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
 	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
@@ -65,7 +65,7 @@ func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []s
 	return p
 }
 
-// route builds a route that nobody serves yet.
+// route builds a route that is not served yet.
 func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
 	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
@@ -164,7 +164,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// eventually waits for what nobody tells.
+// eventually waits until is returns true, which has no event.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -174,7 +174,7 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// env is the place of a route in a folder of its own.
+// env is the Env of a route in a folder of its own.
 func env(t testing.TB) handlers.Env { return handlers.Env{Dir: t.TempDir(), Prefix: "/"} }
 
 // stepwise is an application that answers a request when it is told to.

@@ -25,7 +25,7 @@ const (
 	post = "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n"
 )
 
-// phases are where a request may be when its client leaves.
+// phases are the places in a request's life at which its client may leave.
 var phases = []struct {
 	name   string
 	script fcgitest.Script
@@ -66,9 +66,9 @@ func endless(c *fcgitest.Conn) {
 	}
 }
 
-// TestClientLeaves: in whatever phase a client closes or resets its connection, the upstream's is
-// closed at once, an application is not asked for half of an upload, and no line of the log asks
-// for attention.
+// TestClientLeaves: in whatever phase a client closes or resets its connection, the upstream's
+// connection is closed at once, no application gets half of an upload, and the log has no warning
+// and no error.
 func TestClientLeaves(t *testing.T) {
 	for _, tt := range phases {
 		for _, reset := range []bool{false, true} {
@@ -121,9 +121,9 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestGoneAtOnce: when the server has heard that the client is gone, the upstream's connection is
-// closed within 100 ms, whatever the request was about, and nothing of it is left. What counts is
-// the best of some tries: in the others it may be the test that had to wait for a processor.
+// TestGoneAtOnce: when the server knows that the client is gone, it closes the upstream's
+// connection within 100 ms, in every phase, and the thread ends. The best of some tries counts: in
+// the others the test itself may have waited for a processor.
 func TestGoneAtOnce(t *testing.T) {
 	for _, tt := range phases {
 		if !tt.asked {
@@ -145,7 +145,7 @@ func TestGoneAtOnce(t *testing.T) {
 			server := modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
 				ctx := req.Context()
 				context.AfterFunc(ctx, func() {
-					// Where bytes move, the request's end may be what ends this.
+					// Where bytes move, the request may end before the server knows why.
 					if why := context.Cause(ctx); why != loop.ErrClientGone && !tt.moves {
 						t.Error("the request has ended first: ", why)
 					}
@@ -261,8 +261,8 @@ func TestClientAbortIgnored(t *testing.T) {
 	}
 }
 
-// TestHalfClosed: with ignore_client_abort a client that closes its sending side alone gets its
-// answer, whichever page.
+// TestHalfClosed: with ignore_client_abort, a client that closes only its sending side gets its
+// answer, be it the application's or the server's own page.
 func TestHalfClosed(t *testing.T) {
 	for _, intercept := range []bool{false, true} {
 		half := make(chan bool)

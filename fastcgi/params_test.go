@@ -14,7 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/modtest"
 )
 
-// TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
+// TestServerName: SERVER_NAME is a name of the site, and HTTP_HOST is what the client says.
 func TestServerName(t *testing.T) {
 	up := fcgitest.Start(t, "unix", tells("SERVER_NAME", "HTTP_HOST"))
 	for want, hosts := range map[string][]string{
@@ -36,7 +36,7 @@ func TestServerName(t *testing.T) {
 	}
 }
 
-// TestOnUNIXSocket: a client without an address, as a server in front is, gets no address that
+// TestOnUNIXSocket: a client without an address, such as a server in front, gets no address that
 // scripts would trust.
 func TestOnUNIXSocket(t *testing.T) {
 	up := fcgitest.Start(t, "unix", tells("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT"))

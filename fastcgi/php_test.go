@@ -176,7 +176,7 @@ func testPHP(t *testing.T, p *proxy) {
 	}
 }
 
-// TestHeadOfAStream: the head and every event go out when PHP has sent them, though nothing
+// TestHeadOfAStream: the head and every event go out when PHP has sent them, even if no byte
 // follows.
 func TestHeadOfAStream(t *testing.T) {
 	f := startFPM(t, "unix")
@@ -196,8 +196,8 @@ func TestHeadOfAStream(t *testing.T) {
 	}
 }
 
-// TestTinyPool: six at once, on one worker with a backlog of one; the kernel refuses most of them
-// at first.
+// TestTinyPool: six requests at once for one worker with a backlog of one. At first the kernel
+// refuses most of them.
 func TestTinyPool(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 1", "listen.backlog = 1")
 	p := serveFiles(t, "/", []string{f.Address}, scripts,
@@ -213,9 +213,8 @@ func TestTinyPool(t *testing.T) {
 	all.Wait()
 }
 
-// TestSelfRequest: a script that has called fastcgi_finish_request, and then asks its own site, is
-// not given its own connection, which is kept though its process is busy, as long as there is
-// another.
+// TestSelfRequest: a script calls fastcgi_finish_request and then asks its own site. Its connection
+// is kept though its process is busy, but the request gets another kept one.
 func TestSelfRequest(t *testing.T) {
 	f := startFPM(t, "unix")
 	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) {

@@ -42,15 +42,15 @@ else echo "front $path $_SERVER[APP_ENV] $_SERVER[REQUEST_METHOD] ",
 	".env":                       "APP_KEY=secret",
 }
 
-// The examples of the README are a configuration that is accepted and does what it is there for:
-// here with the same trees elsewhere, in small, and with one of three machines that is up.
+// TestReadmeExamples: the examples of the README are accepted and do what the README says. Here the
+// trees are elsewhere and small, and one of three machines is up.
 func TestReadmeExamples(t *testing.T) {
 	here, there := startFPM(t, "unix"), startFPM(t, "tcp")
 	srv := t.TempDir()
 	for name, files := range map[string]map[string]string{"wordpress": wordpress, "shop": laravel} {
 		write(t, filepath.Join(srv, name), files)
 	}
-	// As artisan does it, with a link that is in the way of nothing and leads nowhere.
+	// artisan's link to the storage: no request comes here, and it leads out of public.
 	if err := os.Symlink(filepath.Join(srv, "shop/storage/app/public"),
 		filepath.Join(srv, "shop/public/storage")); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestReadmeExamples(t *testing.T) {
 	}
 }
 
-// example is what is indented below the README's "Example".
+// example returns the code in the README's section "Example".
 func example(t *testing.T) (text string) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")
@@ -187,7 +187,7 @@ func serveConfig(t *testing.T, text string) (url string) {
 	return "http://" + s.Addresses()[0]
 }
 
-// refusing is an address where nobody listens.
+// refusing returns an address at which no process listens.
 func refusing(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

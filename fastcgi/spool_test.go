@@ -11,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// TestSpoolWithinLimit: what a spool holds in its file counts for the limit of all temporary files.
-// Beyond three quarters of that, it is held in memory, once, and nothing is lost.
+// TestSpoolWithinLimit: the bytes in a spool's file count for the limit of all temporary files.
+// Beyond three quarters of that, a spool holds them in memory, says so once, and loses none.
 func TestSpoolWithinLimit(t *testing.T) {
 	const limit = 200_000
 	var space sysio.TempSpace
@@ -59,7 +59,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	}
 }
 
-// TestSpool: what is read is what was written, whatever the sizes.
+// TestSpool: a spool gives back what was written, whatever the sizes.
 func TestSpool(t *testing.T) {
 	source := rand.NewChaCha8([32]byte{})
 	for range 20 {

@@ -25,7 +25,7 @@ var site = map[string]string{
 	".secret.php": "",
 }
 
-// TestPaths: what is run, what is sent, and what is neither.
+// TestPaths: which paths run a script, which send a file, and which do neither.
 func TestPaths(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	type row struct{ path, want string }
@@ -99,7 +99,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestNoScripts: a route that runs no scripts serves files alone, and no source among them.
+// TestNoScripts: a route that runs no scripts serves only files, and no source.
 func TestNoScripts(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	for _, addresses := range [][]string{nil, {up.Address}} {
@@ -170,8 +170,8 @@ func TestFilesInstead(t *testing.T) {
 	}
 }
 
-// TestRangesOfFilesInstead: a file that is sent instead can be had in parts, and asked for again,
-// as any other; the type is the script's, if it has one.
+// TestRangesOfFilesInstead: ranges and conditional requests work for a file that is sent instead,
+// too. The type is the script's, if it has set one.
 func TestRangesOfFilesInstead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"a.txt": "0123456789"})

@@ -19,7 +19,7 @@ func link(t *testing.T, to, name string) {
 	}
 }
 
-// places is an application that says where it is told to look.
+// places is an application that answers with the folders it is told.
 func places(t *testing.T) *fcgitest.Upstream {
 	return fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		r := c.Read()
@@ -27,7 +27,7 @@ func places(t *testing.T) *fcgitest.Upstream {
 	})
 }
 
-// TestFollowSymlinks: links lead out of the folder only where that was asked for.
+// TestFollowSymlinks: links lead out of the folder only with follow_symlinks.
 func TestFollowSymlinks(t *testing.T) {
 	up := places(t)
 	outside := t.TempDir()
@@ -63,7 +63,7 @@ func TestFollowSymlinks(t *testing.T) {
 	}
 }
 
-// TestReleases: with resolve_root a link to another release has its effect at once, for scripts and
+// TestReleases: with resolve_root, a link to another release takes effect at once, for scripts and
 // files, and the application is told the release's own path.
 func TestReleases(t *testing.T) {
 	up := places(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 )
 
-// TestUnreadByMany: clients that do not read what they have asked for, more of them than there are
-// workers, hold up nobody. The settings are those of a route that says nothing about buffering.
+// TestUnreadByMany: clients that do not read their answers, more of them than there are workers,
+// hold up no other client. The settings are those of a route that says nothing about buffering.
 func TestUnreadByMany(t *testing.T) {
 	const clients, length = 20, 6 << 20
 	f := startFPM(t, "unix", "pm.max_children = 8")

@@ -25,8 +25,8 @@ func echo(c *fcgitest.Conn) {
 	c.Hang()
 }
 
-// TestUploadBothWays: while the next bytes of an upload are waited for, what the application says
-// to those before reaches the client.
+// TestUploadBothWays: while the call waits for the next bytes of an upload, the application's
+// answer to those before reaches the client.
 func TestUploadBothWays(t *testing.T) {
 	up := fcgitest.Start(t, "unix", echo)
 	overBoth(t, up, func(s *fastcgi.Settings) { s.RequestBuffering = false },
@@ -66,8 +66,8 @@ func TestUploadBothWays(t *testing.T) {
 		})
 }
 
-// TestUploadStops: a client that sends no more, or leaves, in the middle of an upload has the
-// upstream's connection closed, whether an answer has begun or not.
+// TestUploadStops: if a client leaves in the middle of an upload, the upstream's connection is
+// closed, whether an answer has begun or not.
 func TestUploadStops(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -96,8 +96,8 @@ func TestUploadStops(t *testing.T) {
 	}
 }
 
-// TestUnreadUploadIsNotKept: an application that answers before it has the whole of a body leaves a
-// connection on which the next request would be taken for the rest.
+// TestUnreadUploadIsNotKept: if an application answers before it has the whole body, its connection
+// is not kept. It would take the next request for the rest of the body.
 func TestUnreadUploadIsNotKept(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.ReadHead()
@@ -123,8 +123,8 @@ func TestUnreadUploadIsNotKept(t *testing.T) {
 	})
 }
 
-// TestStreamedUpload: without request_buffering the upstream is told as it comes, and of one that
-// ends early it sees the connection close.
+// TestStreamedUpload: without request_buffering the upstream gets the body as it comes. If the
+// client leaves early, the upstream sees the connection close.
 func TestStreamedUpload(t *testing.T) {
 	seen := make(chan int, 1)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -157,10 +157,10 @@ func TestStreamedUpload(t *testing.T) {
 	<-seen
 }
 
-// TestSpoolLetGo: the file of a body that was sent, and is not sent again, is closed while the
+// TestSpoolLetGo: once a body is sent that is never sent again, its file is closed, even while the
 // script thinks.
 func TestSpoolLetGo(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // nobody else's files are there
+	t.Setenv("TMPDIR", t.TempDir()) // only this test's files are there
 	up, goOn := stepwise(t)
 	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	held := func() bool {
@@ -190,7 +190,7 @@ func TestSpoolLetGo(t *testing.T) {
 	}
 }
 
-// TestSlowUploads: many uploads that come in slowly hold none of the workers of PHP-FPM.
+// TestSlowUploads: slow uploads, however many, hold none of PHP-FPM's workers.
 func TestSlowUploads(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 1")
 	p := serveFiles(t, "/", []string{f.Address}, scripts,

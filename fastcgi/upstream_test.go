@@ -23,8 +23,8 @@ func crowd(t *testing.T, n int) (ups []*fcgitest.Upstream, addresses []string) {
 	return ups, addresses
 }
 
-// TestOnePool: a connection that one route has kept is another's, if the routes come from one
-// registry as those of a process do, before and after a reload.
+// TestOnePool: routes of one registry share their kept connections. A process has one registry,
+// before and after a reload.
 func TestOnePool(t *testing.T) {
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	r := registry()
@@ -45,7 +45,7 @@ func TestOnePool(t *testing.T) {
 	}
 }
 
-// TestRepeated: what was sent is sent again only where that does no harm, and once.
+// TestRepeated: a request is sent again only if its method allows that, and once.
 func TestRepeated(t *testing.T) {
 	cut := func(c *fcgitest.Conn) { c.Read(); c.Close() }
 	for _, tt := range []struct {
@@ -74,7 +74,7 @@ func TestRepeated(t *testing.T) {
 	if g := p.get("/x.php"); g.status != 502 || len(three.Requests()) != 0 {
 		t.Error("after a byte of answer: ", g)
 	}
-	// A body goes with it again.
+	// The body is sent again, too.
 	one = fcgitest.Start(t, "unix", cut)
 	echo := fcgitest.Start(t, "unix",
 		func(c *fcgitest.Conn) { c.ReadHead(); c.Stdout(okHead); c.Echo(); c.End(); c.Hang() })
@@ -85,8 +85,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestKept: a connection that is kept serves what may be repeated, and is closed when nobody wants
-// it.
+// TestKept: a kept connection serves repeatable methods, and is closed when no request takes it in
+// time.
 func TestKept(t *testing.T) {
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	p := serve(t, []string{up.Address},
@@ -99,7 +99,7 @@ func TestKept(t *testing.T) {
 	}
 	for range 5 {
 		p.request("POST /x.php", nil, "body")
-		// Each takes the place of one that was kept, which may have the only process there is.
+		// Each closes the kept one, which may have the only process there is.
 		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open <= 1 }) {
 			t.Error(up.Open(), " idle connections")
 		}
@@ -123,7 +123,7 @@ func TestKept(t *testing.T) {
 		}
 	}
 
-	// One that closes upon the next request: that is repeated on a new connection.
+	// This one closes upon the next request, which is sent again on a new connection.
 	up = fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.Answer(okHead + "hello")
 		c.ReadRaw(1)
@@ -158,7 +158,8 @@ func TestQueueTimesOut(t *testing.T) {
 	}
 }
 
-// TestBacklog: a UNIX socket whose queue is full is tried again until connect_timeout.
+// TestBacklog: while the queue of a UNIX socket is full, the call tries again, until
+// connect_timeout.
 func TestBacklog(t *testing.T) {
 	goOn := make(chan bool)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -188,9 +189,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// TestBroken: an upstream that connects and does not answer is passed over after a while, even
-// though nobody can tell whether a script has run, and comes back when it answers one request that
-// tries.
+// TestBroken: an upstream that accepts connections and does not answer is passed over after a
+// while, for methods that are not sent again, too.
 func TestBroken(t *testing.T) {
 	for name, script := range map[string]fcgitest.Script{
 		"ends":  func(c *fcgitest.Conn) { c.Read(); c.Close() },
@@ -218,7 +218,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBrokenScript: single failures between answers say nothing about the upstream.
+// TestBrokenScript: single failures between answers are not the upstream's.
 func TestBrokenScript(t *testing.T) {
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		if r := c.Read(); r.Get("SCRIPT_NAME") == "/bad.php" {
@@ -237,7 +237,7 @@ func TestBrokenScript(t *testing.T) {
 	}
 }
 
-// TestExhausted: that this process has no descriptor left is no upstream's fault.
+// TestExhausted: if this process has no descriptor left, no upstream is at fault.
 func TestExhausted(t *testing.T) {
 	var addresses []string
 	for range 2 {
@@ -274,7 +274,7 @@ func TestExhausted(t *testing.T) {
 			f.Close()
 		}
 	}()
-	// What earlier tests have left is closed at any moment, and leaves room for a connection.
+	// Descriptors of earlier tests may be closed at any moment, which leaves room for a connection.
 	eventually(t, "no descriptor is left", func() bool {
 		for {
 			f, err := os.Open(os.DevNull)
@@ -307,7 +307,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestNames: an upstream that is named by DNS.
+// TestNames: the name of an upstream is looked up.
 func TestNames(t *testing.T) {
 	up := fcgitest.Start(t, "tcp", answers("hello"))
 	_, port, err := net.SplitHostPort(up.Address)

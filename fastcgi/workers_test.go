@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers/modtest"
 )
 
-// busy is how many workers of a pool are at work, without the one that answers.
+// busy returns how many workers of a pool are at work, including the one that answers this.
 func busy(t *testing.T, p *proxy) string {
 	t.Helper()
 	g := p.get("/fpm-status")
@@ -32,9 +32,9 @@ func status(t *testing.T, f *fpm) *proxy {
 		func(s *fastcgi.Settings) { s.SplitPath = []string{"fpm-status"} })
 }
 
-// TestWorkersAreFree: neither chunked uploads nor bodies that a script does not read leave a worker
-// of PHP-FPM waiting, and the next request on a connection that was kept is not taken for more of
-// the last one's body.
+// TestWorkersAreFree: no worker of PHP-FPM waits for the rest of a chunked upload, or of a body
+// that its script does not read. The next request on a kept connection is not taken for more of
+// that body.
 func TestWorkersAreFree(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		f := startFPM(t, "unix")
@@ -65,8 +65,8 @@ func TestWorkersAreFree(t *testing.T) {
 	}
 }
 
-// TestWorkerDies: a worker that is killed in the middle of its response leaves one that is cut, and
-// a service that goes on.
+// TestWorkerDies: if a worker is killed in the middle of its response, that is cut, and the service
+// goes on.
 func TestWorkerDies(t *testing.T) {
 	f := startFPM(t, "unix", "request_terminate_timeout = 1s")
 	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
@@ -104,7 +104,7 @@ func TestOldClients(t *testing.T) {
 	}
 }
 
-// TestOverTLS: PHP is told of TLS, and HEAD has what GET would have but the body.
+// TestOverTLS: PHP is told of TLS, and HEAD has the header that GET would have.
 func TestOverTLS(t *testing.T) {
 	f := startFPM(t, "unix")
 	r := new(handlers.Registry)

@@ -7,7 +7,7 @@
 // of its route's Group, on its own thread. All methods may be called on any loop; those of a Lease
 // belong to the thread that declares it.
 //
-//	pool.go     Pool: the addresses of all routes, who waits for them, the connections that are kept
+//	pool.go     Pool: the addresses of all routes, the requests that wait, the kept connections
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
 //	health.go   which addresses are passed over for a while

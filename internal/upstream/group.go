@@ -104,8 +104,8 @@ func (g *Group) Primaries() (n int) {
 	return n
 }
 
-// untried yields the members that a request has not tried. Here and below, the caller has the
-// pool's lock, but for acquire, which waits on a thread, and release.
+// untried yields the members that a request has not tried. The caller has the pool's lock, here and
+// in the methods below. Only acquire, withdraw and release take it themselves.
 func (g *Group) untried(tried []bool) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range g.members {

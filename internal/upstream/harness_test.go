@@ -241,7 +241,7 @@ func (r *route) missed() []string {
 	return all
 }
 
-// nobody returns an address at which nobody listens.
+// nobody returns an address at which no process listens.
 func nobody(t *testing.T, network string) string {
 	t.Helper()
 	at := "127.0.0.1:0"
@@ -259,7 +259,7 @@ func nobody(t *testing.T, network string) string {
 	return ln.Addr().String()
 }
 
-// eventually waits for what nobody tells.
+// eventually waits until is returns true, which has no event.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {

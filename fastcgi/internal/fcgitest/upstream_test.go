@@ -95,12 +95,12 @@ func required(length string) string {
 	return s
 }
 
-// What a web server may get wrong has to be found.
+// TestRequestsAreChecked: the decoder finds what a web server gets wrong.
 func TestRequestsAreChecked(t *testing.T) {
 	for _, tt := range []struct{ raw, want string }{
 		{begin + record(4, required("2")) + none + record(5, "ab") + record(5, ""), ""},
 		{begin + record(4, required("0")) + none + record(5, ""), ""},
-		// cut short: no error of anybody's
+		// Cut short, which is allowed.
 		{begin + record(4, required("2")) + none + record(5, "a"), ""},
 		{begin[:7], ""},
 		{begin + record(4, required("2")+pair("HTTP_A", "")) + record(4, pair("HTTP_B", "x")) +
