@@ -201,8 +201,10 @@ func naive(raw string) (want string, used int, err error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
+		control := func(r rune) bool { return r < 32 && r != '\t' || r == 127 }
 		const letters = "abcdefghijklmnopqrstuvwxyz"
-		token := name != "" && strings.Trim(strings.ToLower(name), "!#$%&'*+-.^_`|~0123456789"+letters) == ""
+		const others = "!#$%&'*+-.^_`|~0123456789"
+		token := name != "" && strings.Trim(strings.ToLower(name), others+letters) == ""
 		switch {
 		case line[0] == ' ' || line[0] == '\t':
 			return "", 0, cgi.ErrFold
@@ -210,7 +212,7 @@ func naive(raw string) (want string, used int, err error) {
 			return "", 0, cgi.ErrNPH
 		case !ok || !token:
 			return "", 0, cgi.ErrName
-		case strings.IndexFunc(value, func(r rune) bool { return r < 32 && r != '\t' || r == 127 }) >= 0:
+		case strings.IndexFunc(value, control) >= 0:
 			return "", 0, cgi.ErrValue
 		}
 		fields = append(fields, name, value)
