@@ -15,13 +15,13 @@ var errShort = errors.New("response body is shorter than its Content-Length")
 // answer is what is known of a response once its header is complete.
 type answer struct {
 	begun    bool
-	buffered bool // it need not go out as it comes
-	discard  bool // the body is not for the client
-	gone     bool // the client takes no more, and the script is to run on
-	bodiless bool
+	buffered bool // a pause of the application does not flush it
+	discard  bool // the client does not get the body
+	gone     bool // the client takes no more, and the script runs on
+	bodiless bool // a response of its status, or to this method, has no body
 	status   int
-	length   int64  // of the body that was announced; -1: none was
-	got      int64  // of the body
+	length   int64  // of the body, as it was announced; -1: it was not
+	got      int64  // bytes of the body that have come
 	file     string // X-Accel-Redirect
 	path     string // X-Sendfile
 }
@@ -52,7 +52,7 @@ func (c *call) dropHeader() {
 	}
 }
 
-// open makes the head of the answer.
+// open makes the head of the answer from the response's header.
 func (c *call) open(h *cgi.Header) {
 	c.answer.begun, c.answer.status, c.answer.length = true, h.Status, h.Length
 	c.answer.buffered = h.Buffering == cgi.Buffered
@@ -60,14 +60,16 @@ func (c *call) open(h *cgi.Header) {
 		c.flow.limit = 0
 	}
 	c.answer.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
-	if h.Status == http.StatusResetContent { // no content, and nothing that says so but its length (RFC 9110 section 15.3.6)
+	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+	if h.Status == http.StatusResetContent {
 		c.answer.discard, c.answer.length, h.Length = true, -1, -1
 	}
 	out := c.resp.Header()
 	if c.m.set.InterceptErrors && h.Status >= 400 {
 		c.answer.discard, c.answer.length = true, -1
 		for _, f := range h.Fields {
-			// Without these the status cannot be understood (RFC 9110 sections 15.5.2, 15.5.6, 10.2.3).
+			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,
+			// 10.2.3).
 			switch {
 			case strings.EqualFold(f.Name, "WWW-Authenticate"), strings.EqualFold(f.Name, "Allow"),
 				strings.EqualFold(f.Name, "Retry-After"):
@@ -92,26 +94,26 @@ next:
 		return
 	}
 	if h.Coding != "" {
-		c.m.log.Warn("fastcgi: Transfer-Encoding of an application is dropped", "request", c.req.ID(),
-			"script", c.target.Name, "coding", h.Coding)
+		c.m.log.Warn("fastcgi: Transfer-Encoding of an application is dropped",
+			"request", c.req.ID(), "script", c.target.Name, "coding", h.Coding)
 	}
 	if h.SecondType != "" {
-		c.m.log.Warn("fastcgi: a second Content-Type of an application is dropped", "request", c.req.ID(),
-			"script", c.target.Name, "type", h.SecondType)
+		c.m.log.Warn("fastcgi: a second Content-Type of an application is dropped",
+			"request", c.req.ID(), "script", c.target.Name, "type", h.SecondType)
 	}
 	if h.Length >= 0 {
 		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
 	}
 }
 
-// content passes on a piece of the body. Behind the announced length nothing is sent: it would be taken for the next
-// response.
+// content passes on a piece of the body. It drops what comes behind the announced length: the
+// client would take that for the next response.
 func (c *call) content(p []byte) error {
 	if !c.answer.bodiless && c.answer.length >= 0 {
 		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
 			if c.answer.got <= c.answer.length && !c.answer.discard {
-				c.m.log.Warn("fastcgi: response body is longer than its Content-Length", "request", c.req.ID(),
-					"script", c.target.Name, "length", c.answer.length)
+				c.m.log.Warn("fastcgi: response body is longer than its Content-Length",
+					"request", c.req.ID(), "script", c.target.Name, "length", c.answer.length)
 			}
 			c.answer.got += int64(len(p)) - max(room, 0)
 			p = p[:max(room, 0)]
@@ -124,7 +126,8 @@ func (c *call) content(p []byte) error {
 	return c.write(p)
 }
 
-// unwritable deals with a client that takes no more: its script goes on only if that was asked for.
+// unwritable deals with the error of a write to a client that takes no more. The script goes on
+// only if ignore_client_abort is set.
 func (c *call) unwritable(err error) error {
 	if err == nil {
 		return nil
@@ -137,7 +140,8 @@ func (c *call) unwritable(err error) error {
 	return fmt.Errorf("%w: %w", errClient, err)
 }
 
-// pause is called when nothing more has come for the moment. What there is goes out: it may be all for a long time.
+// pause is called when the upstream has sent all for the moment. What has come goes out, as the
+// next byte may be a long time off.
 func (c *call) pause() error {
 	c.logStderr()
 	if !c.answer.begun || c.answer.discard || c.answer.buffered {
@@ -146,12 +150,13 @@ func (c *call) pause() error {
 	return c.flush()
 }
 
-// short reports that less came than was announced.
+// short reports that the body was shorter than announced.
 func (c *call) short() bool {
-	return !c.answer.discard && !c.answer.bodiless && c.answer.length >= 0 && c.answer.got < c.answer.length
+	return !c.answer.discard && !c.answer.bodiless && c.answer.length >= 0 &&
+		c.answer.got < c.answer.length
 }
 
-// finish is the handler's end after a complete response.
+// finish ends the handler after a complete response.
 func (c *call) finish() int {
 	if err := c.drain(); err != nil {
 		return c.fail(err)

@@ -9,24 +9,24 @@ import (
 
 const bufferSize = 32 << 10
 
-// buffers are for bytes that move. Nobody who waits for an upstream to answer holds one.
+// buffers are for bytes that move. A call that waits for an upstream's answer holds none.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 type buffer = *[bufferSize]byte
 
 func takeBuffer() buffer { return buffers.Get().(buffer) }
 
-// headers are for the time in which a response's header is coming in.
+// headers are for the time in which a response's header comes in.
 var headers = sync.Pool{New: func() any { return new(cgi.Header) }}
 
-// params are for the time in which parameters are written. On the stack they would have it grow, for as long as the
-// request lasts.
+// params are for the time in which a call writes its parameters. On the stack they would make that
+// grow, for as long as the request lasts.
 type params struct {
 	cgi.Request
 	head wire.Head
 }
 
-// reset drops all that b holds but the lists' memory.
+// reset drops all that b holds except the lists' memory.
 func (b *params) reset() {
 	b.head = wire.Head{}
 	b.Request.Reset()

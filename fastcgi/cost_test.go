@@ -23,7 +23,8 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 )
 
-// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has answered before.
+// TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has
+// answered before.
 func TestMemoryOfWaiting(t *testing.T) {
 	for _, output := range []int{0, 30000, 200000} {
 		t.Run(fmt.Sprint("after ", output), func(t *testing.T) { testWaiting(t, output) })
@@ -38,14 +39,16 @@ func testWaiting(t *testing.T, output int) {
 		answer += fcgitest.Header(1, 6, 1, len(piece), 0) + piece
 		text = text[len(piece):]
 	}
-	// The application is a process of its own in truth; here it shares ours, so it must hold nothing itself.
+	// In production the application is a process of its own. Here it shares the process of the
+	// test, so it must hold no memory itself.
 	ln, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
 	upstream := make([]net.Conn, 0, n)
-	p := serveFiles(t, "/", []string{"unix:" + ln.Addr().String()}, map[string]string{"sub/x.php": ""},
+	p := serveFiles(t, "/", []string{"unix:" + ln.Addr().String()},
+		map[string]string{"sub/x.php": ""},
 		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	clients := make([]net.Conn, 0, n)
 	defer func() {
@@ -58,7 +61,8 @@ func testWaiting(t *testing.T, output int) {
 		c := p.Dial()
 		clients = append(clients, c)
 		fmt.Fprintf(c,
-			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\nAccept: */*\r\n\r\n")
+			"GET /sub/x.php HTTP/1.1\r\nHost: a\r\nUser-Agent: a usual client of some length\r\n"+
+				"Accept: */*\r\n\r\n")
 		u, err := ln.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -85,8 +89,8 @@ func testWaiting(t *testing.T, output int) {
 	}
 	each := int64(memory()-before) / n
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
-	// The invariants tag cuts writes short. The rest of a large answer is then held for a while, and
-	// a part of that buffer stays, which the limit does not allow for.
+	// The invariants tag cuts writes short. Then the rest of a large answer is held for a while,
+	// and a part of its buffer stays. The limit has no room for that.
 	if each > limit && !underRace && !invariants.Enabled {
 		t.Errorf("%d bytes for a request that waits", each)
 	}
@@ -116,7 +120,8 @@ func TestMemoryOfSilent(t *testing.T) {
 		ask := func(n int) {
 			for range n {
 				before := asked.Load()
-				fmt.Fprintf(p.Dial(), "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
+				fmt.Fprintf(p.Dial(),
+					"POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
 				eventually(t, "it is asked", func() bool { return asked.Load() > before })
 			}
 		}
@@ -134,9 +139,9 @@ func TestMemoryOfSilent(t *testing.T) {
 	}
 }
 
-// TestMemoryOfStalled: uploads of 65 KB that stand still hold 24 KiB at most, wherever they do:
-// stack, input and what has come of the body included. The worst place is where all of the memory
-// of a body is used, and no file yet.
+// TestMemoryOfStalled: an upload of 65 KB that stands still holds 24 KiB at most, wherever it does,
+// including stack, input and the bytes of the body. It holds most where it has used all memory of a
+// body, and no file yet.
 func TestMemoryOfStalled(t *testing.T) {
 	const n, limit, length = 300, 24 << 10, 65000
 	for _, chunked := range []bool{false, true} {
@@ -150,7 +155,8 @@ func TestMemoryOfStalled(t *testing.T) {
 						if chunked {
 							head = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", length)
 						}
-						_, err := io.WriteString(c, "POST /x.php HTTP/1.1\r\nHost: a\r\n"+head+strings.Repeat("x", sent))
+						_, err := io.WriteString(c,
+							"POST /x.php HTTP/1.1\r\nHost: a\r\n"+head+strings.Repeat("x", sent))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -170,7 +176,7 @@ func TestMemoryOfStalled(t *testing.T) {
 	}
 }
 
-// allRead reports that nothing is on its way in any socket of this process.
+// allRead reports that no bytes are on their way in any socket of this process.
 func allRead() bool {
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -178,9 +184,11 @@ func allRead() bool {
 	}
 	for _, e := range fds {
 		fd, _ := strconv.Atoi(e.Name())
-		for _, queue := range []uint{unix.TIOCINQ, unix.TIOCOUTQ} { // of what is no socket these are none
+		// Another kind of descriptor has none.
+		for _, queue := range []uint{unix.TIOCINQ, unix.TIOCOUTQ} {
 			if waiting, err := unix.IoctlGetInt(fd, queue); err == nil && waiting > 0 {
-				if what, _ := os.Readlink("/proc/self/fd/" + e.Name()); strings.HasPrefix(what, "socket:") {
+				what, _ := os.Readlink("/proc/self/fd/" + e.Name())
+				if strings.HasPrefix(what, "socket:") {
 					return false
 				}
 			}
@@ -189,7 +197,7 @@ func allRead() bool {
 	return true
 }
 
-// BenchmarkHello is the way of a small answer, the application and the client included.
+// BenchmarkHello measures a small answer, including the application and the client.
 func BenchmarkHello(b *testing.B) {
 	for _, keep := range []bool{false, true} {
 		b.Run(fmt.Sprint("keep ", keep), func(b *testing.B) {

@@ -14,8 +14,9 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 )
 
-// TestFaults: PHP-FPM is killed, started again, reloaded, and recycles its workers, all under load. Requests that were
-// in flight may fail, with 502; no POST runs twice; and afterwards all is well without anybody's help.
+// TestFaults: PHP-FPM is killed, started again and reloaded, and recycles its workers, all under
+// load. Requests that were in flight may fail, with 502. No POST runs twice, and afterwards all
+// requests succeed.
 func TestFaults(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprint("keep ", keep), func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestFaults(t *testing.T) {
 							good.Add(1)
 						case g.err == nil && g.status == 502:
 							bad.Add(1)
-							time.Sleep(time.Millisecond) // nobody listens, perhaps
+							time.Sleep(time.Millisecond) // perhaps PHP-FPM does not listen
 						default:
 							t.Errorf("%d, %v", g.status, g.err)
 						}

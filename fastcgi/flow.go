@@ -7,50 +7,49 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// flow is the way of an answer to its client. The application does not wait for the client as long
-// as the spool has room: a process of PHP-FPM that waits for a client serves nobody else.
+// flow is the way of an answer to its client. As long as the spool has room, the application does
+// not wait for the client: a process of PHP-FPM that waits serves no other request.
 type flow struct {
 	duplex *conn.Duplex // nil: no exchange has begun
 
-	limit int64 // of the spool: beyond it nothing is taken from the upstream
+	limit int64 // of the spool: a spool that is longer stops the upstream
 	spool spool
-	stuck bool // the client has not taken all that was written
+	stuck bool // the client has no room for all that was written
 
-	// The upstream, as far as it was waited for beside the client; else nil.
+	// The upstream's, once the thread has waited for it beside the client; before that nil.
 	readable, writable *loop.Readiness
 }
 
-// late reports that something is held for the client, and that what comes next has to queue behind
-// it.
+// late reports that bytes are held for the client, behind which the next ones have to queue.
 func (f *flow) late() bool { return f.stuck || f.spool.len() > 0 }
 
-// begin makes the flow ready for an exchange. It is one flow for all attempts, each with an
+// begin makes the flow ready for an exchange. One flow serves all attempts, each of which has an
 // upstream of its own.
 func (f *flow) begin(c *call) {
 	f.readable, f.writable = nil, nil
 	if f.duplex == nil {
 		f.duplex, f.limit = c.req.Duplex(), int64(c.m.set.ResponseBuffering)
-		f.spool.size = f.limit + bufferSize // full compares with the limit before a buffer is read
+		f.spool.size = f.limit + bufferSize // the call asks full before it reads a buffer
 	}
 }
 
-// full reports that nothing is to be taken from the upstream until the client has taken something.
+// full reports that the upstream has to wait until the client has taken some bytes.
 func (c *call) full() bool {
 	return !c.answer.discard && c.flow.late() && c.flow.spool.len() >= c.flow.limit
 }
 
-// starved reports that the client's next bytes are all that there is to be sent.
+// starved reports that the call has nothing to send until the client's next bytes come.
 func (c *call) starved() bool { return c.unspooled && c.buf == nil && !c.end && !c.lost }
 
-// write gives a piece of the body to the client, or to the spool where the client has no room for it.
+// write gives a piece of the body to the client, or to the spool if the client has no room for it.
 func (c *call) write(p []byte) error {
 	if c.flow.late() {
-		if c.flow.spool.temp == nil { // not before: it is an allocation
+		if c.flow.spool.temp == nil { // only now, as it allocates
 			c.flow.spool.temp = c.req.TempFile
 		}
 		if err := c.flow.spool.write(p); err != nil {
 			c.m.log.Warn("fastcgi: response cannot be spooled", "request", c.req.ID(), "error", err)
-			c.flow.limit = 0 // from here on the client's pace is the upstream's
+			c.flow.limit = 0 // from here on the upstream goes at the client's pace
 		}
 		return nil
 	}
@@ -58,7 +57,7 @@ func (c *call) write(p []byte) error {
 	return c.pushed(err)
 }
 
-// flush sends what was written. If something is held, pour does that later.
+// flush sends what was written. If bytes are held, pour does so later.
 func (c *call) flush() error {
 	if c.flow.late() {
 		return nil
@@ -66,7 +65,8 @@ func (c *call) flush() error {
 	return c.pushed(c.resp.Flush())
 }
 
-// pushed looks at what a write has come to.
+// pushed is called behind each write to the client, with its error. It finds out whether the client
+// has room for more.
 func (c *call) pushed(err error) error {
 	if err == nil {
 		var left int
@@ -76,7 +76,8 @@ func (c *call) pushed(err error) error {
 	return c.unwritable(err)
 }
 
-// pour gives the client what it has room for. It holds a buffer only while it does.
+// pour gives the client as many of the held bytes as it has room for. It has a buffer only
+// meanwhile.
 func (c *call) pour() error {
 	if !c.flow.late() {
 		return nil
@@ -104,10 +105,10 @@ func (c *call) pour() error {
 	if c.answer.discard || c.answer.buffered {
 		return nil
 	}
-	return c.flush() // there may have been a flush that was left to us
+	return c.flush() // a flush may have come while bytes were held
 }
 
-// drain gives the client what is left, when the upstream is not needed any more.
+// drain gives the client the rest of the answer, when the upstream is not needed any more.
 func (c *call) drain() error {
 	for {
 		if err := c.pour(); err != nil {
@@ -126,8 +127,8 @@ func (c *call) drain() error {
 	return nil
 }
 
-// await waits for client and upstream at once: for the next bytes of an upload, or for room for the
-// answer.
+// await waits for the client and the upstream at once: for the next bytes of an upload, or for room
+// for the answer.
 func (c *call) await() error {
 	f := &c.flow
 	if f.readable == nil {
@@ -141,7 +142,7 @@ func (c *call) await() error {
 		limit, sources = c.m.set.SendTimeout, append(sources, f.writable)
 	}
 	if c.full() {
-		limit = -1 // how long the client may take is the server's matter
+		limit = -1 // how long the client may take is for the server to say
 	} else {
 		sources = append(sources, f.readable)
 		if starved {

@@ -42,39 +42,40 @@ func serve(t testing.TB, addresses []string, change func(*fastcgi.Settings)) *pr
 	})
 }
 
-// serveFiles does so for scripts that have to be there.
+// serveFiles does so for scripts that must exist.
 func serveFiles(t testing.TB, prefix string, addresses []string, files map[string]string,
 	change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	return serveRoute(t, registry(), prefix, addresses, files, change)
 }
 
-// registry is that of a process.
+// registry returns a registry as a process has one.
 func registry() *handlers.Registry {
 	r := new(handlers.Registry)
 	fastcgi.Register(r)
 	return r
 }
 
-// serveRoute does so for another route of a process, whose registry is r.
-func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
-	change func(*fastcgi.Settings)) *proxy {
+// serveRoute does so for another route of the process whose registry is r.
+func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
+	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := route(t, r, prefix, addresses, files, change)
 	p.Server = modtest.Start(t, prefix, p.handler, coro.Direct)
 	return p
 }
 
-// route builds a route that nobody serves yet.
-func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string, files map[string]string,
-	change func(*fastcgi.Settings)) *proxy {
+// route builds a route that is not served yet.
+func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
+	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	write(t, p.dir, files)
-	env := handlers.Env{Dir: p.dir, Prefix: prefix, Logger: slog.New(slog.NewTextHandler(p.log, nil))}
+	env := handlers.Env{Dir: p.dir, Prefix: prefix,
+		Logger: slog.New(slog.NewTextHandler(p.log, nil))}
 	module, _ := r.Module("fastcgi")
 	s := module.NewSettings().(*fastcgi.Settings)
 	s.Address, s.ScriptPath = addresses, p.dir
@@ -135,7 +136,8 @@ func read(r *bufio.Reader, method string) got {
 		return got{err: err}
 	}
 	b, err := io.ReadAll(std.Body)
-	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b), err: err}
+	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b),
+		err: err}
 }
 
 // syncBuffer is a log.
@@ -162,7 +164,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// eventually waits for what nobody tells.
+// eventually waits until is returns true, which has no event.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
@@ -172,5 +174,48 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// env is the place of a route in a folder of its own.
+// env is the Env of a route in a folder of its own.
 func env(t testing.TB) handlers.Env { return handlers.Env{Dir: t.TempDir(), Prefix: "/"} }
+
+// stepwise is an application that answers a request when it is told to.
+func stepwise(t *testing.T) (*fcgitest.Upstream, chan<- bool) {
+	goOn := make(chan bool)
+	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
+		for {
+			c.Read()
+			<-goOn
+			c.Reply(okHead + "hello")
+		}
+	})
+	return up, goOn
+}
+
+func requests(t *testing.T, up *fcgitest.Upstream, n int) {
+	t.Helper()
+	if !up.Wait(5*time.Second, func(_, _, requests int) bool { return requests == n }) {
+		t.Fatalf("%d requests, want %d", len(up.Requests()), n)
+	}
+}
+
+const okHead = "Content-Type: text/plain\r\n\r\n"
+
+// answers is an application that always gives the same answer.
+func answers(text string) fcgitest.Script {
+	return func(c *fcgitest.Conn) {
+		for {
+			c.Answer(okHead + text)
+		}
+	}
+}
+
+// tells is an application that answers with the values of these parameters.
+func tells(names ...string) fcgitest.Script {
+	return func(c *fcgitest.Conn) {
+		r := c.Read()
+		var values []string
+		for _, name := range names {
+			values = append(values, r.Get(name))
+		}
+		c.Reply(okHead + strings.Join(values, "|"))
+	}
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/handlers/modtest"
 )
 
-// TestLoops: several loops share places, queue and kept connections, and wake each other's requests; clients that leave
-// while they wait take none of it with them.
+// TestLoops: several loops share places, queue and kept connections, and wake each other's
+// requests. Clients that leave while they wait do not take a place with them.
 func TestLoops(t *testing.T) {
 	const loops, clients, rounds, most = 3, 4, 30, 2
 	for _, keep := range []bool{false, true} {
@@ -64,7 +64,7 @@ func TestLoops(t *testing.T) {
 				t.Error(g)
 			}
 		}
-		// A connection that we have closed may be seen to be closed only after the next one has been made.
+		// The application may see the end of a connection only after the next one has been made.
 		if n := seen.Load(); n > 2*most {
 			t.Error(n, " connections at once")
 		}

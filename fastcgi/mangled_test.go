@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 )
 
-// TestMangled: a response that is cut at any byte is never taken for a complete one, and one with any byte flipped, or
-// given a value that is as wrong as can be, is answered somehow.
+// TestMangled: a response that is cut at any byte never looks complete. One with a changed byte
+// gets some answer.
 func TestMangled(t *testing.T) {
 	head := "Status: 200 OK\r\n" + okHead
 	testMangled(t, fcgitest.Header(1, 7, 1, 4, 4)+"warn"+"\x00\x00\x00\x00"+
@@ -31,7 +31,8 @@ func TestMangledPHP(t *testing.T) {
 	}
 	defer relay.Close()
 	p := serveFiles(t, "/", []string{"unix:" + relay.Addr().String()}, map[string]string{
-		"x.php": `<?php error_log("warn"); header("X-Own: y"); setcookie("a", "b"); echo "hel"; flush(); usleep(20000);
+		"x.php": `<?php error_log("warn"); header("X-Own: y");
+setcookie("a", "b"); echo "hel"; flush(); usleep(20000);
 echo "lo"; error_log("last");`,
 	}, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	answered := make(chan got, 1)
@@ -58,7 +59,7 @@ echo "lo"; error_log("last");`,
 	testMangled(t, whole.String())
 }
 
-// testMangled tries all that can be done to a stream of which the body is "hello".
+// testMangled cuts and changes a stream with the body "hello" at every byte.
 func testMangled(t *testing.T, whole string) {
 	var next atomic.Pointer[string]
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
@@ -66,7 +67,8 @@ func testMangled(t *testing.T, whole string) {
 		c.Raw(*next.Load())
 		c.Close()
 	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	p := serve(t, []string{up.Address},
+		func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	ask := func(stream string) got {
 		next.Store(&stream)
 		return p.get("/x.php")
@@ -74,7 +76,8 @@ func testMangled(t *testing.T, whole string) {
 	if g := ask(whole); g.status != 200 || g.body != "hello" || g.err != nil {
 		t.Error(g)
 	}
-	end := strings.LastIndex(whole, fcgitest.Header(1, 3, 1, 8, 0)) + 16 // behind END_REQUEST nothing has to come
+	// The response is complete without what follows END_REQUEST.
+	end := strings.LastIndex(whole, fcgitest.Header(1, 3, 1, 8, 0)) + 16
 	for n := range end {
 		if g := ask(whole[:n]); g.status == 200 && g.err == nil {
 			t.Errorf("cut at %d of %d: %d %q", n, len(whole), g.status, g.body)

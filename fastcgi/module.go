@@ -1,7 +1,7 @@
 package fastcgi
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/upstream"
 )
 
 // Settings are the module's keys.
@@ -65,8 +66,8 @@ var Defaults = Settings{
 	CheckFile: true,
 	Scripts:   true,
 
-	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto",
-		"X-Real-IP"},
+	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
+		"X-Forwarded-Proto", "X-Real-IP"},
 
 	Balance:     "round_robin",
 	MaxQueue:    1024,
@@ -83,32 +84,28 @@ var Defaults = Settings{
 	MaxHeaderSize:     cgi.HeaderLimit,
 }
 
-// ScriptEndings implements handlers.ScriptRunner. Sources are not sent by a route that runs none of
-// them either.
+// ScriptEndings implements handlers.ScriptRunner. A route that runs no scripts does not send their
+// sources either.
 func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
-// Register puts the module into r. All routes that are ever built from it share their connections: those to one address
-// are counted and kept together.
+// Register puts the module into r. All routes that are ever built from r share one pool of
+// upstreams: connections to one address are counted and kept together.
 func Register(r *handlers.Registry) {
-	register(r, new(pool))
+	p := new(upstream.Pool)
+	with := func(s Settings, env handlers.Env) (conn.Handler, error) { return build(s, env, p) }
+	handlers.RegisterModule(r, "fastcgi", Defaults, with)
 }
 
-func register(r *handlers.Registry, p *pool) {
-	handlers.RegisterModule(r, "fastcgi", Defaults, func(s Settings, env handlers.Env) (conn.Handler, error) {
-		return build(s, env, p)
-	})
-}
-
-// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at once.
-func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
+// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
+// once.
+func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{
 		set:    s,
 		env:    env,
 		log:    env.Log().With("route", env.Prefix),
-		group:  newGroup(&s, p),
 		params: make([]cgi.Field, 0, len(s.Params)),
 	}
-	if err := m.upstreams(env.Dir); err != nil {
+	if err := m.upstreams(p); err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
 	}
 	if err := m.paths(); err != nil {
@@ -116,10 +113,12 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 	}
 	for name, value := range s.Params {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return nil, handlers.BadKey("params", "%q: a name is not empty and has no =, and neither has a NUL", name)
+			return nil, handlers.BadKey("params",
+				"%q: expected a name without =, and a name and value without NUL", name)
 		}
 		if name == "CONTENT_LENGTH" || name == "REQUEST_METHOD" {
-			// Where they are not as the request has them, PHP waits for a body that does not come, or drops one.
+			// If these are not the request's, PHP waits for a body that does not come, or drops
+			// one.
 			return nil, handlers.BadKey("params", "%s is always the request's own", name)
 		}
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
@@ -132,12 +131,12 @@ func build(s Settings, env handlers.Env, p *pool) (conn.Handler, error) {
 		return nil, err
 	}
 	if s.KeepConn && s.MaxIdle == 0 {
-		return nil, handlers.BadKey("max_idle", "keep_conn keeps nothing where this is 0")
+		return nil, handlers.BadKey("max_idle", "expected at least 1 with keep_conn = true, not 0")
 	}
 	return m.serve, nil
 }
 
-// fieldNames checks the names of header fields that a key has.
+// fieldNames checks the header fields that a key names.
 func fieldNames(key string, names []string) error {
 	for _, name := range names {
 		if !http1.ValidToken(name) {
@@ -147,11 +146,11 @@ func fieldNames(key string, names []string) error {
 	return nil
 }
 
-// module is a route's state. Nothing of it changes but the tree, and what of the group is guarded by the pool's lock.
+// module is a route's state. Only the tree changes, and what the pool's lock guards in the group.
 type module struct {
 	set    Settings
 	log    *slog.Logger
-	group  *group
+	group  *upstream.Group
 	params []cgi.Field
 
 	rules cgi.Rules
@@ -161,34 +160,32 @@ type module struct {
 	accel *accel // nil: X-Accel-Redirect leads nowhere
 }
 
-func (m *module) upstreams(dir string) error {
-	primaries := 0
-	for _, text := range m.set.Address {
-		u, at, err := parseUpstream(text, dir)
-		if err != nil {
-			return err
-		}
-		for _, other := range m.group.upstreams {
-			if other.endpoint == at {
-				return fmt.Errorf("%s: named twice", u.name)
-			}
-		}
-		if !u.backup {
-			primaries++
-		}
-		m.group.add(u, at)
+// upstreams makes the route's group of the pool that all routes share.
+func (m *module) upstreams(p *upstream.Pool) (err error) {
+	s := upstream.Settings{
+		Addresses: m.set.Address, Dir: m.env.Dir,
+		LeastConn: m.set.Balance == "least_conn",
+		MaxConns:  m.set.MaxConns, MaxQueue: m.set.MaxQueue, QueueTimeout: m.set.QueueTimeout,
+		IdleTimeout: m.set.IdleTimeout, ConnectTimeout: m.set.ConnectTimeout,
+		Unreached: func(name string, err error) {
+			m.log.Warn("fastcgi: upstream not reached", "upstream", name, "error", err)
+		},
 	}
-	switch {
-	case !m.set.Scripts:
-	case len(m.group.upstreams) == 0:
-		return fmt.Errorf(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
-	case primaries == 0:
-		return fmt.Errorf("every address is a backup")
+	if m.set.KeepConn {
+		s.MaxIdle = m.set.MaxIdle
+	}
+	switch m.group, err = p.Group(s); {
+	case err != nil || !m.set.Scripts:
+		return err
+	case len(m.set.Address) == 0:
+		return errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
+	case m.group.Primaries() == 0:
+		return errors.New("every address is a backup")
 	}
 	return nil
 }
 
-// paths sets what decides about scripts and files.
+// paths sets the rules for scripts and files.
 func (m *module) paths() error {
 	s := &m.set
 	if s.ScriptPath == "" {
@@ -202,11 +199,12 @@ func (m *module) paths() error {
 		}
 		m.dir = abs
 	}
-	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front, Unchecked: !s.CheckFile,
-		FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front,
+		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
 	switch {
 	case !s.Scripts && s.TryFiles != "404":
-		return handlers.BadKey("try_files", `expected "404" with scripts = false: there are files, and nothing else`)
+		return handlers.BadKey("try_files",
+			`expected "404" with scripts = false, which leaves files alone`)
 	case len(s.SplitPath) == 0:
 		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)
 	case len(s.Index) == 0:
@@ -214,7 +212,8 @@ func (m *module) paths() error {
 	}
 	for _, e := range s.SplitPath {
 		if e == "" || strings.Contains(e, "/") {
-			return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php", not %q`, e)
+			return handlers.BadKey("split_path",
+				`expected the end of a script's name, such as ".php", not %q`, e)
 		}
 	}
 	for _, name := range s.Index {
@@ -222,8 +221,10 @@ func (m *module) paths() error {
 			return handlers.BadKey("index", "expected the name of a file, not %q", name)
 		}
 	}
-	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' || strings.Contains(s.Front, "?") {
-		return handlers.BadKey("front", `expected a script below script_path, such as "/index.php", without a query, not %q`,
+	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' ||
+		strings.Contains(s.Front, "?") {
+		return handlers.BadKey("front",
+			`expected a script below script_path, such as "/index.php", without a query, not %q`,
 			s.Front)
 	}
 	switch s.TryFiles {
@@ -242,8 +243,9 @@ func (m *module) paths() error {
 	}
 	m.tree.Store(t)
 	if !s.CheckFile {
-		m.log.Info("fastcgi: scripts are not looked for, so PHP must not look for others in their place: " +
-			"it needs cgi.fix_pathinfo = 0, or what security.limit_extensions is by default")
+		m.log.Info("fastcgi: check_file is off, so PHP must not run another file for a script " +
+			"that is missing: it needs cgi.fix_pathinfo = 0, or the default of " +
+			"security.limit_extensions")
 	}
 	return m.openAccel()
 }

@@ -1,9 +1,6 @@
 package fastcgi
 
-import (
-	"github.com/lwango/lwango/fastcgi/internal/cgi"
-	"github.com/lwango/lwango/fastcgi/internal/wire"
-)
+import "github.com/lwango/lwango/fastcgi/internal/cgi"
 
 // appendHead appends BEGIN_REQUEST and the parameters to dst.
 func (c *call) appendHead(dst []byte) ([]byte, error) {
@@ -31,7 +28,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Underscores = c.m.set.Underscores
 	r.Trusted = c.m.set.TrustedFields
 
-	b.head.Begin(dst, wire.Responder, c.m.group.maxIdle > 0)
+	b.head.Begin(dst, c.m.set.KeepConn)
 	r.AppendTo(&b.head)
 	dst, err := b.head.Finish()
 	b.reset()

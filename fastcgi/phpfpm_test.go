@@ -23,11 +23,13 @@ type fpm struct {
 	out     syncBuffer
 }
 
-// startFPM starts one that listens on a UNIX socket or on TCP. pool is added to its configuration.
+// startFPM starts a PHP-FPM that listens on a UNIX socket or on TCP. pool is added to its
+// configuration.
 func startFPM(t testing.TB, network string, pool ...string) *fpm {
 	t.Helper()
 	f := &fpm{t: t, path: findFPM(t)}
-	dir, err := os.MkdirTemp("", "fpm") // names of sockets are short, those of a test's folder are not
+	// A socket's path has to be short, t.TempDir is not.
+	dir, err := os.MkdirTemp("", "fpm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,7 @@ func findFPM(t testing.TB) string {
 	return names[len(names)-1]
 }
 
-// start starts it, and waits until it listens.
+// start starts the process, and waits until it listens.
 func (f *fpm) start() {
 	f.t.Helper()
 	args := []string{"-n", "-F", "-O", "-y", f.config}
@@ -109,7 +111,7 @@ func (f *fpm) start() {
 	})
 }
 
-// signal ends it with a signal, and waits for the end.
+// signal ends the process with a signal, and waits for the end.
 func (f *fpm) signal(s syscall.Signal) {
 	if f.cmd == nil {
 		return
@@ -122,7 +124,7 @@ func (f *fpm) signal(s syscall.Signal) {
 	f.out.reset() // what the next one says counts
 }
 
-// killAll kills it with its workers, who would go on otherwise.
+// killAll kills the process with its workers, which would go on otherwise.
 func (f *fpm) killAll() {
 	_ = syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL) // the group is its own
 	_ = f.cmd.Wait()

@@ -14,7 +14,8 @@ import (
 )
 
 var wordpress = map[string]string{
-	"index.php":                       `<?php echo "front ", $_SERVER["REQUEST_URI"], " ", $_SERVER["SCRIPT_NAME"];`,
+	"index.php": `<?php
+echo "front ", $_SERVER["REQUEST_URI"], " ", $_SERVER["SCRIPT_NAME"];`,
 	"wp-login.php":                    `<?php echo "login";`,
 	"wp-admin/index.php":              `<?php echo "admin ", $_SERVER["SCRIPT_NAME"];`,
 	"wp-includes/style.css":           "a style",
@@ -29,9 +30,11 @@ var wordpress = map[string]string{
 
 var laravel = map[string]string{
 	"public/index.php": `<?php $path = strtok($_SERVER["REQUEST_URI"], "?");
-if ($path === "/invoice") { header("X-Accel-Redirect: /invoices/1.pdf"); header("Content-Type: application/pdf"); }
+if ($path === "/invoice") {
+  header("X-Accel-Redirect: /invoices/1.pdf"); header("Content-Type: application/pdf"); }
 elseif ($path === "/steal") header("X-Accel-Redirect: /../../.env");
-else echo "front $path $_SERVER[APP_ENV] $_SERVER[REQUEST_METHOD] ", file_get_contents("php://input");`,
+else echo "front $path $_SERVER[APP_ENV] $_SERVER[REQUEST_METHOD] ",
+  file_get_contents("php://input");`,
 	"public/robots.txt":          "for robots",
 	"storage/app/invoices/1.pdf": "an invoice",
 	"storage/app/public/a.txt":   "public",
@@ -39,16 +42,17 @@ else echo "front $path $_SERVER[APP_ENV] $_SERVER[REQUEST_METHOD] ", file_get_co
 	".env":                       "APP_KEY=secret",
 }
 
-// The examples of the README are a configuration that is accepted and does what it is there for: here with the same
-// trees elsewhere, in small, and with one of three machines that is up.
+// TestReadmeExamples: the examples of the README are accepted and do what the README says. Here the
+// trees are elsewhere and small, and one of three machines is up.
 func TestReadmeExamples(t *testing.T) {
 	here, there := startFPM(t, "unix"), startFPM(t, "tcp")
 	srv := t.TempDir()
 	for name, files := range map[string]map[string]string{"wordpress": wordpress, "shop": laravel} {
 		write(t, filepath.Join(srv, name), files)
 	}
-	// As artisan does it, with a link that is in the way of nothing and leads nowhere.
-	if err := os.Symlink(filepath.Join(srv, "shop/storage/app/public"), filepath.Join(srv, "shop/public/storage")); err != nil {
+	// artisan's link to the storage: no request comes here, and it leads out of public.
+	if err := os.Symlink(filepath.Join(srv, "shop/storage/app/public"),
+		filepath.Join(srv, "shop/public/storage")); err != nil {
 		t.Fatal(err)
 	}
 	url := serveConfig(t, strings.NewReplacer(
@@ -96,15 +100,19 @@ func TestReadmeExamples(t *testing.T) {
 		{shop, "GET", "/storage/app/invoices/1.pdf", 404, ""},
 	}
 	client := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 	for _, test := range tests {
 		var body string
 		if test.method == "POST" {
 			body = "a body"
 		}
-		req, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,18 +131,21 @@ func TestReadmeExamples(t *testing.T) {
 			got = resp.Header.Get("Location")
 		}
 		if resp.StatusCode != test.status || test.status < 400 && got != test.want {
-			t.Errorf("%s%s: got %d %q, want %d %q", test.host, test.path, resp.StatusCode, got, test.status, test.want)
+			t.Errorf("%s%s: got %d %q, want %d %q", test.host, test.path, resp.StatusCode, got,
+				test.status, test.want)
 		}
-		if strings.Contains(got, "secret") || strings.Contains(got, "ran evil") || strings.Contains(got, "<?php") {
+		if strings.Contains(got, "secret") || strings.Contains(got, "ran evil") ||
+			strings.Contains(got, "<?php") {
 			t.Errorf("%s%s: got %q", test.host, test.path, got)
 		}
-		if kind := resp.Header.Get("Content-Type"); test.path == "/invoice" && kind != "application/pdf" {
+		if kind := resp.Header.Get("Content-Type"); test.path == "/invoice" &&
+			kind != "application/pdf" {
 			t.Errorf("the invoice is a %s", kind)
 		}
 	}
 }
 
-// example is what is indented below the README's "Example".
+// example returns the code in the README's section "Example".
 func example(t *testing.T) (text string) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")
@@ -176,7 +187,7 @@ func serveConfig(t *testing.T, text string) (url string) {
 	return "http://" + s.Addresses()[0]
 }
 
-// refusing is an address where nobody listens.
+// refusing returns an address at which no process listens.
 func refusing(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

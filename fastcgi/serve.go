@@ -10,18 +10,21 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
 )
 
 // serve is the handler.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	if req.Method() == http.MethodTrace {
-		// A page's script could read from its answer what the browser hides from it (RFC 9110 section 9.3.8).
+		// From the answer a page's script could read what the browser hides from it (RFC 9110
+		// section 9.3.8).
 		resp.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 		return http.StatusMethodNotAllowed
 	}
@@ -49,7 +52,8 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	return http.StatusNotFound
 }
 
-// redirect leads to the same path with a slash at its end. The path is escaped again, as in serve_files.
+// redirect answers with the same path and a slash at its end. The path is escaped again, as
+// serve_files does.
 func redirect(req *conn.Request, resp *conn.Response) int {
 	location := strings.ReplaceAll((&url.URL{Path: req.Path()}).EscapedPath(), `\`, "%5C") + "/"
 	if query := req.RawQuery(); query != "" {
@@ -59,28 +63,28 @@ func redirect(req *conn.Request, resp *conn.Response) int {
 	if method := req.Method(); method == http.MethodGet || method == http.MethodHead {
 		return http.StatusMovedPermanently
 	}
-	return http.StatusPermanentRedirect // the body is to be sent again
+	return http.StatusPermanentRedirect // with it the client sends the body again
 }
 
-// unknown answers where the file system does not say what there is.
+// unknown answers a request for a path of which the file system does not tell what it is.
 func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int {
 	m.log.Warn("fastcgi: cannot look for the script", "path", req.Path(), "error", err)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden
-	case exhausted(err):
+	case sysio.Exhausted(err):
 		resp.Header().Set("Retry-After", "1")
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
 }
 
-// inMemory is how much of a body is held in memory before it goes to a file. With its stack, its
-// input and all else an upload that stands still holds 24 KiB at most.
+// inMemory is how much of a body is held in memory before it goes to a file. An upload that stands
+// still holds 24 KiB at most, with its stack, its input and all else.
 const inMemory = 12 << 10
 
-// call is one request on its way to an upstream and back. It is all there is while the upstream thinks, so what is
-// needed only while bytes move is not in it.
+// call is one request on its way to an upstream and back. A request that waits for a slow script
+// holds no more than its call; so what is needed only while bytes move is not part of it.
 type call struct {
 	m      *module
 	req    *conn.Request
@@ -89,39 +93,40 @@ type call struct {
 	tree   *tree
 	target cgi.Target
 
-	body      io.Reader // what is left of it
+	body      io.Reader // the rest of the body
 	length    int64
-	unspooled bool // body is the client's, as it comes
+	unspooled bool // body is read from the client as it comes
 
 	// The connection.
-	at      *upstream // nil: none
+	up      upstream.Lease
 	stream  *conn.Stream
-	old     bool // it has served another request
-	tried   []bool
+	old     bool // stream has served another request
 	retried bool
 
 	// Sending.
 	buf  buffer // nil: there is nothing to send
-	out  []byte // what was not sent of it
-	left int64  // of the body, not in the buffer yet
-	end  bool   // the end of the body is in the buffer
-	lost bool   // the upstream would not take all of it
+	out  []byte // the part of buf that is not sent yet
+	left int64  // bytes of the body that have not been in buf yet
+	end  bool   // the end of the body has been put into buf
+	lost bool   // the upstream has not taken all of the request
 
 	// Receiving.
 	dec    wire.Decoder
-	heard  bool        // something has come
-	header *cgi.Header // nil: nothing of it has come, or it is complete
-	extra  bool        // something came behind the end
+	heard  bool        // a byte of the response has come
+	header *cgi.Header // nil: no byte of the header has come, or all of it has
+	extra  bool        // bytes have come behind the end of the response
 	stderr stderr
 
 	answer answer
 	flow   flow
 }
 
-// run has an upstream run a script.
-func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *tree, target cgi.Target) int {
-	c := calls.Get().(*call) // on the stack it would have that grow
+// run lets an upstream run a script, and answers with what the script says.
+func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *tree,
+	target cgi.Target) int {
+	c := calls.Get().(*call) // on the stack it would make that grow
 	c.m, c.req, c.resp, c.prefix, c.tree, c.target = m, req, resp, prefix, t, target
+	c.up = m.group.Lease()
 	defer c.done() // also when the thread is killed
 	if m.set.MaxBodySize > 0 {
 		limit := int64(m.set.MaxBodySize)
@@ -142,8 +147,8 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 		if err == nil {
 			return c.finish()
 		}
-		if c.stream != nil && !c.heard && !c.old && c.choice() && silent(err) {
-			c.at.broke()
+		if c.stream != nil && !c.heard && !c.old && silent(err) {
+			c.up.Broke()
 		}
 		if !c.again(err) {
 			return c.fail(err)
@@ -151,8 +156,9 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 	}
 }
 
-// takeBody gets the body ready to be sent. PHP-FPM gives a worker to every connection, so nothing is begun before; and
-// it takes a body at the length that was announced, and none at all without one.
+// takeBody gets the body ready to be sent. That comes before the connection, since PHP-FPM gives a
+// worker to every connection. The length has to be known as well: PHP-FPM reads as many bytes as
+// CONTENT_LENGTH announces, and none without it.
 func (c *call) takeBody() error {
 	body := c.req.Body()
 	c.length = c.req.ContentLength()
@@ -171,7 +177,8 @@ func (c *call) takeBody() error {
 	return nil
 }
 
-// failedBody answers where the body did not come. What the client has done wrong decides conn.
+// failedBody answers a request whose body cannot be taken. If the client is at fault, conn replaces
+// the status by the one that says how.
 func (c *call) failedBody(err error) int {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -181,10 +188,12 @@ func (c *call) failedBody(err error) int {
 	return http.StatusBadRequest
 }
 
-// attempt has the request answered by an upstream. Without an error, the answer is complete.
+// attempt sends the request to an upstream and takes the answer. Without an error, that is
+// complete.
 func (c *call) attempt() error {
 	if c.unspooled {
-		// What goes with the head is waited for before there is a connection, or a buffer.
+		// The first bytes go out with the head. The thread waits for them before it takes a
+		// connection, or a buffer.
 		if err := c.req.Body().Await(); err != nil {
 			return bodyError(err)
 		}
@@ -192,33 +201,33 @@ func (c *call) attempt() error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	// That the parameters cannot be written is seen only here, but to connect may take a while, for which the buffer
-	// would be held.
+	// Parameters that cannot be sent are found out only here, with a connection at hand. If they
+	// were written earlier, the call would hold their buffer while it connects.
 	if err := c.begin(); err != nil {
 		return err
 	}
 	return c.exchange()
 }
 
-// silent reports that err is the upstream's: it has closed the connection, or nothing has moved on it for too long.
+// silent reports that the upstream has caused err: it has closed the connection, or no byte has
+// moved there for too long.
 func silent(err error) bool {
-	return errors.Is(err, errCut) || errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
+	return errors.Is(err, errCut) ||
+		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
 }
 
-// again reports whether another attempt can be made after that error, and gets ready for it.
+// again reports whether the call can make another attempt after that error, and gets ready for it.
 //
-// Once something was sent, nobody knows whether the script has run. Methods that may be repeated are, once, if nothing
-// has come back: on a new connection where the one that was kept had come to its end, or else by another upstream.
+// Once bytes were sent, the proxy cannot know whether the script has run. So only requests of a
+// repeatable method are sent again, once, and only if no byte has come back: on a new connection if
+// the first one was a kept one, or else to another upstream.
 func (c *call) again(err error) bool {
-	if c.retried || c.heard || c.at == nil || c.unspooled || !errors.Is(err, errCut) ||
+	if c.retried || c.heard || !c.up.Held() || c.unspooled || !errors.Is(err, errCut) ||
 		!repeatable(c.req.Method()) {
 		return false
 	}
-	if !c.old {
-		c.exclude(c.at)
-		if c.untried() == 0 {
-			return false
-		}
+	if !c.old && !c.up.Exclude() {
+		return false
 	}
 	if seeker, ok := c.body.(io.Seeker); ok {
 		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
@@ -232,22 +241,15 @@ func (c *call) again(err error) bool {
 	return true
 }
 
-// exclude has no other attempt be made with u.
-func (c *call) exclude(u *upstream) {
-	if c.tried == nil {
-		c.tried = make([]bool, len(c.m.group.upstreams))
-	}
-	c.tried[u.index] = true
-}
-
-// fail answers where the upstream did not, or not to the end.
+// fail answers a request that has got no answer because of err, or cuts one that has begun.
 func (c *call) fail(err error) int {
-	if left(err) || errors.Is(err, errClient) {
+	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) ||
+		errors.Is(err, errClient) {
 		c.resp.Abort()
 		return c.answer.status
 	}
 	status := statusOf(err)
-	if status == 0 { // it is the client's body that has failed
+	if status == 0 { // the client's body has failed
 		if !c.resp.HeadSent() {
 			c.resp.Clear()
 			return http.StatusBadRequest
@@ -256,21 +258,22 @@ func (c *call) fail(err error) int {
 		return c.answer.status
 	}
 	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
-	if c.at != nil {
-		args = append(args, "upstream", c.at.name)
+	if c.up.Held() {
+		args = append(args, "upstream", c.up.Name())
 	}
 	if c.resp.HeadSent() {
 		c.m.log.Error("fastcgi: response cut short", args...)
 		c.close()
-		_ = c.drain() // what has come is the client's, and then the cut
+		_ = c.drain() // the client gets what has come, and then the cut
 		c.resp.Abort()
 		return c.answer.status
 	}
 	level := slog.LevelError
-	if status < 500 { // it is the client's request that cannot be passed on
+	if status < 500 { // the client's request cannot be passed on
 		level = slog.LevelInfo
 	}
-	c.m.log.Log(context.Background(), level, "fastcgi: no response", append(args, "status", status)...)
+	c.m.log.Log(context.Background(), level, "fastcgi: no response",
+		append(args, "status", status)...)
 	c.resp.Clear()
 	if status == http.StatusServiceUnavailable {
 		c.resp.Header().Set("Retry-After", "1")
@@ -278,14 +281,13 @@ func (c *call) fail(err error) int {
 	return status
 }
 
-// statusOf is the status for a client that has got nothing yet; 0: it is for conn to say.
+// statusOf returns the status for a client that has got no byte yet; 0: conn decides.
 func statusOf(err error) int {
 	var bad *wire.Error
 	switch {
 	case errors.As(err, &bad):
 		return bad.Status
-	case errors.Is(err, errQueueFull), errors.Is(err, errNoPlace), errors.Is(err, errBacklog),
-		errors.Is(err, syscall.EADDRNOTAVAIL), exhausted(err): // no port is left, of those that lead there
+	case upstream.Busy(err):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errBody):
 		return 0
@@ -295,17 +297,14 @@ func statusOf(err error) int {
 	return http.StatusBadGateway
 }
 
-// close ends what there is of a connection, and lets go of the buffers.
+// close closes the connection, if there is one, and lets go of the place and the buffers.
 func (c *call) close() {
 	if c.stream != nil {
 		_ = c.stream.Close()
 		c.stream = nil
 	}
 	c.free()
-	if c.at != nil {
-		c.m.group.release(c.at, -1)
-		c.at = nil
-	}
+	c.up.Release()
 	c.dropHeader()
 }
 

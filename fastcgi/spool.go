@@ -5,26 +5,27 @@ import "github.com/lwango/lwango/conn"
 // spoolMemory is how much of an answer is held in memory before it goes to a file.
 const spoolMemory = 32 << 10
 
-// spool holds what the client has no room for yet, in memory first, and what comes behind that in a file without a name,
-// which is used as a ring: what it takes of the disk is bounded, whatever passes through it. The zero value holds
-// nothing; size and temp have to be set before there is more than spoolMemory.
+// spool holds what the client has no room for yet. The first bytes are in memory, and those behind
+// them in a file without a name. The file is a ring, so its size is bounded, whatever passes
+// through it. The zero value is empty; size and temp have to be set before it holds more than
+// spoolMemory.
 type spool struct {
 	size int64 // of the ring
 	temp func() (*conn.TempFile, error)
 
 	mem  []byte
-	off  int // what was taken of it
+	off  int // bytes of mem that were taken
 	file *conn.TempFile
-	r, w int64  // bytes of the file ever taken, and ever written
-	rest []byte // what the file did not take, behind the rest
-	err  error  // why
+	r, w int64  // bytes that were ever read from the file, and written to it
+	rest []byte // behind all else: what the file did not take
+	err  error  // why it did not
 }
 
-// len is how much there is.
+// len returns how many bytes the spool holds.
 func (s *spool) len() int64 { return int64(len(s.mem)-s.off) + s.w - s.r + int64(len(s.rest)) }
 
-// write adds p, for which there has to be room in the ring. Where there is no file, or none that takes it, p is held in
-// memory, and the error, which comes once, says that there should not be more of it.
+// write adds p, for which the ring must have room. If no file can be had, or the file does not take
+// it, p is held in memory. The error comes once, and means that the caller should not write more.
 func (s *spool) write(p []byte) error {
 	if s.err != nil {
 		s.rest = append(s.rest, p...)
@@ -36,7 +37,7 @@ func (s *spool) write(p []byte) error {
 	return s.err
 }
 
-// keep is write, and returns what it could not add.
+// keep adds p to the memory or the file, and returns the part that it could not add.
 func (s *spool) keep(p []byte) ([]byte, error) {
 	if s.r == s.w && len(s.mem)-s.off+len(p) <= spoolMemory {
 		if s.off > 0 {
@@ -51,7 +52,7 @@ func (s *spool) keep(p []byte) ([]byte, error) {
 		if err != nil {
 			return p, err
 		}
-		f.Spare() // clients that do not read their answers must not take the room of others' uploads
+		f.Spare() // answers that no client reads must not take the room of uploads
 		s.file = f
 	}
 	for len(p) > 0 {
@@ -66,8 +67,8 @@ func (s *spool) keep(p []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// read takes what comes first, as much of it as is at hand in one piece. A spool that has been emptied holds neither
-// memory nor a file: who was slow once need not be so again.
+// read takes the first bytes, as many as are at hand in one piece. An empty spool holds neither
+// memory nor a file: a client that was slow once need not be slow again.
 func (s *spool) read(p []byte) (n int, err error) {
 	defer func() {
 		if err == nil && s.len() == 0 {
@@ -95,7 +96,7 @@ func (s *spool) read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// drop forgets what there is.
+// drop forgets all that the spool holds.
 func (s *spool) drop() {
 	if s.file != nil {
 		_ = s.file.Close()

@@ -3,6 +3,7 @@ package fastcgi_test
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -10,8 +11,8 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// TestSpoolWithinLimit: what a spool holds in its file counts for the limit of all temporary files.
-// Beyond three quarters of that, it is held in memory, once, and nothing is lost.
+// TestSpoolWithinLimit: the bytes in a spool's file count for the limit of all temporary files.
+// Beyond three quarters of that, a spool holds them in memory, says so once, and loses none.
 func TestSpoolWithinLimit(t *testing.T) {
 	const limit = 200_000
 	var space sysio.TempSpace
@@ -55,5 +56,46 @@ func TestSpoolWithinLimit(t *testing.T) {
 	b.Drop()
 	if n := space.Used(); n != 0 {
 		t.Errorf("%d bytes are still counted", n)
+	}
+}
+
+// TestSpool: a spool gives back what was written, whatever the sizes.
+func TestSpool(t *testing.T) {
+	source := rand.NewChaCha8([32]byte{})
+	for range 20 {
+		const limit = 100 << 10
+		s := fastcgi.NewSpool(limit + 32<<10)
+		var want, got bytes.Buffer
+		p := make([]byte, 32<<10)
+		for range 400 {
+			if n := rand.IntN(len(p)); s.Len() < limit {
+				source.Read(p[:n])
+				want.Write(p[:n])
+				if err := s.Write(p[:n]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := 1 + rand.IntN(len(p)); s.Len() > 0 && rand.IntN(3) > 0 {
+				n, err := s.Read(p[:n])
+				if n == 0 || err != nil {
+					t.Fatal(n, err)
+				}
+				got.Write(p[:n])
+			}
+			if have := int64(want.Len() - got.Len()); s.Len() != have {
+				t.Fatal(s.Len(), " bytes, want ", have)
+			}
+		}
+		for s.Len() > 0 {
+			n, err := s.Read(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(p[:n])
+		}
+		if !bytes.Equal(want.Bytes(), got.Bytes()) {
+			t.Fatal("not the same")
+		}
+		s.Drop()
 	}
 }

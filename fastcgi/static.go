@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/servefiles"
 )
 
-// accel is the folder of files that scripts may have sent in their place.
+// accel is the folder with the files that a script may name instead of sending a body.
 type accel struct {
 	dir    string
 	sender *servefiles.Sender
@@ -34,8 +34,8 @@ func (m *module) openAccel() error {
 	return nil
 }
 
-// name is the file's below the folder: of X-Accel-Redirect, which is a path as in a URL, or of X-Sendfile, which is one
-// of this machine.
+// name returns the name of a file below the folder. X-Accel-Redirect has it as a path of a URL,
+// X-Sendfile as a path of this machine.
 func (a *accel) name(redirect, sendfile string) (string, bool) {
 	if redirect != "" {
 		redirect, _, _ = strings.Cut(redirect, "?")
@@ -57,8 +57,9 @@ func (c *call) sendAccel() int {
 		status, sent = c.m.accel.sender.Send(c.req, c.resp, name, c.answer.status)
 	}
 	if !sent {
-		c.m.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent", "request", c.req.ID(),
-			"script", c.target.Name, "file", c.answer.file+c.answer.path, "status", status)
+		c.m.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent",
+			"request", c.req.ID(), "script", c.target.Name,
+			"file", c.answer.file+c.answer.path, "status", status)
 		c.resp.Clear()
 	}
 	return status

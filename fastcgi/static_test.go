@@ -7,44 +7,48 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
-	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 )
 
 // names answers with the script's name and its path info.
 func names(c *fcgitest.Conn) {
 	r := c.Read()
-	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " + strings.TrimPrefix(r.Get("SCRIPT_FILENAME"),
-		r.Get("DOCUMENT_ROOT")))
+	c.Reply(okHead + r.Get("SCRIPT_NAME") + " " + r.Get("PATH_INFO") + " " +
+		strings.TrimPrefix(r.Get("SCRIPT_FILENAME"), r.Get("DOCUMENT_ROOT")))
 }
 
 var site = map[string]string{
 	"index.php": "", "a.php": "", "a.txt": "text", "b.PHP": "", "c.php.": "", "dir/index.php": "",
 	"both/index.html": "html",
-	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "", ".git/hook.php": "", ".secret.php": "",
+	"empty/x":         "", ".env": "secret", "deep/a.php/x.txt": "", ".git/hook.php": "",
+	".secret.php": "",
 }
 
-// TestPaths: what is run, what is sent, and what is neither.
+// TestPaths: which paths run a script, which send a file, and which do neither.
 func TestPaths(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	type row struct{ path, want string }
 	for try, rows := range map[string][]row{
-		"off": {{"/a.php", "/a.php  /a.php"}, {"/a.txt", "404"}, {"/", "/index.php  /index.php"}, {"/no", "404"}},
+		"off": {{"/a.php", "/a.php  /a.php"}, {"/a.txt", "404"}, {"/", "/index.php  /index.php"},
+			{"/no", "404"}},
 		"404": {
-			{"/a.php", "/a.php  /a.php"}, {"/a.php/x/y", "/a.php /x/y /a.php"}, {"/a.txt", "text"}, {"/no.php", "404"},
-			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir",
-				"301 /dir/"},
-			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"}, {"/a.txt/x.php", "404"},
-			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"}, {"/..%2f..%2fetc/passwd",
-				"400"},
-			{"/deep/a.php/x.txt", "404"}, {"/.git/hook.php", "404"}, {"/.secret.php", "404"}, {"/.git/hook.php/x", "404"},
+			{"/a.php", "/a.php  /a.php"}, {"/a.php/x/y", "/a.php /x/y /a.php"}, {"/a.txt", "text"},
+			{"/no.php", "404"},
+			{"/no", "404"}, {"/b.PHP", "404"}, {"/c.php.", "404"},
+			{"/dir/", "/dir/index.php  /dir/index.php"}, {"/dir", "301 /dir/"},
+			{"/both/", "html"}, {"/empty/", "404"}, {"/empty", "404"}, {"/.env", "404"},
+			{"/a.txt/x.php", "404"},
+			{"/a.php%00", "400"}, {"/a.php%0a", "400"}, {"/link.php", "404"}, {"/link.txt", "404"},
+			{"/..%2f..%2fetc/passwd", "400"},
+			{"/deep/a.php/x.txt", "404"}, {"/.git/hook.php", "404"}, {"/.secret.php", "404"},
+			{"/.git/hook.php/x", "404"},
 		},
 		"front": {
-			{"/a.php", "/a.php  /a.php"}, {"/a.txt", "text"}, {"/no", "/index.php  /index.php"}, {"/no.php", "404"},
-			{"/no/such/thing", "/index.php  /index.php"}, {"/dir/", "/dir/index.php  /dir/index.php"}, {"/.env", "404"},
+			{"/a.php", "/a.php  /a.php"}, {"/a.txt", "text"}, {"/no", "/index.php  /index.php"},
+			{"/no.php", "404"},
+			{"/no/such/thing", "/index.php  /index.php"},
+			{"/dir/", "/dir/index.php  /dir/index.php"}, {"/.env", "404"},
 			{"/b.PHP", "404"},
 		},
 	} {
@@ -95,17 +99,21 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestNoScripts: a route that runs no scripts serves files alone, and no source among them.
+// TestNoScripts: a route that runs no scripts serves only files, and no source.
 func TestNoScripts(t *testing.T) {
 	up := fcgitest.Start(t, "unix", names)
 	for _, addresses := range [][]string{nil, {up.Address}} {
 		p := serveFiles(t, "/uploads", addresses, map[string]string{
-			"a.php": "<?php", "a.PHP": "<?php", "a.php.save.1": "<?php", "index.php": "<?php", "sub/index.php": "<?php",
+			"a.php": "<?php", "a.PHP": "<?php", "a.php.save.1": "<?php", "index.php": "<?php",
+			"sub/index.php":  "<?php",
 			"sub/index.html": "html", "a.txt": "text",
-		}, func(s *fastcgi.Settings) { s.Scripts, s.Index = false, []string{"index.php", "index.html"} })
+		}, func(s *fastcgi.Settings) {
+			s.Scripts, s.Index = false, []string{"index.php", "index.html"}
+		})
 		for path, want := range map[string]string{
-			"/a.php": "404", "/a.php/x": "404", "/a.PHP": "404", "/a.php.save.1": "404", "/": "404", "/index.php": "404",
-			"/no.php": "404", "/a.txt": "text", "/sub/": "html", "/a.txt/x.php": "404",
+			"/a.php": "404", "/a.php/x": "404", "/a.PHP": "404", "/a.php.save.1": "404", "/": "404",
+			"/index.php": "404",
+			"/no.php":    "404", "/a.txt": "text", "/sub/": "html", "/a.txt/x.php": "404",
 		} {
 			g := p.get("/uploads" + path)
 			if have := fmt.Sprint(g.status); g.body != want && have != want {
@@ -115,88 +123,6 @@ func TestNoScripts(t *testing.T) {
 	}
 	if n := up.Accepted(); n > 0 {
 		t.Error(n, " scripts are run")
-	}
-}
-
-// TestParams: what is configured replaces what the client sends.
-func TestParams(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("HTTP_X") + r.Get("APP_ENV") + r.Get("SERVER_NAME"))
-		if r.First < r.HeadLen {
-			t.Errorf("the head of %d bytes came in pieces, the first of %d", r.HeadLen, r.First)
-		}
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-		s.Params = map[string]string{"HTTP_X": "mine,", "APP_ENV": "prod,", "SERVER_NAME": "example.org"}
-	})
-	if g := p.request("GET /x.php", []string{"X: theirs"}, ""); g.body != "mine,prod,example.org" {
-		t.Error(g)
-	}
-	if g := p.request("GET /x.php", []string{"Y: " + strings.Repeat("y", 10000)}, ""); g.body != "mine,prod,example.org" {
-		t.Error(g)
-	}
-}
-
-// TestChoices: what is dropped and refused unless it is asked for.
-func TestChoices(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("SCRIPT_NAME") + r.Get("HTTP_X_Y"))
-	})
-	for _, on := range []bool{false, true} {
-		p := serveFiles(t, "/", []string{up.Address}, map[string]string{"index.php": ""}, func(s *fastcgi.Settings) {
-			s.TryFiles, s.FrontMissing, s.Underscores = "front", on, on
-		})
-		if g := p.get("/no.php"); (g.body == "/index.php") != on || !on && g.status != 404 {
-			t.Error("front_missing ", on, ": ", g)
-		}
-		if g := p.request("GET /", []string{"X_Y: z"}, ""); (g.body == "/index.phpz") != on {
-			t.Error("underscores ", on, ": ", g)
-		}
-	}
-}
-
-// TestTrusted: a client of a proxy in front cannot remove the proxy's fields, if the configuration
-// trusts them.
-func TestTrusted(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("HTTP_X_FORWARDED_FOR") + " " + r.Get("HTTP_X_OWN"))
-	})
-	for _, tt := range []struct {
-		trusted []string
-		want    string
-	}{{fastcgi.Defaults.TrustedFields, "192.0.2.1 "}, {[]string{"x-own"}, " y"}, {nil, " "}} {
-		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.TrustedFields = tt.trusted })
-		g := p.request("GET /x.php", []string{"Connection: X-Forwarded-For, X-Own", "X-Forwarded-For: 192.0.2.1", "X-Own: y"}, "")
-		if g.body != tt.want {
-			t.Errorf("%q: %q", tt.trusted, g.body)
-		}
-	}
-}
-
-// TestServerName: a site's name is its own, not what the client says; HTTP_HOST is what it says.
-func TestServerName(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		r := c.Read()
-		c.Reply(okHead + r.Get("SERVER_NAME") + " " + r.Get("HTTP_HOST"))
-	})
-	for want, hosts := range map[string][]string{
-		"test.example test.example": nil,
-		"a.example test.example":    {"a.example", "*.b.example"},
-		"TEST.example test.example": {"a.example", "TEST.example"},
-	} {
-		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
-		h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
-			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil, ""); got.Body != want {
-			t.Errorf("%q: %q", hosts, got.Body)
-		}
 	}
 }
 
@@ -231,31 +157,35 @@ func TestFilesInstead(t *testing.T) {
 		if g.status == 404 {
 			have = "404"
 		}
-		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" || strings.Contains(head, "X-Own") &&
-			g.header.Get("X-Own") != "y" {
+		if have != want || g.err != nil || g.header.Get("X-Sendfile") != "" ||
+			strings.Contains(head, "X-Own") &&
+				g.header.Get("X-Own") != "y" {
 			t.Errorf("%s: %d %q %v", head, g.status, g.body, g.header)
 		}
 		p = serve(t, []string{up.Address}, nil)
-		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" || g.header.Get("X-Accel-Redirect") != "" {
+		if g := p.get("/x.php"); g.status != 200 || g.body != "bod" ||
+			g.header.Get("X-Accel-Redirect") != "" {
 			t.Errorf("not allowed: %s: %d %q", head, g.status, g.body)
 		}
 	}
 }
 
-// TestRangesOfFilesInstead: a file that is sent instead can be had in parts, and asked for again, as any other; the type
-// is the script's, if it has one.
+// TestRangesOfFilesInstead: ranges and conditional requests work for a file that is sent instead,
+// too. The type is the script's, if it has set one.
 func TestRangesOfFilesInstead(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"a.txt": "0123456789"})
 	for _, status := range []string{"200 Fine", "404 Gone"} {
 		up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 			c.Read()
-			c.Reply("Status: " + status + "\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/own\r\nX-Own: y\r\n" +
+			c.Reply("Status: " + status +
+				"\r\nX-Accel-Redirect: /a.txt\r\nContent-Type: text/own\r\nX-Own: y\r\n" +
 				"Content-Disposition: attachment\r\n\r\nbody")
 		})
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.AccelRoot = dir })
 		whole := p.get("/x.php")
-		if fmt.Sprint(whole.status) != status[:3] || whole.body != "0123456789" || whole.reason != status ||
+		if fmt.Sprint(whole.status) != status[:3] || whole.body != "0123456789" ||
+			whole.reason != status ||
 			whole.header.Get("ETag") == "" || whole.header.Get("Content-Type") != "text/own" {
 			t.Error(whole)
 		}
@@ -279,40 +209,11 @@ func TestRangesOfFilesInstead(t *testing.T) {
 					tt.body = ""
 				}
 			}
-			if g.status != tt.status || g.body != tt.body || g.header.Get("X-Own") != "y" || g.err != nil {
-				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body, g.header, g.err)
+			if g.status != tt.status || g.body != tt.body || g.header.Get("X-Own") != "y" ||
+				g.err != nil {
+				t.Errorf("%s, %s, %s: %d %q %v %v", status, tt.line, tt.field, g.status, g.body,
+					g.header, g.err)
 			}
 		}
-	}
-}
-
-// TestResetContent: a response that has no content has none, whatever the application sends.
-func TestResetContent(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		c.Read()
-		c.Reply("Status: 205\r\nContent-Length: 5\r\nX-Own: y\r\n\r\nhello")
-	})
-	p := serve(t, []string{up.Address}, nil)
-	if g := p.get("/x.php"); g.status != 205 || g.body != "" || g.err != nil || g.header.Get("Content-Length") != "0" ||
-		g.header.Get("X-Own") != "y" {
-		t.Error(g)
-	}
-}
-
-// TestErrorsAndFields: error pages of our own, and fields that are not shown.
-func TestErrorsAndFields(t *testing.T) {
-	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
-		c.Read()
-		c.Reply("Status: 401\r\nWWW-Authenticate: Basic\r\nX-Powered-By: PHP/1\r\n\r\ntheirs")
-	})
-	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.HideHeader = []string{"x-powered-BY"} })
-	if g := p.get("/x.php"); g.body != "theirs" || g.header.Get("X-Powered-By") != "" ||
-		g.header.Get("Content-Type") != "" {
-		t.Error(g)
-	}
-	p = serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.InterceptErrors = true })
-	if g := p.get("/x.php"); !strings.Contains(g.body, "401 Unauthorized") ||
-		g.header.Get("WWW-Authenticate") != "Basic" || g.status != 401 {
-		t.Error(g)
 	}
 }

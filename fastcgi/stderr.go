@@ -12,8 +12,8 @@ const (
 	stderrTotal = 16 << 10 // of one request
 )
 
-// stderr gathers what an application writes to STDERR for a request, and logs it as attributes, which the log escapes:
-// none of it can pass for a line of its own.
+// stderr gathers what an application writes to STDERR for a request. It is logged as attributes,
+// which the log escapes, so none of it can pass for a line of its own.
 type stderr struct {
 	text    []byte
 	logged  int
@@ -26,7 +26,7 @@ func (s *stderr) add(p []byte) {
 	s.dropped += len(p) - n
 }
 
-// log writes what has been gathered. It is called where the application has nothing more to say for the moment.
+// log logs what was gathered. The call does so whenever the application pauses.
 func (s *stderr) log(l *slog.Logger, id uint64, script string) {
 	if len(s.text) == 0 && s.dropped == 0 {
 		return
@@ -44,13 +44,13 @@ func (s *stderr) log(l *slog.Logger, id uint64, script string) {
 	}
 	s.logged += len(s.text)
 	if s.dropped > 0 {
-		s.logged = max(s.logged, stderrTotal) // that there is more has been said
+		s.logged = max(s.logged, stderrTotal) // the log says now that there is more
 	}
 	s.text, s.dropped = nil, 0
 }
 
-// printable replaces what could move a terminal's cursor, turn its text round or begin a line, whatever the log does
-// about it.
+// printable replaces what could move a terminal's cursor, turn its text round or begin a line, even
+// if the log does not escape it.
 func printable(text []byte) string {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -61,7 +61,7 @@ func printable(text []byte) string {
 		case r == '\r':
 		case r == '\t':
 			out = append(out, ' ')
-		case r == utf8.RuneError && n == 1: // no UTF-8
+		case r == utf8.RuneError && n == 1: // not UTF-8
 			out = fmt.Appendf(out, "<%02x>", text[0])
 		case !unicode.IsPrint(r):
 			out = fmt.Appendf(out, "<%02x>", r)

@@ -28,7 +28,10 @@ func TestStandardLibrary(t *testing.T) {
 		w.Header().Set("X-Host", r.Host)
 		fmt.Fprintf(w, "%x %s %s", h.Sum(nil), r.URL.Query().Get("a"), r.RemoteAddr[:9])
 	})
-	mux.HandleFunc("/no.php", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", 404) })
+	mux.HandleFunc("/no.php", func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Error(w, "no", 404)
+	})
 	done := make(chan error)
 	go func() { done <- fcgi.Serve(ln, mux) }()
 	t.Cleanup(func() {
@@ -47,7 +50,8 @@ func TestStandardLibrary(t *testing.T) {
 				t.Errorf("%d: %d %q", n, g.status, g.body)
 			}
 		}
-		if g := p.request("PUT /echo.php", nil, strings.Repeat("y", 1<<20)); g.body != strings.Repeat("y", 1<<20) ||
+		if g := p.request("PUT /echo.php", nil, strings.Repeat("y",
+			1<<20)); g.body != strings.Repeat("y", 1<<20) ||
 			g.err != nil {
 			t.Error("echo: ", g.status, len(g.body), g.err)
 		}

@@ -11,11 +11,12 @@ import (
 	"github.com/lwango/lwango/internal/names"
 )
 
-// tree is the folder with the scripts, and the files beside them. It does not change.
+// tree is the folder with the scripts and the files beside them. It does not change once it is
+// open.
 type tree struct {
 	root  string // as the application sees it
 	files cgi.FS
-	send  conn.Handler // of files, nil: none are
+	send  conn.Handler // of files; nil: the route sends none
 }
 
 // open opens the folder at m.dir.
@@ -42,31 +43,34 @@ func (m *module) open() (*tree, error) {
 	case err != nil && (s.CheckFile || s.ResolveRoot):
 		return nil, fmt.Errorf("cannot open the folder: %w", err)
 	case err != nil:
-		t.files = nothing{} // it is on the application's machine alone
+		t.files = nothing{} // the folder is on the application's machine alone
 	}
 	return t, nil
 }
 
-// current returns the tree to look in: with resolve_root the one to which script_path leads now.
+// current returns the tree to look in. With resolve_root it is the one to which script_path leads
+// now.
 func (m *module) current() *tree {
 	t := m.tree.Load()
 	if !m.set.ResolveRoot {
 		return t
 	}
 	if real, err := filepath.EvalSymlinks(m.dir); err != nil || real == t.root {
-		return t // while a link is replaced by removing it, there is none
+		return t // a link that is removed and made anew is missing for a moment
 	}
 	next, err := m.open()
 	if err != nil {
-		m.log.Error("fastcgi: script_path leads to another folder, which cannot be used", "error", err)
+		m.log.Error("fastcgi: script_path leads to another folder, which cannot be used", "error",
+			err)
 		return t
 	}
 	m.tree.Store(next)
 	return next
 }
 
-// sender is the handler of files that are no scripts: that of serve_files, without the indexes that
-// are scripts, here or on another route of the site. What a path means has been decided before.
+// sender makes the handler of the files that are no scripts. It is that of serve_files, without the
+// indexes that are scripts, on this route or another one of the site. The module has decided what a
+// path means before it asks this handler.
 func (m *module) sender(dir string) (conn.Handler, error) {
 	set := servefiles.Defaults
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
@@ -78,7 +82,7 @@ func (m *module) sender(dir string) (conn.Handler, error) {
 	return servefiles.New(set, m.env)
 }
 
-// nothing is the FS of a folder that is not on this machine.
+// nothing is the file system of a folder that is not on this machine.
 type nothing struct{}
 
 // Stat finds nothing.

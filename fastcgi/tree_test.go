@@ -19,7 +19,7 @@ func link(t *testing.T, to, name string) {
 	}
 }
 
-// places is an application that says where it is told to look.
+// places is an application that answers with the folders it is told.
 func places(t *testing.T) *fcgitest.Upstream {
 	return fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		r := c.Read()
@@ -27,13 +27,15 @@ func places(t *testing.T) *fcgitest.Upstream {
 	})
 }
 
-// TestFollowSymlinks: links lead out of the folder only where that was asked for.
+// TestFollowSymlinks: links lead out of the folder only with follow_symlinks.
 func TestFollowSymlinks(t *testing.T) {
 	up := places(t)
 	outside := t.TempDir()
-	write(t, outside, map[string]string{"x.php": "", "a.txt": "text", "sub/index.php": "", "b.inc.php": "source"})
+	write(t, outside, map[string]string{"x.php": "", "a.txt": "text", "sub/index.php": "",
+		"b.inc.php": "source"})
 	for _, follow := range []bool{false, true} {
-		p := serveFiles(t, "/", []string{up.Address}, nil, func(s *fastcgi.Settings) { s.FollowSymlinks = follow })
+		p := serveFiles(t, "/", []string{up.Address}, nil,
+			func(s *fastcgi.Settings) { s.FollowSymlinks = follow })
 		link(t, outside+"/x.php", p.dir+"/x.php")
 		link(t, outside+"/a.txt", p.dir+"/a.txt")
 		link(t, outside, p.dir+"/folder")
@@ -52,7 +54,8 @@ func TestFollowSymlinks(t *testing.T) {
 				t.Errorf("follow %v, %s: %d %q", follow, path, g.status, g.body)
 			}
 		}
-		for _, path := range []string{"/broken.php", "/loop.php", "/b.txt.php.", "/folder/../x", "/folder"} {
+		for _, path := range []string{"/broken.php", "/loop.php", "/b.txt.php.", "/folder/../x",
+			"/folder"} {
 			if g := p.get(path); g.status != 404 {
 				t.Errorf("follow %v, %s: %d %q", follow, path, g.status, g.body)
 			}
@@ -60,8 +63,8 @@ func TestFollowSymlinks(t *testing.T) {
 	}
 }
 
-// TestReleases: with resolve_root a link to another release has its effect at once, for scripts and files, and the
-// application is told the release's own path.
+// TestReleases: with resolve_root, a link to another release takes effect at once, for scripts and
+// files, and the application is told the release's own path.
 func TestReleases(t *testing.T) {
 	up := places(t)
 	dir := t.TempDir()
@@ -70,13 +73,15 @@ func TestReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, release := range []string{"1", "2"} {
-		write(t, dir, map[string]string{release + "/public/x.php": "", release + "/public/a.txt": "text " + release,
-			release + "/public/" + release + ".php": ""})
+		write(t, dir, map[string]string{release + "/public/x.php": "", release +
+			"/public/a.txt": "text " + release, release + "/public/" + release + ".php": ""})
 	}
 	current := filepath.Join(dir, "current")
 	link(t, "1", current)
 	set := func(resolve bool) func(*fastcgi.Settings) {
-		return func(s *fastcgi.Settings) { s.ScriptPath, s.ResolveRoot = current+"/public", resolve }
+		return func(s *fastcgi.Settings) {
+			s.ScriptPath, s.ResolveRoot = current+"/public", resolve
+		}
 	}
 	resolved := serveFiles(t, "/", []string{up.Address}, nil, set(true))
 	plain := serveFiles(t, "/", []string{up.Address}, nil, set(false))

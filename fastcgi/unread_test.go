@@ -10,12 +10,13 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 )
 
-// TestUnreadByMany: clients that do not read what they have asked for, more of them than there are
-// workers, hold up nobody. The settings are those of a route that says nothing about buffering.
+// TestUnreadByMany: clients that do not read their answers, more of them than there are workers,
+// hold up no other client. The settings are those of a route that says nothing about buffering.
 func TestUnreadByMany(t *testing.T) {
 	const clients, length = 20, 6 << 20
 	f := startFPM(t, "unix", "pm.max_children = 8")
-	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+	p := serveFiles(t, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
 	page := func() time.Duration {
 		best := time.Hour // of some medians, as the machine may be busy
 		for range 3 {
@@ -36,6 +37,10 @@ func TestUnreadByMany(t *testing.T) {
 	readers := make([]*bufio.Reader, clients)
 	for i := range readers {
 		c := p.Dial()
+		// The answers are read only after all the rest, which may take long on a busy machine.
+		if err := c.SetDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
 		fmt.Fprintf(c, "GET /big.php?n=%d HTTP/1.1\r\nHost: a\r\n\r\n", length)
 		readers[i] = bufio.NewReader(c)
 	}
@@ -47,6 +52,9 @@ func TestUnreadByMany(t *testing.T) {
 	watch := status(t, f)
 	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
 	beside := page()
+	for try := 0; beside > 2*alone && try < 5; try++ { // the machine may have become busy
+		beside = min(beside, page())
+	}
 	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
 	if beside > 2*alone {
 		t.Errorf("a small page takes %v alone, %v beside clients that do not read", alone, beside)

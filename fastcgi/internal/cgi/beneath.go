@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Beneath is the FS of a folder. A symbolic link that leads out of it is Absent; the kernel is asked, segment by
-// segment, so that renaming something meanwhile does not help.
+// Beneath is the FS of a folder. A symbolic link that leads out of it is Absent. The kernel
+// resolves each segment, so an attacker who renames files meanwhile gains nothing.
 type Beneath struct{ Root *os.Root }
 
 // Stat says what name stands for.
@@ -33,7 +33,7 @@ func entry(info fs.FileInfo, err error) (Entry, error) {
 	return Special, nil
 }
 
-// unknown is err if it leaves open what there is, nil if it says that there is nothing.
+// unknown returns nil if err says that there is no such file, and err if it leaves that open.
 func unknown(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -1,9 +1,10 @@
-// Package cgi is what FastCGI carries: CGI/1.1 (RFC 3875) as PHP and its like understand it. It says which script a
-// path names, which parameters the script is given, and reads the header of its response. It does no I/O but to ask
-// the FS it is given, and starts nothing.
+// Package cgi is what FastCGI carries: CGI/1.1 (RFC 3875), as PHP and similar programs understand
+// it. It says which script a path names and which parameters the script gets, and reads the header
+// of the script's response. It does no I/O except through an FS, and starts nothing.
 //
-// A program behind it trusts what it is told: who the client is, which file to run, which header fields there are.
-// Every rule here that drops or refuses something does so since a program was deceived without it, and says how.
+// A program trusts what the server tells it: who the client is, which file to run, which header
+// fields there are. Each rule here that drops or refuses something is there because a program was
+// deceived without it, and its comment says how.
 //
 //	errors.go    refusals, by wire.Error
 //	fold.go      comparing names
@@ -12,6 +13,6 @@
 //	params.go    Request: the parameters of a request
 //	server.go    ServerName
 //	fields.go    header fields as parameters
-//	header.go    Header: the resumable parser of a response's header
-//	finish.go    what its fields mean
+//	header.go    Header: the parser of a response's header, piece by piece
+//	finish.go    what the fields of a response mean
 package cgi

@@ -4,14 +4,14 @@ import "github.com/lwango/lwango/fastcgi/internal/wire"
 
 // Refusals of a request's parameters.
 var (
-	// ErrLength: PHP-FPM waits for what CONTENT_LENGTH announces whatever the protocol says, and without it sees no
-	// body, so a length has to be known. RFC 9110 section 15.5.12.
+	// ErrLength: a length has to be known, as PHP-FPM waits for as many bytes as CONTENT_LENGTH
+	// announces, whatever the protocol says, and sees no body without it. RFC 9110 section 15.5.12.
 	ErrLength = &wire.Error{Status: 411, Reason: "length of the body is not known"}
-	// ErrOptions: every option is to be compared with every field, so their number needs a bound.
+	// ErrOptions: every option is compared with every field, so their number needs a bound.
 	ErrOptions = &wire.Error{Status: 400, Reason: "too many connection options"}
 )
 
-// Refusals of a response's header: what follows is no use, whatever it is.
+// Refusals of a response's header. What follows the header cannot be used then.
 var (
 	ErrHeaderSize = bad("response header exceeds the limit")
 	ErrFieldCount = bad("too many fields in the response header")

@@ -7,13 +7,14 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
-// maxOptions is how many names Connection may have beside the usual.
+// maxOptions is how many names Connection may have beside the usual ones.
 const maxOptions = 16
 
-// upper maps the bytes of a field's name to those of a parameter's; 0 where there is none. Only letters, digits and
-// the hyphen have one, and the underscore, which is dropped earlier unless it was allowed: PHP makes underscores of
-// dots and hyphens alike, so that X_Forwarded_For, which no proxy in front of us removes or overwrites, would
-// arrive as X-Forwarded-For.
+// upper maps a byte of a field's name to that of a parameter's; 0: no parameter can have it. Only
+// letters, digits, the hyphen and the underscore are mapped. Fields with an underscore are dropped
+// earlier, unless the configuration allows them: PHP turns dots and hyphens into underscores, so a
+// script would take X_Forwarded_For, which no proxy in front removes or overwrites, for
+// X-Forwarded-For.
 var upper = func() (t [256]byte) {
 	for c := range t {
 		switch {
@@ -29,16 +30,16 @@ var upper = func() (t [256]byte) {
 
 const http = "HTTP_"
 
-// place is a field that becomes a parameter, or a part of one.
+// place is a field that becomes a parameter, or a part of one, by its index.
 type place struct {
-	first int32 // of the fields that become the same parameter
+	first int32 // the first of the fields that become the same parameter
 	at    int32
 }
 
-// fields adds the header fields as HTTP_* parameters. Those of the same name become one, in the
-// place of the first, as there is but one parameter of a name, and of several PHP keeps the last.
-// Equal names are brought together by sorting: a client may send some thousand fields, and to
-// compare each with each would hold up its loop.
+// fields adds the header fields as HTTP_* parameters. Fields of the same name become one parameter,
+// in the place of the first: of several parameters of a name PHP would keep the last. Sorting
+// brings equal names together. A client may send some thousand fields, and comparing each with each
+// would hold up the loop.
 func (r *Request) fields(h *wire.Head) {
 	options, host := r.options(&r.named, h)
 	if host || r.Host != "" {
@@ -79,7 +80,7 @@ func (r *Request) fields(h *wire.Head) {
 	}
 }
 
-// field adds one parameter, whose value is made of those of the fields.
+// field adds one parameter, whose value joins those of the fields.
 func (r *Request) field(h *wire.Head, parts []place) {
 	name := r.Fields[parts[0].at].Name
 	separator := ", " // RFC 9110 section 5.2
@@ -103,8 +104,8 @@ func (r *Request) field(h *wire.Head, parts []place) {
 	h.Close(b)
 }
 
-// passes reports whether a field of that name becomes a parameter: it has none that is configured,
-// and is not one of the Connection field's options.
+// passes reports whether a field of that name becomes a parameter: the configuration sets none of
+// that name, and the Connection field does not name it.
 func (r *Request) passes(name string, options []string) bool {
 	if !r.mappable(name) || ours(name) {
 		return false
@@ -115,7 +116,8 @@ func (r *Request) passes(name string, options []string) bool {
 		}
 	}
 	for i := range r.Params {
-		if p := r.Params[i].Name; len(p) == len(http)+len(name) && p[:len(http)] == http && mapsTo(name, p[len(http):]) {
+		if p := r.Params[i].Name; len(p) == len(http)+len(name) && p[:len(http)] == http &&
+			mapsTo(name, p[len(http):]) {
 			return false
 		}
 	}
@@ -129,8 +131,8 @@ func value(h *wire.Head, b []byte, v string) []byte {
 	return append(b, v...)
 }
 
-// options gathers the fields' names that the Connection fields have besides the usual and those
-// that are trusted, into named; host tells whether there is a Host field.
+// options gathers the names in the Connection fields into named, without the usual ones and those
+// that are trusted. host reports whether there is a Host field.
 func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []string, host bool) {
 	n := 0
 	for i := range r.Fields {
@@ -141,7 +143,7 @@ func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []strin
 		case is(f.Name, "connection") && !is(f.Value, "keep-alive") && !is(f.Value, "close"):
 			eachToken(f.Value, func(o string) {
 				switch {
-				case ours(o) || is(o, "close") || r.trusted(o): // dropped anyway, or never
+				case ours(o) || is(o, "close") || r.trusted(o): // always dropped, or never
 				case n == maxOptions:
 					h.Fail(ErrOptions)
 				default:
@@ -174,10 +176,10 @@ func (r *Request) mappable(name string) bool {
 	return name != ""
 }
 
-// ours reports whether a field does not become a parameter by its own name: what is about the client's connection
-// and the framing on it, which ends here; what has a parameter without HTTP_; and Proxy, which as HTTP_PROXY would
-// tell the script's own HTTP client to send its requests through a machine of the sender's choice ("httpoxy",
-// CVE-2016-5385).
+// ours reports whether a field never becomes a parameter of its own name. That is so for fields
+// about the client's connection and its framing, which end here; for fields that have a parameter
+// without HTTP_; and for Proxy. As HTTP_PROXY that would make the script's own HTTP client send its
+// requests through a machine of the sender's choice ("httpoxy", CVE-2016-5385).
 func ours(name string) bool {
 	switch len(name) {
 	case len("TE"):
@@ -205,7 +207,7 @@ func ours(name string) bool {
 	return false
 }
 
-// mapsTo reports whether the field becomes the parameter, both without HTTP_.
+// mapsTo reports whether the field becomes the parameter, which is given without HTTP_.
 func mapsTo(field, param string) bool {
 	if len(field) != len(param) {
 		return false
@@ -218,11 +220,11 @@ func mapsTo(field, param string) bool {
 	return true
 }
 
-// same reports whether two fields become the same parameter, if they do become one.
+// same reports whether two fields become the same parameter, if they become one at all.
 func same(a, b string) bool { return len(a) == len(b) && compare(a, b) == 0 }
 
-// compare orders the names of fields, by length and then by the parameter that they become; 0: the
-// same one.
+// compare orders the names of fields by length, and then by the parameter that they become. 0: it
+// is the same one.
 func compare(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)

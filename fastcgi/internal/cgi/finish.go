@@ -7,7 +7,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// finish reads what the field lines mean. Names and values are cut from one copy of the header.
+// finish finds out what the field lines mean. It cuts names and values from one copy of the header.
 func (h *Header) finish() *wire.Error {
 	h.Status, h.Length = 0, -1
 	text := string(h.buf[:h.line])
@@ -20,9 +20,9 @@ func (h *Header) finish() *wire.Error {
 				return e
 			}
 		case is(name, "content-length"):
-			// A number that is none is dropped, and the body framed by what comes. Two that differ are the sign of
-			// a program that was made to write one of them, and whichever we chose, another reader may choose
-			// otherwise.
+			// A value that is no number is dropped, and the length of the body is what comes. If
+			// two lengths differ, an attacker may have made the program write one of them; and
+			// whichever we chose, another reader may choose the other.
 			n := length(value)
 			if lengths > 0 && n != h.Length {
 				return ErrLengthTwice
@@ -30,9 +30,9 @@ func (h *Header) finish() *wire.Error {
 			h.Length = n
 			lengths++
 		case is(name, "content-type"):
-			// There is one of it (RFC 3875 section 6.3), and what is text for the recipient that
-			// takes the first of two may be a page with scripts for the one that takes the last.
-			// The first counts; an empty one is none.
+			// There is one of it (RFC 3875 section 6.3). Of two, one recipient takes the first and
+			// sees text, and another takes the last and sees a page with scripts. So only the first
+			// one is sent on. An empty one does not count.
 			switch {
 			case value == "":
 			case mediaType == "":
@@ -50,7 +50,8 @@ func (h *Header) finish() *wire.Error {
 			connection = true
 		case hopByHop(name):
 		case hasPrefix(name, "x-accel-"):
-			// All of them are between program and server; those we do not know are as little for the client.
+			// All of these are between program and server, so the client gets none, not even those
+			// that we do not know.
 			switch {
 			case is(name, "x-accel-redirect"):
 				h.Redirect = value
@@ -60,7 +61,7 @@ func (h *Header) finish() *wire.Error {
 				h.Buffering = Unbuffered
 			}
 		case is(name, "x-sendfile"):
-			h.Sendfile = value // dropped even if nobody acts on it: it shows where files lie
+			h.Sendfile = value // never sent on: it shows where files lie
 		default:
 			if is(name, "location") && value != "" {
 				location = true
@@ -84,12 +85,12 @@ func (h *Header) finish() *wire.Error {
 	return nil
 }
 
-// status reads Status: three digits, and a reason behind a space. What is above 599 or of four
-// digits is no status (RFC 9110 section 15).
+// status reads Status: three digits, and a reason behind a space. A number above 599, or of four
+// digits, is no status (RFC 9110 section 15).
 //
-// 1xx announces another response, for which a client would wait for ever: CGI has one header, and
-// what a script writes after `http_response_code(103)` is its body. So it is dropped, as if the
-// script had not said it; but 101, after which the script would speak another protocol, is refused.
+// After 1xx a client would wait for another response, for ever: CGI has one header, and what a
+// script writes after `http_response_code(103)` is its body. So 1xx is dropped, as if the script
+// had not set it. 101 is refused, as the script would go on in another protocol.
 func (h *Header) status(value string) *wire.Error {
 	if len(value) < 3 || len(value) > 3 && value[3] != ' ' && value[3] != '\t' {
 		return ErrStatus
@@ -113,7 +114,8 @@ func (h *Header) status(value string) *wire.Error {
 	return nil
 }
 
-// length is the number that a Content-Length is, or -1. Lists and signs are none (RFC 9112 section 6.3 (5)).
+// length returns the number that a Content-Length holds, or -1. Lists and signs are not allowed
+// (RFC 9112 section 6.3 (5)).
 func length(value string) int64 {
 	for _, c := range []byte(value) {
 		if c < '0' || c > '9' {
@@ -127,8 +129,9 @@ func length(value string) int64 {
 	return n
 }
 
-// hopByHop reports whether a field, of the response, is about a connection that the program does not have (RFC 9110
-// section 7.6.1): ours is framed, kept and upgraded by ourselves.
+// hopByHop reports whether a field of the response is about the connection (RFC 9110 section
+// 7.6.1). The program has no say there: the server frames, keeps and upgrades the client's
+// connection.
 func hopByHop(name string) bool {
 	switch len(name) {
 	case len("te"):

@@ -8,41 +8,42 @@ import (
 )
 
 const (
-	// HeaderLimit is what a response's header may take unless another limit is set. 4 and 8 KiB, common elsewhere,
-	// are the subject of many complaints: a few cookies and the headers of a debugging tool exceed them.
+	// HeaderLimit is how many bytes a response's header may have, unless another limit is set. 4
+	// and 8 KiB are common elsewhere, and the subject of many complaints: a few cookies and the
+	// headers of a debugging tool exceed them.
 	HeaderLimit = 64 << 10
-	// MaxFields is how many fields it may have. The limit on its size does not replace this one: three bytes make a
-	// field line, and a Field takes ten times that.
+	// MaxFields is how many fields it may have. The limit on its size does not replace this one: a
+	// field line may have three bytes, and a Field takes ten times that.
 	MaxFields = 1024
-	// keptBuffer is the size up to which the buffer of one response is kept for the next.
+	// keptBuffer is the size up to which Reset keeps the buffer.
 	keptBuffer = 8 << 10
 )
 
 // Buffering is what X-Accel-Buffering asks for.
 type Buffering uint8
 
-// Values of Buffering. Unset is what the configuration says.
+// Values of Buffering. With its zero value the configuration decides.
 const (
-	Unset Buffering = iota
-	Buffered
+	Buffered Buffering = 1 + iota
 	Unbuffered
 )
 
-// Header is the header of a response, and its resumable parser: Parse is given STDOUT in pieces of any size, until
-// it says done. The fields are good then. The zero value is ready, with HeaderLimit; Reset makes it ready for
-// another.
+// Header is the header of a response, and its parser. The caller gives Parse the pieces of STDOUT,
+// of any size, until it says done. The fields are good then. The zero value is ready, with
+// HeaderLimit; Reset makes it ready for another response.
 //
-// Lines end in LF or CRLF, since programs write either; RFC 3875 section 6 leaves it to the system. Beyond that it
-// is as strict as with a client: what is sent on has to be a header that no recipient reads in two ways.
+// Lines end in LF or CRLF, since programs write either, and RFC 3875 section 6 leaves it to the
+// system. Beyond that the parser is as strict as with a client: no two recipients may understand
+// the header in different ways.
 type Header struct {
 	Limit int // bytes of header; 0 means HeaderLimit
 
 	Status int    // 200 to 599
-	Reason string // what stood behind the number, perhaps nothing
-	Length int64  // Content-Length, -1 where there is none or none that is a number
+	Reason string // the text behind the number, perhaps empty
+	Length int64  // Content-Length; -1: there is none, or it is no number
 	Fields []Field
 
-	// Not among Fields, as it is not for the client:
+	// Not among Fields, as the client does not get them:
 	Redirect  string // X-Accel-Redirect
 	Sendfile  string // X-Sendfile
 	Buffering Buffering
@@ -51,14 +52,14 @@ type Header struct {
 	Coding     string // Transfer-Encoding
 	SecondType string // a Content-Type that is not the first one's
 
-	buf    []byte // what was given so far
+	buf    []byte // the bytes so far
 	line   int    // where the current line begins in it
 	lines  []line
 	state  headerState
 	failed *wire.Error
 }
 
-// A line is a field line by positions, as buf moves while it grows.
+// A line is a field line. It has positions, as buf moves while it grows.
 type line struct{ name, colon, value, end int32 }
 
 type headerState uint8
@@ -69,9 +70,9 @@ const (
 	headerBroken
 )
 
-// Parse takes the next piece of STDOUT, of which the header uses n bytes; when done, p[n:] is the begin of the
-// body. An error is always a *wire.Error and comes back from every later call. If the response ends before done it
-// is ErrIncomplete, which is for the caller to see.
+// Parse takes the next piece of STDOUT, of which the header uses n bytes. When done, p[n:] is the
+// begin of the body. An error is always a *wire.Error, and every later call returns it again. If
+// the response ends before done, that is ErrIncomplete, which the caller has to find out.
 func (h *Header) Parse(p []byte) (n int, done bool, err error) {
 	limit := h.Limit
 	if limit <= 0 {
@@ -124,7 +125,8 @@ func (h *Header) field(end int) *wire.Error {
 		return ErrNPH
 	}
 	colon := bytes.IndexByte(text, ':')
-	if colon < 0 || !http1.ValidToken(text[:colon]) { // white space before the colon hides a field from some readers
+	// White space before the colon, which is no part of a token, hides a field from some readers.
+	if colon < 0 || !http1.ValidToken(text[:colon]) {
 		return ErrName
 	}
 	from := colon + 1
@@ -139,7 +141,8 @@ func (h *Header) field(end int) *wire.Error {
 		return ErrFieldCount
 	}
 	from += h.line
-	h.lines = append(h.lines, line{int32(h.line), int32(h.line + colon), int32(from), int32(from + len(value))})
+	h.lines = append(h.lines, line{int32(h.line), int32(h.line + colon), int32(from),
+		int32(from + len(value))})
 	return nil
 }
 
@@ -148,7 +151,8 @@ func (h *Header) fail(e *wire.Error, n int) (int, bool, error) {
 	return n, false, e
 }
 
-// Reset makes h ready for the next response, with the same limit. It keeps memory, but nothing that was in it.
+// Reset makes h ready for the next response, with the same limit. It keeps memory, but not its
+// contents.
 func (h *Header) Reset() {
 	clear(h.Fields)
 	fields, buf, lines := h.Fields[:0], h.buf[:0], h.lines[:0]

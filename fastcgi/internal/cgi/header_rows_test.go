@@ -26,7 +26,8 @@ var goodHeaders = []struct{ raw, want string }{
 	{"Status: 299  spaced  out\r\n\r\n", "299 (spaced  out)"},
 	{"Status: 599 \xe9\t!\r\n\r\n", "599 (\xe9\t!)"},
 	{"Status: 500\tX\r\n\r\n", "500 (X)"},
-	{"A: b\r\nStatus: 204\r\nC: d\r\n\r\n", "204 A=b C=d"}, // where PHP puts it, and not for the client
+	// where PHP puts it, and not for the client
+	{"A: b\r\nStatus: 204\r\nC: d\r\n\r\n", "204 A=b C=d"},
 	{"Status: 404 a\r\nStatus: 404 b\r\n\r\n", "404 (a)"},
 
 	// A status of an interim response is none: there is one header, and what follows it is the
@@ -38,7 +39,8 @@ var goodHeaders = []struct{ raw, want string }{
 	{"Status: 404\r\nStatus: 103\r\n\r\n", "404"},
 
 	// Content-Type: the first one, if it is one.
-	{"Content-Type: a/b\r\ncontent-type: c/d\r\nContent-Type: a/b\r\n\r\n", "200 Content-Type=a/b second:c/d"},
+	{"Content-Type: a/b\r\ncontent-type: c/d\r\nContent-Type: a/b\r\n\r\n",
+		"200 Content-Type=a/b second:c/d"},
 	{"Content-Type: a/b\r\nContent-Type: a/b\r\n\r\n", "200 Content-Type=a/b"},
 	{"Content-Type:\r\nA: b\r\n\r\n", "200 A=b"},
 	{"Content-Type: \t\r\nContent-Type: c/d\r\nContent-Type:\r\n\r\n", "200 Content-Type=c/d"},
@@ -71,12 +73,15 @@ var goodHeaders = []struct{ raw, want string }{
 	// What is about the connection.
 	{"Transfer-Encoding: chunked\r\n\r\n", "200 coding:chunked"},
 	{"Transfer-Encoding:\r\n\r\n", "200 coding:identity"},
-	{"Connection: close\r\nKeep-Alive: timeout=5\r\nUpgrade: h2\r\nTrailer: X\r\nTE: trailers\r\nA: b\r\n\r\n",
+	{"Connection: close\r\nKeep-Alive: timeout=5\r\nUpgrade: h2\r\nTrailer: X\r\nTE: trailers\r\n" +
+		"A: b\r\n\r\n",
 		"200 A=b"},
-	{"Proxy-Authenticate: Basic\r\nproxy-connection: close\r\nProxy-X: a\r\nProxy-Four: b\r\nProxy: x\r\n\r\n",
+	{"Proxy-Authenticate: Basic\r\nproxy-connection: close\r\nProxy-X: a\r\nProxy-Four: b\r\n" +
+		"Proxy: x\r\n\r\n",
 		"200 Proxy=x"},
 	{"A: b\r\nConnection: close, A, C\r\nc: d\r\nE: f\r\n\r\n", "200 E=f"},
-	{"Connection: keep-alive\r\nkeep-alive: x\r\nConnection: E\r\nE: f\r\nEE: g\r\n\r\n", "200 EE=g"},
+	{"Connection: keep-alive\r\nkeep-alive: x\r\nConnection: E\r\nE: f\r\nEE: g\r\n\r\n",
+		"200 EE=g"},
 	{"Te-st: a\r\nUpgrades: b\r\nTrailers: c\r\n\r\n", "200 Te-st=a Upgrades=b Trailers=c"},
 
 	// What is for the server.
@@ -84,7 +89,8 @@ var goodHeaders = []struct{ raw, want string }{
 	{"X-Sendfile: /srv/x\r\nContent-Type: a/b\r\n\r\n", "200 Content-Type=a/b sendfile:/srv/x"},
 	{"X-Accel-Buffering: no\r\n\r\n", "200 unbuffered"},
 	{"X-Accel-Buffering: Yes\r\n\r\n", "200 buffered"},
-	{"X-Accel-Buffering: maybe\r\nX-Accel-Expires: 5\r\nX-Accel-Limit-Rate: 5\r\nX-Accel: z\r\n\r\n", "200 X-Accel=z"},
+	{"X-Accel-Buffering: maybe\r\nX-Accel-Expires: 5\r\nX-Accel-Limit-Rate: 5\r\nX-Accel: z\r\n" +
+		"\r\n", "200 X-Accel=z"},
 
 	// As large as may be: 100 KB would not be.
 	{"X: " + strings.Repeat("v", cgi.HeaderLimit-len("X: \r\n\r\n")) + "\r\n\r\n", "200 X=" +
@@ -147,7 +153,8 @@ var badHeaders = []struct {
 	{"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", cgi.ErrFraming},
 	{"Transfer-Encoding: x\r\nContent-Length: junk\r\n\r\n", cgi.ErrFraming},
 
-	{"X: " + strings.Repeat("v", cgi.HeaderLimit-len("X: \r\n\r\n")+1) + "\r\n\r\n", cgi.ErrHeaderSize},
+	{"X: " + strings.Repeat("v", cgi.HeaderLimit-len("X: \r\n\r\n")+1) + "\r\n\r\n",
+		cgi.ErrHeaderSize},
 	{"X: " + strings.Repeat("v", 100<<10), cgi.ErrHeaderSize},
 	{strings.Repeat("X: "+strings.Repeat("v", 1024)+"\r\n", 100), cgi.ErrHeaderSize},
 	{strings.Repeat("a:\n", cgi.MaxFields+1), cgi.ErrFieldCount},

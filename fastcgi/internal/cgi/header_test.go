@@ -46,7 +46,8 @@ func describe(h *cgi.Header) string {
 	return b.String()
 }
 
-// parse gives h the bytes in pieces that end at cuts, each in a buffer of its own that is overwritten afterwards.
+// parse gives h the bytes in pieces that end at cuts, each in a buffer of its own that is
+// overwritten afterwards.
 func parse(h *cgi.Header, raw string, cuts ...int) (used int, done bool, err error) {
 	from := 0
 	for _, to := range append(cuts, len(raw)) {
@@ -93,10 +94,12 @@ func TestGoodHeaders(t *testing.T) {
 			h.Reset() // of whatever the row before left
 			n, done, err := parse(&h, tt.raw+body, cuts...)
 			if err != nil || !done || n != len(tt.raw) {
-				t.Fatalf("%.200q cut at %.20v: n = %d, done = %v, err = %v", tt.raw, cuts, n, done, err)
+				t.Fatalf("%.200q cut at %.20v: n = %d, done = %v, err = %v", tt.raw, cuts, n, done,
+					err)
 			}
 			if got := describe(&h); got != tt.want {
-				t.Fatalf("%.200q cut at %.20v\n got %.300s\nwant %.300s", tt.raw, cuts, got, tt.want)
+				t.Fatalf("%.200q cut at %.20v\n got %.300s\nwant %.300s", tt.raw, cuts, got,
+					tt.want)
 			}
 			if n, done, err := h.Parse([]byte(body)); n != 0 || !done || err != nil {
 				t.Fatalf("%.200q: a later call gives %d, %v, %v", tt.raw, n, done, err)
@@ -112,7 +115,8 @@ func TestBadHeaders(t *testing.T) {
 			h.Reset()
 			_, done, err := parse(&h, tt.raw, cuts...)
 			if done || err != error(tt.want) {
-				t.Fatalf("%.200q cut at %.20v: done = %v, err = %v, want %v", tt.raw, cuts, done, err, tt.want)
+				t.Fatalf("%.200q cut at %.20v: done = %v, err = %v, want %v", tt.raw, cuts, done,
+					err, tt.want)
 			}
 			if n, done, err := h.Parse([]byte("\r\n")); n != 0 || done || err != error(tt.want) {
 				t.Fatalf("%.200q: a later call gives %d, %v, %v", tt.raw, n, done, err)
@@ -125,7 +129,8 @@ func TestBadHeaders(t *testing.T) {
 }
 
 func TestIncompleteHeaders(t *testing.T) {
-	for _, raw := range []string{"", "S", "Status: 200", "Status: 200\r\n", "A: b\n", "A: b\n\r", "Status: 101\r\n"} {
+	for _, raw := range []string{"", "S", "Status: 200", "Status: 200\r\n", "A: b\n", "A: b\n\r",
+		"Status: 101\r\n"} {
 		ways(raw, func(cuts ...int) {
 			var h cgi.Header
 			if n, done, err := parse(&h, raw, cuts...); n != len(raw) || done || err != nil {
@@ -138,7 +143,8 @@ func TestIncompleteHeaders(t *testing.T) {
 // The limit is on all of the header, the empty line with it, and on nothing else.
 func TestHeaderLimit(t *testing.T) {
 	raw := "A: " + strings.Repeat("v", 100) + "\r\nB: c\r\n\r\n"
-	for limit, want := range map[int]error{len(raw): nil, len(raw) - 1: cgi.ErrHeaderSize, 50: cgi.ErrHeaderSize} {
+	for limit, want := range map[int]error{len(raw): nil, len(raw) - 1: cgi.ErrHeaderSize,
+		50: cgi.ErrHeaderSize} {
 		ways(raw, func(cuts ...int) {
 			h := cgi.Header{Limit: limit}
 			if _, _, err := parse(&h, raw+"body", cuts...); err != want {
@@ -165,7 +171,8 @@ func TestHeaderLimit(t *testing.T) {
 // What of a header is kept does not depend on what came before it.
 func TestHeaderReset(t *testing.T) {
 	var h cgi.Header
-	parse(&h, "Status: 404 x\nContent-Length: 5\nA: b\nX-Sendfile: /x\nX-Accel-Redirect: /y\nX-Accel-Buffering: no\n\n")
+	parse(&h, "Status: 404 x\nContent-Length: 5\nA: b\nX-Sendfile: /x\nX-Accel-Redirect: /y\n"+
+		"X-Accel-Buffering: no\n\n")
 	fields := h.Fields
 	h.Reset()
 	if fields[0] != (cgi.Field{}) {
@@ -194,8 +201,10 @@ func naive(raw string) (want string, used int, err error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
+		control := func(r rune) bool { return r < 32 && r != '\t' || r == 127 }
 		const letters = "abcdefghijklmnopqrstuvwxyz"
-		token := name != "" && strings.Trim(strings.ToLower(name), "!#$%&'*+-.^_`|~0123456789"+letters) == ""
+		const others = "!#$%&'*+-.^_`|~0123456789"
+		token := name != "" && strings.Trim(strings.ToLower(name), others+letters) == ""
 		switch {
 		case line[0] == ' ' || line[0] == '\t':
 			return "", 0, cgi.ErrFold
@@ -203,7 +212,7 @@ func naive(raw string) (want string, used int, err error) {
 			return "", 0, cgi.ErrNPH
 		case !ok || !token:
 			return "", 0, cgi.ErrName
-		case strings.IndexFunc(value, func(r rune) bool { return r < 32 && r != '\t' || r == 127 }) >= 0:
+		case strings.IndexFunc(value, control) >= 0:
 			return "", 0, cgi.ErrValue
 		}
 		fields = append(fields, name, value)
@@ -300,8 +309,8 @@ func naive(raw string) (want string, used int, err error) {
 	return want, used, nil
 }
 
-// peer compares with net/textproto, by which net/http and Caddy read such headers: what both accept, they must read
-// alike.
+// peer compares with net/textproto, by which net/http and Caddy read such headers: what both
+// accept, they must read alike.
 func peer(t *testing.T, raw string, h *cgi.Header) {
 	mime, err := textproto.NewReader(bufio.NewReader(strings.NewReader(raw))).ReadMIMEHeader()
 	if err != nil && err != io.EOF {
@@ -331,7 +340,8 @@ func FuzzHeader(f *testing.F) {
 			var h cgi.Header
 			used, done, err := parse(&h, raw, cuts...)
 			if err != wantErr || done != (want != "") {
-				t.Fatalf("%q cut at %v: done = %v, err = %v, want %v", raw, cuts, done, err, wantErr)
+				t.Fatalf("%q cut at %v: done = %v, err = %v, want "+
+					"%v", raw, cuts, done, err, wantErr)
 			}
 			if err != nil {
 				continue
@@ -349,8 +359,10 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-const typical = "Status: 404 Not Found\r\nX-Powered-By: PHP/8.2.35\r\nSet-Cookie: a=b; path=/\r\nSet-Cookie: c=d\r\n" +
-	"Expires: Thu, 19 Nov 1981 08:52:00 GMT\r\nCache-Control: no-store, no-cache, must-revalidate\r\n" +
+const typical = "Status: 404 Not Found\r\nX-Powered-By: PHP/8.2.35\r\nSet-Cookie: a=b; path=/\r\n" +
+	"Set-Cookie: c=d\r\n" +
+	"Expires: Thu, 19 Nov 1981 08:52:00 GMT\r\nCache-Control: no-store, no-cache, " +
+	"must-revalidate\r\n" +
 	"Pragma: no-cache\r\nContent-type: text/html; charset=UTF-8\r\n\r\n"
 
 func TestHeaderAllocations(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 
 // A Request is what a script is told of a request. AppendTo writes it as parameters.
 //
-// Strings from the client are not escaped or changed but for what is said here; a NUL in one of them is an error.
+// Strings from the client are neither escaped nor changed, except as said here. A NUL in one of
+// them is an error.
 type Request struct {
 	Method string
 	Target string // as received, in whatever form
@@ -20,7 +21,7 @@ type Request struct {
 	TLS    bool
 
 	Remote netip.AddrPort // the zero value on UNIX sockets
-	Local  netip.AddrPort // that the client connected to
+	Local  netip.AddrPort // the one that the client connected to
 
 	Length int64 // of the body that will be sent, exactly
 	Fields []Field
@@ -31,31 +32,31 @@ type Request struct {
 	Root   string // of the script's folder, as the script's machine sees it
 
 	Server   string  // ServerName, may be empty
-	Software string  // our own
-	Params   []Field // from the configuration: they replace what else has their name
+	Software string  // the name of this server
+	Params   []Field // from the configuration: they replace other parameters of the same name
 
-	// Underscores lets fields through that have one in their name.
+	// Underscores lets fields pass that have an underscore in their name.
 	Underscores bool
 	// Trusted are the names of fields that a Connection field does not remove: those that a proxy
-	// in front sets. Else a client could remove what the proxy says of it.
+	// in front sets. Otherwise a client could remove what the proxy says of it.
 	Trusted []string
 
-	// Scratch: on the stack it would cost every caller a larger one.
+	// Scratch. On the stack it would make the caller's grow.
 	named [maxOptions]string
 	order []place
 }
 
-// Reset makes r ready for another request. It keeps memory, but nothing that was in it.
+// Reset makes r ready for another request. It keeps memory, but not its contents.
 func (r *Request) Reset() {
 	clear(r.Fields)
 	*r = Request{Fields: r.Fields[:0], order: r.order[:0]}
 }
 
-// AppendTo adds the parameters to h, whose Finish tells if there was an error.
+// AppendTo adds the parameters to h, whose Finish returns the error, if any.
 //
-// What is missing on purpose: HTTPS without TLS, since programs ask whether it is there; PATH_INFO and
-// PATH_TRANSLATED without path info; REMOTE_HOST, REMOTE_IDENT and, as we authenticate nobody, REMOTE_USER and
-// AUTH_TYPE.
+// Missing on purpose are: HTTPS without TLS, since programs ask whether it is there; PATH_INFO and
+// PATH_TRANSLATED without path info; REMOTE_HOST and REMOTE_IDENT; and REMOTE_USER and AUTH_TYPE,
+// as this server does not authenticate users.
 func (r *Request) AppendTo(h *wire.Head) {
 	root := strings.TrimRight(r.Root, "/")
 	r.add(h, "GATEWAY_INTERFACE", "CGI/1.1")
@@ -76,7 +77,7 @@ func (r *Request) AppendTo(h *wire.Head) {
 		r.add(h, "PATH_INFO", r.Info)
 		r.add(h, "PATH_TRANSLATED", root, r.Info) // RFC 3875 section 4.1.6
 	}
-	// php-cgi that was compiled to run behind a redirect only, runs nothing without it.
+	// A php-cgi that was compiled to run only behind a redirect does not run without it.
 	r.add(h, "REDIRECT_STATUS", "200")
 	if r.TLS {
 		r.add(h, "REQUEST_SCHEME", "https")
@@ -92,7 +93,7 @@ func (r *Request) AppendTo(h *wire.Head) {
 	}
 }
 
-// add adds a parameter whose value is in pieces, unless the configuration has one of that name.
+// add adds a parameter whose value comes in pieces, unless the configuration has one of that name.
 func (r *Request) add(h *wire.Head, name string, value ...string) {
 	if r.configured(name) {
 		return
@@ -111,7 +112,7 @@ func (r *Request) add(h *wire.Head, name string, value ...string) {
 	h.Close(b)
 }
 
-// addBytes is add for a value that is no string.
+// addBytes is add for a value of bytes.
 func (r *Request) addBytes(h *wire.Head, name string, value []byte) {
 	if !r.configured(name) {
 		h.Close(append(append(h.Open(len(name), len(value)), name...), value...))
@@ -127,9 +128,9 @@ func (r *Request) configured(name string) bool {
 	return false
 }
 
-// requestURI gives the target as it came, since programs route by it and want to see every %2F. Of one in absolute
-// form, which RFC 9112 section 3.2.2 has every server accept, the authority is in HTTP_HOST; programs expect a path
-// here.
+// requestURI adds the target as it came, since programs route by it and want to see every %2F.
+// Every server has to accept a target in absolute form (RFC 9112 section 3.2.2). Of that only the
+// path is added, which programs expect here; HTTP_HOST has the authority.
 func (r *Request) requestURI(h *wire.Head) {
 	target := r.Target
 	if target != "" && target[0] != '/' {
@@ -152,8 +153,9 @@ func (r *Request) requestURI(h *wire.Head) {
 
 // addresses adds the two ends of the connection and the server's name.
 //
-// On a UNIX socket there are no addresses. The client is called "unix:", which nobody takes for an address; the
-// loopback address would be wrong, as programs trust it. The port is then the one the client speaks of.
+// On a UNIX socket there are no addresses. The client is called "unix:", which no program takes for
+// an address. The loopback address would be wrong, as programs trust it. The port is then that of
+// the Host field.
 func (r *Request) addresses(h *wire.Head) {
 	var tmp [64]byte
 	if remote := r.Remote.Addr(); remote.IsValid() {
@@ -191,7 +193,7 @@ func (r *Request) addresses(h *wire.Head) {
 	}
 }
 
-// splitHost cuts the port off an authority that is known to be a valid one.
+// splitHost cuts the port off an authority, which the caller has checked.
 func splitHost(host string) (name, port string) {
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		return host[:i], host[i+1:]
@@ -199,8 +201,9 @@ func splitHost(host string) (name, port string) {
 	return host, ""
 }
 
-// body adds what is known of the body. Its length is always given, and always right: one that is too large makes
-// PHP-FPM wait for the rest for ever, whatever the protocol said meanwhile, and without one it sees no body.
+// body adds what is known of the body. The length is always there, and always right: with one that
+// is too large PHP-FPM waits for the rest for ever, whatever the protocol says, and without one it
+// sees no body.
 func (r *Request) body(h *wire.Head) {
 	if r.Length < 0 {
 		h.Fail(ErrLength)
@@ -211,7 +214,8 @@ func (r *Request) body(h *wire.Head) {
 	for i := range r.Fields {
 		if is(r.Fields[i].Name, "content-type") {
 			r.add(h, "CONTENT_TYPE", r.Fields[i].Value)
-			return // a second one would be for the program to read otherwise than whoever checked the first
+			// a program must not see another type than the one that was checked in front of it
+			return
 		}
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"github.com/lwango/lwango/internal/names"
 )
 
-// Split cuts a path behind the first segment that ends with one of the extensions. What is before names the script,
-// the rest, which is empty or begins with a slash, is its path info. A path without a slash in front has no segments.
+// Split cuts a path behind the first segment that ends with one of the extensions. The first part
+// names the script. The rest, which is empty or begins with a slash, is its path info. A path
+// without a slash in front has no segments.
 //
-// Only whole segments are looked at: "/test.php.bak" is no script with the path info ".bak", which would run a file
-// that the path does not name. Bytes are compared as they are: "/SERVER.PHP" is another file, and so is one with a
-// letter that merely folds to one of the extension's. Of an extension that begins with a dot, something has to
-// stand before it; one that does not can be a segment by itself, as "fpm-status" is, which is no file at all.
+// Only whole segments count: if "/test.php.bak" were a script with the path info ".bak", PHP would
+// run a file that the path does not name. Bytes are compared as they are: "/SERVER.PHP" is another
+// file, and so is a name with a letter that only folds to one of the extension's. An extension that
+// begins with a dot needs something before it. Another one can be a segment by itself, such as
+// "fpm-status", which is no file at all.
 func Split(path string, extensions []string) (script, info string, ok bool) {
 	for start := 0; start < len(path) && path[0] == '/'; {
 		end := len(path)
@@ -36,10 +38,11 @@ func hasExtension(segment string, extensions []string) bool {
 	return false
 }
 
-// An Entry is what a name stands for.
+// An Entry is the kind of file that a name stands for.
 type Entry uint8
 
-// Values of Entry. Absent is also what is out of reach: beyond a link that leads out of the folder, say.
+// Values of Entry. A file that is out of reach is Absent, too, as one behind a link out of the
+// folder.
 const (
 	Absent Entry = iota
 	Regular
@@ -47,39 +50,40 @@ const (
 	Special // a device, a socket: neither to be sent nor to be run
 )
 
-// FS tells what there is below a folder. Names have no slash at either end and no dot segments. Of what cannot be
-// known (no permission, no descriptors) it gives the error.
+// FS tells what a folder holds. Names have no slash at either end and no dot segments. If the FS
+// cannot know (no permission, no descriptors), it returns the error.
 type FS interface {
 	Stat(name string) (Entry, error)
 }
 
-// Try is what becomes of a path that names no script.
+// Try says what a path means that names no script.
 type Try uint8
 
 // Values of Try.
 const (
-	TryOff      Try = iota // it is not found: the folder has scripts and nothing else
-	TryNotFound            // it is a file, or not found
-	TryFront               // it is a file, or left to the front controller
+	TryOff      Try = iota // nothing: the folder has scripts and nothing else
+	TryNotFound            // a file, or nothing
+	TryFront               // a file, or else the front controller
 )
 
-// Rules say what a path means. They are the configuration's, and do not change.
+// Rules say what a path means. They come from the configuration, and do not change.
 type Rules struct {
 	Extensions []string // of scripts
-	Index      []string // names looked for in a folder
+	Index      []string // names to look for in a folder
 	Front      string   // the front controller, such as "/index.php"
 	Try        Try
 
-	// Unchecked: scripts are not on this machine, and taken to exist. Files are looked for nevertheless.
+	// Unchecked: scripts are not on this machine, and all of them are taken to exist. Files are
+	// not.
 	Unchecked bool
-	// FrontMissing leaves a script that does not exist to the front controller, with TryFront, instead of not
-	// finding it.
+	// FrontMissing, with TryFront: a script that does not exist means the front controller, and not
+	// nothing.
 	FrontMissing bool
-	// NoScripts: no script is run. There are files, and nothing else.
+	// NoScripts: no script is run, and only files are sent.
 	NoScripts bool
 }
 
-// Kind is what to do.
+// Kind is what to do for a path.
 type Kind uint8
 
 // Values of Kind.
@@ -98,13 +102,14 @@ type Target struct {
 	Info string
 }
 
-// Resolve says what path, below the route and as http1.CleanPath gives it, means. An error comes
-// from fsys.
+// Resolve says what a path means, which is below the route and has the form that http1.CleanPath
+// returns. An error comes from fsys.
 //
-// A script is looked for before it is named to anybody. PHP "fixes" names that are none by cutting
-// segments off their end, and runs what it then finds: "/uploads/evil.jpg/x.php" ran the picture.
-// One that is hidden, or lies in a hidden folder (a hook below .git), is not meant for the public,
-// and is not found. A folder without a slash at its end is redirected only if it has an index.
+// A script has to exist before PHP hears its name. PHP "fixes" the name of a script that is
+// missing: it cuts segments off the end, and runs what it then finds. So "/uploads/evil.jpg/x.php"
+// ran the picture. A script that is hidden, or lies in a hidden folder (a hook below .git), is not
+// meant for the public, and is not found. A folder without a slash at its end is redirected only if
+// it has an index.
 func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	if !valid(path) {
 		return Target{Kind: BadRequest}, nil
@@ -146,9 +151,10 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 	return r.front(fsys)
 }
 
-// valid reports whether a path is one that http1.CleanPath gives, as far as it matters here. It is looked at again
-// since a line end has made PHP-FPM write outside its buffer (CVE-2019-11043), a NUL ends a name early in C, and of
-// a script that is not on this machine no file system says that it is beyond the root.
+// valid reports whether a path has the form that http1.CleanPath returns, as far as that matters
+// here. It checks again, because a line end has made PHP-FPM write outside its buffer
+// (CVE-2019-11043), a NUL ends a name early in C, and for a script that is on another machine no
+// file system here says that it is beyond the root.
 func valid(path string) bool {
 	if path == "" || path[0] != '/' {
 		return false
@@ -189,7 +195,8 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 		} else if r.Try == TryOff || names.Source(name, r.Extensions) {
 			continue
 		}
-		// A script that cannot be looked for is taken to be there, unless the front controller would take its place.
+		// A script on another machine is taken to exist, unless the front controller would take its
+		// place.
 		if t.Kind == Static || !r.Unchecked || r.Try == TryFront {
 			switch entry, err := fsys.Stat(t.Name[1:]); {
 			case err != nil:
@@ -206,7 +213,7 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 	return Target{}, nil
 }
 
-// front is the front controller, for a path that means nothing else.
+// front returns the front controller, for a path that means nothing else.
 func (r *Rules) front(fsys FS) (Target, error) {
 	if r.Try != TryFront {
 		return Target{}, nil

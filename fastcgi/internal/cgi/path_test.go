@@ -25,7 +25,8 @@ func TestSplit(t *testing.T) {
 		{"/a.php.php", "/a.php.php", "", true},
 		{"/a.php/..b", "/a.php", "/..b", true},
 		{"/ü.php/é", "/ü.php", "/é", true},
-		{"/uploads/evil.jpg/x.php", "/uploads/evil.jpg/x.php", "", true}, // whether it exists is another question
+		// whether it exists is another question
+		{"/uploads/evil.jpg/x.php", "/uploads/evil.jpg/x.php", "", true},
 		{"/", "/", "", false},
 		{"", "", "", false},
 		{"/a", "/a", "", false},
@@ -40,7 +41,8 @@ func TestSplit(t *testing.T) {
 		{"/.php", "/.php", "", false}, // nothing but the extension
 		{"/.php/b.php/c", "/.php/b.php", "/c", true},
 		{"/shell\uff0ephp", "/shell\uff0ephp", "", false}, // a full-width dot
-		{"/a.\u017fhp", "/a.\u017fhp", "", false},         // letters that fold to those of ASCII, or grow when folded
+		// letters that fold to those of ASCII, or grow when folded
+		{"/a.\u017fhp", "/a.\u017fhp", "", false},
 		{"/\u023a\u023a\u023a.php/x", "/\u023a\u023a\u023a.php", "/x", true},
 		{"/\u0130.PHP/x.php", "/\u0130.PHP/x.php", "", true},
 		{"/a.ph\u1d18/x", "/a.ph\u1d18/x", "", false},
@@ -61,7 +63,8 @@ func TestSplit(t *testing.T) {
 		{"/fpm-statu", "/fpm-statu", false},
 		{"/a.html", "/a.html", false}, // an empty extension is none
 	} {
-		if script, _, ok := cgi.Split(tt.path, []string{"", ".php", ".phtml", "fpm-status"}); script != tt.script ||
+		if script, _, ok := cgi.Split(tt.path, []string{"", ".php", ".phtml",
+			"fpm-status"}); script != tt.script ||
 			ok != tt.ok {
 			t.Errorf("%q: %q, %v", tt.path, script, ok)
 		}
@@ -69,7 +72,8 @@ func TestSplit(t *testing.T) {
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, s := range []string{"/a.php/b", "/a.php.bak", "//.php/", "a.php", "/a/b.php", "/Ⱥ.php/x"} {
+	for _, s := range []string{"/a.php/b", "/a.php.bak", "//.php/", "a.php", "/a/b.php",
+		"/Ⱥ.php/x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
@@ -88,7 +92,8 @@ func FuzzSplit(f *testing.F) {
 			}
 			return
 		}
-		if !strings.HasSuffix(script, ".php") || strings.HasSuffix(script, "/.php") || info != "" && info[0] != '/' {
+		if !strings.HasSuffix(script, ".php") || strings.HasSuffix(script, "/.php") ||
+			info != "" && info[0] != '/' {
 			t.Fatalf("%q became %q and %q", path, script, info)
 		}
 		if before := script[:strings.LastIndexByte(script, '/')]; before != "" {
@@ -105,7 +110,8 @@ type tree []string
 var errStat = errors.New("cannot be known")
 
 func (tr tree) Stat(name string) (cgi.Entry, error) {
-	if name == "" || name[0] == '/' || strings.HasSuffix(name, "/") || strings.Contains("/"+name+"/", "/../") {
+	if name == "" || name[0] == '/' || strings.HasSuffix(name, "/") ||
+		strings.Contains("/"+name+"/", "/../") {
 		return 0, errors.New("no name to ask for: " + name)
 	}
 	for _, have := range tr {
@@ -124,17 +130,21 @@ func (tr tree) Stat(name string) (cgi.Entry, error) {
 }
 
 var site = tree{
-	"index.php", "server.php", "style.css", "SERVER.PHP", "copy.php.", "copy.php ", ".php", "notes.php.bak", "fifo!",
+	"index.php", "server.php", "style.css", "SERVER.PHP", "copy.php.", "copy.php ", ".php",
+	"notes.php.bak", "fifo!",
 	"fifo.php!",
-	"wp-admin/", "wp-admin/index.php", "uploads/", "uploads/evil.jpg", "static/", "static/index.html", "css/",
+	"wp-admin/", "wp-admin/index.php", "uploads/", "uploads/evil.jpg", "static/",
+	"static/index.html", "css/",
 	"css/a.css",
-	"dir.php/", "dir.php/readme.txt", "locked.php?", "locked?", "locked-index/", "locked-index/index.php?",
+	"dir.php/", "dir.php/readme.txt", "locked.php?", "locked?", "locked-index/",
+	"locked-index/index.php?",
 	"both/", "both/index.php", "both/index.html",
 }
 
 func say(tt cgi.Target) string {
 	return map[cgi.Kind]string{
-		cgi.NotFound: "not found", cgi.BadRequest: "bad", cgi.Script: "script", cgi.Static: "static",
+		cgi.NotFound: "not found", cgi.BadRequest: "bad", cgi.Script: "script",
+		cgi.Static:   "static",
 		cgi.Redirect: "redirect",
 	}[tt.Kind] + " " + tt.Name + tail(tt.Info)
 }
@@ -230,7 +240,8 @@ func rules(r cgi.Rules) cgi.Rules {
 // path info is no folder.
 func TestHidden(t *testing.T) {
 	for path, want := range map[string]string{
-		"/.git/hook.php": "not found ", "/.x.php": "not found ", "/a/.svn/b/x.php/info": "not found ", "/.git/": "not found ",
+		"/.git/hook.php": "not found ", "/.x.php": "not found ",
+		"/a/.svn/b/x.php/info": "not found ", "/.git/": "not found ",
 		"/.git": "not found ", "/a/.b/": "not found ", "/.git/hook.php/": "not found ",
 		"/x.php/.git/y":         "script /x.php + /.git/y",
 		"/.well-known/x.php":    "script /.well-known/x.php",
@@ -247,11 +258,15 @@ func TestHidden(t *testing.T) {
 
 // TestNoScripts: none is run, by whatever way, and none is sent.
 func TestNoScripts(t *testing.T) {
-	r := rules(cgi.Rules{Try: cgi.TryNotFound, Index: []string{"index.php", "index.html"}, NoScripts: true})
+	r := rules(cgi.Rules{Try: cgi.TryNotFound, Index: []string{"index.php", "index.html"},
+		NoScripts: true})
 	for path, want := range map[string]string{
-		"/server.php": "not found ", "/server.php/a": "not found ", "/missing.php": "not found ", "/SERVER.PHP": "not found ",
-		"/": "not found ", "/wp-admin/": "not found ", "/wp-admin": "not found ", "/notes.php.bak": "not found ",
-		"/both/": "static /both/index.html", "/static": "redirect ", "/style.css": "static /style.css",
+		"/server.php": "not found ", "/server.php/a": "not found ", "/missing.php": "not found ",
+		"/SERVER.PHP": "not found ",
+		"/":           "not found ", "/wp-admin/": "not found ", "/wp-admin": "not found ",
+		"/notes.php.bak": "not found ",
+		"/both/":         "static /both/index.html", "/static": "redirect ",
+		"/style.css": "static /style.css",
 	} {
 		if got, err := r.Resolve(site, path); say(got) != want || err != nil {
 			t.Errorf("%q: %s, %v, want %s", path, say(got), err, want)
@@ -274,12 +289,14 @@ func TestResolveRules(t *testing.T) {
 		rules            cgi.Rules
 		fsys             cgi.FS
 	}{
-		{"a missing script is the front controller's, if asked for", "/missing.php/x", "script /index.php",
-			cgi.Rules{Try: cgi.TryFront, FrontMissing: true}, site},
-		{"but only with one", "/missing.php", "not found ", cgi.Rules{Try: cgi.TryNotFound, FrontMissing: true}, site},
+		{"a missing script is the front controller's, if asked for", "/missing.php/x",
+			"script /index.php", cgi.Rules{Try: cgi.TryFront, FrontMissing: true}, site},
+		{"but only with one", "/missing.php", "not found ",
+			cgi.Rules{Try: cgi.TryNotFound, FrontMissing: true}, site},
 		{"a front controller elsewhere", "/x", "script /server.php",
 			cgi.Rules{Try: cgi.TryFront, Front: "/server.php"}, site},
-		{"that does not exist", "/x", "not found ", cgi.Rules{Try: cgi.TryFront, Front: "/app.php"}, site},
+		{"that does not exist", "/x", "not found ", cgi.Rules{Try: cgi.TryFront, Front: "/app.php"},
+			site},
 		{"a folder without index", "/", "not found ", cgi.Rules{Index: []string{"main.php"}}, site},
 		{"an index that is somebody's source", "/", "not found ",
 			cgi.Rules{Try: cgi.TryNotFound, Index: []string{"SERVER.PHP"}}, site},
@@ -287,14 +304,21 @@ func TestResolveRules(t *testing.T) {
 			cgi.Rules{Extensions: []string{".php", ".bak"}}, site},
 
 		// Scripts on another machine, and nothing of them here.
-		{"unchecked script", "/a/b.php/c", "script /a/b.php + /c", cgi.Rules{Unchecked: true}, tree{}},
-		{"unchecked script beyond the root", "/../b.php", "bad ", cgi.Rules{Unchecked: true}, tree{}},
+		{"unchecked script", "/a/b.php/c", "script /a/b.php + /c", cgi.Rules{Unchecked: true},
+			tree{}},
+		{"unchecked script beyond the root", "/../b.php", "bad ", cgi.Rules{Unchecked: true},
+			tree{}},
 		{"unchecked root", "/", "script /index.php", cgi.Rules{Unchecked: true}, tree{}},
-		{"unchecked folder", "/a/", "script /a/index.php", cgi.Rules{Unchecked: true, Try: cgi.TryNotFound}, tree{}},
-		{"unchecked other", "/a", "not found ", cgi.Rules{Unchecked: true, Try: cgi.TryNotFound}, tree{}},
-		{"unchecked front", "/a", "script /index.php", cgi.Rules{Unchecked: true, Try: cgi.TryFront}, tree{}},
-		{"unchecked front, root", "/", "script /index.php", cgi.Rules{Unchecked: true, Try: cgi.TryFront}, tree{}},
-		{"unchecked front, folder", "/a/", "script /index.php", cgi.Rules{Unchecked: true, Try: cgi.TryFront}, tree{}},
+		{"unchecked folder", "/a/", "script /a/index.php", cgi.Rules{Unchecked: true,
+			Try: cgi.TryNotFound}, tree{}},
+		{"unchecked other", "/a", "not found ", cgi.Rules{Unchecked: true, Try: cgi.TryNotFound},
+			tree{}},
+		{"unchecked front", "/a", "script /index.php", cgi.Rules{Unchecked: true,
+			Try: cgi.TryFront}, tree{}},
+		{"unchecked front, root", "/", "script /index.php",
+			cgi.Rules{Unchecked: true, Try: cgi.TryFront}, tree{}},
+		{"unchecked front, folder", "/a/", "script /index.php",
+			cgi.Rules{Unchecked: true, Try: cgi.TryFront}, tree{}},
 		{"unchecked front, file here", "/style.css", "static /style.css",
 			cgi.Rules{Unchecked: true, Try: cgi.TryFront}, site},
 		{"unchecked front, folder here without index", "/css", "script /index.php",
@@ -302,7 +326,8 @@ func TestResolveRules(t *testing.T) {
 		{"unchecked front, folder here with one", "/wp-admin", "redirect ",
 			cgi.Rules{Unchecked: true, Try: cgi.TryFront}, site},
 		{"FPM's own page", "/fpm-status", "script /fpm-status",
-			cgi.Rules{Unchecked: true, Extensions: []string{"fpm-status"}, Try: cgi.TryFront}, site},
+			cgi.Rules{Unchecked: true, Extensions: []string{"fpm-status"}, Try: cgi.TryFront},
+			site},
 	} {
 		r := rules(tt.rules)
 		if got, err := r.Resolve(tt.fsys, tt.path); say(got) != tt.want || err != nil {
@@ -313,8 +338,8 @@ func TestResolveRules(t *testing.T) {
 
 // Whatever a client may send: nothing outside is asked for, and no script's source is a file.
 func FuzzResolve(f *testing.F) {
-	for _, s := range []string{"/server.php/x", "/%2e%2e/x.php", "/SERVER.PHP", "/static", "/css/", "/a%00.php",
-		"/fifo"} {
+	for _, s := range []string{"/server.php/x", "/%2e%2e/x.php", "/SERVER.PHP", "/static", "/css/",
+		"/a%00.php", "/fifo"} {
 		f.Add(s, uint8(2), false)
 	}
 	f.Fuzz(func(t *testing.T, raw string, mode uint8, unchecked bool) {
@@ -322,7 +347,8 @@ func FuzzResolve(f *testing.F) {
 		if err != nil {
 			path = []byte(raw)
 		}
-		r := rules(cgi.Rules{Try: cgi.Try(mode % 3), Unchecked: unchecked, Index: []string{"index.php", "index.html"}})
+		r := rules(cgi.Rules{Try: cgi.Try(mode % 3), Unchecked: unchecked,
+			Index: []string{"index.php", "index.html"}})
 		got, err2 := r.Resolve(site, string(path))
 		if err2 != nil {
 			if err2 != errStat {
@@ -344,7 +370,8 @@ func FuzzResolve(f *testing.F) {
 				t.Fatalf("%q: %s", path, say(got))
 			}
 		case cgi.Static:
-			if entry != cgi.Regular || strings.HasSuffix(strings.ToLower(strings.TrimRight(got.Name, ". ")), ".php") {
+			if entry != cgi.Regular ||
+				strings.HasSuffix(strings.ToLower(strings.TrimRight(got.Name, ". ")), ".php") {
 				t.Fatalf("%q: %s", path, say(got))
 			}
 		default:
@@ -380,9 +407,11 @@ func TestBeneath(t *testing.T) {
 	defer r.Close()
 	for name, want := range map[string]cgi.Entry{
 		"a.php": cgi.Regular, "inside.php": cgi.Regular, "sub": cgi.Folder, "fifo": cgi.Special,
-		"b.php": cgi.Absent, "outside.php": cgi.Absent, "absolute.php": cgi.Absent, "up/out.php": cgi.Absent,
-		"round":   cgi.Absent,
-		"a.php/b": cgi.Absent, "../out.php": cgi.Absent, "a\x00.php": cgi.Absent, strings.Repeat("n", 300): cgi.Absent,
+		"b.php": cgi.Absent, "outside.php": cgi.Absent, "absolute.php": cgi.Absent,
+		"up/out.php": cgi.Absent,
+		"round":      cgi.Absent,
+		"a.php/b":    cgi.Absent, "../out.php": cgi.Absent, "a\x00.php": cgi.Absent,
+		strings.Repeat("n", 300): cgi.Absent,
 	} {
 		if got, err := (cgi.Beneath{Root: r}).Stat(name); got != want || err != nil {
 			t.Errorf("%.20q: %d, %v, want %d", name, got, err, want)

@@ -2,13 +2,14 @@ package cgi
 
 import "strings"
 
-// ServerName is the SERVER_NAME of a site that answers to these names, wildcards ("*.example.org")
-// among them, for a request with that authority; empty for a site that answers to any.
+// ServerName returns SERVER_NAME for a request with that authority, on a site that answers to these
+// names. A name may be a wildcard ("*.example.org"). The result is empty if there are no names.
 //
-// Programs make links and mails with it, so it is never what a client merely claims: a name that
-// the site does not have becomes its first one. Where several of its names are in use, each request
-// has its own. What stands for the asterisk comes from the client, and may be all that RFC 3986
-// allows in a host, quotes included: it counts only if it is of letters, digits, hyphens and dots.
+// Programs put it into links and mails, so a client must not be able to choose it: if the site does
+// not have the name that the request asks for, the result is the site's first name. If it has, the
+// result is that name. What stands for the asterisk of a wildcard comes from the client, and may be
+// all that RFC 3986 allows in a host, quotes included. So it counts only if it consists of letters,
+// digits, hyphens and dots.
 func ServerName(names []string, authority string) string {
 	host, _ := splitHost(authority)
 	host = strings.TrimSuffix(host, ".")
@@ -18,7 +19,8 @@ func ServerName(names []string, authority string) string {
 		switch {
 		case !wild && equalFold(unbracketed(name), unbracketed(host)):
 			return bracketed(name)
-		case wild && len(host) > len(suffix) && equalFold(host[len(host)-len(suffix):], suffix) && plain(host):
+		case wild && len(host) > len(suffix) && equalFold(host[len(host)-len(suffix):], suffix) &&
+			plain(host):
 			return host
 		case !wild && first == "":
 			first = bracketed(name)
@@ -30,7 +32,7 @@ func ServerName(names []string, authority string) string {
 	return first
 }
 
-// plain reports whether a name is of letters, digits, hyphens and dots.
+// plain reports whether a name consists of letters, digits, hyphens and dots.
 func plain(name string) bool {
 	for _, c := range []byte(name) {
 		if c = lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
@@ -47,7 +49,8 @@ func unbracketed(name string) string {
 	return name
 }
 
-// bracketed is an IPv6 address as it is in a URL (RFC 3875 section 4.1.14), and any other name as it is.
+// bracketed returns an IPv6 address as it stands in a URL (RFC 3875 section 4.1.14), and any other
+// name unchanged.
 func bracketed(name string) string {
 	if name[0] != '[' && strings.IndexByte(name, ':') >= 0 {
 		return "[" + name + "]"

@@ -23,7 +23,8 @@ func TestServerName(t *testing.T) {
 		{"*.a.example a.example", ".a.example", "a.example"},
 		{"*.a.example", "b.example", "a.example"},
 		{"*.a.example", "x-1.Y.a.example", "x-1.Y.a.example"},
-		{"*.a.example b.example", "x'y.a.example", "b.example"}, // valid in a host, and markup in a page
+		// valid in a host, and markup in a page
+		{"*.a.example b.example", "x'y.a.example", "b.example"},
 		{"*.a.example b.example", "x;y.a.example", "b.example"},
 		{"*.a.example b.example", "x&amp.a.example", "b.example"},
 		{"*.a.example b.example", "x%3Cy.a.example", "b.example"},

@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
-// A client is a web server's part as small as it can be, made of the packages that are to be tested. It writes and
-// reads at once, and its time-out is for each of them.
+// A client is the smallest web server that can be made of the packages under test. It writes and
+// reads at once, and has a time-out for each of these.
 type client struct {
 	t    testing.TB
 	conn net.Conn
@@ -40,6 +40,7 @@ func dial(t testing.TB, address string, keep bool) *client {
 type outcome struct {
 	status int // 502 and the like if it is the server's own
 	fields []cgi.Field
+	length int64 // Content-Length; -1: there is none
 	body   string
 	err    error // of an error page, or of a response that was cut
 	cut    bool
@@ -48,7 +49,8 @@ type outcome struct {
 
 func (c *client) head(body string) []byte {
 	r := cgi.Request{
-		Method: "GET", Target: "/x.php?q", Query: "q", Proto: "HTTP/1.1", Host: "example.org", Script: "/x.php",
+		Method: "GET", Target: "/x.php?q", Query: "q", Proto: "HTTP/1.1", Host: "example.org",
+		Script: "/x.php",
 		Root:   "/srv",
 		Length: int64(len(body)), Fields: []cgi.Field{{Name: "Accept", Value: "*/*"}},
 	}
@@ -56,7 +58,7 @@ func (c *client) head(body string) []byte {
 		r.Method = "POST"
 	}
 	var h wire.Head
-	h.Begin(nil, wire.Responder, c.keep)
+	h.Begin(nil, c.keep)
 	r.AppendTo(&h)
 	b, err := h.Finish()
 	if err != nil {
@@ -95,7 +97,7 @@ func (c *client) read() (o outcome) {
 	defer func() {
 		o.cut = begun && o.err != nil
 		o.body = body.String()
-		if o.fields = h.Fields; begun {
+		if o.fields, o.length = h.Fields, h.Length; begun {
 			o.status = h.Status
 			return
 		}
@@ -135,7 +137,8 @@ func (c *client) read() (o outcome) {
 				case h.Length >= 0 && int64(body.Len()) < h.Length:
 					err = errors.New("less than was declared")
 				}
-				return outcome{err: err, reuse: c.keep && c.dec.Reusable() && len(in) == 0 && err == nil}
+				reuse := c.keep && c.dec.Reusable() && len(in) == 0 && err == nil
+				return outcome{err: err, reuse: reuse}
 			case wire.Stdout:
 				if !begun {
 					n, done, err := h.Parse(data)

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// A Conn is a connection as its script sees it. When the peer has closed, the method that finds out ends the script.
+// A Conn is a connection as its script sees it. The method that finds out that the peer has closed
+// ends the script.
 type Conn struct {
-	Number int // from 1, in the order of accepting
+	Number int // from 1, in the order in which connections were accepted
 
 	up  *Upstream
 	nc  net.Conn
@@ -36,7 +37,8 @@ func (c *Conn) ReadHead() *Request {
 	return r
 }
 
-// ReadBody reads the next record of STDIN; nothing at its end. It is not added to the request's Body.
+// ReadBody reads the next record of STDIN, and nothing at its end. It does not add to the request's
+// Body.
 func (c *Conn) ReadBody() []byte {
 	p, err := c.in.stdin()
 	c.check(err)
@@ -74,12 +76,7 @@ func (c *Conn) ReadRaw(n int) []byte {
 	return p
 }
 
-// Throttle has all that follows read at most n bytes at once, with a pause before.
-func (c *Conn) Throttle(n int, pause time.Duration) {
-	c.in.chunk, c.in.slow = n, func() { time.Sleep(pause) }
-}
-
-// check ends the script on an error, and fails the test if it is the peer's.
+// check ends the script on an error. Unless the peer has merely closed, it fails the test, too.
 func (c *Conn) check(err error) {
 	if err == nil {
 		return
@@ -119,9 +116,10 @@ func (c *Conn) Raw(s string) {
 	}
 }
 
-// Header is the header of a record.
+// Header returns the header of a record.
 func Header(version, typ byte, id uint16, length, padding int) string {
-	return string([]byte{version, typ, byte(id >> 8), byte(id), byte(length >> 8), byte(length), byte(padding), 0})
+	return string([]byte{version, typ, byte(id >> 8), byte(id), byte(length >> 8), byte(length),
+		byte(padding), 0})
 }
 
 // Record sends a record of any kind.
@@ -147,21 +145,22 @@ func (c *Conn) stream(typ byte, pieces []string) {
 
 // EndStatus sends END_REQUEST.
 func (c *Conn) EndStatus(app uint32, protocol byte) {
-	c.Record(3, 1, string([]byte{byte(app >> 24), byte(app >> 16), byte(app >> 8), byte(app), protocol, 0, 0, 0}), 0)
+	c.Record(3, 1, string([]byte{byte(app >> 24), byte(app >> 16), byte(app >> 8), byte(app),
+		protocol, 0, 0, 0}), 0)
 }
 
 // End sends END_REQUEST for a request that was completed.
 func (c *Conn) End() { c.EndStatus(0, 0) }
 
-// Answer reads a request and answers it as PHP-FPM would: STDOUT, END_REQUEST, and, unless the connection is kept,
-// its own end of the connection, after which it waits for the peer's.
+// Answer reads a request and answers it as PHP-FPM does: STDOUT and END_REQUEST. Unless the peer
+// keeps the connection, it closes its side and waits until the peer has closed the other.
 func (c *Conn) Answer(stdout ...string) *Request {
 	r := c.Read()
 	c.Reply(stdout...)
 	return r
 }
 
-// Reply is Answer behind a request that was read.
+// Reply is Answer for a request that the script has read.
 func (c *Conn) Reply(stdout ...string) {
 	c.Stdout(stdout...)
 	c.End()
@@ -171,18 +170,18 @@ func (c *Conn) Reply(stdout ...string) {
 	}
 }
 
-// Echo reads the body of a request whose head was read, and sends each piece of it on STDOUT before it reads the
-// next: a peer that does not read while it writes comes to a stop here.
+// Echo reads the body of a request whose head was read. It sends each piece on STDOUT before it
+// reads the next one, so a peer that does not read while it writes comes to a stop.
 func (c *Conn) Echo() {
 	for p := c.ReadBody(); len(p) > 0; p = c.ReadBody() {
 		c.Stdout(string(p))
 	}
 }
 
-// Bytewise has all that follows sent a byte at a time, with a pause before each.
+// Bytewise makes the script send all that follows a byte at a time, with a pause before each.
 func (c *Conn) Bytewise(pause time.Duration) { c.bytes, c.pace = true, pause }
 
-// CutAfter closes the connection after n more bytes, wherever in a record that is; or resets it.
+// CutAfter closes or resets the connection after n more bytes, wherever in a record that is.
 func (c *Conn) CutAfter(n int, reset bool) { c.cut, c.reset = n, reset }
 
 // Sleep waits, or ends the script early if the Upstream is stopped meanwhile.
@@ -192,8 +191,8 @@ func (c *Conn) Sleep(d time.Duration) {
 	}
 }
 
-// Hang does nothing until the peer closes, and ends the script then. What it sends meanwhile is an error: nothing
-// has to come behind a request.
+// Hang waits until the peer closes, and ends the script then. If bytes come meanwhile, the test
+// fails: nothing may come behind a request.
 func (c *Conn) Hang() {
 	if len(c.in.buf) > 0 {
 		c.up.t.Errorf("fcgitest: connection %d: behind the request came %.50q", c.Number, c.in.buf)
@@ -205,11 +204,11 @@ func (c *Conn) Hang() {
 	quit()
 }
 
-// NeverRead leaves everything unread until the Upstream is stopped.
+// NeverRead reads nothing until the Upstream is stopped.
 func (c *Conn) NeverRead() { c.Sleep(time.Hour) }
 
-// Gone waits until the peer has closed, at most for d, and throws away what it still sends. It reports how long
-// that took, and whether it happened.
+// Gone waits until the peer has closed, at most for d, and drops what it sends meanwhile. It
+// reports how long that took, and whether it happened.
 func (c *Conn) Gone(d time.Duration) (after time.Duration, ok bool) {
 	begin := time.Now()
 	c.nc.SetReadDeadline(begin.Add(d))
@@ -229,14 +228,15 @@ func (c *Conn) Close() {
 	quit()
 }
 
-// CloseWrite sends the end of the output alone.
+// CloseWrite closes the sending side alone.
 func (c *Conn) CloseWrite() {
 	if w, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		w.CloseWrite()
 	}
 }
 
-// Reset resets the connection, and ends the script. A UNIX socket does so only where something was left unread.
+// Reset resets the connection, and ends the script. A UNIX socket is reset only if bytes are left
+// unread.
 func (c *Conn) Reset() {
 	if tcp, ok := c.nc.(*net.TCPConn); ok {
 		tcp.SetLinger(0)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Request is one as it was received.
+// A Request is a request as it was received.
 type Request struct {
 	Conn    int  // number of the connection, from 1
 	Keep    bool // KEEP_CONN
@@ -17,14 +17,15 @@ type Request struct {
 	Body    []byte
 	Records []Record // all of them, the empty ones too
 
-	// First is how many bytes the first read gave, and HeadLen how many BEGIN and PARAMS took: a server that sends
-	// both in one write has First >= HeadLen, as long as it is less than a socket takes at once.
+	// First is how many bytes the first read returned, and HeadLen is the length of BEGIN_REQUEST
+	// and PARAMS. If a server sends both in one write, and a socket takes that at once, First >=
+	// HeadLen.
 	First, HeadLen int
 	// Whole is set once the empty STDIN was read.
 	Whole bool
 }
 
-// A Record is what its header said.
+// A Record is the header of a record.
 type Record struct {
 	Type            byte
 	Length, Padding int
@@ -33,32 +34,23 @@ type Record struct {
 // Get returns a parameter.
 func (r *Request) Get(name string) string { return r.Env[name] }
 
-// errGone is the end of the input, where the protocol allows it or not: closing is the only abort there is.
+// errGone is the end of the input, at whatever place: a web server can abort only by closing.
 var errGone = errors.New("the peer has closed")
 
-// A decoder reads requests. What it demands is more than the protocol does: that of PHP-FPM, which resets the
-// connection or hangs for less, and that of our own promises.
+// A decoder reads requests. It demands more than the protocol: also what PHP-FPM demands, which
+// otherwise resets the connection or hangs, and what our own manual promises.
 type decoder struct {
 	from  io.Reader
-	buf   []byte // read and not yet taken
-	taken int    // of the current request
+	buf   []byte // bytes that were read and not taken yet
+	taken int    // bytes of the current request
 	first int    // bytes of the first read of the current request
-	chunk int    // bytes to read at once, 0: many
-	slow  func() // called before every read
 
 	req  *Request
 	body int // bytes of STDIN so far
 }
 
 func (d *decoder) fill() error {
-	if d.slow != nil {
-		d.slow()
-	}
-	n := 64 << 10
-	if d.chunk > 0 {
-		n = d.chunk
-	}
-	p := make([]byte, n)
+	p := make([]byte, 64<<10)
 	n, err := d.from.Read(p)
 	if n > 0 {
 		if d.first == 0 && len(d.buf) == 0 {
@@ -85,7 +77,7 @@ func (d *decoder) take(n int) ([]byte, error) {
 	return p, nil
 }
 
-// record reads a record, of the types given.
+// record reads a record, which must have one of the types.
 func (d *decoder) record(types string) (byte, []byte, error) {
 	h, err := d.take(8)
 	if err != nil {
@@ -119,7 +111,8 @@ func (d *decoder) head() (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p) != 8 || p[0] != 0 || p[1] != 1 || p[2]&^1 != 0 || string(p[3:]) != "\x00\x00\x00\x00\x00" {
+	if len(p) != 8 || p[0] != 0 || p[1] != 1 || p[2]&^1 != 0 ||
+		string(p[3:]) != "\x00\x00\x00\x00\x00" {
 		return nil, fmt.Errorf("BEGIN_REQUEST is %q", p)
 	}
 	d.req.Keep = p[2] == 1
@@ -159,7 +152,8 @@ func (d *decoder) pairs(p []byte) error {
 		n, ok := length()
 		v, ok2 := length()
 		if !ok || !ok2 || n > len(p) || v > len(p)-n {
-			return fmt.Errorf("a pair of %d and %d bytes is not whole in its record, or a length of wrong form", n, v)
+			return fmt.Errorf("a pair of %d and %d bytes is not whole in its record, "+
+				"or a length has the wrong form", n, v)
 		}
 		name, value := string(p[:n]), string(p[n:n+v])
 		p = p[n+v:]
@@ -177,9 +171,10 @@ func (d *decoder) pairs(p []byte) error {
 
 func (d *decoder) checkParams() error {
 	env := d.req.Env
-	for _, name := range []string{"GATEWAY_INTERFACE", "SERVER_PROTOCOL", "REQUEST_METHOD", "QUERY_STRING",
-		"REQUEST_URI",
-		"SCRIPT_NAME", "SCRIPT_FILENAME", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR", "CONTENT_LENGTH"} {
+	for _, name := range []string{"GATEWAY_INTERFACE", "SERVER_PROTOCOL", "REQUEST_METHOD",
+		"QUERY_STRING", "REQUEST_URI",
+		"SCRIPT_NAME", "SCRIPT_FILENAME", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR",
+		"CONTENT_LENGTH"} {
 		if _, ok := env[name]; !ok {
 			return fmt.Errorf("%s is missing", name)
 		}
@@ -187,7 +182,8 @@ func (d *decoder) checkParams() error {
 	for name := range env {
 		if http, ok := strings.CutPrefix(name, "HTTP_"); ok {
 			switch http {
-			case "PROXY", "CONNECTION", "KEEP_ALIVE", "TE", "TRAILER", "TRANSFER_ENCODING", "UPGRADE", "CONTENT_LENGTH",
+			case "PROXY", "CONNECTION", "KEEP_ALIVE", "TE", "TRAILER", "TRANSFER_ENCODING",
+				"UPGRADE", "CONTENT_LENGTH",
 				"CONTENT_TYPE":
 				return fmt.Errorf("%s is there", name)
 			}
@@ -199,7 +195,7 @@ func (d *decoder) checkParams() error {
 	return nil
 }
 
-// stdin reads the next record of the body; nothing at its end.
+// stdin reads the next record of the body, and nothing at its end.
 func (d *decoder) stdin() ([]byte, error) {
 	_, p, err := d.record("\x05")
 	if err != nil {

@@ -1,7 +1,9 @@
-// Package fcgitest is a FastCGI application for tests that does as it is told, right or wrong: ordinary goroutines
-// and package net, with a decoder of requests of its own, so that an error of package wire does not hide itself.
+// Package fcgitest is a FastCGI application for tests, which does what a script tells it, right or
+// wrong. It runs on ordinary goroutines and package net. It has a decoder of its own, so that a
+// fault of package wire does not hide itself.
 //
-// A test starts an Upstream with a Script, which is called for every connection and says what happens on it:
+// A test starts an Upstream with a Script, which runs for every connection and says what happens
+// there:
 //
 //	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 //		c.Read()
@@ -10,11 +12,12 @@
 //	})
 //	dial(up.Address)
 //
-// Requests are checked as they are read, and whatever is wrong with one fails the test: see decode.go for the list. A
-// peer that closes is nothing wrong; the script ends there.
+// The decoder checks each request, and whatever is wrong with one fails the test: decode.go has the
+// list. A peer may close at any time; the script ends then.
 //
 //	upstream.go  Upstream: listening, workers, stopping; what was received
 //	conn.go      Conn: what a script can do
 //	decode.go    the checking decoder
-//	cases.go     Cases: scripts for everything an application gets wrong, and what has to become of it
+//	cases.go     Cases: what applications get wrong, and what a client has to see of it
+//	run.go       Run: runs and judges the cases
 package fcgitest

@@ -13,20 +13,19 @@ import (
 	"time"
 )
 
-// A Script says what happens on a connection; it is closed when the script returns.
+// A Script says what happens on a connection, which is closed when the script returns.
 type Script func(c *Conn)
 
 // An Option changes how an Upstream listens.
 type Option func(*Upstream)
 
-// Workers has at most n connections served at once, as PHP-FPM does: the others are not accepted.
+// Workers limits the connections that are served at once to n. As with PHP-FPM, the others are not
+// accepted.
 func Workers(n int) Option { return func(u *Upstream) { u.workers = n } }
 
-// Backlog sets how many connections the kernel keeps that are not accepted yet: one more than n, in truth.
+// Backlog sets how many connections the kernel holds that are not accepted yet. It holds one more
+// than n.
 func Backlog(n int) Option { return func(u *Upstream) { u.backlog = n } }
-
-// At has it listen on an address that another Upstream had.
-func At(address string) Option { return func(u *Upstream) { u.Address = address } }
 
 // An Upstream is an application that listens.
 type Upstream struct {
@@ -47,7 +46,8 @@ type Upstream struct {
 	stopped  bool
 }
 
-// Start listens on a new address, network being "unix", "tcp" or "tcp6", and serves by script until the test ends.
+// Start listens on a new address, where network is "unix", "tcp" or "tcp6", and runs script for
+// each connection until the test ends.
 func Start(t testing.TB, network string, script Script, options ...Option) *Upstream {
 	t.Helper()
 	u := &Upstream{t: t, script: script, backlog: 511, open: map[*Conn]bool{}}
@@ -65,30 +65,23 @@ func Start(t testing.TB, network string, script Script, options ...Option) *Upst
 	return u
 }
 
-// listen makes the socket itself, since package net gives no say in the backlog.
+// listen makes the socket itself, since package net does not let the caller choose the backlog.
 func (u *Upstream) listen(network string) error {
 	var family int
 	var sa syscall.Sockaddr
 	switch network {
 	case "unix":
-		path := strings.TrimPrefix(u.Address, "unix:")
-		if path == "" {
-			dir, err := os.MkdirTemp("", "fcgi") // names of sockets are short, those of a test's folder are not
-			if err != nil {
-				return err
-			}
-			u.t.Cleanup(func() { os.RemoveAll(dir) })
-			path = filepath.Join(dir, "s")
+		dir, err := os.MkdirTemp("", "fcgi") // a socket's path has to be short, t.TempDir is not
+		if err != nil {
+			return err
 		}
-		os.Remove(path)
+		u.t.Cleanup(func() { os.RemoveAll(dir) })
+		path := filepath.Join(dir, "s")
 		family, sa, u.Address = syscall.AF_UNIX, &syscall.SockaddrUnix{Name: path}, "unix:"+path
 	case "tcp", "tcp6":
 		host := "127.0.0.1:0"
 		if network == "tcp6" {
 			host = "[::1]:0"
-		}
-		if u.Address != "" {
-			host = u.Address
 		}
 		addr, err := net.ResolveTCPAddr("tcp", host)
 		if err != nil {
@@ -97,22 +90,19 @@ func (u *Upstream) listen(network string) error {
 		if ip := addr.IP.To4(); ip != nil {
 			family, sa = syscall.AF_INET, &syscall.SockaddrInet4{Port: addr.Port, Addr: [4]byte(ip)}
 		} else {
-			family, sa = syscall.AF_INET6, &syscall.SockaddrInet6{Port: addr.Port, Addr: [16]byte(addr.IP)}
+			family, sa = syscall.AF_INET6, &syscall.SockaddrInet6{Port: addr.Port,
+				Addr: [16]byte(addr.IP)}
 		}
 	default:
 		return fmt.Errorf("network %q", network)
 	}
-	fd, err := syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	fd, err := syscall.Socket(family,
+		syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), "fcgitest")
 	defer f.Close()
-	if family != syscall.AF_UNIX {
-		if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-			return err
-		}
-	}
 	if err := syscall.Bind(fd, sa); err != nil {
 		return err
 	}
@@ -128,7 +118,7 @@ func (u *Upstream) listen(network string) error {
 	return nil
 }
 
-// accept serves connections, one after the other if there is a number of workers.
+// accept serves connections. With a number of workers, each of these serves one at a time.
 func (u *Upstream) accept() {
 	for {
 		nc, err := u.listener.Accept()
@@ -167,7 +157,8 @@ func (c *Conn) forget() {
 	c.up.changed.Broadcast()
 }
 
-// Stop closes the listener and all connections, as if the process had been killed, and waits for the scripts.
+// Stop closes the listener and all connections, as if the process had been killed, and waits for
+// the scripts.
 func (u *Upstream) Stop() {
 	u.mu.Lock()
 	u.stopped = true
@@ -194,14 +185,16 @@ func (u *Upstream) Open() int {
 	return len(u.open)
 }
 
-// Requests returns the requests whose parameters have been read, in that order. They may still be changing.
+// Requests returns the requests whose parameters were read, in that order. Their bodies may still
+// come.
 func (u *Upstream) Requests() []*Request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return append([]*Request(nil), u.requests...)
 }
 
-// Wait waits until what holds, which is asked whenever something changed, or for d; it reports whether it held.
+// Wait waits until what returns true, at most for d, and reports whether it did. It asks whenever a
+// number has changed.
 func (u *Upstream) Wait(d time.Duration, what func(accepted, open, requests int) bool) bool {
 	deadline := time.Now().Add(d)
 	timer := time.AfterFunc(d, u.changed.Broadcast)
@@ -217,7 +210,8 @@ func (u *Upstream) Wait(d time.Duration, what func(accepted, open, requests int)
 	return true
 }
 
-// Nobody returns an address at which nobody listens: for "unix" there is a socket, and for "missing" not even that.
+// Nobody returns an address at which no process listens. For "unix" the socket exists, for
+// "missing" it does not.
 func Nobody(t testing.TB, network string) string {
 	u := &Upstream{t: t, backlog: 1}
 	kind := network

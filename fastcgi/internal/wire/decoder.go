@@ -1,15 +1,15 @@
 package wire
 
-// Decoder takes apart what an application sends for a request. It is given the bytes in pieces of any size and
-// gives out views of them: no record is ever gathered. The zero value is ready for a response; Reset makes it ready
-// for another on the same connection.
+// Decoder takes apart what an application sends for a request. The caller gives it the bytes in
+// pieces of any size, and gets views of them: the Decoder gathers no record. The zero value is
+// ready for a response; Reset makes it ready for another one on the same connection.
 type Decoder struct {
 	record  Header  // the one being taken apart
-	part    [8]byte // of a header or of an END_REQUEST's content, while it is not complete
-	have    uint8   // how much there is in part
+	part    [8]byte // the first bytes of a header, or of the content of END_REQUEST
+	have    uint8   // how many of them there are
 	state   state
-	left    int // content of the record still to come
-	padding int // padding of the record still to come
+	left    int // bytes of the record's content still to come
+	padding int // bytes of its padding still to come
 	skipped int
 	end     End
 	failed  *Error
@@ -27,17 +27,19 @@ const (
 	broken
 )
 
-// Next takes the next piece from src, of which it uses n bytes. t says what came of them:
+// Next takes the next piece from src, of which it uses n bytes. t says what they are:
 //
-//   - Stdout, Stderr: data is some of that stream, at least one byte, as a part of src.
-//   - EndRequest: the response is complete, see End. Every later call gives this again and uses nothing but padding.
-//   - 0: src is used up, and nothing came of the rest of it.
+//   - Stdout, Stderr: data is a part of that stream, at least one byte, and a view of src.
+//   - EndRequest: the response is complete, see End. Every later call returns this again and uses
+//     only padding.
+//   - 0: src is used up, and more bytes have to come.
 //
-// src[n:] is to be given to the next call. An error is always an *Error, and comes back from every later call.
+// The caller gives src[n:] to the next call. An error is always an *Error, and every later call
+// returns it again.
 //
-// An empty record of STDOUT or STDERR is passed over, wherever it stands. It should end the stream, but PHP sends
-// none at the end, and some programs one before the begin. Management records are passed over, as the protocol asks
-// for when an unknown type comes, and so are types that it does not know: see Skipped.
+// An empty record of STDOUT or STDERR is passed over, wherever it stands. It should end the stream,
+// but PHP sends none at the end, and some programs send one at the begin. Management records and
+// unknown types are passed over, too, as the protocol asks: see Skipped.
 func (d *Decoder) Next(src []byte) (t Type, data []byte, n int, err error) {
 	for {
 		rest := src[n:]
@@ -51,7 +53,7 @@ func (d *Decoder) Next(src []byte) (t Type, data []byte, n int, err error) {
 				n += k
 				if !whole {
 					if d.have > 0 && d.part[0] != Version {
-						return d.fail(ErrVersion, n) // garbage too short for a header, and perhaps all there is
+						return d.fail(ErrVersion, n) // garbage, and perhaps no more will come
 					}
 					return 0, nil, n, nil
 				}
@@ -103,8 +105,9 @@ func (d *Decoder) Next(src []byte) (t Type, data []byte, n int, err error) {
 	}
 }
 
-// begin looks at the header of a record. A record of ours with a type that applications do not send comes from a
-// peer that is not at the place in the protocol where we take it to be: leftovers on a kept connection, mostly.
+// begin judges the header of a record. If the type is one that only web servers send, the peer is
+// not at the place in the protocol where it should be. Mostly these are leftovers on a kept
+// connection.
 func (d *Decoder) begin() *Error {
 	h := &d.record
 	d.left, d.padding = int(h.Content), int(h.Padding)
@@ -149,23 +152,23 @@ func (d *Decoder) fail(e *Error, n int) (Type, []byte, int, error) {
 	return 0, nil, n, e
 }
 
-// Done reports whether END_REQUEST was read. A response whose connection ended before it was cut short, however
-// complete it looks.
+// Done reports whether END_REQUEST was read. If the connection ends before that, the response is
+// cut short, however complete it looks.
 func (d *Decoder) Done() bool { return d.state == ended }
 
-// End returns what END_REQUEST said.
+// End returns the content of END_REQUEST.
 func (d *Decoder) End() End { return d.end }
 
-// Record returns the header of the record that was read last, for the log.
+// Record returns the header of the last record, for the log.
 func (d *Decoder) Record() Header { return d.record }
 
-// Skipped returns how many records were passed over that have no place in a response: management records that answer
-// nothing, and types that the protocol does not know.
+// Skipped returns how many records were passed over because they have no place in a response:
+// management records that answer no question, and types that the protocol does not know.
 func (d *Decoder) Skipped() int { return d.skipped }
 
-// Reusable reports whether another request may be sent on the connection: the response is complete to the last byte
-// of padding, the application spoke of success, and nothing was passed over. It is for the caller to see that
-// nothing was received behind that, and that all of the request had been sent.
+// Reusable reports whether another request may be sent on the connection: the response is complete
+// to the last byte of padding, END_REQUEST tells of success, and no record was passed over. The
+// caller has to know that it has sent all of the request, and received no byte behind the response.
 func (d *Decoder) Reusable() bool {
 	return d.state == ended && d.padding == 0 && d.skipped == 0 && d.end.Protocol == RequestComplete
 }

@@ -11,7 +11,8 @@ import (
 
 // rec is a record as an application may send it, right or wrong.
 func rec(version, typ byte, id uint16, content string, padding int) string {
-	h := []byte{version, typ, byte(id >> 8), byte(id), byte(len(content) >> 8), byte(len(content)), byte(padding), 0}
+	h := []byte{version, typ, byte(id >> 8), byte(id), byte(len(content) >> 8), byte(len(content)),
+		byte(padding), 0}
 	return string(h) + content + strings.Repeat("\xaa", padding)
 }
 
@@ -22,8 +23,8 @@ const end = "\x01\x03\x00\x01\x00\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 var full = strings.Repeat("0123456789abcdef", 4096)[:65535]
 
-// responses are what applications send and what must come of it: STDOUT, then STDERR behind "!", then "end" or
-// "cut" or the error, and "odd" if records were passed over.
+// responses are what applications send and what must come of it: STDOUT, then STDERR behind "!",
+// then "end" or "cut" or the error, and "odd" if records were passed over.
 var responses = []struct {
 	raw, want string
 	err       error
@@ -33,7 +34,8 @@ var responses = []struct {
 	{out("a") + out("b") + rec(1, 6, 1, "", 0) + end, "ab end", nil},
 	{rec(1, 6, 1, "x", 255) + end, "x end", nil},
 	{rec(1, 6, 1, full, 255) + end, full + " end", nil},
-	{rec(1, 6, 1, "", 255) + out("x") + end, "x end", nil},           // an empty record before the begin: php bug 72185
+	// an empty record before the begin: php bug 72185
+	{rec(1, 6, 1, "", 255) + out("x") + end, "x end", nil},
 	{out("a") + rec(1, 6, 1, "", 0) + out("b") + end, "ab end", nil}, // and one in the middle
 	{bad("oops") + out("x") + bad("again") + rec(1, 7, 1, "", 0) + end, "x!oopsagain end", nil},
 	{bad(full) + out("x") + end, "x!" + full + " end", nil},
@@ -42,7 +44,8 @@ var responses = []struct {
 	// Records that have no place in a response.
 	{rec(1, 11, 0, "\x2a\x00\x00\x00\x00\x00\x00\x00", 0) + out("x") + end, "x end odd1", nil},
 	{out("x") + rec(1, 10, 0, "\x0f\x01FCGI_MPXS_CONNS0", 5) + out("y") + end, "xy end odd1", nil},
-	{out("x") + rec(1, 42, 1, "z", 7) + rec(1, 42, 0, full, 255) + out("y") + end, "xy end odd2", nil},
+	{out("x") + rec(1, 42, 1, "z", 7) + rec(1, 42, 0, full, 255) + out("y") + end, "xy end odd2",
+		nil},
 	{rec(1, 11, 1, "12345678", 0) + end, " end odd1", nil},
 	// Cut short.
 	{"", " cut", nil},
@@ -75,8 +78,8 @@ var responses = []struct {
 	{out("x") + rec(1, 3, 1, "123456789", 0), "x", wire.ErrEnd},
 }
 
-// decode gives d the bytes in pieces that end at cuts, each in a buffer of its own, and says what came of them.
-// used is how many bytes were taken until the end, if there was one.
+// decode gives d the bytes in pieces that end at cuts, each in a buffer of its own, and says what
+// came of them. used is how many bytes were taken until the end, if there was one.
 func decode(d *wire.Decoder, raw string, cuts ...int) (got string, used int, err error) {
 	var stdout, stderr strings.Builder
 	from := 0
@@ -88,8 +91,10 @@ func decode(d *wire.Decoder, raw string, cuts ...int) (got string, used int, err
 			if e != nil {
 				return say(d, &stdout, &stderr), 0, e
 			}
-			if n > len(piece) || (len(data) > 0) != (typ == wire.Stdout || typ == wire.Stderr) || len(data) > n {
-				e = fmt.Errorf("views are wrong: %v, %d of %d bytes, data %q", typ, n, len(piece), data)
+			if n > len(piece) || (len(data) > 0) != (typ == wire.Stdout || typ == wire.Stderr) ||
+				len(data) > n {
+				e = fmt.Errorf("views are wrong: %v, %d of %d bytes, data %q", typ, n, len(piece),
+					data)
 				return "", 0, e
 			}
 			used += n
@@ -206,13 +211,18 @@ func TestReusable(t *testing.T) {
 		{out("x") + end, true},
 		{out("x"), false},
 		{out("x") + end[:15], false},
-		{rec(1, 3, 1, "\x00\x00\x00\x07\x00\x00\x00\x00", 9), true},          // an exit code is the program's affair
-		{rec(1, 3, 1, "\x00\x00\x00\x00\x00\x00\x00\x00", 9)[:24], false},    // padding is still to come
-		{rec(1, 3, 1, "\x00\x00\x00\x00\x01\x00\x00\x00", 0), false},         // a protocolStatus is ours
-		{rec(1, 42, 1, "", 0) + end, false},                                  // who knows what comes next
-		{rec(1, 11, 0, "\x01\x00\x00\x00\x00\x00\x00\x00", 0) + end, false},  //
-		{rec(1, 6, 1, "x", 0) + rec(1, 6, 2, "x", 0), false},                 //
-		{rec(1, 3, 1, "\x00\x00\x00\x00\x00\x00\x00\x00", 9) + "more", true}, // for the caller to see
+		// An exit code is the program's affair.
+		{rec(1, 3, 1, "\x00\x00\x00\x07\x00\x00\x00\x00", 9), true},
+		// Padding is still to come.
+		{rec(1, 3, 1, "\x00\x00\x00\x00\x00\x00\x00\x00", 9)[:24], false},
+		// A protocolStatus is not.
+		{rec(1, 3, 1, "\x00\x00\x00\x00\x01\x00\x00\x00", 0), false},
+		// What comes next is unknown.
+		{rec(1, 42, 1, "", 0) + end, false},
+		{rec(1, 11, 0, "\x01\x00\x00\x00\x00\x00\x00\x00", 0) + end, false},
+		{rec(1, 6, 1, "x", 0) + rec(1, 6, 2, "x", 0), false},
+		// The caller has to find that.
+		{rec(1, 3, 1, "\x00\x00\x00\x00\x00\x00\x00\x00", 9) + "more", true},
 	} {
 		var d wire.Decoder
 		decode(&d, tt.raw)
@@ -235,7 +245,8 @@ func TestEndErr(t *testing.T) {
 	if err := (wire.End{AppStatus: 255}).Err(); err != nil {
 		t.Error(err)
 	}
-	if wire.ErrOverloaded.Status != 503 || wire.ErrCantMultiplex.Status != 502 || wire.ErrUnknownRole.Status != 502 {
+	if wire.ErrOverloaded.Status != 503 || wire.ErrCantMultiplex.Status != 502 ||
+		wire.ErrUnknownRole.Status != 502 {
 		t.Error("the statuses are not those of the specification of this proxy")
 	}
 	if s := wire.ErrOverloaded.Error(); s != "503: application is overloaded" {
@@ -310,14 +321,16 @@ func FuzzDecoder(f *testing.F) {
 		for _, cuts := range [][]int{nil, {int(cut % uint(len(raw)+1))}, everyByte(raw)} {
 			var d wire.Decoder
 			if got, _, err := decode(&d, raw, cuts...); got != want || err != wantErr {
-				t.Fatalf("%q cut at %v\n got %q, %v\nwant %q, %v", raw, cuts, got, err, want, wantErr)
+				t.Fatalf("%q cut at %v\n got %q, %v\nwant %q, %v", raw, cuts, got, err, want,
+					wantErr)
 			}
 		}
 	})
 }
 
 func TestDecoderAllocations(t *testing.T) {
-	raw := []byte(out("Status: 200\r\n\r\n") + bad("oops") + rec(1, 11, 0, "12345678", 0) + out("body") + end)
+	raw := []byte(out("Status: 200\r\n\r\n") + bad("oops") + rec(1, 11, 0, "12345678", 0) +
+		out("body") + end)
 	var d wire.Decoder
 	if n := testing.AllocsPerRun(100, func() {
 		d.Reset()
@@ -359,7 +372,7 @@ func BenchmarkHead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var h wire.Head
-		h.Begin(buf, wire.Responder, true)
+		h.Begin(buf, true)
 		for range 30 {
 			h.Add("HTTP_ACCEPT_LANGUAGE", "en-US,en;q=0.9")
 		}

@@ -1,11 +1,12 @@
-// Package wire writes and reads the records of FastCGI 1.0, from the web server's side: pure functions and small
-// state machines on []byte. It does no I/O, starts nothing and, on good input, allocates nothing but what its
-// caller's buffers have to grow. Values of its types belong to whoever declares them, one goroutine at a time.
+// Package wire writes and reads the records of FastCGI 1.0, from the web server's side: pure
+// functions and small state machines on []byte. It does no I/O, starts nothing and, on good input,
+// allocates only what the caller's buffers have to grow. One goroutine at a time may use a value of
+// its types.
 //
-// One connection carries one request at a time, with id 1. PHP-FPM takes two interleaved requests for one and says
-// nothing about it, so there is no multiplexing here to be used by mistake. What comes from the application is held
-// to the protocol where leniency would mix something else into a page (a foreign id, another version), and is
-// passed over where the protocol says so (management records, types of later versions).
+// One connection carries one request at a time, with id 1. PHP-FPM takes two interleaved requests
+// for one and reports no error, so this package cannot multiplex. It holds the application to the
+// protocol where leniency would mix foreign bytes into a page (another id, another version), and
+// passes over what the protocol says to pass over (management records, types of later versions).
 //
 //	errors.go    Error: status and reason of every refusal
 //	record.go    Type, Header: the eight bytes before each record

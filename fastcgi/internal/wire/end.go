@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// ProtocolStatus is what END_REQUEST says of the request, apart from what the program says.
+// ProtocolStatus is what END_REQUEST says of the request, whatever the program's exit code.
 type ProtocolStatus uint8
 
 // Values of ProtocolStatus. PHP-FPM sends RequestComplete alone, whatever happened.
@@ -29,7 +29,8 @@ func ParseEnd(content []byte) (End, error) {
 	return End{binary.BigEndian.Uint32(content), ProtocolStatus(content[4])}, nil
 }
 
-// Err is nil for a request that was completed, whatever the program's exit code.
+// Err returns nil for a request that the application has completed, whatever the program's exit
+// code.
 func (e End) Err() error {
 	switch e.Protocol {
 	case RequestComplete:

@@ -2,24 +2,24 @@ package wire
 
 import "strconv"
 
-// An Error is a refusal: the status for a client whose response has not begun (afterwards there is nothing left but
-// to cut it) and, for the log, what was wrong. Every one is a package variable, so refusing costs no allocation and
-// errors can be compared.
+// An Error is a refusal. It has the status for a client whose response has not begun (one that has
+// can only be cut) and, for the log, what was wrong. Each one is a package variable, so a refusal
+// costs no allocation, and errors can be compared.
 type Error struct {
 	Status int
 	Reason string
 }
 
-// Error gives status and reason, for logs.
+// Error returns status and reason, for logs.
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + ": " + e.Reason }
 
-// Faults of what the application sends. After any of them the position of the next record is unknown, or what it
-// belongs to: the connection has to be closed.
+// Faults of what the application sends. After each of them it is unknown where the next record
+// begins, or what it belongs to, so the connection has to be closed.
 var (
 	ErrVersion = &Error{502, "record of a version other than 1"}
 	ErrID      = &Error{502, "record with the id of another request"}
 	ErrType    = &Error{502, "record of a type that only a web server sends"}
-	ErrEnd     = &Error{502, "END_REQUEST is not of eight bytes"}
+	ErrEnd     = &Error{502, "END_REQUEST does not have eight bytes"}
 )
 
 // What an END_REQUEST other than REQUEST_COMPLETE says.

@@ -2,14 +2,14 @@ package wire
 
 import "encoding/binary"
 
-// shortLength is the greatest length written as one byte. A longer one takes four, and it is the first of the four on
-// the wire, the most significant, whose top bit says so.
+// shortLength is the greatest length that takes one byte. A longer one takes four, the most
+// significant first, and the top bit of that one is set.
 const shortLength = 127
 
 // maxLength is the greatest length there is.
 const maxLength = 1<<31 - 1
 
-// PairLen is how many bytes a pair of these lengths takes.
+// PairLen returns how many bytes a pair of these lengths takes.
 func PairLen(name, value int) int { return lengthLen(name) + lengthLen(value) + name + value }
 
 func lengthLen(n int) int {

@@ -26,7 +26,8 @@ func (l oneConn) Close() error   { return nil }
 func (l oneConn) Addr() net.Addr { return &net.UnixAddr{} }
 
 // ask sends a request to net/http's own FastCGI child, and returns what came of its answer.
-func ask(t *testing.T, head, stdin []byte, handler http.HandlerFunc) (stdout string, d wire.Decoder) {
+func ask(t *testing.T, head, stdin []byte, handler http.HandlerFunc) (stdout string,
+	d wire.Decoder) {
 	ours, theirs := net.Pipe()
 	l := make(oneConn, 1)
 	l <- theirs
@@ -68,8 +69,9 @@ func ask(t *testing.T, head, stdin []byte, handler http.HandlerFunc) (stdout str
 
 func TestPeerUnderstands(t *testing.T) {
 	params := map[string]string{
-		"REQUEST_METHOD": "POST", "SERVER_PROTOCOL": "HTTP/1.1", "REQUEST_URI": "/a?b", "HTTP_HOST": "example.org",
-		"EMPTY": "", "L127": strings.Repeat("a", 127), "L128": strings.Repeat("b", 128),
+		"REQUEST_METHOD": "POST", "SERVER_PROTOCOL": "HTTP/1.1", "REQUEST_URI": "/a?b",
+		"HTTP_HOST": "example.org",
+		"EMPTY":     "", "L127": strings.Repeat("a", 127), "L128": strings.Repeat("b", 128),
 		"L300":   strings.Repeat("c", 300),
 		"L65000": strings.Repeat("d", 65000), "M65000": strings.Repeat("e", 65000),
 		strings.Repeat("N", 200): "long name",
@@ -77,7 +79,7 @@ func TestPeerUnderstands(t *testing.T) {
 	body := strings.Repeat("0123456789", 10000)
 	params["CONTENT_LENGTH"] = fmt.Sprint(len(body))
 	var h wire.Head
-	h.Begin(nil, wire.Responder, true)
+	h.Begin(nil, true)
 	for name, value := range params {
 		h.Add(name, value)
 	}
@@ -92,7 +94,8 @@ func TestPeerUnderstands(t *testing.T) {
 				t.Errorf("%.20s = %.20q of %d bytes", name, value, len(value))
 			}
 		}
-		for _, name := range []string{"EMPTY", "L127", "L128", "L300", "L65000", "M65000", strings.Repeat("N", 200)} {
+		for _, name := range []string{"EMPTY", "L127", "L128", "L300", "L65000", "M65000",
+			strings.Repeat("N", 200)} {
 			if _, ok := env[name]; !ok {
 				t.Errorf("%.20s is missing", name)
 			}
@@ -119,9 +122,10 @@ func TestPeerUnderstands(t *testing.T) {
 // The child's own END_REQUEST and UNKNOWN_TYPE.
 func TestPeerRefuses(t *testing.T) {
 	never := func(http.ResponseWriter, *http.Request) { t.Error("served") }
-	odd := wire.AppendHeader(nil, wire.UnknownType+31, 0)
-	odd[3] = 0
-	_, d := ask(t, append(wire.AppendBegin(nil, wire.Filter, true), odd...), nil, never)
+	_, d := ask(t, []byte(
+		// BEGIN_REQUEST of a filter, on a connection to be kept
+		rec(1, 1, 1, "\x00\x03\x01\x00\x00\x00\x00\x00", 0)+
+			rec(1, 42, 0, "", 0)), nil, never)
 	if d.End().Err() != wire.ErrUnknownRole || d.Reusable() {
 		t.Errorf("%+v", d)
 	}

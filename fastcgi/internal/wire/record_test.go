@@ -32,7 +32,6 @@ func TestAppendHeader(t *testing.T) {
 		{wire.Stdin, 0, "\x01\x05\x00\x01\x00\x00\x00\x00"},
 		{wire.Stdin, 0x1234, "\x01\x05\x00\x01\x12\x34\x00\x00"},
 		{wire.Params, 65535, "\x01\x04\x00\x01\xff\xff\x00\x00"},
-		{wire.GetValues, 1, "\x01\x09\x00\x00\x00\x01\x00\x00"}, // management records have id 0
 	} {
 		if got := string(wire.AppendHeader(nil, tt.typ, tt.n)); got != tt.want {
 			t.Errorf("%v of %d: %q", tt.typ, tt.n, got)

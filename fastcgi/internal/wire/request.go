@@ -2,60 +2,54 @@ package wire
 
 import "strings"
 
-// Role is what the application is asked to be.
-type Role uint16
-
-// Roles. PHP-FPM runs the script for each of them alike, and resets the connection for any other.
-const (
-	Responder Role = 1 + iota
-	Authorizer
-	Filter
-)
+// responder is the role that the application is asked to play. PHP-FPM runs the script for the two
+// others just the same.
+const responder = 1
 
 // keepConn is the flag of BEGIN_REQUEST that leaves it to us to close the connection.
 const keepConn = 1
 
-// StdinContent is how much of a body goes into one record: with the header it makes 32 KiB, so that reads of that
-// size, or of any larger power of two, end at records.
+// StdinContent is how many bytes of a body go into one record. With the header these are 32 KiB, so
+// that reads of that size, or of a larger power of two, end where records end.
 const StdinContent = 32<<10 - HeaderLen
 
 // AppendBegin appends BEGIN_REQUEST. With keep, the connection stays open behind the response.
-func AppendBegin(dst []byte, role Role, keep bool) []byte {
+func AppendBegin(dst []byte, keep bool) []byte {
 	flags := byte(0)
 	if keep {
 		flags = keepConn
 	}
 	dst = AppendHeader(dst, BeginRequest, 8)
-	return append(dst, byte(role>>8), byte(role), flags, 0, 0, 0, 0, 0)
+	return append(dst, 0, responder, flags, 0, 0, 0, 0, 0)
 }
 
-// AppendStdinEnd appends the empty record that ends the body. It has to be sent for an empty body too: an application
-// that waits for it waits, and one that does not finds it before the next request.
+// AppendStdinEnd appends the empty record that ends the body. An empty body needs it, too: some
+// applications wait for it.
 func AppendStdinEnd(dst []byte) []byte { return AppendHeader(dst, Stdin, 0) }
 
-// Head builds BEGIN_REQUEST and PARAMS records in a buffer. A pair is never split over two records: the protocol
-// would allow it, PHP-FPM resets the connection. What else goes out with the first write, such as STDIN, is
-// appended to what Finish returns.
+// Head builds BEGIN_REQUEST and PARAMS records in a buffer. It never splits a pair over two
+// records: the protocol allows that, but PHP-FPM resets the connection. The caller appends to the
+// result of Finish what else goes out with the first write, such as STDIN.
 //
 //	var h wire.Head
-//	h.Begin(buf[:0], wire.Responder, false)
+//	h.Begin(buf[:0], false)
 //	h.Add("REQUEST_METHOD", "GET")
 //	buf, err := h.Finish()
 type Head struct {
 	buf    []byte
-	open   int // where the header of the record lies that pairs are being added to
+	open   int // where the header of the record begins to which pairs are added
 	failed *Error
 }
 
 // Begin appends BEGIN_REQUEST to dst and makes h ready for pairs.
-func (h *Head) Begin(dst []byte, role Role, keep bool) {
-	dst = AppendBegin(dst, role, keep)
+func (h *Head) Begin(dst []byte, keep bool) {
+	dst = AppendBegin(dst, keep)
 	h.open, h.failed = len(dst), nil
 	h.buf = AppendHeader(dst, Params, 0)
 }
 
-// Add adds a pair. A name or value with a NUL is refused: the application is written in C, and would see less than
-// was checked before. A refusal is told by Finish.
+// Add adds a pair. A name or value with a NUL is refused: an application that is written in C would
+// see less of it than was checked. Finish returns the error.
 func (h *Head) Add(name, value string) {
 	if strings.IndexByte(name, 0) >= 0 || strings.IndexByte(value, 0) >= 0 {
 		h.Fail(ErrPairNUL)
@@ -65,13 +59,14 @@ func (h *Head) Add(name, value string) {
 	h.Close(append(append(b, name...), value...))
 }
 
-// Open begins a pair of these lengths, for names and values that are not at hand in one piece: name and value have
-// to be appended to the result, and that to be given to Close before anything else is done with h.
+// Open begins a pair of these lengths, for names and values that come in pieces. The caller appends
+// the name and the value to the result, and gives that to Close before it does anything else with
+// h.
 func (h *Head) Open(nameLen, valueLen int) []byte {
 	n := PairLen(nameLen, valueLen)
 	switch {
 	case nameLen == 0:
-		h.Fail(ErrPairName) // PHP-FPM passes it over, so whoever wrote it meant something else
+		h.Fail(ErrPairName) // PHP-FPM passes it over, so the author of the pair meant another name
 	case n > MaxContent:
 		h.Fail(ErrPairSize)
 	case len(h.buf)-h.open-HeaderLen+n > MaxContent:
@@ -82,17 +77,17 @@ func (h *Head) Open(nameLen, valueLen int) []byte {
 	return appendLength(appendLength(h.buf, nameLen), valueLen)
 }
 
-// Close takes back what Open gave.
+// Close ends the pair that Open has begun.
 func (h *Head) Close(b []byte) { h.buf = b }
 
-// Fail makes Finish return e, unless there has been another error before.
+// Fail makes Finish return e, unless there is an earlier error.
 func (h *Head) Fail(e *Error) {
 	if h.failed == nil {
 		h.failed = e
 	}
 }
 
-// Finish ends the parameters and returns the buffer. After an error nothing of it may be sent.
+// Finish ends the parameters and returns the buffer. After an error the caller must not send it.
 func (h *Head) Finish() ([]byte, error) {
 	if h.failed != nil {
 		return h.buf, h.failed

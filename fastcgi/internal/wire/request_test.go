@@ -59,7 +59,7 @@ func pairsOf(t testing.TB, s string) (list [][2]string) {
 
 func build(t testing.TB, keep bool, pairs [][2]string) []byte {
 	var h wire.Head
-	h.Begin([]byte{}, wire.Responder, keep)
+	h.Begin([]byte{}, keep)
 	for _, p := range pairs {
 		h.Add(p[0], p[1])
 	}
@@ -139,7 +139,7 @@ func TestHeadRefuses(t *testing.T) {
 		{"a", strings.Repeat("v", 200000), wire.ErrPairSize},
 	} {
 		var h wire.Head
-		h.Begin(nil, wire.Responder, false)
+		h.Begin(nil, false)
 		h.Add("first", "good")
 		h.Add(tt.name, tt.value)
 		h.Add("last", "good")
@@ -148,14 +148,15 @@ func TestHeadRefuses(t *testing.T) {
 			t.Errorf("%.10q, %.10q: %v, want %v", tt.name, tt.value, err, tt.want)
 		}
 		// The same value serves again.
-		h.Begin(nil, wire.Responder, false)
+		h.Begin(nil, false)
 		if _, err := h.Finish(); err != nil {
 			t.Error("after an error:", err)
 		}
 	}
 }
 
-// FuzzHead makes pairs of arbitrary bytes, and of a length that arbitrary bytes alone would hardly reach.
+// FuzzHead makes pairs of arbitrary bytes, and of a length that arbitrary bytes alone would hardly
+// reach.
 func FuzzHead(f *testing.F) {
 	f.Add([]byte("REQUEST_METHOD\nGET\nQUERY_STRING\n\nHTTP_COOKIE\na"), uint16(0))
 	f.Add([]byte("a\nb\nc\nd"), uint16(65530))
@@ -167,7 +168,7 @@ func FuzzHead(f *testing.F) {
 		var pairs [][2]string
 		var want error
 		var h wire.Head
-		h.Begin(nil, wire.Responder, true)
+		h.Begin(nil, true)
 		for i := 0; i+1 < len(parts); i += 2 {
 			name, value := parts[i], parts[i+1]
 			if value != "" {
@@ -200,7 +201,8 @@ func FuzzHead(f *testing.F) {
 			return
 		}
 		list := records(t, b)
-		if list[0] != (record{1, 1, "\x00\x01\x01\x00\x00\x00\x00\x00"}) || list[len(list)-1] != (record{4, 1, ""}) {
+		if list[0] != (record{1, 1, "\x00\x01\x01\x00\x00\x00\x00\x00"}) ||
+			list[len(list)-1] != (record{4, 1, ""}) {
 			t.Fatalf("begins with %v, ends with %v", list[0], list[len(list)-1])
 		}
 		var got [][2]string

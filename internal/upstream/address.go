@@ -1,4 +1,4 @@
-package fastcgi
+package upstream
 
 import (
 	"errors"
@@ -9,23 +9,25 @@ import (
 	"strings"
 )
 
-// parseUpstream reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000 weight=2 backup".
-func parseUpstream(text, dir string) (*upstream, endpoint, error) {
+// parse reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000
+// weight=2 backup". The path of a socket may be relative to dir.
+func parse(text, dir string) (*member, endpoint, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return nil, endpoint{}, errors.New("expected unix:/path or host:port")
 	}
-	u := &upstream{name: words[0], weight: 1}
+	m := &member{name: words[0], weight: 1}
 	var at endpoint
 	if path, ok := strings.CutPrefix(words[0], "unix:"); ok {
 		if path == "" {
-			return nil, endpoint{}, errors.New("expected a path behind unix:")
+			return nil, endpoint{}, errors.New(`expected unix:/path, not "unix:"`)
 		}
 		if !filepath.IsAbs(path) && path[0] != '@' {
 			path = filepath.Join(dir, path)
 		}
 		if len(path) > 107 { // sun_path
-			return nil, endpoint{}, fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
+			return nil, endpoint{},
+				fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
 		}
 		at = endpoint{"unix", path}
 	} else {
@@ -34,23 +36,26 @@ func parseUpstream(text, dir string) (*upstream, endpoint, error) {
 			return nil, endpoint{}, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, endpoint{}, fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
+			return nil, endpoint{},
+				fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
 		}
 		at = endpoint{"tcp", words[0]}
 	}
 	for _, option := range words[1:] {
 		switch name, value, _ := strings.Cut(option, "="); {
 		case option == "backup":
-			u.backup = true
+			m.backup = true
 		case name == "weight":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > 1000 {
-				return nil, endpoint{}, fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
+				return nil, endpoint{},
+					fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
 			}
-			u.weight = n
+			m.weight = n
 		default:
-			return nil, endpoint{}, fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
+			return nil, endpoint{},
+				fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
 		}
 	}
-	return u, at, nil
+	return m, at, nil
 }

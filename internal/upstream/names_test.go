@@ -1,4 +1,4 @@
-package fastcgi_test
+package upstream_test
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lwango/lwango/fastcgi"
-	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
-	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/upstream"
 )
 
 // nameService answers every question for an IPv4 address, and says that there are no others.
@@ -24,16 +22,17 @@ type nameService struct {
 	asked  atomic.Int32
 }
 
-// startNames has this process ask n until the test ends.
+// startNames makes n the name service of this process until the test ends.
 func startNames(t *testing.T, n *nameService) {
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
 		n.asked.Add(1)
 		if n.silent.Load() {
 			return nil, io.ErrClosedPipe
 		}
-		client, server := net.Pipe() // not a packet connection: each message has its length before it
+		// not a packet connection: each message has its length before it
+		client, server := net.Pipe()
 		go func() {
 			defer server.Close()
 			q := make([]byte, 514)
@@ -51,29 +50,30 @@ func startNames(t *testing.T, n *nameService) {
 				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
 				reply = append(reply, n.addr.Load().(netip.Addr).AsSlice()...)
 			}
-			_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
+			_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))),
+				reply...))
 		}()
 		return client, nil
-	}}
+	}
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: dial}
 }
 
-// TestHostNames: a host's name is looked up now and then and not for every request, at once where its address does not work
-// any more, and what it was will do where nobody knows.
+// TestHostNames: a host's name is looked up now and then and not for every request, at once where
+// its address does not work any more, and the old address will do where no name service answers.
 func TestHostNames(t *testing.T) {
 	names := new(nameService)
 	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
-	fcgitest.Start(t, "tcp", answers("one"), fcgitest.At("127.0.0.1:"+port))
-	two := fcgitest.Start(t, "tcp", answers("two"), fcgitest.At("127.0.0.2:"+port))
-	r := new(handlers.Registry)
-	pool := fastcgi.RegisterPool(r)
-	p := serveRoute(t, r, "/", []string{"php.test:" + port}, nil, func(s *fastcgi.Settings) { s.CheckFile = false })
+	startAt(t, "127.0.0.1:"+port, says("one"))
+	two := startAt(t, "127.0.0.2:"+port, says("two"))
+	pool := new(upstream.Pool)
+	r := newRoute(t, pool, []string{"php.test:" + port}, nil)
 	ask := func(want string, asked bool) {
 		t.Helper()
 		before := names.asked.Load()
-		if g := p.get("/x.php"); g.body != want {
-			t.Error(g, p.log)
+		if g := r.get("x"); g.text != want {
+			t.Error(g)
 		}
 		if (names.asked.Load() > before) != asked {
 			t.Error("asked: ", !asked)
@@ -96,7 +96,7 @@ func TestHostNames(t *testing.T) {
 
 	names.silent.Store(false)
 	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
-	two.Stop()
+	two.stop()
 	ask("one", true) // it has moved in time
 	ask("one", false)
 }

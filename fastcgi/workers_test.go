@@ -15,7 +15,7 @@ import (
 	"github.com/lwango/lwango/handlers/modtest"
 )
 
-// busy is how many workers of a pool are at work, without the one that answers.
+// busy returns how many workers of a pool are at work, including the one that answers this.
 func busy(t *testing.T, p *proxy) string {
 	t.Helper()
 	g := p.get("/fpm-status")
@@ -28,11 +28,13 @@ func busy(t *testing.T, p *proxy) string {
 
 // status is a route to a pool's status page.
 func status(t *testing.T, f *fpm) *proxy {
-	return serve(t, []string{f.Address}, func(s *fastcgi.Settings) { s.SplitPath = []string{"fpm-status"} })
+	return serve(t, []string{f.Address},
+		func(s *fastcgi.Settings) { s.SplitPath = []string{"fpm-status"} })
 }
 
-// TestWorkersAreFree: neither chunked uploads nor bodies that a script does not read leave a worker of PHP-FPM waiting,
-// and the next request on a connection that was kept is not taken for more of the last one's body.
+// TestWorkersAreFree: no worker of PHP-FPM waits for the rest of a chunked upload, or of a body
+// that its script does not read. The next request on a kept connection is not taken for more of
+// that body.
 func TestWorkersAreFree(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		f := startFPM(t, "unix")
@@ -63,7 +65,7 @@ func TestWorkersAreFree(t *testing.T) {
 	}
 }
 
-// TestWorkerDies: a worker that is killed in the middle of its response leaves one that is cut, and a service that
+// TestWorkerDies: if a worker is killed in the middle of its response, that is cut, and the service
 // goes on.
 func TestWorkerDies(t *testing.T) {
 	f := startFPM(t, "unix", "request_terminate_timeout = 1s")
@@ -88,7 +90,8 @@ func TestWorkerDies(t *testing.T) {
 // TestOldClients: HTTP/1.0, whose responses end with the connection.
 func TestOldClients(t *testing.T) {
 	f := startFPM(t, "unix")
-	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	p := serveFiles(t, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	for target, n := range map[string]int{"/hello.php": 13, "/big.php?n=300000": 300000} {
 		c := p.Dial()
 		fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", target)
@@ -101,12 +104,13 @@ func TestOldClients(t *testing.T) {
 	}
 }
 
-// TestOverTLS: PHP is told of TLS, and HEAD has what GET would have but the body.
+// TestOverTLS: PHP is told of TLS, and HEAD has the header that GET would have.
 func TestOverTLS(t *testing.T) {
 	f := startFPM(t, "unix")
 	r := new(handlers.Registry)
 	fastcgi.Register(r)
-	p := route(t, r, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
+	p := route(t, r, "/", []string{f.Address}, scripts,
+		func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
 	p.Server = modtest.StartTLS(t, "/", p.handler, coro.Direct)
 	g := p.get("/server.php")
 	for _, want := range []string{"HTTPS=on", "REQUEST_SCHEME=https", "HTTP_HOST=test.example"} {
@@ -118,7 +122,8 @@ func TestOverTLS(t *testing.T) {
 	in := bufio.NewReader(c)
 	for range 2 { // nothing of a body is in front of the second
 		fmt.Fprintf(c, "HEAD /server.php HTTP/1.1\r\nHost: a\r\n\r\n")
-		if g := read(in, "HEAD"); g.status != 200 || g.header.Get("Content-Type") != "text/plain;charset=UTF-8" {
+		if g := read(in, "HEAD"); g.status != 200 ||
+			g.header.Get("Content-Type") != "text/plain;charset=UTF-8" {
 			t.Error(g)
 		}
 	}

@@ -1,4 +1,4 @@
-package fastcgi
+package upstream
 
 import (
 	"slices"
@@ -8,39 +8,41 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 )
 
-// pool is the addresses that routes name, for all loops, routes and configurations of a process together: what a
-// connection takes is a process on the other side, of which there are as many as there are, however many routes lead
-// there and however often ours are read anew. The module's registration owns it.
-type pool struct {
+// Pool holds the addresses that routes name, for all loops, routes and configurations of a process
+// together. A connection takes something on the other side, such as a process of PHP-FPM, and there
+// are no more of these where more routes lead there, or where the configuration is read anew. The
+// zero value is ready.
+type Pool struct {
 	mu    sync.Mutex
 	peers map[endpoint]*peer // never forgotten: a route from before a reload may still be answering
-	timer *time.Timer        // closes what is idle for too long; nil: nothing is idle
+	timer *time.Timer        // closes connections that are idle for too long; nil: none is idle
 	next  time.Time          // when it does
 }
 
-// endpoint is where an application listens.
+// endpoint is where an upstream listens.
 type endpoint struct{ network, address string }
 
-// peer is one address. What can change is guarded by the pool's lock.
+// peer is one address. The pool's lock guards what can change.
 type peer struct {
 	endpoint
-	named bool // it has to be looked up
-	pool  *pool
+	named bool // the address has to be looked up
+	pool  *Pool
 
 	active  int       // connections in use, and those that are being made
 	idle    []idle    // the last one is the latest
-	waiting []*ticket // in the order of their coming
+	waiting []*ticket // in the order in which they came
 	health
 	found found
 }
 
-// idle is a connection that is kept. No loop knows of it.
+// idle is a connection that is kept. It is registered with no loop.
 type idle struct {
 	fd    int
 	until time.Time
 }
 
-func (p *pool) peer(e endpoint) *peer {
+// peer returns the peer at e, which is a new one if no route has named it before.
+func (p *Pool) peer(e endpoint) *peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	it := p.peers[e]
@@ -54,8 +56,9 @@ func (p *pool) peer(e endpoint) *peer {
 	return it
 }
 
-// serve gives places to those who wait, in the order of their coming. Whoever has no room, as the limit of its route is
-// lower than another's, holds up nobody: one long answer would have all routes wait where only one asked for that limit.
+// serve gives places to the requests that wait, in the order in which they came. It passes over a
+// request whose route has reached its own limit: otherwise one long answer would hold up all
+// routes, though only one of them has the low limit.
 func (p *peer) serve() {
 	for i := 0; i < len(p.waiting); {
 		tk := p.waiting[i]
@@ -73,7 +76,7 @@ func (p *peer) serve() {
 	}
 }
 
-// keep has fd wait for its next request until then.
+// keep holds the connection fd for another request until then.
 func (p *peer) keep(fd int, until time.Time) {
 	p.idle = append(p.idle, idle{fd, until})
 	switch pool := p.pool; {
@@ -86,8 +89,8 @@ func (p *peer) keep(fd int, until time.Time) {
 	}
 }
 
-// closeIdle closes connections that nobody takes. Each of them holds a process of PHP-FPM.
-func (p *pool) closeIdle() {
+// closeIdle closes the connections that no request has taken in time.
+func (p *Pool) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.timer, p.next = nil, time.Time{}

@@ -1,0 +1,79 @@
+package fastcgi_test
+
+import (
+	"crypto/md5"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
+)
+
+// TestServerName: SERVER_NAME is a name of the site, and HTTP_HOST is what the client says.
+func TestServerName(t *testing.T) {
+	up := fcgitest.Start(t, "unix", tells("SERVER_NAME", "HTTP_HOST"))
+	for want, hosts := range map[string][]string{
+		"test.example|test.example": nil,
+		"a.example|test.example":    {"a.example", "*.b.example"},
+		"TEST.example|test.example": {"a.example", "TEST.example"},
+	} {
+		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
+		h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
+			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil,
+			""); got.Body != want {
+			t.Errorf("%q: %q", hosts, got.Body)
+		}
+	}
+}
+
+// TestOnUNIXSocket: a client without an address, such as a server in front, gets no address that
+// scripts would trust.
+func TestOnUNIXSocket(t *testing.T) {
+	up := fcgitest.Start(t, "unix", tells("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT"))
+	p := route(t, registry(), "/", []string{up.Address}, nil,
+		func(s *fastcgi.Settings) { s.CheckFile = false })
+	p.Server = modtest.StartUNIX(t, "/", p.handler, coro.Direct)
+	if g := p.get("/x.php"); g.body != "unix:|test.example|80" {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestLongParams: PHP-FPM gets parameters that take several records.
+func TestLongParams(t *testing.T) {
+	f := startFPM(t, "unix")
+	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
+		"sums.php": `<?php foreach ($_SERVER as $k => $v) if (str_starts_with($k, "LONG_"))
+echo "$k ", strlen($v), " ", md5($v), "\n";`,
+	}, func(s *fastcgi.Settings) {
+		s.ReadTimeout = 10 * time.Second
+		s.Params = map[string]string{}
+		for i := range 8 {
+			s.Params[fmt.Sprint("LONG_", i)] = strings.Repeat(fmt.Sprint(i), 30000+i)
+		}
+	})
+	want := ""
+	for i := range 8 {
+		v := strings.Repeat(fmt.Sprint(i), 30000+i)
+		want += fmt.Sprintf("LONG_%d %d %x\n", i, len(v), md5.Sum([]byte(v)))
+	}
+	lines := func(s string) int { return strings.Count(s, "\n") }
+	g := p.get("/sums.php")
+	for _, line := range strings.SplitAfter(want, "\n") {
+		if !strings.Contains(g.body, line) {
+			t.Errorf("no %q", line)
+		}
+	}
+	if g.status != 200 || lines(g.body) != 8 {
+		t.Error(g)
+	}
+}

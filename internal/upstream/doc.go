@@ -1,0 +1,16 @@
+// Package upstream finds a connection for a request that is passed on to another server. It chooses
+// among the addresses of a route, counts and keeps connections, lets requests wait for one, and
+// passes over the addresses that do not work. What is said on a connection is the caller's matter,
+// in whatever protocol.
+//
+// A process has one Pool, and each route has a Group of the Pool's addresses. A request has a Lease
+// of its route's Group, on its own thread. All methods may be called on any loop; those of a Lease
+// belong to the thread that declares it.
+//
+//	pool.go     Pool: the addresses of all routes, the requests that wait, the kept connections
+//	group.go    Group: the addresses of a route; which of them is next, its places, its queue
+//	lease.go    Lease: a request's way to a connection, and the connection's way back
+//	health.go   which addresses are passed over for a while
+//	address.go  an address as the configuration writes it
+//	names.go    the addresses of hosts that have names
+package upstream

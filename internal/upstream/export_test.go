@@ -1,0 +1,40 @@
+package upstream
+
+import "time"
+
+// Waiting returns how many requests wait for a place, each of them counted at every address.
+func (p *Pool) Waiting() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += len(it.waiting)
+	}
+	return n
+}
+
+// Idle returns how many connections are kept.
+func (p *Pool) Idle() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += len(it.idle)
+	}
+	return n
+}
+
+// ForgetNames ends the time of the addresses that were found for names.
+func (p *Pool) ForgetNames() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		it.found.until = time.Time{}
+	}
+}
+
+// Health is health.
+type Health struct{ health }
+
+// Its methods, and a way to say until when the address is to be passed over.
+func (h *Health) Works(now time.Time) bool { return h.works(now) }
+func (h *Health) Chosen()                  { h.chosen() }
+func (h *Health) Avoid(until time.Time)    { h.avoid = until }

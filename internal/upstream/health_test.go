@@ -1,0 +1,89 @@
+package upstream_test
+
+import (
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// startFull returns the address of a UNIX socket whose queue is full, and stays so.
+func startFull(t *testing.T) string {
+	t.Helper()
+	path := t.TempDir() + "/s"
+	fd, err := syscall.Socket(syscall.AF_UNIX,
+		syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the queue is full", func() bool {
+		c, err := net.Dial("unix", path)
+		if err == nil {
+			t.Cleanup(func() { c.Close() })
+		}
+		return err != nil
+	})
+	return "unix:" + path
+}
+
+// TestConnectTimesOut: an upstream to which a connection takes too long leaves time for the others,
+// whose fault it is not, and is not asked again for a while.
+func TestConnectTimesOut(t *testing.T) {
+	full := startFull(t)
+	_, a := crowd(t, 2)
+	r := alone(t, []string{full, a[0], a[1] + " backup"}, func(s *upstream.Settings) {
+		s.ConnectTimeout = 600 * time.Millisecond
+	})
+	done := make(chan got)
+	for range 8 {
+		r.ask("x", true, done)
+	}
+	for range 8 {
+		if g := <-done; g.text != "0" {
+			t.Error(g)
+		}
+	}
+	if names := r.missed(); len(names) == 0 || len(names) > 4 ||
+		strings.Contains(strings.Join(names, " "), a[0]) {
+		t.Errorf("not reached: %q", names)
+	}
+	if g := r.get("x"); g.text != "0" || r.missed() != nil {
+		t.Error("asked again: ", g)
+	}
+}
+
+// TestFull: where there is no other upstream, a queue that stays full is no fault of its own.
+func TestFull(t *testing.T) {
+	r := alone(t, []string{startFull(t)},
+		func(s *upstream.Settings) { s.ConnectTimeout = 50 * time.Millisecond })
+	if g := r.get("x"); !upstream.Busy(g.err) {
+		t.Error(g)
+	}
+}
+
+// TestHealth: of the requests to an address that does not work, one at a time finds out whether it
+// does again.
+func TestHealth(t *testing.T) {
+	now := time.Now()
+	var h upstream.Health
+	if h.Chosen(); !h.Works(now) {
+		t.Error("it works from the start")
+	}
+	h.Avoid(now.Add(-time.Second))
+	if !h.Works(now) {
+		t.Error("none finds out")
+	}
+	if h.Chosen(); h.Works(now) {
+		t.Error("two find out at once")
+	}
+}

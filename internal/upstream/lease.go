@@ -1,0 +1,196 @@
+package upstream
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+)
+
+var errBacklog = errors.New("the upstream accepts no connection")
+
+// Lease is one request's way to an upstream: which ones the request has tried, and the place that
+// it has. The stream of a place is the caller's to close, unless Keep gets it back.
+type Lease struct {
+	group *Group
+	at    *member // whose place it has; nil: none
+	tried []bool  // by index; nil: none
+}
+
+// Lease begins one. It holds nothing until Connect.
+func (g *Group) Lease() Lease { return Lease{group: g} }
+
+// Connect gets a place and a connection: a kept one, which has served other requests, or else a new
+// one. fresh: a kept one will not do, and is closed to make room.
+//
+// It tries as many upstreams as it takes. Each of them has its share of ConnectTimeout, so that one
+// that says nothing leaves some for the others. The wait for a place does not count: a burst waits
+// there for its turn, and no upstream is at fault.
+//
+// After an error the lease may still have the place of the upstream that was tried last, which Name
+// tells. See Busy for the kinds of errors; loop.ErrClientGone and loop.ErrCanceled end the wait.
+func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *conn.Stream, kept bool, err error) {
+	until := time.Now().Add(l.group.QueueTimeout) // for a place
+	rest := l.group.ConnectTimeout
+	for n := l.untried(); ; n-- {
+		p, err := l.group.acquire(t, until, l.tried, fresh)
+		if err != nil {
+			return nil, false, err
+		}
+		l.at = p.member
+		if p.fd >= 0 {
+			if s := reuse(t.Loop(), p.fd); s != nil {
+				return s, true, nil
+			}
+			// It has ended meanwhile, and so have others that were kept with it. A new one takes
+			// the place.
+		}
+		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
+		begin := time.Now()
+		s, err := p.dial(t, share)
+		rest -= time.Since(begin)
+		switch {
+		case err == nil:
+			return s, false, nil
+		case left(err), sysio.Exhausted(err):
+			return nil, false, err
+		}
+		if l.choice() {
+			if l.group.Unreached != nil {
+				l.group.Unreached(p.name, err)
+			}
+			if l.blames(err, share) {
+				p.refused()
+			}
+		}
+		l.Exclude()
+		if n == 1 {
+			return nil, false, err
+		}
+		l.Release()
+	}
+}
+
+// blames reports whether an error of dialing within that time speaks against the upstream. One that
+// had hardly any time may be in order, and a lack of ports is a matter of this machine.
+func (l *Lease) blames(err error, share time.Duration) bool {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return false
+	case err == errBacklog, errors.Is(err, os.ErrDeadlineExceeded):
+		return share >= l.group.ConnectTimeout/time.Duration(2*len(l.group.members))
+	}
+	return true
+}
+
+// choice reports whether there is more than one upstream, so that it matters whether one works.
+func (l *Lease) choice() bool { return len(l.group.members) > 1 }
+
+// untried returns how many upstreams may be tried.
+func (l *Lease) untried() int {
+	n := len(l.group.members)
+	for _, tried := range l.tried {
+		if tried {
+			n--
+		}
+	}
+	return n
+}
+
+// Held reports whether the request has a place.
+func (l *Lease) Held() bool { return l.at != nil }
+
+// Name returns the upstream of the place as the configuration has it, "" without a place.
+func (l *Lease) Name() string {
+	if l.at == nil {
+		return ""
+	}
+	return l.at.name
+}
+
+// Exclude makes the lease try the upstream of its place no more. It reports whether there are
+// others to try. There must be a place.
+func (l *Lease) Exclude() bool {
+	if l.tried == nil {
+		l.tried = make([]bool, len(l.group.members))
+	}
+	l.tried[l.at.index] = true
+	return l.untried() > 0
+}
+
+// Spoke notes that the upstream's answer begins, and so that it works. There must be a place.
+func (l *Lease) Spoke() {
+	if l.choice() {
+		l.at.spoke()
+	}
+}
+
+// Broke notes that the connection has ended, or stood still for too long, before a byte of the
+// answer. After some of these in a row the upstream is passed over. There must be a place.
+func (l *Lease) Broke() {
+	if l.choice() {
+		l.at.broke()
+	}
+}
+
+// Keep gives the place back, and with it its stream, which may serve another request: everything of
+// this one has been sent and received. The caller may use s no more. There must be a place.
+func (l *Lease) Keep(s *conn.Stream) {
+	fd, err := s.Release()
+	if err != nil {
+		_ = s.Close()
+		fd = -1
+	}
+	l.group.release(l.at, fd)
+	l.at = nil
+}
+
+// Release gives the place back, if there is one.
+func (l *Lease) Release() {
+	if l.at != nil {
+		l.group.release(l.at, -1)
+		l.at = nil
+	}
+}
+
+// Busy reports that an error of Connect is about this moment, and no upstream's fault: all
+// connections, the queue, an upstream's backlog, or the descriptors, memory or ports of this
+// machine are used up. The same request may succeed a little later.
+func Busy(err error) bool {
+	return errors.Is(err, errQueueFull) || errors.Is(err, errNoPlace) ||
+		errors.Is(err, errBacklog) ||
+		errors.Is(err, syscall.EADDRNOTAVAIL) || sysio.Exhausted(err)
+}
+
+// left reports that no client waits for the answer any more.
+func left(err error) bool {
+	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
+}
+
+// reuse makes a stream of a connection that was kept, nil if that has ended.
+func reuse(l *loop.Loop, fd int) *conn.Stream {
+	if sysio.Quiet(fd) {
+		if s, err := conn.NewStream(l, fd); err == nil {
+			return s
+		}
+	}
+	sysio.Close(fd)
+	return nil
+}
+
+// dial makes a connection within limit.
+func (p *peer) dial(t *loop.Thread, limit time.Duration) (*conn.Stream, error) {
+	if p.named {
+		return p.dialName(t, limit)
+	}
+	s, err := conn.Dial(t, p.network, p.address, limit)
+	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
+		// There is one reason why that takes time: the listener's queue is full, and stayed so.
+		err = errBacklog
+	}
+	return s, err
+}
