@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"unsafe"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // hostTable finds the site of a host. Names are kept in lower case without the dot that may end them, wildcards as the suffix that begins
@@ -43,7 +45,7 @@ func (t *hostTable) find(host []byte) *prefixTree {
 	var lowered [maxName]byte
 	name := lowered[:len(host)]
 	for i := range name {
-		name[i] = lower(host[i])
+		name[i] = ascii.Lower(host[i])
 	}
 	if tree := t.names[string(name)]; tree != nil {
 		return tree
@@ -153,11 +155,4 @@ func checkName(name string) error {
 		}
 	}
 	return nil
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
 }

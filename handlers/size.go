@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // Size is a number of bytes, as settings have them. In a file it is "16KiB" (powers of 1024: KiB, MiB, GiB, TiB), "16kB" (powers of 1000: kB,
@@ -27,7 +29,7 @@ func ParseSize(s string) (Size, error) {
 	if unit != "" {
 		factor = 0
 		for _, u := range sizeUnits {
-			if strings.EqualFold(u.name, unit) {
+			if ascii.EqualFold(u.name, unit) {
 				factor = u.bytes
 				break
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -41,7 +42,7 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "headers", Err: err}
 	}
-	if s.Body != "" && !slices.ContainsFunc(fields, func(f field) bool { return strings.EqualFold(f.name, "Content-Type") }) {
+	if s.Body != "" && !slices.ContainsFunc(fields, func(f field) bool { return ascii.EqualFold(f.name, "Content-Type") }) {
 		fields = append(fields, field{"Content-Type", "text/plain; charset=utf-8"})
 	}
 	body := []byte(s.Body)
@@ -73,7 +74,7 @@ func checkFields(headers map[string]string) ([]field, error) {
 			return nil, fmt.Errorf("%s: a value has no control characters", name)
 		}
 		for _, f := range fields {
-			if strings.EqualFold(f.name, name) {
+			if ascii.EqualFold(f.name, name) {
 				return nil, errors.New(f.name + " and " + name + " are the same field")
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -86,7 +87,7 @@ func (e *HandshakeError) explain(resp *conn.Response) {
 }
 
 func hasToken(lists []string, token string) bool {
-	return slices.ContainsFunc(lists, func(list string) bool { return http1.HasToken(list, token) })
+	return slices.ContainsFunc(lists, func(list string) bool { return ascii.HasToken(list, token) })
 }
 
 // validKey reports whether a key is 16 bytes in base64.
@@ -113,7 +114,7 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 	case sameHost(origins[0], req.Host(), req.Secure()):
 		return true
 	}
-	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
+	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || ascii.EqualFold(o, origins[0]) })
 }
 
 // sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is of the host that the
@@ -122,14 +123,14 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 func sameHost(origin, host string, secure bool) bool {
 	scheme, authority, _ := strings.Cut(origin, "://")
 	switch {
-	case strings.EqualFold(scheme, "https"):
+	case ascii.EqualFold(scheme, "https"):
 		host = strings.TrimSuffix(host, ":443") // browsers leave it out, and other clients need not
-	case strings.EqualFold(scheme, "http") && !secure:
+	case ascii.EqualFold(scheme, "http") && !secure:
 		host = strings.TrimSuffix(host, ":80")
 	default:
 		return false
 	}
-	return host != "" && strings.EqualFold(authority, host)
+	return host != "" && ascii.EqualFold(authority, host)
 }
 
 // parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and in parseOffers: clients
@@ -137,7 +138,7 @@ func sameHost(origin, host string, secure bool) bool {
 func parseProtocols(values []string) (all []string, ok bool) {
 	ok = true
 	for _, v := range values {
-		http1.EachElement(v, func(p string) bool {
+		ascii.EachElement(v, func(p string) bool {
 			all = append(all, p)
 			ok = http1.ValidToken(p)
 			return ok

@@ -110,28 +110,6 @@ func all[T string | []byte](s T, c uint8) bool {
 	return true
 }
 
-// foldEqual compares without regard to case. lower is of small letters, digits and '-', and the bytes of s are no controls: setting
-// bit 5 then maps the two cases of a letter, and nothing else, onto each byte of lower.
-func foldEqual[T string | []byte](s T, lower string) bool {
-	if len(s) != len(lower) {
-		return false
-	}
-	for i := 0; i < len(lower); i++ {
-		if s[i]|0x20 != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// lower is c in small letters, other bytes as they are.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
-}
-
 // token is the longest token that s begins with, perhaps empty.
 func token(s []byte) []byte {
 	i := 0

@@ -1,6 +1,10 @@
 package http1
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // maxExcess is how many bytes of chunk lines and extensions a body may have beyond what its data pays for: 16 bytes and twice the size,
 // for each chunk. A budget like net/http's, for the reason given there: one byte of data behind a long extension makes the server read,
@@ -63,7 +67,7 @@ func (c *Chunked) KeepTrailer() { c.keep = true }
 func (c *Chunked) Trailer(f func(name, value []byte)) {
 	for line := range bytes.Lines(c.kept) {
 		if name, value, ok := bytes.Cut(bytes.TrimSuffix(line, []byte(ChunkEnd)), []byte(":")); ok {
-			f(name, trim(value))
+			f(name, ascii.TrimOWS(value))
 		}
 	}
 }

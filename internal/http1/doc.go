@@ -13,7 +13,6 @@
 //	head.go      Head: the resumable parser of a request head, line by line
 //	target.go    request line and the four forms of a request target
 //	field.go     field lines, and those that frame a message or steer the connection
-//	list.go      comma-separated lists of tokens
 //	authority.go uri-host and port
 //	path.go      CleanPath: percent-decoding and dot segments
 //	query.go     EscapeQuery

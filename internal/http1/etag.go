@@ -1,6 +1,10 @@
 package http1
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // MatchETag reports whether etag, that of the selected representation, matches a list of entity tags as in If-Match and If-None-Match
 // (RFC 9110 sections 13.1.1 and 13.1.2), or is matched by "*". weak chooses the comparison of section 8.8.3.2: If-None-Match needs the weak one, which
@@ -11,7 +15,7 @@ func MatchETag(list, etag string, weak bool) bool {
 	if etag == "" {
 		return false
 	}
-	list = trim(list)
+	list = ascii.TrimOWS(list)
 	if list == "*" {
 		return true
 	}
@@ -27,7 +31,7 @@ func MatchETag(list, etag string, weak bool) bool {
 		if sameETag(tag, etag, weak) {
 			return true
 		}
-		if rest = trim(rest); rest != "" && rest[0] != ',' {
+		if rest = ascii.TrimOWS(rest); rest != "" && rest[0] != ',' {
 			return false
 		}
 		list = rest

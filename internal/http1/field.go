@@ -1,5 +1,7 @@
 package http1
 
+import "github.com/lwango/lwango/internal/ascii"
+
 // field parses the field line buf[start:end], without its CRLF.
 func (h *Head) field(buf []byte, start, end int) *Error {
 	line := buf[start:end]
@@ -29,27 +31,27 @@ func (h *Head) field(buf []byte, start, end int) *Error {
 	// The length tells most names apart from those that matter here.
 	switch name := line[:i]; len(name) {
 	case len("host"):
-		if foldEqual(name, "host") {
+		if ascii.EqualFold(name, "host") {
 			return h.host(value, start+from)
 		}
 	case len("expect"):
-		if foldEqual(name, "expect") && h.Minor == 1 {
+		if ascii.EqualFold(name, "expect") && h.Minor == 1 {
 			return h.expect(value)
 		}
 	case len("upgrade"):
-		if foldEqual(name, "upgrade") {
+		if ascii.EqualFold(name, "upgrade") {
 			h.noted |= upgradeField
 		}
 	case len("connection"):
-		if foldEqual(name, "connection") {
+		if ascii.EqualFold(name, "connection") {
 			h.connection(value)
 		}
 	case len("content-length"):
-		if foldEqual(name, "content-length") {
+		if ascii.EqualFold(name, "content-length") {
 			return h.contentLength(value)
 		}
 	case len("transfer-encoding"):
-		if foldEqual(name, "transfer-encoding") {
+		if ascii.EqualFold(name, "transfer-encoding") {
 			return h.transferEncoding(value)
 		}
 	}
@@ -85,8 +87,8 @@ func (h *Head) host(value []byte, from int) *Error {
 // expect takes the Expect field, which is a list by its grammar. RFC 9110 section 10.1.1 knows one expectation and lets any other be
 // answered with 417.
 func (h *Head) expect(value []byte) (e *Error) {
-	EachElement(value, func(m []byte) bool {
-		if !foldEqual(m, "100-continue") {
+	ascii.EachElement(value, func(m []byte) bool {
+		if !ascii.EqualFold(m, "100-continue") {
 			e = ErrExpectation
 			return false
 		}
@@ -100,20 +102,20 @@ func (h *Head) expect(value []byte) (e *Error) {
 // name fields of this hop, and ask nothing of a server that forwards none.
 func (h *Head) connection(value []byte) {
 	switch { // the whole value is one option nearly always
-	case foldEqual(value, "keep-alive"):
+	case ascii.EqualFold(value, "keep-alive"):
 		h.KeepAlive = true
 		return
-	case foldEqual(value, "close"):
+	case ascii.EqualFold(value, "close"):
 		h.Close = true
 		return
 	}
-	EachElement(value, func(m []byte) bool {
+	ascii.EachElement(value, func(m []byte) bool {
 		switch {
-		case foldEqual(m, "close"):
+		case ascii.EqualFold(m, "close"):
 			h.Close = true
-		case foldEqual(m, "keep-alive"):
+		case ascii.EqualFold(m, "keep-alive"):
 			h.KeepAlive = true
-		case foldEqual(m, "upgrade"):
+		case ascii.EqualFold(m, "upgrade"):
 			h.noted |= upgradeToken
 		}
 		return true
@@ -141,7 +143,7 @@ func (h *Head) transferEncoding(value []byte) *Error {
 	if h.Minor == 0 {
 		return ErrCodingOn10
 	}
-	if h.Chunked || !foldEqual(value, "chunked") {
+	if h.Chunked || !ascii.EqualFold(value, "chunked") {
 		return ErrCoding
 	}
 	h.Chunked = true

@@ -3,6 +3,8 @@ package http1
 import (
 	"bytes"
 	"math"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // maxEmptyLines is how many CRLFs may stand before a request. RFC 9112 section 2.2 asks for one at least (old clients sent one behind a
@@ -153,21 +155,11 @@ func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
 // given to Parse; the value is a part of it.
 func (h *Head) Get(buf []byte, name string) ([]byte, bool) {
 	for i := range h.Fields {
-		if f := &h.Fields[i]; f.Name.Len() == len(name) && sameName(f.Name.Of(buf), name) {
+		if f := &h.Fields[i]; ascii.EqualFold(f.Name.Of(buf), name) {
 			return f.Value.Of(buf), true
 		}
 	}
 	return nil, false
-}
-
-// sameName compares two names of the same length.
-func sameName(a []byte, b string) bool {
-	for i, c := range a {
-		if d := b[i]; c != d && lower(c) != lower(d) {
-			return false
-		}
-	}
-	return true
 }
 
 // begin skips empty lines before the request and looks at its first byte. That byte alone tells a request from a TLS hello or a

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // A Range is a part of a representation, in bytes: Length >= 1 of them from Start on, all inside it.
@@ -32,7 +34,7 @@ const (
 // that put "bytes=0-" into every request would get 416 for a file that is just empty.
 func ParseRange(s string, size int64) ([]Range, error) {
 	const unit = "bytes="
-	if len(s) <= len(unit) || s[len(unit)-1] != '=' || !strings.EqualFold(s[:len(unit)], unit) || size <= 0 {
+	if len(s) <= len(unit) || !ascii.HasPrefixFold(s, unit) || size <= 0 {
 		return nil, ErrRangeInvalid
 	}
 	set := s[len(unit):]
@@ -41,7 +43,7 @@ func ParseRange(s string, size int64) ([]Range, error) {
 	}
 	var ranges []Range
 	specs, bad := 0, false
-	EachElement(set, func(spec string) bool {
+	ascii.EachElement(set, func(spec string) bool {
 		specs++
 		r, ok, satisfiable := parseRangeSpec(spec, size)
 		if bad = !ok; bad {

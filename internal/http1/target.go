@@ -1,6 +1,10 @@
 package http1
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // requestLine parses buf[start:end], without its CRLF. RFC 9112 section 3 allows to split it at any run of white space; that leniency lets
 // a space inside the target move the version, so exactly one SP separates the parts.
@@ -76,9 +80,9 @@ func (h *Head) pathQuery(s []byte, from int) {
 func (h *Head) absolute(target []byte, from int) *Error {
 	var i int
 	switch {
-	case len(target) >= 7 && foldEqual(target[:4], "http") && string(target[4:7]) == "://":
+	case len(target) >= 7 && ascii.EqualFold(target[:4], "http") && string(target[4:7]) == "://":
 		i = 7
-	case len(target) >= 8 && foldEqual(target[:5], "https") && string(target[5:8]) == "://":
+	case len(target) >= 8 && ascii.EqualFold(target[:5], "https") && string(target[5:8]) == "://":
 		i = 8
 		h.Secure = true
 	case bytes.Contains(target, []byte("://")):

@@ -2,6 +2,8 @@
 // folder.
 package names
 
+import "github.com/lwango/lwango/internal/ascii"
+
 // Hidden reports whether a cleaned path, which begins with a slash, has a segment that begins with
 // a dot, be it a file or a folder on the way to one (.git, .env, .htpasswd). /.well-known/ is the
 // one folder of that kind that is meant to be served (RFC 8615), at the top only; what lies hidden
@@ -41,27 +43,12 @@ func Source[T string | []byte](path T, endings []string) bool {
 
 // endsAt reports whether name begins with one of the endings, and no letter behind it.
 func endsAt[T string | []byte](name T, endings []string) bool {
-next:
 	for _, e := range endings {
-		if e == "" || len(name) < len(e) || len(name) > len(e) && letter(name[len(e)]) {
-			continue
+		if e != "" && ascii.HasPrefixFold(name, e) && (len(name) == len(e) || !letter(name[len(e)])) {
+			return true
 		}
-		for i := range len(e) {
-			if lower(name[i]) != lower(e[i]) {
-				continue next
-			}
-		}
-		return true
 	}
 	return false
 }
 
-func letter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
-
-// lower is c in small letters, other bytes as they are.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
-}
+func letter(c byte) bool { return 'a' <= ascii.Lower(c) && ascii.Lower(c) <= 'z' }

@@ -6,7 +6,6 @@
 // Every rule here that drops or refuses something does so since a program was deceived without it, and says how.
 //
 //	errors.go    refusals, by wire.Error
-//	fold.go      comparing names
 //	path.go      Split, Rules: from a clean path to a script, a file or a refusal
 //	beneath.go   Beneath, Following: the FS of a folder
 //	params.go    Request: the parameters of a request

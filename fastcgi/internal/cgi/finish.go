@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // finish reads what the field lines mean. Names and values are cut from one copy of the header.
@@ -15,11 +15,11 @@ func (h *Header) finish() *wire.Error {
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch {
-		case is(name, "status"):
+		case ascii.EqualFold(name, "status"):
 			if e := h.status(value); e != nil {
 				return e
 			}
-		case is(name, "content-length"):
+		case ascii.EqualFold(name, "content-length"):
 			// A number that is none is dropped, and the body framed by what comes. Two that differ are the sign of
 			// a program that was made to write one of them, and whichever we chose, another reader may choose
 			// otherwise.
@@ -29,7 +29,7 @@ func (h *Header) finish() *wire.Error {
 			}
 			h.Length = n
 			lengths++
-		case is(name, "content-type"):
+		case ascii.EqualFold(name, "content-type"):
 			// There is one of it (RFC 3875 section 6.3), and what is text for the recipient that
 			// takes the first of two may be a page with scripts for the one that takes the last.
 			// The first counts; an empty one is none.
@@ -41,28 +41,28 @@ func (h *Header) finish() *wire.Error {
 			case value != mediaType:
 				h.SecondType = value
 			}
-		case is(name, "transfer-encoding"):
+		case ascii.EqualFold(name, "transfer-encoding"):
 			h.Coding = value
 			if value == "" {
 				h.Coding = "identity"
 			}
-		case is(name, "connection"):
+		case ascii.EqualFold(name, "connection"):
 			connection = true
 		case hopByHop(name):
-		case hasPrefix(name, "x-accel-"):
+		case ascii.HasPrefixFold(name, "x-accel-"):
 			// All of them are between program and server; those we do not know are as little for the client.
 			switch {
-			case is(name, "x-accel-redirect"):
+			case ascii.EqualFold(name, "x-accel-redirect"):
 				h.Redirect = value
-			case is(name, "x-accel-buffering") && is(value, "yes"):
+			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "yes"):
 				h.Buffering = Buffered
-			case is(name, "x-accel-buffering") && is(value, "no"):
+			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "no"):
 				h.Buffering = Unbuffered
 			}
-		case is(name, "x-sendfile"):
+		case ascii.EqualFold(name, "x-sendfile"):
 			h.Sendfile = value // dropped even if nobody acts on it: it shows where files lie
 		default:
-			if is(name, "location") && value != "" {
+			if ascii.EqualFold(name, "location") && value != "" {
 				location = true
 			}
 			h.Fields = append(h.Fields, Field{name, value})
@@ -108,7 +108,7 @@ func (h *Header) status(value string) *wire.Error {
 	case h.Status != 0 && h.Status != n:
 		return ErrStatusTwice
 	case h.Status == 0:
-		h.Status, h.Reason = n, trim(value[3:])
+		h.Status, h.Reason = n, ascii.TrimOWS(value[3:])
 	}
 	return nil
 }
@@ -132,28 +132,29 @@ func length(value string) int64 {
 func hopByHop(name string) bool {
 	switch len(name) {
 	case len("te"):
-		return is(name, "te")
+		return ascii.EqualFold(name, "te")
 	case len("upgrade"): // and of Trailer
-		return is(name, "upgrade") || is(name, "trailer") || hasPrefix(name, "proxy-")
+		return ascii.EqualFold(name, "upgrade") || ascii.EqualFold(name, "trailer") ||
+			ascii.HasPrefixFold(name, "proxy-")
 	case len("keep-alive"):
-		return is(name, "keep-alive") || hasPrefix(name, "proxy-")
+		return ascii.EqualFold(name, "keep-alive") || ascii.HasPrefixFold(name, "proxy-")
 	}
-	return hasPrefix(name, "proxy-")
+	return ascii.HasPrefixFold(name, "proxy-")
 }
 
 // dropNamed removes the fields that the Connection fields name.
 func (h *Header) dropNamed(text string) {
 	for _, l := range h.lines {
-		if !is(text[l.name:l.colon], "connection") {
+		if !ascii.EqualFold(text[l.name:l.colon], "connection") {
 			continue
 		}
 		options := text[l.value:l.end]
-		if is(options, "close") || is(options, "keep-alive") {
+		if ascii.EqualFold(options, "close") || ascii.EqualFold(options, "keep-alive") {
 			continue
 		}
 		kept := h.Fields[:0]
 		for _, f := range h.Fields {
-			if !http1.HasToken(options, f.Name) {
+			if !ascii.HasToken(options, f.Name) {
 				kept = append(kept, f)
 			}
 		}
