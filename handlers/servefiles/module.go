@@ -25,6 +25,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/names"
 )
@@ -63,10 +64,6 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if s.Path == "" {
 		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
 	}
-	dir := s.Path
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(env.Dir, dir)
-	}
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl, facts: newFactsCache()}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
@@ -95,7 +92,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if m.types, err = ownTypes(s.Types); err != nil {
 		return nil, &handlers.KeyError{Key: "types", Err: err}
 	}
-	if m.root, err = openRoot(dir, s.FollowSymlinks); err != nil {
+	if m.root, err = openRoot(confpath.Join(env.Dir, s.Path), s.FollowSymlinks); err != nil {
 		return nil, &handlers.KeyError{Key: "path", Err: err}
 	}
 	return m, nil

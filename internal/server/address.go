@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/confpath"
 )
 
 // Address is where a listener listens. Equal addresses are the same socket.
@@ -16,22 +17,16 @@ type Address struct {
 	Name    string // host:port in one spelling, an absolute path, or the name of a socket unit's FileDescriptorName
 }
 
-// maxUnixPath is the room for a path in a sockaddr_un, less the NUL at its end (unix(7)).
-const maxUnixPath = 107
-
 // ParseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is an IP address,
 // "*" or nothing for all of them, or localhost: names that need DNS could mean something else at each start. A
 // relative path begins in dir.
 func ParseAddress(s, dir string) (Address, error) {
-	if path, ok := strings.CutPrefix(s, "unix:"); ok {
-		if path == "" {
-			return Address{}, errors.New("expected a path behind unix:")
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		if len(path) > maxUnixPath {
-			return Address{}, fmt.Errorf("the path of a UNIX socket has at most %d bytes, %s has %d", maxUnixPath, path, len(path))
+	if path, ok, err := confpath.Socket(dir, s); ok {
+		switch {
+		case err != nil:
+			return Address{}, err
+		case path[0] == '@':
+			return Address{}, fmt.Errorf("expected the path of a file, found the abstract socket %s", path)
 		}
 		return Address{"unix", path}, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/internal/sysio"
@@ -169,10 +170,7 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	c := Defaults()
 	c.Dir = wd
 	if name != "" {
-		c.File = name
-		if !filepath.IsAbs(name) {
-			c.File = filepath.Join(wd, name)
-		}
+		c.File = confpath.Join(wd, name)
 		c.Dir = filepath.Dir(c.File)
 	}
 
@@ -257,7 +255,7 @@ func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
 			pair.Table.Errorf("", "expected both cert and key, paths of PEM files")
 			continue
 		}
-		cert, err := tls.LoadX509KeyPair(c.path(pair.Cert), c.path(pair.Key))
+		cert, err := tls.LoadX509KeyPair(confpath.Join(c.Dir, pair.Cert), confpath.Join(c.Dir, pair.Key))
 		if err != nil {
 			pair.Table.Errorf("", "%v", err)
 			continue
@@ -265,14 +263,6 @@ func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
 		t.Certificates = append(t.Certificates, cert)
 	}
 	return t
-}
-
-// path makes a path of the configuration absolute.
-func (c *Config) path(p string) string {
-	if filepath.IsAbs(p) {
-		return p
-	}
-	return filepath.Join(c.Dir, p)
 }
 
 func (c *Config) checkAccessLog() {
@@ -287,7 +277,7 @@ func (c *Config) checkAccessLog() {
 	if a.Format == "" {
 		a.Format = "combined"
 	}
-	a.Path = c.path(a.Path)
+	a.Path = confpath.Join(c.Dir, a.Path)
 	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
 		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
 	}
@@ -307,7 +297,7 @@ func (c *Config) checkSpool() {
 	if c.SpoolDir == "" {
 		return
 	}
-	c.SpoolDir = c.path(c.SpoolDir)
+	c.SpoolDir = confpath.Join(c.Dir, c.SpoolDir)
 	if err := sysio.CheckTempDir(c.SpoolDir); err != nil {
 		c.Table.Errorf("spool_dir", "%v", err)
 	}
