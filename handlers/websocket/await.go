@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -96,7 +97,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 			return 0, c.err
 		}
 	case silent >= idle:
-		c.resetOnClose()
+		sysio.ResetOnClose(c.thread.FD())
 		return 0, c.broken(errSilent)
 	}
 	if !c.asked {
@@ -125,6 +126,5 @@ func (c *Conn) progress() int64 {
 	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
 	}
-	queued, _ := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ)
-	return c.sent - int64(queued)
+	return c.sent - int64(sysio.Unsent(c.thread.FD()))
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -194,12 +193,4 @@ func (c *Conn) closeWrite() {
 		_ = t.CloseWrite()
 	}
 	_ = c.stream.CloseWrite()
-}
-
-// resetOnClose has the connection end with a reset: an orderly close would leave the kernel with what the peer does not
-// take for minutes.
-func (c *Conn) resetOnClose() {
-	if fd := c.thread.FD(); fd >= 0 {
-		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
-	}
 }

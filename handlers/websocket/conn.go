@@ -218,11 +218,7 @@ func (c *Conn) release() {
 }
 
 func recycle(m *[]byte) {
-	if invariants.Enabled {
-		for i := range *m {
-			(*m)[i] = 0xDB
-		}
-	}
+	invariants.Mangle(*m)
 	if cap(*m) <= keptMessage {
 		messages.Put(m)
 	}

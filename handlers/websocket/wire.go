@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"golang.org/x/sys/unix"
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // wire is a Conn as gorilla sees it: the connection below the frames. What is read from it are the frames of data, each of
@@ -215,7 +215,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		n, err := c.write(p[written:min(len(p), written+writePiece)])
 		written += n
 		if err != nil {
-			c.resetOnClose()
+			sysio.ResetOnClose(c.thread.FD())
 			return written, err
 		}
 	}
@@ -251,7 +251,7 @@ func (c *Conn) writeUntil() time.Time {
 // awaitRoom waits, where the kernel holds much for the peer, until there is room for more. There is when the peer has taken
 // a third of it, perhaps a megabyte, which a peer may be slow with that still keeps to the write timeout's pace.
 func (c *Conn) awaitRoom() error {
-	if queued, err := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ); err != nil || queued < 4*writePiece {
+	if sysio.Unsent(c.thread.FD()) < 4*writePiece {
 		return nil // the write itself finds out
 	}
 	for {

@@ -199,6 +199,12 @@ func Unsent(fd int) int {
 	return n
 }
 
+// ResetOnClose makes the close of a socket a reset (socket(7), SO_LINGER of no time): the kernel drops
+// what the peer has not acknowledged, where an orderly close would keep it for minutes.
+func ResetOnClose(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+}
+
 // Close is close(2). It is announced to the scheduler: a socket with SO_LINGER set waits in it.
 func Close(fd int) { _ = syscall.Close(fd) }
 
