@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/handlers/servefiles"
 )
 
 // serve is the handler.
@@ -27,7 +26,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")
 	if len(req.PathView()) == len(prefix) {
-		return redirect(req, resp)
+		return servefiles.RedirectToFolder(req, resp)
 	}
 	t := m.current()
 	target, err := m.rules.Resolve(t.files, req.SubPath())
@@ -42,24 +41,11 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 			return t.send(req, resp)
 		}
 	case cgi.Redirect:
-		return redirect(req, resp)
+		return servefiles.RedirectToFolder(req, resp)
 	case cgi.BadRequest:
 		return http.StatusBadRequest
 	}
 	return http.StatusNotFound
-}
-
-// redirect leads to the same path with a slash at its end. The path is escaped again, as in serve_files.
-func redirect(req *conn.Request, resp *conn.Response) int {
-	location := strings.ReplaceAll((&url.URL{Path: req.Path()}).EscapedPath(), `\`, "%5C") + "/"
-	if query := req.RawQuery(); query != "" {
-		location += "?" + http1.EscapeQuery(query)
-	}
-	resp.Header().Set("Location", location)
-	if method := req.Method(); method == http.MethodGet || method == http.MethodHead {
-		return http.StatusMovedPermanently
-	}
-	return http.StatusPermanentRedirect // the body is to be sent again
 }
 
 // unknown answers where the file system does not say what there is.

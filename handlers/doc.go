@@ -10,6 +10,7 @@
 // handler shares between requests, it guards itself.
 //
 //	registry.go  Registry, RegisterModule, Module, Env, KeyError
+//	field.go     CheckField: header fields in settings
 //	size.go      Size: "16KiB" in settings
 //	router.go    Site, Route, Router: the way from a request to its handler
 //	hosts.go     which site answers for which host

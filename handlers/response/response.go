@@ -7,12 +7,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/http1"
 )
 
 // Settings are the module's keys.
@@ -57,21 +55,13 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	}, nil
 }
 
-// checkFields finds at the start what would otherwise be a 500 for every request. Fields that frame the message or speak about the
-// connection are the server's: set from outside, they would contradict what is really sent.
+// checkFields returns the fields sorted by name.
 func checkFields(headers map[string]string) ([]field, error) {
 	var fields []field
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]
-		if !http1.ValidToken(name) {
-			return nil, fmt.Errorf("%q is not a field name", name)
-		}
-		switch strings.ToLower(name) {
-		case "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "trailer", "date":
-			return nil, fmt.Errorf("%s is set by the server itself", name)
-		}
-		if !http1.ValidFieldValue(value) {
-			return nil, fmt.Errorf("%s: a value has no control characters", name)
+		if err := handlers.CheckField(name, value); err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
 		}
 		for _, f := range fields {
 			if ascii.EqualFold(f.name, name) {

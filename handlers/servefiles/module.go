@@ -2,7 +2,7 @@
 //
 //	module.go      settings, start
 //	serve.go       the way of one request to a file
-//	names.go       the Location of a folder
+//	folder.go      RedirectToFolder
 //	open.go        opening beneath the root
 //	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open descriptor

@@ -33,8 +33,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	var space [usualName]byte
 	name, file, status := m.find(space[:0], path, &st)
 	if status == isFolder {
-		resp.Header().Set("Location", folderLocation(req.Path(), req.RawQuery()))
-		return http.StatusMovedPermanently
+		return RedirectToFolder(req, resp)
 	}
 	if status == http.StatusNotFound && m.fallback != "" {
 		name = append(space[:0], m.fallback...)

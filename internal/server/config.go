@@ -14,7 +14,6 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/confpath"
-	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -313,20 +312,15 @@ func (c *Config) checkPubsub() {
 	}
 }
 
-// ownHeaders are fields that frame a message or speak about the connection: the server sets them as each answer
-// needs them, and a second one would contradict it.
-var ownHeaders = []string{"connection", "content-length", "date", "keep-alive", "trailer", "transfer-encoding", "upgrade"}
-
 func (c *Config) checkHeaders() {
 	seen := map[string]bool{}
 	at := c.Table.Sub("headers")
 	for name, values := range c.Headers {
 		lower := strings.ToLower(name)
+		err := handlers.CheckField(name, values...)
 		switch {
-		case !http1.ValidToken(name):
-			at.Errorf(name, "not a valid name of a header field")
-		case slices.Contains(ownHeaders, lower):
-			at.Errorf(name, "is set by the server itself")
+		case err != nil:
+			at.Errorf(name, "%v", err)
 		case slices.Contains(settings.Keys(c), name):
 			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as one.
 			at.Errorf(name, "belongs at the top of the file, above the first [table]")
@@ -334,10 +328,5 @@ func (c *Config) checkHeaders() {
 			at.Errorf(name, "named twice, in different case")
 		}
 		seen[lower] = true
-		for _, v := range values {
-			if !http1.ValidFieldValue(v) {
-				at.Errorf(name, "control characters cannot be part of a header field")
-			}
-		}
 	}
 }

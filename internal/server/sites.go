@@ -75,20 +75,20 @@ type plan struct {
 func (s Source) plan(r RouteConfig) (plan, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
-		return plan{}, keyError("handler", "a route has a module or a handler, not both")
+		return plan{}, handlers.BadKey("handler", "a route has a module or a handler, not both")
 	case r.Module == "" && r.Handler == "":
-		return plan{}, keyError("", "a route needs a module or a handler")
+		return plan{}, handlers.BadKey("", "a route needs a module or a handler")
 	case r.Handler != "":
 		h, ok := s.Modules.Handler(r.Handler)
 		if !ok {
-			return plan{}, keyError("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
+			return plan{}, handlers.BadKey("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
 		}
 		r.Rest.Decode(&struct{}{}) // a handler has no settings
 		return plan{handler: h}, nil
 	}
 	m, ok := s.Modules.Module(r.Module)
 	if !ok {
-		return plan{}, keyError("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
+		return plan{}, handlers.BadKey("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
 	}
 	set := m.NewSettings()
 	if !r.Rest.Decode(set) {
@@ -106,10 +106,6 @@ func reportRoute(r RouteConfig, err error) {
 	default:
 		r.Rest.Errorf("module", "%s: %v", r.Module, err)
 	}
-}
-
-func keyError(key, format string, args ...any) error {
-	return &handlers.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
 func unknownName(what, got string, names []string) string {
