@@ -72,19 +72,6 @@ func (c *Chunked) Trailer(f func(name, value []byte)) {
 	}
 }
 
-// Remaining is how many bytes of data of the current chunk are still to come, 0 between chunks. So many bytes, or fewer, that follow what was
-// consumed are plain data; whoever takes them from elsewhere than Decode or Next tells by Skip.
-func (c *Chunked) Remaining() int64 { return c.left }
-
-// Skip notes that n bytes of the chunk's data were taken from the stream by the caller itself, as when it reads them straight to where
-// they belong. It panics if n exceeds Remaining.
-func (c *Chunked) Skip(n int64) {
-	if n < 0 || n > c.left {
-		panic("http1: Chunked.Skip beyond the chunk")
-	}
-	c.left -= n
-}
-
 // Decode reads from src and writes data to dst: ns bytes were consumed, nd bytes written. done is true once the CRLF after the
 // trailer section was consumed; src[ns:] is then the next message. Otherwise dst is full or src is used up. An error is always an *Error,
 // comes back from every later call, and leaves nd bytes of good data. dst may begin where src begins, since data only moves to the front.

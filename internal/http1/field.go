@@ -38,10 +38,6 @@ func (h *Head) field(buf []byte, start, end int) *Error {
 		if ascii.EqualFold(name, "expect") && h.Minor == 1 {
 			return h.expect(value)
 		}
-	case len("upgrade"):
-		if ascii.EqualFold(name, "upgrade") {
-			h.noted |= upgradeField
-		}
 	case len("connection"):
 		if ascii.EqualFold(name, "connection") {
 			h.connection(value)
@@ -115,8 +111,6 @@ func (h *Head) connection(value []byte) {
 			h.Close = true
 		case ascii.EqualFold(m, "keep-alive"):
 			h.KeepAlive = true
-		case ascii.EqualFold(m, "upgrade"):
-			h.noted |= upgradeToken
 		}
 		return true
 	})

@@ -24,7 +24,6 @@ const MaxFields = 256
 type Head struct {
 	Method   Method
 	Minor    uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)
-	HasQuery bool  // there is a '?' in the target
 	Asterisk bool  // "OPTIONS *": the server as a whole (RFC 9112 section 3.2.4)
 	Absolute bool  // the target has a scheme and an authority
 	Secure   bool  // and the scheme is https
@@ -41,7 +40,6 @@ type Head struct {
 	Close         bool  // Connection: close
 	KeepAlive     bool  // Connection: keep-alive
 	Expect100     bool  // the client waits for 100 (Continue) before it sends the body there is
-	Upgrade       bool  // HTTP/1.1 with Connection: upgrade and an Upgrade field
 
 	// Progress of Parse.
 	stage      stage
@@ -66,8 +64,6 @@ type notes uint8
 
 const (
 	hostSeen notes = 1 << iota
-	upgradeToken
-	upgradeField
 	expectSeen
 )
 
@@ -227,8 +223,6 @@ func (h *Head) finish() *Error {
 		// RFC 9112 section 6.3 (3) would let us drop Content-Length. Whoever sends both hopes for a second reader that drops the other.
 		return ErrCodingLength
 	}
-	// RFC 9110 section 7.8: from a 1.0 client Upgrade MUST be ignored.
-	h.Upgrade = h.Minor == 1 && h.noted&(upgradeToken|upgradeField) == upgradeToken|upgradeField
 	// RFC 9110 section 10.1.1: from a 1.0 client the expectation MUST be ignored; field takes care of that. Without a body there is nothing to wait for.
 	h.Expect100 = h.noted&expectSeen != 0 && h.HasBody()
 	return nil

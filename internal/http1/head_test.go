@@ -16,7 +16,7 @@ import (
 func describe(h *http1.Head, buf []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v 1.%d path=%s", h.Method, h.Minor, h.Path.Of(buf))
-	if h.HasQuery {
+	if h.Query.End > 0 { // also where it is empty
 		fmt.Fprintf(&b, " query=%s", h.Query.Of(buf))
 	}
 	if h.Host.Len() > 0 {
@@ -29,7 +29,7 @@ func describe(h *http1.Head, buf []byte) string {
 		on   bool
 		word string
 	}{
-		{h.Chunked, "chunked"}, {h.Close, "close"}, {h.KeepAlive, "keep-alive"}, {h.Upgrade, "upgrade"},
+		{h.Chunked, "chunked"}, {h.Close, "close"}, {h.KeepAlive, "keep-alive"},
 		{h.Expect100, "expect"}, {h.Asterisk, "asterisk"}, {h.Absolute, "absolute"},
 	} {
 		if w.on {

@@ -70,7 +70,6 @@ func (h *Head) pathQuery(s []byte, from int) {
 	path := end
 	if i := bytes.IndexByte(s, '?'); i >= 0 {
 		path = from + i
-		h.HasQuery = true
 		h.Query = Span{uint32(path + 1), uint32(end)}
 	}
 	h.Path = Span{uint32(from), uint32(path)}

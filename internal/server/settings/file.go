@@ -90,9 +90,6 @@ func (t Table) Has(key string) bool {
 	return ok
 }
 
-// Len returns the number of keys.
-func (t Table) Len() int { return len(t.values) }
-
 // Sub returns the table that is the value of key; an empty one if there is none.
 func (t Table) Sub(key string) Table {
 	values, _ := t.values[key].(map[string]any)
