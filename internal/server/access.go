@@ -32,7 +32,7 @@ func (a access) set(path string) error {
 }
 
 // parseAccess reads a listener's mode and owner.
-func (l *ListenerConfig) parseAccess() {
+func (l *listenerConfig) parseAccess() {
 	if l.Address.Network != "unix" {
 		for _, key := range []string{"mode", "owner"} {
 			if l.Table.Has(key) {

@@ -59,7 +59,7 @@ const shareUnit = 16
 
 // openAccessLog starts the writer. The log is told of requests through LogRequest, on any loop; its other methods are
 // for one goroutine.
-func openAccessLog(cfg *AccessLogConfig, log *slog.Logger) (*accessLog, error) {
+func openAccessLog(cfg *accessLogConfig, log *slog.Logger) (*accessLog, error) {
 	f, err := openLogFile(cfg.Path)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ const stuckWait = 2 * time.Second
 
 // reopen goes on with f and the format of cfg, after what was logged before has gone to the old file: that is what a
 // log rotation asks for. A nil f ends the logging; requests that are under way then leave no line.
-func (a *accessLog) reopen(f *os.File, cfg *AccessLogConfig) {
+func (a *accessLog) reopen(f *os.File, cfg *accessLogConfig) {
 	next := nextFile{f, make(chan struct{})}
 	select {
 	case unused := <-a.next: // the writer has been stuck since the last time

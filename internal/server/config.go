@@ -21,9 +21,9 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// Config is a configuration: what a file says, checked, and what follows from it. The `toml` tags are the keys of the
-// file; the fields without one are computed by Load.
-type Config struct {
+// config is a configuration: what a file says, checked, and what follows from it. The `toml` tags are the keys of the
+// file; the fields without one are computed by load.
+type config struct {
 	Table settings.Table `toml:",table"`
 
 	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips of the pen.
@@ -47,10 +47,10 @@ type Config struct {
 	Handoff  string        `toml:"handoff" oneof:"channel direct"`
 
 	Headers   map[string][]string `toml:"headers"`
-	Listeners []ListenerConfig    `toml:"listener"`
-	AccessLog *AccessLogConfig    `toml:"access_log"`
-	Pubsub    PubsubConfig        `toml:"pubsub"`
-	Sites     []SiteConfig        `toml:"site"`
+	Listeners []listenerConfig    `toml:"listener"`
+	AccessLog *accessLogConfig    `toml:"access_log"`
+	Pubsub    pubsubConfig        `toml:"pubsub"`
+	Sites     []siteConfig        `toml:"site"`
 
 	// File is the path of the file, and empty if there is none. Dir is its folder, or the working directory: relative
 	// paths in the configuration begin there. Both are absolute.
@@ -60,35 +60,35 @@ type Config struct {
 	Router *handlers.Router
 }
 
-// ListenerConfig is a [[listener]].
-type ListenerConfig struct {
+// listenerConfig is a [[listener]].
+type listenerConfig struct {
 	Table  settings.Table `toml:",table"`
 	Listen string         `toml:"address"`
-	Certs  []CertConfig   `toml:"tls"`
+	Certs  []certConfig   `toml:"tls"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
-	Address Address     // of Listen
+	Address address     // of Listen
 	TLS     *tls.Config // of Certs; nil without any
 	Access  access      // of Mode and Owner
 }
 
-// CertConfig is one certificate with its key, both PEM files.
-type CertConfig struct {
+// certConfig is one certificate with its key, both PEM files.
+type certConfig struct {
 	Table settings.Table `toml:",table"`
 	Cert  string         `toml:"cert"`
 	Key   string         `toml:"key"`
 }
 
-// AccessLogConfig is [access_log].
-type AccessLogConfig struct {
+// accessLogConfig is [access_log].
+type accessLogConfig struct {
 	Table  settings.Table `toml:",table"`
 	Path   string         `toml:"path"`
 	Format string         `toml:"format" oneof:"combined common"`
 }
 
-// PubsubConfig is [pubsub].
-type PubsubConfig struct {
+// pubsubConfig is [pubsub].
+type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
 	URL   string         `toml:"url"` // of a Redis; it may have a password
 
@@ -96,24 +96,24 @@ type PubsubConfig struct {
 	MaxBytes handlers.Size `toml:"max_bytes" min:"1MiB" max:"1TiB"`
 }
 
-// SiteConfig is a [[site]].
-type SiteConfig struct {
+// siteConfig is a [[site]].
+type siteConfig struct {
 	Table  settings.Table `toml:",table"`
 	Hosts  []string       `toml:"host"`
-	Routes []RouteConfig  `toml:"route"`
+	Routes []routeConfig  `toml:"route"`
 }
 
-// RouteConfig is a [[site.route]]. All keys but its own belong to its module.
-type RouteConfig struct {
+// routeConfig is a [[site.route]]. All keys but its own belong to its module.
+type routeConfig struct {
 	Prefix  string         `toml:"prefix"`
 	Module  string         `toml:"module"`
 	Handler string         `toml:"handler"`
 	Rest    settings.Table `toml:",rest"`
 }
 
-// Defaults returns the configuration of a file that says nothing.
-func Defaults() *Config {
-	return &Config{
+// defaults returns the configuration of a file that says nothing.
+func defaults() *config {
+	return &config{
 		KeepAliveTimeout: 15 * time.Second,
 		HeaderTimeout:    10 * time.Second,
 		BodyTimeout:      30 * time.Second,
@@ -128,8 +128,8 @@ func Defaults() *Config {
 	}
 }
 
-// Source is where a configuration comes from.
-type Source struct {
+// source is where a configuration comes from.
+type source struct {
 	File    string   // path of the file; empty: none is read
 	Listen  []string // addresses that replace those of the file, as -l has them
 	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
@@ -139,10 +139,10 @@ type Source struct {
 	Logger  *slog.Logger     // for modules; never nil
 }
 
-// Load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
+// load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
 // file's, with everything that is wrong in it. A panic, of a module's Build for instance, is an error as well, and its
 // stack is logged: a server that reads its configuration again must not end by it.
-func (s Source) Load() (c *Config, err error) {
+func (s source) load() (c *config, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Logger.Error("panic while the configuration is read", "panic", p, "stack", string(debug.Stack()))
@@ -150,23 +150,23 @@ func (s Source) Load() (c *Config, err error) {
 		}
 	}()
 	if s.File == "" {
-		return s.Parse("", "")
+		return s.parse("", "")
 	}
 	text, err := os.ReadFile(s.File)
 	if err != nil {
 		return nil, err
 	}
-	return s.Parse(s.File, string(text))
+	return s.parse(s.File, string(text))
 }
 
-// Parse is Load for text that has been read already. name stands in messages as it is, and its folder is where
+// parse is load for text that has been read already. name stands in messages as it is, and its folder is where
 // relative paths begin.
-func (s Source) Parse(name, text string) (*Config, error) {
+func (s source) parse(name, text string) (*config, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	c := Defaults()
+	c := defaults()
 	c.Dir = wd
 	if name != "" {
 		c.File = confpath.Join(wd, name)
@@ -190,14 +190,14 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if len(s.Listen) > 0 {
 		c.Listeners = nil
 		for _, l := range s.Listen {
-			addr, err := ParseAddress(l, wd)
+			addr, err := parseAddress(l, wd)
 			if err != nil {
 				return nil, fmt.Errorf("-l: %w", err)
 			}
-			if slices.ContainsFunc(c.Listeners, func(o ListenerConfig) bool { return o.Address == addr }) {
+			if slices.ContainsFunc(c.Listeners, func(o listenerConfig) bool { return o.Address == addr }) {
 				return nil, fmt.Errorf("-l: %s is listened to twice", l)
 			}
-			c.Listeners = append(c.Listeners, ListenerConfig{Listen: l, Address: addr})
+			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
 		}
 	}
 	sites := c.buildSites(s)
@@ -210,20 +210,20 @@ func (s Source) Parse(name, text string) (*Config, error) {
 // defaultListen is where a configuration without a listener listens.
 const defaultListen = "*:8080"
 
-func (c *Config) checkListeners() {
+func (c *config) checkListeners() {
 	if len(c.Listeners) == 0 {
-		addr, _ := ParseAddress(defaultListen, c.Dir)
-		c.Listeners = []ListenerConfig{{Listen: defaultListen, Address: addr}}
+		addr, _ := parseAddress(defaultListen, c.Dir)
+		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
 		return
 	}
-	seen := map[Address]bool{}
+	seen := map[address]bool{}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		if l.Listen == "" {
 			l.Table.Errorf("address", `missing; expected something like "*:8080"`)
 			continue
 		}
-		addr, err := ParseAddress(l.Listen, c.Dir)
+		addr, err := parseAddress(l.Listen, c.Dir)
 		if err != nil {
 			l.Table.Errorf("address", "%v", err)
 			continue
@@ -241,7 +241,7 @@ func (c *Config) checkListeners() {
 
 // loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit the client's SNI,
 // and the first one for clients that send none.
-func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
+func (c *config) loadCerts(l *listenerConfig) *tls.Config {
 	if len(l.Certs) == 0 {
 		if l.Table.Has("tls") {
 			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
@@ -264,7 +264,7 @@ func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
 	return t
 }
 
-func (c *Config) checkAccessLog() {
+func (c *config) checkAccessLog() {
 	a := c.AccessLog
 	if a == nil {
 		return
@@ -286,7 +286,7 @@ func (c *Config) checkAccessLog() {
 const leastSpool = 4 << 30
 
 // checkSpool makes sure that files can be made in spool_dir, and that one of them can hold a body.
-func (c *Config) checkSpool() {
+func (c *config) checkSpool() {
 	switch {
 	case !c.Table.Has("max_spool"):
 		c.MaxSpool = max(leastSpool, 4*c.MaxBodySize)
@@ -302,7 +302,7 @@ func (c *Config) checkSpool() {
 	}
 }
 
-func (c *Config) checkPubsub() {
+func (c *config) checkPubsub() {
 	p := &c.Pubsub
 	if !p.Table.Has("url") {
 		return
@@ -312,7 +312,7 @@ func (c *Config) checkPubsub() {
 	}
 }
 
-func (c *Config) checkHeaders() {
+func (c *config) checkHeaders() {
 	seen := map[string]bool{}
 	at := c.Table.Sub("headers")
 	for name, values := range c.Headers {

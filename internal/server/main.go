@@ -130,12 +130,12 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		log = logs.Logger()
 		defer logs.Close(logWait)
 	}
-	source, err := p.source(o, file, log)
+	src, err := p.source(o, file, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
 	}
-	config, err := source.Load()
+	c, err := src.load()
 	if err != nil {
 		if !errors.As(err, new(settings.Errors)) { // these begin with file and line, which editors look for
 			err = fmt.Errorf("lwango: %w", err)
@@ -144,7 +144,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return exitUsage
 	}
 	if o.check {
-		fmt.Fprintf(stdout, "%s: ok\n", orElse(source.File, "built-in defaults"))
+		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
 		return 0
 	}
 
@@ -154,7 +154,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	s, err := Start(source, config)
+	s, err := start(src, c)
 	if err != nil {
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
@@ -164,23 +164,23 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 
 // untilStopped obeys signals until the loops have ended, and returns the exit code. The first signal after the end of ctx
 // has no effect: it may be the one that has ended ctx, which is not to count twice.
-func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
+func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
 	code := exitStopped
-	ended, done := s.Ended(), ctx.Done()
+	ended, done := s.ended, ctx.Done()
 	var stopped chan error
 	spared := false // the next signal, which would have us stop at once
 	stop := func() {
-		s.Stop()
-		ended = nil // from here on Wait tells
+		s.stop()
+		ended = nil // from here on wait tells
 		stopped = make(chan error, 1)
-		go func() { stopped <- s.Wait() }()
+		go func() { stopped <- s.wait() }()
 	}
 	for {
 		select {
 		case sig := <-signals:
 			switch {
 			case stopped == nil && sig == syscall.SIGHUP:
-				s.logReload(s.Reload())
+				s.logReload(s.reload())
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()
@@ -215,7 +215,7 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 	}
 }
 
-func (s *Server) logReload(err error) {
+func (s *server) logReload(err error) {
 	var all settings.Errors
 	switch {
 	case err == nil:
@@ -260,10 +260,10 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 
 // source decides which file is read, once for the whole run: a reload must not take up a file of the working
 // directory that happens to have come there meanwhile.
-func (p *Program) source(o *Options, file string, log *slog.Logger) (Source, error) {
+func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
+	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
 		case err == nil:

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Reload reads the configuration again and goes over to it: the next request on any connection is handled by the new
+// reload reads the configuration again and goes over to it: the next request on any connection is handled by the new
 // sites, limits and log. It is all or nothing. Whatever can fail is done first - reading, building the handlers,
 // opening files and sockets - and only then is anything exchanged; after an error the server goes on as it was.
-func (s *Server) Reload() error {
-	next, err := s.source.Load()
+func (s *server) reload() error {
+	next, err := s.source.load()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *Server) Reload() error {
 
 // nextAccessLog opens the file that is to be logged to, by itself or, if there was no log before, as a new one. The
 // file is opened anew even under the same name: it may have been moved away by a log rotation.
-func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, error) {
+func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, error) {
 	switch {
 	case cfg == nil:
 		return s.access, nil, nil
@@ -62,8 +62,8 @@ func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, erro
 
 // openAdded makes the listeners that next has and the running configuration does not have. One that begins or ceases
 // to speak TLS is added with duplicates of its sockets, so there is no moment in which nobody listens.
-func (s *Server) openAdded(next *Config) (_ map[Address]*listener, err error) {
-	added := map[Address]*listener{}
+func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
+	added := map[address]*listener{}
 	defer func() {
 		if err == nil {
 			return
@@ -104,7 +104,7 @@ func (s *Server) openAdded(next *Config) (_ map[Address]*listener, err error) {
 }
 
 // reuse makes a listener on the sockets of old.
-func (s *Server) reuse(old *listener, lc ListenerConfig) (*listener, error) {
+func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file}
 	for _, fd := range old.socket.fds {
 		if err := sock.duplicate(fd, 1); err != nil {
@@ -117,8 +117,8 @@ func (s *Server) reuse(old *listener, lc ListenerConfig) (*listener, error) {
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that have connected to
 // a closed one and were not accepted yet still are.
-func (s *Server) exchange(next *Config, added map[Address]*listener) {
-	keep := map[Address]bool{}
+func (s *server) exchange(next *config, added map[address]*listener) {
+	keep := map[address]bool{}
 	for _, lc := range next.Listeners {
 		keep[lc.Address] = true
 	}
@@ -171,7 +171,7 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 }
 
 // restartNeeded names what a reload cannot change.
-func (s *Server) restartNeeded(next *Config) {
+func (s *server) restartNeeded(next *config) {
 	if next.Threads != s.config.Threads {
 		s.own.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
 	}
@@ -193,7 +193,7 @@ func (s *Server) restartNeeded(next *Config) {
 const loopWait = 2 * time.Second
 
 // onLoops calls f on each loop, with its index, and waits until that is done.
-func (s *Server) onLoops(f func(i int)) {
+func (s *server) onLoops(f func(i int)) {
 	var called sync.WaitGroup
 	for i, l := range s.loops {
 		called.Add(1)

@@ -20,7 +20,7 @@ type builtSite struct {
 
 // buildSites makes the handlers of all routes. What is wrong with one is reported and leaves it out, so that the
 // errors of all routes are found in one run.
-func (c *Config) buildSites(s Source) (sites []builtSite) {
+func (c *config) buildSites(s source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
@@ -72,7 +72,7 @@ type plan struct {
 }
 
 // plan reads a route.
-func (s Source) plan(r RouteConfig) (plan, error) {
+func (s source) plan(r routeConfig) (plan, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
 		return plan{}, handlers.BadKey("handler", "a route has a module or a handler, not both")
@@ -98,7 +98,7 @@ func (s Source) plan(r RouteConfig) (plan, error) {
 }
 
 // reportRoute points at the key that a build error names, or at the one that chose the module.
-func reportRoute(r RouteConfig, err error) {
+func reportRoute(r routeConfig, err error) {
 	var ke *handlers.KeyError
 	switch {
 	case errors.As(err, &ke):
@@ -146,7 +146,7 @@ func plain(sites []builtSite) []handlers.Site {
 }
 
 // compiled reports whether there is a compiled-in route of that prefix.
-func (s Source) compiled(prefix string) bool {
+func (s source) compiled(prefix string) bool {
 	return slices.ContainsFunc(s.Routes, func(r handlers.Route) bool {
 		return strings.TrimSuffix(r.Prefix, "/") == strings.TrimSuffix(prefix, "/")
 	})
@@ -154,7 +154,7 @@ func (s Source) compiled(prefix string) bool {
 
 // route makes the router: the sites of the file or the folder of -r, and beside them the compiled-in routes. These
 // belong to every host, as those of http.Handle do. With nothing to serve at all there is a page that says so.
-func (c *Config) route(s Source, built []builtSite) error {
+func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
 		site, err := rootSite(s)

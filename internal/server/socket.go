@@ -30,7 +30,7 @@ type socket struct {
 
 // openSocket makes the descriptors of a listener's address for n loops. inherited are the sockets of the service manager;
 // ours are the ports that this process listens to already.
-func openSocket(lc ListenerConfig, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
+func openSocket(lc listenerConfig, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
 	switch addr := lc.Address; addr.Network {
 	case "unix":
 		return openUnix(addr.Name, lc.Access, n)
@@ -49,7 +49,7 @@ func openSocket(lc ListenerConfig, n int, inherited map[string][]int, ours map[i
 		s.shown = addr.String()
 		return s, nil
 	}
-	return openTCP(lc.Address.Name, n, ours[lc.Address.Port()])
+	return openTCP(lc.Address.Name, n, ours[lc.Address.port()])
 }
 
 // openTCP makes n sockets that share a port. With SO_REUSEPORT a second server of the same user could bind the port

@@ -12,11 +12,11 @@ import (
 
 func openTest(t *testing.T, address string, n int) (*socket, error) {
 	t.Helper()
-	addr, err := ParseAddress(address, t.TempDir())
+	addr, err := parseAddress(address, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSocket(ListenerConfig{Address: addr}, n, nil, nil)
+	s, err := openSocket(listenerConfig{Address: addr}, n, nil, nil)
 	if err == nil {
 		t.Cleanup(s.close)
 	}
