@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"conn":                      {"coro", "loop", "internal/ascii", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
-	"handlers":                  {"conn", "internal/ascii", "internal/http1"},
+	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
 	"handlers/*":                {"conn", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/leaktest", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/confpath", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 )
 
 // Env is what a module may know of the place it is built in.
@@ -24,6 +25,11 @@ type Env struct {
 	// none: no route runs any. The source of a script is not for the public, below whichever route
 	// it lies.
 	Scripts []string
+
+	// Loops returns the loops of the server. A handler of the module may call it, on any loop; before
+	// there are loops it returns nil. What belongs to a loop, its Stats for one, is read in a function
+	// that is posted to it. Loops is nil where nothing serves: in a test of the module.
+	Loops func() []*loop.Loop
 
 	// Logger takes what the module has to say, at start and later. It is never nil when internal/server builds the module; Log gives one
 	// that can be used in any case.

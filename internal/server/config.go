@@ -58,6 +58,9 @@ type config struct {
 
 	// Router sends requests to the sites.
 	Router *handlers.Router
+
+	// loops are those of the server that goes by this configuration; see handlers.Env.
+	loops []*loop.Loop
 }
 
 // listenerConfig is a [[listener]].

@@ -260,7 +260,7 @@ func TestEnv(t *testing.T) {
 	s := source()
 	s.Modules = new(handlers.Registry)
 	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
-		envs = append(envs, env)
+		envs = append(envs, handlers.Env{Dir: env.Dir, Prefix: env.Prefix, Hosts: env.Hosts, Logger: env.Logger})
 		return func(*conn.Request, *conn.Response) int { return 0 }, nil
 	})
 	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = \"/x\"\nmodule = \"spy\"\n" +

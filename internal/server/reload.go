@@ -32,6 +32,7 @@ func (s *server) reload() error {
 		return err
 	}
 
+	next.loops = s.loops
 	s.restartNeeded(next)
 	if access == s.access && access != nil {
 		access.reopen(logFile, next.AccessLog)

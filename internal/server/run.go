@@ -78,6 +78,7 @@ func (s *server) start() (err error) {
 		}
 		s.loops = append(s.loops, l)
 	}
+	s.config.loops = s.loops
 	if a := s.config.AccessLog; a != nil {
 		if s.access, err = openAccessLog(a, s.log); err != nil {
 			return err

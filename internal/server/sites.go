@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/loop"
 )
 
 // builtSite is a site of the file with its handlers, and the tables to blame for what the router refuses.
@@ -23,7 +24,7 @@ type builtSite struct {
 func (c *config) buildSites(s source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
-		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
+		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger}
 		plans := make([]plan, len(site.Routes))
 		for i, r := range site.Routes { // all before the first is built, which is told of the others
 			switch {
@@ -62,6 +63,9 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 	}
 	return reportRefused(sites)
 }
+
+// running returns the loops to modules, which are built before there are any.
+func (c *config) running() []*loop.Loop { return c.loops }
 
 // plan is a route that was read: a compiled-in handler, or a module with its settings; neither
 // where it is wrong.
