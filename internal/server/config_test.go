@@ -127,7 +127,7 @@ t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
 		{"unknown handler", route("prefix = \"/\"\nhandler = \"eco\""),
 			`t.conf:4: site.route.handler: there is no handler "eco" (did you mean echo?)`},
 		{"unknown module", route("prefix = \"/\"\nmodule = \"cgi-bin\""),
-			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: fastcgi, redirect, response, serve_files)`},
+			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: ` + strings.Join(server.Builtin().ModuleNames(), ", ") + `)`},
 		{"key of a module", route("prefix = \"/\"\nmodule = \"redirect\"\ntoo = \"/x\"\nprefixx = 1"),
 			`t.conf:5: site.route.too: unknown key (did you mean to?)
 t.conf:6: site.route.prefixx: unknown key (did you mean prefix?)`},
