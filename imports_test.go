@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"internal/sampletest":       {},
 	"internal/redistest":        {},
 	"internal/refusetest":       {},
+	"internal/test/logtext":     {},
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"conn":                      {"coro", "loop", "internal/ascii", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},

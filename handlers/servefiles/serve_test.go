@@ -2,7 +2,6 @@ package servefiles_test
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 func TestPaths(t *testing.T) {
@@ -126,7 +125,7 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 		"none":              "",
 		"link-broken":       "",
 	} {
-		var log syncBuffer
+		var log logtext.Buffer
 		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = root })
 		check(t, err)
 		s := modtest.Start(t, "/", h, coro.Channel)
@@ -351,7 +350,7 @@ func TestTruncatedWhileSent(t *testing.T) {
 
 // Without a descriptor to open the file with, a client is asked to come again, and is served when it does.
 func TestNoDescriptors(t *testing.T) {
-	var log syncBuffer
+	var log logtext.Buffer
 	root := tree(t)
 	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = "." })
 	check(t, err)
@@ -397,24 +396,6 @@ func TestNoDescriptors(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "name=a.txt") || !strings.Contains(text, "too many open files") {
 		t.Errorf("the log says %q", text)
 	}
-}
-
-// syncBuffer is a buffer that the loop writes and the test reads.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func TestErrors(t *testing.T) {

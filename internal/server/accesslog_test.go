@@ -21,6 +21,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -125,7 +126,7 @@ func TestAccessLogStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	log := new(lockedBuffer)
+	log := new(logtext.Buffer)
 	a, err := server.OpenAccessLog(path, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +187,7 @@ func TestAccessLogFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	log := new(lockedBuffer)
+	log := new(logtext.Buffer)
 	s := source()
 	s.Logger = slog.New(slog.NewTextHandler(log, nil))
 	config, err := s.Parse(filepath.Join(dir, "t.conf"), "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
@@ -285,21 +286,4 @@ func TestLogRequestAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() { a.LogRequest(lp, e) }); n > 0 {
 		t.Errorf("%v allocations a line", n)
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

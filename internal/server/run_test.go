@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 func fetch(t *testing.T, address string) string {
@@ -160,7 +161,7 @@ func TestReloadSurvivesPanic(t *testing.T) {
 	}
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
-	var log lockedBuffer
+	var log logtext.Buffer
 	s := source()
 	s.File, s.Logger = file, slog.New(slog.NewTextHandler(&log, nil))
 	type mood struct {

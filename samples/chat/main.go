@@ -20,7 +20,7 @@ func main() {
 	lwango.Handle("/", page())
 	lwango.Handle("/ws-chat", chat)
 	lwango.Handle("/sse-chat", follow)
-	lwango.Handle("/ws-write", write)
-	lwango.Handle("/ws-read", read)
+	lwango.Handle("/ws-write", socket(write))
+	lwango.Handle("/ws-read", socket(read))
 	os.Exit(lwango.Run(context.Background(), "")) // an lwango.conf that lies about may have something else at /
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -141,10 +142,8 @@ func (f *File) duration(value any, at place, v reflect.Value, tag reflect.Struct
 		f.errorAt(at, "expected %s, found %q (units are ms, s, m, h)", expected(v.Type()), s)
 		return
 	}
-	low, hasLow := tag.Lookup("min")
-	high, hasHigh := tag.Lookup("max")
-	if hasLow && d < must(time.ParseDuration(low)) || hasHigh && d > must(time.ParseDuration(high)) {
-		f.errorAt(at, "must be %s, found %s", between(low, high), s)
+	if limits, ok := inRange(d, tag, time.ParseDuration); !ok {
+		f.errorAt(at, "must be %s, found %s", limits, s)
 		return
 	}
 	v.SetInt(int64(d))
@@ -165,16 +164,21 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 		f.wrongType(value, at, v.Type())
 		return
 	}
-	low, hasLow := tag.Lookup("min")
-	high, hasHigh := tag.Lookup("max")
-	if hasLow && n < must(handlers.ParseSize(low)) || hasHigh && n > must(handlers.ParseSize(high)) {
-		f.errorAt(at, "must be %s, found %s", between(low, high), n)
+	if limits, ok := inRange(n, tag, handlers.ParseSize); !ok {
+		f.errorAt(at, "must be %s, found %s", limits, n)
 		return
 	}
 	v.SetInt(int64(n))
 }
 
-// between puts a range of which one end may be open into words.
+// inRange reports whether n is in the range of the tags min and max, either of which may be missing,
+// and puts the range into words.
+func inRange[T cmp.Ordered](n T, tag reflect.StructTag, parse func(string) (T, error)) (limits string, ok bool) {
+	low, high := tag.Get("min"), tag.Get("max")
+	ok = (low == "" || n >= must(parse(low))) && (high == "" || n <= must(parse(high)))
+	return between(low, high), ok
+}
+
 func between(low, high string) string {
 	switch {
 	case high == "":
