@@ -9,7 +9,8 @@ import (
 )
 
 // serverFields are the fields that frame a message or speak about the connection, and the date. The
-// server sets them as each response needs them; a second value would contradict what is really sent.
+// server sets them as each response needs them; a second value would contradict what is really
+// sent.
 var serverFields = []string{
 	"connection", "content-length", "date", "keep-alive", "trailer", "transfer-encoding", "upgrade",
 }

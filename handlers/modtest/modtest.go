@@ -1,4 +1,5 @@
-// Package modtest runs a handler behind a real server, on a loop and a socket of its own, for the tests of modules.
+// Package modtest runs a handler behind a real server, on a loop and a socket of its own, for the
+// tests of modules.
 package modtest
 
 import (
@@ -30,8 +31,8 @@ func Run(t *testing.T, test func(t *testing.T, handoff coro.Handoff)) {
 	t.Run("direct", func(t *testing.T) { test(t, coro.Direct) })
 }
 
-// Build makes a handler of a registered module, with settings changed by change, which gets a *S of the module's settings type. change may
-// be nil.
+// Build makes a handler of a registered module, with settings changed by change, which gets a *S of
+// the module's settings type. change may be nil.
 func Build[S any](t testing.TB, register func(*handlers.Registry), name string, env handlers.Env, change func(*S)) (conn.Handler, error) {
 	t.Helper()
 	var r handlers.Registry
@@ -142,8 +143,9 @@ type Response struct {
 	Body   string
 }
 
-// Do sends one request, given as its request line and further header lines, with Host and "Connection: close" added, and an optional body.
-// It fails the test if there is anything behind the answer.
+// Do sends one request, given as its request line and further header lines, with Host and
+// "Connection: close" added, and an optional body. It fails the test if there is anything behind
+// the answer.
 func (s *Server) Do(line string, fields []string, body string) Response {
 	s.t.Helper()
 	c := s.Dial()

@@ -20,7 +20,7 @@ type piece struct {
 	name string // "path", "uri", "query" or "host"
 }
 
-// source is what a request has to offer to a template.
+// source is what a template can use of a request.
 type source struct {
 	host  string // as sent, maybe with a port
 	path  string // whole, decoded
@@ -33,8 +33,9 @@ func (t template) needsHost() bool {
 	return slices.ContainsFunc(t, func(p piece) bool { return p.name == "host" })
 }
 
-// expand gives the Location. Paths are escaped again. Where a path follows a slash, its own is left out, and whatever a path of "/" is
-// followed by, no second slash comes to stand at the beginning: with "//" there, the first segment is the name of a server.
+// expand returns the Location. It escapes paths again. It leaves out a path's first slash behind
+// another slash, and never puts a second slash at the beginning: behind "//" there, the first
+// segment is the name of a server.
 func (t template) expand(s source) string {
 	if len(t) == 1 && t[0].name == "" {
 		return t[0].text
@@ -78,7 +79,8 @@ func writeQuery(b *strings.Builder, query string) {
 	}
 }
 
-// withoutPort cuts the port, which belongs to the listener that was asked and hardly ever to the place where the client is sent.
+// withoutPort cuts off the port: it belongs to the listener that got the request, and seldom to the
+// place to which the client is sent.
 func withoutPort(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		return host[:i]
@@ -86,8 +88,8 @@ func withoutPort(host string) string {
 	return host
 }
 
-// foreign is a placeholder as other servers have them, which would go to the client as it stands. RFC 3986 allows a $ in an address,
-// but hardly any has one.
+// foreign is a placeholder of other servers. Unrefused, it would go to the client as it stands. RFC
+// 3986 allows a $ in an address, but addresses seldom have one.
 var foreign = regexp.MustCompile(`\$(\w+|$)`)
 
 // parseTemplate reads `to`.
@@ -130,8 +132,9 @@ func parseTemplate(to string) (template, error) {
 	return t, t.check(to)
 }
 
-// check refuses a template whose server would be named by the path of a request, which any link can carry: an open redirect. The server
-// comes from the configuration, or is the one that the client asked ({host}), and must be complete before the path begins.
+// check refuses a template in which the path of a request could name the server, since any link can
+// carry such a path: an open redirect. The server must come from the configuration, or be the one
+// that the client asked ({host}), and must be complete before the path begins.
 func (t template) check(to string) error {
 	sample := t.expand(source{host: "host.example", path: "/uri.example", below: "/path.example"})
 	u, err := url.Parse(sample)

@@ -1,4 +1,5 @@
-// Package response is the module `response`: a route that always gets the same answer, fixed in the configuration.
+// Package response is the module `response`: a route that always gets the same answer, fixed in the
+// configuration.
 package response
 
 import (
@@ -25,10 +26,12 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "response", Settings{Status: http.StatusOK}, New)
 }
 
-// field is one header field of the answer. Fields are a sorted list and not a map, so that every answer has them in the same order.
+// field is one header field of the answer. Fields are a sorted list and not a map, so that every
+// answer has them in the same order.
 type field struct{ name, value string }
 
-// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once.
+// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops
+// at once.
 func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if s.Status < 200 || s.Status > 599 {
 		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d", s.Status)

@@ -22,7 +22,8 @@ func (f file) readAt(p []byte, offset int64) (int, error) {
 	return readOnce(p, func() (int, error) { return unix.Pread(int(f), p, offset) })
 }
 
-// readOnce makes a call that reads into p, again after a signal, and its results those of an io.Reader.
+// readOnce makes a call that reads into p, again after a signal, and its results those of an
+// io.Reader.
 func readOnce(p []byte, read func() (int, error)) (int, error) {
 	for {
 		n, err := read()

@@ -49,8 +49,9 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "serve_files", Defaults, New)
 }
 
-// New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once; the
-// folder is closed when nothing refers to the handler any more.
+// New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on
+// any number of loops at once; the garbage collector closes the folder when nothing refers to the
+// handler any more.
 func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	m, err := open(s, env)
 	if err != nil {
@@ -118,8 +119,8 @@ type module struct {
 // the site runs.
 func (m *module) source(name []byte) bool { return len(m.scripts) > 0 && names.Source(name, m.scripts) }
 
-// complain tells the operator of a file that is there and could not be served. It does so once a second at most: the reason is usually the same
-// for many requests.
+// complain logs a file that exists and could not be served, once a second at most: many requests
+// usually fail for the same reason.
 func (m *module) complain(name []byte, err error) {
 	if now := time.Now().Unix(); m.complained.Swap(now) != now {
 		m.log.Warn("file not served", "name", string(name), "error", err)

@@ -114,7 +114,8 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// TestRefusedSymlinkIsLogged: the client is told nothing of a link that is refused, and the operator what to do.
+// TestRefusedSymlinkIsLogged: the client is told nothing of a link that is refused, and the
+// operator what to do.
 func TestRefusedSymlinkIsLogged(t *testing.T) {
 	root := tree(t)
 	for name, want := range map[string]string{
@@ -289,7 +290,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A file that changes has new values with the next request, and one from the future is not dated later than the answer.
+// A file that changes has new values with the next request, and one from the future is not dated
+// later than the answer.
 func TestChange(t *testing.T) {
 	root := tree(t)
 	s := start(t, root, "/", coro.Channel, nil)
@@ -348,7 +350,8 @@ func TestTruncatedWhileSent(t *testing.T) {
 	}
 }
 
-// Without a descriptor to open the file with, a client is asked to come again, and is served when it does.
+// Without a descriptor to open the file with, a client is asked to come again, and is served when
+// it does.
 func TestNoDescriptors(t *testing.T) {
 	var log logtext.Buffer
 	root := tree(t)

@@ -9,8 +9,8 @@ import (
 // dispatched is an event as a script in the browser gets it.
 type dispatched struct{ id, name, data string }
 
-// parser interprets an event stream step by step as WHATWG HTML section 9.2.6 tells it, and knows nothing of how ours
-// are made.
+// parser interprets an event stream step by step as WHATWG HTML section 9.2.6 tells it, and knows
+// nothing of how ours are made.
 type parser struct {
 	events   []dispatched
 	comments []string

@@ -99,8 +99,8 @@ func wait[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-// The client has the head before there is any event, and each event as soon as it is sent. When it leaves, the handler's
-// wait ends.
+// The client has the head before there is any event, and each event as soon as it is sent. When it
+// leaves, the handler's wait ends.
 func TestStream(t *testing.T) {
 	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
 		send := make(chan sse.Event)
@@ -138,7 +138,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// Without a keep-alive there are no comments, and no loop that sends them as fast as the client reads.
+// Without a keep-alive there are no comments, and no loop that sends them as fast as the client
+// reads.
 func TestNoKeepAlive(t *testing.T) {
 	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
 		for _, keepAlive := range []time.Duration{0, -1} {
@@ -165,7 +166,8 @@ func TestNoKeepAlive(t *testing.T) {
 	})
 }
 
-// Without anything to send comments go out, which change neither the limit of a wait nor the events.
+// Without anything to send comments go out, which change neither the limit of a wait nor the
+// events.
 func TestKeepAlive(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	ended := make(chan error, 1)
@@ -254,7 +256,8 @@ func TestOldClient(t *testing.T) {
 	}
 }
 
-// A client that never reads does not hold the handler for longer than write_timeout, and no memory beyond the kernel's.
+// A client that never reads does not hold the handler for longer than write_timeout, and no memory
+// beyond the kernel's.
 func TestNeverReads(t *testing.T) {
 	ended := make(chan error, 1)
 	s := serve(t, coro.Channel, conn.Config{WriteTimeout: 50 * time.Millisecond, Handler: func(req *conn.Request, resp *conn.Response) int {

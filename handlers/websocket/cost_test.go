@@ -13,8 +13,9 @@ import (
 
 var raceEnabled bool // in race_test.go
 
-// TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at most, and of allocations
-// two small ones, which are gorilla's: the reader of a message, and the box of its write buffer in the pool.
+// TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at
+// most, and of allocations two small ones, which are gorilla's: the reader of a message, and the
+// box of its write buffer in the pool.
 func TestCostOfAMessage(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads are forced")
@@ -57,7 +58,8 @@ func TestCostOfAMessage(t *testing.T) {
 	}
 }
 
-// TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one, too.
+// TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one,
+// too.
 func TestCostOfTheLongestMessage(t *testing.T) {
 	if invariants.Enabled || raceEnabled {
 		t.Skip("reads are short, or sync.Pool drops things")

@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// agreed is what comes of a client's handshake.
+// agreed is the result of a client's handshake.
 type agreed struct {
 	key      string
 	protocol string
@@ -58,7 +58,7 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	return a, nil
 }
 
-// request is a handshake of what was agreed upon, for gorilla, which would agree to more.
+// request is a handshake for gorilla with what is agreed only: gorilla itself would agree to more.
 func (a *agreed) request() *http.Request {
 	h := http.Header{
 		"Connection":            {"upgrade"},
@@ -75,7 +75,7 @@ func (a *agreed) request() *http.Request {
 	return &http.Request{Method: http.MethodGet, Header: h}
 }
 
-// explain adds what belongs to the answer.
+// explain adds the header fields of the refusal.
 func (e *HandshakeError) explain(resp *conn.Response) {
 	switch e.Status {
 	case http.StatusMethodNotAllowed:
@@ -100,8 +100,9 @@ func validKey(key string) bool {
 	return err == nil && n == 16
 }
 
-// allows reports whether the page that connects, if it is one, may do so. Browsers let any page of any site connect to any
-// other, with the cookies of that one, and leave it to the server (RFC 6455 section 10.2).
+// allows reports whether the page that connects may do so, if a page does. Browsers let the page of
+// any site connect to any other site, with the cookies of that one, and leave the check to the
+// server (RFC 6455 section 10.2).
 func (u *Upgrader) allows(req *conn.Request) bool {
 	origins := req.Header().Values("Origin")
 	switch {
@@ -117,9 +118,10 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || ascii.EqualFold(o, origins[0]) })
 }
 
-// sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is of the host that the
-// client has asked for. Over TLS its scheme has to be https, for a page of the same name that came without could be
-// anybody's; else it may be the one or the other, as behind a proxy nobody can say which it is.
+// sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is
+// of the host that the client has asked for. Over TLS its scheme must be https: without TLS, anyone
+// on the way could have sent the page. Without TLS both schemes pass, since a proxy in front may
+// have had TLS with the client.
 func sameHost(origin, host string, secure bool) bool {
 	scheme, authority, _ := strings.Cut(origin, "://")
 	switch {
@@ -133,8 +135,8 @@ func sameHost(origin, host string, secure bool) bool {
 	return host != "" && ascii.EqualFold(authority, host)
 }
 
-// parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and in parseOffers: clients
-// and proxies that join lists leave them behind (RFC 9110 section 5.6.1.2).
+// parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and
+// in parseOffers: clients and proxies that join lists leave them behind (RFC 9110 section 5.6.1.2).
 func parseProtocols(values []string) (all []string, ok bool) {
 	ok = true
 	for _, v := range values {
@@ -156,7 +158,7 @@ const (
 	clientWindow = "client_max_window_bits"
 )
 
-// offer is an extension that a client can do with.
+// offer is an extension that a client offers.
 type offer struct {
 	name   string
 	params []param
@@ -164,8 +166,8 @@ type offer struct {
 
 type param struct{ name, value string }
 
-// parseOffers parses the values of Sec-WebSocket-Extensions. One that does not keep to the grammar fails the handshake
-// (RFC 6455 section 9.1).
+// parseOffers parses the values of Sec-WebSocket-Extensions. A value that breaks the grammar fails
+// the handshake (RFC 6455 section 9.1).
 func parseOffers(values []string) (all []offer, ok bool) {
 	for _, s := range values {
 		for {
@@ -216,8 +218,9 @@ func cutToken(s string) (token, rest string) {
 	return s[:n], strings.TrimLeft(s[n:], " \t")
 }
 
-// acceptable reports whether the offer can be answered as gorilla does: with no context taken over, and the window that
-// package compress/flate has. What a server does not know it declines (RFC 7692 section 7.1).
+// acceptable reports whether the answer that gorilla gives fits the offer: no context takeover, and
+// the window of package compress/flate. A server declines parameters that it does not know (RFC
+// 7692 section 7.1).
 func (o offer) acceptable() bool {
 	if o.name != deflate {
 		return false
@@ -252,14 +255,15 @@ func (o offer) has(name string) bool {
 	return slices.ContainsFunc(o.params, func(p param) bool { return p.name == name })
 }
 
-// withWindow adds to gorilla's answer to the handshake a parameter that gorilla does not know: a client that has limited
-// the server's window must be told the limit that the server keeps to (RFC 7692 section 7.1.2.1).
+// withWindow adds a parameter that gorilla does not know to its answer: if a client has limited the
+// server's window, the answer must state the limit that the server keeps to (RFC 7692 section
+// 7.1.2.1).
 func withWindow(answer []byte) []byte {
 	const field = "\r\nSec-WebSocket-Extensions: " + deflate
 	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow), 1)
 }
 
-// extraFields are those that a handler wants to have in the answer.
+// extraFields returns the fields that the handler has set for the answer.
 func extraFields(h *conn.Header) http.Header {
 	extra := make(http.Header)
 	for name, value := range h.All() {

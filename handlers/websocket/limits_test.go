@@ -13,7 +13,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestReadLimitByDefault: what a client may have a server hold is small where nobody has asked for more.
+// TestReadLimitByDefault: a client can make the server hold little by default.
 func TestReadLimitByDefault(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
@@ -23,7 +23,8 @@ func TestReadLimitByDefault(t *testing.T) {
 	})
 }
 
-// TestNegativeLimits are none: no storm of pings, no message refused, and nobody given up.
+// TestNegativeLimits: a negative limit is none. There is no storm of pings, no message is refused,
+// and no peer is given up.
 func TestNegativeLimits(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
@@ -90,10 +91,11 @@ func TestIdleWithoutPings(t *testing.T) {
 	})
 }
 
-// TestSteadyButSlowReader: a client that takes longer for what it was sent than the silence that is borne, and answers
-// pings only as it comes to them, behind megabytes in both kernels, is not cut off; nor because the kernel has room for
-// more only when a third of these are gone. One that stops reading is. The limits are longer than the steps in which two
-// kernels on one machine move data, and their pauses of 200 ms.
+// TestSteadyButSlowReader: a client that takes longer for what it was sent than the silence that is
+// borne, and answers pings only as it comes to them, behind megabytes in both kernels, is not cut
+// off; nor because the kernel has room for more only when a third of these are gone. One that stops
+// reading is. The limits are longer than the steps in which two kernels on one machine move data,
+// and their pauses of 200 ms.
 func TestSteadyButSlowReader(t *testing.T) {
 	for _, row := range []struct {
 		m     mode
@@ -193,7 +195,8 @@ func TestSteadyButSlowReader(t *testing.T) {
 	}
 }
 
-// slowly reads so much at a time. If it was itself kept from keeping its pace, what comes of it says nothing.
+// slowly reads so much at a time. If it was itself kept from keeping its pace, what comes of it
+// says nothing.
 type slowly struct {
 	c     *client
 	piece int
@@ -204,7 +207,7 @@ type slowly struct {
 	worst time.Duration // that it has slept
 }
 
-// starved leaves the test out if the machine has not let the client keep its pace.
+// starved skips the test if the machine was too busy for the client to keep its pace.
 func (s *slowly) starved() {
 	s.c.t.Helper()
 	if s.worst > 5*s.every {
@@ -234,7 +237,8 @@ func (s *slowly) read(p []byte) {
 	}
 }
 
-// TestTextFailsFast: text that cannot become UTF-8 is refused with the byte that says so, though the message goes on.
+// TestTextFailsFast: text that cannot become UTF-8 is refused with the byte that says so, though
+// the message goes on.
 func TestTextFailsFast(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
@@ -283,7 +287,8 @@ func TestTextFailsFast(t *testing.T) {
 	})
 }
 
-// TestBombFailsFast: what inflates to more than may be is refused before its end has come, and so is what does not inflate.
+// TestBombFailsFast: what inflates to more than may be is refused before its end has come, and so
+// is what does not inflate.
 func TestBombFailsFast(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true}))
@@ -299,7 +304,8 @@ func TestBombFailsFast(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client takes until then.
+// TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client
+// takes until then.
 func TestWriteDeadline(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)

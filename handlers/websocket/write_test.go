@@ -13,8 +13,8 @@ import (
 
 var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
 
-// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and without, also once they
-// were lent to code that knows gorilla, and among messages of their own.
+// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and
+// without, also once they were lent to code that knows gorilla, and among messages of their own.
 func TestWrittenPastGorilla(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var prepared []*websocket.PreparedMessage

@@ -14,8 +14,8 @@ func TrimOWS[T string | []byte](s T) T {
 func isOWS(c byte) bool { return c == ' ' || c == '\t' }
 
 // EachElement calls f with the elements of a comma-separated list, without the white space around
-// them, until f returns false. It skips empty elements, as RFC 9110 section 5.6.1.2 demands. It also
-// splits at commas inside quoted strings, so it is for lists of tokens.
+// them, until f returns false. It skips empty elements, as RFC 9110 section 5.6.1.2 demands. It
+// also splits at commas inside quoted strings, so it is for lists of tokens.
 func EachElement[T string | []byte](list T, f func(T) bool) {
 	for len(list) > 0 {
 		i := 0
@@ -30,8 +30,8 @@ func EachElement[T string | []byte](list T, f func(T) bool) {
 }
 
 // HasToken reports whether token is an element of a comma-separated list of tokens, such as
-// Connection, Upgrade or Vary, when the case of letters is ignored. An element with parameters is no
-// token and never matches.
+// Connection, Upgrade or Vary, when the case of letters is ignored. An element with parameters is
+// no token and never matches.
 func HasToken[T string | []byte](list T, token string) (found bool) {
 	EachElement(list, func(e T) bool {
 		found = EqualFold(e, token)

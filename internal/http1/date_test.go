@@ -128,7 +128,8 @@ func FuzzParseDate(f *testing.F) {
 		if err != nil || !again.Equal(got) {
 			t.Fatalf("%q is %v, and written again %v, %v", s, got, again, err)
 		}
-		// net/http takes all we take, a leap second aside, and means the same but for its other pivot of two-digit years.
+		// net/http takes all we take, a leap second aside, and means the same but for its other
+		// pivot of two-digit years.
 		if want, err := http.ParseTime(s); err == nil && !want.Equal(got) && want.Year()-got.Year() != 100 && got.Year()-want.Year() != 100 {
 			t.Fatalf("%q is %v, for net/http %v", s, got, want)
 		}

@@ -2,15 +2,17 @@ package http1
 
 import "strconv"
 
-// An Error is a refusal: the status the client gets and, for the log, the rule that was broken. Status is in 400-599. Every one is a
-// package variable, so refusing costs no allocation and errors can be compared. After any of them the position of the next message in
-// the stream is unknown: the connection has to be closed behind the answer (RFC 9112 section 9.6).
+// An Error is a refusal: the status the client gets and, for the log, the rule that was broken.
+// Status is in 400-599. Each is a package variable, so a refusal allocates nothing and errors can
+// be compared. After any of them the position of the next message in the stream is unknown: the
+// caller must close the connection after the answer (RFC 9112 section 9.6).
 type Error struct {
 	Status int
 	Reason string
 }
 
-// Error gives status and reason, for logs; it shows the client nothing, as the client gets the status alone.
+// Error gives status and reason, for logs; it shows the client nothing, as the client gets the
+// status alone.
 func (e *Error) Error() string { return strconv.Itoa(e.Status) + ": " + e.Reason }
 
 // Refusals of a request line.

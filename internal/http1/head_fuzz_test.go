@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// naive reads an accepted head again, line by line, with nothing clever. It is what the rules on framing and hosts look like.
+// naive reads an accepted head again, line by line, with nothing clever. It is what the rules on
+// framing and hosts look like.
 func naive(t *testing.T, h *http1.Head, head []byte) {
 	text := strings.TrimLeft(string(head), "\r\n")
 	lines := strings.Split(text, "\r\n")
@@ -63,7 +64,8 @@ func naive(t *testing.T, h *http1.Head, head []byte) {
 	}
 }
 
-// peer compares with net/http: whatever both accept, they must frame alike, or one of them could be smuggled past the other.
+// peer compares with net/http: whatever both accept, they must frame alike, or one of them could be
+// smuggled past the other.
 func peer(t *testing.T, h *http1.Head, head []byte) {
 	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.TrimLeft(string(head), "\r\n"))))
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"github.com/lwango/lwango/internal/ascii"
 )
 
-// requestLine parses buf[start:end], without its CRLF. RFC 9112 section 3 allows to split it at any run of white space; that leniency lets
-// a space inside the target move the version, so exactly one SP separates the parts.
+// requestLine parses buf[start:end], without its CRLF. RFC 9112 section 3 allows to split it at any
+// run of white space; that leniency lets a space inside the target move the version, so exactly one
+// SP separates the parts.
 //
-// The order of the checks decides which answer a line gets that is wrong twice: a version we do not speak comes before a method we
-// do not know, since in another version it could be known.
+// The order of the checks decides which answer a line gets that is wrong twice: a version we do not
+// speak comes before a method we do not know, since in another version it could be known.
 func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	h.ContentLength = -1
 	line := buf[start:end]
@@ -21,7 +22,8 @@ func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	}
 	rest := line[i+1:]
 
-	// The version has one length, so it is found from the end. HTTP/0.9 has none and gets 400 (RFC 9112 appendix C.1).
+	// The version has one length, so it is found from the end. HTTP/0.9 has none and gets 400 (RFC
+	// 9112 appendix C.1).
 	const suffix = len(" HTTP/1.1")
 	if len(rest) < suffix {
 		return ErrVersion
@@ -94,8 +96,8 @@ func (h *Head) absolute(target []byte, from int) *Error {
 	if j := bytes.IndexAny(authority, "/?"); j >= 0 {
 		authority = authority[:j]
 	}
-	// RFC 9110 section 4.2.1: an empty host is invalid here. Section 4.2.4: userinfo, good for little but disguise, is an error; '@' is no
-	// character of a host.
+	// RFC 9110 section 4.2.1: an empty host is invalid here. Section 4.2.4: userinfo, good for
+	// little but disguise, is an error; '@' is no character of a host.
 	if hostLen, _, ok := parseAuthority(authority); !ok || hostLen == 0 {
 		return ErrAuthority
 	}

@@ -35,8 +35,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// since lists the descriptors opened since before. Descriptors that are closed by finalizers or by goroutines on their
-// way out get some time, of which a busy machine takes the most.
+// since lists the descriptors opened since before. Descriptors that finalizers or ending goroutines
+// close get some time; a busy machine needs most of it.
 func since(before map[string]string) []string {
 	for try := 0; ; try++ {
 		var left []string

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the disk at once
-// (appendfsync always) unless its arguments say otherwise.
+// Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the
+// disk at once (appendfsync always) unless its arguments say otherwise.
 type Broker struct {
 	Port int
 	Args []string // beside its own, from the next start on
@@ -27,8 +27,8 @@ type Broker struct {
 	cmd *exec.Cmd
 }
 
-// Start starts a broker on a free port, until the test ends. Without redis-server the test is left out, or fails where
-// LWANGO_CI is set.
+// Start starts a broker on a free port, until the test ends. Without redis-server the test is left
+// out, or fails where LWANGO_CI is set.
 func Start(t testing.TB, args ...string) *Broker {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -40,7 +40,8 @@ func Start(t testing.TB, args ...string) *Broker {
 	logging.Disable() // it has a line on stderr for each attempt to connect, until the server listens
 	b := &Broker{Args: args, t: t, dir: t.TempDir()}
 	for try := 0; ; try++ {
-		// Below the ports that the kernel gives to clients: one of them could take it while the broker is down.
+		// Below the ports that the kernel gives to clients: one of them could take it while the
+		// broker is down.
 		b.Port = 20000 + rand.IntN(10000)
 		if b.start() {
 			break
@@ -122,8 +123,8 @@ func (b *Broker) Do(command string, last ...any) any {
 	return b.do(c, command, last...)
 }
 
-// Stay opens a connection that stays until the test ends, whomever the broker turns away meanwhile, and returns what runs
-// commands on it.
+// Stay opens a connection that stays until the test ends, whichever others the broker refuses
+// meanwhile, and returns a function that runs commands on it.
 func (b *Broker) Stay() (do func(command string) (answer any)) {
 	b.t.Helper()
 	c := b.client()

@@ -1,4 +1,5 @@
-// Package refusetest has the kernel refuse system calls to a test's process, as the filter of a container does.
+// Package refusetest makes the kernel refuse system calls to a test's process, as the filter of a
+// container does.
 package refusetest
 
 import (
@@ -9,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse has these system calls fail with errno, on all threads, until the process ends.
+// Refuse makes these system calls fail with errno, on all threads, until the process ends.
 func Refuse(errno syscall.Errno, calls ...uint32) {
 	program := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
 	for _, nr := range calls {

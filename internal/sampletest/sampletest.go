@@ -1,5 +1,5 @@
-// Package sampletest lets the test of a program run it as one: the test's binary starts itself once more, as the
-// program. What runs is what `go run` would.
+// Package sampletest lets the test of a program run it as one: the test's binary starts itself once
+// more, as the program. What runs is what `go run` would.
 package sampletest
 
 import (
@@ -46,8 +46,8 @@ type Server struct {
 	lines chan struct{} // closed, and replaced, when there is more of the log
 }
 
-// Start runs the program until it listens, on a free port. When the test ends, a SIGTERM has the program end in order,
-// and its log is shown if the test has failed.
+// Start runs the program until it listens, on a free port. When the test ends, a SIGTERM ends the
+// program in order, and its log is shown if the test has failed.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
 	return StartAt(t, "127.0.0.1:0", args...)
@@ -99,10 +99,11 @@ func (s *Server) add(line string) {
 	s.lines = make(chan struct{})
 }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
+// patience is how long a test waits for what must come. A good run does not wait for it.
 const patience = 20 * time.Second
 
-// Logged waits until a line of the log matches the regular expression, and returns the first match with its groups.
+// Logged waits until a line of the log matches the regular expression, and returns the first match
+// with its groups.
 func (s *Server) Logged(t *testing.T, expr string) []string {
 	t.Helper()
 	re := regexp.MustCompile("(?m)" + expr)
@@ -130,8 +131,8 @@ func (s *Server) Logged(t *testing.T, expr string) []string {
 // Signal sends the program a signal.
 func (s *Server) Signal(signal syscall.Signal) error { return s.cmd.Process.Signal(signal) }
 
-// End sends the program a signal, waits for its end, and returns the exit code; -1 is that by a signal. Signal 0 has it
-// end by itself.
+// End sends the program a signal, waits for its end, and returns the exit code; -1 means by a
+// signal. With signal 0 it only waits for the end.
 func (s *Server) End(t *testing.T, signal syscall.Signal) int {
 	t.Helper()
 	_ = s.cmd.Process.Signal(signal) // if it has ended already, its exit code tells why
@@ -152,7 +153,8 @@ func (s *Server) CPU(t *testing.T) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// proc_pid_stat(5): the name, in parentheses, may have spaces; utime and stime are the 12th and 13th after it.
+	// proc_pid_stat(5): the name, in parentheses, may have spaces; utime and stime are the 12th and
+	// 13th after it.
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	utime, err1 := strconv.ParseInt(fields[11], 10, 64)

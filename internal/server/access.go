@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// access is who may connect to a UNIX socket: the permissions of its file and whose it is. Connecting takes the right to
-// write (unix(7)). The zero access leaves all as it is.
+// access says which users may connect to a UNIX socket: the permissions and the owner of its file.
+// A client needs the right to write (unix(7)). The zero access changes nothing.
 type access struct {
 	mode        fs.FileMode // set if chmod
 	chmod       bool
@@ -65,7 +65,7 @@ func (l *listenerConfig) parseAccess() {
 	}
 }
 
-// number is the number of a user or a group: what it is called, the number itself, or nothing, which is -1.
+// number returns the number of a user or a group, given by name or by number; -1 for an empty name.
 func number(name string, lookUp func(string) (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

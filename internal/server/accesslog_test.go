@@ -114,8 +114,8 @@ func lines(t *testing.T, path string) int {
 	return bytes.Count(b, []byte{'\n'})
 }
 
-// A file that takes nothing must not hold up a loop nor take its memory; what is dropped is counted. The file is a
-// FIFO that nobody reads until the end.
+// A file that takes nothing must not hold up a loop nor take its memory; what is dropped is
+// counted. The file is a FIFO that is not read until the end.
 func TestAccessLogStuck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -172,8 +172,8 @@ func TestAccessLogStuck(t *testing.T) {
 	}
 }
 
-// Clients that send requests faster than their lines are written do not have those of others dropped: they wait. The file
-// is a FIFO that is read slowly.
+// Clients that send requests faster than their lines are written do not have those of others
+// dropped: they wait. The file is a FIFO that is read slowly.
 func TestAccessLogFlood(t *testing.T) {
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)

@@ -17,9 +17,9 @@ type address struct {
 	Name    string // host:port in one spelling, an absolute path, or the name of a socket unit's FileDescriptorName
 }
 
-// parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is an IP address,
-// "*" or nothing for all of them, or localhost: names that need DNS could mean something else at each start. A
-// relative path begins in dir.
+// parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
+// an IP address, "*" or nothing for all of them, or localhost: a name that needs DNS could mean
+// another address at each start. A relative path begins in dir.
 func parseAddress(s, dir string) (address, error) {
 	if path, ok, err := confpath.Socket(dir, s); ok {
 		switch {
@@ -69,7 +69,7 @@ func parseTCP(s string) (address, error) {
 	return address{"tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
 }
 
-// port returns the port of a TCP address, which is 0 if the kernel is to choose one, and -1 for other addresses.
+// port returns the port of a TCP address, 0 if the kernel chooses it, and -1 for other addresses.
 func (a address) port() int {
 	if a.Network != "tcp" {
 		return -1

@@ -21,12 +21,13 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// config is a configuration: what a file says, checked, and what follows from it. The `toml` tags are the keys of the
+// config is a checked configuration, with what follows from it. The `toml` tags are the keys of the
 // file; the fields without one are computed by load.
 type config struct {
 	Table settings.Table `toml:",table"`
 
-	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips of the pen.
+	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips
+	// of the pen.
 	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
 	HeaderTimeout    time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
 	BodyTimeout      time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
@@ -52,8 +53,8 @@ type config struct {
 	Pubsub    pubsubConfig        `toml:"pubsub"`
 	Sites     []siteConfig        `toml:"site"`
 
-	// File is the path of the file, and empty if there is none. Dir is its folder, or the working directory: relative
-	// paths in the configuration begin there. Both are absolute.
+	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
+	// directory; relative paths in the configuration begin there. Both are absolute.
 	File, Dir string
 
 	// Router sends requests to the sites.
@@ -95,7 +96,7 @@ type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
 	URL   string         `toml:"url"` // of a Redis; it may have a password
 
-	// MaxBytes is what the messages of all topics may take together; 0: as the hub has it, 64 MiB.
+	// MaxBytes bounds the messages of all topics together; 0: the hub's default, 64 MiB.
 	MaxBytes handlers.Size `toml:"max_bytes" min:"1MiB" max:"1TiB"`
 }
 
@@ -142,9 +143,10 @@ type source struct {
 	Logger  *slog.Logger     // for modules; never nil
 }
 
-// load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
-// file's, with everything that is wrong in it. A panic, of a module's Build for instance, is an error as well, and its
-// stack is logged: a server that reads its configuration again must not end by it.
+// load reads and checks a whole configuration and builds its handlers. An error in the file is a
+// settings.Errors with everything that is wrong in it. A panic, such as one of a module's Build,
+// becomes an error as well, and its stack is logged: it must not end a server that reads its
+// configuration again.
 func (s source) load() (c *config, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -162,8 +164,8 @@ func (s source) load() (c *config, err error) {
 	return s.parse(s.File, string(text))
 }
 
-// parse is load for text that has been read already. name stands in messages as it is, and its folder is where
-// relative paths begin.
+// parse is load for text that has been read already. Messages show name as it is, and relative
+// paths begin in its folder.
 func (s source) parse(name, text string) (*config, error) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -242,8 +244,8 @@ func (c *config) checkListeners() {
 	}
 }
 
-// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit the client's SNI,
-// and the first one for clients that send none.
+// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names
+// fit the client's SNI, and the first one for clients that send none.
 func (c *config) loadCerts(l *listenerConfig) *tls.Config {
 	if len(l.Certs) == 0 {
 		if l.Table.Has("tls") {
@@ -288,7 +290,7 @@ func (c *config) checkAccessLog() {
 // leastSpool is the least that max_spool is by default.
 const leastSpool = 4 << 30
 
-// checkSpool makes sure that files can be made in spool_dir, and that one of them can hold a body.
+// checkSpool checks that files can be made in spool_dir, and that max_spool has room for a body.
 func (c *config) checkSpool() {
 	switch {
 	case !c.Table.Has("max_spool"):
@@ -325,7 +327,8 @@ func (c *config) checkHeaders() {
 		case err != nil:
 			at.Errorf(name, "%v", err)
 		case slices.Contains(settings.Keys(c), name):
-			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as one.
+			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as
+			// one.
 			at.Errorf(name, "belongs at the top of the file, above the first [table]")
 		case seen[lower]:
 			at.Errorf(name, "named twice, in different case")

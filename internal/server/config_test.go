@@ -165,8 +165,8 @@ t.conf:8: site.host: expected at least one name; leave it out for the default si
 	}
 }
 
-// The file in the repository's root is the manual of all keys: it must load, name every key, and tell the truth about
-// the defaults.
+// The file in the repository's root is the manual of all keys: it must load, name every key, and
+// tell the truth about the defaults.
 func TestExampleFile(t *testing.T) {
 	const file = "../../lwango.conf"
 	if _, err := (source().Load()); err != nil {
@@ -277,7 +277,8 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// A compiled-in route is served on every site. One of the configuration for the same place is refused.
+// A compiled-in route is served on every site. One of the configuration for the same place is
+// refused.
 func TestCompiledRoutes(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
 	h := func(*conn.Request, *conn.Response) int { return 0 }

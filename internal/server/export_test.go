@@ -53,7 +53,8 @@ func (s *server) Reload() error { return s.reload() }
 func (s *server) Stop()         { s.stop() }
 func (s *server) Wait() error   { return s.wait() }
 
-// Addresses returns the addresses that are listened to, with the ports that the kernel chose, sorted.
+// Addresses returns the addresses that are listened to, with the ports that the kernel chose,
+// sorted.
 func (s *server) Addresses() []string {
 	var all []string
 	for _, l := range s.listeners {

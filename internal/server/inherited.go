@@ -14,9 +14,10 @@ import (
 // Inherited sockets begin with this descriptor (sd_listen_fds(3)).
 const firstInherited = 3
 
-// inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if LISTEN_PID is this
-// process, by the names in LISTEN_FDNAMES. The variables are removed, so that a child does not take them for its own.
-// Sockets without a name are called "unknown", as systemd's own library does.
+// inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if
+// LISTEN_PID is this process, by the names in LISTEN_FDNAMES. It removes the variables, so that a
+// child process does not take them for its own. Sockets without a name are called "unknown", as
+// systemd's own library does.
 func inheritedSockets() (map[string][]int, error) {
 	count, pid, nameList := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDNAMES")
 	for _, name := range []string{"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {

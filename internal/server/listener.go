@@ -27,7 +27,8 @@ func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
 		certs := new(atomic.Pointer[tls.Config])
 		certs.Store(lc.TLS)
 		l.certs = certs
-		// The outer configuration stays, and with it the keys of session tickets: a reload costs no client its session.
+		// The outer configuration stays, and with it the keys of session tickets: a reload costs no
+		// client its session.
 		l.tls = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return certs.Load(), nil }}
 	}
 	for i := range n {
@@ -43,7 +44,7 @@ func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
 	return l, nil
 }
 
-// discard closes all that no loop has got.
+// discard closes the descriptors that no loop has taken over.
 func (l *listener) discard() {
 	for _, fds := range l.given {
 		closeAll(fds)

@@ -44,8 +44,9 @@ type Program struct {
 // NewProgram makes a program of these modules and handlers.
 func NewProgram(modules *handlers.Registry) *Program { return &Program{modules: modules} }
 
-// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as http.Handle does: both
-// are mistakes of the program. It is safe for any goroutine and has no effect on a server that runs already.
+// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as
+// http.Handle does: both are mistakes of the program. It is safe for any goroutine and has no
+// effect on a server that runs already.
 func (p *Program) Handle(prefix string, h conn.Handler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +61,7 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 	p.routes = routes
 }
 
-// Options is a command line that was found good.
+// Options is a valid command line.
 type Options struct {
 	file    string
 	listen  []string
@@ -84,9 +85,9 @@ SIGTERM and SIGINT stop it after the requests in flight, SIGHUP has it read its 
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
-// Parse takes the arguments of a command line, without its name, and the flags in own beside ours; where a name is in
-// both, it is ours. Without options the program is to end with the exit code: Parse has printed what was asked for to
-// stdout, or a mistake to stderr.
+// Parse takes the arguments of a command line, without its name, and the flags in own beside ours;
+// where a name is in both, it is ours. If it returns no options, the caller ends the program with
+// the exit code: Parse has printed the output of a flag to stdout, or a mistake to stderr.
 func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Options, code int) {
 	o, theirs, err := parseArgs(args, own)
 	switch {
@@ -118,9 +119,10 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 // logWait is how long the end of the program waits for the reader of its log.
 const logWait = time.Second
 
-// Main runs the program until it is stopped by a signal or the end of ctx, and returns the exit code. Where the command
-// line says nothing of it, file is the configuration, if there is one of that name. Errors go to stderr, and so does the
-// log, unless slog's default is an asynclog already; what was asked for goes to stdout.
+// Main runs the program until a signal or the end of ctx stops it, and returns the exit code. If
+// the command line names no configuration, it is file, if there is one of that name. Errors go to
+// stderr, and so does the log, unless slog's default is an asynclog already; the output of flags
+// goes to stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.Default()
 	if logs := asynclog.Of(log); logs != nil {
@@ -162,8 +164,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	return s.untilStopped(ctx, signals)
 }
 
-// untilStopped obeys signals until the loops have ended, and returns the exit code. The first signal after the end of ctx
-// has no effect: it may be the one that has ended ctx, which is not to count twice.
+// untilStopped obeys signals until the loops have ended, and returns the exit code. It ignores the
+// first signal after the end of ctx: that may be the one that has ended ctx, and must not count
+// twice.
 func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
 	code := exitStopped
 	ended, done := s.ended, ctx.Done()
@@ -258,8 +261,8 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	return o, theirs, nil
 }
 
-// source decides which file is read, once for the whole run: a reload must not take up a file of the working
-// directory that happens to have come there meanwhile.
+// source decides which file is read, once for the whole run: a reload must not take up a file that
+// has come into the working directory meanwhile.
 func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Two servers of one broker: a request to one waits for what is published by a request to the other. What a handler
-// publishes at the very end, in the grace period, still goes out.
+// Two servers of one broker: a request to one waits for what is published by a request to the
+// other. What a handler publishes at the very end, in the grace period, still goes out.
 func TestTopicsOfTwoServers(t *testing.T) {
 	broker := redistest.Start(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())

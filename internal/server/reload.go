@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// reload reads the configuration again and goes over to it: the next request on any connection is handled by the new
-// sites, limits and log. It is all or nothing. Whatever can fail is done first - reading, building the handlers,
-// opening files and sockets - and only then is anything exchanged; after an error the server goes on as it was.
+// reload reads the configuration again and puts it in force: the new sites, limits and log hold
+// from the next request on any connection. It is all or nothing. It first does all that can fail -
+// reading, building the handlers, opening files and sockets - and only then exchanges anything;
+// after an error the server goes on as it was.
 func (s *server) reload() error {
 	next, err := s.source.load()
 	if err != nil {
@@ -47,8 +48,8 @@ func (s *server) reload() error {
 	return nil
 }
 
-// nextAccessLog opens the file that is to be logged to, by itself or, if there was no log before, as a new one. The
-// file is opened anew even under the same name: it may have been moved away by a log rotation.
+// nextAccessLog opens the file for the access log, and makes the log if there was none before. It
+// opens a file of the same name anew, too: a log rotation may have moved the old one away.
 func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, error) {
 	switch {
 	case cfg == nil:
@@ -61,8 +62,9 @@ func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, erro
 	return s.access, f, err
 }
 
-// openAdded makes the listeners that next has and the running configuration does not have. One that begins or ceases
-// to speak TLS is added with duplicates of its sockets, so there is no moment in which nobody listens.
+// openAdded makes the listeners that next has and the running configuration does not have. A
+// listener that begins or ceases to speak TLS is added with duplicates of its sockets, so the
+// address is listened to all the time.
 func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 	added := map[address]*listener{}
 	defer func() {
@@ -92,7 +94,8 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 		}
 		added[lc.Address] = l
 	}
-	// Last, when nothing else can fail any more: who may connect to what is open is not restored.
+	// This comes last, when nothing else can fail any more: the mode and owner of an open socket
+	// are not restored.
 	for _, lc := range next.Listeners {
 		if s.listeners[lc.Address] == nil {
 			continue
@@ -116,8 +119,8 @@ func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 	return newListener(sock, lc, len(s.loops))
 }
 
-// exchange puts the added listeners to work and closes those that next does not have. Clients that have connected to
-// a closed one and were not accepted yet still are.
+// exchange puts the added listeners to work and closes those that next does not have. Clients that
+// have already connected to a closed one are still accepted.
 func (s *server) exchange(next *config, added map[address]*listener) {
 	keep := map[address]bool{}
 	for _, lc := range next.Listeners {
@@ -147,7 +150,7 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 		l.socket.close()
 	}
 	s.onLoops(func(i int) {
-		// New ones first: a loop without any listener or connection would be done and end.
+		// New listeners come first: a loop without any listener or connection would end.
 		for _, l := range added {
 			if err := s.serve(l, i); err != nil {
 				s.own.Error("reload: an address is not served by one of the loops", "error", err)
@@ -159,7 +162,7 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 			}
 		}
 	})
-	// Close has its effect within the turn, so in the next one it is done: what is announced is true then.
+	// Close takes effect within a turn of the loop. After another one, what is announced is true.
 	s.onLoops(func(int) {})
 	for _, l := range gone {
 		s.own.Info("no longer listening", "address", l.socket.shown)
@@ -185,7 +188,7 @@ func (s *server) restartNeeded(next *config) {
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
-	// What is running is what the next reload must compare with.
+	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
 	next.Pubsub.URL = s.config.Pubsub.URL
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// server is a running server: loops, listeners and the configuration that they go by. Its methods are for one
-// goroutine.
+// server is a running server: loops, listeners and the configuration that they go by. Its methods
+// are for one goroutine.
 type server struct {
 	source    source
 	log       *slog.Logger // for what clients cause, and for all below
@@ -37,8 +37,8 @@ type server struct {
 	ended   chan error     // from each loop when it ends, nil if in order; before stop, none should
 }
 
-// start makes the loops and listeners of a configuration and lets them run, each loop on a goroutine of its own which
-// is not locked to a thread. When it returns, clients can connect.
+// start makes the loops and listeners of a configuration and lets them run, each loop on a
+// goroutine of its own which is not locked to a thread. When it returns, clients can connect.
 func start(src source, c *config) (*server, error) {
 	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
 		listeners: map[address]*listener{}}
@@ -115,7 +115,7 @@ func (s *server) start() (err error) {
 	return nil
 }
 
-// stop stops listening and lets the loops end within the grace period of the configuration. It does not wait.
+// stop stops listening and tells the loops to end within the grace period. It does not wait.
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
 	s.closeListeners()
@@ -124,7 +124,8 @@ func (s *server) stop() {
 	}
 }
 
-// closeListeners gives up our part of the listening sockets; the loops accept what has come and then close theirs.
+// closeListeners closes this goroutine's part of the listening sockets; the loops accept what has
+// come and then close theirs.
 func (s *server) closeListeners() {
 	for _, l := range s.listeners {
 		l.socket.remove()
@@ -132,12 +133,13 @@ func (s *server) closeListeners() {
 	}
 }
 
-// wait waits until all loops have ended, after stop, and returns the errors that were not received from s.ended.
+// wait waits until all loops have ended, after stop, and returns the errors that were not received
+// from s.ended.
 func (s *server) wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
 	if s.broker != nil {
-		// Threads that were killed at the end have had their last words in deferred calls.
+		// Threads that were killed at the end may have published in deferred calls.
 		if unsent := s.broker.Close(max(time.Until(s.until), time.Second)); unsent > 0 {
 			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
@@ -194,7 +196,7 @@ func (s *server) connConfig() conn.Config {
 	return cc
 }
 
-// notice tells what a configuration has that the user may not expect.
+// notice logs what the user may not expect of the configuration.
 func (s *server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.own.Info("no configuration file: built-in defaults")
@@ -206,7 +208,8 @@ func (s *server) notice() {
 	}
 }
 
-// descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its start.
+// descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its
+// start.
 func descriptorLimit() int {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -215,21 +218,23 @@ func descriptorLimit() int {
 	return int(min(lim.Cur, 1<<30))
 }
 
-// perConnection is how many descriptors a connection may come to hold: itself, the file that it downloads or in which its
-// request's body is held, and a connection to an upstream.
+// perConnection is how many descriptors a connection may hold: its own, that of a file which it
+// downloads or which holds its request's body, and a connection to an upstream.
 const perConnection = 3
 
-// connectionsFor is how many connections can all hold what they may need, beside the server's own descriptors. An idle one
-// holds a third of that; but which of them go to work, and when, is the clients' choice.
+// connectionsFor is for how many connections there are descriptors enough, beside the server's own.
+// An idle connection holds a third of its part; but the clients choose how many of them work at
+// once.
 func connectionsFor(descriptors, own int) int {
 	return max((descriptors-own)/perConnection, descriptors/8, 1)
 }
 
-// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the spare one; each listener's
-// sockets and their duplicates; standard streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
+// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the
+// spare one; each listener's sockets and their duplicates; standard streams, logs, a broker, Go's
+// own poller, and what a reload opens beside all that.
 func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
-// announce is the sign that clients can connect; scripts wait for it.
+// announce logs that clients can connect; scripts wait for this line.
 func (s *server) announce(l *listener) {
 	s.own.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
 }
@@ -262,7 +267,7 @@ func (s *server) serve(l *listener, i int) error {
 	return nil
 }
 
-// limitTopics has the topics keep to the present configuration.
+// limitTopics gives the topics the limits of the present configuration.
 func (s *server) limitTopics() {
 	if s.source.Topics != nil {
 		s.source.Topics.LimitBytes(int(s.config.Pubsub.MaxBytes))

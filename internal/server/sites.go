@@ -12,15 +12,16 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// builtSite is a site of the file with its handlers, and the tables to blame for what the router refuses.
+// builtSite is a site of the file with its handlers, and the tables at which errors of the router
+// are reported.
 type builtSite struct {
 	handlers.Site
 	table  settings.Table
 	routes []settings.Table
 }
 
-// buildSites makes the handlers of all routes. What is wrong with one is reported and leaves it out, so that the
-// errors of all routes are found in one run.
+// buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
+// that out, so that one run finds the errors of all routes.
 func (c *config) buildSites(s source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
@@ -67,8 +68,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 // running returns the loops to modules, which are built before there are any.
 func (c *config) running() []*loop.Loop { return c.loops }
 
-// plan is a route that was read: a compiled-in handler, or a module with its settings; neither
-// where it is wrong.
+// plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
+// the route is wrong.
 type plan struct {
 	handler  conn.Handler
 	module   handlers.Module
@@ -101,7 +102,8 @@ func (s source) plan(r routeConfig) (plan, error) {
 	return plan{module: m, settings: set}, nil
 }
 
-// reportRoute points at the key that a build error names, or at the one that chose the module.
+// reportRoute reports an error of a build, at the key that the error names or else at the key
+// `module`.
 func reportRoute(r routeConfig, err error) {
 	var ke *handlers.KeyError
 	switch {
@@ -120,8 +122,8 @@ func unknownName(what, got string, names []string) string {
 	return msg + " (known: " + strings.Join(names, ", ") + ")"
 }
 
-// reportRefused has the router judge hosts and prefixes, which are its own matter. It names one error at a time, so
-// the culprit is taken out and the rest tried again until nothing is refused.
+// reportRefused lets the router check hosts and prefixes. The router reports one error at a time,
+// so the culprit is removed and the rest tried again until it accepts all.
 func reportRefused(sites []builtSite) []builtSite {
 	for {
 		_, err := handlers.NewRouter(plain(sites))
@@ -156,8 +158,9 @@ func (s source) compiled(prefix string) bool {
 	})
 }
 
-// route makes the router: the sites of the file or the folder of -r, and beside them the compiled-in routes. These
-// belong to every host, as those of http.Handle do. With nothing to serve at all there is a page that says so.
+// route makes the router: the sites of the file or the folder of -r, and beside them the
+// compiled-in routes. Compiled-in routes belong to every host, as those of http.Handle do. If there
+// is nothing to serve, a page says so.
 func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {

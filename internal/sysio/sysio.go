@@ -1,11 +1,13 @@
 //go:build linux && !386 && !arm && !mips && !mipsle
 
-// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors, and temporary files.
+// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors, and
+// temporary files.
 //
-// A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
-// itself. What may wait for a disk (sendfile) or is meant to wait (epoll_wait with a timeout) is announced, so that
-// other goroutines get the processor meanwhile. Results are errno values as they come, 0 for success: turning them
-// into errors is left to whoever shows them to somebody. EINTR is retried here.
+// A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as
+// a short call itself. A call that may wait for a disk (sendfile) or is meant to wait (epoll_wait
+// with a timeout) is announced, so that other goroutines get the processor meanwhile. Results are
+// plain errno values, 0 for success: the caller makes errors of them where it shows them. Calls are
+// repeated after EINTR.
 package sysio
 
 import (
@@ -18,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Recv is recv(2) on a socket. It and Send are some 2 % of a small request cheaper than read(2) and write(2), which
-// pass through the file layer first.
+// Recv is recv(2) on a socket. It and Send are some 2 % of a small request cheaper than read(2) and
+// write(2), which pass through the file layer first.
 func Recv(fd int, p []byte) (int, syscall.Errno) {
 	if len(p) == 0 {
 		return 0, 0
@@ -62,8 +64,8 @@ func Sendv(fd int, a, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// Sendmsg is sendmsg(2) with MSG_NOSIGNAL of what the buffers hold but for the first skip bytes, up to max bytes and 64
-// buffers. There must be something.
+// Sendmsg is sendmsg(2) with MSG_NOSIGNAL of what the buffers hold but for the first skip bytes, up
+// to max bytes and 64 buffers. There must be something.
 func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
 	var iov [64]unix.Iovec
 	n := 0
@@ -89,8 +91,8 @@ func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
 	}
 }
 
-// Splice is splice(2) of up to n bytes between a pipe and a socket, neither of which it waits for. It moves pages from one
-// to the other.
+// Splice is splice(2) of up to n bytes between a pipe and a socket, neither of which it waits for.
+// It moves pages from one to the other.
 func Splice(from, to, n int) (int, syscall.Errno) {
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
@@ -100,8 +102,8 @@ func Splice(from, to, n int) (int, syscall.Errno) {
 	}
 }
 
-// Sendfile is sendfile(2) from a regular file at *off, which it moves on, to a non-blocking socket. It may sleep on
-// the disk.
+// Sendfile is sendfile(2) from a regular file at *off, which it moves on, to a non-blocking socket.
+// It may sleep on the disk.
 func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 	for {
 		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(out), uintptr(in), uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
@@ -111,12 +113,12 @@ func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 	}
 }
 
-// EpollWait is epoll_pwait2(2), or epoll_pwait(2) where that is refused; then the timeout is rounded up to milliseconds. A
-// negative one is none. EINTR counts as no event.
+// EpollWait is epoll_pwait2(2), or epoll_pwait(2) where that is refused; then the timeout is
+// rounded up to milliseconds. A negative one is none. EINTR counts as no event.
 //
-// Kernels before Linux 5.11 refuse epoll_pwait2 with ENOSYS, and seccomp filters that are older than the call, as container
-// runtimes have them, with EPERM. Whatever the error is, epoll_pwait tells whether it is a refusal or a fault of the
-// arguments.
+// Kernels before Linux 5.11 refuse epoll_pwait2 with ENOSYS, and seccomp filters that are older
+// than the call, as container runtimes have them, with EPERM. Whatever the error is, epoll_pwait
+// tells whether it is a refusal or a fault of the arguments.
 func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, syscall.Errno) {
 	first, size := uintptr(unsafe.Pointer(&events[0])), uintptr(len(events))
 	var n uintptr
@@ -166,13 +168,13 @@ func Accept(fd int, sa *unix.RawSockaddrAny) (int, syscall.Errno) {
 	}
 }
 
-// Quiet reports that a stream socket is open and nothing has come on it: neither data nor an end.
+// Quiet reports whether a stream socket is open and has neither data nor an end to read.
 func Quiet(fd int) bool {
 	_, e := peek(fd)
 	return e == unix.EAGAIN
 }
 
-// Unread reports that there is data to be read from a stream socket; its end is none.
+// Unread reports whether a stream socket has data to read; an end is not data.
 func Unread(fd int) bool {
 	n, e := peek(fd)
 	return n > 0 && e == 0
@@ -199,8 +201,8 @@ func Unsent(fd int) int {
 	return n
 }
 
-// ResetOnClose makes the close of a socket a reset (socket(7), SO_LINGER of no time): the kernel drops
-// what the peer has not acknowledged, where an orderly close would keep it for minutes.
+// ResetOnClose makes the close of a socket a reset (socket(7), SO_LINGER of no time): the kernel
+// drops what the peer has not acknowledged, where an orderly close would keep it for minutes.
 func ResetOnClose(fd int) {
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 }

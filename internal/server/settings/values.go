@@ -126,7 +126,8 @@ func kindRange(t reflect.Type) (low, high int64) {
 	return -1 << (bits - 1), 1<<(bits-1) - 1
 }
 
-// duration takes strings only. A bare number would be seconds to one reader and milliseconds to another.
+// duration takes strings only. A bare number would be seconds to one reader and milliseconds to
+// another.
 func (f *File) duration(value any, at place, v reflect.Value, tag reflect.StructTag) {
 	if n, ok := value.(int64); ok {
 		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()), found(value), n)
@@ -171,8 +172,8 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 	v.SetInt(int64(n))
 }
 
-// inRange reports whether n is in the range of the tags min and max, either of which may be missing,
-// and puts the range into words.
+// inRange reports whether n is in the range of the tags min and max, either of which may be
+// missing, and puts the range into words.
 func inRange[T cmp.Ordered](n T, tag reflect.StructTag, parse func(string) (T, error)) (limits string, ok bool) {
 	low, high := tag.Get("min"), tag.Get("max")
 	ok = (low == "" || n >= must(parse(low))) && (high == "" || n <= must(parse(high)))
@@ -204,7 +205,8 @@ func (f *File) oneOf(s string, at place, tag reflect.StructTag) bool {
 	return false
 }
 
-// list takes a TOML array or, as a list of one, a single value: `host = "a"` is what everybody writes first.
+// list takes a TOML array or, as a list of one, a single value: most users write `host = "a"`
+// first.
 func (f *File) list(value any, at place, v reflect.Value, tag reflect.StructTag) {
 	var items []any
 	switch value := value.(type) {
@@ -229,8 +231,8 @@ func (f *File) list(value any, at place, v reflect.Value, tag reflect.StructTag)
 	}
 }
 
-// fits reports whether a single value has the right TOML type for an element; if not, the message should speak of the
-// list.
+// fits reports whether a single value has the right TOML type for an element; if not, the message
+// names the list.
 func fits(value any, elem reflect.Type) bool {
 	switch value.(type) {
 	case map[string]any:
