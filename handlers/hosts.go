@@ -138,7 +138,8 @@ func checkName(name string) error {
 	case name == "":
 		return errors.New("no name in it; a site for every host leaves `host` out")
 	case name == "*":
-		return errors.New("a wildcard needs a domain, as in *.example.org; a site for every host leaves `host` out")
+		return errors.New("a wildcard needs a domain, as in *.example.org; " +
+			"a site for every host leaves `host` out")
 	case strings.Contains(name, ":"):
 		return errors.New("a host is named without its port")
 	case strings.Contains(name, "*"):

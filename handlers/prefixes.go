@@ -31,9 +31,9 @@ func (t *prefixTree) add(prefix string, h conn.Handler) error {
 		segment := string(next)
 		switch segment {
 		case "":
-			return fmt.Errorf("%q has an empty segment, which paths are rid of before they are routed", prefix)
+			return fmt.Errorf("%q has an empty segment, which no cleaned path has", prefix)
 		case ".", "..":
-			return fmt.Errorf("%q has a dot segment, which paths are rid of before they are routed", prefix)
+			return fmt.Errorf("%q has a dot segment, which no cleaned path has", prefix)
 		}
 		child := t.children[segment]
 		if child == nil {

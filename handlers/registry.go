@@ -98,7 +98,8 @@ type Registry struct {
 //
 // It panics if the name is empty or taken: two modules of one name are a mistake in the program,
 // not in its configuration.
-func RegisterModule[S any](r *Registry, name string, defaults S, build func(S, Env) (conn.Handler, error)) {
+func RegisterModule[S any](r *Registry, name string, defaults S,
+	build func(S, Env) (conn.Handler, error)) {
 	if name == "" || build == nil {
 		panic("handlers: a module needs a name and a build function")
 	}
@@ -117,7 +118,8 @@ func RegisterModule[S any](r *Registry, name string, defaults S, build func(S, E
 		Build: func(settings any, env Env) (conn.Handler, error) {
 			s, ok := settings.(*S)
 			if !ok {
-				return nil, fmt.Errorf("module %s takes settings of type %T, not %T", name, s, settings)
+				return nil, fmt.Errorf("module %s takes settings of type %T, not %T", name, s,
+					settings)
 			}
 			return build(*s, env)
 		},

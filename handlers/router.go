@@ -73,7 +73,8 @@ func NewRouter(sites []Site) (*Router, error) {
 		tree := new(prefixTree)
 		for j, route := range s.Routes {
 			if route.Handler == nil {
-				return nil, &RouteError{Site: i, Route: j, Key: "handler", Err: errors.New("missing")}
+				return nil, &RouteError{Site: i, Route: j, Key: "handler",
+					Err: errors.New("missing")}
 			}
 			if err := tree.add(route.Prefix, route.Handler); err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
@@ -91,7 +92,8 @@ func NewRouter(sites []Site) (*Router, error) {
 			}
 		case defaultSite >= 0:
 			return nil, &RouteError{Site: i, Route: -1, Key: "host",
-				Err: fmt.Errorf("missing, and site %d has none either: only one site can be the default", defaultSite+1)}
+				Err: fmt.Errorf(
+					"missing, and site %d has none either: only one site can be the default", defaultSite+1)}
 		default:
 			defaultSite = i
 			r.hosts.other = tree

@@ -25,7 +25,8 @@ func TestLogNobodyReads(t *testing.T) {
 	read, _ := besideHostile(t, true)
 	unread, end := besideHostile(t, false)
 	t.Logf("p99 of hello beside 1,000 hostile requests: %v, and %v where nobody reads the log", read, unread)
-	if unread > 5*read+100*time.Millisecond { // there is other load on this machine; a loop that waits does so for ever
+	// there is other load on this machine; a loop that waits does so for ever
+	if unread > 5*read+100*time.Millisecond {
 		t.Errorf("p99 of hello: %v where the log is read, else %v", read, unread)
 	}
 	// When it is read again, the log goes on, and tells what is missing. The end is not lost.

@@ -33,7 +33,8 @@ func Run(t *testing.T, test func(t *testing.T, handoff coro.Handoff)) {
 
 // Build makes a handler of a registered module, with settings changed by change, which gets a *S of
 // the module's settings type. change may be nil.
-func Build[S any](t testing.TB, register func(*handlers.Registry), name string, env handlers.Env, change func(*S)) (conn.Handler, error) {
+func Build[S any](t testing.TB, register func(*handlers.Registry), name string, env handlers.Env,
+	change func(*S)) (conn.Handler, error) {
 	t.Helper()
 	var r handlers.Registry
 	register(&r)
@@ -69,7 +70,8 @@ func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *S
 // StartUNIX is Start on a UNIX socket, to which Dial connects then.
 func StartUNIX(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mod") // names of sockets are short, those of a test's folder are not
+	// names of sockets are short, those of a test's folder are not
+	dir, err := os.MkdirTemp("", "mod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,8 @@ func StartTLS(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff)
 func start(t testing.TB, network, address, prefix string, h conn.Handler, handoff coro.Handoff,
 	config *tls.Config) *Server {
 	t.Helper()
-	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: prefix, Handler: h}}}})
+	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
+	router, err := handlers.NewRouter([]handlers.Site{{Routes: routes}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,5 +182,6 @@ func (s *Server) Read(r *bufio.Reader, method string) Response {
 	if err != nil {
 		s.t.Fatalf("%s: body ended early, after %d bytes: %v", method, len(b), err)
 	}
-	return Response{Status: std.StatusCode, Proto: std.Proto, Header: std.Header, Length: std.ContentLength, Body: string(b)}
+	return Response{Status: std.StatusCode, Proto: std.Proto, Header: std.Header,
+		Length: std.ContentLength, Body: string(b)}
 }

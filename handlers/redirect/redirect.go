@@ -27,9 +27,11 @@ func Register(r *handlers.Registry) {
 // at once.
 func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	switch s.Status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	default:
-		return nil, handlers.BadKey("status", "expected 301, 302, 303, 307 or 308, not %d", s.Status)
+		return nil, handlers.BadKey("status", "expected 301, 302, 303, 307 or 308, not %d",
+			s.Status)
 	}
 	to, err := parseTemplate(s.To)
 	if err != nil {

@@ -109,7 +109,8 @@ func parseTemplate(to string) (template, error) {
 			return nil, fmt.Errorf("%q: a } without its {", to)
 		}
 		if name := foreign.FindString(text); name != "" {
-			return nil, fmt.Errorf("%q: unknown placeholder %s (known: {path}, {uri}, {query}, {host}; a $ itself is written %%24)", to, name)
+			return nil, fmt.Errorf("%q: unknown placeholder %s "+
+				"(known: {path}, {uri}, {query}, {host}; a $ itself is written %%24)", to, name)
 		}
 		if text != "" {
 			t = append(t, piece{text: text})
@@ -125,7 +126,8 @@ func parseTemplate(to string) (template, error) {
 		case "path", "uri", "query", "host":
 			t = append(t, piece{name: name})
 		default:
-			return nil, fmt.Errorf("%q: unknown placeholder {%s} (known: {path}, {uri}, {query}, {host})", to, name)
+			return nil, fmt.Errorf(
+				"%q: unknown placeholder {%s} (known: {path}, {uri}, {query}, {host})", to, name)
 		}
 		rest = after
 	}
@@ -141,7 +143,8 @@ func (t template) check(to string) error {
 	if err != nil {
 		return fmt.Errorf("%q: not an address", to)
 	}
-	asked, err := url.Parse(t.expand(source{host: "host.example", path: "/uri.example", below: "/path.example", query: "query.example"}))
+	asked, err := url.Parse(t.expand(source{host: "host.example", path: "/uri.example",
+		below: "/path.example", query: "query.example"}))
 	if err != nil {
 		return fmt.Errorf("%q: not an address", to)
 	}
@@ -151,7 +154,8 @@ func (t template) check(to string) error {
 	case sample == "":
 		return fmt.Errorf("%q: nothing but a query", to)
 	case u.Scheme == "" && u.Host == "" && !strings.HasPrefix(sample, "/"):
-		return fmt.Errorf("%q: expected http://..., https://... or a path that begins with a slash", to)
+		return fmt.Errorf("%q: expected http://..., https://... or a path that begins with a slash",
+			to)
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
 		return fmt.Errorf("%q: no server after %s:", to, u.Scheme)
 	case strings.Contains(u.Host, "path.example") || strings.Contains(u.Host, "uri.example"):

@@ -34,7 +34,8 @@ type field struct{ name, value string }
 // at once.
 func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if s.Status < 200 || s.Status > 599 {
-		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d", s.Status)
+		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d",
+			s.Status)
 	}
 	if s.Body != "" && (s.Status == http.StatusNoContent || s.Status == http.StatusNotModified) {
 		return nil, handlers.BadKey("body", "an answer with status %d has none", s.Status)
@@ -43,7 +44,8 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "headers", Err: err}
 	}
-	if s.Body != "" && !slices.ContainsFunc(fields, func(f field) bool { return ascii.EqualFold(f.name, "Content-Type") }) {
+	isType := func(f field) bool { return ascii.EqualFold(f.name, "Content-Type") }
+	if s.Body != "" && !slices.ContainsFunc(fields, isType) {
 		fields = append(fields, field{"Content-Type", "text/plain; charset=utf-8"})
 	}
 	body := []byte(s.Body)

@@ -24,7 +24,8 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *f
 		}
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
-	if has(req, "Range") && req.Method() == http.MethodGet && rangeApplies(req.Header(), facts, req.Loop().Time()) {
+	if has(req, "Range") && req.Method() == http.MethodGet &&
+		rangeApplies(req.Header(), facts, req.Loop().Time()) {
 		if status := m.ranges(req, resp, f, facts); status != 0 {
 			return status
 		}

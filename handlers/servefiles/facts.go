@@ -27,7 +27,8 @@ type facts struct {
 // modification time in nanoseconds and the length, in hexadecimal. It leaves out the inode, so that
 // machines behind one address give copies of the same file the same tag.
 func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
-	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim, contentType: typeOf(string(name), own)}
+	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim,
+		contentType: typeOf(string(name), own)}
 
 	var buf [64]byte
 	b := append(buf[:0], '"')

@@ -65,7 +65,8 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if s.Path == "" {
 		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
 	}
-	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl, facts: newFactsCache()}
+	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl,
+		facts: newFactsCache()}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
 	}
@@ -74,16 +75,21 @@ func open(s Settings, env handlers.Env) (*module, error) {
 		case name == "" || strings.Contains(name, "/"):
 			return nil, handlers.BadKey("index", "expected the name of a file, not %q", name)
 		case m.source([]byte(name)):
-			return nil, handlers.BadKey("index", "%q is a script, and its source would be sent (script_sources = true allows that)", name)
+			return nil, handlers.BadKey("index",
+				"%q is a script, and its source would be sent (script_sources = true allows that)",
+				name)
 		}
 	}
 	if s.Fallback != "" {
 		m.fallback = strings.TrimPrefix(s.Fallback, "/")
 		switch {
 		case !filepath.IsLocal(m.fallback):
-			return nil, handlers.BadKey("fallback", "expected a file below path, not %q", s.Fallback)
+			return nil, handlers.BadKey("fallback", "expected a file below path, not %q",
+				s.Fallback)
 		case m.source([]byte(m.fallback)):
-			return nil, handlers.BadKey("fallback", "%q is a script, and its source would be sent (script_sources = true allows that)", s.Fallback)
+			return nil, handlers.BadKey("fallback",
+				"%q is a script, and its source would be sent (script_sources = true allows that)",
+				s.Fallback)
 		}
 	}
 	if !http1.ValidFieldValue(s.CacheControl) {
@@ -117,7 +123,9 @@ type module struct {
 
 // source reports whether a file of that name may hold the source of a script that another route of
 // the site runs.
-func (m *module) source(name []byte) bool { return len(m.scripts) > 0 && names.Source(name, m.scripts) }
+func (m *module) source(name []byte) bool {
+	return len(m.scripts) > 0 && names.Source(name, m.scripts)
+}
 
 // complain logs a file that exists and could not be served, once a second at most: many requests
 // usually fail for the same reason.
@@ -138,7 +146,8 @@ func ownTypes(types map[string]string) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: named twice", key)
 		}
 		if !strings.Contains(mediaType, "/") || !http1.ValidFieldValue(mediaType) {
-			return nil, fmt.Errorf("%s: expected a media type, such as text/plain, not %q", ext, mediaType)
+			return nil, fmt.Errorf("%s: expected a media type, such as text/plain, not %q", ext,
+				mediaType)
 		}
 		own[key] = mediaType
 	}

@@ -24,12 +24,14 @@ type piece struct {
 // newMultipart lays out the body. Each part has the type of the whole file. It also returns the
 // boundary and the exact length: a client that does not know whether its parts are complete cannot
 // join them with others later.
-func newMultipart(file file, ranges []http1.Range, contentType string, size int64) (m *multipart, boundary string, length int64) {
+func newMultipart(file file, ranges []http1.Range, contentType string,
+	size int64) (m *multipart, boundary string, length int64) {
 	// The boundary has 130 random bits, so the file is not searched for it.
 	boundary = rand.Text()
 	m = &multipart{file: file, pieces: make([]piece, 0, 2*len(ranges)+1)}
 	for _, r := range ranges {
-		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary, contentType, contentRange(r, size))
+		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary,
+			contentType, contentRange(r, size))
 		m.pieces = append(m.pieces, piece{text: head}, piece{offset: r.Start, length: r.Length})
 		length += int64(len(head)) + r.Length
 	}

@@ -31,7 +31,8 @@ func openRoot(dir string, follow bool) (*root, error) {
 	}
 	r := &root{fd: fd, resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	if follow {
-		r.resolve = unix.RESOLVE_NO_MAGICLINKS // names have no dot segments: it takes a link to lead out
+		// names have no dot segments: it takes a link to lead out
+		r.resolve = unix.RESOLVE_NO_MAGICLINKS
 	}
 	runtime.AddCleanup(r, func(fd int) { unix.Close(fd) }, fd)
 
@@ -72,7 +73,9 @@ func (r *root) open(name []byte) (fd int, err syscall.Errno) {
 		Resolve: r.resolve,
 	}
 	for tries := 0; ; tries++ {
-		n, _, err := unix.Syscall6(unix.SYS_OPENAT2, uintptr(r.fd), uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow, 0, 0)
+		n, _, err := unix.Syscall6(unix.SYS_OPENAT2, uintptr(r.fd),
+			uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&how)), unix.SizeofOpenHow,
+			0, 0)
 		runtime.KeepAlive(r)
 		switch {
 		case err == 0:
@@ -91,8 +94,11 @@ func (r *root) open(name []byte) (fd int, err syscall.Errno) {
 // client like one that does not exist.
 func statusOf(err syscall.Errno) int {
 	switch err {
-	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG, unix.EINVAL, unix.ENXIO, unix.ENODEV:
-		return http.StatusNotFound // ENXIO, ENODEV: a socket or a device without a driver; EINVAL: a name the filesystem does not know
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG, unix.EINVAL,
+		unix.ENXIO, unix.ENODEV:
+		// ENXIO, ENODEV: a socket or a device without a driver; EINVAL: a name the filesystem does
+		// not know
+		return http.StatusNotFound
 	case unix.EACCES, unix.EPERM:
 		return http.StatusForbidden
 	case unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN:

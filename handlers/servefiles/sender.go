@@ -30,7 +30,8 @@ func NewSender(s Settings, env handlers.Env) (*Sender, error) {
 //
 // It keeps the header fields that are set, Content-Type included; the entity tag and the date are
 // the file's.
-func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string, status int) (_ int, sent bool) {
+func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string,
+	status int) (_ int, sent bool) {
 	var st unix.Stat_t
 	var space [usualName]byte
 	path := append(space[:0], name...)
@@ -43,7 +44,8 @@ func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string, statu
 		return failed, false
 	}
 	facts := s.m.facts.get(path, &st, s.m.types)
-	if method := req.Method(); status == http.StatusOK && (method == http.MethodGet || method == http.MethodHead) {
+	if method := req.Method(); status == http.StatusOK &&
+		(method == http.MethodGet || method == http.MethodHead) {
 		return s.m.answer(req, resp, f, facts), true
 	}
 	s.m.whole(req, resp, f, facts)

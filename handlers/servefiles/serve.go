@@ -83,7 +83,8 @@ func (m *module) find(space, path []byte, st *unix.Stat_t) (name []byte, f file,
 }
 
 // errLeadsOut is logged for a link that is not followed; the client gets 404.
-var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, is not followed without follow_symlinks")
+var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, " +
+	"is not followed without follow_symlinks")
 
 // open opens a name below the root and reads its state. Status 0 means that there is an open
 // regular file.

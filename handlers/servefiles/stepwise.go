@@ -52,7 +52,8 @@ func (r *root) stepwise(name string) (fd int, errno syscall.Errno) {
 	if err != nil {
 		return -1, errnoOf(err)
 	}
-	if e := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) }); e != nil {
+	e := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) })
+	if e != nil {
 		err = e
 	}
 	return fd, errnoOf(err)

@@ -22,7 +22,8 @@ type parser struct {
 
 func parse(stream string) *parser {
 	p := &parser{retry: -1}
-	stream = strings.ToValidUTF8(stream, "\uFFFD") // nearly "UTF-8 decode", which may replace a run by more than one
+	// nearly "UTF-8 decode", which may replace a run by more than one
+	stream = strings.ToValidUTF8(stream, "\uFFFD")
 	stream = strings.TrimPrefix(stream, "\uFEFF")
 	for len(stream) > 0 {
 		end := strings.IndexAny(stream, "\r\n")

@@ -179,7 +179,8 @@ func TestKeepAlive(t *testing.T) {
 		stream.KeepAlive = limit / 10
 		began := time.Now()
 		_, err = stream.AwaitAny(limit)
-		if d := time.Since(began); d < limit-2*time.Millisecond { // the loop's clock has whole milliseconds
+		// the loop's clock has whole milliseconds
+		if d := time.Since(began); d < limit-2*time.Millisecond {
 			t.Errorf("waited for %v only", d)
 		}
 		ended <- err
@@ -343,7 +344,8 @@ func TestAllocations(t *testing.T) {
 	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 4096)); err != nil {
 		t.Fatal(err)
 	}
-	if n := wait(t, allocs, "the count"); n >= 1 { // what the client reads may allocate now and then
+	// what the client reads may allocate now and then
+	if n := wait(t, allocs, "the count"); n >= 1 {
 		t.Errorf("%v allocations for an event", n)
 	}
 }

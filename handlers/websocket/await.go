@@ -19,7 +19,8 @@ func (c *Conn) Unwatch(t *loop.Thread) { c.input.Unwatch(t) }
 
 // Ready implements loop.Source: a message has begun, or AwaitAny has something else to see to.
 func (c *Conn) Ready() bool {
-	for c.err == nil && c.pass == 0 && c.readErr == nil && (c.want.continuation || !c.thread.Loop().Stopping()) {
+	for c.err == nil && c.pass == 0 && c.readErr == nil &&
+		(c.want.continuation || !c.thread.Loop().Stopping()) {
 		if _, n, err := c.frame(); n > 0 || err != nil {
 			return true
 		}
@@ -67,8 +68,10 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		switch {
 		case err == nil && i == len(sources) && begun:
 			return -1, c.fail(GoingAway, "")
-		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0): // something that is not a message to be told of
-		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)): // keepAlive's
+		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0):
+			// c was ready for something else than a message that the caller waits for.
+		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)):
+			// The limit was keepAlive's.
 		default:
 			return i, err
 		}
@@ -116,7 +119,8 @@ func (c *Conn) reads(d time.Duration) bool {
 	if c.set.WriteTimeout < 0 {
 		within = defaultWriteTimeout
 	}
-	return c.progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))), leastProgress)
+	return c.progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))),
+		leastProgress)
 }
 
 // leastProgress is more than the window of a peer's kernel moves while its program reads nothing.
@@ -127,7 +131,8 @@ const leastProgress = 4 << 10
 // nothing about the program, which may hang. The answer to each ping updates both. With UNIX
 // sockets there is one queue, which empties as the peer reads.
 func (c *Conn) progress() int64 {
-	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP,
+		unix.TCP_INFO); err == nil {
 		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
 	}
 	return c.sent - int64(sysio.Unsent(c.thread.FD()))

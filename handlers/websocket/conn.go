@@ -27,8 +27,9 @@ const (
 	GoingAway       = websocket.CloseGoingAway
 	ProtocolError   = websocket.CloseProtocolError
 	UnsupportedData = websocket.CloseUnsupportedData
-	NoStatus        = websocket.CloseNoStatusReceived // never on the wire: the peer's close had no code
-	Abnormal        = websocket.CloseAbnormalClosure  // never on the wire: the connection broke
+	// never on the wire: the peer's close had no code
+	NoStatus        = websocket.CloseNoStatusReceived
+	Abnormal        = websocket.CloseAbnormalClosure // never on the wire: the connection broke
 	InvalidData     = websocket.CloseInvalidFramePayloadData
 	PolicyViolation = websocket.ClosePolicyViolation
 	TooBig          = websocket.CloseMessageTooBig
@@ -53,13 +54,14 @@ type Conn struct {
 	input  *loop.Readiness
 
 	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
-	buf      *[bufferSize]byte
-	r, w     int
-	early    *bufio.Reader // what has come with the request
-	pass     int64         // bytes of the present data frame, header included, that gorilla is still to have
-	total    int64         // bytes of the message's frames so far
-	message  *[]byte       // given out by ReadMessage
-	readErr  error         // nothing more will come
+	buf   *[bufferSize]byte
+	r, w  int
+	early *bufio.Reader // what has come with the request
+	// bytes of the present data frame, header included, that gorilla is still to have
+	pass     int64
+	total    int64   // bytes of the message's frames so far
+	message  *[]byte // given out by ReadMessage
+	readErr  error   // nothing more will come
 	want     expected
 	raw      bool // gorilla is not to see that the message is compressed
 	deflated bool // the message is

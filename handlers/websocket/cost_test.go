@@ -45,7 +45,8 @@ func TestCostOfAMessage(t *testing.T) {
 			if n := after.Ctls - before.Ctls; n != 0 {
 				t.Errorf("%d calls of epoll_ctl", n)
 			}
-			if n := after.Resumes - before.Resumes; n > many+many/20 { // the turn's budget takes a few
+			// the turn's budget takes a few
+			if n := after.Resumes - before.Resumes; n > many+many/20 {
 				t.Errorf("thread resumed %d times for %d messages", n, many)
 			}
 			if raceEnabled {
@@ -84,7 +85,8 @@ func TestCostOfTheLongestMessage(t *testing.T) {
 		one()
 	}
 	runtime.ReadMemStats(&after)
-	if n := (after.TotalAlloc - before.TotalAlloc) / many; n > 16<<10 { // the collector empties pools now and then
+	// the collector empties pools now and then
+	if n := (after.TotalAlloc - before.TotalAlloc) / many; n > 16<<10 {
 		t.Errorf("%d bytes are allocated for each message", n)
 	}
 }

@@ -17,7 +17,8 @@ type agreed struct {
 	key      string
 	protocol string
 	deflate  bool
-	window   bool // the client has named a limit of the server's window, which the answer has to repeat
+	// the client has named a limit of the server's window, which the answer has to repeat
+	window bool
 }
 
 // accept checks a handshake (RFC 6455 section 4.2.1).
@@ -28,7 +29,8 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	case req.Method() != http.MethodGet:
 		return a, &HandshakeError{http.StatusMethodNotAllowed, "method is not GET"}
 	case req.Proto() != "HTTP/1.1" || !hasToken(h.Values("Upgrade"), "websocket"):
-		return a, &HandshakeError{http.StatusUpgradeRequired, "request does not ask for an upgrade to websocket"}
+		return a, &HandshakeError{http.StatusUpgradeRequired,
+			"request does not ask for an upgrade to websocket"}
 	case !hasToken(h.Values("Connection"), "upgrade"):
 		return a, &HandshakeError{http.StatusBadRequest, "upgrade is not in Connection"}
 	case req.ContentLength() != 0:
@@ -36,19 +38,23 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	case !slices.Equal(h.Values("Sec-WebSocket-Version"), []string{"13"}):
 		return a, &HandshakeError{http.StatusUpgradeRequired, "Sec-WebSocket-Version is not 13"}
 	case len(keys) != 1 || !validKey(keys[0]):
-		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Key is not the base64 form of 16 bytes"}
+		return a, &HandshakeError{http.StatusBadRequest,
+			"Sec-WebSocket-Key is not the base64 form of 16 bytes"}
 	case !u.allows(req):
 		return a, &HandshakeError{http.StatusForbidden, "origin is not allowed"}
 	}
 	protocols, ok := parseProtocols(h.Values("Sec-WebSocket-Protocol"))
 	if !ok {
-		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Protocol is not a list of tokens"}
+		return a, &HandshakeError{http.StatusBadRequest,
+			"Sec-WebSocket-Protocol is not a list of tokens"}
 	}
 	offers, ok := parseOffers(h.Values("Sec-WebSocket-Extensions"))
 	if !ok {
-		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Extensions is not a list of extensions"}
+		return a, &HandshakeError{http.StatusBadRequest,
+			"Sec-WebSocket-Extensions is not a list of extensions"}
 	}
-	if i := slices.IndexFunc(u.Subprotocols, func(p string) bool { return slices.Contains(protocols, p) }); i >= 0 {
+	if i := slices.IndexFunc(u.Subprotocols,
+		func(p string) bool { return slices.Contains(protocols, p) }); i >= 0 {
 		a.protocol = u.Subprotocols[i]
 	}
 	a.key = keys[0]
@@ -115,7 +121,8 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 	case sameHost(origins[0], req.Host(), req.Secure()):
 		return true
 	}
-	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || ascii.EqualFold(o, origins[0]) })
+	return slices.ContainsFunc(u.Origins,
+		func(o string) bool { return o == "*" || ascii.EqualFold(o, origins[0]) })
 }
 
 // sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is
@@ -196,7 +203,8 @@ func parseOffer(s string) (o offer, rest string, ok bool) {
 		if strings.HasPrefix(s, "=") {
 			s = strings.TrimLeft(s[1:], " \t")
 			quoted := strings.HasPrefix(s, `"`) // what is within has to be a token all the same
-			if p.value, s = cutToken(strings.TrimPrefix(s, `"`)); p.value == "" || quoted && !strings.HasPrefix(s, `"`) {
+			p.value, s = cutToken(strings.TrimPrefix(s, `"`))
+			if p.value == "" || quoted && !strings.HasPrefix(s, `"`) {
 				return o, s, false
 			}
 			if quoted {
@@ -235,7 +243,8 @@ func (o offer) acceptable() bool {
 				return false
 			}
 		case clientWindow: // may be answered or not
-			if p.value != "" && !slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
+			if p.value != "" &&
+				!slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
 				return false
 			}
 		case serverWindow: // has to be kept to, and compress/flate has one window, the largest
@@ -260,7 +269,8 @@ func (o offer) has(name string) bool {
 // 7.1.2.1).
 func withWindow(answer []byte) []byte {
 	const field = "\r\nSec-WebSocket-Extensions: " + deflate
-	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow), 1)
+	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow),
+		1)
 }
 
 // extraFields returns the fields that the handler has set for the answer.
@@ -268,7 +278,8 @@ func extraFields(h *conn.Header) http.Header {
 	extra := make(http.Header)
 	for name, value := range h.All() {
 		switch name = http.CanonicalHeaderKey(name); {
-		case name == "Connection", name == "Upgrade", strings.HasPrefix(name, "Sec-Websocket-"): // gorilla's
+		// These are gorilla's.
+		case name == "Connection", name == "Upgrade", strings.HasPrefix(name, "Sec-Websocket-"):
 		default:
 			extra.Add(name, value)
 		}

@@ -168,7 +168,8 @@ func TestSteadyButSlowReader(t *testing.T) {
 						got++
 					case b0 == 0x89 && length == 0:
 						pings++
-						_, _ = io.WriteString(c, frame(0x8a, "")) // that it was cut off the next read tells
+						// that it was cut off the next read tells
+						_, _ = io.WriteString(c, frame(0x8a, ""))
 					default:
 						t.Fatalf("frame %x of %d bytes", b0, length)
 					}
@@ -243,7 +244,8 @@ func TestTextFailsFast(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{Compression: true}, ends))
-		part := func(first byte, payload string, length int) string { // a frame of which more is to come
+		// a frame of which more is to come
+		part := func(first byte, payload string, length int) string {
 			f := frame(first, payload+strings.Repeat("x", length-len(payload)))
 			return f[:len(f)-length+len(payload)]
 		}

@@ -67,7 +67,9 @@ func (u *Upgrader) messageTimeout() time.Duration {
 	return limit(u.MessageTimeout, defaultMessageTimeout)
 }
 
-func (u *Upgrader) writeTimeout() time.Duration { return limit(u.WriteTimeout, defaultWriteTimeout) }
+func (u *Upgrader) writeTimeout() time.Duration {
+	return limit(u.WriteTimeout, defaultWriteTimeout)
+}
 
 // keepAlive returns after how long a silence the peer is asked for a sign of life, and when it is
 // given up. pings says that it is asked by a ping; else only its reading counts.
@@ -112,7 +114,8 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	if e != nil {
 		return nil, e
 	}
-	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u, want: expected{deflate: o.deflate}, window: o.window, answered: true}
+	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u,
+		want: expected{deflate: o.deflate}, window: o.window, answered: true}
 	c.stream.SetNoWait(true)
 	c.input = c.stream.Readable()
 	c.heard = c.thread.Loop().Time()

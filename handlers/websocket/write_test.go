@@ -61,7 +61,8 @@ func TestWrittenPastGorilla(t *testing.T) {
 					}
 				}
 			}
-			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4000) { // nothing comes behind a close
+			// nothing comes behind a close
+			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4000) {
 				t.Errorf("the end: %v", err)
 			}
 			if err := <-ended; !gorilla.IsCloseError(err, 4000) {

@@ -34,7 +34,8 @@ func (l *Log) Logger() *slog.Logger {
 		cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
 		return slog.NewTextHandler(writer{l, size}, &slog.HandlerOptions{ReplaceAttr: cut})
 	}
-	return slog.New(&handler{log: l, lines: form(room, maxText), vital: form(room+vitalRoom, maxLong), limited: true})
+	return slog.New(&handler{log: l, lines: form(room, maxText),
+		vital: form(room+vitalRoom, maxLong), limited: true})
 }
 
 // Of returns the Log that a logger writes to, nil if it is another kind of logger.

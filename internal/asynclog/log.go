@@ -127,7 +127,8 @@ func (l *Log) write() {
 			if err != nil {
 				lost += bytes.Count(lines, []byte{'\n'})
 			} else if lost > 0 {
-				own.Warn("log lines dropped: the reader of the log has not taken them", "lines", lost)
+				own.Warn("log lines dropped: the reader of the log has not taken them", "lines",
+					lost)
 				lost = 0
 			}
 			if spare = lines; cap(spare) > keptBuffer {

@@ -296,7 +296,8 @@ func TestLongKinds(t *testing.T) {
 		log.Info(begin + strings.Repeat("y", i))
 	}
 	l.Close(time.Minute)
-	if n := strings.Count(s.String(), "level=INFO"); n > 55 { // on a machine that is slow some more come, ten a second
+	// on a machine that is slow some more come, ten a second
+	if n := strings.Count(s.String(), "level=INFO"); n > 55 {
 		t.Errorf("%d lines of 60", n)
 	}
 	if n := len(s.String()); n > 60*400 {

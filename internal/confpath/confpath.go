@@ -34,7 +34,8 @@ func Socket(dir, address string) (path string, ok bool, err error) {
 		path = Join(dir, path)
 	}
 	if len(path) > maxSocket {
-		return "", true, fmt.Errorf("the path of a UNIX socket has at most %d bytes, %s has %d", maxSocket, path, len(path))
+		return "", true, fmt.Errorf("the path of a UNIX socket has at most %d bytes, %s has %d",
+			maxSocket, path, len(path))
 	}
 	return path, true, nil
 }

@@ -79,7 +79,8 @@ func equal(x uint64, c byte) uint64 {
 func validValue(b []byte) bool {
 	for len(b) >= 8 {
 		x := binary.LittleEndian.Uint64(b)
-		if below(x, 0x20)|equal(x, 0x7f) != 0 && !all(b[:8], isField) { // an HTAB is below 0x20 and allowed
+		// An HTAB is below 0x20 and allowed.
+		if below(x, 0x20)|equal(x, 0x7f) != 0 && !all(b[:8], isField) {
 			return false
 		}
 		b = b[8:]

@@ -23,9 +23,11 @@ const maxTrailer = 8 << 10
 // lets a recipient discard them, and requires it of fields that frame a message). Not safe for use
 // by several goroutines at once.
 type Chunked struct {
-	left   int64 // data of this chunk still to come
-	size   int64 // of the chunk line being read
-	excess int64 // bytes of chunk lines not paid for by data; from the last chunk on, bytes of the trailer section
+	left int64 // data of this chunk still to come
+	size int64 // of the chunk line being read
+	// bytes of chunk lines not paid for by data; from the last chunk on, bytes of the trailer
+	// section
+	excess int64
 	state  chunkState
 	failed *Error
 
@@ -200,7 +202,8 @@ func (c *Chunked) step(b byte) *Error {
 			c.state = chunkUnquote
 		case b == '\\':
 			c.state = chunkEscape
-		case class[b]&isField == 0: // a line end inside quotes is one for every parser that does not know quotes
+		case class[b]&isField == 0:
+			// A parser that does not know quotes would take a line end inside them for the end.
 			return ErrChunkExt
 		}
 	case chunkEscape:
@@ -240,7 +243,8 @@ func (c *Chunked) endSize(b byte, bws chunkState, e *Error) *Error {
 	case ' ', '\t':
 		c.state = bws
 	case '\n':
-		return ErrBareLF // RFC 9112 section 2.2 allows it for heads at most; section 7.1 has CRLF only
+		// RFC 9112 section 2.2 allows it for heads at most; section 7.1 has CRLF only
+		return ErrBareLF
 	default:
 		return e
 	}

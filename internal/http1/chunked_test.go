@@ -17,7 +17,8 @@ var goodBodies = []struct{ raw, data string }{
 	{"5\r\nhello\r\n0\r\n\r\n", "hello"},
 	{"5\r\nhello\r\n07\r\n, world\r\n0\r\n\r\n", "hello, world"},
 	{"a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n", "01234567890123456789"},
-	{"10\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n0\r\n\r\n", "0\r\n\r\n0\r\n\r\n0\r\n\r\n0"}, // data that looks like framing
+	// data that looks like framing
+	{"10\r\n0\r\n\r\n0\r\n\r\n0\r\n\r\n0\r\n0\r\n\r\n", "0\r\n\r\n0\r\n\r\n0\r\n\r\n0"},
 	// Extensions (RFC 9112 section 7.1.1): values may be tokens or quoted, white space is bad but
 	// to be read.
 	{"1;a\r\nx\r\n0;b=c\r\n\r\n", "x"},

@@ -14,7 +14,8 @@ const (
 	monthNames = "JanFebMarAprMayJunJulAugSepOctNovDec"
 )
 
-var longDays = [...]string{"Sunday, ", "Monday, ", "Tuesday, ", "Wednesday, ", "Thursday, ", "Friday, ", "Saturday, "}
+var longDays = [...]string{"Sunday, ", "Monday, ", "Tuesday, ", "Wednesday, ", "Thursday, ",
+	"Friday, ", "Saturday, "}
 
 // ErrDate is what ParseDate returns for anything that is no HTTP date.
 var ErrDate = errors.New("http1: not an HTTP date")

@@ -31,9 +31,13 @@ type Head struct {
 	Secure   bool  // and the scheme is https
 
 	Target Span // as sent
-	Path   Span // raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means "/"
-	Query  Span // raw, without the '?'
-	Host   Span // effective authority (RFC 9112 section 3.3), raw, port included; empty where the client named none
+	// raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means
+	// "/"
+	Path  Span
+	Query Span // raw, without the '?'
+	// effective authority (RFC 9112 section 3.3), raw, port included; empty where the client named
+	// none
+	Host Span
 
 	Fields []Field // in the order sent; the array is used again after Reset
 

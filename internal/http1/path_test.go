@@ -44,7 +44,8 @@ var paths = []struct {
 	{"/a/../..", "", http1.ErrPathAbove},
 	{"/a/../../b", "", http1.ErrPathAbove},
 	{"/./..", "", http1.ErrPathAbove},
-	{"//..", "", http1.ErrPathAbove}, // net/http's path.Clean and a file system agree: the empty segment is nothing
+	// net/http's path.Clean and a file system agree: the empty segment is nothing
+	{"//..", "", http1.ErrPathAbove},
 	// Encodings, decoded once, then resolved with the rest.
 	{"/%41", "/A", nil},
 	{"/a%20b", "/a b", nil},

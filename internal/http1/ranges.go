@@ -43,7 +43,8 @@ func ParseRange(s string, size int64) ([]Range, error) {
 		return nil, ErrRangeInvalid
 	}
 	set := s[len(unit):]
-	if strings.Count(set, ",") >= 2*maxRanges { // some empty elements have to be put up with: RFC 9110 section 5.6.1.2
+	// some empty elements have to be put up with: RFC 9110 section 5.6.1.2
+	if strings.Count(set, ",") >= 2*maxRanges {
 		return nil, ErrRangeInvalid
 	}
 	var ranges []Range

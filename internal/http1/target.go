@@ -29,7 +29,8 @@ func (h *Head) requestLine(buf []byte, start, end int) *Error {
 		return ErrVersion
 	}
 	v := rest[len(rest)-suffix:]
-	if string(v[:6]) != " HTTP/" || class[v[6]]&isDigit == 0 || v[7] != '.' || class[v[8]]&isDigit == 0 {
+	if string(v[:6]) != " HTTP/" || class[v[6]]&isDigit == 0 || v[7] != '.' ||
+		class[v[8]]&isDigit == 0 {
 		return ErrVersion
 	}
 	if v[6] != '1' {

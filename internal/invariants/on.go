@@ -34,7 +34,8 @@ func (o *Owner) Here() bool { return o.id == 0 || o.id == goroutine() }
 func goroutine() (id uint64) {
 	buf := buffers.Get().(*[32]byte)
 	defer buffers.Put(buf)
-	for _, c := range buf[len("goroutine "):runtime.Stack(buf[:], false)] { // "goroutine 18 [running]:..."
+	// "goroutine 18 [running]:..."
+	for _, c := range buf[len("goroutine "):runtime.Stack(buf[:], false)] {
 		if c < '0' || c > '9' {
 			break
 		}

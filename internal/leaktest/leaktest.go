@@ -61,7 +61,8 @@ func open() map[string]string {
 	}
 	fds := make(map[string]string, len(entries))
 	for _, e := range entries {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // the directory's own is closed again
+		// the directory's own is closed again
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			fds[e.Name()] = what
 		}
 	}

@@ -41,7 +41,8 @@ func Source[T string | []byte](path T, endings []string) bool {
 // endsAt reports whether name begins with one of the endings, and no letter behind it.
 func endsAt[T string | []byte](name T, endings []string) bool {
 	for _, e := range endings {
-		if e != "" && ascii.HasPrefixFold(name, e) && (len(name) == len(e) || !letter(name[len(e)])) {
+		if e != "" && ascii.HasPrefixFold(name, e) &&
+			(len(name) == len(e) || !letter(name[len(e)])) {
 			return true
 		}
 	}

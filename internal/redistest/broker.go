@@ -37,7 +37,8 @@ func Start(t testing.TB, args ...string) *Broker {
 		}
 		t.Skip("redis-server is not installed: Debian's package redis-server")
 	}
-	logging.Disable() // it has a line on stderr for each attempt to connect, until the server listens
+	// it has a line on stderr for each attempt to connect, until the server listens
+	logging.Disable()
 	b := &Broker{Args: args, t: t, dir: t.TempDir()}
 	for try := 0; ; try++ {
 		// Below the ports that the kernel gives to clients: one of them could take it while the
@@ -57,7 +58,8 @@ func Start(t testing.TB, args ...string) *Broker {
 // start reports whether the server answers. It does not, if the port was taken.
 func (b *Broker) start() bool {
 	b.t.Helper()
-	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
+	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir,
+		"--save", "",
 		"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"}
 	b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -111,7 +113,8 @@ func (b *Broker) Signal(sig syscall.Signal) {
 func (b *Broker) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d", b.Port) }
 
 func (b *Broker) client() *goredis.Client {
-	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
+	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port),
+		MaxRetries: -1, DialerRetries: 1})
 }
 
 // Do runs a command, of words and perhaps one more argument, and returns the answer: a string, an

@@ -44,14 +44,16 @@ func (l *listenerConfig) parseAccess() {
 	if l.Table.Has("mode") {
 		n, err := strconv.ParseUint(l.Mode, 8, 16)
 		if err != nil || n > 0o777 {
-			l.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q", l.Mode)
+			l.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q",
+				l.Mode)
 		}
 		l.Access.mode, l.Access.chmod = fs.FileMode(n), true
 	}
 	if l.Table.Has("owner") {
 		name, group, _ := strings.Cut(l.Owner, ":")
 		if name == "" && group == "" {
-			l.Table.Errorf("owner", "expected \"user:group\", \"user\" or \":group\", found %q", l.Owner)
+			l.Table.Errorf("owner", "expected \"user:group\", \"user\" or \":group\", found %q",
+				l.Owner)
 			return
 		}
 		a := &l.Access

@@ -225,7 +225,8 @@ func (a *accessLog) flush(w *logWriter) {
 
 		w.write(lines)
 		if dropped > 0 {
-			a.log.Warn("access log lines dropped: no room while the file was written", "lines", dropped)
+			a.log.Warn("access log lines dropped: no room while the file was written", "lines",
+				dropped)
 		}
 
 		b.mu.Lock()

@@ -14,7 +14,8 @@ import (
 // address is where a listener listens. Equal addresses are the same socket.
 type address struct {
 	Network string // "tcp", "unix" or "systemd"
-	Name    string // host:port in one spelling, an absolute path, or the name of a socket unit's FileDescriptorName
+	// Name is host:port in one spelling, an absolute path, or a socket unit's FileDescriptorName.
+	Name string
 }
 
 // parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
@@ -26,7 +27,8 @@ func parseAddress(s, dir string) (address, error) {
 		case err != nil:
 			return address{}, err
 		case path[0] == '@':
-			return address{}, fmt.Errorf("expected the path of a file, found the abstract socket %s", path)
+			return address{}, fmt.Errorf(
+				"expected the path of a file, found the abstract socket %s", path)
 		}
 		return address{"unix", path}, nil
 	}
@@ -41,7 +43,8 @@ func parseAddress(s, dir string) (address, error) {
 
 func parseTCP(s string) (address, error) {
 	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
-		return address{}, fmt.Errorf("expected host:port, found %q (for port %s of all addresses write \"*:%s\")", s, s, s)
+		return address{}, fmt.Errorf("expected host:port, found %q "+
+			"(for port %s of all addresses write \"*:%s\")", s, s, s)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -62,7 +65,8 @@ func parseTCP(s string) (address, error) {
 	default:
 		addr, err := netip.ParseAddr(host)
 		if err != nil {
-			return address{}, fmt.Errorf("host %q: expected an IP address, * for all of them, or localhost", host)
+			return address{}, fmt.Errorf("host %q: expected an IP address, "+
+				"* for all of them, or localhost", host)
 		}
 		host = addr.String()
 	}

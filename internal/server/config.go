@@ -150,7 +150,8 @@ type source struct {
 func (s source) load() (c *config, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Logger.Error("panic while the configuration is read", "panic", p, "stack", string(debug.Stack()))
+			s.Logger.Error("panic while the configuration is read", "panic", p, "stack",
+				string(debug.Stack()))
 			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
 		}
 	}()
@@ -199,7 +200,8 @@ func (s source) parse(name, text string) (*config, error) {
 			if err != nil {
 				return nil, fmt.Errorf("-l: %w", err)
 			}
-			if slices.ContainsFunc(c.Listeners, func(o listenerConfig) bool { return o.Address == addr }) {
+			if slices.ContainsFunc(c.Listeners,
+				func(o listenerConfig) bool { return o.Address == addr }) {
 				return nil, fmt.Errorf("-l: %s is listened to twice", l)
 			}
 			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
@@ -259,7 +261,8 @@ func (c *config) loadCerts(l *listenerConfig) *tls.Config {
 			pair.Table.Errorf("", "expected both cert and key, paths of PEM files")
 			continue
 		}
-		cert, err := tls.LoadX509KeyPair(confpath.Join(c.Dir, pair.Cert), confpath.Join(c.Dir, pair.Key))
+		cert, err := tls.LoadX509KeyPair(confpath.Join(c.Dir, pair.Cert),
+			confpath.Join(c.Dir, pair.Key))
 		if err != nil {
 			pair.Table.Errorf("", "%v", err)
 			continue
@@ -296,7 +299,9 @@ func (c *config) checkSpool() {
 	case !c.Table.Has("max_spool"):
 		c.MaxSpool = max(leastSpool, 4*c.MaxBodySize)
 	case c.MaxSpool > 0 && c.MaxSpool < c.MaxBodySize:
-		c.Table.Errorf("max_spool", "must be at least max_body_size, which is %v, or 0, for no limit; found %v", c.MaxBodySize, c.MaxSpool)
+		c.Table.Errorf("max_spool",
+			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",
+			c.MaxBodySize, c.MaxSpool)
 	}
 	if c.SpoolDir == "" {
 		return

@@ -145,7 +145,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",
 			`t.conf:3: site.route.prefix: "x" does not begin with a slash
-t.conf:6: site.route.prefix: "/a//b" has an empty segment, which paths are rid of before they are routed
+t.conf:6: site.route.prefix: "/a//b" has an empty segment, which no cleaned path has
 t.conf:12: site.route.prefix: "/a/": named twice`},
 		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
 			`t.conf:4: site.host: "A.example": named twice
@@ -300,8 +300,8 @@ func TestCompiledRoutes(t *testing.T) {
 		t.Errorf("a route beside them: %v", err)
 	}
 	_, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")+"\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"")
-	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would never be asked
-t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would never be asked`
+	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would get no requests
+t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would get no requests`
 	if fmt.Sprint(err) != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

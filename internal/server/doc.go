@@ -9,7 +9,7 @@
 // to them.
 //
 //	main.go       Program, flags, signals, exit codes
-//	config.go     config: the keys of lwango.conf, their defaults and ranges; source: where they come from
+//	config.go     config: the keys of lwango.conf, their defaults and ranges; source
 //	sites.go      from [[site]] tables to a router
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve

@@ -139,7 +139,8 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	c, err := src.load()
 	if err != nil {
-		if !errors.As(err, new(settings.Errors)) { // these begin with file and line, which editors look for
+		// these begin with file and line, which editors look for
+		if !errors.As(err, new(settings.Errors)) {
 			err = fmt.Errorf("lwango: %w", err)
 		}
 		fmt.Fprintln(stderr, err)
@@ -187,12 +188,14 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()
-				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
+					"connections", active)
 			case sig == syscall.SIGHUP:
 			case spared:
 				spared = false
 			default:
-				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
+				s.own.Warn("stopped at once", "signal", sig.String(), "connections",
+					s.conn.Active())
 				return exitFailure
 			}
 		case <-done:
@@ -201,7 +204,8 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 				active := s.conn.Active()
 				stop()
 				spared = true
-				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace,
+					"connections", active)
 			}
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
@@ -266,7 +270,8 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
+	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes,
+		Topics: &p.Topics, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
 		case err == nil:

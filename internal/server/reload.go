@@ -177,13 +177,16 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 // restartNeeded names what a reload cannot change.
 func (s *server) restartNeeded(next *config) {
 	if next.Threads != s.config.Threads {
-		s.own.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
+		s.own.Warn("threads changes at the next start only", "running", s.config.Threads,
+			"configured", next.Threads)
 	}
 	if next.Workers != s.config.Workers {
-		s.own.Warn("workers changes at the next start only", "running", s.config.Workers, "configured", next.Workers)
+		s.own.Warn("workers changes at the next start only", "running", s.config.Workers,
+			"configured", next.Workers)
 	}
 	if next.Handoff != s.config.Handoff {
-		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
+		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
+			"configured", next.Handoff)
 	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")

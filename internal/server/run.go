@@ -182,7 +182,8 @@ func (s *server) connConfig() conn.Config {
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
-		s.own.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
+		s.own.Warn("max_connections is more than the descriptor limit allows",
+			"max_connections", c.MaxConnections,
 			"descriptors", limit)
 	}
 	for _, name := range sortedKeys(c.Headers) {
@@ -201,9 +202,11 @@ func (s *server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.own.Info("no configuration file: built-in defaults")
 	}
-	if s.config.SpoolDir == "" { // an error only for a folder that the configuration names: perhaps nothing needs this one
+	// Only for a folder that the configuration names this is an error: perhaps nothing needs one.
+	if s.config.SpoolDir == "" {
 		if err := sysio.CheckTempDir(""); err != nil {
-			s.log.Warn("there can be no temporary files, and so no large request bodies; set spool_dir", "error", err)
+			s.log.Warn("no temporary files can be made, and so no large request body be held; "+
+				"set spool_dir", "error", err)
 		}
 	}
 }

@@ -27,12 +27,15 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger}
 		plans := make([]plan, len(site.Routes))
-		for i, r := range site.Routes { // all before the first is built, which is told of the others
+		// all before the first is built, which is told of the others
+		for i, r := range site.Routes {
 			switch {
 			case r.Prefix == "":
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
 			case s.compiled(r.Prefix):
-				r.Rest.Errorf("prefix", "%q: the program has a handler of its own there, which would never be asked", r.Prefix)
+				r.Rest.Errorf("prefix",
+					"%q: the program has a handler of its own there, which would get no requests",
+					r.Prefix)
 			}
 			var err error
 			if plans[i], err = s.plan(r); err != nil {
@@ -57,7 +60,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			}
 		}
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
-			site.Table.Errorf("host", "expected at least one name; leave it out for the default site")
+			site.Table.Errorf("host",
+				"expected at least one name; leave it out for the default site")
 			continue
 		}
 		sites = append(sites, b)
@@ -86,14 +90,16 @@ func (s source) plan(r routeConfig) (plan, error) {
 	case r.Handler != "":
 		h, ok := s.Modules.Handler(r.Handler)
 		if !ok {
-			return plan{}, handlers.BadKey("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
+			return plan{}, handlers.BadKey("handler", "%s",
+				unknownName("handler", r.Handler, s.Modules.HandlerNames()))
 		}
 		r.Rest.Decode(&struct{}{}) // a handler has no settings
 		return plan{handler: h}, nil
 	}
 	m, ok := s.Modules.Module(r.Module)
 	if !ok {
-		return plan{}, handlers.BadKey("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
+		return plan{}, handlers.BadKey("module", "%s",
+			unknownName("module", r.Module, s.Modules.ModuleNames()))
 	}
 	set := m.NewSettings()
 	if !r.Rest.Decode(set) {
@@ -166,7 +172,8 @@ func (c *config) route(s source, built []builtSite) error {
 	if s.Root != "" {
 		site, err := rootSite(s)
 		if err == nil && s.compiled("/") {
-			err = errors.New("the program has a handler of its own for /, which would never be asked")
+			err = errors.New("the program has a handler of its own for /, " +
+				"which would get no requests")
 		}
 		if err != nil {
 			return fmt.Errorf("-r %s: %w", s.Root, err)

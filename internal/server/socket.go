@@ -32,7 +32,8 @@ type socket struct {
 
 // openSocket makes the descriptors of a listener's address for n loops. inherited are the sockets
 // of the service manager; ours are the ports that this process listens to already.
-func openSocket(lc listenerConfig, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
+func openSocket(lc listenerConfig, n int, inherited map[string][]int,
+	ours map[int]bool) (*socket, error) {
 	switch addr := lc.Address; addr.Network {
 	case "unix":
 		return openUnix(addr.Name, lc.Access, n)
@@ -210,7 +211,8 @@ func (s *socket) remove() {
 		return
 	}
 	var now unix.Stat_t
-	if err := unix.Lstat(s.path, &now); err == nil && now.Dev == s.file.Dev && now.Ino == s.file.Ino {
+	if err := unix.Lstat(s.path, &now); err == nil && now.Dev == s.file.Dev &&
+		now.Ino == s.file.Ino {
 		_ = os.Remove(s.path)
 	}
 }

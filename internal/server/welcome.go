@@ -20,7 +20,8 @@ func welcome(req *conn.Request, resp *conn.Response) int {
 		return 404
 	}
 	resp.Header().Set("Content-Type", "text/html; charset=utf-8")
-	resp.Header().Set("Cache-Control", "no-store") // the page is gone as soon as there is a configuration
+	// the page is gone as soon as there is a configuration
+	resp.Header().Set("Cache-Control", "no-store")
 	resp.SetBody(welcomePage)
 	return 200
 }

@@ -27,7 +27,8 @@ func Recv(fd int, p []byte) (int, syscall.Errno) {
 		return 0, 0
 	}
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+			uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -45,7 +46,8 @@ func Send(fd int, p []byte, more bool) (int, syscall.Errno) {
 		flags |= unix.MSG_MORE
 	}
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), uintptr(flags), 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+			uintptr(len(p)), uintptr(flags), 0, 0)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -57,7 +59,8 @@ func Sendv(fd int, a, b []byte) (int, syscall.Errno) {
 	iov := [2]unix.Iovec{{Base: &a[0], Len: uint64(len(a))}, {Base: &b[0], Len: uint64(len(b))}}
 	msg := unix.Msghdr{Iov: &iov[0], Iovlen: 2}
 	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)),
+			unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -84,7 +87,8 @@ func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
 	}
 	msg := unix.Msghdr{Iov: &iov[0], Iovlen: uint64(n)}
 	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)),
+			unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -95,7 +99,8 @@ func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
 // It moves pages from one to the other.
 func Splice(from, to, n int) (int, syscall.Errno) {
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+		r, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0,
+			uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
 		if e != unix.EINTR {
 			return count(r, e)
 		}
@@ -106,7 +111,8 @@ func Splice(from, to, n int) (int, syscall.Errno) {
 // It may sleep on the disk.
 func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 	for {
-		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(out), uintptr(in), uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
+		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(out), uintptr(in),
+			uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
 		if e != unix.EINTR {
 			return count(r, e)
 		}
@@ -128,7 +134,8 @@ func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, 
 		n, _, e = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, 0, 0, 0)
 	case timeout > 0 && !noPwait2.Load():
 		ts := unix.NsecToTimespec(int64(timeout))
-		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size,
+			uintptr(unsafe.Pointer(&ts)), 0, 0)
 		if e == 0 || e == unix.EINTR {
 			break
 		}
@@ -139,7 +146,8 @@ func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, 
 		if timeout >= 0 {
 			msec = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 		}
-		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec), 0, 0)
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec),
+			0, 0)
 	}
 	if e == unix.EINTR {
 		return 0, 0
@@ -152,7 +160,8 @@ var noPwait2 atomic.Bool
 // EpollCtl is epoll_ctl(2) with the descriptor and a generation as the event's data.
 func EpollCtl(epfd, op, fd int, events, gen uint32) syscall.Errno {
 	ev := unix.EpollEvent{Events: events, Fd: int32(fd), Pad: int32(gen)}
-	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd),
+		uintptr(unsafe.Pointer(&ev)), 0, 0)
 	return e
 }
 
@@ -161,7 +170,8 @@ func Accept(fd int, sa *unix.RawSockaddrAny) (int, syscall.Errno) {
 	for {
 		size := uint32(unsafe.Sizeof(*sa))
 		sa.Addr.Family = unix.AF_UNSPEC
-		n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(sa)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(sa)),
+			uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -184,7 +194,8 @@ func Unread(fd int) bool {
 func peek(fd int) (n uintptr, e syscall.Errno) {
 	var b [1]byte
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)),
+			1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
 		if e != unix.EINTR {
 			return n, e
 		}

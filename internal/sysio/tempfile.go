@@ -147,7 +147,8 @@ func openTemp(dir string) (*os.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	if fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600); err == nil {
+	const unnamed = unix.O_TMPFILE | unix.O_EXCL | unix.O_RDWR | unix.O_CLOEXEC
+	if fd, err := unix.Open(dir, unnamed, 0o600); err == nil {
 		return os.NewFile(uintptr(fd), dir), nil
 	}
 	f, err := os.CreateTemp(dir, "lwango-*")

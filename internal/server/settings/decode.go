@@ -58,7 +58,8 @@ func (t Table) decode(v reflect.Value) {
 		return
 	}
 	for key := range others {
-		t.file.errorAt(t.at.child(key), "unknown key%s", t.hint(key, others[key], slices.Concat(known, t.beside)))
+		t.file.errorAt(t.at.child(key), "unknown key%s",
+			t.hint(key, others[key], slices.Concat(known, t.beside)))
 	}
 }
 

@@ -130,10 +130,12 @@ func (t Table) Errorf(key, format string, args ...any) {
 // that of something it is in, or that of one of its elements.
 func (f *File) follows(at place) bool {
 	for _, path := range f.refused {
-		if below, ok := strings.CutPrefix(at.path, path); ok && (below == "" || below[0] == '.' || below[0] == '[') {
+		if below, ok := strings.CutPrefix(at.path, path); ok &&
+			(below == "" || below[0] == '.' || below[0] == '[') {
 			return true
 		}
-		if element, ok := strings.CutPrefix(path, at.path); ok && element != "" && element[0] == '[' && at.path != "" {
+		if element, ok := strings.CutPrefix(path, at.path); ok && element != "" &&
+			element[0] == '[' && at.path != "" {
 			return true
 		}
 	}

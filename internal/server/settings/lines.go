@@ -38,7 +38,8 @@ func bareKey(key string) bool {
 }
 
 func bareKeyByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' ||
+		c == '-'
 }
 
 // scanLines finds the lines of all keys in one pass. The text has been accepted by the toml package
@@ -190,7 +191,8 @@ func (s *scanner) item(end byte) bool {
 		if s.accept(',') {
 			continue
 		}
-		if c := s.peek(); c == ']' || c == '}' || c == '=' || c == '.' || c == 0 || end == '}' && !keyStart(c) {
+		if c := s.peek(); c == ']' || c == '}' || c == '=' || c == '.' || c == 0 || end == '}' &&
+			!keyStart(c) {
 			s.advance() // not TOML: skip what could not begin an element, or the loop would not end
 			continue
 		}

@@ -34,7 +34,8 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 			f.wrongType(value, at, t)
 			return
 		}
-		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
+		u := v.Addr().Interface().(encoding.TextUnmarshaler)
+		if err := u.UnmarshalText([]byte(s)); err != nil {
 			f.errorAt(at, "%v", err)
 		}
 		return
@@ -80,7 +81,7 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 	case reflect.Struct:
 		m, ok := value.(map[string]any)
 		if !ok {
-			f.wrongType(value, at, t) // and its Table is an empty one, which can be asked and complained of as any
+			f.wrongType(value, at, t) // and its Table is an empty one
 		}
 		Table{file: f, values: m, at: at}.decode(v)
 	case reflect.Slice:
@@ -130,7 +131,8 @@ func kindRange(t reflect.Type) (low, high int64) {
 // another.
 func (f *File) duration(value any, at place, v reflect.Value, tag reflect.StructTag) {
 	if n, ok := value.(int64); ok {
-		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()), found(value), n)
+		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()),
+			found(value), n)
 		return
 	}
 	s, ok := value.(string)
@@ -174,7 +176,8 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 
 // inRange reports whether n is in the range of the tags min and max, either of which may be
 // missing, and puts the range into words.
-func inRange[T cmp.Ordered](n T, tag reflect.StructTag, parse func(string) (T, error)) (limits string, ok bool) {
+func inRange[T cmp.Ordered](n T, tag reflect.StructTag,
+	parse func(string) (T, error)) (limits string, ok bool) {
 	low, high := tag.Get("min"), tag.Get("max")
 	ok = (low == "" || n >= must(parse(low))) && (high == "" || n <= must(parse(high)))
 	return between(low, high), ok
@@ -243,7 +246,8 @@ func fits(value any, elem reflect.Type) bool {
 	case bool:
 		return elem.Kind() == reflect.Bool
 	}
-	return elem.Kind() != reflect.String && elem.Kind() != reflect.Struct && elem.Kind() != reflect.Bool
+	return elem.Kind() != reflect.String && elem.Kind() != reflect.Struct &&
+		elem.Kind() != reflect.Bool
 }
 
 func (f *File) mapping(value any, at place, v reflect.Value, tag reflect.StructTag) {
