@@ -9,6 +9,7 @@ import (
 	"net/textproto"
 	"net/url"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -213,7 +214,7 @@ func (b *Body) trailer() (trailer http.Header) {
 // eachTrailer calls f with the names in the value of a Trailer field, except those that a trailer
 // cannot have.
 func eachTrailer(list string, f func(name string)) {
-	http1.EachElement(list, func(name string) bool {
+	ascii.EachElement(list, func(name string) bool {
 		if key := textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(key) && !framing(key) {
 			f(key)
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
 )
 
 // connection is the record of one client. While the client is idle it is all there is of it, so every field counts
@@ -88,10 +87,8 @@ func (c *connection) Overdue() time.Duration {
 	return 0
 }
 
-// resetOnClose has the connection end with a reset, which drops what the client has not taken.
-func (c *connection) resetOnClose() {
-	_ = unix.SetsockoptLinger(c.FD(), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
-}
+// resetOnClose makes the connection end with a reset, which drops what the client has not taken.
+func (c *connection) resetOnClose() { sysio.ResetOnClose(c.FD()) }
 
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {

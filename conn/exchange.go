@@ -112,11 +112,9 @@ func (x *exchange) detach() {
 		x.held = nil
 	}
 	x.out = x.out[:0]
-	if invariants.Enabled {
-		mangle(x.in)
-		mangle(x.out[:cap(x.out)])
-		mangle(x.held[:cap(x.held)])
-	}
+	invariants.Mangle(x.in)
+	invariants.Mangle(x.out[:cap(x.out)])
+	invariants.Mangle(x.held[:cap(x.held)])
 }
 
 // end drops what the present request and its answer hold, if there is one.
@@ -129,12 +127,6 @@ func (x *exchange) end() {
 	}
 	x.req.release()
 	x.resp.reset()
-}
-
-func mangle(b []byte) {
-	for i := range b {
-		b[i] = 0xDB
-	}
 }
 
 // exchange serves the request whose head was read, and reports whether the connection goes on, with c.x. Else it has done

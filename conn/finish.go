@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 )
@@ -206,23 +207,23 @@ func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 		f := &w.header.fields[i]
 		switch len(f.Name) {
 		case len("Content-Type"):
-			hasType = hasType || equalFold(f.Name, "Content-Type")
+			hasType = hasType || ascii.EqualFold(f.Name, "Content-Type")
 		case len("Upgrade"):
-			upgrade = upgrade || equalFold(f.Name, "Upgrade")
+			upgrade = upgrade || ascii.EqualFold(f.Name, "Upgrade")
 		case len("Date"):
-			if !w.dated && equalFold(f.Name, "Date") {
+			if !w.dated && ascii.EqualFold(f.Name, "Date") {
 				continue
 			}
 		case len("Connection"): // and Keep-Alive
-			if equalFold(f.Name, "Connection") || equalFold(f.Name, "Keep-Alive") {
+			if ascii.EqualFold(f.Name, "Connection") || ascii.EqualFold(f.Name, "Keep-Alive") {
 				continue
 			}
 		case len("Content-Length"):
-			if equalFold(f.Name, "Content-Length") {
+			if ascii.EqualFold(f.Name, "Content-Length") {
 				continue
 			}
 		case len("Transfer-Encoding"):
-			if equalFold(f.Name, "Transfer-Encoding") {
+			if ascii.EqualFold(f.Name, "Transfer-Encoding") {
 				continue
 			}
 		}
@@ -274,7 +275,7 @@ func (w *Response) decideClose() {
 	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // what was pipelined is in flight too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 	if !w.close && w.header.Len() > 0 {
-		w.close = http1.HasToken(w.header.Get("Connection"), "close")
+		w.close = ascii.HasToken(w.header.Get("Connection"), "close")
 	}
 }
 
@@ -285,7 +286,7 @@ func (w *Response) appendStanding(out []byte) []byte {
 	overridden := w.dated
 	for i := range w.header.fields {
 		for j := range set.Headers {
-			overridden = overridden || equalFold(w.header.fields[i].Name, set.Headers[j].Name)
+			overridden = overridden || ascii.EqualFold(w.header.fields[i].Name, set.Headers[j].Name)
 		}
 	}
 	if !overridden {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -61,14 +61,14 @@ type site struct {
 	addr   string
 	server *conn.Server
 	loops  []*loop.Loop
-	log    *logBuffer
+	log    *logtext.Buffer
 	once   sync.Once
 	done   sync.WaitGroup
 }
 
 func start(t testing.TB, m mode, cfg conn.Config) *site {
 	t.Helper()
-	s := &site{t: t, m: m, log: new(logBuffer)}
+	s := &site{t: t, m: m, log: new(logtext.Buffer)}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	}
@@ -184,22 +184,4 @@ func hello(req *conn.Request, resp *conn.Response) int {
 	resp.Header().Set("Content-Type", "text/plain")
 	resp.WriteString("Hello, world!")
 	return 200
-}
-
-// logBuffer keeps what a server logged.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -1,6 +1,10 @@
 package conn
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // Field is one header field.
 type Field struct{ Name, Value string }
@@ -63,7 +67,7 @@ func (h *Header) All() iter.Seq2[string, string] {
 
 func (h *Header) index(name string, from int) int {
 	for i := from; i < len(h.fields); i++ {
-		if equalFold(h.fields[i].Name, name) {
+		if ascii.EqualFold(h.fields[i].Name, name) {
 			return i
 		}
 	}
@@ -73,7 +77,7 @@ func (h *Header) index(name string, from int) int {
 func (h *Header) deleteFrom(from int, name string) {
 	kept := h.fields[:from]
 	for _, f := range h.fields[from:] {
-		if !equalFold(f.Name, name) {
+		if !ascii.EqualFold(f.Name, name) {
 			kept = append(kept, f)
 		}
 	}
@@ -85,21 +89,4 @@ func (h *Header) deleteFrom(from int, name string) {
 func (h *Header) reset() {
 	clear(h.fields)
 	h.fields = h.fields[:0]
-}
-
-// equalFold is strings.EqualFold for ASCII alone: there, the Kelvin sign is a K.
-func equalFold(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := 0; i < len(a); i++ {
-		x, y := a[i], b[i]
-		if x == y {
-			continue
-		}
-		if x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z' {
-			return false
-		}
-	}
-	return true
 }

@@ -49,9 +49,7 @@ func (x *exchange) slim() {
 	case cap(w.buf) == streamAt:
 		b := (*[streamAt]byte)(w.buf[:streamAt])
 		w.buf = nil
-		if invariants.Enabled {
-			mangle(b[:])
-		}
+		invariants.Mangle(b[:])
 		buffers.Put(b)
 	case cap(w.buf) > heldBuffer:
 		w.buf = nil

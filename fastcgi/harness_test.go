@@ -2,7 +2,6 @@ package fastcgi_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 // proxy is a server with the module at a route.
@@ -27,7 +26,7 @@ type proxy struct {
 	*modtest.Server
 	t       testing.TB
 	handler conn.Handler
-	log     *syncBuffer
+	log     *logtext.Buffer
 	dir     string // the scripts'
 }
 
@@ -69,7 +68,7 @@ func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []s
 func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
 	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
-	p := &proxy{t: t, log: new(syncBuffer), dir: t.TempDir()}
+	p := &proxy{t: t, log: new(logtext.Buffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -138,30 +137,6 @@ func read(r *bufio.Reader, method string) got {
 	b, err := io.ReadAll(std.Body)
 	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b),
 		err: err}
-}
-
-// syncBuffer is a log.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // eventually waits until is returns true, which has no event.

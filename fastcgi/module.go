@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -191,14 +192,7 @@ func (m *module) paths() error {
 	if s.ScriptPath == "" {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
-	m.dir = s.ScriptPath
-	if !filepath.IsAbs(m.dir) {
-		abs, err := filepath.Abs(filepath.Join(m.env.Dir, m.dir))
-		if err != nil {
-			return &handlers.KeyError{Key: "script_path", Err: err}
-		}
-		m.dir = abs
-	}
+	m.dir = confpath.Join(m.env.Dir, s.ScriptPath)
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front,
 		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
 	switch {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 // fpm is a PHP-FPM in a folder of its own.
@@ -20,7 +22,7 @@ type fpm struct {
 	Address string
 	config  string
 	cmd     *exec.Cmd
-	out     syncBuffer
+	out     logtext.Buffer
 }
 
 // startFPM starts a PHP-FPM that listens on a UNIX socket or on TCP. pool is added to its
@@ -121,7 +123,7 @@ func (f *fpm) signal(s syscall.Signal) {
 	_ = f.cmd.Wait()
 	killer.Stop()
 	f.cmd = nil
-	f.out.reset() // what the next one says counts
+	f.out.Reset() // what the next one says counts
 }
 
 // killAll kills the process with its workers, which would go on otherwise.
@@ -129,5 +131,5 @@ func (f *fpm) killAll() {
 	_ = syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL) // the group is its own
 	_ = f.cmd.Wait()
 	f.cmd = nil
-	f.out.reset()
+	f.out.Reset()
 }

@@ -1,8 +1,10 @@
 package fastcgi_test
 
 import (
+	"bufio"
+	"context"
+	"flag"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -162,29 +164,38 @@ func example(t *testing.T) (text string) {
 	return text
 }
 
-// serveConfig serves what a configuration says, as lwango does.
+// serveConfig serves what a configuration says, as lwango does, until the test ends.
 func serveConfig(t *testing.T, text string) (url string) {
 	t.Helper()
-	source := server.Source{
-		Listen:  []string{"127.0.0.1:0"},
-		Modules: server.Builtin(),
-		Logger:  slog.New(slog.DiscardHandler),
-	}
-	config, err := source.Parse("lwango.conf", text)
-	if err != nil {
-		t.Fatalf("%v, in\n%s", err, text)
-	}
-	s, err := server.Start(source, config)
-	if err != nil {
+	file := filepath.Join(t.TempDir(), "lwango.conf")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	args := []string{"-c", file, "-l", "127.0.0.1:0"}
+	o, _ := server.Parse(args, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
+	ctx, stop := context.WithCancel(context.Background())
+	log, stderr := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- server.NewProgram(server.Builtin()).Main(ctx, o, "", io.Discard, stderr)
+		stderr.Close()
+	}()
 	t.Cleanup(func() {
-		s.Stop()
-		if err := s.Wait(); err != nil {
-			t.Error(err)
+		stop()
+		if code := <-code; code != 0 {
+			t.Errorf("exit code %d, with\n%s", code, text)
 		}
 	})
-	return "http://" + s.Addresses()[0]
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		if _, rest, ok := strings.Cut(lines.Text(), "msg=listening address="); ok {
+			go io.Copy(io.Discard, log)
+			address, _, _ := strings.Cut(rest, " ")
+			return "http://" + address
+		}
+		t.Log(lines.Text())
+	}
+	t.Fatal("the server does not listen")
+	return ""
 }
 
 // refusing returns an address at which no process listens.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -14,7 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -30,7 +29,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	prefix := strings.TrimSuffix(req.Prefix(), "/")
 	if len(req.PathView()) == len(prefix) {
-		return redirect(req, resp)
+		return servefiles.RedirectToFolder(req, resp)
 	}
 	t := m.current()
 	target, err := m.rules.Resolve(t.files, req.SubPath())
@@ -45,25 +44,11 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 			return t.send(req, resp)
 		}
 	case cgi.Redirect:
-		return redirect(req, resp)
+		return servefiles.RedirectToFolder(req, resp)
 	case cgi.BadRequest:
 		return http.StatusBadRequest
 	}
 	return http.StatusNotFound
-}
-
-// redirect answers with the same path and a slash at its end. The path is escaped again, as
-// serve_files does.
-func redirect(req *conn.Request, resp *conn.Response) int {
-	location := strings.ReplaceAll((&url.URL{Path: req.Path()}).EscapedPath(), `\`, "%5C") + "/"
-	if query := req.RawQuery(); query != "" {
-		location += "?" + http1.EscapeQuery(query)
-	}
-	resp.Header().Set("Location", location)
-	if method := req.Method(); method == http.MethodGet || method == http.MethodHead {
-		return http.StatusMovedPermanently
-	}
-	return http.StatusPermanentRedirect // with it the client sends the body again
 }
 
 // unknown answers a request for a path of which the file system does not tell what it is.

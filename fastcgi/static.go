@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/confpath"
 )
 
 // accel is the folder with the files that a script may name instead of sending a body.
@@ -19,13 +20,10 @@ type accel struct {
 }
 
 func (m *module) openAccel() error {
-	dir := m.set.AccelRoot
-	if dir == "" {
+	if m.set.AccelRoot == "" {
 		return nil
 	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(m.env.Dir, dir)
-	}
+	dir := confpath.Join(m.env.Dir, m.set.AccelRoot)
 	sender, err := servefiles.NewSender(servefiles.Settings{Path: dir}, m.env)
 	if err != nil {
 		return &handlers.KeyError{Key: "accel_root", Err: errors.Unwrap(err)}

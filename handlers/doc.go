@@ -1,15 +1,19 @@
-// Package handlers turns a configuration into one conn.Handler: a Registry knows the modules and the compiled-in handlers by name, a
-// Router sends each request to the handler of the longest matching prefix in the site of its host.
+// Package handlers turns a configuration into one conn.Handler: a Registry knows the modules and
+// the compiled-in handlers by name, a Router sends each request to the handler of the longest
+// matching prefix in the site of its host.
 //
-// A module is a package below this one with a manual of its own (README.md): a settings struct, a function that builds a handler from it,
-// and Register, which puts both under the module's name. Reading TOML is not a module's business: it receives its settings filled in and
-// checked for unknown keys and wrong types, and answers a bad value with a KeyError.
+// A module is a package below this one with a manual of its own (README.md): a settings struct, a
+// function that builds a handler from it, and Register, which puts both under the module's name. A
+// module does not read TOML: it gets its settings filled in and checked for unknown keys and wrong
+// types, and returns a KeyError for a bad value.
 //
-// Registries and routers are values. A Registry is filled by one goroutine before anybody else reads it, and only read from then on; a
-// Router never changes after NewRouter, so every loop may use the same one at once. Handlers run on many loops at once as well: what a
-// handler shares between requests, it guards itself.
+// Registries and routers are values. A Registry is filled by one goroutine before any other
+// goroutine reads it; from then on it does not change. A Router never changes after NewRouter, so
+// all loops may use the same one at once. Handlers, too, run on many loops at once: a handler
+// guards what it shares between requests itself.
 //
 //	registry.go  Registry, RegisterModule, Module, Env, KeyError
+//	field.go     CheckField: header fields in settings
 //	size.go      Size: "16KiB" in settings
 //	router.go    Site, Route, Router: the way from a request to its handler
 //	hosts.go     which site answers for which host

@@ -7,10 +7,13 @@ import (
 	"net/netip"
 	"strings"
 	"unsafe"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
-// hostTable finds the site of a host. Names are kept in lower case without the dot that may end them, wildcards as the suffix that begins
-// with a dot, and IPv6 addresses parsed, because each has many spellings.
+// hostTable finds the site of a host. It keeps names in lower case without a dot at their end,
+// wildcards as the suffix that begins with a dot, and IPv6 addresses parsed, because each of them
+// has many spellings.
 type hostTable struct {
 	names     map[string]*prefixTree
 	wildcards map[string]*prefixTree
@@ -19,11 +22,13 @@ type hostTable struct {
 	other *prefixTree // the default site; nil only if there is no site at all
 }
 
-// maxName is the length of the longest name that DNS allows (RFC 1035 section 2.3.4), as text without the last dot.
+// maxName is the length of the longest name that DNS allows (RFC 1035 section 2.3.4), as text
+// without the last dot.
 const maxName = 253
 
-// find returns the site for the Host of a request, which may have a port, a dot at its end and any case. It is on the way of every
-// request: the name is lowered in a local array, and map look-ups by string(bytes) do not allocate.
+// find returns the site for the Host of a request, which may have a port, a dot at its end and any
+// case. Every request passes it, so it does not allocate: it lowers the name in a local array, and
+// map look-ups by string(bytes) make no copy.
 func (t *hostTable) find(host []byte) *prefixTree {
 	if len(t.names)+len(t.wildcards)+len(t.addrs) == 0 || len(host) == 0 {
 		return t.other
@@ -43,13 +48,14 @@ func (t *hostTable) find(host []byte) *prefixTree {
 	var lowered [maxName]byte
 	name := lowered[:len(host)]
 	for i := range name {
-		name[i] = lower(host[i])
+		name[i] = ascii.Lower(host[i])
 	}
 	if tree := t.names[string(name)]; tree != nil {
 		return tree
 	}
 	if len(t.wildcards) > 0 {
-		// From the left, so the longest suffix is found first; from 1, as a wildcard stands for at least one label.
+		// From the left, to find the longest suffix first; from 1, because a wildcard stands for at
+		// least one label.
 		for i := 1; i < len(name); i++ {
 			if name[i] != '.' {
 				continue
@@ -68,7 +74,8 @@ func (t *hostTable) findAddr(host []byte) *prefixTree {
 	if len(t.addrs) == 0 || end < 2 {
 		return t.other
 	}
-	// A string without a copy: ParseAddr keeps it in its error only, which goes no further than here.
+	// A string without a copy: ParseAddr keeps it in its error only, which goes no further than
+	// here.
 	addr, err := netip.ParseAddr(unsafe.String(&host[1], end-1))
 	if err != nil {
 		return t.other
@@ -124,13 +131,15 @@ func (t *hostTable) addAddr(host string, tree *prefixTree) error {
 	return nil
 }
 
-// checkName refuses what can never equal the name in a Host field, with the reason that most likely explains it.
+// checkName refuses a name that can never equal that of a Host field. The error gives the most
+// likely reason.
 func checkName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("no name in it; a site for every host leaves `host` out")
 	case name == "*":
-		return errors.New("a wildcard needs a domain, as in *.example.org; a site for every host leaves `host` out")
+		return errors.New("a wildcard needs a domain, as in *.example.org; " +
+			"a site for every host leaves `host` out")
 	case strings.Contains(name, ":"):
 		return errors.New("a host is named without its port")
 	case strings.Contains(name, "*"):
@@ -153,11 +162,4 @@ func checkName(name string) error {
 		}
 	}
 	return nil
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
 }

@@ -9,15 +9,17 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// prefixTree holds the routes of a site, one level per path segment. A walk from the root passes every prefix of a path in the order of
-// their length and ends at the first segment that no route has, so a request costs no more than the deepest route, whatever its path.
-// (Looking up ever shorter prefixes in one map would hash a long path once for each slash in it, which the client chooses.)
+// prefixTree holds the routes of a site, one level per path segment. A walk from the root meets the
+// prefixes of a path in the order of their length and ends at the first segment that no route has,
+// so no path costs more than the deepest route. (With one map of all prefixes, a look-up would hash
+// a path once for each of its slashes, and the client chooses how many there are.)
 type prefixTree struct {
 	target   *target
 	children map[string]*prefixTree
 }
 
-// add puts a route into the tree. A prefix that no cleaned path can match is refused: it is a mistake that would otherwise show as 404.
+// add puts a route into the tree. It refuses a prefix that no cleaned path can match: the mistake
+// would show as 404 only.
 func (t *prefixTree) add(prefix string, h conn.Handler) error {
 	if !strings.HasPrefix(prefix, "/") {
 		return fmt.Errorf("%q does not begin with a slash", prefix)
@@ -29,9 +31,9 @@ func (t *prefixTree) add(prefix string, h conn.Handler) error {
 		segment := string(next)
 		switch segment {
 		case "":
-			return fmt.Errorf("%q has an empty segment, which paths are rid of before they are routed", prefix)
+			return fmt.Errorf("%q has an empty segment, which no cleaned path has", prefix)
 		case ".", "..":
-			return fmt.Errorf("%q has a dot segment, which paths are rid of before they are routed", prefix)
+			return fmt.Errorf("%q has a dot segment, which no cleaned path has", prefix)
 		}
 		child := t.children[segment]
 		if child == nil {
@@ -52,7 +54,8 @@ func (t *prefixTree) add(prefix string, h conn.Handler) error {
 
 var errTwice = errors.New("named twice")
 
-// find returns the target of the longest prefix of path, nil if there is none. A map look-up by string(bytes) does not allocate.
+// find returns the target of the longest prefix of path, nil if there is none. A map look-up by
+// string(bytes) does not allocate.
 func (t *prefixTree) find(path []byte) *target {
 	if len(path) == 0 || path[0] != '/' {
 		return nil
@@ -71,7 +74,8 @@ func (t *prefixTree) find(path []byte) *target {
 	return found
 }
 
-// cutSegment splits "/a/b" into "a" and "/b". The slash at the end of a path is a segment too, an empty one, which no route has.
+// cutSegment splits "/a/b" into "a" and "/b". A slash at the end of a path is an empty segment,
+// which no route has.
 func cutSegment(path []byte) (segment, rest []byte) {
 	path = path[1:]
 	if i := bytes.IndexByte(path, '/'); i >= 0 {

@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 )
 
-// Env is what a module may know of the place it is built in.
+// Env tells a module where its route is.
 type Env struct {
-	// Dir is the folder of the configuration file. A relative path in a module's settings is meant from here.
+	// Dir is the folder of the configuration file. A relative path in a module's settings begins
+	// here.
 	Dir string
 
 	// Prefix is the route's path prefix as configured, "/" for a whole site.
@@ -21,12 +23,16 @@ type Env struct {
 	Hosts []string
 
 	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
-	// none: no route runs any. The source of a script is not for the public, below whichever route
-	// it lies.
+	// none: no route runs any. No route of the site may send the source of a script.
 	Scripts []string
 
-	// Logger takes what the module has to say, at start and later. It is never nil when internal/server builds the module; Log gives one
-	// that can be used in any case.
+	// Loops returns the loops of the server. A handler of the module may call it, on any loop;
+	// before there are loops it returns nil. What belongs to a loop, its Stats for one, is read in
+	// a function that is posted to it. Loops is nil where nothing serves: in a test of the module.
+	Loops func() []*loop.Loop
+
+	// Logger takes the module's log lines, at the start and later. The server always sets it; where
+	// it is nil, as in a test, Log returns one that drops everything.
 	Logger *slog.Logger
 }
 
@@ -45,7 +51,8 @@ type ScriptRunner interface {
 	ScriptEndings() []string
 }
 
-// KeyError is the answer of a module's build function to a bad value, so that the configuration can point at the line of the key.
+// KeyError is the error of a module's build function for a bad value. The server adds the file and
+// the line of the key.
 type KeyError struct {
 	Key string // as it stands in the file, such as "status"
 	Err error  // what was expected, without the key's name
@@ -67,26 +74,32 @@ type Module struct {
 	// Name is what `module = "..."` says in the configuration.
 	Name string
 
-	// NewSettings returns a pointer to a new settings struct that holds the defaults. Its fields carry `toml:"key"` tags.
+	// NewSettings returns a pointer to a new settings struct that holds the defaults. Its fields
+	// carry `toml:"key"` tags.
 	NewSettings func() any
 
-	// Build makes a handler from settings, which must come from NewSettings. An error that concerns one key is a *KeyError. Build may
-	// open files and the like; it is called on an ordinary goroutine, never on a loop.
+	// Build makes a handler from settings, which must come from NewSettings. An error about one key
+	// is a *KeyError. Build may open files and wait for disks: the server calls it on an ordinary
+	// goroutine, never on a loop.
 	Build func(settings any, env Env) (conn.Handler, error)
 }
 
-// Registry holds modules and compiled-in handlers by name. The zero value is an empty one, ready for use. Registering is for one
-// goroutine at a time and ends before others read; reading is for any number of them.
+// Registry holds modules and compiled-in handlers by name. The zero value is an empty one, ready
+// for use. One goroutine at a time may register, and none once others read; any number may read at
+// once.
 type Registry struct {
 	modules  map[string]Module
 	handlers map[string]conn.Handler
 }
 
-// RegisterModule puts a module with settings of type S, a struct, into r. Every route that names the module starts from a copy of
-// defaults. The copy is shallow: maps and slices in defaults are shared by all routes, so build must not write to them.
+// RegisterModule puts a module with settings of type S, a struct, into r. Every route that names
+// the module starts from a shallow copy of defaults: all routes share its maps and slices, so build
+// must not write to them.
 //
-// It panics if the name is empty or taken: two modules of one name are a mistake of the program, not of its configuration.
-func RegisterModule[S any](r *Registry, name string, defaults S, build func(S, Env) (conn.Handler, error)) {
+// It panics if the name is empty or taken: two modules of one name are a mistake in the program,
+// not in its configuration.
+func RegisterModule[S any](r *Registry, name string, defaults S,
+	build func(S, Env) (conn.Handler, error)) {
 	if name == "" || build == nil {
 		panic("handlers: a module needs a name and a build function")
 	}
@@ -105,15 +118,16 @@ func RegisterModule[S any](r *Registry, name string, defaults S, build func(S, E
 		Build: func(settings any, env Env) (conn.Handler, error) {
 			s, ok := settings.(*S)
 			if !ok {
-				return nil, fmt.Errorf("module %s takes settings of type %T, not %T", name, s, settings)
+				return nil, fmt.Errorf("module %s takes settings of type %T, not %T", name, s,
+					settings)
 			}
 			return build(*s, env)
 		},
 	}
 }
 
-// HandleFunc puts a compiled-in handler into r, for `handler = "name"` in the configuration. It panics if the name is empty or taken, or
-// if h is nil.
+// HandleFunc puts a compiled-in handler into r, for `handler = "name"` in the configuration. It
+// panics if the name is empty or taken, or if h is nil.
 func (r *Registry) HandleFunc(name string, h conn.Handler) {
 	if name == "" || h == nil {
 		panic("handlers: a handler needs a name and a function")

@@ -8,10 +8,11 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// Site is a virtual host: the names it answers for and what it does with their paths.
+// Site is a virtual host: its names and its routes.
 type Site struct {
-	// Hosts are names ("example.org"), wildcards ("*.example.org": one label or more in front) and IP addresses, without a port. A site
-	// without any is the default site, which answers for every host that no other site names.
+	// Hosts are names ("example.org"), wildcards ("*.example.org": one label or more in front) and
+	// IP addresses, without a port. A site without any is the default site, which answers for every
+	// host that no other site names.
 	Hosts []string
 
 	// Routes are tried by the length of their prefix, whatever their order here.
@@ -20,14 +21,16 @@ type Site struct {
 
 // Route is one path prefix of a site.
 type Route struct {
-	// Prefix begins with a slash and is compared with the decoded, cleaned path of a request, at segment boundaries: "/hello" stands for
-	// /hello and everything below /hello/, never for /helloworld. A slash at its end makes no difference.
+	// Prefix begins with a slash and is compared with the decoded, cleaned path of a request, at
+	// segment boundaries: "/hello" stands for /hello and everything below /hello/, never for
+	// /helloworld. A slash at its end makes no difference.
 	Prefix string
 
 	Handler conn.Handler
 }
 
-// RouteError says which entry of NewRouter's argument is wrong, by index, so that the configuration can point at its line.
+// RouteError says which entry of NewRouter's argument is wrong, by index, so that the configuration
+// can point at its line.
 type RouteError struct {
 	Site  int    // index of the site
 	Route int    // index of the route in it; -1 if the site itself is wrong
@@ -46,20 +49,23 @@ func (e *RouteError) Error() string {
 // Unwrap returns Err.
 func (e *RouteError) Unwrap() error { return e.Err }
 
-// Router sends requests to handlers. It does not change after NewRouter; any number of loops may use it at once.
+// Router sends requests to handlers. It does not change after NewRouter; any number of loops may
+// use it at once.
 type Router struct {
 	hosts hostTable
 }
 
-// target is where a route leads: its handler, and the prefix without a slash at its end ("" for the whole site).
+// target is where a route leads: its handler, and the prefix without a slash at its end ("" for the
+// whole site).
 type target struct {
 	prefix  string
 	handler conn.Handler
 }
 
-// NewRouter builds a router of sites. The default site is the one without hosts, or the first if all have some; a host that is named
-// twice, a second site without hosts, and a prefix that occurs twice in a site are errors, since one of the two would never be asked.
-// Errors are *RouteError. A router without sites answers everything with 404.
+// NewRouter builds a router of sites. The default site is the one without hosts, or the first if
+// all have some; a host that is named twice, a second site without hosts, and a prefix that occurs
+// twice in a site are errors, because no request would ever reach one of the two. Errors are
+// *RouteError. A router without sites answers every request with 404.
 func NewRouter(sites []Site) (*Router, error) {
 	r := new(Router)
 	defaultSite := -1
@@ -67,7 +73,8 @@ func NewRouter(sites []Site) (*Router, error) {
 		tree := new(prefixTree)
 		for j, route := range s.Routes {
 			if route.Handler == nil {
-				return nil, &RouteError{Site: i, Route: j, Key: "handler", Err: errors.New("missing")}
+				return nil, &RouteError{Site: i, Route: j, Key: "handler",
+					Err: errors.New("missing")}
 			}
 			if err := tree.add(route.Prefix, route.Handler); err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
@@ -85,7 +92,8 @@ func NewRouter(sites []Site) (*Router, error) {
 			}
 		case defaultSite >= 0:
 			return nil, &RouteError{Site: i, Route: -1, Key: "host",
-				Err: fmt.Errorf("missing, and site %d has none either: only one site can be the default", defaultSite+1)}
+				Err: fmt.Errorf(
+					"missing, and site %d has none either: only one site can be the default", defaultSite+1)}
 		default:
 			defaultSite = i
 			r.hosts.other = tree
@@ -94,7 +102,8 @@ func NewRouter(sites []Site) (*Router, error) {
 	return r, nil
 }
 
-// Serve hands req to the handler of the longest prefix that matches, or answers 404. It is a conn.Handler, and allocates nothing.
+// Serve hands req to the handler of the longest prefix that matches, or answers 404. It is a
+// conn.Handler, and allocates nothing.
 func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	t := r.find(req.HostView(), req.PathView())
 	if t == nil {

@@ -142,8 +142,8 @@ func TestRouterErrors(t *testing.T) {
 	}{
 		{[]handlers.Site{ok, site(1, "", "hello")}, `site 2, route 1: prefix: "hello" does not begin with a slash`},
 		{[]handlers.Site{site(1, "", "/", "")}, `site 1, route 2: prefix: "" does not begin with a slash`},
-		{[]handlers.Site{site(1, "", "/a//b")}, `site 1, route 1: prefix: "/a//b" has an empty segment, which paths are rid of before they are routed`},
-		{[]handlers.Site{site(1, "", "/a/../b")}, `site 1, route 1: prefix: "/a/../b" has a dot segment, which paths are rid of before they are routed`},
+		{[]handlers.Site{site(1, "", "/a//b")}, `site 1, route 1: prefix: "/a//b" has an empty segment, which no cleaned path has`},
+		{[]handlers.Site{site(1, "", "/a/../b")}, `site 1, route 1: prefix: "/a/../b" has a dot segment, which no cleaned path has`},
 		{[]handlers.Site{site(1, "", "/a", "/b", "/a/")}, `site 1, route 3: prefix: "/a/": named twice`},
 		{[]handlers.Site{{Routes: []handlers.Route{{Prefix: "/"}}}}, `site 1, route 1: handler: missing`},
 		{[]handlers.Site{ok, site(1, "x.example OK.example.", "/")}, `site 2: host: "OK.example.": named twice`},

@@ -5,10 +5,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
-// Size is a number of bytes, as settings have them. In a file it is "16KiB" (powers of 1024: KiB, MiB, GiB, TiB), "16kB" (powers of 1000: kB,
-// MB, GB, TB), "100B" or a plain integer. A bare "16k" is refused: it means 16,000 to some programs and 16,384 to others.
+// Size is a number of bytes in settings. In a file it is "16KiB" (powers of 1024: KiB, MiB, GiB,
+// TiB), "16kB" (powers of 1000: kB, MB, GB, TB), "100B" or a plain integer. A bare "16k" is
+// refused: it means 16,000 to some programs and 16,384 to others.
 type Size int64
 
 var sizeUnits = []struct {
@@ -19,7 +22,8 @@ var sizeUnits = []struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
 }
 
-// ParseSize reads a size as a file has it. Units are told apart whatever their case; fractions are refused.
+// ParseSize reads a size as it stands in a file. The case of units does not matter; it refuses
+// fractions.
 func ParseSize(s string) (Size, error) {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	unit := s[len(digits):]
@@ -27,13 +31,14 @@ func ParseSize(s string) (Size, error) {
 	if unit != "" {
 		factor = 0
 		for _, u := range sizeUnits {
-			if strings.EqualFold(u.name, unit) {
+			if ascii.EqualFold(u.name, unit) {
 				factor = u.bytes
 				break
 			}
 		}
 		if factor == 0 {
-			return 0, fmt.Errorf("unknown unit %q: write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB", unit)
+			return 0, fmt.Errorf("unknown unit %q: write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB",
+				unit)
 		}
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)

@@ -15,7 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// split takes ADDRESS/PATH apart; the address of a UNIX socket is unix:/path: with a colon at its end.
+// split takes ADDRESS/PATH apart; the address of a UNIX socket is unix:/path: with a colon at its
+// end.
 func split(target string) (network, address, path string) {
 	if rest, ok := strings.CutPrefix(target, "unix:"); ok {
 		address, path, _ = strings.Cut(rest, ":")

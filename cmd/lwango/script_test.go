@@ -33,8 +33,8 @@ const noExitSleep = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lwango": main}) }
 
-// The scripts in testdata/script start the program, send requests and stop it. Beside testscript's own commands they
-// have those of this file and script_http_test.go:
+// The scripts in testdata/script start the program, send requests and stop it. Beside testscript's
+// own commands they have those of this file and script_http_test.go:
 //
 //	start NAME ARGS...     run lwango in the background until it says `listening`; $NAME is its first address and
 //	                       $NAME_port the port of that

@@ -19,16 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLogNobodyReads: stderr is a pipe that is full, and clients do what makes the server log long lines. Other clients
-// do not notice: no loop waits for the reader of the log.
+// TestLogNobodyReads: stderr is a pipe that is full, and clients do what makes the server log long
+// lines. Other clients do not notice: no loop waits for the reader of the log.
 func TestLogNobodyReads(t *testing.T) {
 	read, _ := besideHostile(t, true)
 	unread, end := besideHostile(t, false)
 	t.Logf("p99 of hello beside 1,000 hostile requests: %v, and %v where nobody reads the log", read, unread)
-	if unread > 5*read+100*time.Millisecond { // there is other load on this machine; a loop that waits does so for ever
+	// there is other load on this machine; a loop that waits does so for ever
+	if unread > 5*read+100*time.Millisecond {
 		t.Errorf("p99 of hello: %v where the log is read, else %v", read, unread)
 	}
-	// With somebody to read again the log goes on, and tells what is missing. The end is not lost.
+	// When it is read again, the log goes on, and tells what is missing. The end is not lost.
 	for _, want := range []string{`lines left out`, `msg=stopping`, `msg=stopped`} {
 		if !strings.Contains(end, want) {
 			t.Errorf("no %s in the log:\n%s", want, end)
@@ -41,7 +42,8 @@ func TestLogNobodyReads(t *testing.T) {
 	}
 }
 
-// besideHostile returns the p99 of hello beside 1,000 hostile requests, and what the log has after them.
+// besideHostile returns the p99 of hello beside 1,000 hostile requests, and what the log has after
+// them.
 func besideHostile(t *testing.T, read bool) (p99 time.Duration, rest string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -149,7 +151,8 @@ func hostile(address, request string, await bool) {
 	_ = c.(*net.TCPConn).SetLinger(0)
 }
 
-// measure returns the p99 of requests for /hello, of 300 at least, and of as many as there can be until it is over.
+// measure returns the p99 of requests for /hello, of 300 at least, and of as many as there can be
+// until it is over.
 func measure(t *testing.T, address string, over <-chan struct{}) time.Duration {
 	t.Helper()
 	client := http.Client{Timeout: patience}

@@ -1,4 +1,5 @@
-// Package echo is the compiled-in handler `echo`: it sends back the body of a request, or shows how a request without one was understood.
+// Package echo is the compiled-in handler `echo`: it sends back the body of a request, or shows
+// what the server has understood of one without a body.
 package echo
 
 import (
@@ -19,8 +20,8 @@ func Register(r *handlers.Registry) { r.HandleFunc("echo", Serve) }
 // firstPiece is how much of a body is held while the rest of it, if any, is still with the client.
 const firstPiece = 4 << 10
 
-// Serve answers GET and HEAD with the request as text, OPTIONS with what is allowed, and every other method with the body it was sent. It
-// is a conn.Handler.
+// Serve answers GET and HEAD with the request as text, OPTIONS with the allowed methods, and every
+// other method with the request's body. It is a conn.Handler.
 func Serve(req *conn.Request, resp *conn.Response) int {
 	switch req.Method() {
 	case http.MethodGet, http.MethodHead:
@@ -32,8 +33,9 @@ func Serve(req *conn.Request, resp *conn.Response) int {
 		return http.StatusNoContent
 	}
 
-	// The beginning is read before the answer begins. It gets a client that waits for 100 (Continue) to send its body, and a body that is
-	// bad from the start is answered with the right status, which conn knows from the failed read.
+	// The handler reads the beginning before the answer begins. So a client that waits for 100
+	// (Continue) sends its body, and a body that is bad from the start gets the right status, which
+	// conn knows from the failed read.
 	first := make([]byte, firstPiece)
 	n, err := req.Body().Read(first)
 	if err != nil && err != io.EOF {
@@ -52,7 +54,8 @@ func Serve(req *conn.Request, resp *conn.Response) int {
 	return http.StatusOK
 }
 
-// describe lists what a handler sees of a request. The names in front are those of the Request's methods.
+// describe lists what a handler sees of a request. The names in front are those of the Request's
+// methods.
 func describe(req *conn.Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s\n\n", req.Method(), req.Target(), req.Proto())

@@ -47,7 +47,8 @@ func TestEcho(t *testing.T) {
 	})
 }
 
-// A body far longer than all buffers together passes through while it is being sent, in both framings.
+// A body far longer than all buffers together passes through while it is being sent, in both
+// framings.
 func TestStreaming(t *testing.T) {
 	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
 		s := modtest.Start(t, "/", echo.Serve, handoff)

@@ -1,4 +1,5 @@
-// Package helloworld is the compiled-in handler `hello_world`: the smallest answer a handler can give, and what the benchmark asks for.
+// Package helloworld is the compiled-in handler `hello_world`: the smallest answer a handler can
+// give, and what the benchmark asks for.
 package helloworld
 
 import (
@@ -15,8 +16,8 @@ func Register(r *handlers.Registry) { r.HandleFunc("hello_world", Serve) }
 
 var greeting = []byte("Hello, world!")
 
-// Serve answers every method with "Hello, world!", or "Hello, N!" if the query has name=N. It is a conn.Handler; without a query it
-// allocates nothing.
+// Serve answers every method with "Hello, world!", or "Hello, N!" if the query has name=N. It is a
+// conn.Handler; without a query it allocates nothing.
 func Serve(req *conn.Request, resp *conn.Response) int {
 	resp.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if query := req.RawQuery(); query != "" {
@@ -29,7 +30,8 @@ func Serve(req *conn.Request, resp *conn.Response) int {
 	return http.StatusOK
 }
 
-// nameIn returns the first name of a raw query. What is no UTF-8 is replaced: the answer says that it is.
+// nameIn returns the first name of a raw query. What is no UTF-8 is replaced: the answer says that
+// it is.
 func nameIn(query string) string {
 	for pair := range strings.SplitSeq(query, "&") {
 		key, value, _ := strings.Cut(pair, "=")

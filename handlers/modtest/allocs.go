@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Allocs returns how many allocations the process makes for one request of a keep-alive connection. wire is the request as bytes; its
-// answer must be the same every time, but for the Date.
+// Allocs returns how many allocations the process makes for one request of a keep-alive connection.
+// wire is the request as bytes; its answer must be the same every time, but for the Date.
 func (s *Server) Allocs(t *testing.T, wire string) float64 {
 	t.Helper()
 	c := s.Dial()

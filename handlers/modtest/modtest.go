@@ -1,4 +1,5 @@
-// Package modtest runs a handler behind a real server, on a loop and a socket of its own, for the tests of modules.
+// Package modtest runs a handler behind a real server, on a loop and a socket of its own, for the
+// tests of modules.
 package modtest
 
 import (
@@ -30,9 +31,10 @@ func Run(t *testing.T, test func(t *testing.T, handoff coro.Handoff)) {
 	t.Run("direct", func(t *testing.T) { test(t, coro.Direct) })
 }
 
-// Build makes a handler of a registered module, with settings changed by change, which gets a *S of the module's settings type. change may
-// be nil.
-func Build[S any](t testing.TB, register func(*handlers.Registry), name string, env handlers.Env, change func(*S)) (conn.Handler, error) {
+// Build makes a handler of a registered module, with settings changed by change, which gets a *S of
+// the module's settings type. change may be nil.
+func Build[S any](t testing.TB, register func(*handlers.Registry), name string, env handlers.Env,
+	change func(*S)) (conn.Handler, error) {
 	t.Helper()
 	var r handlers.Registry
 	register(&r)
@@ -68,7 +70,8 @@ func Start(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *S
 // StartUNIX is Start on a UNIX socket, to which Dial connects then.
 func StartUNIX(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff) *Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mod") // names of sockets are short, those of a test's folder are not
+	// names of sockets are short, those of a test's folder are not
+	dir, err := os.MkdirTemp("", "mod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +90,8 @@ func StartTLS(t testing.TB, prefix string, h conn.Handler, handoff coro.Handoff)
 func start(t testing.TB, network, address, prefix string, h conn.Handler, handoff coro.Handoff,
 	config *tls.Config) *Server {
 	t.Helper()
-	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{{Prefix: prefix, Handler: h}}}})
+	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
+	router, err := handlers.NewRouter([]handlers.Site{{Routes: routes}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +146,9 @@ type Response struct {
 	Body   string
 }
 
-// Do sends one request, given as its request line and further header lines, with Host and "Connection: close" added, and an optional body.
-// It fails the test if there is anything behind the answer.
+// Do sends one request, given as its request line and further header lines, with Host and
+// "Connection: close" added, and an optional body. It fails the test if there is anything behind
+// the answer.
 func (s *Server) Do(line string, fields []string, body string) Response {
 	s.t.Helper()
 	c := s.Dial()
@@ -177,5 +182,6 @@ func (s *Server) Read(r *bufio.Reader, method string) Response {
 	if err != nil {
 		s.t.Fatalf("%s: body ended early, after %d bytes: %v", method, len(b), err)
 	}
-	return Response{Status: std.StatusCode, Proto: std.Proto, Header: std.Header, Length: std.ContentLength, Body: string(b)}
+	return Response{Status: std.StatusCode, Proto: std.Proto, Header: std.Header,
+		Length: std.ContentLength, Body: string(b)}
 }

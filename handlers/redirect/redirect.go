@@ -17,17 +17,21 @@ type Settings struct {
 	Status int    `toml:"status"`
 }
 
-// Register puts the module into r. The default status is 302: a wrong 301 stays in the caches of clients long after it was corrected.
+// Register puts the module into r. The default status is 302: clients keep a wrong 301 in their
+// caches long after it was corrected.
 func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "redirect", Settings{Status: http.StatusFound}, New)
 }
 
-// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once.
+// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops
+// at once.
 func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	switch s.Status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	default:
-		return nil, handlers.BadKey("status", "expected 301, 302, 303, 307 or 308, not %d", s.Status)
+		return nil, handlers.BadKey("status", "expected 301, 302, 303, 307 or 308, not %d",
+			s.Status)
 	}
 	to, err := parseTemplate(s.To)
 	if err != nil {
@@ -35,7 +39,7 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	}
 	needsHost := to.needsHost()
 	return func(req *conn.Request, resp *conn.Response) int {
-		// HTTP/1.0 may leave the host out, and a Location of "https:///x" leads browsers to a server called x.
+		// HTTP/1.0 may leave the host out, and browsers take "https:///x" for a server called x.
 		if needsHost && withoutPort(req.Host()) == "" {
 			return http.StatusBadRequest
 		}

@@ -20,7 +20,7 @@ type piece struct {
 	name string // "path", "uri", "query" or "host"
 }
 
-// source is what a request has to offer to a template.
+// source is what a template can use of a request.
 type source struct {
 	host  string // as sent, maybe with a port
 	path  string // whole, decoded
@@ -33,8 +33,9 @@ func (t template) needsHost() bool {
 	return slices.ContainsFunc(t, func(p piece) bool { return p.name == "host" })
 }
 
-// expand gives the Location. Paths are escaped again. Where a path follows a slash, its own is left out, and whatever a path of "/" is
-// followed by, no second slash comes to stand at the beginning: with "//" there, the first segment is the name of a server.
+// expand returns the Location. It escapes paths again. It leaves out a path's first slash behind
+// another slash, and never puts a second slash at the beginning: behind "//" there, the first
+// segment is the name of a server.
 func (t template) expand(s source) string {
 	if len(t) == 1 && t[0].name == "" {
 		return t[0].text
@@ -78,7 +79,8 @@ func writeQuery(b *strings.Builder, query string) {
 	}
 }
 
-// withoutPort cuts the port, which belongs to the listener that was asked and hardly ever to the place where the client is sent.
+// withoutPort cuts off the port: it belongs to the listener that got the request, and seldom to the
+// place to which the client is sent.
 func withoutPort(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		return host[:i]
@@ -86,8 +88,8 @@ func withoutPort(host string) string {
 	return host
 }
 
-// foreign is a placeholder as other servers have them, which would go to the client as it stands. RFC 3986 allows a $ in an address,
-// but hardly any has one.
+// foreign is a placeholder of other servers. Unrefused, it would go to the client as it stands. RFC
+// 3986 allows a $ in an address, but addresses seldom have one.
 var foreign = regexp.MustCompile(`\$(\w+|$)`)
 
 // parseTemplate reads `to`.
@@ -107,7 +109,8 @@ func parseTemplate(to string) (template, error) {
 			return nil, fmt.Errorf("%q: a } without its {", to)
 		}
 		if name := foreign.FindString(text); name != "" {
-			return nil, fmt.Errorf("%q: unknown placeholder %s (known: {path}, {uri}, {query}, {host}; a $ itself is written %%24)", to, name)
+			return nil, fmt.Errorf("%q: unknown placeholder %s "+
+				"(known: {path}, {uri}, {query}, {host}; a $ itself is written %%24)", to, name)
 		}
 		if text != "" {
 			t = append(t, piece{text: text})
@@ -123,22 +126,25 @@ func parseTemplate(to string) (template, error) {
 		case "path", "uri", "query", "host":
 			t = append(t, piece{name: name})
 		default:
-			return nil, fmt.Errorf("%q: unknown placeholder {%s} (known: {path}, {uri}, {query}, {host})", to, name)
+			return nil, fmt.Errorf(
+				"%q: unknown placeholder {%s} (known: {path}, {uri}, {query}, {host})", to, name)
 		}
 		rest = after
 	}
 	return t, t.check(to)
 }
 
-// check refuses a template whose server would be named by the path of a request, which any link can carry: an open redirect. The server
-// comes from the configuration, or is the one that the client asked ({host}), and must be complete before the path begins.
+// check refuses a template in which the path of a request could name the server, since any link can
+// carry such a path: an open redirect. The server must come from the configuration, or be the one
+// that the client asked ({host}), and must be complete before the path begins.
 func (t template) check(to string) error {
 	sample := t.expand(source{host: "host.example", path: "/uri.example", below: "/path.example"})
 	u, err := url.Parse(sample)
 	if err != nil {
 		return fmt.Errorf("%q: not an address", to)
 	}
-	asked, err := url.Parse(t.expand(source{host: "host.example", path: "/uri.example", below: "/path.example", query: "query.example"}))
+	asked, err := url.Parse(t.expand(source{host: "host.example", path: "/uri.example",
+		below: "/path.example", query: "query.example"}))
 	if err != nil {
 		return fmt.Errorf("%q: not an address", to)
 	}
@@ -148,7 +154,8 @@ func (t template) check(to string) error {
 	case sample == "":
 		return fmt.Errorf("%q: nothing but a query", to)
 	case u.Scheme == "" && u.Host == "" && !strings.HasPrefix(sample, "/"):
-		return fmt.Errorf("%q: expected http://..., https://... or a path that begins with a slash", to)
+		return fmt.Errorf("%q: expected http://..., https://... or a path that begins with a slash",
+			to)
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
 		return fmt.Errorf("%q: no server after %s:", to, u.Scheme)
 	case strings.Contains(u.Host, "path.example") || strings.Contains(u.Host, "uri.example"):

@@ -9,7 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// Whatever the template and the path, no path names the server. The template is fuzzed too: what parse lets through must hold it.
+// Whatever the template and the path, no path names the server. The template is fuzzed too: what
+// parse lets through must hold it.
 func FuzzTemplate(f *testing.F) {
 	for _, to := range []string{"/{path}", "{path}", "{uri}", "https://new.example{path}", "https://{host}/{uri}", "/x/{query}{path}", "//a{path}", "{path}{path}"} {
 		f.Add(to, "//evil.example/x", "q=1")

@@ -1,4 +1,5 @@
-// Package response is the module `response`: a route that always gets the same answer, fixed in the configuration.
+// Package response is the module `response`: a route that always gets the same answer, fixed in the
+// configuration.
 package response
 
 import (
@@ -7,11 +8,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // Settings are the module's keys.
@@ -26,13 +26,16 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "response", Settings{Status: http.StatusOK}, New)
 }
 
-// field is one header field of the answer. Fields are a sorted list and not a map, so that every answer has them in the same order.
+// field is one header field of the answer. Fields are a sorted list and not a map, so that every
+// answer has them in the same order.
 type field struct{ name, value string }
 
-// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once.
+// New makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops
+// at once.
 func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if s.Status < 200 || s.Status > 599 {
-		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d", s.Status)
+		return nil, handlers.BadKey("status", "expected a final status, 200 to 599, not %d",
+			s.Status)
 	}
 	if s.Body != "" && (s.Status == http.StatusNoContent || s.Status == http.StatusNotModified) {
 		return nil, handlers.BadKey("body", "an answer with status %d has none", s.Status)
@@ -41,7 +44,8 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "headers", Err: err}
 	}
-	if s.Body != "" && !slices.ContainsFunc(fields, func(f field) bool { return strings.EqualFold(f.name, "Content-Type") }) {
+	isType := func(f field) bool { return ascii.EqualFold(f.name, "Content-Type") }
+	if s.Body != "" && !slices.ContainsFunc(fields, isType) {
 		fields = append(fields, field{"Content-Type", "text/plain; charset=utf-8"})
 	}
 	body := []byte(s.Body)
@@ -56,24 +60,16 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 	}, nil
 }
 
-// checkFields finds at the start what would otherwise be a 500 for every request. Fields that frame the message or speak about the
-// connection are the server's: set from outside, they would contradict what is really sent.
+// checkFields returns the fields sorted by name.
 func checkFields(headers map[string]string) ([]field, error) {
 	var fields []field
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]
-		if !http1.ValidToken(name) {
-			return nil, fmt.Errorf("%q is not a field name", name)
-		}
-		switch strings.ToLower(name) {
-		case "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "trailer", "date":
-			return nil, fmt.Errorf("%s is set by the server itself", name)
-		}
-		if !http1.ValidFieldValue(value) {
-			return nil, fmt.Errorf("%s: a value has no control characters", name)
+		if err := handlers.CheckField(name, value); err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
 		}
 		for _, f := range fields {
-			if strings.EqualFold(f.name, name) {
+			if ascii.EqualFold(f.name, name) {
 				return nil, errors.New(f.name + " and " + name + " are the same field")
 			}
 		}

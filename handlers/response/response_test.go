@@ -74,10 +74,10 @@ func TestErrors(t *testing.T) {
 		{response.Settings{Status: 600}, "status", "status: expected a final status, 200 to 599, not 600"},
 		{response.Settings{Status: 204, Body: "x"}, "body", "body: an answer with status 204 has none"},
 		{response.Settings{Status: 304, Body: "x"}, "body", "body: an answer with status 304 has none"},
-		{response.Settings{Status: 200, Headers: fields{"a b": "x"}}, "headers", `headers: "a b" is not a field name`},
-		{response.Settings{Status: 200, Headers: fields{"": "x"}}, "headers", `headers: "" is not a field name`},
-		{response.Settings{Status: 200, Headers: fields{"x": "a\r\nb: c"}}, "headers", "headers: x: a value has no control characters"},
-		{response.Settings{Status: 200, Headers: fields{"Content-length": "3"}}, "headers", "headers: Content-length is set by the server itself"},
+		{response.Settings{Status: 200, Headers: fields{"a b": "x"}}, "headers", `headers: "a b": not a valid name of a header field`},
+		{response.Settings{Status: 200, Headers: fields{"": "x"}}, "headers", `headers: "": not a valid name of a header field`},
+		{response.Settings{Status: 200, Headers: fields{"x": "a\r\nb: c"}}, "headers", `headers: "x": control characters cannot be part of a header field`},
+		{response.Settings{Status: 200, Headers: fields{"Content-length": "3"}}, "headers", `headers: "Content-length": is set by the server itself`},
 		{response.Settings{Status: 200, Headers: fields{"X-A": "3", "x-a": "4"}}, "headers", "headers: X-A and x-a are the same field"},
 	} {
 		_, err := modtest.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) {

@@ -8,8 +8,9 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// answer decides between the whole file, ranges of it and none of it. It owns f, and sets header fields only once the status is certain: an
-// error page must not be kept by caches for as long as the file may.
+// answer decides between the whole file, ranges of it and none of it. It owns f, and sets header
+// fields only once the status is certain: caches must not keep an error page for as long as the
+// file.
 func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *facts) int {
 	if conditional(req) {
 		switch status := precondition(req.Header(), facts); status {
@@ -23,7 +24,8 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *f
 		}
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
-	if has(req, "Range") && req.Method() == http.MethodGet && rangeApplies(req.Header(), facts, req.Loop().Time()) {
+	if has(req, "Range") && req.Method() == http.MethodGet &&
+		rangeApplies(req.Header(), facts, req.Loop().Time()) {
 		if status := m.ranges(req, resp, f, facts); status != 0 {
 			return status
 		}
@@ -44,15 +46,15 @@ func (m *module) whole(req *conn.Request, resp *conn.Response, f file, facts *fa
 	}
 }
 
-// setType sets the media type, unless whoever named the file knows better.
+// setType sets the media type, unless the handler that named the file has set one.
 func setType(resp *conn.Response, facts *facts) {
 	if h := resp.Header(); !h.Has("Content-Type") {
 		h.Set("Content-Type", facts.contentType)
 	}
 }
 
-// smallBody is the length up to which a file is read and sent in one write together with its head. For longer ones sendfile costs less
-// than the copy.
+// smallBody is the length up to which a file is read and sent in one write together with its head.
+// For longer ones sendfile costs less than the copy.
 const smallBody = 16 << 10
 
 // describe sets the fields that a 200, a 206 and a 304 have in common (RFC 9110 section 15.4.5).
@@ -65,7 +67,8 @@ func (m *module) describe(resp *conn.Response, facts *facts) {
 	}
 }
 
-// ranges answers a Range field: 206, or 416 if no range lies in the file. It returns 0, and f is still open, if the field is to be ignored.
+// ranges answers a Range field: 206, or 416 if no range lies in the file. It returns 0, and f is
+// still open, if the field is to be ignored.
 func (m *module) ranges(req *conn.Request, resp *conn.Response, f file, facts *facts) int {
 	values := req.Header().Values("Range")
 	if len(values) != 1 {

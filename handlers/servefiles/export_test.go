@@ -1,6 +1,6 @@
 package servefiles
 
-// For what a file tree cannot show: tests may run as root, to whom no file is closed.
+// For what a file tree cannot show: tests may run as root, which may read every file.
 var (
 	StatusOf       = statusOf
 	Types          = types

@@ -23,10 +23,12 @@ type facts struct {
 	modified     int64 // lastModified, Unix seconds
 }
 
-// newFacts writes the values. The entity tag is a strong one (RFC 9110 section 8.8.1): the modification time in nanoseconds and the
-// length, in hexadecimal. The inode is no part of it, so that machines behind one address agree about copies of the same file.
+// newFacts writes the values. The entity tag is a strong one (RFC 9110 section 8.8.1): the
+// modification time in nanoseconds and the length, in hexadecimal. It leaves out the inode, so that
+// machines behind one address give copies of the same file the same tag.
 func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
-	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim, contentType: typeOf(string(name), own)}
+	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim,
+		contentType: typeOf(string(name), own)}
 
 	var buf [64]byte
 	b := append(buf[:0], '"')
@@ -36,8 +38,8 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 	b = append(b, '"')
 	f.etag = string(b)
 
-	// RFC 9110 section 8.8.2.1: a Last-Modified later than Date must not be sent, since the client could not tell the next change from
-	// it. A file from the future is one that changed just now.
+	// RFC 9110 section 8.8.2.1: a Last-Modified later than Date must not be sent, since the client
+	// could not tell the next change from it. A file from the future counts as changed just now.
 	f.modified = min(st.Mtim.Sec, now.Unix())
 	f.lastModified = string(http1.AppendDate(buf[:0], time.Unix(f.modified, 0)))
 	return f
@@ -48,15 +50,16 @@ func (f *facts) same(name []byte, st *unix.Stat_t) bool {
 	return f.size == st.Size && f.mtime == st.Mtim && f.name == string(name)
 }
 
-// factsCache saves writing the same values again for the files that are asked for most. It is only about the words: every request has
-// the file opened and its state read, so a change is seen by the next one. A slot holds the file that was asked for last of all that share
-// it, which needs no lock between loops and no bookkeeping, and bounds the memory.
+// factsCache keeps the values of the files that clients ask for most, so that they are not written
+// for each request. It keeps no state of files: each request opens the file and reads its state, so
+// the next request sees a change. Files share slots, and a slot holds the one that was asked for
+// last. So the memory is bounded, and loops need neither a lock nor a list of what is there.
 type factsCache struct {
 	seed  maphash.Seed
 	slots [512]atomic.Pointer[facts]
 }
 
-// maxCachedName keeps clients from filling the slots with kilobytes of names.
+// maxCachedName bounds the names in the slots: clients choose them.
 const maxCachedName = 256
 
 func newFactsCache() *factsCache { return &factsCache{seed: maphash.MakeSeed()} }

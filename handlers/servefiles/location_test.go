@@ -9,7 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// Whatever a client puts into a path, the Location of a folder leads to that path with a slash, on the same server.
+// Whatever a client puts into a path, the Location of a folder leads to that path with a slash, on
+// the same server.
 func FuzzFolderLocation(f *testing.F) {
 	f.Add("//evil.example", "")
 	f.Add("/a", "x=\xff\u00e4\"<>")

@@ -2,12 +2,14 @@ package servefiles
 
 import "strings"
 
-// defaultType is what RFC 9110 section 8.3 leaves to the client to guess, said plainly: a download.
+// defaultType makes an unknown file a download. RFC 9110 section 8.3 would let the client guess the
+// type.
 const defaultType = "application/octet-stream"
 
-// types is the whole of what the module knows by itself. It does not read the machine's own table (/etc/mime.types): the same folder
-// then gets the same answers on every machine. Text is UTF-8, as nearly all of it is; formats that say their encoding themselves (XML,
-// JSON) have no charset, since the header field would overrule a declaration in the file (RFC 7303 section 3).
+// types are all types that the module knows by itself. It does not read the machine's own table
+// (/etc/mime.types), so that a folder gets the same answers on every machine. Text is taken for
+// UTF-8; formats that declare their encoding themselves (XML, JSON) have no charset, since the
+// header field would overrule the declaration in the file (RFC 7303 section 3).
 var types = map[string]string{
 	// Pages and what they are made of.
 	".html":        "text/html; charset=utf-8",
@@ -98,7 +100,8 @@ var types = map[string]string{
 	".ods":  "application/vnd.oasis.opendocument.spreadsheet",
 	".odp":  "application/vnd.oasis.opendocument.presentation",
 
-	// Archives. A .tar.gz is a gzip file to the client: Content-Encoding would have it unpacked on the way.
+	// Archives. A .tar.gz is a gzip file to the client: with Content-Encoding, browsers would
+	// unpack it.
 	".zip": "application/zip",
 	".gz":  "application/gzip",
 	".tgz": "application/gzip",
@@ -110,7 +113,8 @@ var types = map[string]string{
 	".jar": "application/java-archive",
 }
 
-// typeOf returns the media type for a file name by its extension, in any case; own types come before the module's.
+// typeOf returns the media type for a file name by its extension, in any case; own types come
+// before the module's.
 func typeOf(name string, own map[string]string) string {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')

@@ -2,7 +2,7 @@
 //
 //	module.go      settings, start
 //	serve.go       the way of one request to a file
-//	names.go       the Location of a folder
+//	folder.go      RedirectToFolder
 //	open.go        opening beneath the root
 //	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open descriptor
@@ -25,6 +25,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/names"
 )
@@ -48,8 +49,9 @@ func Register(r *handlers.Registry) {
 	handlers.RegisterModule(r, "serve_files", Defaults, New)
 }
 
-// New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on any number of loops at once; the
-// folder is closed when nothing refers to the handler any more.
+// New opens the folder and makes the handler. Errors are *handlers.KeyError. The handler may run on
+// any number of loops at once; the garbage collector closes the folder when nothing refers to the
+// handler any more.
 func New(s Settings, env handlers.Env) (conn.Handler, error) {
 	m, err := open(s, env)
 	if err != nil {
@@ -63,11 +65,8 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if s.Path == "" {
 		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
 	}
-	dir := s.Path
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(env.Dir, dir)
-	}
-	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl, facts: newFactsCache()}
+	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl,
+		facts: newFactsCache()}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
 	}
@@ -76,16 +75,21 @@ func open(s Settings, env handlers.Env) (*module, error) {
 		case name == "" || strings.Contains(name, "/"):
 			return nil, handlers.BadKey("index", "expected the name of a file, not %q", name)
 		case m.source([]byte(name)):
-			return nil, handlers.BadKey("index", "%q is a script, and its source would be sent (script_sources = true allows that)", name)
+			return nil, handlers.BadKey("index",
+				"%q is a script, and its source would be sent (script_sources = true allows that)",
+				name)
 		}
 	}
 	if s.Fallback != "" {
 		m.fallback = strings.TrimPrefix(s.Fallback, "/")
 		switch {
 		case !filepath.IsLocal(m.fallback):
-			return nil, handlers.BadKey("fallback", "expected a file below path, not %q", s.Fallback)
+			return nil, handlers.BadKey("fallback", "expected a file below path, not %q",
+				s.Fallback)
 		case m.source([]byte(m.fallback)):
-			return nil, handlers.BadKey("fallback", "%q is a script, and its source would be sent (script_sources = true allows that)", s.Fallback)
+			return nil, handlers.BadKey("fallback",
+				"%q is a script, and its source would be sent (script_sources = true allows that)",
+				s.Fallback)
 		}
 	}
 	if !http1.ValidFieldValue(s.CacheControl) {
@@ -95,7 +99,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if m.types, err = ownTypes(s.Types); err != nil {
 		return nil, &handlers.KeyError{Key: "types", Err: err}
 	}
-	if m.root, err = openRoot(dir, s.FollowSymlinks); err != nil {
+	if m.root, err = openRoot(confpath.Join(env.Dir, s.Path), s.FollowSymlinks); err != nil {
 		return nil, &handlers.KeyError{Key: "path", Err: err}
 	}
 	return m, nil
@@ -119,10 +123,12 @@ type module struct {
 
 // source reports whether a file of that name may hold the source of a script that another route of
 // the site runs.
-func (m *module) source(name []byte) bool { return len(m.scripts) > 0 && names.Source(name, m.scripts) }
+func (m *module) source(name []byte) bool {
+	return len(m.scripts) > 0 && names.Source(name, m.scripts)
+}
 
-// complain tells the operator of a file that is there and could not be served. It does so once a second at most: the reason is usually the same
-// for many requests.
+// complain logs a file that exists and could not be served, once a second at most: many requests
+// usually fail for the same reason.
 func (m *module) complain(name []byte, err error) {
 	if now := time.Now().Unix(); m.complained.Swap(now) != now {
 		m.log.Warn("file not served", "name", string(name), "error", err)
@@ -140,7 +146,8 @@ func ownTypes(types map[string]string) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: named twice", key)
 		}
 		if !strings.Contains(mediaType, "/") || !http1.ValidFieldValue(mediaType) {
-			return nil, fmt.Errorf("%s: expected a media type, such as text/plain, not %q", ext, mediaType)
+			return nil, fmt.Errorf("%s: expected a media type, such as text/plain, not %q", ext,
+				mediaType)
 		}
 		own[key] = mediaType
 	}

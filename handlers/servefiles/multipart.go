@@ -8,8 +8,8 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// multipart is the body of an answer with several ranges (RFC 9110 section 14.6): for each one a head and a piece of the file, read when
-// it is sent. It belongs to one request.
+// multipart is the body of an answer with several ranges (RFC 9110 section 14.6): for each one a
+// head and a piece of the file, read when it is sent. It belongs to one request.
 type multipart struct {
 	file   file
 	pieces []piece
@@ -21,15 +21,17 @@ type piece struct {
 	offset, length int64
 }
 
-// newMultipart lays out the body, of parts with the type that the whole file would have. It returns
-// the boundary and the exact length too: what is not known by the client to be complete cannot be
-// put together with other parts later.
-func newMultipart(file file, ranges []http1.Range, contentType string, size int64) (m *multipart, boundary string, length int64) {
-	// Nothing looks whether the boundary occurs in the file: it has 130 random bits.
+// newMultipart lays out the body. Each part has the type of the whole file. It also returns the
+// boundary and the exact length: a client that does not know whether its parts are complete cannot
+// join them with others later.
+func newMultipart(file file, ranges []http1.Range, contentType string,
+	size int64) (m *multipart, boundary string, length int64) {
+	// The boundary has 130 random bits, so the file is not searched for it.
 	boundary = rand.Text()
 	m = &multipart{file: file, pieces: make([]piece, 0, 2*len(ranges)+1)}
 	for _, r := range ranges {
-		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary, contentType, contentRange(r, size))
+		head := fmt.Sprintf("\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n", boundary,
+			contentType, contentRange(r, size))
 		m.pieces = append(m.pieces, piece{text: head}, piece{offset: r.Start, length: r.Length})
 		length += int64(len(head)) + r.Length
 	}
@@ -38,7 +40,8 @@ func newMultipart(file file, ranges []http1.Range, contentType string, size int6
 	return m, boundary, length + int64(len(end))
 }
 
-// Read gives the next bytes of the body. A file that has become shorter ends it with io.ErrUnexpectedEOF.
+// Read gives the next bytes of the body. If the file has become shorter, it returns
+// io.ErrUnexpectedEOF.
 func (m *multipart) Read(p []byte) (int, error) {
 	for len(m.pieces) > 0 {
 		next := &m.pieces[0]

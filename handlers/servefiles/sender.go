@@ -9,11 +9,12 @@ import (
 	"github.com/lwango/lwango/handlers"
 )
 
-// Sender sends files of a folder for handlers that decide by themselves which. It may be used on any number of loops at
-// once.
+// Sender sends files of a folder for handlers that choose the file themselves. It may be used on
+// any number of loops at once.
 type Sender struct{ m *module }
 
-// NewSender opens the folder; see New. Of the settings it is Path, FollowSymlinks, CacheControl and Types that matter.
+// NewSender opens the folder; see New. It uses the settings Path, FollowSymlinks, CacheControl and
+// Types.
 func NewSender(s Settings, env handlers.Env) (*Sender, error) {
 	m, err := open(s, env)
 	if err != nil {
@@ -22,12 +23,15 @@ func NewSender(s Settings, env handlers.Env) (*Sender, error) {
 	return &Sender{m}, nil
 }
 
-// Send answers with the file of that name below the folder, hidden or not, and returns the status for the handler to
-// return: the given one for the whole file; where that is 200 and the method GET or HEAD, also what conditions and ranges
-// make of it. Where the file cannot be sent, nothing is set, and the status says why.
+// Send answers with the file of that name below the folder, hidden or not, and returns the status
+// for the handler to return. That is the given one, with the whole file; if it is 200 and the
+// method is GET or HEAD, conditions and ranges are obeyed, too. If the file cannot be sent, Send
+// sets nothing, and the status says why.
 //
-// Header fields that are set stay, Content-Type included; entity tag and date are the file's.
-func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string, status int) (_ int, sent bool) {
+// It keeps the header fields that are set, Content-Type included; the entity tag and the date are
+// the file's.
+func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string,
+	status int) (_ int, sent bool) {
 	var st unix.Stat_t
 	var space [usualName]byte
 	path := append(space[:0], name...)
@@ -40,7 +44,8 @@ func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string, statu
 		return failed, false
 	}
 	facts := s.m.facts.get(path, &st, s.m.types)
-	if method := req.Method(); status == http.StatusOK && (method == http.MethodGet || method == http.MethodHead) {
+	if method := req.Method(); status == http.StatusOK &&
+		(method == http.MethodGet || method == http.MethodHead) {
 		return s.m.answer(req, resp, f, facts), true
 	}
 	s.m.whole(req, resp, f, facts)

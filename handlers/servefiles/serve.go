@@ -13,7 +13,8 @@ import (
 
 const allowed = "GET, HEAD, OPTIONS"
 
-// serve is the handler. It looks at the request through views, so that a file that is asked for often costs no memory.
+// serve is the handler. It looks at the request through views, so that a file in the cache costs no
+// memory.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	switch req.Method() {
 	case http.MethodGet, http.MethodHead:
@@ -33,8 +34,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	var space [usualName]byte
 	name, file, status := m.find(space[:0], path, &st)
 	if status == isFolder {
-		resp.Header().Set("Location", folderLocation(req.Path(), req.RawQuery()))
-		return http.StatusMovedPermanently
+		return RedirectToFolder(req, resp)
 	}
 	if status == http.StatusNotFound && m.fallback != "" {
 		name = append(space[:0], m.fallback...)
@@ -51,15 +51,17 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	return status
 }
 
-// isFolder is what find and open have to say of a folder that was asked for without a slash at the end.
+// isFolder is the status of find and open for a folder whose name has no slash at its end.
 const isFolder = http.StatusMovedPermanently
 
-// usualName is the length of names that need no memory beyond the stack, with the index file's and the byte that ends them.
+// usualName is how long a name may be, with the index file's and the byte that ends it, to fit on
+// the stack.
 const usualName = 256
 
-// find opens what a cleaned path below the route stands for, and returns the file's name, made in space. Status 0 means that there is an
-// open regular file. A path of nothing is the route's own prefix without a slash. The slash behind a file's name, as in "/a.txt/", needs
-// no care: the kernel refuses "a.txt/index.html" with ENOTDIR.
+// find opens what a cleaned path below the route stands for, and returns the file's name, made in
+// space. Status 0 means that there is an open regular file. A path of nothing is the route's own
+// prefix without a slash. A slash behind a file's name, as in "/a.txt/", needs no check: the kernel
+// refuses "a.txt/index.html" with ENOTDIR.
 func (m *module) find(space, path []byte, st *unix.Stat_t) (name []byte, f file, status int) {
 	if len(path) == 0 {
 		return nil, -1, isFolder
@@ -80,10 +82,12 @@ func (m *module) find(space, path []byte, st *unix.Stat_t) (name []byte, f file,
 	return nil, -1, http.StatusNotFound
 }
 
-// errLeadsOut is what the log says of a link that is not followed; to the client there is no such file.
-var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, is not followed without follow_symlinks")
+// errLeadsOut is logged for a link that is not followed; the client gets 404.
+var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, " +
+	"is not followed without follow_symlinks")
 
-// open opens a name below the root and reads its state. Status 0 means that there is an open regular file.
+// open opens a name below the root and reads its state. Status 0 means that there is an open
+// regular file.
 func (m *module) open(name []byte, st *unix.Stat_t) (file, int) {
 	fd, err := m.root.open(name)
 	if err != 0 {

@@ -2,7 +2,6 @@ package servefiles_test
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 func TestPaths(t *testing.T) {
@@ -115,7 +114,8 @@ func TestPaths(t *testing.T) {
 	})
 }
 
-// TestRefusedSymlinkIsLogged: the client is told nothing of a link that is refused, and the operator what to do.
+// TestRefusedSymlinkIsLogged: the client is told nothing of a link that is refused, and the
+// operator what to do.
 func TestRefusedSymlinkIsLogged(t *testing.T) {
 	root := tree(t)
 	for name, want := range map[string]string{
@@ -126,7 +126,7 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 		"none":              "",
 		"link-broken":       "",
 	} {
-		var log syncBuffer
+		var log logtext.Buffer
 		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = root })
 		check(t, err)
 		s := modtest.Start(t, "/", h, coro.Channel)
@@ -290,7 +290,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A file that changes has new values with the next request, and one from the future is not dated later than the answer.
+// A file that changes has new values with the next request, and one from the future is not dated
+// later than the answer.
 func TestChange(t *testing.T) {
 	root := tree(t)
 	s := start(t, root, "/", coro.Channel, nil)
@@ -349,9 +350,10 @@ func TestTruncatedWhileSent(t *testing.T) {
 	}
 }
 
-// Without a descriptor to open the file with, a client is asked to come again, and is served when it does.
+// Without a descriptor to open the file with, a client is asked to come again, and is served when
+// it does.
 func TestNoDescriptors(t *testing.T) {
-	var log syncBuffer
+	var log logtext.Buffer
 	root := tree(t)
 	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = "." })
 	check(t, err)
@@ -397,24 +399,6 @@ func TestNoDescriptors(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "name=a.txt") || !strings.Contains(text, "too many open files") {
 		t.Errorf("the log says %q", text)
 	}
-}
-
-// syncBuffer is a buffer that the loop writes and the test reads.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func TestErrors(t *testing.T) {

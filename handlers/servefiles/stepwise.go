@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasOpenat2 tells whether the system call reaches the kernel, which then finds the size of its argument wrong before it looks at
-// anything else. A refusal is any other error.
+// hasOpenat2 reports whether the system call reaches the kernel. The kernel checks the size of its
+// argument first, which is wrong here; any other error is a refusal.
 func hasOpenat2() bool {
 	_, _, errno := unix.Syscall6(unix.SYS_OPENAT2, 0, 0, 0, 0, 0, 0)
 	return errno == unix.EINVAL
 }
 
-// openStepwise has names be opened without openat2, which the seccomp filters of older container runtimes refuse (EPERM), and
-// kernels before Linux 5.6 do not know (ENOSYS). An os.Root goes from folder to folder and looks at each link itself: the same
-// names are refused, at several system calls each. Where links may be followed, those of /proc cannot be told from others.
+// openStepwise prepares r to open names without openat2, which the seccomp filters of older
+// container runtimes refuse (EPERM) and kernels before Linux 5.6 do not know (ENOSYS). An os.Root
+// goes from folder to folder and looks at each link itself: it refuses the same names, at several
+// system calls each. With follow_symlinks, links of /proc cannot be told from others.
 func (r *root) openStepwise(dir string, follow bool) (err error) {
 	r.refused = true
 	if !follow {
@@ -51,13 +52,15 @@ func (r *root) stepwise(name string) (fd int, errno syscall.Errno) {
 	if err != nil {
 		return -1, errnoOf(err)
 	}
-	if e := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) }); e != nil {
+	e := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) })
+	if e != nil {
 		err = e
 	}
 	return fd, errnoOf(err)
 }
 
-// errnoOf is 0 for nil. What is no error of the kernel's is os.Root's own, for a name that leads out of the folder.
+// errnoOf returns the kernel's error, 0 for nil. Any other error is os.Root's own, for a name that
+// leads out of the folder.
 func errnoOf(err error) (errno syscall.Errno) {
 	if err != nil && !errors.As(err, &errno) {
 		return unix.EXDEV

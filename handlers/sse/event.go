@@ -9,32 +9,34 @@ import (
 	"unicode/utf8"
 )
 
-// Event is what a client's EventSource dispatches. What is empty in it is not sent.
+// Event is what a client's EventSource dispatches. Empty fields are not sent.
 type Event struct {
-	// ID is what a client that comes back names as the last event it has got; see Stream.LastEventID. It is UTF-8 of at
+	// ID names the event when the client connects again; see Stream.LastEventID. It is UTF-8 of at
 	// most 256 bytes without line ends and NUL.
 	ID string
 
 	// Name is the event's type, without line ends; "message" where it is empty.
 	Name string
 
-	// Data is the text, UTF-8, of any number of lines. Line ends of all kinds arrive as LF: the format has no way to
-	// tell them apart. Nil is an event that is not dispatched, though its ID and Retry count.
+	// Data is the text, UTF-8, of any number of lines. Line ends of all kinds arrive as LF: the
+	// format has no way to tell them apart. If it is nil, the client does not dispatch the event,
+	// but obeys its ID and Retry.
 	Data []byte
 
-	// Retry is how long the client is to wait before it comes back after the connection has ended. It is sent in whole
-	// milliseconds, rounded up.
+	// Retry is how long the client waits before it connects again after the connection has ended.
+	// It is sent in whole milliseconds, rounded up.
 	Retry time.Duration
 }
 
-// ErrEvent is wrapped by the errors of events that cannot be sent as they are. Nothing of them has been sent.
+// Errors that wrap ErrEvent are about an event that cannot be sent; nothing of it has been sent.
 var ErrEvent = errors.New("sse: not a valid event")
 
-// maxID bounds what a client is asked to send back in its header, which is bounded itself.
+// maxID bounds the ID: the client sends it back in its header, which has a limit.
 const maxID = 256
 
-// AppendEvent adds e to b in the format of an event stream (WHATWG HTML section 9.2.5). On an error it adds nothing. A
-// line end in Name or ID would begin a field of its own: whoever could choose either could forge whole events.
+// AppendEvent adds e to b in the format of an event stream (WHATWG HTML section 9.2.5). On an error
+// it adds nothing. A line end in Name or ID would begin a field of its own: a client that chooses
+// either could forge whole events.
 func AppendEvent(b []byte, e Event) ([]byte, error) {
 	switch {
 	case strings.ContainsAny(e.Name, "\r\n"):
@@ -68,8 +70,9 @@ func AppendComment(b []byte, text string) []byte {
 	return append(appendLines(b, ": ", text), '\n')
 }
 
-// appendLines adds each line of text behind a prefix. CR, LF and CRLF end a line, as they do for the client; what
-// follows the last of them is one more line, if an empty one: so the client's text has as many line ends as ours.
+// appendLines adds each line of text behind a prefix. CR, LF and CRLF end a line, as they do for
+// the client. The text behind the last of them, even if empty, is one more line: so the client's
+// text has as many line ends as ours.
 func appendLines[T string | []byte](b []byte, prefix string, text T) []byte {
 	b = append(b, prefix...)
 	for i := 0; i < len(text); i++ {
@@ -89,7 +92,8 @@ func appendLines[T string | []byte](b []byte, prefix string, text T) []byte {
 	return append(b, '\n')
 }
 
-// validID reports whether a client keeps id, and can send it back. An ID with NUL it ignores (section 9.2.6).
+// validID reports whether a client keeps id and can send it back. It ignores an ID with NUL
+// (section 9.2.6).
 func validID(id string) bool {
 	return len(id) <= maxID && !strings.ContainsAny(id, "\r\n\x00") && utf8.ValidString(id)
 }

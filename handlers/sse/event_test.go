@@ -70,7 +70,8 @@ func TestAppendComment(t *testing.T) {
 	}
 }
 
-// Whatever is sent arrives as it was meant, and nothing else does, with other events and comments around it.
+// Whatever is sent arrives as it was meant, and nothing else does, with other events and comments
+// around it.
 func FuzzEvent(f *testing.F) {
 	f.Add("1", "name", "a\r\nb\rc\nd", "comment", int64(1500), true)
 	f.Add("", "", "", "\r", int64(0), true)

@@ -9,8 +9,8 @@ import (
 // dispatched is an event as a script in the browser gets it.
 type dispatched struct{ id, name, data string }
 
-// parser interprets an event stream step by step as WHATWG HTML section 9.2.6 tells it, and knows nothing of how ours
-// are made.
+// parser interprets an event stream step by step as WHATWG HTML section 9.2.6 tells it, and knows
+// nothing of how ours are made.
 type parser struct {
 	events   []dispatched
 	comments []string
@@ -22,7 +22,8 @@ type parser struct {
 
 func parse(stream string) *parser {
 	p := &parser{retry: -1}
-	stream = strings.ToValidUTF8(stream, "\uFFFD") // nearly "UTF-8 decode", which may replace a run by more than one
+	// nearly "UTF-8 decode", which may replace a run by more than one
+	stream = strings.ToValidUTF8(stream, "\uFFFD")
 	stream = strings.TrimPrefix(stream, "\uFEFF")
 	for len(stream) > 0 {
 		end := strings.IndexAny(stream, "\r\n")

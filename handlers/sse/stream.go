@@ -1,7 +1,7 @@
-// Package sse sends events from a handler to a browser's EventSource, over a response that does not end: Server-Sent
-// Events (WHATWG HTML section 9.2).
+// Package sse sends events from a handler to a browser's EventSource, over a response that does not
+// end: Server-Sent Events (WHATWG HTML section 9.2).
 //
-// A Stream belongs to its request's thread, which waits in Stream.AwaitAny for what there is to send:
+// A Stream belongs to its request's thread, which waits in Stream.AwaitAny for something to send:
 //
 //	func(req *conn.Request, resp *conn.Response) int {
 //		stream, err := sse.Open(req, resp)
@@ -13,9 +13,9 @@
 //		return 200
 //	}
 //
-// It holds no more than one event: what comes while a client is slow to read waits wherever the handler gets it from, a
-// subscription's bounded queue, say. A client that does not read at all ends the stream after write_timeout, and one
-// that reads less than min_rate not much later.
+// A Stream holds one event at most. While a client is slow to read, further events wait in the
+// handler's source, such as the bounded queue of a subscription. If the client reads nothing, the
+// stream ends after write_timeout; if it reads less than min_rate, not much later.
 //
 //	event.go   the format: pure functions on bytes
 //	stream.go  Stream
@@ -31,10 +31,12 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Stream is a response of which more is to come. Only the request's thread may use it, until the handler returns.
+// Stream is a response that goes on. Only the request's thread may use it, until the handler
+// returns.
 type Stream struct {
-	// KeepAlive is how long nothing is sent before AwaitAny sends a comment, so that proxies do not take the connection
-	// for dead. Open sets it to 15 seconds; the handler may change it. Zero or less: no comments.
+	// KeepAlive is the silence after which AwaitAny sends a comment, so that proxies do not take
+	// the connection for dead. Open sets it to 15 seconds; the handler may change it. Zero or less:
+	// no comments.
 	KeepAlive time.Duration
 
 	req  *conn.Request
@@ -47,12 +49,12 @@ type Stream struct {
 	sources []loop.Source
 }
 
-// errHead is why there is no stream for HEAD: its body would never end, and never be sent.
+// errHead refuses a stream for HEAD: its body would never end, and is never sent.
 var errHead = errors.New("sse: the response to HEAD has no stream")
 
-// Open begins the stream: it sends the head, with what else the handler has set in it, and the client knows that it is
-// connected. The status is 200. On an error the handler has nothing more to do and returns 200: the request is a HEAD,
-// which gets the same fields, or the client has gone.
+// Open begins the stream: it sends the head, with the fields that the handler has set, and so the
+// client knows that it is connected. The status is 200. After an error the handler has nothing more
+// to do and returns 200: the request is a HEAD, which gets the same fields, or the client has left.
 func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	h := resp.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -68,12 +70,13 @@ func Open(req *conn.Request, resp *conn.Response) (*Stream, error) {
 	return s, resp.Flush()
 }
 
-// LastEventID returns the ID of the last event that a client has got which comes back, as it says. It is "" where it has
-// got none, or names one that Send would not send. A client can name what it likes: an ID is not to be trusted.
+// LastEventID returns the ID that a client which connects again names as the last event that it has
+// got, and "" if it names none, or one that Send would refuse. A client can name any ID: do not
+// trust it.
 func (s *Stream) LastEventID() string { return s.last }
 
-// Send sends e at once, and waits while the client is slow to take it. An error that wraps ErrEvent is e's, and the
-// stream goes on; any other is the connection's, and is the end.
+// Send sends e at once, and waits while the client is slow to take it. After an error that wraps
+// ErrEvent, which is about e, the stream goes on; any other error is the connection's, and ends it.
 func (s *Stream) Send(e Event) (err error) {
 	if s.buf, err = AppendEvent(s.buf[:0], e); err != nil {
 		return err
@@ -81,13 +84,13 @@ func (s *Stream) Send(e Event) (err error) {
 	return s.write()
 }
 
-// Comment sends text where clients do not see it, but whoever looks at the connection does.
+// Comment sends text that clients ignore, and that is seen in a trace of the connection.
 func (s *Stream) Comment(text string) error {
 	s.buf = AppendComment(s.buf[:0], text)
 	return s.write()
 }
 
-// keptBuffer is how much memory of a large event is kept for the next.
+// keptBuffer is the size of the largest buffer that is kept for the next event.
 const keptBuffer = 16 << 10
 
 func (s *Stream) write() error {
@@ -102,9 +105,10 @@ func (s *Stream) write() error {
 	return err
 }
 
-// AwaitAny waits as the request's own AwaitAny does, at most d, negative: without limit, and returns the same; keep-alive
-// comments go out meanwhile. It ends with loop.ErrClientGone as soon as the client leaves, with http.ErrServerClosed when
-// the server stops (the client will come back to the next one), and with a write's error where a comment cannot be sent.
+// AwaitAny waits as the request's own AwaitAny does, at most d (negative: without limit), and
+// returns the same; meanwhile it sends keep-alive comments. It returns loop.ErrClientGone as soon
+// as the client leaves, http.ErrServerClosed when the server stops (the client connects to the next
+// one), and a write's error if it cannot send a comment.
 func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	l := s.req.Loop()
 	if l.Stopping() { // a source that has always something to give must not hide it

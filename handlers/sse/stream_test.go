@@ -99,8 +99,8 @@ func wait[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-// The client has the head before there is any event, and each event as soon as it is sent. When it leaves, the handler's
-// wait ends.
+// The client has the head before there is any event, and each event as soon as it is sent. When it
+// leaves, the handler's wait ends.
 func TestStream(t *testing.T) {
 	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
 		send := make(chan sse.Event)
@@ -138,7 +138,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// Without a keep-alive there are no comments, and no loop that sends them as fast as the client reads.
+// Without a keep-alive there are no comments, and no loop that sends them as fast as the client
+// reads.
 func TestNoKeepAlive(t *testing.T) {
 	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
 		for _, keepAlive := range []time.Duration{0, -1} {
@@ -165,7 +166,8 @@ func TestNoKeepAlive(t *testing.T) {
 	})
 }
 
-// Without anything to send comments go out, which change neither the limit of a wait nor the events.
+// Without anything to send comments go out, which change neither the limit of a wait nor the
+// events.
 func TestKeepAlive(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	ended := make(chan error, 1)
@@ -177,7 +179,8 @@ func TestKeepAlive(t *testing.T) {
 		stream.KeepAlive = limit / 10
 		began := time.Now()
 		_, err = stream.AwaitAny(limit)
-		if d := time.Since(began); d < limit-2*time.Millisecond { // the loop's clock has whole milliseconds
+		// the loop's clock has whole milliseconds
+		if d := time.Since(began); d < limit-2*time.Millisecond {
 			t.Errorf("waited for %v only", d)
 		}
 		ended <- err
@@ -254,7 +257,8 @@ func TestOldClient(t *testing.T) {
 	}
 }
 
-// A client that never reads does not hold the handler for longer than write_timeout, and no memory beyond the kernel's.
+// A client that never reads does not hold the handler for longer than write_timeout, and no memory
+// beyond the kernel's.
 func TestNeverReads(t *testing.T) {
 	ended := make(chan error, 1)
 	s := serve(t, coro.Channel, conn.Config{WriteTimeout: 50 * time.Millisecond, Handler: func(req *conn.Request, resp *conn.Response) int {
@@ -340,7 +344,8 @@ func TestAllocations(t *testing.T) {
 	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 4096)); err != nil {
 		t.Fatal(err)
 	}
-	if n := wait(t, allocs, "the count"); n >= 1 { // what the client reads may allocate now and then
+	// what the client reads may allocate now and then
+	if n := wait(t, allocs, "the count"); n >= 1 {
 		t.Errorf("%v allocations for an event", n)
 	}
 }

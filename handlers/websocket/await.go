@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -16,9 +17,10 @@ func (c *Conn) Watch(t *loop.Thread) error { return c.input.Watch(t) }
 // Unwatch implements loop.Source.
 func (c *Conn) Unwatch(t *loop.Thread) { c.input.Unwatch(t) }
 
-// Ready implements loop.Source: there is a message, or its beginning, or something else that AwaitAny has to see to.
+// Ready implements loop.Source: a message has begun, or AwaitAny has something else to see to.
 func (c *Conn) Ready() bool {
-	for c.err == nil && c.pass == 0 && c.readErr == nil && (c.want.continuation || !c.thread.Loop().Stopping()) {
+	for c.err == nil && c.pass == 0 && c.readErr == nil &&
+		(c.want.continuation || !c.thread.Loop().Stopping()) {
 		if _, n, err := c.frame(); n > 0 || err != nil {
 			return true
 		}
@@ -29,10 +31,11 @@ func (c *Conn) Ready() bool {
 	return true
 }
 
-// AwaitAny waits as Thread.AwaitAny does, and sees to the connection meanwhile, which is what a thread that waits for
-// messages has to use: it answers pings and closes, sends pings, and notices peers that do not answer them. c, among the
-// sources, is ready when a message has begun; where it is not among them, messages wait. The error is that of
-// Thread.AwaitAny, or what the connection has ended with, a *CloseError, with the index -1.
+// AwaitAny waits as Thread.AwaitAny does, and sees to the connection meanwhile: it answers pings
+// and closes, sends pings, and notices peers that do not answer them. A thread that waits for
+// messages must use it. If c is among the sources, it is ready when a message has begun; else
+// messages wait. The error is that of Thread.AwaitAny, or the *CloseError with which the connection
+// has ended, with the index -1.
 func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	c.release()
 	until := c.thread.Loop().Time().Add(d)
@@ -65,16 +68,19 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 		switch {
 		case err == nil && i == len(sources) && begun:
 			return -1, c.fail(GoingAway, "")
-		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0): // something that is not a message to be told of
-		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)): // keepAlive's
+		case err == nil && all[i] == loop.Source(c) && (c.pass == 0 || own < 0):
+			// c was ready for something else than a message that the caller waits for.
+		case err == os.ErrDeadlineExceeded && (d < 0 || c.thread.Loop().Time().Before(until)):
+			// The limit was keepAlive's.
 		default:
 			return i, err
 		}
 	}
 }
 
-// keepAlive sends a ping where nothing has come for long, ends the connection of a peer that has not answered one, and
-// returns how long it may take until something has come, or has to be done.
+// keepAlive sends a ping after a long silence, and ends the connection of a peer that has not
+// answered one. It returns how long the thread may wait until something comes or keepAlive is to be
+// called again.
 func (c *Conn) keepAlive() (time.Duration, error) {
 	if c.w > 0 || c.want.continuation { // there is a beginning
 		left := c.messageLeft()
@@ -96,7 +102,7 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 			return 0, c.err
 		}
 	case silent >= idle:
-		c.resetOnClose()
+		sysio.ResetOnClose(c.thread.FD())
 		return 0, c.broken(errSilent)
 	}
 	if !c.asked {
@@ -105,26 +111,29 @@ func (c *Conn) keepAlive() (time.Duration, error) {
 	return idle - now.Sub(c.heard), nil
 }
 
-// reads reports whether the peer has read, in the last d, at least at the pace at which a write need not give it up. Then
-// it is alive, whatever it says: there may be megabytes between it and a ping, in its kernel and ours.
+// reads reports whether the peer has read, in the last d, at least at the pace that a write asks
+// for. Then it is alive even if it says nothing: megabytes may stand before the ping, in its kernel
+// and in ours.
 func (c *Conn) reads(d time.Duration) bool {
 	within := c.set.writeTimeout()
 	if c.set.WriteTimeout < 0 {
 		within = defaultWriteTimeout
 	}
-	return c.progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))), leastProgress)
+	return c.progress()-c.taken >= max(int64(writePiece*(float64(d)/float64(within))),
+		leastProgress)
 }
 
-// leastProgress is more than the window of a peer's kernel moves by itself.
+// leastProgress is more than the window of a peer's kernel moves while its program reads nothing.
 const leastProgress = 4 << 10
 
-// progress returns a number that grows as the peer's program takes what it was sent. With TCP that is how far its kernel
-// would let us send: what the kernel has acknowledged alone says nothing of the program, which may hang. Each ping has it
-// told anew. With UNIX sockets there is one queue, which empties as the peer reads.
+// progress returns a number that grows as the peer's program reads. With TCP, that is how far its
+// kernel lets us send: the acknowledged bytes plus the window. The acknowledged bytes alone say
+// nothing about the program, which may hang. The answer to each ping updates both. With UNIX
+// sockets there is one queue, which empties as the peer reads.
 func (c *Conn) progress() int64 {
-	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+	if info, err := unix.GetsockoptTCPInfo(c.thread.FD(), unix.IPPROTO_TCP,
+		unix.TCP_INFO); err == nil {
 		return int64(info.Bytes_acked) + int64(info.Snd_wnd)
 	}
-	queued, _ := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ)
-	return c.sent - int64(queued)
+	return c.sent - int64(sysio.Unsent(c.thread.FD()))
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/conn"
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -23,7 +22,7 @@ var (
 	errTooSlow = &CloseError{Code: PolicyViolation, Text: "message not complete in time"}
 )
 
-// closeWait bounds the wait for a peer's answer to a close. It is a variable for the tests alone.
+// closeWait bounds the wait for a peer's answer to a close. It is a variable only for tests.
 var closeWait = 5 * time.Second
 
 // act does what a control frame asks for.
@@ -43,8 +42,8 @@ func (c *Conn) act(opcode byte, payload []byte) {
 	}
 }
 
-// parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). Gorilla takes a payload of one byte for
-// none, and does not know 1014.
+// parseClose parses the payload of a close frame (RFC 6455 sections 5.5.1 and 7.4). Gorilla takes a
+// payload of one byte for an empty one, and does not know 1014.
 func parseClose(p []byte) (code int, text string, err *CloseError) {
 	if len(p) == 0 {
 		return NoStatus, "", nil
@@ -62,7 +61,8 @@ func parseClose(p []byte) (code int, text string, err *CloseError) {
 	return code, string(p[2:]), nil
 }
 
-// validCode reports whether a code may be on the wire: registered with IANA for that, or free for use.
+// validCode reports whether a code may be on the wire: registered with IANA for that, or free for
+// use.
 func validCode(code int) bool {
 	switch {
 	case code == 1004, code == NoStatus, code == Abnormal:
@@ -90,7 +90,8 @@ func (c *Conn) fail(code int, reason string) error {
 	return c.err
 }
 
-// violated fails the connection of a peer that does not do as it has to (RFC 6455 section 7.1.7): no answer is awaited.
+// violated fails the connection of a peer that breaks the protocol or a limit (RFC 6455 section
+// 7.1.7), and waits for no answer.
 func (c *Conn) violated(e *CloseError) error {
 	if c.err == nil {
 		_ = c.fail(e.Code, e.Text)
@@ -99,9 +100,10 @@ func (c *Conn) violated(e *CloseError) error {
 	return c.err
 }
 
-// Close closes the connection, with a code and a reason for the peer, of which 123 bytes are sent, and waits for its answer,
-// five seconds at most; what else comes meanwhile is dropped. The error says that there was none. Where the connection has
-// ended already it does nothing. A code that must not be sent becomes InternalError.
+// Close closes the connection with a code and a reason for the peer, of which it sends 123 bytes.
+// It waits for the peer's answer, five seconds at most, and drops what else comes; without an
+// answer it returns an error. If the connection has ended already, it does nothing. A code that
+// must not be sent becomes InternalError.
 func (c *Conn) Close(code int, reason string) error {
 	if code != NoStatus && !validCode(code) {
 		code = InternalError
@@ -128,8 +130,9 @@ func (c *Conn) end() {
 	_ = c.Close(code, "")
 }
 
-// finish waits until the peer has answered a close frame, or has left. A socket that is closed with input unread is reset,
-// and a reset can take the last frame away from a peer that has not read it yet.
+// finish waits until the peer has answered a close frame, or has left. To close a socket with
+// unread input resets it, and a reset can take the last frame away from a peer that has not read it
+// yet.
 func (c *Conn) finish() error {
 	c.release()
 	if c.answered {
@@ -194,12 +197,4 @@ func (c *Conn) closeWrite() {
 		_ = t.CloseWrite()
 	}
 	_ = c.stream.CloseWrite()
-}
-
-// resetOnClose has the connection end with a reset: an orderly close would leave the kernel with what the peer does not
-// take for minutes.
-func (c *Conn) resetOnClose() {
-	if fd := c.thread.FD(); fd >= 0 {
-		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
-	}
 }

@@ -81,7 +81,8 @@ func TestServerStops(t *testing.T) {
 	})
 }
 
-// TestKilled: a handler that heeds nothing is ended after the grace period; its client is told all the same.
+// TestKilled: a handler that heeds nothing is ended after the grace period; its client is told all
+// the same.
 func TestKilled(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a forced EAGAIN takes the last word from a thread that cannot wait")

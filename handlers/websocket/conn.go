@@ -27,8 +27,9 @@ const (
 	GoingAway       = websocket.CloseGoingAway
 	ProtocolError   = websocket.CloseProtocolError
 	UnsupportedData = websocket.CloseUnsupportedData
-	NoStatus        = websocket.CloseNoStatusReceived // never on the wire: the peer's close had no code
-	Abnormal        = websocket.CloseAbnormalClosure  // never on the wire: the connection broke
+	// never on the wire: the peer's close had no code
+	NoStatus        = websocket.CloseNoStatusReceived
+	Abnormal        = websocket.CloseAbnormalClosure // never on the wire: the connection broke
 	InvalidData     = websocket.CloseInvalidFramePayloadData
 	PolicyViolation = websocket.ClosePolicyViolation
 	TooBig          = websocket.CloseMessageTooBig
@@ -37,12 +38,13 @@ const (
 	TryAgainLater   = websocket.CloseTryAgainLater
 )
 
-// CloseError is what a connection has ended with: the code and the reason of whichever side has closed it, or Abnormal.
+// CloseError tells how a connection has ended: with the code and the reason of the side that closed
+// it, or with Abnormal.
 type CloseError = websocket.CloseError
 
-// Conn is the server's end of a WebSocket. It belongs to the thread of the request that it was made of, which both reads
-// and writes, and waits for messages and whatever else there is in AwaitAny. It ends with that thread: what the handler has
-// not closed is closed after it.
+// Conn is the server's end of a WebSocket. It belongs to the thread of its request. That thread
+// reads and writes, and waits for messages and other sources in AwaitAny. The connection ends with
+// the thread: if the handler has not closed it, it is closed when the handler returns.
 type Conn struct {
 	ws     *websocket.Conn
 	net    net.Conn // stream, or TLS over it
@@ -51,14 +53,15 @@ type Conn struct {
 	set    *Upgrader
 	input  *loop.Readiness
 
-	// Input. Of buf, which is held only while there is something in it, buf[r:w] has come and not been used.
-	buf      *[bufferSize]byte
-	r, w     int
-	early    *bufio.Reader // what has come with the request
-	pass     int64         // bytes of the present data frame, header included, that gorilla is still to have
-	total    int64         // bytes of the message's frames so far
-	message  *[]byte       // given out by ReadMessage
-	readErr  error         // nothing more will come
+	// Input. buf is held only while it has bytes in it: buf[r:w] has come and is not used yet.
+	buf   *[bufferSize]byte
+	r, w  int
+	early *bufio.Reader // what has come with the request
+	// bytes of the present data frame, header included, that gorilla is still to have
+	pass     int64
+	total    int64   // bytes of the message's frames so far
+	message  *[]byte // given out by ReadMessage
+	readErr  error   // nothing more will come
 	want     expected
 	raw      bool // gorilla is not to see that the message is compressed
 	deflated bool // the message is
@@ -89,22 +92,23 @@ var (
 	toWrite  sync.Pool // gorilla's
 )
 
-// keptMessage is the size of the largest buffer that is kept for other messages: one of ReadLimit, by default, fits.
+// keptMessage is the size of the largest buffer that is kept for other messages: the default
+// ReadLimit fits.
 const keptMessage = 80 << 10
 
-// Gorilla returns the connection as package gorilla/websocket knows it, for code that wants one. Everything said here of
-// limits, control frames and the end holds for its methods too, but that text is UTF-8. The handlers of control frames that
-// can be set there are not called.
+// Gorilla returns the connection of package gorilla/websocket, for code that takes one. Limits,
+// control frames and the end work the same through its methods; only text is not checked for UTF-8.
+// Handlers of control frames that are set there are not called.
 func (c *Conn) Gorilla() *websocket.Conn {
 	c.lent = true
 	return c.ws
 }
 
-// Subprotocol returns the one that was agreed upon, "" if none was.
+// Subprotocol returns the protocol that both sides agreed on, "" if there is none.
 func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 
-// ReadMessage waits for a message and returns it. p is good until the next ReadMessage or AwaitAny. The error is what the
-// connection has ended with, a *CloseError.
+// ReadMessage waits for a message and returns it. p is valid until the next ReadMessage or
+// AwaitAny. The error is the *CloseError with which the connection has ended.
 func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 	c.release()
 	for {
@@ -134,7 +138,8 @@ func (c *Conn) ReadMessage() (kind int, p []byte, err error) {
 	return kind, p, nil
 }
 
-// gather reads the message that has begun. Text that cannot become UTF-8 fails it as soon as that is known.
+// gather reads the message that has begun. It fails the connection as soon as a text cannot become
+// UTF-8.
 func (c *Conn) gather() (kind int, p []byte, err error) {
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
@@ -144,7 +149,7 @@ func (c *Conn) gather() (kind int, p []byte, err error) {
 	p = (*c.message)[:0]
 	for checked := 0; ; {
 		if len(p) == cap(p) {
-			// Double, but no more than there may be; one byte more is there to be told of the end.
+			// Double it, up to the limit and one byte, which lets the read see the end.
 			rest := max(c.set.readLimit()-int64(len(p)), 0)
 			p = slices.Grow(p, int(min(int64(len(p)), rest+1)))
 		}
@@ -167,12 +172,12 @@ func (c *Conn) gather() (kind int, p []byte, err error) {
 	}
 }
 
-// inspect looks whether p, what has come of a text, can become UTF-8, and returns how much of it need not be looked at
-// again. complete: p is the whole message.
+// inspect checks whether p, the part of a text that has come, can become UTF-8, and returns how
+// much of it needs no second look. complete says that p is the whole message.
 //
-// What is compressed says so only when it is inflated, and an inflater's state, of 40 kB, is not to be held for a peer that
-// takes its time. So what is there is inflated from its beginning when nothing more has come, each time that it has
-// doubled: all of these times together cost no more than a few messages do.
+// Compressed text must be inflated for that, and an inflater's state takes 40 kB, too much to hold
+// for a slow peer. So inspect inflates from the beginning, and only when the input has doubled
+// since the last time and no more is there: all of these together cost as much as a few messages.
 func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) {
 	if !c.deflated {
 		n, ok := validUTF8(p[checked:])
@@ -197,7 +202,8 @@ func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) 
 	return len(p), err
 }
 
-// validUTF8 reports whether p is UTF-8 as far as it goes, and how long it is without a rune that is cut off at its end.
+// validUTF8 returns how long p is without a rune that is cut off at its end, and whether that is
+// UTF-8.
 func validUTF8(p []byte) (n int, ok bool) {
 	if utf8.Valid(p) {
 		return len(p), true
@@ -218,11 +224,7 @@ func (c *Conn) release() {
 }
 
 func recycle(m *[]byte) {
-	if invariants.Enabled {
-		for i := range *m {
-			(*m)[i] = 0xDB
-		}
-	}
+	invariants.Mangle(*m)
 	if cap(*m) <= keptMessage {
 		messages.Put(m)
 	}

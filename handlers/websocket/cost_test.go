@@ -13,8 +13,9 @@ import (
 
 var raceEnabled bool // in race_test.go
 
-// TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at most, and of allocations
-// two small ones, which are gorilla's: the reader of a message, and the box of its write buffer in the pool.
+// TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at
+// most, and of allocations two small ones, which are gorilla's: the reader of a message, and the
+// box of its write buffer in the pool.
 func TestCostOfAMessage(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads are forced")
@@ -44,7 +45,8 @@ func TestCostOfAMessage(t *testing.T) {
 			if n := after.Ctls - before.Ctls; n != 0 {
 				t.Errorf("%d calls of epoll_ctl", n)
 			}
-			if n := after.Resumes - before.Resumes; n > many+many/20 { // the turn's budget takes a few
+			// the turn's budget takes a few
+			if n := after.Resumes - before.Resumes; n > many+many/20 {
 				t.Errorf("thread resumed %d times for %d messages", n, many)
 			}
 			if raceEnabled {
@@ -57,7 +59,8 @@ func TestCostOfAMessage(t *testing.T) {
 	}
 }
 
-// TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one, too.
+// TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one,
+// too.
 func TestCostOfTheLongestMessage(t *testing.T) {
 	if invariants.Enabled || raceEnabled {
 		t.Skip("reads are short, or sync.Pool drops things")
@@ -82,7 +85,8 @@ func TestCostOfTheLongestMessage(t *testing.T) {
 		one()
 	}
 	runtime.ReadMemStats(&after)
-	if n := (after.TotalAlloc - before.TotalAlloc) / many; n > 16<<10 { // the collector empties pools now and then
+	// the collector empties pools now and then
+	if n := (after.TotalAlloc - before.TotalAlloc) / many; n > 16<<10 {
 		t.Errorf("%d bytes are allocated for each message", n)
 	}
 }

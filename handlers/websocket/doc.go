@@ -1,9 +1,11 @@
-// Package websocket makes WebSockets (RFC 6455) of requests. Package gorilla/websocket carries the protocol; this package
-// has it run on a green thread, over the loop's own connection, and holds what it leaves open.
+// Package websocket makes WebSockets (RFC 6455) of requests. Package gorilla/websocket carries the
+// protocol; this package runs it on a green thread, over the loop's own connection, and adds what
+// it leaves to its caller: limits, keep-alive, UTF-8, the close.
 //
-// One thread, that of the request, owns both directions: it waits in Conn.AwaitAny for messages and whatever else there
-// is, a subscription, a timer, and reads and writes when it has returned. Other threads and goroutines reach it through
-// such a source. Between messages a connection holds no buffers.
+// The thread of the request owns both directions: it waits in Conn.AwaitAny for messages and for
+// other sources, such as a subscription or a timer, and reads and writes when AwaitAny has
+// returned. Other threads and goroutines reach it through such a source. Between messages a
+// connection holds no buffers.
 //
 //	upgrade.go    Upgrader: from a request to a Conn
 //	handshake.go  what a client's handshake has to be; offers, origins

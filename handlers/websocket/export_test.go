@@ -2,7 +2,8 @@ package websocket
 
 import "time"
 
-// SetCloseWait bounds the wait for the answer to a close. It is for before any server runs; restore is for after.
+// SetCloseWait bounds the wait for the answer to a close. It is for before any server runs; restore
+// is for after.
 func SetCloseWait(d time.Duration) (restore func()) {
 	old := closeWait
 	closeWait = d

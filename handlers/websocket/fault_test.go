@@ -103,7 +103,8 @@ func TestPeerLeaves(t *testing.T) {
 	})
 }
 
-// TestByteAMinute: a message that does not come to its end in time is refused, however it was begun.
+// TestByteAMinute: a message that does not come to its end in time is refused, however it was
+// begun.
 func TestByteAMinute(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
@@ -213,7 +214,8 @@ func TestPeerReadsSlowly(t *testing.T) {
 	})
 }
 
-// TestManyVanish: a thousand clients that are gone without a word are found out by the pings, and leave nothing behind.
+// TestManyVanish: a thousand clients that are gone without a word are found out by the pings, and
+// leave nothing behind.
 func TestManyVanish(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("slow")

@@ -28,15 +28,16 @@ type header struct {
 
 func (h *header) control() bool { return h.opcode >= opClose }
 
-// expected is what a frame's meaning depends on.
+// expected is the state on which the meaning of a frame depends.
 type expected struct {
 	deflate      bool // permessage-deflate was agreed upon
 	continuation bool // a message has begun and not ended
 }
 
-// parseHeader parses the header that b begins with, and returns its length, 0 where b ends within it. What must not be is
-// an error as soon as its byte is there: gorilla looks at the same bits, but lets RSV1 pass on every frame once compression
-// was agreed upon, and lengths that are longer than they need to be.
+// parseHeader parses the header that b begins with, and returns its length, 0 where b ends within
+// it. It returns the error for a bad byte as soon as the byte is there. Gorilla checks the same
+// bits, but with compression it accepts RSV1 on every frame, and it accepts lengths in more bytes
+// than they need.
 func parseHeader(b []byte, want expected) (h header, n int, err *CloseError) {
 	if len(b) == 0 {
 		return h, 0, nil
@@ -101,7 +102,8 @@ func headerLength(n int) int {
 	return 10
 }
 
-// appendHeader appends the header of a message to a client that is a frame of its own, with a payload of n bytes.
+// appendHeader appends the header of a message to a client that is a frame of its own, with a
+// payload of n bytes.
 func appendHeader(b []byte, opcode byte, n int) []byte {
 	b = append(b, 0x80|opcode)
 	switch headerLength(n) {
@@ -120,5 +122,5 @@ func unmask(key [4]byte, p []byte) {
 	}
 }
 
-// violation is the end of a connection whose peer does not keep to the protocol.
+// violation ends the connection of a peer that breaks the protocol.
 func violation(reason string) *CloseError { return &CloseError{Code: ProtocolError, Text: reason} }

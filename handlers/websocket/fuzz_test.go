@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzHeader: a header is the same however much is behind it, is an error no sooner than its bytes say so, and what is
-// taken has all the properties that the rest of the package relies on.
+// FuzzHeader: a header is the same however much is behind it, is an error no sooner than its bytes
+// say so, and what is taken has all the properties that the rest of the package relies on.
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte("\x81\x85\x00\x00\x00\x00Hello"), false, false)
 	f.Add([]byte("\xc2\xfe\x01\x00aaaa"), true, false)

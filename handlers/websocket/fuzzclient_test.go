@@ -11,9 +11,9 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 )
 
-// FuzzClient sends whatever comes to its mind behind a good handshake, in two pieces, and nothing more. The server has to
-// come to an end, with frames that are well-formed, a close as the last of them, if it sends one, and the messages that it
-// sends back are UTF-8.
+// FuzzClient sends whatever comes to its mind behind a good handshake, in two pieces, and nothing
+// more. The server has to come to an end, with frames that are well-formed, a close as the last of
+// them, if it sends one, and the messages that it sends back are UTF-8.
 func FuzzClient(f *testing.F) {
 	for _, r := range rows {
 		if len(r.raw) < 1000 {

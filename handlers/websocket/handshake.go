@@ -8,15 +8,17 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// agreed is what comes of a client's handshake.
+// agreed is the result of a client's handshake.
 type agreed struct {
 	key      string
 	protocol string
 	deflate  bool
-	window   bool // the client has named a limit of the server's window, which the answer has to repeat
+	// the client has named a limit of the server's window, which the answer has to repeat
+	window bool
 }
 
 // accept checks a handshake (RFC 6455 section 4.2.1).
@@ -27,7 +29,8 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	case req.Method() != http.MethodGet:
 		return a, &HandshakeError{http.StatusMethodNotAllowed, "method is not GET"}
 	case req.Proto() != "HTTP/1.1" || !hasToken(h.Values("Upgrade"), "websocket"):
-		return a, &HandshakeError{http.StatusUpgradeRequired, "request does not ask for an upgrade to websocket"}
+		return a, &HandshakeError{http.StatusUpgradeRequired,
+			"request does not ask for an upgrade to websocket"}
 	case !hasToken(h.Values("Connection"), "upgrade"):
 		return a, &HandshakeError{http.StatusBadRequest, "upgrade is not in Connection"}
 	case req.ContentLength() != 0:
@@ -35,19 +38,23 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	case !slices.Equal(h.Values("Sec-WebSocket-Version"), []string{"13"}):
 		return a, &HandshakeError{http.StatusUpgradeRequired, "Sec-WebSocket-Version is not 13"}
 	case len(keys) != 1 || !validKey(keys[0]):
-		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Key is not the base64 form of 16 bytes"}
+		return a, &HandshakeError{http.StatusBadRequest,
+			"Sec-WebSocket-Key is not the base64 form of 16 bytes"}
 	case !u.allows(req):
 		return a, &HandshakeError{http.StatusForbidden, "origin is not allowed"}
 	}
 	protocols, ok := parseProtocols(h.Values("Sec-WebSocket-Protocol"))
 	if !ok {
-		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Protocol is not a list of tokens"}
+		return a, &HandshakeError{http.StatusBadRequest,
+			"Sec-WebSocket-Protocol is not a list of tokens"}
 	}
 	offers, ok := parseOffers(h.Values("Sec-WebSocket-Extensions"))
 	if !ok {
-		return a, &HandshakeError{http.StatusBadRequest, "Sec-WebSocket-Extensions is not a list of extensions"}
+		return a, &HandshakeError{http.StatusBadRequest,
+			"Sec-WebSocket-Extensions is not a list of extensions"}
 	}
-	if i := slices.IndexFunc(u.Subprotocols, func(p string) bool { return slices.Contains(protocols, p) }); i >= 0 {
+	if i := slices.IndexFunc(u.Subprotocols,
+		func(p string) bool { return slices.Contains(protocols, p) }); i >= 0 {
 		a.protocol = u.Subprotocols[i]
 	}
 	a.key = keys[0]
@@ -57,7 +64,7 @@ func (u *Upgrader) accept(req *conn.Request) (a agreed, err *HandshakeError) {
 	return a, nil
 }
 
-// request is a handshake of what was agreed upon, for gorilla, which would agree to more.
+// request is a handshake for gorilla with what is agreed only: gorilla itself would agree to more.
 func (a *agreed) request() *http.Request {
 	h := http.Header{
 		"Connection":            {"upgrade"},
@@ -74,7 +81,7 @@ func (a *agreed) request() *http.Request {
 	return &http.Request{Method: http.MethodGet, Header: h}
 }
 
-// explain adds what belongs to the answer.
+// explain adds the header fields of the refusal.
 func (e *HandshakeError) explain(resp *conn.Response) {
 	switch e.Status {
 	case http.StatusMethodNotAllowed:
@@ -86,7 +93,7 @@ func (e *HandshakeError) explain(resp *conn.Response) {
 }
 
 func hasToken(lists []string, token string) bool {
-	return slices.ContainsFunc(lists, func(list string) bool { return http1.HasToken(list, token) })
+	return slices.ContainsFunc(lists, func(list string) bool { return ascii.HasToken(list, token) })
 }
 
 // validKey reports whether a key is 16 bytes in base64.
@@ -99,8 +106,9 @@ func validKey(key string) bool {
 	return err == nil && n == 16
 }
 
-// allows reports whether the page that connects, if it is one, may do so. Browsers let any page of any site connect to any
-// other, with the cookies of that one, and leave it to the server (RFC 6455 section 10.2).
+// allows reports whether the page that connects may do so, if a page does. Browsers let the page of
+// any site connect to any other site, with the cookies of that one, and leave the check to the
+// server (RFC 6455 section 10.2).
 func (u *Upgrader) allows(req *conn.Request) bool {
 	origins := req.Header().Values("Origin")
 	switch {
@@ -113,31 +121,33 @@ func (u *Upgrader) allows(req *conn.Request) bool {
 	case sameHost(origins[0], req.Host(), req.Secure()):
 		return true
 	}
-	return slices.ContainsFunc(u.Origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
+	return slices.ContainsFunc(u.Origins,
+		func(o string) bool { return o == "*" || ascii.EqualFold(o, origins[0]) })
 }
 
-// sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is of the host that the
-// client has asked for. Over TLS its scheme has to be https, for a page of the same name that came without could be
-// anybody's; else it may be the one or the other, as behind a proxy nobody can say which it is.
+// sameHost reports whether an origin (RFC 6454 section 6.2: scheme, host, port and nothing else) is
+// of the host that the client has asked for. Over TLS its scheme must be https: without TLS, anyone
+// on the way could have sent the page. Without TLS both schemes pass, since a proxy in front may
+// have had TLS with the client.
 func sameHost(origin, host string, secure bool) bool {
 	scheme, authority, _ := strings.Cut(origin, "://")
 	switch {
-	case strings.EqualFold(scheme, "https"):
+	case ascii.EqualFold(scheme, "https"):
 		host = strings.TrimSuffix(host, ":443") // browsers leave it out, and other clients need not
-	case strings.EqualFold(scheme, "http") && !secure:
+	case ascii.EqualFold(scheme, "http") && !secure:
 		host = strings.TrimSuffix(host, ":80")
 	default:
 		return false
 	}
-	return host != "" && strings.EqualFold(authority, host)
+	return host != "" && ascii.EqualFold(authority, host)
 }
 
-// parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and in parseOffers: clients
-// and proxies that join lists leave them behind (RFC 9110 section 5.6.1.2).
+// parseProtocols parses the values of Sec-WebSocket-Protocol. Empty elements are skipped here and
+// in parseOffers: clients and proxies that join lists leave them behind (RFC 9110 section 5.6.1.2).
 func parseProtocols(values []string) (all []string, ok bool) {
 	ok = true
 	for _, v := range values {
-		http1.EachElement(v, func(p string) bool {
+		ascii.EachElement(v, func(p string) bool {
 			all = append(all, p)
 			ok = http1.ValidToken(p)
 			return ok
@@ -155,7 +165,7 @@ const (
 	clientWindow = "client_max_window_bits"
 )
 
-// offer is an extension that a client can do with.
+// offer is an extension that a client offers.
 type offer struct {
 	name   string
 	params []param
@@ -163,8 +173,8 @@ type offer struct {
 
 type param struct{ name, value string }
 
-// parseOffers parses the values of Sec-WebSocket-Extensions. One that does not keep to the grammar fails the handshake
-// (RFC 6455 section 9.1).
+// parseOffers parses the values of Sec-WebSocket-Extensions. A value that breaks the grammar fails
+// the handshake (RFC 6455 section 9.1).
 func parseOffers(values []string) (all []offer, ok bool) {
 	for _, s := range values {
 		for {
@@ -193,7 +203,8 @@ func parseOffer(s string) (o offer, rest string, ok bool) {
 		if strings.HasPrefix(s, "=") {
 			s = strings.TrimLeft(s[1:], " \t")
 			quoted := strings.HasPrefix(s, `"`) // what is within has to be a token all the same
-			if p.value, s = cutToken(strings.TrimPrefix(s, `"`)); p.value == "" || quoted && !strings.HasPrefix(s, `"`) {
+			p.value, s = cutToken(strings.TrimPrefix(s, `"`))
+			if p.value == "" || quoted && !strings.HasPrefix(s, `"`) {
 				return o, s, false
 			}
 			if quoted {
@@ -215,8 +226,9 @@ func cutToken(s string) (token, rest string) {
 	return s[:n], strings.TrimLeft(s[n:], " \t")
 }
 
-// acceptable reports whether the offer can be answered as gorilla does: with no context taken over, and the window that
-// package compress/flate has. What a server does not know it declines (RFC 7692 section 7.1).
+// acceptable reports whether the answer that gorilla gives fits the offer: no context takeover, and
+// the window of package compress/flate. A server declines parameters that it does not know (RFC
+// 7692 section 7.1).
 func (o offer) acceptable() bool {
 	if o.name != deflate {
 		return false
@@ -231,7 +243,8 @@ func (o offer) acceptable() bool {
 				return false
 			}
 		case clientWindow: // may be answered or not
-			if p.value != "" && !slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
+			if p.value != "" &&
+				!slices.Contains([]string{"8", "9", "10", "11", "12", "13", "14", "15"}, p.value) {
 				return false
 			}
 		case serverWindow: // has to be kept to, and compress/flate has one window, the largest
@@ -251,19 +264,22 @@ func (o offer) has(name string) bool {
 	return slices.ContainsFunc(o.params, func(p param) bool { return p.name == name })
 }
 
-// withWindow adds to gorilla's answer to the handshake a parameter that gorilla does not know: a client that has limited
-// the server's window must be told the limit that the server keeps to (RFC 7692 section 7.1.2.1).
+// withWindow adds a parameter that gorilla does not know to its answer: if a client has limited the
+// server's window, the answer must state the limit that the server keeps to (RFC 7692 section
+// 7.1.2.1).
 func withWindow(answer []byte) []byte {
 	const field = "\r\nSec-WebSocket-Extensions: " + deflate
-	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow), 1)
+	return bytes.Replace(answer, []byte(field), []byte(field+"; "+serverWindow+"="+largestWindow),
+		1)
 }
 
-// extraFields are those that a handler wants to have in the answer.
+// extraFields returns the fields that the handler has set for the answer.
 func extraFields(h *conn.Header) http.Header {
 	extra := make(http.Header)
 	for name, value := range h.All() {
 		switch name = http.CanonicalHeaderKey(name); {
-		case name == "Connection", name == "Upgrade", strings.HasPrefix(name, "Sec-Websocket-"): // gorilla's
+		// These are gorilla's.
+		case name == "Connection", name == "Upgrade", strings.HasPrefix(name, "Sec-Websocket-"):
 		default:
 			extra.Add(name, value)
 		}

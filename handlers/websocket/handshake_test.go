@@ -11,7 +11,8 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 )
 
-// TestHandshake: what is answered to requests, each a good one with fields changed. A field without a value is left out.
+// TestHandshake: what is answered to requests, each a good one with fields changed. A field without
+// a value is left out.
 func TestHandshake(t *testing.T) {
 	u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"v2.chat", "v1.chat"}, Origins: []string{"https://friend.example"}}
 	s := start(t, plain, echo(u))
@@ -143,7 +144,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestHandshakeFields: what the handler has set goes out with the answer, but for what is not its business.
+// TestHandshakeFields: what the handler has set goes out with the answer, but for what is not its
+// business.
 func TestHandshakeFields(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
@@ -189,7 +191,7 @@ func TestCheckOrigin(t *testing.T) {
 	}
 }
 
-// TestOriginOverTLS: a page of the same host that came without TLS could be anybody's.
+// TestOriginOverTLS: a page of the same host that came without TLS may be an attacker's.
 func TestOriginOverTLS(t *testing.T) {
 	s := start(t, overTLS, echo(&websocket.Upgrader{}))
 	for origin, status := range map[string]int{"https://example.org": 101, "http://example.org": 403} {

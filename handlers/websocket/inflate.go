@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// inflater undoes permessage-deflate, one whole message at a time. Gorilla would do so while it reads; but then the limit
-// after inflation, and where the message ends on the wire when the compressed data ends before it, are not to be seen.
+// inflater undoes permessage-deflate, one whole message at a time. Gorilla would inflate while it
+// reads; but then the limit after inflation could not be checked, nor the end of a message on the
+// wire that comes after the end of its compressed data.
 type inflater struct {
 	from bytes.Reader
 	r    io.ReadCloser
@@ -17,14 +18,16 @@ type inflater struct {
 
 var inflaters = sync.Pool{New: func() any { return &inflater{r: flate.NewReader(nil)} }}
 
-// leftOut is what the sender takes off the end of a message (RFC 7692 section 7.2.1), and an empty last block, with which
-// the stream has an end.
+// leftOut is the end of a message that the sender removes (RFC 7692 section 7.2.1), and an empty
+// last block, which ends the stream.
 const leftOut = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
-// inflate appends to dst what src was made of. It stops beyond limit bytes. complete: src is a whole message, with leftOut
-// at its end; else a beginning of one, without.
+// inflate appends the inflated src to dst. It stops beyond limit bytes. complete says that src is a
+// whole message, with leftOut at its end; else it is the beginning of one, without.
 func (f *inflater) inflate(dst, src []byte, limit int64, complete bool) ([]byte, *CloseError) {
-	behind := 1 // A block may say that it is the last, and an octet comes behind it then (RFC 7692 section 7.2.3.4); but no more.
+	// A block may say that it is the last, and an octet comes behind it then (RFC 7692 section
+	// 7.2.3.4); but no more.
+	behind := 1
 	if complete {
 		behind += len(leftOut)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestReadLimitByDefault: what a client may have a server hold is small where nobody has asked for more.
+// TestReadLimitByDefault: a client can make the server hold little by default.
 func TestReadLimitByDefault(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
@@ -23,7 +23,8 @@ func TestReadLimitByDefault(t *testing.T) {
 	})
 }
 
-// TestNegativeLimits are none: no storm of pings, no message refused, and nobody given up.
+// TestNegativeLimits: a negative limit is none. There is no storm of pings, no message is refused,
+// and no peer is given up.
 func TestNegativeLimits(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
@@ -91,10 +92,11 @@ func TestIdleWithoutPings(t *testing.T) {
 	})
 }
 
-// TestSteadyButSlowReader: a client that takes longer for what it was sent than the silence that is borne, and answers
-// pings only as it comes to them, behind megabytes in both kernels, is not cut off; nor because the kernel has room for
-// more only when a third of these are gone. One that stops reading is. The limits are longer than the steps in which two
-// kernels on one machine move data, and their pauses of 200 ms.
+// TestSteadyButSlowReader: a client that takes longer for what it was sent than the silence that is
+// borne, and answers pings only as it comes to them, behind megabytes in both kernels, is not cut
+// off; nor because the kernel has room for more only when a third of these are gone. One that stops
+// reading is. The limits are longer than the steps in which two kernels on one machine move data,
+// and their pauses of 200 ms.
 func TestSteadyButSlowReader(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -168,7 +170,8 @@ func TestSteadyButSlowReader(t *testing.T) {
 						got++
 					case b0 == 0x89 && length == 0:
 						pings++
-						_, _ = io.WriteString(c, frame(0x8a, "")) // that it was cut off the next read tells
+						// that it was cut off the next read tells
+						_, _ = io.WriteString(c, frame(0x8a, ""))
 					default:
 						t.Fatalf("frame %x of %d bytes", b0, length)
 					}
@@ -195,7 +198,8 @@ func TestSteadyButSlowReader(t *testing.T) {
 	}
 }
 
-// slowly reads so much at a time. If it was itself kept from keeping its pace, what comes of it says nothing.
+// slowly reads so much at a time. If it was itself kept from keeping its pace, what comes of it
+// says nothing.
 type slowly struct {
 	c     *client
 	piece int
@@ -206,7 +210,7 @@ type slowly struct {
 	worst time.Duration // that it has slept
 }
 
-// starved leaves the test out if the machine has not let the client keep its pace.
+// starved skips the test if the machine was too busy for the client to keep its pace.
 func (s *slowly) starved() {
 	s.c.t.Helper()
 	if s.worst > 5*s.every {
@@ -236,12 +240,14 @@ func (s *slowly) read(p []byte) {
 	}
 }
 
-// TestTextFailsFast: text that cannot become UTF-8 is refused with the byte that says so, though the message goes on.
+// TestTextFailsFast: text that cannot become UTF-8 is refused with the byte that says so, though
+// the message goes on.
 func TestTextFailsFast(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{Compression: true}, ends))
-		part := func(first byte, payload string, length int) string { // a frame of which more is to come
+		// a frame of which more is to come
+		part := func(first byte, payload string, length int) string {
 			f := frame(first, payload+strings.Repeat("x", length-len(payload)))
 			return f[:len(f)-length+len(payload)]
 		}
@@ -285,7 +291,8 @@ func TestTextFailsFast(t *testing.T) {
 	})
 }
 
-// TestBombFailsFast: what inflates to more than may be is refused before its end has come, and so is what does not inflate.
+// TestBombFailsFast: what inflates to more than may be is refused before its end has come, and so
+// is what does not inflate.
 func TestBombFailsFast(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true}))
@@ -301,7 +308,8 @@ func TestBombFailsFast(t *testing.T) {
 	})
 }
 
-// TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client takes until then.
+// TestWriteDeadline: a deadline that was set through gorilla ends a write, however much the client
+// takes until then.
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {

@@ -19,7 +19,8 @@ func (r recorder) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
 
 func (r recorder) HasRoom(*loop.Loop, conn.Share) bool { return true }
 
-// TestAccessLog: the line of a WebSocket comes at its end, with the code, whichever side has closed it.
+// TestAccessLog: the line of a WebSocket comes at its end, with the code, whichever side has closed
+// it.
 func TestAccessLog(t *testing.T) {
 	defer websocket.SetCloseWait(100 * time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {

@@ -23,7 +23,8 @@ const (
 	offered = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n"
 )
 
-// row is what a client sends after the handshake, and what must come of it: answers, and then a close frame and the end.
+// row is what a client sends after the handshake, and what must come of it: answers, and then a
+// close frame and the end.
 type row struct {
 	why  string
 	raw  string
@@ -153,7 +154,8 @@ var rows = []row{
 	{"binary need not be", frame(0x82, "\xe2\x82") + bye, []received{bin("\xe2\x82")}, 1000},
 }
 
-// compressed are rows after permessage-deflate was agreed upon (RFC 7692, whose section 7.2.3 has the first ones).
+// compressed are rows after permessage-deflate was agreed upon (RFC 7692, whose section 7.2.3 has
+// the first ones).
 var compressed = []row{
 	{"one block", frame(0xc1, "\xf2\x48\xcd\xc9\xc9\x07\x00") + bye, []received{text("Hello")}, 1000},
 	{"in fragments", frame(0x41, "\xf2\x48\xcd") + frame(0x80, "\xc9\xc9\x07\x00") + bye, []received{text("Hello")}, 1000},
@@ -227,7 +229,8 @@ func bytewise(s string) (pieces []string) {
 	return pieces
 }
 
-// check sends the pieces one after the other, each when the server has had a look at the one before.
+// check sends the pieces one after the other, each when the server has had a look at the one
+// before.
 func (s *site) check(r row, fields string, pieces ...string) {
 	s.t.Helper()
 	c := s.upgrade(fields)
@@ -263,7 +266,8 @@ func (s *site) check(r row, fields string, pieces ...string) {
 	if !slices.Equal(got, r.want) {
 		s.t.Errorf("%s: got %.200q, want %.200q", name, got, r.want)
 	}
-	// What comes behind the client's close, and perhaps behind ours, may have been answered with a reset.
+	// What comes behind the client's close, and perhaps behind ours, may have been answered with a
+	// reset.
 	late := strings.Contains(r.raw, bye) && !strings.HasSuffix(r.raw, bye)
 	if f, err := c.read(); err != io.EOF && !(late && errors.Is(err, syscall.ECONNRESET)) {
 		s.t.Errorf("%s: after the close: %q, %v", name, f.payload, err)

@@ -21,12 +21,14 @@ const (
 	defaultPongTimeout      = 15 * time.Second
 )
 
-// Upgrader makes WebSockets of requests. The zero value is good. It may be used by all loops, and must not change then.
-// Of a limit, in bytes or time, 0 means the default and a negative value that there is none.
+// Upgrader makes WebSockets of requests. The zero value is ready for use. All loops may use one,
+// which must not change then. For each limit, in bytes or time, 0 is the default and a negative
+// value is no limit.
 type Upgrader struct {
-	// Origins are those of other sites whose pages may connect, as browsers write them, https://example.org, or * for
-	// all. Without them a request with an Origin has to come from a page of the same host. CheckOrigin, if set, decides
-	// alone; it is asked for requests with an Origin, which are those of browsers.
+	// Origins are the other sites whose pages may connect, as browsers write them
+	// (https://example.org), or * for all. Without them, a request with an Origin must come from a
+	// page of the same host. If CheckOrigin is set, it alone decides about requests with an Origin:
+	// those of browsers.
 	Origins     []string
 	CheckOrigin func(req *conn.Request, origin string) bool
 
@@ -40,13 +42,15 @@ type Upgrader struct {
 	WriteTimeout     time.Duration // for the peer to take 64 KiB, or what there is; 30 s
 	PingInterval     time.Duration // without anything from the peer, until it is sent a ping; 30 s
 
-	// IdleTimeout is how long nothing comes from the peer until it is taken for dead, by default PingInterval and 15 s,
-	// and without limit if there are no pings. A peer that goes on reading what it was sent is alive: the pong has its
-	// place behind all that. If IdleTimeout is not longer than PingInterval no pings are sent.
+	// IdleTimeout is the silence after which a peer is taken for dead: by default PingInterval and
+	// 15 s, or no limit if there are no pings. A peer that goes on reading is alive: it sends its
+	// pong only after it has read all that stands before the ping. If IdleTimeout is not longer
+	// than PingInterval, no pings are sent.
 	IdleTimeout time.Duration
 }
 
-// limit returns what a limit of an Upgrader means: 0 is the default, and a negative one is so large that it is none.
+// limit returns the value of an Upgrader's limit: the default for 0, and for a negative one so much
+// that nothing reaches it.
 func limit[T int64 | time.Duration](set, byDefault T) T {
 	switch {
 	case set == 0:
@@ -63,10 +67,12 @@ func (u *Upgrader) messageTimeout() time.Duration {
 	return limit(u.MessageTimeout, defaultMessageTimeout)
 }
 
-func (u *Upgrader) writeTimeout() time.Duration { return limit(u.WriteTimeout, defaultWriteTimeout) }
+func (u *Upgrader) writeTimeout() time.Duration {
+	return limit(u.WriteTimeout, defaultWriteTimeout)
+}
 
-// keepAlive returns after how long a silence the peer is asked for a sign of life, and when it is given up. pings: it is
-// asked by a ping; else only what it takes of what it is sent is looked at.
+// keepAlive returns after how long a silence the peer is asked for a sign of life, and when it is
+// given up. pings says that it is asked by a ping; else only its reading counts.
 func (u *Upgrader) keepAlive() (interval, idle time.Duration, pings bool) {
 	interval = limit(u.PingInterval, defaultPingInterval)
 	byDefault := interval
@@ -79,7 +85,7 @@ func (u *Upgrader) keepAlive() (interval, idle time.Duration, pings bool) {
 	return idle / 2, idle, false
 }
 
-// HandshakeError is why a request does not become a WebSocket.
+// HandshakeError tells why a request does not become a WebSocket.
 type HandshakeError struct {
 	Status int // of the answer
 	Reason string
@@ -95,9 +101,9 @@ func Status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// Upgrade answers the request and makes a WebSocket of its connection. What resp has of header fields goes out with the
-// answer. On an error, which is a *HandshakeError unless the connection is broken, the handler returns Status(err): resp
-// has the fields that belong to it.
+// Upgrade answers the request and makes a WebSocket of its connection. The header fields of resp go
+// out with the answer. On an error, a *HandshakeError unless the connection is broken, the handler
+// returns Status(err): Upgrade has set the fields of the refusal in resp.
 func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error) {
 	o, err := u.accept(req)
 	if err != nil {
@@ -108,7 +114,8 @@ func (u *Upgrader) Upgrade(req *conn.Request, resp *conn.Response) (*Conn, error
 	if e != nil {
 		return nil, e
 	}
-	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u, want: expected{deflate: o.deflate}, window: o.window, answered: true}
+	c := &Conn{net: nc, stream: conn.StreamOf(nc), thread: req.Thread, set: u,
+		want: expected{deflate: o.deflate}, window: o.window, answered: true}
 	c.stream.SetNoWait(true)
 	c.input = c.stream.Readable()
 	c.heard = c.thread.Loop().Time()

@@ -13,7 +13,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestLonePing: control frames between messages are seen to at once, and however long nothing follows, no message has begun.
+// TestLonePing: control frames between messages are seen to at once, and however long nothing
+// follows, no message has begun.
 func TestLonePing(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const limit = 20 * time.Millisecond
@@ -33,8 +34,8 @@ func TestLonePing(t *testing.T) {
 	})
 }
 
-// TestFramesAlreadyThere: of two frames that come in one segment, and over TLS in one record, none is overlooked while the
-// thread waits for other things as well.
+// TestFramesAlreadyThere: of two frames that come in one segment, and over TLS in one record, none
+// is overlooked while the thread waits for other things as well.
 func TestFramesAlreadyThere(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var u websocket.Upgrader
@@ -82,8 +83,8 @@ func TestFramesAlreadyThere(t *testing.T) {
 	})
 }
 
-// TestMessageWaits: a thread that does not wait for messages is not told of them, and they have no limit until it reads;
-// but pings are answered.
+// TestMessageWaits: a thread that does not wait for messages is not told of them, and they have no
+// limit until it reads; but pings are answered.
 func TestMessageWaits(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"golang.org/x/sys/unix"
+	"github.com/lwango/lwango/internal/sysio"
 )
 
-// wire is a Conn as gorilla sees it: the connection below the frames. What is read from it are the frames of data, each of
-// them checked; control frames never come that far. So gorilla, which reads on until there is data, waits only within
-// messages that have begun, and between them its own buffer is empty.
+// wire is a Conn as gorilla sees it: the connection below the frames. It gives gorilla the frames
+// of data, each of them checked, and no control frames. Gorilla reads on until there is data; so it
+// waits only within messages that have begun, and its own buffer is empty between them.
 type wire Conn
 
 // Read implements net.Conn. It never gives more than the rest of a frame.
@@ -50,8 +50,9 @@ func (c *Conn) passed(n int) {
 	}
 }
 
-// advance goes on to the next frame of data, where there is none that has begun, and acts on the control frames before it.
-// It does not wait for input, and reports whether a frame has begun. The error is what the connection has ended with.
+// advance goes on to the next frame of data, unless one has begun, and acts on the control frames
+// before it. It does not wait for input. It reports whether a frame has begun; the error is the one
+// with which the connection has ended.
 func (c *Conn) advance() (begun bool, err error) {
 	for c.err == nil && c.pass == 0 {
 		h, n, err := c.frame()
@@ -87,8 +88,8 @@ func (c *Conn) advance() (begun bool, err error) {
 	return c.err == nil, c.err
 }
 
-// frame returns the header of the next frame, and its length, 0 where it is not there yet; with a control frame all of it
-// must be.
+// frame returns the header of the next frame and its length, or 0 while it is incomplete; a control
+// frame must be there as a whole.
 func (c *Conn) frame() (h header, n int, err *CloseError) {
 	if c.r == c.w {
 		return h, 0, nil
@@ -101,7 +102,8 @@ func (c *Conn) frame() (h header, n int, err *CloseError) {
 	return h, n, err
 }
 
-// fill reads what is there into the buffer, and reports whether there was anything. It does not wait.
+// fill reads what is there into the buffer, and reports whether there was anything. It does not
+// wait.
 func (c *Conn) fill() bool {
 	if c.readErr != nil || !c.unread() {
 		return false
@@ -118,13 +120,14 @@ func (c *Conn) fill() bool {
 	return n > 0
 }
 
-// unread reports whether a read may give something. Whoever waits asks several times for each thing that it waits for, and
-// mostly in vain: that is to cost neither a buffer nor a way through the layers. TLS may have what the socket has not.
+// unread reports whether a read may give something. A wait asks this several times for each event,
+// mostly in vain, so it takes no buffer and no way through the layers. TLS may hold bytes that the
+// socket does not have.
 func (c *Conn) unread() bool {
 	return c.stream.Unread() || c.early != nil || c.isTLS() || c.thread.Loop().Stopping()
 }
 
-// use takes n bytes off the buffer, which is not held when it is empty.
+// use removes n bytes from the buffer, and gives up the buffer when it is empty.
 func (c *Conn) use(n int) {
 	if c.r += n; c.r == c.w && c.buf != nil {
 		buffers.Put(c.buf)
@@ -132,7 +135,8 @@ func (c *Conn) use(n int) {
 	}
 }
 
-// read reads without waiting; 0: there is nothing, or readErr says that there will be nothing more.
+// read reads without waiting. It returns 0 if nothing is there, or if readErr says that nothing
+// more will come.
 func (c *Conn) read(p []byte) int {
 	if c.early != nil {
 		n, _ := c.early.Read(p)
@@ -155,7 +159,8 @@ func (c *Conn) read(p []byte) int {
 	return 0
 }
 
-// awaitInput waits until there is perhaps more to read. Between messages nothing but keep-alive limits that.
+// awaitInput waits until there may be more to read. Between messages only keep-alive limits the
+// wait.
 func (c *Conn) awaitInput() error {
 	if c.pass == 0 && !c.want.continuation {
 		_, err := c.AwaitAny(c.readLeft(), c)
@@ -180,7 +185,8 @@ func (c *Conn) awaitInput() error {
 	return nil
 }
 
-// messageLeft returns how much time there is for the rest of a message, which has just begun when it is waited for first.
+// messageLeft returns the time that is left for the rest of a message. The time begins with the
+// first wait for it.
 func (c *Conn) messageLeft() time.Duration {
 	now := c.thread.Loop().Time()
 	if c.until.IsZero() {
@@ -189,7 +195,8 @@ func (c *Conn) messageLeft() time.Duration {
 	return c.until.Sub(now)
 }
 
-// readLeft returns how much time there is until the deadline that was set through gorilla; negative: there is none.
+// readLeft returns how much time there is until the deadline that was set through gorilla;
+// negative: there is none.
 func (c *Conn) readLeft() time.Duration {
 	if c.readBy.IsZero() {
 		return -1
@@ -197,7 +204,7 @@ func (c *Conn) readLeft() time.Duration {
 	return max(time.Until(c.readBy), 0)
 }
 
-// writePiece is what a peer has to take within the write timeout.
+// writePiece is how much a peer must take within the write timeout.
 const writePiece = 64 << 10
 
 // Write implements net.Conn. A peer that does not take a piece in time has a broken connection.
@@ -215,7 +222,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		n, err := c.write(p[written:min(len(p), written+writePiece)])
 		written += n
 		if err != nil {
-			c.resetOnClose()
+			sysio.ResetOnClose(c.thread.FD())
 			return written, err
 		}
 	}
@@ -248,10 +255,11 @@ func (c *Conn) writeUntil() time.Time {
 	return by
 }
 
-// awaitRoom waits, where the kernel holds much for the peer, until there is room for more. There is when the peer has taken
-// a third of it, perhaps a megabyte, which a peer may be slow with that still keeps to the write timeout's pace.
+// awaitRoom waits until there is room for more, if the kernel holds much for the peer. The kernel
+// says so when the peer has taken a third of it, perhaps a megabyte; a peer that keeps to the write
+// timeout's pace may take long for that.
 func (c *Conn) awaitRoom() error {
-	if queued, err := unix.IoctlGetInt(c.thread.FD(), unix.SIOCOUTQ); err != nil || queued < 4*writePiece {
+	if sysio.Unsent(c.thread.FD()) < 4*writePiece {
 		return nil // the write itself finds out
 	}
 	for {

@@ -9,8 +9,8 @@ import (
 
 var errKind = errors.New("websocket: a message is of kind Text or Binary")
 
-// PreparedMessage is a message for many connections. It is framed once, and compressed once, when the first of them sends
-// it that has agreed to compression; any number of loops may send it at the same time.
+// PreparedMessage is a message for many connections. It is framed once, and compressed once, when
+// the first connection with compression sends it. Any number of loops may send it at the same time.
 type PreparedMessage struct {
 	kind    int
 	frame   []byte // without compression
@@ -33,14 +33,14 @@ func Prepare(kind int, p []byte) (*PreparedMessage, error) {
 
 func isData(kind int) bool { return kind == Text || kind == Binary }
 
-// gorilla returns the message as gorilla has it, for compression.
+// gorilla returns gorilla's form of the message, which it compresses.
 func (m *PreparedMessage) gorilla() (*websocket.PreparedMessage, error) {
 	m.packing.Do(func() { m.packed, m.err = websocket.NewPreparedMessage(m.kind, m.payload) })
 	return m.packed, m.err
 }
 
-// WriteMessage sends a message of kind Text or Binary. It waits until the kernel has taken it, and ends the connection of a
-// peer that does not read.
+// WriteMessage sends a message of kind Text or Binary. It waits until the kernel has taken it, and
+// ends the connection of a peer that does not read.
 func (c *Conn) WriteMessage(kind int, p []byte) error {
 	if !c.plain() || !isData(kind) || len(p) > bufferSize-maxHeader {
 		return c.wrote(c.ws.WriteMessage(kind, p))
@@ -51,7 +51,7 @@ func (c *Conn) WriteMessage(kind int, p []byte) error {
 	return err
 }
 
-// WritePrepared sends a message that others are sent, too.
+// WritePrepared sends a message that other connections get, too.
 func (c *Conn) WritePrepared(m *PreparedMessage) error {
 	if c.plain() {
 		return c.send(m.frame)
@@ -63,8 +63,9 @@ func (c *Conn) WritePrepared(m *PreparedMessage) error {
 	return c.wrote(c.ws.WritePreparedMessage(packed))
 }
 
-// plain reports whether a whole frame can be written past gorilla, which would only lock and pass it on: nothing is
-// compressed, and nobody else uses gorilla's connection, and has perhaps begun a message.
+// plain reports whether a whole frame can bypass gorilla, which would only lock and pass it on:
+// there is no compression, and no other code uses gorilla's connection, where it may have begun a
+// message.
 func (c *Conn) plain() bool { return !c.want.deflate && !c.lent }
 
 // send writes a frame of data.

@@ -13,8 +13,8 @@ import (
 
 var writeSizes = []int{0, 1, 125, 126, 4082, 4083, 65535, 65536, 200000}
 
-// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and without, also once they
-// were lent to code that knows gorilla, and among messages of their own.
+// TestWrittenPastGorilla: messages of all sizes arrive whole at connections with compression and
+// without, also once they were lent to code that knows gorilla, and among messages of their own.
 func TestWrittenPastGorilla(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var prepared []*websocket.PreparedMessage
@@ -61,7 +61,8 @@ func TestWrittenPastGorilla(t *testing.T) {
 					}
 				}
 			}
-			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4000) { // nothing comes behind a close
+			// nothing comes behind a close
+			if _, _, err := c.ReadMessage(); !gorilla.IsCloseError(err, 4000) {
 				t.Errorf("the end: %v", err)
 			}
 			if err := <-ended; !gorilla.IsCloseError(err, 4000) {

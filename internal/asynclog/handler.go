@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// maxText is how much is shown of an attribute's text, in bytes: enough for any honest path or error.
+	// maxText is how much is shown of an attribute's text, in bytes: enough for any honest path or
+	// error.
 	maxText = 256
 	// maxLong is the same for the attributes of longNames, and for vital lines.
 	maxLong = 16 << 10
 )
 
-// longNames are attributes that no client writes: a stack, and what an application has to say, which is bounded where it
-// comes from.
+// longNames are attributes that no client writes: a stack, and what an application has to say,
+// which is bounded where it comes from.
 var longNames = map[string]bool{"stack": true, "message": true}
 
 // handler is a slog.Handler that forms lines as slog.TextHandler does.
@@ -33,7 +34,8 @@ func (l *Log) Logger() *slog.Logger {
 		cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
 		return slog.NewTextHandler(writer{l, size}, &slog.HandlerOptions{ReplaceAttr: cut})
 	}
-	return slog.New(&handler{log: l, lines: form(room, maxText), vital: form(room+vitalRoom, maxLong), limited: true})
+	return slog.New(&handler{log: l, lines: form(room, maxText),
+		vital: form(room+vitalRoom, maxLong), limited: true})
 }
 
 // Of returns the Log that a logger writes to, nil if it is another kind of logger.
@@ -44,9 +46,9 @@ func Of(logger *slog.Logger) *Log {
 	return nil
 }
 
-// Vital returns a logger for lines about the program's own life, such as its start and its end: they are not limited in
-// rate, their text may be longer, and there is room for them when the queue is full of others. Another kind of logger is
-// returned as it is.
+// Vital returns a logger for lines about the program's own life, such as its start and its end:
+// they are not limited in rate, their text may be longer, and there is room for them when the queue
+// is full of others. Another kind of logger is returned as it is.
 func Vital(logger *slog.Logger) *slog.Logger {
 	if h, ok := logger.Handler().(*handler); ok {
 		return slog.New(&handler{log: h.log, lines: h.vital, vital: h.vital})
@@ -61,7 +63,8 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler. It does not wait.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	// A message is as long as the program makes it, and is remembered: what the line shows of it has to do.
+	// A program may make messages of any length, and they are remembered: only the part that the
+	// line shows is.
 	if h.limited && !h.log.rate.allow(cut(r.Message, maxText)) {
 		return nil
 	}

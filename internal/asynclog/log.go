@@ -1,9 +1,11 @@
-// Package asynclog is the log of a program with event loops: a slog.Handler that never waits for whoever reads the log.
-// A line is formed on the caller's goroutine and put into a queue, from which one goroutine writes; a terminal or a pipe
-// that stalls holds up that goroutine and no loop. What finds no room in the queue is dropped and counted.
+// Package asynclog is the log of a program with event loops: a slog.Handler that never waits for
+// the reader of the log. The caller's goroutine forms a line and puts it into a queue, from which
+// one goroutine writes; a terminal or a pipe that stalls holds up that goroutine and no loop. Lines
+// that find no room in the queue are dropped and counted.
 //
-// Much of what is logged is the doing of clients. So the text of each attribute is cut, and of lines with the same message
-// only some are logged each second; the rest are counted. Lines about the program's own life are not: see Vital.
+// Clients cause much of what is logged. So the text of each attribute is cut, and of lines with the
+// same message only some are logged each second; the rest are counted. This does not hold for lines
+// about the program's own life: see Vital.
 //
 //	log.go      the queue and its goroutine
 //	handler.go  the slog.Handler: attributes are cut
@@ -125,7 +127,8 @@ func (l *Log) write() {
 			if err != nil {
 				lost += bytes.Count(lines, []byte{'\n'})
 			} else if lost > 0 {
-				own.Warn("log lines dropped: the reader of the log has not taken them", "lines", lost)
+				own.Warn("log lines dropped: the reader of the log has not taken them", "lines",
+					lost)
 				lost = 0
 			}
 			if spare = lines; cap(spare) > keptBuffer {
@@ -153,8 +156,8 @@ func (l *Log) Flush(d time.Duration) {
 	}
 }
 
-// Close writes what is left, for which it waits at most d, and ends the goroutine. What is logged later is written where it
-// is logged; but if the reader has not taken all in time, it is dropped.
+// Close writes what is left, waits at most d for that, and ends the goroutine. Later lines are
+// written where they are logged; but if the reader has not taken all in time, they are dropped.
 func (l *Log) Close(d time.Duration) {
 	l.rate.tell()
 	l.mu.Lock()

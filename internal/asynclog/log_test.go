@@ -127,7 +127,8 @@ func TestTextIsCut(t *testing.T) {
 	}
 }
 
-// TestReaderStalls: no caller waits, what finds no room is counted and told, and for vital lines there is room.
+// TestReaderStalls: no caller waits, what finds no room is counted and told, and for vital lines
+// there is room.
 func TestReaderStalls(t *testing.T) {
 	var s sink
 	l := asynclog.New(&s)
@@ -164,7 +165,8 @@ func TestReaderStalls(t *testing.T) {
 	}
 }
 
-// TestReaderLeaves: lines that cannot be written are counted, and told when there is a reader again.
+// TestReaderLeaves: lines that cannot be written are counted, and told when there is a reader
+// again.
 func TestReaderLeaves(t *testing.T) {
 	var s sink
 	l := asynclog.New(&s)
@@ -220,8 +222,8 @@ func TestEndWithStalledReader(t *testing.T) {
 	l.Flush(time.Minute)
 }
 
-// TestRate: of a message 50 lines are logged, and then 10 a second; the number of the others is told, once each five
-// seconds and at the end. Other messages and vital lines are not concerned.
+// TestRate: of a message 50 lines are logged, and then 10 a second; the number of the others is
+// told, once each five seconds and at the end. Other messages and vital lines are not concerned.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
@@ -283,8 +285,8 @@ func TestManyKinds(t *testing.T) {
 	}
 }
 
-// TestLongKinds: messages that are the same as far as a line shows them are of one kind, and no more than that is
-// remembered of any.
+// TestLongKinds: messages that are the same as far as a line shows them are of one kind, and no
+// more than that is remembered of any.
 func TestLongKinds(t *testing.T) {
 	var s sink
 	l := asynclog.New(&s)
@@ -294,7 +296,8 @@ func TestLongKinds(t *testing.T) {
 		log.Info(begin + strings.Repeat("y", i))
 	}
 	l.Close(time.Minute)
-	if n := strings.Count(s.String(), "level=INFO"); n > 55 { // on a machine that is slow some more come, ten a second
+	// on a machine that is slow some more come, ten a second
+	if n := strings.Count(s.String(), "level=INFO"); n > 55 {
 		t.Errorf("%d lines of 60", n)
 	}
 	if n := len(s.String()); n > 60*400 {

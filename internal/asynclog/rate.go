@@ -8,10 +8,10 @@ import (
 const (
 	burst     = 50 // lines of one message that are logged at once
 	perSecond = 10 // and then
-	// reportAfter is how long lines are left out before their number is told.
+	// reportAfter is how long lines are left out before their number is logged.
 	reportAfter = 5 * time.Second
-	// maxKinds bounds the messages that are told apart. Those of this module are some hundred; a program may put anything
-	// into its own.
+	// maxKinds bounds the messages that are told apart. This module has some hundred; a program may
+	// make any number.
 	maxKinds = 1000
 )
 
@@ -52,7 +52,7 @@ func (r *rates) allow(message string) bool {
 	return false
 }
 
-// add makes room for a message that was not there yet. Where there is none, all further messages are of one kind.
+// add makes room for a new message. If there is none, all further messages count as one.
 func (r *rates) add(message string, now time.Time) *kind {
 	if r.kinds == nil {
 		r.kinds = map[string]*kind{}

@@ -2,12 +2,14 @@ package http1
 
 import "bytes"
 
-// parseAuthority checks uri-host [ ":" port ] (RFC 9110 section 7.2). host is the length of the host; port is the port's number, -1
-// without a colon, 0 when nothing follows it (RFC 3986 section 3.2.3 allows that) or when it is 0. The host may come out empty: whether it
-// may be is a question of where it stands. There is no '@' in the grammar.
+// parseAuthority checks uri-host [ ":" port ] (RFC 9110 section 7.2). host is the length of the
+// host; port is the port's number, -1 without a colon, 0 when nothing follows it (RFC 3986 section
+// 3.2.3 allows that) or when it is 0. The host may come out empty: whether it may be is a question
+// of where it stands. There is no '@' in the grammar.
 func parseAuthority(b []byte) (host, port int, ok bool) {
 	if len(b) > 0 && b[0] == '[' {
-		// Of IP-literal, IPv6 is read and IPvFuture is not: no version of it was ever assigned. A zone (RFC 6874) means nothing to the other side.
+		// Of IP-literal, IPv6 is read and IPvFuture is not: no version of it was ever assigned. A
+		// zone (RFC 6874) means nothing to the other side.
 		host = bytes.IndexByte(b, ']') + 1
 		if host == 0 || !validIPv6(b[1:host-1]) {
 			return 0, 0, false
@@ -41,7 +43,8 @@ func parseAuthority(b []byte) (host, port int, ok bool) {
 	return host, port, true
 }
 
-// validIPv6 reports whether b is an IPv6address (RFC 3986 section 3.2.2). netip.ParseAddr would take a string, and keep it in its error.
+// validIPv6 reports whether b is an IPv6address (RFC 3986 section 3.2.2). netip.ParseAddr would
+// take a string, and keep it in its error.
 func validIPv6(b []byte) bool {
 	groups, gap, i := 0, false, 0
 	if len(b) >= 2 && b[0] == ':' && b[1] == ':' {

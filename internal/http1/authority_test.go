@@ -66,7 +66,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// Addresses in brackets are judged as net/netip judges them: all strings of up to five parts, and long ones around the limit of eight groups.
+// Addresses in brackets are judged as net/netip judges them: all strings of up to five parts, and
+// long ones around the limit of eight groups.
 func TestIPv6(t *testing.T) {
 	check := func(s string) {
 		_, err := netip.ParseAddr(s)

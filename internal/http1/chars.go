@@ -2,7 +2,8 @@ package http1
 
 import "encoding/binary"
 
-// Character classes, one bit each, so that one table of 256 bytes (four cache lines) serves every scan.
+// Character classes, one bit each, so that one table of 256 bytes (four cache lines) serves every
+// scan.
 const (
 	isTchar  = 1 << iota // token: RFC 9110 section 5.6.2
 	isField              // in a field value: VCHAR, obs-text, SP, HTAB (RFC 9110 section 5.5)
@@ -61,23 +62,25 @@ const (
 	highs = 0x8080808080808080
 )
 
-// below has a bit of highs set if a byte of x is less than n (n <= 0x80). Only "some" and "none" are meant: a borrow may set the bit
-// of a byte above a true one.
+// below sets a bit of highs if a byte of x is less than n (n <= 0x80). Only zero and non-zero have
+// a meaning: a borrow may also set the bit of the byte above a true one.
 func below(x uint64, n byte) uint64 { return (x - ones*uint64(n)) &^ x & highs }
 
-// equal has a bit of highs set if a byte of x is c, with the same caveat.
+// equal sets a bit of highs if a byte of x is c, with the same caveat.
 func equal(x uint64, c byte) uint64 {
 	x ^= ones * uint64(c)
 	return (x - ones) &^ x & highs
 }
 
-// validValue reports whether every byte may stand in a field value. RFC 9110 section 5.5 has CR, LF and NUL refused (or replaced) and
-// leaves the other controls to us; they are refused as well, since no client has a use for them and log files and FastCGI peers do
-// not expect them. Bytes above 0x7f are obs-text, opaque to us, and pass.
+// validValue reports whether every byte may stand in a field value. RFC 9110 section 5.5 demands
+// that CR, LF and NUL are refused (or replaced) and leaves the other controls to us. They are
+// refused as well: no client needs them, and log files and FastCGI applications do not expect them.
+// Bytes above 0x7f are obs-text, opaque to us, and pass.
 func validValue(b []byte) bool {
 	for len(b) >= 8 {
 		x := binary.LittleEndian.Uint64(b)
-		if below(x, 0x20)|equal(x, 0x7f) != 0 && !all(b[:8], isField) { // an HTAB is below 0x20 and allowed
+		// An HTAB is below 0x20 and allowed.
+		if below(x, 0x20)|equal(x, 0x7f) != 0 && !all(b[:8], isField) {
 			return false
 		}
 		b = b[8:]
@@ -85,10 +88,11 @@ func validValue(b []byte) bool {
 	return all(b, isField)
 }
 
-// validTarget reports whether every byte may stand in a request target: neither white space nor controls, which could end the target
-// early for another parser (RFC 9112 section 3), nor '#', as a fragment is never sent (section 3.2). Bytes above 0x7f and characters like
-// '|' or '"' are no URI characters either (RFC 3986 section 2), but curl and browsers send them raw and they separate nothing: refusing
-// them would break links and stop no attack.
+// validTarget reports whether every byte may stand in a request target: neither white space nor
+// controls, which could end the target early for another parser (RFC 9112 section 3), nor '#', as a
+// fragment is never sent (section 3.2). Bytes above 0x7f and characters like '|' or '"' are no URI
+// characters either (RFC 3986 section 2), but curl and browsers send them raw and they separate
+// nothing: refusing them would break links and stop no attack.
 func validTarget(b []byte) bool {
 	for len(b) >= 8 {
 		x := binary.LittleEndian.Uint64(b)
@@ -110,28 +114,6 @@ func all[T string | []byte](s T, c uint8) bool {
 	return true
 }
 
-// foldEqual compares without regard to case. lower is of small letters, digits and '-', and the bytes of s are no controls: setting
-// bit 5 then maps the two cases of a letter, and nothing else, onto each byte of lower.
-func foldEqual[T string | []byte](s T, lower string) bool {
-	if len(s) != len(lower) {
-		return false
-	}
-	for i := 0; i < len(lower); i++ {
-		if s[i]|0x20 != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// lower is c in small letters, other bytes as they are.
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
-}
-
 // token is the longest token that s begins with, perhaps empty.
 func token(s []byte) []byte {
 	i := 0
@@ -141,9 +123,11 @@ func token(s []byte) []byte {
 	return s[:i]
 }
 
-// ValidToken reports whether s is a token (RFC 9110 section 5.6.2), as field names and methods are. The empty string is none.
+// ValidToken reports whether s is a token (RFC 9110 section 5.6.2), as field names and methods are.
+// The empty string is none.
 func ValidToken[T string | []byte](s T) bool { return len(s) > 0 && all(s, isTchar) }
 
-// ValidFieldValue reports whether s can be sent as a field value without ending its line or upsetting a recipient: no CR, LF, NUL or
-// other control but HTAB (RFC 9110 section 5.5). The empty value is valid; bytes above 0x7f are.
+// ValidFieldValue reports whether s can be sent as a field value without ending its line or
+// upsetting a recipient: no CR, LF, NUL or other control but HTAB (RFC 9110 section 5.5). The empty
+// value is valid; bytes above 0x7f are.
 func ValidFieldValue[T string | []byte](s T) bool { return all(s, isField) }

@@ -1,23 +1,33 @@
 package http1
 
-import "bytes"
+import (
+	"bytes"
 
-// maxExcess is how many bytes of chunk lines and extensions a body may have beyond what its data pays for: 16 bytes and twice the size,
-// for each chunk. A budget like net/http's, for the reason given there: one byte of data behind a long extension makes the server read,
-// and a client may send, many times the body it asked for, unseen by a limit on the data. RFC 9112 section 7.1.1 asks for such a limit.
+	"github.com/lwango/lwango/internal/ascii"
+)
+
+// maxExcess is how many bytes of chunk lines and extensions a body may have beyond what its data
+// pays for: 16 bytes and twice the size, for each chunk. A budget like net/http's, for the reason
+// given there: one byte of data behind a long extension makes the server read, and a client may
+// send, many times the body it asked for, unseen by a limit on the data. RFC 9112 section 7.1.1
+// asks for such a limit.
 const maxExcess = 16 << 10
 
 // maxTrailer is how long a trailer section may be, in bytes.
 const maxTrailer = 8 << 10
 
-// Chunked decodes the chunked transfer coding (RFC 9112 section 7.1), given in pieces of any size. The zero value is ready for a body;
-// Reset makes it ready for another. Lines end in CRLF and nothing else, sizes are hexadecimal digits below 2^63, extensions are
-// checked and ignored (section 7.1.1), and so are trailer fields unless KeepTrailer was called (RFC 9110 section 6.5.1 lets a recipient
-// discard them, and requires it of fields that frame a message). Not safe for use by several goroutines at once.
+// Chunked decodes the chunked transfer coding (RFC 9112 section 7.1), given in pieces of any size.
+// The zero value is ready for a body; Reset makes it ready for another. Lines end in CRLF and
+// nothing else, sizes are hexadecimal digits below 2^63, extensions are checked and ignored
+// (section 7.1.1), and so are trailer fields unless KeepTrailer was called (RFC 9110 section 6.5.1
+// lets a recipient discard them, and requires it of fields that frame a message). Not safe for use
+// by several goroutines at once.
 type Chunked struct {
-	left   int64 // data of this chunk still to come
-	size   int64 // of the chunk line being read
-	excess int64 // bytes of chunk lines not paid for by data; from the last chunk on, bytes of the trailer section
+	left int64 // data of this chunk still to come
+	size int64 // of the chunk line being read
+	// bytes of chunk lines not paid for by data; from the last chunk on, bytes of the trailer
+	// section
+	excess int64
 	state  chunkState
 	failed *Error
 
@@ -55,35 +65,25 @@ const (
 // Reset makes c ready for the next body.
 func (c *Chunked) Reset() { *c = Chunked{} }
 
-// KeepTrailer has the trailer section kept, which is at most 8 KiB.
+// KeepTrailer makes c keep the trailer section, of at most 8 KiB.
 func (c *Chunked) KeepTrailer() { c.keep = true }
 
-// Trailer calls f for each field of a trailer section that was kept, in order, with views that are good until Reset. Framing fields
-// are among them if the client sent some: they are for the caller to leave out.
+// Trailer calls f for each field of a trailer section that was kept, in order, with views that are
+// good until Reset. It includes framing fields that the client has sent: the caller must leave them
+// out.
 func (c *Chunked) Trailer(f func(name, value []byte)) {
 	for line := range bytes.Lines(c.kept) {
 		if name, value, ok := bytes.Cut(bytes.TrimSuffix(line, []byte(ChunkEnd)), []byte(":")); ok {
-			f(name, trim(value))
+			f(name, ascii.TrimOWS(value))
 		}
 	}
 }
 
-// Remaining is how many bytes of data of the current chunk are still to come, 0 between chunks. So many bytes, or fewer, that follow what was
-// consumed are plain data; whoever takes them from elsewhere than Decode or Next tells by Skip.
-func (c *Chunked) Remaining() int64 { return c.left }
-
-// Skip notes that n bytes of the chunk's data were taken from the stream by the caller itself, as when it reads them straight to where
-// they belong. It panics if n exceeds Remaining.
-func (c *Chunked) Skip(n int64) {
-	if n < 0 || n > c.left {
-		panic("http1: Chunked.Skip beyond the chunk")
-	}
-	c.left -= n
-}
-
-// Decode reads from src and writes data to dst: ns bytes were consumed, nd bytes written. done is true once the CRLF after the
-// trailer section was consumed; src[ns:] is then the next message. Otherwise dst is full or src is used up. An error is always an *Error,
-// comes back from every later call, and leaves nd bytes of good data. dst may begin where src begins, since data only moves to the front.
+// Decode reads from src and writes data to dst: ns bytes were consumed, nd bytes written. done is
+// true once the CRLF after the trailer section was consumed; src[ns:] is then the next message.
+// Otherwise dst is full or src is used up. An error is always an *Error, comes back from every
+// later call, and leaves nd bytes of good data. dst may begin where src begins, since data only
+// moves to the front.
 func (c *Chunked) Decode(dst, src []byte) (nd, ns int, done bool, err error) {
 	for {
 		n, e := c.frame(src[ns:])
@@ -101,8 +101,8 @@ func (c *Chunked) Decode(dst, src []byte) (nd, ns int, done bool, err error) {
 	}
 }
 
-// Next is Decode in place: data is the next piece of data as it lies in src, and src[ns:] is to be given to the next call. data is empty
-// only if done or if src is used up.
+// Next is Decode in place: data is the next piece of data as it lies in src, and src[ns:] is to be
+// given to the next call. data is empty only if done or if src is used up.
 func (c *Chunked) Next(src []byte) (data []byte, ns int, done bool, err error) {
 	ns, e := c.frame(src)
 	if e != nil {
@@ -114,7 +114,8 @@ func (c *Chunked) Next(src []byte) (data []byte, ns int, done bool, err error) {
 	return data, ns + n, c.state == chunkDone, nil
 }
 
-// frame consumes everything that is not data, up to where data begins, to the end of the body or of src.
+// frame consumes everything that is not data, up to where data begins, to the end of the body or of
+// src.
 func (c *Chunked) frame(src []byte) (n int, err error) {
 	if c.state == chunkBroken {
 		return 0, c.failed
@@ -156,7 +157,8 @@ func (c *Chunked) step(b byte) *Error {
 		return c.endSize(b, chunkBWS, ErrChunkSize)
 	case chunkBWS:
 		if b == '\r' {
-			// The grammar has white space before an extension only; "5 \r\n" has been read as a size of 5 and of 0.
+			// The grammar has white space before an extension only; "5 \r\n" has been read as a
+			// size of 5 and of 0.
 			return ErrChunkSize
 		}
 		return c.endSize(b, chunkBWS, ErrChunkSize)
@@ -200,7 +202,8 @@ func (c *Chunked) step(b byte) *Error {
 			c.state = chunkUnquote
 		case b == '\\':
 			c.state = chunkEscape
-		case class[b]&isField == 0: // a line end inside quotes is one for every parser that does not know quotes
+		case class[b]&isField == 0:
+			// A parser that does not know quotes would take a line end inside them for the end.
 			return ErrChunkExt
 		}
 	case chunkEscape:
@@ -229,8 +232,8 @@ func (c *Chunked) step(b byte) *Error {
 	return nil
 }
 
-// endSize takes a byte that may end the size or a part of an extension: the end of the line, the next extension, or white space,
-// after which the state is bws.
+// endSize takes a byte that may end the size or a part of an extension: the end of the line, the
+// next extension, or white space, after which the state is bws.
 func (c *Chunked) endSize(b byte, bws chunkState, e *Error) *Error {
 	switch b {
 	case '\r':
@@ -240,7 +243,8 @@ func (c *Chunked) endSize(b byte, bws chunkState, e *Error) *Error {
 	case ' ', '\t':
 		c.state = bws
 	case '\n':
-		return ErrBareLF // RFC 9112 section 2.2 allows it for heads at most; section 7.1 has CRLF only
+		// RFC 9112 section 2.2 allows it for heads at most; section 7.1 has CRLF only
+		return ErrBareLF
 	default:
 		return e
 	}
@@ -262,7 +266,8 @@ func (c *Chunked) begin() {
 	}
 }
 
-// trailer takes one byte of the trailer section: field lines of the same form as in a head, then an empty one.
+// trailer takes one byte of the trailer section: field lines of the same form as in a head, then an
+// empty one.
 func (c *Chunked) trailer(b byte) *Error {
 	if c.excess++; c.excess > maxTrailer {
 		return ErrTrailerSize

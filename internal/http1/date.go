@@ -14,13 +14,15 @@ const (
 	monthNames = "JanFebMarAprMayJunJulAugSepOctNovDec"
 )
 
-var longDays = [...]string{"Sunday, ", "Monday, ", "Tuesday, ", "Wednesday, ", "Thursday, ", "Friday, ", "Saturday, "}
+var longDays = [...]string{"Sunday, ", "Monday, ", "Tuesday, ", "Wednesday, ", "Thursday, ",
+	"Friday, ", "Saturday, "}
 
 // ErrDate is what ParseDate returns for anything that is no HTTP date.
 var ErrDate = errors.New("http1: not an HTTP date")
 
-// AppendDate appends t as an IMF-fixdate (RFC 9110 section 5.6.7), DateLen bytes, in GMT and cut to the second. The form has four digits for
-// the year, so a time outside the years 0 to 9999, as a broken file system may give, is written as the nearest one inside.
+// AppendDate appends t as an IMF-fixdate (RFC 9110 section 5.6.7), DateLen bytes, in GMT and cut to
+// the second. The form has four digits for the year, so a time outside the years 0 to 9999, as a
+// broken file system may give, is written as the nearest one inside.
 func AppendDate(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	if y := t.Year(); y < 0 {
@@ -44,9 +46,10 @@ func AppendDate(dst []byte, t time.Time) []byte {
 
 func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// ParseDate reads the three forms of RFC 9110 section 5.6.7, case-sensitive as it says: "Sun, 06 Nov 1994 08:49:37 GMT", the obsolete
-// "Sunday, 06-Nov-94 08:49:37 GMT" and asctime's "Sun Nov  6 08:49:37 1994". The result is in UTC. A day of the week that does not go with the
-// date is let pass, since the date is what counts; a day that the month does not have, and all else, is ErrDate.
+// ParseDate reads the three forms of RFC 9110 section 5.6.7, case-sensitive as it says: "Sun, 06
+// Nov 1994 08:49:37 GMT", the obsolete "Sunday, 06-Nov-94 08:49:37 GMT" and asctime's "Sun Nov 6
+// 08:49:37 1994". The result is in UTC. A wrong day of the week passes, since only the date counts;
+// a day that the month does not have, and everything else, is ErrDate.
 func ParseDate(s string) (time.Time, error) { return parseDate(s, time.Now) }
 
 // parseDate takes the clock for the sake of tests; only two-digit years need it.
@@ -98,15 +101,16 @@ func parseDate(s string, now func() time.Time) (time.Time, error) {
 		return time.Time{}, ErrDate
 	}
 	t := time.Date(year, time.Month(month), day, p.hour, p.minute, p.second, 0, time.UTC)
-	// Second 60 is a leap second and rightly runs into the next minute; a day that runs into the next month is an error.
+	// Second 60 is a leap second and rightly runs into the next minute; a day that runs into the
+	// next month is an error.
 	if day == 0 || time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Day() != day {
 		return time.Time{}, ErrDate
 	}
 	return t, nil
 }
 
-// century completes a two-digit year to the one from 49 years ago to 50 years ahead: RFC 9110 section 5.6.7 has what seems to be further ahead
-// mean the past.
+// century completes a two-digit year to the one from 49 years ago to 50 years ahead: by RFC 9110
+// section 5.6.7 a year that seems to be further ahead is in the past.
 func century(yy, now int) int {
 	year := now - now%100 + yy
 	switch {
@@ -118,7 +122,8 @@ func century(yy, now int) int {
 	return year
 }
 
-// dateParser takes a date apart from the left. After the first part that does not fit, ok is false and the rest means nothing.
+// dateParser takes a date apart from the left. After the first part that does not fit, ok is false
+// and the rest means nothing.
 type dateParser struct {
 	s                    string
 	hour, minute, second int

@@ -47,8 +47,10 @@ var dates = []struct {
 	{"Sun Nov  6 08:49:37 1994", time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)},
 	{"Wed Nov 16 08:49:37 1994", time.Date(1994, 11, 16, 8, 49, 37, 0, time.UTC)},
 	{"Thu, 29 Feb 2024 00:00:00 GMT", time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)},
-	{"Mon, 06 Nov 1994 08:49:37 GMT", time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)}, // it was a Sunday
-	{"Sat, 31 Dec 2016 23:59:60 GMT", time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC)},    // leap second
+	// it was a Sunday
+	{"Mon, 06 Nov 1994 08:49:37 GMT", time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)},
+	// leap second
+	{"Sat, 31 Dec 2016 23:59:60 GMT", time.Date(2017, 1, 1, 0, 0, 0, 0, time.UTC)},
 	// Two digits, in the year 2026 (RFC 9110 section 5.6.7).
 	{"Friday, 01-Jan-26 00:00:00 GMT", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 	{"Friday, 01-Jan-76 00:00:00 GMT", time.Date(2076, 1, 1, 0, 0, 0, 0, time.UTC)},
@@ -128,7 +130,8 @@ func FuzzParseDate(f *testing.F) {
 		if err != nil || !again.Equal(got) {
 			t.Fatalf("%q is %v, and written again %v, %v", s, got, again, err)
 		}
-		// net/http takes all we take, a leap second aside, and means the same but for its other pivot of two-digit years.
+		// net/http takes all we take, a leap second aside, and means the same but for its other
+		// pivot of two-digit years.
 		if want, err := http.ParseTime(s); err == nil && !want.Equal(got) && want.Year()-got.Year() != 100 && got.Year()-want.Year() != 100 {
 			t.Fatalf("%q is %v, for net/http %v", s, got, want)
 		}

@@ -1,10 +1,12 @@
-// Package http1 parses and writes the wire forms of HTTP/1.0 and 1.1: pure functions and small state machines on []byte. It does no
-// I/O, starts nothing, keeps no global state and, on good input, allocates nothing. Values of its types belong to whoever declares
-// them, one goroutine at a time; its functions may be called from any goroutine.
+// Package http1 parses and writes the wire forms of HTTP/1.0 and 1.1: pure functions and small
+// state machines on []byte. It does no I/O, starts nothing, keeps no global state and, on good
+// input, allocates nothing. One goroutine at a time may use a value of its types; any goroutine may
+// call its functions.
 //
-// It is strict where leniency has been an attack: what two parsers in a row could read in two ways (a bare LF, a space before the
-// colon, a second Content-Length) is refused, and each refusal names its section of RFC 9110 or RFC 9112. What no attack has used and
-// real clients send (an empty line before a request, raw UTF-8 in a target) is read.
+// It is strict where leniency has been an attack: it refuses what two parsers in a row could read
+// in two ways (a bare LF, a space before the colon, a second Content-Length), and each refusal
+// names its section of RFC 9110 or RFC 9112. It accepts what real clients send and no attack has
+// used (an empty line before a request, raw UTF-8 in a target).
 //
 //	errors.go    Error: status and reason of every refusal
 //	chars.go     character classes: tables, word-at-a-time scans, ValidToken, ValidFieldValue
@@ -13,7 +15,6 @@
 //	head.go      Head: the resumable parser of a request head, line by line
 //	target.go    request line and the four forms of a request target
 //	field.go     field lines, and those that frame a message or steer the connection
-//	list.go      comma-separated lists of tokens
 //	authority.go uri-host and port
 //	path.go      CleanPath: percent-decoding and dot segments
 //	query.go     EscapeQuery

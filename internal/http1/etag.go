@@ -1,17 +1,23 @@
 package http1
 
-import "strings"
+import (
+	"strings"
 
-// MatchETag reports whether etag, that of the selected representation, matches a list of entity tags as in If-Match and If-None-Match
-// (RFC 9110 sections 13.1.1 and 13.1.2), or is matched by "*". weak chooses the comparison of section 8.8.3.2: If-None-Match needs the weak one, which
-// looks at the opaque part alone; If-Match and If-Range the strong one, to which a weak tag equals nothing, not even itself. An
-// empty etag means that there is no representation, and matches nothing. A malformed list matches by its tags up to the fault,
-// so that both preconditions err on the safe side: a change is not made, a representation is sent again.
+	"github.com/lwango/lwango/internal/ascii"
+)
+
+// MatchETag reports whether etag, that of the selected representation, matches a list of entity
+// tags as in If-Match and If-None-Match (RFC 9110 sections 13.1.1 and 13.1.2), or is matched by
+// "*". weak chooses the comparison of section 8.8.3.2: If-None-Match needs the weak one, which
+// looks at the opaque part alone; If-Match and If-Range the strong one, to which a weak tag equals
+// nothing, not even itself. An empty etag means that there is no representation, and matches
+// nothing. A malformed list matches by its tags up to the fault, so that both preconditions err on
+// the safe side: a change is not made, a representation is sent again.
 func MatchETag(list, etag string, weak bool) bool {
 	if etag == "" {
 		return false
 	}
-	list = trim(list)
+	list = ascii.TrimOWS(list)
 	if list == "*" {
 		return true
 	}
@@ -27,7 +33,7 @@ func MatchETag(list, etag string, weak bool) bool {
 		if sameETag(tag, etag, weak) {
 			return true
 		}
-		if rest = trim(rest); rest != "" && rest[0] != ',' {
+		if rest = ascii.TrimOWS(rest); rest != "" && rest[0] != ',' {
 			return false
 		}
 		list = rest
@@ -35,8 +41,8 @@ func MatchETag(list, etag string, weak bool) bool {
 	return false
 }
 
-// cutETag cuts an entity tag off the front of s: a quoted string without escapes, perhaps behind W/ (RFC 9110 section
-// 8.8.3). tag is empty if there is none.
+// cutETag cuts an entity tag off the front of s: a quoted string without escapes, perhaps behind W/
+// (RFC 9110 section 8.8.3). tag is empty if there is none.
 func cutETag(s string) (tag, rest string) {
 	i := 0
 	if strings.HasPrefix(s, "W/") { // case-sensitive, RFC 9110 section 8.8.3

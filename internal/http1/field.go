@@ -1,5 +1,7 @@
 package http1
 
+import "github.com/lwango/lwango/internal/ascii"
+
 // field parses the field line buf[start:end], without its CRLF.
 func (h *Head) field(buf []byte, start, end int) *Error {
 	line := buf[start:end]
@@ -29,36 +31,34 @@ func (h *Head) field(buf []byte, start, end int) *Error {
 	// The length tells most names apart from those that matter here.
 	switch name := line[:i]; len(name) {
 	case len("host"):
-		if foldEqual(name, "host") {
+		if ascii.EqualFold(name, "host") {
 			return h.host(value, start+from)
 		}
 	case len("expect"):
-		if foldEqual(name, "expect") && h.Minor == 1 {
+		if ascii.EqualFold(name, "expect") && h.Minor == 1 {
 			return h.expect(value)
 		}
-	case len("upgrade"):
-		if foldEqual(name, "upgrade") {
-			h.noted |= upgradeField
-		}
 	case len("connection"):
-		if foldEqual(name, "connection") {
+		if ascii.EqualFold(name, "connection") {
 			h.connection(value)
 		}
 	case len("content-length"):
-		if foldEqual(name, "content-length") {
+		if ascii.EqualFold(name, "content-length") {
 			return h.contentLength(value)
 		}
 	case len("transfer-encoding"):
-		if foldEqual(name, "transfer-encoding") {
+		if ascii.EqualFold(name, "transfer-encoding") {
 			return h.transferEncoding(value)
 		}
 	}
 	return nil
 }
 
-// badName tells why a line has no field name. White space at its begin is obs-fold, which RFC 9112 section 5.2 lets a server refuse, or,
-// behind the request line, what section 2.2 says to refuse or to skip: a parser that joins the line to the one before and one that does
-// not see different fields. White space before the colon must be refused (section 5.1), for the same reason.
+// badName tells why a line has no field name. White space at its beginning is obs-fold, which RFC
+// 9112 section 5.2 lets a server refuse, or, behind the request line, white space that section 2.2
+// says to refuse or to skip: a parser that joins the line to the one before and one that does not
+// see different fields. White space before the colon must be refused (section 5.1), for the same
+// reason.
 func badName(line []byte) *Error {
 	if c := line[0]; c == ' ' || c == '\t' {
 		return ErrFold
@@ -66,8 +66,9 @@ func badName(line []byte) *Error {
 	return ErrFieldName
 }
 
-// host takes the Host field, from position from of the buffer. An empty value is what a client must send that has no authority to
-// name (RFC 9112 section 3.2), and leaves the authority empty (section 3.3). A port without a host is nothing of the kind.
+// host takes the Host field, from position from of the buffer. A client that has no authority to
+// name must send an empty value (RFC 9112 section 3.2), and then the authority is empty (section
+// 3.3). A port without a host is an error.
 func (h *Head) host(value []byte, from int) *Error {
 	if h.noted&hostSeen != 0 {
 		return ErrHostRepeated
@@ -82,11 +83,11 @@ func (h *Head) host(value []byte, from int) *Error {
 	return nil
 }
 
-// expect takes the Expect field, which is a list by its grammar. RFC 9110 section 10.1.1 knows one expectation and lets any other be
-// answered with 417.
+// expect takes the Expect field, which is a list by its grammar. RFC 9110 section 10.1.1 knows one
+// expectation and lets any other be answered with 417.
 func (h *Head) expect(value []byte) (e *Error) {
-	EachElement(value, func(m []byte) bool {
-		if !foldEqual(m, "100-continue") {
+	ascii.EachElement(value, func(m []byte) bool {
+		if !ascii.EqualFold(m, "100-continue") {
 			e = ErrExpectation
 			return false
 		}
@@ -96,32 +97,32 @@ func (h *Head) expect(value []byte) (e *Error) {
 	return e
 }
 
-// connection takes the options of a Connection field (RFC 9110 section 7.6.1); there may be several such fields. Options we do not know
-// name fields of this hop, and ask nothing of a server that forwards none.
+// connection takes the options of a Connection field (RFC 9110 section 7.6.1); there may be several
+// such fields. Options we do not know name fields of this hop, and ask nothing of a server that
+// forwards none.
 func (h *Head) connection(value []byte) {
 	switch { // the whole value is one option nearly always
-	case foldEqual(value, "keep-alive"):
+	case ascii.EqualFold(value, "keep-alive"):
 		h.KeepAlive = true
 		return
-	case foldEqual(value, "close"):
+	case ascii.EqualFold(value, "close"):
 		h.Close = true
 		return
 	}
-	EachElement(value, func(m []byte) bool {
+	ascii.EachElement(value, func(m []byte) bool {
 		switch {
-		case foldEqual(m, "close"):
+		case ascii.EqualFold(m, "close"):
 			h.Close = true
-		case foldEqual(m, "keep-alive"):
+		case ascii.EqualFold(m, "keep-alive"):
 			h.KeepAlive = true
-		case foldEqual(m, "upgrade"):
-			h.noted |= upgradeToken
 		}
 		return true
 	})
 }
 
-// contentLength takes the Content-Length field: digits, no sign, no list (RFC 9112 section 6.3 (5); the same number twice could be
-// accepted by RFC 9110 section 8.6, but no client sends it that way and a proxy before us may have taken either).
+// contentLength takes the Content-Length field: digits, no sign, no list (RFC 9112 section 6.3 (5);
+// the same number twice could be accepted by RFC 9110 section 8.6, but no client sends it that way
+// and a proxy before us may have taken either).
 func (h *Head) contentLength(value []byte) *Error {
 	if h.ContentLength >= 0 {
 		return ErrLengthTwice
@@ -134,14 +135,16 @@ func (h *Head) contentLength(value []byte) *Error {
 	return nil
 }
 
-// transferEncoding takes the Transfer-Encoding field. Requests with any coding but chunked, chunked twice, or chunked not at the end are
-// refused by RFC 9112 sections 6.1, 6.3 (4) and 7.1; for a coding unknown section 6.1 suggests 501, but an obfuscated "chunked" looks the same
-// and a list of one is all that clients send. In HTTP/1.0 the framing is faulty (section 6.1): a proxy of that age passes it on unread.
+// transferEncoding takes the Transfer-Encoding field. Requests with any coding but chunked, chunked
+// twice, or chunked not at the end are refused by RFC 9112 sections 6.1, 6.3 (4) and 7.1; for a
+// coding unknown section 6.1 suggests 501, but an obfuscated "chunked" looks the same and a list of
+// one is all that clients send. In HTTP/1.0 the framing is faulty (section 6.1): a proxy of that
+// age passes it on unread.
 func (h *Head) transferEncoding(value []byte) *Error {
 	if h.Minor == 0 {
 		return ErrCodingOn10
 	}
-	if h.Chunked || !foldEqual(value, "chunked") {
+	if h.Chunked || !ascii.EqualFold(value, "chunked") {
 		return ErrCoding
 	}
 	h.Chunked = true

@@ -3,14 +3,18 @@ package http1
 import (
 	"bytes"
 	"math"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
-// maxEmptyLines is how many CRLFs may stand before a request. RFC 9112 section 2.2 asks for one at least (old clients sent one behind a
-// POST body); without an end, a client could keep a connection busy forever with no request to time.
+// maxEmptyLines is how many CRLFs may stand before a request. RFC 9112 section 2.2 asks for one at
+// least (old clients sent one behind a POST body); without an end, a client could keep a connection
+// busy forever with no request to time.
 const maxEmptyLines = 8
 
-// MaxFields is the number of field lines a head may have. The size limit of the caller does not replace it: four bytes make a field
-// line and sixteen a Field, so the array would grow to four times the size of the head, and stay.
+// MaxFields is the number of field lines a head may have. The size limit of the caller does not
+// replace it: four bytes make a field line and sixteen a Field, so the array would grow to four
+// times the size of the head, and stay.
 const MaxFields = 256
 
 // A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for
@@ -22,15 +26,18 @@ const MaxFields = 256
 type Head struct {
 	Method   Method
 	Minor    uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x (RFC 9110 section 6.2)
-	HasQuery bool  // there is a '?' in the target
 	Asterisk bool  // "OPTIONS *": the server as a whole (RFC 9112 section 3.2.4)
 	Absolute bool  // the target has a scheme and an authority
 	Secure   bool  // and the scheme is https
 
 	Target Span // as sent
-	Path   Span // raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means "/"
-	Query  Span // raw, without the '?'
-	Host   Span // effective authority (RFC 9112 section 3.3), raw, port included; empty where the client named none
+	// raw; empty for CONNECT, for Asterisk, and for an absolute target without a path, which means
+	// "/"
+	Path  Span
+	Query Span // raw, without the '?'
+	// effective authority (RFC 9112 section 3.3), raw, port included; empty where the client named
+	// none
+	Host Span
 
 	Fields []Field // in the order sent; the array is used again after Reset
 
@@ -39,7 +46,6 @@ type Head struct {
 	Close         bool  // Connection: close
 	KeepAlive     bool  // Connection: keep-alive
 	Expect100     bool  // the client waits for 100 (Continue) before it sends the body there is
-	Upgrade       bool  // HTTP/1.1 with Connection: upgrade and an Upgrade field
 
 	// Progress of Parse.
 	stage      stage
@@ -64,19 +70,19 @@ type notes uint8
 
 const (
 	hostSeen notes = 1 << iota
-	upgradeToken
-	upgradeField
 	expectSeen
 )
 
 // Reset makes h ready for the next head. It keeps the array of Fields.
 func (h *Head) Reset() { *h = Head{Fields: h.Fields[:0], ContentLength: -1} }
 
-// Parse reads on in a head. buf is all of the message received so far; between calls it may have grown and moved, but not changed.
-// Only lines not seen complete before are looked at, so a head that comes byte by byte costs no more than its length, and any split
-// gives the same result. n is 0 with a nil error while more bytes are needed, then the length of the head with the empty lines before
-// and after it: the body, or the next request, begins at buf[n]. An error is always an *Error, and then every later call returns it.
-// How long a head may get is for the caller to limit; see InRequestLine. Parse allocates only to let Fields grow.
+// Parse reads on in a head. buf is all of the message received so far; between calls it may have
+// grown and moved, but not changed. Only lines not seen complete before are looked at, so a head
+// that comes byte by byte costs no more than its length, and any split gives the same result. n is
+// 0 with a nil error while more bytes are needed, then the length of the head with the empty lines
+// before and after it: the body, or the next request, begins at buf[n]. An error is always an
+// *Error, and then every later call returns it. How long a head may get is for the caller to limit;
+// see InRequestLine. Parse allocates only to let Fields grow.
 func (h *Head) Parse(buf []byte) (n int, err error) {
 	switch h.stage {
 	case inRequestLine:
@@ -106,8 +112,8 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 		h.searched = h.line
 		if end < start || buf[end] != '\r' {
 			h.noteMethod(buf[start:])
-			// RFC 9112 section 2.2 lets a recipient take a lone LF for a line end. One parser that does so before or behind one that does
-			// not is how a field is hidden from the other.
+			// RFC 9112 section 2.2 lets a recipient take a lone LF for a line end. One parser that
+			// does so before or behind one that does not is how a field is hidden from the other.
 			return h.fail(orBareCR(ErrBareLF, buf[start:end+1]))
 		}
 		var e *Error
@@ -129,8 +135,9 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 	}
 }
 
-// orBareCR is e, or ErrBareCR if there is a CR in the line. A line with one is always wrong; that it is called wrong for this reason
-// makes the answer the same whether the line was complete or, as in incomplete, not yet.
+// orBareCR is e, or ErrBareCR if there is a CR in the line. A line with one is always wrong; that
+// it is called wrong for this reason makes the answer the same whether the line was complete or, as
+// in incomplete, not yet.
 func orBareCR(e *Error, line []byte) *Error {
 	if bytes.IndexByte(line, '\r') >= 0 {
 		return ErrBareCR
@@ -138,40 +145,32 @@ func orBareCR(e *Error, line []byte) *Error {
 	return e
 }
 
-// InRequestLine reports whether the request line is still incomplete: a head that grows too large is then answered with 414 (URI Too
-// Long), afterwards with 431 (Request Header Fields Too Large).
+// InRequestLine reports whether the request line is still incomplete: a head that grows too large
+// is then answered with 414 (URI Too Long), afterwards with 431 (Request Header Fields Too Large).
 func (h *Head) InRequestLine() bool { return h.stage == inRequestLine }
 
-// Persistent reports whether the client lets the connection go on after this request (RFC 9112 section 9.3): close outweighs keep-alive,
-// and 1.0 needs to ask.
+// Persistent reports whether the client lets the connection go on after this request (RFC 9112
+// section 9.3): close outweighs keep-alive, and an HTTP/1.0 client must ask for it.
 func (h *Head) Persistent() bool { return !h.Close && (h.Minor == 1 || h.KeepAlive) }
 
-// HasBody reports whether bytes of a body follow the head. Without a framing field there is none (RFC 9112 section 6.3 (7)).
+// HasBody reports whether bytes of a body follow the head. Without a framing field there is none
+// (RFC 9112 section 6.3 (7)).
 func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }
 
-// Get returns the value of the first field of that name, in any case of letters, and whether there is one. buf is the buffer last
-// given to Parse; the value is a part of it.
+// Get returns the value of the first field of that name, in any case of letters, and whether there
+// is one. buf is the buffer last given to Parse; the value is a part of it.
 func (h *Head) Get(buf []byte, name string) ([]byte, bool) {
 	for i := range h.Fields {
-		if f := &h.Fields[i]; f.Name.Len() == len(name) && sameName(f.Name.Of(buf), name) {
+		if f := &h.Fields[i]; ascii.EqualFold(f.Name.Of(buf), name) {
 			return f.Value.Of(buf), true
 		}
 	}
 	return nil, false
 }
 
-// sameName compares two names of the same length.
-func sameName(a []byte, b string) bool {
-	for i, c := range a {
-		if d := b[i]; c != d && lower(c) != lower(d) {
-			return false
-		}
-	}
-	return true
-}
-
-// begin skips empty lines before the request and looks at its first byte. That byte alone tells a request from a TLS hello or a
-// binary protocol, whose client would wait for our answer while we wait for its line end. more is false if there is nothing to parse.
+// begin skips empty lines before the request and looks at its first byte. That byte alone tells a
+// request from a TLS hello or a binary protocol, whose client would wait for our answer while we
+// wait for its line end. more is false if there is nothing to parse.
 func (h *Head) begin(buf []byte) (more bool, e *Error) {
 	for h.line < len(buf) {
 		switch c := buf[h.line]; {
@@ -197,8 +196,8 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 	return false, nil
 }
 
-// noteMethod takes the method from the beginning of a request line. It looks at no more of that than the longest
-// method has, as it is called for each piece of a line that comes in many.
+// noteMethod takes the method from the beginning of a request line. It looks at no more of that
+// than the longest method has, as it is called for each piece of a line that comes in many.
 func (h *Head) noteMethod(line []byte) {
 	if h.stage == inRequestLine {
 		h.Method = parseMethod(token(line[:min(len(line), longerThanMethods)]))
@@ -208,8 +207,8 @@ func (h *Head) noteMethod(line []byte) {
 // longerThanMethods is more than any name in methodNames has.
 const longerThanMethods = 32
 
-// incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will never have one, and need not wait
-// for a timeout.
+// incomplete is called when the last line lacks its LF. A CR in it that is not the last byte will
+// never have one, and need not wait for a timeout.
 func (h *Head) incomplete(buf []byte) (int, error) {
 	h.noteMethod(buf[h.line:])
 	from := max(h.searched-1, h.line) // a CR that was last then may not be now
@@ -232,12 +231,12 @@ func (h *Head) finish() *Error {
 		return ErrHostMissing
 	}
 	if h.Chunked && h.ContentLength >= 0 {
-		// RFC 9112 section 6.3 (3) would let us drop Content-Length. Whoever sends both hopes for a second reader that drops the other.
+		// RFC 9112 section 6.3 (3) would let us drop Content-Length. A client that sends both hopes
+		// for a second reader that drops the other.
 		return ErrCodingLength
 	}
-	// RFC 9110 section 7.8: from a 1.0 client Upgrade MUST be ignored.
-	h.Upgrade = h.Minor == 1 && h.noted&(upgradeToken|upgradeField) == upgradeToken|upgradeField
-	// RFC 9110 section 10.1.1: from a 1.0 client the expectation MUST be ignored; field takes care of that. Without a body there is nothing to wait for.
+	// RFC 9110 section 10.1.1: from a 1.0 client the expectation MUST be ignored; field takes care
+	// of that. Without a body there is nothing to wait for.
 	h.Expect100 = h.noted&expectSeen != 0 && h.HasBody()
 	return nil
 }

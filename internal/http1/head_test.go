@@ -16,7 +16,7 @@ import (
 func describe(h *http1.Head, buf []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v 1.%d path=%s", h.Method, h.Minor, h.Path.Of(buf))
-	if h.HasQuery {
+	if h.Query.End > 0 { // also where it is empty
 		fmt.Fprintf(&b, " query=%s", h.Query.Of(buf))
 	}
 	if h.Host.Len() > 0 {
@@ -29,7 +29,7 @@ func describe(h *http1.Head, buf []byte) string {
 		on   bool
 		word string
 	}{
-		{h.Chunked, "chunked"}, {h.Close, "close"}, {h.KeepAlive, "keep-alive"}, {h.Upgrade, "upgrade"},
+		{h.Chunked, "chunked"}, {h.Close, "close"}, {h.KeepAlive, "keep-alive"},
 		{h.Expect100, "expect"}, {h.Asterisk, "asterisk"}, {h.Absolute, "absolute"},
 	} {
 		if w.on {
@@ -46,7 +46,8 @@ func fields(h *http1.Head, buf []byte) (list []string) {
 	return list
 }
 
-// parse gives h the bytes in pieces that end at cuts, each time in another buffer, then as far as they are left in one piece.
+// parse gives h the bytes in pieces that end at cuts, each time in another buffer, then as far as
+// they are left in one piece.
 func parse(h *http1.Head, raw string, cuts ...int) (n int, err error) {
 	for _, c := range append(cuts, len(raw)) {
 		if n, err = h.Parse([]byte(raw[:c])); n > 0 || err != nil {
@@ -109,7 +110,8 @@ func TestBadHeads(t *testing.T) {
 	}
 }
 
-// The refused head behind a good request: what comes first is read, and nothing of what follows leaks into it.
+// The refused head behind a good request: what comes first is read, and nothing of what follows
+// leaks into it.
 func TestBadHeadsPipelined(t *testing.T) {
 	const good = "GET /first HTTP/1.1\r\nHost: first\r\n\r\n"
 	for _, tt := range badHeads {
@@ -213,7 +215,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestLongMethodByteByByte: what is noted of a request line that is not complete costs no walk over all of it each time.
+// TestLongMethodByteByByte: what is noted of a request line that is not complete costs no walk over
+// all of it each time.
 func TestLongMethodByteByByte(t *testing.T) {
 	line := []byte(strings.Repeat("A", 1<<17))
 	var h http1.Head

@@ -3,7 +3,8 @@ package http1
 // A Method is one of the request methods this package knows. The zero value is none of them.
 type Method uint8
 
-// The methods that have a meaning here, or a quick way. Names are case-sensitive (RFC 9110 section 9.1): "get" is an unknown method, not GET.
+// The methods that have a meaning here, or a quick way. Names are case-sensitive (RFC 9110 section
+// 9.1): "get" is an unknown method, not GET.
 const (
 	GET Method = iota + 1
 	HEAD
@@ -16,14 +17,18 @@ const (
 	TRACE
 )
 
-// methodNames has behind those the others of the IANA HTTP Method Registry (RFC 9110 section 16.1.1), which are WebDAV's, most of them.
-// They are known so that a handler can know them: an application behind a gateway does. PRI is not among them, as it is there to be none
-// (RFC 9113 section 3.4). QUERY is on its way into the registry.
+// methodNames has behind those the others of the IANA HTTP Method Registry (RFC 9110 section
+// 16.1.1), most of them WebDAV's. They are known for the sake of handlers: an application behind a
+// gateway may know them. PRI is not among them, as it is there to be none (RFC 9113 section 3.4).
+// QUERY is on its way into the registry.
 var methodNames = [...]string{
-	GET: "GET", HEAD: "HEAD", POST: "POST", PUT: "PUT", DELETE: "DELETE", OPTIONS: "OPTIONS", PATCH: "PATCH", CONNECT: "CONNECT", TRACE: "TRACE",
+	GET: "GET", HEAD: "HEAD", POST: "POST", PUT: "PUT", DELETE: "DELETE", OPTIONS: "OPTIONS",
+	PATCH: "PATCH", CONNECT: "CONNECT", TRACE: "TRACE",
 
-	TRACE + 1: "ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",
-	"MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH", "PROPFIND", "PROPPATCH", "QUERY", "REBIND", "REPORT", "SEARCH", "UNBIND",
+	TRACE + 1: "ACL", "BASELINE-CONTROL", "BIND", "CHECKIN", "CHECKOUT", "COPY",
+	"LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",
+	"MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH",
+	"PROPFIND", "PROPPATCH", "QUERY", "REBIND", "REPORT", "SEARCH", "UNBIND",
 	"UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL",
 }
 

@@ -1,16 +1,19 @@
 package http1
 
-// CleanPath turns the raw path of a request into the one to route and to open: percent-encodings decoded once, runs of '/' made one,
-// "." and ".." resolved (RFC 3986 section 5.2.4), all in one go, so that "%2e%2e" and "%2F" cannot carry a dot segment past a check done
-// earlier. The result begins with '/', never contains "//", "/./" or "/../", and ends with '/' if raw names a directory by "/", "/." or
-// "/..". An empty raw path is "/" (RFC 9110 section 4.2.3).
+// CleanPath turns the raw path of a request into the one to route and to open: percent-encodings
+// decoded once, runs of '/' made one, "." and ".." resolved (RFC 3986 section 5.2.4), all in one
+// go, so that "%2e%2e" and "%2F" cannot carry a dot segment past a check done earlier. The result
+// begins with '/', never contains "//", "/./" or "/../", and ends with '/' if raw names a directory
+// by "/", "/." or "/..". An empty raw path is "/" (RFC 9110 section 4.2.3).
 //
-// A path above the root, which RFC 3986 would cut off there, is ErrPathAbove: nobody but a prober sends one. Malformed encodings, NUL,
-// other controls and DEL, raw or decoded, are ErrPath, as is a path that does not begin with '/'. Bytes above 0x7f pass, valid UTF-8
-// or not: file names are bytes.
+// A path above the root, which RFC 3986 would cut off there, is ErrPathAbove: only clients that
+// probe the server send one. Malformed encodings, NUL, other controls and DEL, raw or decoded, are
+// ErrPath, as is a path that does not begin with '/'. Bytes above 0x7f pass, valid UTF-8 or not:
+// file names are bytes.
 //
-// A path that is clean already is returned as it is, without a copy. Otherwise the result is written to dst[:0], which is replaced
-// only if its capacity is smaller than len(raw); dst may be raw[:0], as writing never overtakes reading.
+// A path that is clean already is returned as it is, without a copy. Otherwise the result is
+// written to dst[:0], which is replaced only if its capacity is smaller than len(raw); dst may be
+// raw[:0], as writing never overtakes reading.
 func CleanPath(dst, raw []byte) (path []byte, err error) {
 	if len(raw) == 0 {
 		return append(dst[:0], '/'), nil
@@ -80,8 +83,8 @@ func cleanFrom(dst, raw []byte, n int) ([]byte, error) {
 	return out, nil
 }
 
-// closeSegment removes the segment that begins at n if it is a dot segment, and the one before it if it is two dots; ok is false if
-// there is none before.
+// closeSegment removes the segment that begins at n if it is a dot segment, and the one before it
+// if it is two dots; ok is false if there is none before.
 func closeSegment(out []byte, n int) (_ []byte, ok bool) {
 	switch string(out[n:]) {
 	case ".":

@@ -44,7 +44,8 @@ var paths = []struct {
 	{"/a/../..", "", http1.ErrPathAbove},
 	{"/a/../../b", "", http1.ErrPathAbove},
 	{"/./..", "", http1.ErrPathAbove},
-	{"//..", "", http1.ErrPathAbove}, // net/http's path.Clean and a file system agree: the empty segment is nothing
+	// net/http's path.Clean and a file system agree: the empty segment is nothing
+	{"//..", "", http1.ErrPathAbove},
 	// Encodings, decoded once, then resolved with the rest.
 	{"/%41", "/A", nil},
 	{"/a%20b", "/a b", nil},
@@ -112,7 +113,8 @@ func TestCleanPathAllocations(t *testing.T) {
 	}
 }
 
-// Dot segments in long rows are taken back one by one; that must not cost a walk over the whole path each time.
+// Dot segments in long rows are taken back one by one; that must not cost a walk over the whole
+// path each time.
 func BenchmarkCleanPath(b *testing.B) {
 	for name, s := range map[string]string{
 		"root": "/", "clean": "/static/css/site.css", "encoded": "/a%20b/c/../d", "up": strings.Repeat("/a", 1000) + strings.Repeat("/..", 1000),
@@ -140,7 +142,7 @@ func FuzzCleanPath(f *testing.F) {
 		}
 		decoded, badEscape := url.PathUnescape(string(raw))
 		if err != nil {
-			// A refusal has its reason in what the standard library makes of the path, too.
+			// The standard library's reading of the path gives the reason for a refusal, too.
 			depth, above := 0, false
 			for _, s := range strings.Split(decoded, "/") {
 				switch s {

@@ -4,16 +4,21 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
 )
 
-// A Range is a part of a representation, in bytes: Length >= 1 of them from Start on, all inside it.
+// A Range is a part of a representation, in bytes: Length >= 1 of them from Start on, all inside
+// it.
 type Range struct{ Start, Length int64 }
 
 // What ParseRange may find wrong.
 var (
-	// ErrRangeInvalid: the field is to be ignored, the answer is the whole representation (RFC 9110 section 14.2).
+	// ErrRangeInvalid: the field is to be ignored, the answer is the whole representation (RFC 9110
+	// section 14.2).
 	ErrRangeInvalid = errors.New("http1: Range field to be ignored")
-	// ErrRangeUnsatisfiable: the answer is 416 with "Content-Range: bytes */size" (RFC 9110 section 15.5.17).
+	// ErrRangeUnsatisfiable: the answer is 416 with "Content-Range: bytes */size" (RFC 9110 section
+	// 15.5.17).
 	ErrRangeUnsatisfiable = errors.New("http1: no range overlaps the representation")
 )
 
@@ -23,25 +28,28 @@ const (
 	maxOverlapping = 2  // ranges that share bytes with another one
 )
 
-// ParseRange reads a Range field for a representation of size bytes and returns the satisfiable ranges, one or more, in the order asked for
-// and cut to size. Other units than bytes (named in any case of letters, RFC 9110 section 14.1) and malformed fields are ErrRangeInvalid.
+// ParseRange reads a Range field for a representation of size bytes and returns the satisfiable
+// ranges, one or more, in the order asked for and cut to size. Other units than bytes (named in any
+// case of letters, RFC 9110 section 14.1) and malformed fields are ErrRangeInvalid.
 //
-// RFC 9110 section 14.2 lets a server ignore sets of ranges that only a broken or hostile client sends: here those with more than two
-// overlapping ranges, with many parts, and with parts that together are more than the whole. It lets the field be ignored at will,
-// which is done when size is 0: no Content-Range could say what an empty representation's last 5 bytes are, and clients
-// that put "bytes=0-" into every request would get 416 for a file that is just empty.
+// RFC 9110 section 14.2 lets a server ignore sets of ranges that only a broken or hostile client
+// sends: here those with more than two overlapping ranges, with many parts, and with parts that
+// together are more than the whole. It also lets a server ignore the field at will, as ParseRange
+// does when size is 0: no Content-Range could name the last 5 bytes of nothing, and clients that
+// put "bytes=0-" into every request would get 416 for a file that is only empty.
 func ParseRange(s string, size int64) ([]Range, error) {
 	const unit = "bytes="
-	if len(s) <= len(unit) || s[len(unit)-1] != '=' || !strings.EqualFold(s[:len(unit)], unit) || size <= 0 {
+	if len(s) <= len(unit) || !ascii.HasPrefixFold(s, unit) || size <= 0 {
 		return nil, ErrRangeInvalid
 	}
 	set := s[len(unit):]
-	if strings.Count(set, ",") >= 2*maxRanges { // some empty elements have to be put up with: RFC 9110 section 5.6.1.2
+	// some empty elements have to be put up with: RFC 9110 section 5.6.1.2
+	if strings.Count(set, ",") >= 2*maxRanges {
 		return nil, ErrRangeInvalid
 	}
 	var ranges []Range
 	specs, bad := 0, false
-	EachElement(set, func(spec string) bool {
+	ascii.EachElement(set, func(spec string) bool {
 		specs++
 		r, ok, satisfiable := parseRangeSpec(spec, size)
 		if bad = !ok; bad {
@@ -66,7 +74,8 @@ func ParseRange(s string, size int64) ([]Range, error) {
 	return ranges, nil
 }
 
-// parseRangeSpec reads "first-", "first-last" or "-suffix" (RFC 9110 section 14.1.2). ok is false if it is none of these.
+// parseRangeSpec reads "first-", "first-last" or "-suffix" (RFC 9110 section 14.1.2). ok is false
+// if it is none of these.
 func parseRangeSpec(s string, size int64) (r Range, ok, satisfiable bool) {
 	a, b, found := strings.Cut(s, "-")
 	first, okFirst := parsePosition(a)
@@ -88,7 +97,8 @@ func parseRangeSpec(s string, size int64) (r Range, ok, satisfiable bool) {
 	return Range{first, min(last, size-1) - first + 1}, true, true
 }
 
-// parsePosition reads 1*DIGIT. The grammar sets no bound, so a number too large is valid and stands for the largest one.
+// parsePosition reads 1*DIGIT. The grammar sets no bound, so a number too large is valid and stands
+// for the largest one.
 func parsePosition(s string) (n int64, ok bool) {
 	for i := range len(s) {
 		d := int64(s[i] - '0')
@@ -126,8 +136,8 @@ func abusive(ranges []Range, size int64) bool {
 	return overlapping > maxOverlapping || !ascending && len(ranges) > maxUnordered
 }
 
-// AppendContentRange appends the value of a Content-Range field (RFC 9110 section 14.4), such as "bytes 0-499/1234". With the zero Range it is
-// that of a 416: "bytes */1234".
+// AppendContentRange appends the value of a Content-Range field (RFC 9110 section 14.4), such as
+// "bytes 0-499/1234". With the zero Range it is that of a 416: "bytes */1234".
 func AppendContentRange(dst []byte, r Range, size int64) []byte {
 	dst = append(dst, "bytes "...)
 	if r.Length == 0 {

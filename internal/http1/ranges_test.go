@@ -25,7 +25,8 @@ var rangeFields = []struct {
 	{"bytes=5-1000", 10, ranges{{5, 5}}, nil},
 	{"bytes=0-0,-1", 10, ranges{{0, 1}, {9, 1}}, nil},
 	{"bytes=5-6,0-1", 10, ranges{{5, 2}, {0, 2}}, nil}, // in the order asked for
-	{"BYTES=0-4", 10, ranges{{0, 5}}, nil},             // RFC 9110 section 14.1: units are case-insensitive
+	// RFC 9110 section 14.1: units are case-insensitive
+	{"BYTES=0-4", 10, ranges{{0, 5}}, nil},
 	{"bytes=, 0-1 ,\t, 3-4,", 10, ranges{{0, 2}, {3, 2}}, nil},
 	{"bytes=0-1,20-30", 10, ranges{{0, 2}}, nil}, // the satisfiable ones only
 	{"bytes=0-5,4-7", 10, ranges{{0, 6}, {4, 4}}, nil},
@@ -48,7 +49,8 @@ var rangeFields = []struct {
 	{"bytes =0-4", 10, nil, http1.ErrRangeInvalid},
 	{"lines=0-4", 10, nil, http1.ErrRangeInvalid},
 	{"bytes=4-0", 10, nil, http1.ErrRangeInvalid},
-	{"bytes=20-15", 10, nil, http1.ErrRangeInvalid}, // section 14.1.1: invalid, before unsatisfiable
+	// section 14.1.1: invalid, before unsatisfiable
+	{"bytes=20-15", 10, nil, http1.ErrRangeInvalid},
 	{"bytes=-", 10, nil, http1.ErrRangeInvalid},
 	{"bytes=5", 10, nil, http1.ErrRangeInvalid},
 	{"bytes=a-b", 10, nil, http1.ErrRangeInvalid},
@@ -65,7 +67,8 @@ var rangeFields = []struct {
 	// Sets that only the broken and the hostile send (RFC 9110 section 14.2).
 	{"bytes=0-,0-", 10, nil, http1.ErrRangeInvalid},
 	{"bytes=0-,-9223372036854775807,0-", math.MaxInt64, nil, http1.ErrRangeInvalid},
-	{"bytes=0-,-1", math.MaxInt64, nil, http1.ErrRangeInvalid}, // the sum of the lengths is beyond int64
+	// the sum of the lengths is beyond int64
+	{"bytes=0-,-1", math.MaxInt64, nil, http1.ErrRangeInvalid},
 	{"bytes=0-2,1-3,2-4", 100, nil, http1.ErrRangeInvalid},
 	{"bytes=8-8,7-7,6-6,5-5,4-4,3-3,2-2,1-1,0-0", 100, nil, http1.ErrRangeInvalid},
 	{"bytes=0-0" + strings.Repeat(",5-", 64), 1000, nil, http1.ErrRangeInvalid},

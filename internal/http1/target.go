@@ -1,12 +1,17 @@
 package http1
 
-import "bytes"
+import (
+	"bytes"
 
-// requestLine parses buf[start:end], without its CRLF. RFC 9112 section 3 allows to split it at any run of white space; that leniency lets
-// a space inside the target move the version, so exactly one SP separates the parts.
+	"github.com/lwango/lwango/internal/ascii"
+)
+
+// requestLine parses buf[start:end], without its CRLF. RFC 9112 section 3 allows to split it at any
+// run of white space; that leniency lets a space inside the target move the version, so exactly one
+// SP separates the parts.
 //
-// The order of the checks decides which answer a line gets that is wrong twice: a version we do not speak comes before a method we
-// do not know, since in another version it could be known.
+// The order of the checks decides which answer a line gets that is wrong twice: a version we do not
+// speak comes before a method we do not know, since in another version it could be known.
 func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	h.ContentLength = -1
 	line := buf[start:end]
@@ -17,13 +22,15 @@ func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	}
 	rest := line[i+1:]
 
-	// The version has one length, so it is found from the end. HTTP/0.9 has none and gets 400 (RFC 9112 appendix C.1).
+	// The version has one length, so it is found from the end. HTTP/0.9 has none and gets 400 (RFC
+	// 9112 appendix C.1).
 	const suffix = len(" HTTP/1.1")
 	if len(rest) < suffix {
 		return ErrVersion
 	}
 	v := rest[len(rest)-suffix:]
-	if string(v[:6]) != " HTTP/" || class[v[6]]&isDigit == 0 || v[7] != '.' || class[v[8]]&isDigit == 0 {
+	if string(v[:6]) != " HTTP/" || class[v[6]]&isDigit == 0 || v[7] != '.' ||
+		class[v[8]]&isDigit == 0 {
 		return ErrVersion
 	}
 	if v[6] != '1' {
@@ -66,7 +73,6 @@ func (h *Head) pathQuery(s []byte, from int) {
 	path := end
 	if i := bytes.IndexByte(s, '?'); i >= 0 {
 		path = from + i
-		h.HasQuery = true
 		h.Query = Span{uint32(path + 1), uint32(end)}
 	}
 	h.Path = Span{uint32(from), uint32(path)}
@@ -76,9 +82,9 @@ func (h *Head) pathQuery(s []byte, from int) {
 func (h *Head) absolute(target []byte, from int) *Error {
 	var i int
 	switch {
-	case len(target) >= 7 && foldEqual(target[:4], "http") && string(target[4:7]) == "://":
+	case len(target) >= 7 && ascii.EqualFold(target[:4], "http") && string(target[4:7]) == "://":
 		i = 7
-	case len(target) >= 8 && foldEqual(target[:5], "https") && string(target[5:8]) == "://":
+	case len(target) >= 8 && ascii.EqualFold(target[:5], "https") && string(target[5:8]) == "://":
 		i = 8
 		h.Secure = true
 	case bytes.Contains(target, []byte("://")):
@@ -91,8 +97,8 @@ func (h *Head) absolute(target []byte, from int) *Error {
 	if j := bytes.IndexAny(authority, "/?"); j >= 0 {
 		authority = authority[:j]
 	}
-	// RFC 9110 section 4.2.1: an empty host is invalid here. Section 4.2.4: userinfo, good for little but disguise, is an error; '@' is no
-	// character of a host.
+	// RFC 9110 section 4.2.1: an empty host is invalid here. Section 4.2.4: userinfo, good for
+	// little but disguise, is an error; '@' is no character of a host.
 	if hostLen, _, ok := parseAuthority(authority); !ok || hostLen == 0 {
 		return ErrAuthority
 	}

@@ -10,6 +10,13 @@ import (
 // Enabled is a constant, so that what it guards costs nothing without the tag.
 const Enabled = true
 
+// Mangle overwrites b, whose owner has given it up.
+func Mangle(b []byte) {
+	for i := range b {
+		b[i] = 0xDB
+	}
+}
+
 // Owner is the goroutine that something belongs to; the zero Owner is any.
 type Owner struct{ id uint64 }
 
@@ -22,12 +29,13 @@ func (o *Owner) Leave() { o.id = 0 }
 // Here reports whether the calling goroutine is the owner.
 func (o *Owner) Here() bool { return o.id == 0 || o.id == goroutine() }
 
-// goroutine returns the number by which stack traces speak of the calling goroutine; there is no other way to tell
-// goroutines apart.
+// goroutine returns the number by which stack traces speak of the calling goroutine; there is no
+// other way to tell goroutines apart.
 func goroutine() (id uint64) {
 	buf := buffers.Get().(*[32]byte)
 	defer buffers.Put(buf)
-	for _, c := range buf[len("goroutine "):runtime.Stack(buf[:], false)] { // "goroutine 18 [running]:..."
+	// "goroutine 18 [running]:..."
+	for _, c := range buf[len("goroutine "):runtime.Stack(buf[:], false)] {
 		if c < '0' || c > '9' {
 			break
 		}

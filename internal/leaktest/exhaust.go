@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Exhaust uses up the process's descriptors, under a limit that is a little above those that are open, until free is
-// called, or the test ends. Tests beside it would fail.
+// Exhaust uses up the process's descriptors, under a limit that is a little above those that are
+// open, until free is called, or the test ends. Tests beside it would fail.
 func Exhaust(t testing.TB) (free func()) {
 	t.Helper()
 	var taken []int

@@ -38,15 +38,16 @@ func Main(m *testing.M) {
 }
 
 // Parallel lets n tests that have called t.Parallel run at once, unless the command line says
-// otherwise: tests that wait most of the time can be more than the processors. It is called before Main.
+// otherwise: tests that wait most of the time can be more than the processors. It is called before
+// Main.
 func Parallel(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(err)
 	}
 }
 
-// since lists the descriptors opened since before. Descriptors that are closed by finalizers or by goroutines on their
-// way out get some time, of which a busy machine takes the most.
+// since lists the descriptors opened since before. Descriptors that finalizers or ending goroutines
+// close get some time; a busy machine needs most of it.
 func since(before map[string]string) []string {
 	for try := 0; ; try++ {
 		var left []string
@@ -71,7 +72,8 @@ func open() map[string]string {
 	}
 	fds := make(map[string]string, len(entries))
 	for _, e := range entries {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // the directory's own is closed again
+		// the directory's own is closed again
+		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			fds[e.Name()] = what
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the disk at once
-// (appendfsync always) unless its arguments say otherwise.
+// Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the
+// disk at once (appendfsync always) unless its arguments say otherwise.
 type Broker struct {
 	Port int
 	Args []string // beside its own, from the next start on
@@ -27,8 +27,8 @@ type Broker struct {
 	cmd *exec.Cmd
 }
 
-// Start starts a broker on a free port, until the test ends. Without redis-server the test is left out, or fails where
-// LWANGO_CI is set.
+// Start starts a broker on a free port, until the test ends. Without redis-server the test is left
+// out, or fails where LWANGO_CI is set.
 func Start(t testing.TB, args ...string) *Broker {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -37,10 +37,12 @@ func Start(t testing.TB, args ...string) *Broker {
 		}
 		t.Skip("redis-server is not installed: Debian's package redis-server")
 	}
-	logging.Disable() // it has a line on stderr for each attempt to connect, until the server listens
+	// it has a line on stderr for each attempt to connect, until the server listens
+	logging.Disable()
 	b := &Broker{Args: args, t: t, dir: t.TempDir()}
 	for try := 0; ; try++ {
-		// Below the ports that the kernel gives to clients: one of them could take it while the broker is down.
+		// Below the ports that the kernel gives to clients: one of them could take it while the
+		// broker is down.
 		b.Port = 20000 + rand.IntN(10000)
 		if b.start() {
 			break
@@ -56,7 +58,8 @@ func Start(t testing.TB, args ...string) *Broker {
 // start reports whether the server answers. It does not, if the port was taken.
 func (b *Broker) start() bool {
 	b.t.Helper()
-	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir, "--save", "",
+	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir,
+		"--save", "",
 		"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"}
 	b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -110,7 +113,8 @@ func (b *Broker) Signal(sig syscall.Signal) {
 func (b *Broker) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d", b.Port) }
 
 func (b *Broker) client() *goredis.Client {
-	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port), MaxRetries: -1, DialerRetries: 1})
+	return goredis.NewClient(&goredis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", b.Port),
+		MaxRetries: -1, DialerRetries: 1})
 }
 
 // Do runs a command, of words and perhaps one more argument, and returns the answer: a string, an
@@ -122,8 +126,8 @@ func (b *Broker) Do(command string, last ...any) any {
 	return b.do(c, command, last...)
 }
 
-// Stay opens a connection that stays until the test ends, whomever the broker turns away meanwhile, and returns what runs
-// commands on it.
+// Stay opens a connection that stays until the test ends, whichever others the broker refuses
+// meanwhile, and returns a function that runs commands on it.
 func (b *Broker) Stay() (do func(command string) (answer any)) {
 	b.t.Helper()
 	c := b.client()

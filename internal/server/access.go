@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// access is who may connect to a UNIX socket: the permissions of its file and whose it is. Connecting takes the right to
-// write (unix(7)). The zero access leaves all as it is.
+// access says which users may connect to a UNIX socket: the permissions and the owner of its file.
+// A client needs the right to write (unix(7)). The zero access changes nothing.
 type access struct {
 	mode        fs.FileMode // set if chmod
 	chmod       bool
@@ -32,7 +32,7 @@ func (a access) set(path string) error {
 }
 
 // parseAccess reads a listener's mode and owner.
-func (l *ListenerConfig) parseAccess() {
+func (l *listenerConfig) parseAccess() {
 	if l.Address.Network != "unix" {
 		for _, key := range []string{"mode", "owner"} {
 			if l.Table.Has(key) {
@@ -44,14 +44,16 @@ func (l *ListenerConfig) parseAccess() {
 	if l.Table.Has("mode") {
 		n, err := strconv.ParseUint(l.Mode, 8, 16)
 		if err != nil || n > 0o777 {
-			l.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q", l.Mode)
+			l.Table.Errorf("mode", "expected permissions in octal, such as \"0660\", found %q",
+				l.Mode)
 		}
 		l.Access.mode, l.Access.chmod = fs.FileMode(n), true
 	}
 	if l.Table.Has("owner") {
 		name, group, _ := strings.Cut(l.Owner, ":")
 		if name == "" && group == "" {
-			l.Table.Errorf("owner", "expected \"user:group\", \"user\" or \":group\", found %q", l.Owner)
+			l.Table.Errorf("owner", "expected \"user:group\", \"user\" or \":group\", found %q",
+				l.Owner)
 			return
 		}
 		a := &l.Access
@@ -65,7 +67,7 @@ func (l *ListenerConfig) parseAccess() {
 	}
 }
 
-// number is the number of a user or a group: what it is called, the number itself, or nothing, which is -1.
+// number returns the number of a user or a group, given by name or by number; -1 for an empty name.
 func number(name string, lookUp func(string) (string, error)) (int, error) {
 	if name == "" {
 		return -1, nil

@@ -13,14 +13,17 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// accessLog writes a line for each answered request. Loops only form lines, into a buffer that each has of its own;
-// one ordinary goroutine writes them to the file, for a write to a file can wait for a disk and a loop must not.
+// accessLog writes a line for each answered request. A loop only forms lines, in a buffer of its
+// own; one ordinary goroutine writes them to the file, because a write to a file can wait for a
+// disk and a loop must not.
 //
-// A client can send requests faster than a disk takes their lines. So a connection has a share of the buffer: an eighth of
-// what is free, so that many of them cannot fill it either. One that has used it up waits until the buffer is emptied. When
-// the disk is stuck, or clients make a connection for each request, the buffers fill up all the same, and lines that find
-// no room are dropped and counted. A line finds room if it takes an eighth of what is free at most: those that are dropped
-// first are the longest, of whoever tries to fill the log, and not the usual ones.
+// A client can send requests faster than a disk takes their lines. So a connection has a share of
+// the buffer: an eighth of what is free, so that many of them cannot fill it either. A connection
+// that has used up its share waits until the buffer is emptied. When the disk is stuck, or clients
+// make a connection for each request, the buffers fill up all the same. Then lines that find no
+// room are dropped and counted. A line finds room if it takes an eighth of what is free at most: so
+// the longest are dropped first, those of a client that tries to fill the log, and not the usual
+// ones.
 type accessLog struct {
 	log    *slog.Logger
 	format atomic.Pointer[lineFormat]
@@ -37,14 +40,16 @@ type accessLog struct {
 }
 
 const (
-	// bufferSize is the room for lines of one loop. At 100,000 requests a second and 200 bytes a line it is what comes
-	// together in 50 ms: far more than a write takes, and nothing to a machine that is that busy.
+	// bufferSize is the room for lines of one loop. At 100,000 requests a second and 200 bytes a
+	// line it is what comes together in 50 ms: far more than a write takes, and nothing to a
+	// machine that is that busy.
 	bufferSize = 1 << 20
 	// flushAfter is how long a line waits at most before it is in the file.
 	flushAfter = time.Second
 )
 
-// lineBuffer is one loop's. The lock is held for the time of forming a line, or of exchanging two slices.
+// lineBuffer is one loop's. The lock is held for the time of forming a line, or of exchanging two
+// slices.
 type lineBuffer struct {
 	mu      sync.Mutex
 	lines   []byte
@@ -57,9 +62,9 @@ type lineBuffer struct {
 // shareUnit is what conn.Share counts in, in bytes: it reaches as far as bufferSize.
 const shareUnit = 16
 
-// openAccessLog starts the writer. The log is told of requests through LogRequest, on any loop; its other methods are
+// openAccessLog starts the writer. Any loop may call LogRequest and HasRoom; the other methods are
 // for one goroutine.
-func openAccessLog(cfg *AccessLogConfig, log *slog.Logger) (*accessLog, error) {
+func openAccessLog(cfg *accessLogConfig, log *slog.Logger) (*accessLog, error) {
 	f, err := openLogFile(cfg.Path)
 	if err != nil {
 		return nil, err
@@ -82,18 +87,19 @@ func openLogFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 }
 
-// nextFile is what to write to from now on; nil: nothing.
+// nextFile is the file for all further lines, nil for none.
 type nextFile struct {
 	file  *os.File
 	taken chan struct{} // closed when the old file has all its lines and is closed
 }
 
-// stuckWait is how long we wait for a file that does not take the lines that are left.
+// stuckWait is how long reopen and close wait for a file that does not take the last lines.
 const stuckWait = 2 * time.Second
 
-// reopen goes on with f and the format of cfg, after what was logged before has gone to the old file: that is what a
-// log rotation asks for. A nil f ends the logging; requests that are under way then leave no line.
-func (a *accessLog) reopen(f *os.File, cfg *AccessLogConfig) {
+// reopen writes what was logged before to the old file, as a log rotation needs it, and goes on
+// with f and the format of cfg. A nil f ends the logging; requests that are under way then leave no
+// line.
+func (a *accessLog) reopen(f *os.File, cfg *accessLogConfig) {
 	next := nextFile{f, make(chan struct{})}
 	select {
 	case unused := <-a.next: // the writer has been stuck since the last time
@@ -138,7 +144,8 @@ func (a *accessLog) HasRoom(l *loop.Loop, s conn.Share) bool {
 	return s.Round != b.round
 }
 
-// LogRequest implements conn.AccessLog: it forms the line of one request, and does not wait for the file.
+// LogRequest implements conn.AccessLog: it forms the line of one request, and does not wait for the
+// file.
 func (a *accessLog) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
 	b := a.buffer(l)
 	b.mu.Lock()
@@ -173,7 +180,8 @@ func notify(c chan struct{}) {
 	}
 }
 
-// write is the writer's goroutine. It sleeps while there is nothing to write: an idle server has no ticker.
+// write is the writer's goroutine. It sleeps while there is nothing to write: an idle server has no
+// ticker.
 func (a *accessLog) write(f *os.File) {
 	defer close(a.done)
 	w := &logWriter{file: f, log: a.log}
@@ -217,7 +225,8 @@ func (a *accessLog) flush(w *logWriter) {
 
 		w.write(lines)
 		if dropped > 0 {
-			a.log.Warn("access log lines dropped: no room while the file was written", "lines", dropped)
+			a.log.Warn("access log lines dropped: no room while the file was written", "lines",
+				dropped)
 		}
 
 		b.mu.Lock()
@@ -227,7 +236,8 @@ func (a *accessLog) flush(w *logWriter) {
 	})
 }
 
-// logWriter is the file and what went wrong with it. It says so when that begins and when it ends, not for each line.
+// logWriter is the file, and whether writes fail. It logs the first failure and the recovery, not
+// each line.
 type logWriter struct {
 	file *os.File // nil: lines are let go
 	log  *slog.Logger

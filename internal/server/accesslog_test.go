@@ -21,6 +21,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -113,8 +114,8 @@ func lines(t *testing.T, path string) int {
 	return bytes.Count(b, []byte{'\n'})
 }
 
-// A file that takes nothing must not hold up a loop nor take its memory; what is dropped is counted. The file is a
-// FIFO that nobody reads until the end.
+// A file that takes nothing must not hold up a loop nor take its memory; what is dropped is
+// counted. The file is a FIFO that is not read until the end.
 func TestAccessLogStuck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -125,7 +126,7 @@ func TestAccessLogStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	log := new(lockedBuffer)
+	log := new(logtext.Buffer)
 	a, err := server.OpenAccessLog(path, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -171,8 +172,8 @@ func TestAccessLogStuck(t *testing.T) {
 	}
 }
 
-// Clients that send requests faster than their lines are written do not have those of others dropped: they wait. The file
-// is a FIFO that is read slowly.
+// Clients that send requests faster than their lines are written do not have those of others
+// dropped: they wait. The file is a FIFO that is read slowly.
 func TestAccessLogFlood(t *testing.T) {
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
@@ -186,7 +187,7 @@ func TestAccessLogFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	log := new(lockedBuffer)
+	log := new(logtext.Buffer)
 	s := source()
 	s.Logger = slog.New(slog.NewTextHandler(log, nil))
 	config, err := s.Parse(filepath.Join(dir, "t.conf"), "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
@@ -285,21 +286,4 @@ func TestLogRequestAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() { a.LogRequest(lp, e) }); n > 0 {
 		t.Errorf("%v allocations a line", n)
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -5,59 +5,57 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/confpath"
 )
 
-// Address is where a listener listens. Equal addresses are the same socket.
-type Address struct {
+// address is where a listener listens. Equal addresses are the same socket.
+type address struct {
 	Network string // "tcp", "unix" or "systemd"
-	Name    string // host:port in one spelling, an absolute path, or the name of a socket unit's FileDescriptorName
+	// Name is host:port in one spelling, an absolute path, or a socket unit's FileDescriptorName.
+	Name string
 }
 
-// maxUnixPath is the room for a path in a sockaddr_un, less the NUL at its end (unix(7)).
-const maxUnixPath = 107
-
-// ParseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is an IP address,
-// "*" or nothing for all of them, or localhost: names that need DNS could mean something else at each start. A
-// relative path begins in dir.
-func ParseAddress(s, dir string) (Address, error) {
-	if path, ok := strings.CutPrefix(s, "unix:"); ok {
-		if path == "" {
-			return Address{}, errors.New("expected a path behind unix:")
+// parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
+// an IP address, "*" or nothing for all of them, or localhost: a name that needs DNS could mean
+// another address at each start. A relative path begins in dir.
+func parseAddress(s, dir string) (address, error) {
+	if path, ok, err := confpath.Socket(dir, s); ok {
+		switch {
+		case err != nil:
+			return address{}, err
+		case path[0] == '@':
+			return address{}, fmt.Errorf(
+				"expected the path of a file, found the abstract socket %s", path)
 		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		if len(path) > maxUnixPath {
-			return Address{}, fmt.Errorf("the path of a UNIX socket has at most %d bytes, %s has %d", maxUnixPath, path, len(path))
-		}
-		return Address{"unix", path}, nil
+		return address{"unix", path}, nil
 	}
 	if name, ok := strings.CutPrefix(s, "systemd:"); ok {
 		if name == "" {
-			return Address{}, errors.New("expected the name of a socket behind systemd:")
+			return address{}, errors.New("expected the name of a socket behind systemd:")
 		}
-		return Address{"systemd", name}, nil
+		return address{"systemd", name}, nil
 	}
 	return parseTCP(s)
 }
 
-func parseTCP(s string) (Address, error) {
+func parseTCP(s string) (address, error) {
 	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
-		return Address{}, fmt.Errorf("expected host:port, found %q (for port %s of all addresses write \"*:%s\")", s, s, s)
+		return address{}, fmt.Errorf("expected host:port, found %q "+
+			"(for port %s of all addresses write \"*:%s\")", s, s, s)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		if _, v6 := netip.ParseAddr(s); v6 == nil && strings.Contains(s, ":") {
-			return Address{}, fmt.Errorf("expected [address]:port, found %q", s)
+			return address{}, fmt.Errorf("expected [address]:port, found %q", s)
 		}
-		return Address{}, fmt.Errorf("expected host:port, unix:path or systemd:name, found %q", s)
+		return address{}, fmt.Errorf("expected host:port, unix:path or systemd:name, found %q", s)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return Address{}, fmt.Errorf("port %q: expected a number from 0 to 65535", port)
+		return address{}, fmt.Errorf("port %q: expected a number from 0 to 65535", port)
 	}
 	switch host {
 	case "", "*":
@@ -67,15 +65,16 @@ func parseTCP(s string) (Address, error) {
 	default:
 		addr, err := netip.ParseAddr(host)
 		if err != nil {
-			return Address{}, fmt.Errorf("host %q: expected an IP address, * for all of them, or localhost", host)
+			return address{}, fmt.Errorf("host %q: expected an IP address, "+
+				"* for all of them, or localhost", host)
 		}
 		host = addr.String()
 	}
-	return Address{"tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
+	return address{"tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
 }
 
-// Port returns the port of a TCP address, which is 0 if the kernel is to choose one, and -1 for other addresses.
-func (a Address) Port() int {
+// port returns the port of a TCP address, 0 if the kernel chooses it, and -1 for other addresses.
+func (a address) port() int {
 	if a.Network != "tcp" {
 		return -1
 	}
@@ -84,8 +83,8 @@ func (a Address) Port() int {
 	return n
 }
 
-// String gives the form that ParseAddress reads.
-func (a Address) String() string {
+// String gives the form that parseAddress reads.
+func (a address) String() string {
 	if a.Network == "tcp" {
 		return a.Name
 	}

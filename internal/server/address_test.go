@@ -35,6 +35,8 @@ func TestParseAddress(t *testing.T) {
 		{"tcp:127.0.0.1:80", `error: expected host:port, unix:path or systemd:name, found "tcp:127.0.0.1:80"`},
 		{"unix:", `error: expected a path behind unix:`},
 		{"unix:" + long, fmt.Sprintf("error: the path of a UNIX socket has at most 107 bytes, %s has 108", long)},
+		{"unix:@x", `error: expected the path of a file, found the abstract socket @x`},
+		{"unix:./@x", "unix:/etc/@x"},
 		{"systemd:", `error: expected the name of a socket behind systemd:`},
 	}
 	for _, test := range tests {

@@ -25,7 +25,7 @@ func Builtin() *handlers.Registry {
 }
 
 // rootSite is the one site of -r: the folder, for every host and path.
-func rootSite(s Source) (handlers.Site, error) {
+func rootSite(s source) (handlers.Site, error) {
 	dir, err := filepath.Abs(s.Root)
 	if err != nil {
 		return handlers.Site{}, err

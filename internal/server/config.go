@@ -14,7 +14,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
@@ -22,12 +22,13 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// Config is a configuration: what a file says, checked, and what follows from it. The `toml` tags are the keys of the
-// file; the fields without one are computed by Load.
-type Config struct {
+// config is a checked configuration, with what follows from it. The `toml` tags are the keys of the
+// file; the fields without one are computed by load.
+type config struct {
 	Table settings.Table `toml:",table"`
 
-	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips of the pen.
+	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips
+	// of the pen.
 	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
 	HeaderTimeout    time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
 	BodyTimeout      time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
@@ -48,73 +49,76 @@ type Config struct {
 	Handoff  string        `toml:"handoff" oneof:"channel direct"`
 
 	Headers   map[string][]string `toml:"headers"`
-	Listeners []ListenerConfig    `toml:"listener"`
-	AccessLog *AccessLogConfig    `toml:"access_log"`
-	Pubsub    PubsubConfig        `toml:"pubsub"`
-	Sites     []SiteConfig        `toml:"site"`
+	Listeners []listenerConfig    `toml:"listener"`
+	AccessLog *accessLogConfig    `toml:"access_log"`
+	Pubsub    pubsubConfig        `toml:"pubsub"`
+	Sites     []siteConfig        `toml:"site"`
 
-	// File is the path of the file, and empty if there is none. Dir is its folder, or the working directory: relative
-	// paths in the configuration begin there. Both are absolute.
+	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
+	// directory; relative paths in the configuration begin there. Both are absolute.
 	File, Dir string
 
 	// Router sends requests to the sites.
 	Router *handlers.Router
+
+	// loops are those of the server that goes by this configuration; see handlers.Env.
+	loops []*loop.Loop
 }
 
-// ListenerConfig is a [[listener]].
-type ListenerConfig struct {
+// listenerConfig is a [[listener]].
+type listenerConfig struct {
 	Table  settings.Table `toml:",table"`
 	Listen string         `toml:"address"`
-	Certs  []CertConfig   `toml:"tls"`
+	Certs  []certConfig   `toml:"tls"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
-	Address Address     // of Listen
+	Address address     // of Listen
 	TLS     *tls.Config // of Certs; nil without any
 	Access  access      // of Mode and Owner
 }
 
-// CertConfig is one certificate with its key, both PEM files.
-type CertConfig struct {
+// certConfig is one certificate with its key, both PEM files.
+type certConfig struct {
 	Table settings.Table `toml:",table"`
 	Cert  string         `toml:"cert"`
 	Key   string         `toml:"key"`
 }
 
-// AccessLogConfig is [access_log].
-type AccessLogConfig struct {
+// accessLogConfig is [access_log].
+type accessLogConfig struct {
 	Table  settings.Table `toml:",table"`
 	Path   string         `toml:"path"`
 	Format string         `toml:"format" oneof:"combined common"`
 }
 
-// PubsubConfig is [pubsub].
-type PubsubConfig struct {
+// pubsubConfig is [pubsub].
+type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
 	URL   string         `toml:"url"` // of a Redis; it may have a password
 
-	// MaxBytes is what the messages of all topics may take together; 0: as the hub has it, 64 MiB.
+	// MaxBytes bounds the messages of all topics together; 0: the hub's default, 64 MiB.
 	MaxBytes handlers.Size `toml:"max_bytes" min:"1MiB" max:"1TiB"`
 }
 
-// SiteConfig is a [[site]].
-type SiteConfig struct {
+// siteConfig is a [[site]].
+type siteConfig struct {
 	Table  settings.Table `toml:",table"`
 	Hosts  []string       `toml:"host"`
-	Routes []RouteConfig  `toml:"route"`
+	Routes []routeConfig  `toml:"route"`
 }
 
-// RouteConfig is a [[site.route]]. All keys but its own belong to its module.
-type RouteConfig struct {
+// routeConfig is a [[site.route]]. All keys but its own belong to its module.
+type routeConfig struct {
 	Prefix  string         `toml:"prefix"`
 	Module  string         `toml:"module"`
 	Handler string         `toml:"handler"`
 	Rest    settings.Table `toml:",rest"`
 }
 
-// Defaults returns the configuration of a file that says nothing.
-func Defaults() *Config {
-	return &Config{
+// defaults returns the configuration of a file that says nothing.
+func defaults() *config {
+	return &config{
 		KeepAliveTimeout: conn.DefaultKeepAliveTimeout,
 		HeaderTimeout:    conn.DefaultHeaderTimeout,
 		BodyTimeout:      conn.DefaultBodyTimeout,
@@ -129,8 +133,8 @@ func Defaults() *Config {
 	}
 }
 
-// Source is where a configuration comes from.
-type Source struct {
+// source is where a configuration comes from.
+type source struct {
 	File    string   // path of the file; empty: none is read
 	Listen  []string // addresses that replace those of the file, as -l has them
 	Root    string   // a folder to serve, which replaces the sites of the file, as -r has it
@@ -140,40 +144,39 @@ type Source struct {
 	Logger  *slog.Logger     // for modules; never nil
 }
 
-// Load reads and checks a whole configuration and builds its handlers. An error is settings.Errors if it is the
-// file's, with everything that is wrong in it. A panic, of a module's Build for instance, is an error as well, and its
-// stack is logged: a server that reads its configuration again must not end by it.
-func (s Source) Load() (c *Config, err error) {
+// load reads and checks a whole configuration and builds its handlers. An error in the file is a
+// settings.Errors with everything that is wrong in it. A panic, such as one of a module's Build,
+// becomes an error as well, and its stack is logged: it must not end a server that reads its
+// configuration again.
+func (s source) load() (c *config, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Logger.Error("panic while the configuration is read", "panic", p, "stack", string(debug.Stack()))
+			s.Logger.Error("panic while the configuration is read", "panic", p, "stack",
+				string(debug.Stack()))
 			c, err = nil, fmt.Errorf("panic while the configuration is read: %v", p)
 		}
 	}()
 	if s.File == "" {
-		return s.Parse("", "")
+		return s.parse("", "")
 	}
 	text, err := os.ReadFile(s.File)
 	if err != nil {
 		return nil, err
 	}
-	return s.Parse(s.File, string(text))
+	return s.parse(s.File, string(text))
 }
 
-// Parse is Load for text that has been read already. name stands in messages as it is, and its folder is where
-// relative paths begin.
-func (s Source) Parse(name, text string) (*Config, error) {
+// parse is load for text that has been read already. Messages show name as it is, and relative
+// paths begin in its folder.
+func (s source) parse(name, text string) (*config, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	c := Defaults()
+	c := defaults()
 	c.Dir = wd
 	if name != "" {
-		c.File = name
-		if !filepath.IsAbs(name) {
-			c.File = filepath.Join(wd, name)
-		}
+		c.File = confpath.Join(wd, name)
 		c.Dir = filepath.Dir(c.File)
 	}
 
@@ -194,14 +197,15 @@ func (s Source) Parse(name, text string) (*Config, error) {
 	if len(s.Listen) > 0 {
 		c.Listeners = nil
 		for _, l := range s.Listen {
-			addr, err := ParseAddress(l, wd)
+			addr, err := parseAddress(l, wd)
 			if err != nil {
 				return nil, fmt.Errorf("-l: %w", err)
 			}
-			if slices.ContainsFunc(c.Listeners, func(o ListenerConfig) bool { return o.Address == addr }) {
+			if slices.ContainsFunc(c.Listeners,
+				func(o listenerConfig) bool { return o.Address == addr }) {
 				return nil, fmt.Errorf("-l: %s is listened to twice", l)
 			}
-			c.Listeners = append(c.Listeners, ListenerConfig{Listen: l, Address: addr})
+			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
 		}
 	}
 	sites := c.buildSites(s)
@@ -214,20 +218,20 @@ func (s Source) Parse(name, text string) (*Config, error) {
 // defaultListen is where a configuration without a listener listens.
 const defaultListen = "*:8080"
 
-func (c *Config) checkListeners() {
+func (c *config) checkListeners() {
 	if len(c.Listeners) == 0 {
-		addr, _ := ParseAddress(defaultListen, c.Dir)
-		c.Listeners = []ListenerConfig{{Listen: defaultListen, Address: addr}}
+		addr, _ := parseAddress(defaultListen, c.Dir)
+		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
 		return
 	}
-	seen := map[Address]bool{}
+	seen := map[address]bool{}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
 		if l.Listen == "" {
 			l.Table.Errorf("address", `missing; expected something like "*:8080"`)
 			continue
 		}
-		addr, err := ParseAddress(l.Listen, c.Dir)
+		addr, err := parseAddress(l.Listen, c.Dir)
 		if err != nil {
 			l.Table.Errorf("address", "%v", err)
 			continue
@@ -243,9 +247,9 @@ func (c *Config) checkListeners() {
 	}
 }
 
-// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit the client's SNI,
-// and the first one for clients that send none.
-func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
+// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names
+// fit the client's SNI, and the first one for clients that send none.
+func (c *config) loadCerts(l *listenerConfig) *tls.Config {
 	if len(l.Certs) == 0 {
 		if l.Table.Has("tls") {
 			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
@@ -258,7 +262,8 @@ func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
 			pair.Table.Errorf("", "expected both cert and key, paths of PEM files")
 			continue
 		}
-		cert, err := tls.LoadX509KeyPair(c.path(pair.Cert), c.path(pair.Key))
+		cert, err := tls.LoadX509KeyPair(confpath.Join(c.Dir, pair.Cert),
+			confpath.Join(c.Dir, pair.Key))
 		if err != nil {
 			pair.Table.Errorf("", "%v", err)
 			continue
@@ -268,15 +273,7 @@ func (c *Config) loadCerts(l *ListenerConfig) *tls.Config {
 	return t
 }
 
-// path makes a path of the configuration absolute.
-func (c *Config) path(p string) string {
-	if filepath.IsAbs(p) {
-		return p
-	}
-	return filepath.Join(c.Dir, p)
-}
-
-func (c *Config) checkAccessLog() {
+func (c *config) checkAccessLog() {
 	a := c.AccessLog
 	if a == nil {
 		return
@@ -288,7 +285,7 @@ func (c *Config) checkAccessLog() {
 	if a.Format == "" {
 		a.Format = "combined"
 	}
-	a.Path = c.path(a.Path)
+	a.Path = confpath.Join(c.Dir, a.Path)
 	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
 		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
 	}
@@ -297,24 +294,26 @@ func (c *Config) checkAccessLog() {
 // leastSpool is the least that max_spool is by default.
 const leastSpool = 4 << 30
 
-// checkSpool makes sure that files can be made in spool_dir, and that one of them can hold a body.
-func (c *Config) checkSpool() {
+// checkSpool checks that files can be made in spool_dir, and that max_spool has room for a body.
+func (c *config) checkSpool() {
 	switch {
 	case !c.Table.Has("max_spool"):
 		c.MaxSpool = max(leastSpool, 4*c.MaxBodySize)
 	case c.MaxSpool > 0 && c.MaxSpool < c.MaxBodySize:
-		c.Table.Errorf("max_spool", "must be at least max_body_size, which is %v, or 0, for no limit; found %v", c.MaxBodySize, c.MaxSpool)
+		c.Table.Errorf("max_spool",
+			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",
+			c.MaxBodySize, c.MaxSpool)
 	}
 	if c.SpoolDir == "" {
 		return
 	}
-	c.SpoolDir = c.path(c.SpoolDir)
+	c.SpoolDir = confpath.Join(c.Dir, c.SpoolDir)
 	if err := sysio.CheckTempDir(c.SpoolDir); err != nil {
 		c.Table.Errorf("spool_dir", "%v", err)
 	}
 }
 
-func (c *Config) checkPubsub() {
+func (c *config) checkPubsub() {
 	p := &c.Pubsub
 	if !p.Table.Has("url") {
 		return
@@ -324,31 +323,22 @@ func (c *Config) checkPubsub() {
 	}
 }
 
-// ownHeaders are fields that frame a message or speak about the connection: the server sets them as each answer
-// needs them, and a second one would contradict it.
-var ownHeaders = []string{"connection", "content-length", "date", "keep-alive", "trailer", "transfer-encoding", "upgrade"}
-
-func (c *Config) checkHeaders() {
+func (c *config) checkHeaders() {
 	seen := map[string]bool{}
 	at := c.Table.Sub("headers")
 	for name, values := range c.Headers {
 		lower := strings.ToLower(name)
+		err := handlers.CheckField(name, values...)
 		switch {
-		case !http1.ValidToken(name):
-			at.Errorf(name, "not a valid name of a header field")
-		case slices.Contains(ownHeaders, lower):
-			at.Errorf(name, "is set by the server itself")
+		case err != nil:
+			at.Errorf(name, "%v", err)
 		case slices.Contains(settings.Keys(c), name):
-			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as one.
+			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as
+			// one.
 			at.Errorf(name, "belongs at the top of the file, above the first [table]")
 		case seen[lower]:
 			at.Errorf(name, "named twice, in different case")
 		}
 		seen[lower] = true
-		for _, v := range values {
-			if !http1.ValidFieldValue(v) {
-				at.Errorf(name, "control characters cannot be part of a header field")
-			}
-		}
 	}
 }

@@ -127,7 +127,7 @@ t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
 		{"unknown handler", route("prefix = \"/\"\nhandler = \"eco\""),
 			`t.conf:4: site.route.handler: there is no handler "eco" (did you mean echo?)`},
 		{"unknown module", route("prefix = \"/\"\nmodule = \"cgi-bin\""),
-			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: fastcgi, redirect, response, serve_files)`},
+			`t.conf:4: site.route.module: there is no module "cgi-bin" (known: ` + strings.Join(server.Builtin().ModuleNames(), ", ") + `)`},
 		{"key of a module", route("prefix = \"/\"\nmodule = \"redirect\"\ntoo = \"/x\"\nprefixx = 1"),
 			`t.conf:5: site.route.too: unknown key (did you mean to?)
 t.conf:6: site.route.prefixx: unknown key (did you mean prefix?)`},
@@ -145,7 +145,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",
 			`t.conf:3: site.route.prefix: "x" does not begin with a slash
-t.conf:6: site.route.prefix: "/a//b" has an empty segment, which paths are rid of before they are routed
+t.conf:6: site.route.prefix: "/a//b" has an empty segment, which no cleaned path has
 t.conf:12: site.route.prefix: "/a/": named twice`},
 		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
 			`t.conf:4: site.host: "A.example": named twice
@@ -165,8 +165,8 @@ t.conf:8: site.host: expected at least one name; leave it out for the default si
 	}
 }
 
-// The file in the repository's root is the manual of all keys: it must load, name every key, and tell the truth about
-// the defaults.
+// The file in the repository's root is the manual of all keys: it must load, name every key, and
+// tell the truth about the defaults.
 func TestExampleFile(t *testing.T) {
 	const file = "../../lwango.conf"
 	if _, err := (source().Load()); err != nil {
@@ -260,7 +260,7 @@ func TestEnv(t *testing.T) {
 	s := source()
 	s.Modules = new(handlers.Registry)
 	handlers.RegisterModule(s.Modules, "spy", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
-		envs = append(envs, env)
+		envs = append(envs, handlers.Env{Dir: env.Dir, Prefix: env.Prefix, Hosts: env.Hosts, Logger: env.Logger})
 		return func(*conn.Request, *conn.Response) int { return 0 }, nil
 	})
 	text := "[[site]]\nhost = [\"a.example\", \"*.b.example\"]\n[[site.route]]\nprefix = \"/x\"\nmodule = \"spy\"\n" +
@@ -277,7 +277,8 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// A compiled-in route is served on every site. One of the configuration for the same place is refused.
+// A compiled-in route is served on every site. One of the configuration for the same place is
+// refused.
 func TestCompiledRoutes(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
 	h := func(*conn.Request, *conn.Response) int { return 0 }
@@ -299,8 +300,8 @@ func TestCompiledRoutes(t *testing.T) {
 		t.Errorf("a route beside them: %v", err)
 	}
 	_, err := s.Parse("t.conf", route("prefix = \"/app/\"\nhandler = \"echo\"")+"\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"")
-	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would never be asked
-t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would never be asked`
+	const want = `t.conf:3: site.route.prefix: "/app/": the program has a handler of its own there, which would get no requests
+t.conf:6: site.route.prefix: "/": the program has a handler of its own there, which would get no requests`
 	if fmt.Sprint(err) != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -1,13 +1,15 @@
-// Package server is the program around the loops: command line, configuration, listeners, signals, logs. What a
-// request meets is not here; it goes from loop to conn to the handlers, and this package only puts these together.
+// Package server is the program around the loops: command line, configuration, listeners, signals,
+// logs. A request does not pass through it: that goes from loop to conn to the handlers, which this
+// package only puts together.
 //
-// A Program knows what is compiled in. Its Main reads a Source (command line and file) into a Config, which is checked
-// in full and has its handlers built before anything is opened; Start makes a Server of it: loops, sockets, access log.
-// From then on the goroutine of Main does nothing but obey signals. A Server is that goroutine's; the loops touch it
-// only in the functions that it posts to them.
+// A Program knows what is compiled in. Its Main reads a source (command line and file) into a
+// config, checks all of it and builds its handlers before it opens anything; start makes a server
+// of it: loops, sockets, access log. From then on the goroutine of Main does nothing but obey
+// signals. The server is that goroutine's; the loops touch it only in the functions that it posts
+// to them.
 //
 //	main.go       Program, flags, signals, exit codes
-//	config.go     Config: the keys of lwango.conf, their defaults and ranges; Source: where they come from
+//	config.go     config: the keys of lwango.conf, their defaults and ranges; source
 //	sites.go      from [[site]] tables to a router
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
@@ -17,9 +19,10 @@
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
-//	access.go     who may connect to a UNIX socket
+//	access.go     which users may connect to a UNIX socket
 //	accesslog.go  the access log: buffers and the goroutine that writes them
 //	logline.go    its lines
 //
-// The package settings below it reads TOML into structs; nothing outside these two imports a TOML package.
+// The package settings below it reads TOML into structs; nothing outside these two imports a TOML
+// package.
 package server

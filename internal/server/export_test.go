@@ -2,8 +2,20 @@ package server
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/lwango/lwango/conn"
+)
+
+type (
+	Config = config
+	Server = server
+	Source = source
+)
+
+var (
+	ParseAddress = parseAddress
+	Start        = start
 )
 
 const LogBufferSize = bufferSize
@@ -17,7 +29,7 @@ func LogLine(format string, e *conn.AccessEntry) string {
 type AccessLog struct{ *accessLog }
 
 func OpenAccessLog(path string, log *slog.Logger) (AccessLog, error) {
-	a, err := openAccessLog(&AccessLogConfig{Path: path}, log)
+	a, err := openAccessLog(&accessLogConfig{Path: path}, log)
 	return AccessLog{a}, err
 }
 
@@ -32,4 +44,22 @@ func (a AccessLog) Reopen(path string) error {
 func (a AccessLog) Close() { a.close() }
 
 // ReloadAndLog is what a SIGHUP does.
-func (s *Server) ReloadAndLog() { s.logReload(s.Reload()) }
+func (s *server) ReloadAndLog() { s.logReload(s.reload()) }
+
+func (s source) Load() (*config, error)                   { return s.load() }
+func (s source) Parse(name, text string) (*config, error) { return s.parse(name, text) }
+
+func (s *server) Reload() error { return s.reload() }
+func (s *server) Stop()         { s.stop() }
+func (s *server) Wait() error   { return s.wait() }
+
+// Addresses returns the addresses that are listened to, with the ports that the kernel chose,
+// sorted.
+func (s *server) Addresses() []string {
+	var all []string
+	for _, l := range s.listeners {
+		all = append(all, l.socket.shown)
+	}
+	slices.Sort(all)
+	return all
+}

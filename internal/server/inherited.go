@@ -14,11 +14,13 @@ import (
 // Inherited sockets begin with this descriptor (sd_listen_fds(3)).
 const firstInherited = 3
 
-// inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if LISTEN_PID is this
-// process, by the names in LISTEN_FDNAMES. The variables are removed, so that a child does not take them for its own.
-// Sockets without a name are called "unknown", as systemd's own library does.
+// inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if
+// LISTEN_PID is this process, by the names in LISTEN_FDNAMES. It removes the variables, so that a
+// child process does not take them for its own. Sockets without a name are called "unknown", as
+// systemd's own library does.
 func inheritedSockets() (map[string][]int, error) {
-	count, pid, nameList := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDNAMES")
+	count, pid := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_PID")
+	nameList := os.Getenv("LISTEN_FDNAMES")
 	for _, name := range []string{"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {
 		os.Unsetenv(name)
 	}
@@ -34,8 +36,10 @@ func inheritedSockets() (map[string][]int, error) {
 	for i := range int(n) {
 		fd := firstInherited + i
 		unix.CloseOnExec(fd)
-		if listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || listening == 0 {
-			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s is not a listening socket", fd, count)
+		listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+		if err != nil || listening == 0 {
+			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s is not a listening socket", fd,
+				count)
 		}
 		if err := unix.SetNonblock(fd, true); err != nil {
 			return nil, os.NewSyscallError("fcntl", err)
@@ -55,5 +59,6 @@ func notInherited(inherited map[string][]int) string {
 	if len(inherited) == 0 {
 		return "the service manager passed no sockets (LISTEN_FDS)"
 	}
-	return "no socket of that name was passed; there is " + strings.Join(slices.Sorted(maps.Keys(inherited)), ", ")
+	return "no socket of that name was passed; there is " +
+		strings.Join(slices.Sorted(maps.Keys(inherited)), ", ")
 }

@@ -12,8 +12,8 @@ import (
 // listener is one address that is listened to.
 type listener struct {
 	socket *socket
-	tls    *tls.Config                 // what conn has; nil without TLS
-	certs  *atomic.Pointer[tls.Config] // what that leads to, which a reload exchanges; nil without TLS
+	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
+	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
 
 	// By loop. Each entry is its loop's from the time that it serves the listener.
 	given   [][]int // duplicates of the socket's descriptors
@@ -21,14 +21,16 @@ type listener struct {
 }
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
-func newListener(sock *socket, lc ListenerConfig, n int) (*listener, error) {
+func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
 	l := &listener{socket: sock, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
 		certs := new(atomic.Pointer[tls.Config])
 		certs.Store(lc.TLS)
 		l.certs = certs
-		// The outer configuration stays, and with it the keys of session tickets: a reload costs no client its session.
-		l.tls = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return certs.Load(), nil }}
+		// The outer configuration stays, and with it the keys of session tickets: a reload costs no
+		// client its session.
+		current := func(*tls.ClientHelloInfo) (*tls.Config, error) { return certs.Load(), nil }
+		l.tls = &tls.Config{GetConfigForClient: current}
 	}
 	for i := range n {
 		for _, fd := range sock.forLoop(i, n) {
@@ -43,7 +45,7 @@ func newListener(sock *socket, lc ListenerConfig, n int) (*listener, error) {
 	return l, nil
 }
 
-// discard closes all that no loop has got.
+// discard closes the descriptors that no loop has taken over.
 func (l *listener) discard() {
 	for _, fds := range l.given {
 		closeAll(fds)

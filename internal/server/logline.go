@@ -8,8 +8,9 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers, which every tool
-// reads; like nginx, \xHH stands for what a client could send to forge a line or to confuse a terminal.
+// lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers,
+// which every tool reads; like nginx, \xHH stands for what a client could send to forge a line or
+// to confuse a terminal.
 type lineFormat func(b []byte, e *conn.AccessEntry, time []byte) []byte
 
 func formatNamed(name string) *lineFormat {
@@ -35,8 +36,8 @@ func appendCombined(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	return appendEnd(append(b, '"'), e)
 }
 
-// appendEnd ends a line. For a connection that a handler has taken over, a WebSocket for instance, it appends for how
-// long, in seconds, and the close code, if that is known.
+// appendEnd ends a line. For a connection that a handler has taken over, such as a WebSocket, it
+// appends the duration in seconds and the close code, if that is known.
 func appendEnd(b []byte, e *conn.AccessEntry) []byte {
 	if e.Hijacked {
 		b = append(b, " duration="...)

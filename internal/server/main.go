@@ -44,8 +44,9 @@ type Program struct {
 // NewProgram makes a program of these modules and handlers.
 func NewProgram(modules *handlers.Registry) *Program { return &Program{modules: modules} }
 
-// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as http.Handle does: both
-// are mistakes of the program. It is safe for any goroutine and has no effect on a server that runs already.
+// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as
+// http.Handle does: both are mistakes of the program. It is safe for any goroutine and has no
+// effect on a server that runs already.
 func (p *Program) Handle(prefix string, h conn.Handler) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +61,7 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 	p.routes = routes
 }
 
-// Options is a command line that was found good.
+// Options is a valid command line.
 type Options struct {
 	file    string
 	listen  []string
@@ -84,9 +85,9 @@ SIGTERM and SIGINT stop it after the requests in flight, SIGHUP has it read its 
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
-// Parse takes the arguments of a command line, without its name, and the flags in own beside ours; where a name is in
-// both, it is ours. Without options the program is to end with the exit code: Parse has printed what was asked for to
-// stdout, or a mistake to stderr.
+// Parse takes the arguments of a command line, without its name, and the flags in own beside ours;
+// where a name is in both, it is ours. If it returns no options, the caller ends the program with
+// the exit code: Parse has printed the output of a flag to stdout, or a mistake to stderr.
 func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Options, code int) {
 	o, theirs, err := parseArgs(args, own)
 	switch {
@@ -118,9 +119,10 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 // logWait is how long the end of the program waits for the reader of its log.
 const logWait = time.Second
 
-// Main runs the program until it is stopped by a signal or the end of ctx, and returns the exit code. Where the command
-// line says nothing of it, file is the configuration, if there is one of that name. Errors go to stderr, and so does the
-// log, unless slog's default is an asynclog already; what was asked for goes to stdout.
+// Main runs the program until a signal or the end of ctx stops it, and returns the exit code. If
+// the command line names no configuration, it is file, if there is one of that name. Errors go to
+// stderr, and so does the log, unless slog's default is an asynclog already; the output of flags
+// goes to stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.Default()
 	if logs := asynclog.Of(log); logs != nil {
@@ -130,21 +132,22 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		log = logs.Logger()
 		defer logs.Close(logWait)
 	}
-	source, err := p.source(o, file, log)
+	src, err := p.source(o, file, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
 	}
-	config, err := source.Load()
+	c, err := src.load()
 	if err != nil {
-		if !errors.As(err, new(settings.Errors)) { // these begin with file and line, which editors look for
+		// these begin with file and line, which editors look for
+		if !errors.As(err, new(settings.Errors)) {
 			err = fmt.Errorf("lwango: %w", err)
 		}
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
 	if o.check {
-		fmt.Fprintf(stdout, "%s: ok\n", orElse(source.File, "built-in defaults"))
+		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
 		return 0
 	}
 
@@ -154,7 +157,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	s, err := Start(source, config)
+	s, err := start(src, c)
 	if err != nil {
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
@@ -162,34 +165,37 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	return s.untilStopped(ctx, signals)
 }
 
-// untilStopped obeys signals until the loops have ended, and returns the exit code. The first signal after the end of ctx
-// has no effect: it may be the one that has ended ctx, which is not to count twice.
-func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
+// untilStopped obeys signals until the loops have ended, and returns the exit code. It ignores the
+// first signal after the end of ctx: that may be the one that has ended ctx, and must not count
+// twice.
+func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
 	code := exitStopped
-	ended, done := s.Ended(), ctx.Done()
+	ended, done := s.ended, ctx.Done()
 	var stopped chan error
 	spared := false // the next signal, which would have us stop at once
 	stop := func() {
-		s.Stop()
-		ended = nil // from here on Wait tells
+		s.stop()
+		ended = nil // from here on wait tells
 		stopped = make(chan error, 1)
-		go func() { stopped <- s.Wait() }()
+		go func() { stopped <- s.wait() }()
 	}
 	for {
 		select {
 		case sig := <-signals:
 			switch {
 			case stopped == nil && sig == syscall.SIGHUP:
-				s.logReload(s.Reload())
+				s.logReload(s.reload())
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()
-				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
+					"connections", active)
 			case sig == syscall.SIGHUP:
 			case spared:
 				spared = false
 			default:
-				s.own.Warn("stopped at once", "signal", sig.String(), "connections", s.conn.Active())
+				s.own.Warn("stopped at once", "signal", sig.String(), "connections",
+					s.conn.Active())
 				return exitFailure
 			}
 		case <-done:
@@ -198,7 +204,8 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 				active := s.conn.Active()
 				stop()
 				spared = true
-				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace, "connections", active)
+				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace,
+					"connections", active)
 			}
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
@@ -215,7 +222,7 @@ func (s *Server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 	}
 }
 
-func (s *Server) logReload(err error) {
+func (s *server) logReload(err error) {
 	var all settings.Errors
 	switch {
 	case err == nil:
@@ -258,12 +265,13 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	return o, theirs, nil
 }
 
-// source decides which file is read, once for the whole run: a reload must not take up a file of the working
-// directory that happens to have come there meanwhile.
-func (p *Program) source(o *Options, file string, log *slog.Logger) (Source, error) {
+// source decides which file is read, once for the whole run: a reload must not take up a file that
+// has come into the working directory meanwhile.
+func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes, Topics: &p.Topics, Logger: log}
+	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes,
+		Topics: &p.Topics, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
 		case err == nil:

@@ -72,15 +72,15 @@ func TestUsageOfNoFlags(t *testing.T) {
 	}
 }
 
-// The end of ctx stops the program as a signal does. A signal that comes with it is not a second one, which would
-// leave the requests in flight without an answer.
+// The end of ctx stops the program as a signal does. A signal that comes with it is not a second
+// one, which would leave the requests in flight without an answer.
 func TestMainUntilContextEnds(t *testing.T) {
 	o, _ := server.Parse([]string{"-l", "127.0.0.1:0"}, flag.NewFlagSet("", flag.ContinueOnError), io.Discard, io.Discard)
 	if o == nil {
 		t.Fatal("the command line is refused")
 	}
-	// A signal is given to all that wait for it at the same moment: what has come here has come to the
-	// program as well, and will not meet the one of the next row.
+	// A signal is given to all that wait for it at the same moment: what has come here has come to
+	// the program as well, and will not meet the one of the next row.
 	received := make(chan os.Signal, 8)
 	signal.Notify(received, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(received)

@@ -20,8 +20,8 @@ import (
 	"github.com/lwango/lwango/pubsub"
 )
 
-// Two servers of one broker: a request to one waits for what is published by a request to the other. What a handler
-// publishes at the very end, in the grace period, still goes out.
+// Two servers of one broker: a request to one waits for what is published by a request to the
+// other. What a handler publishes at the very end, in the grace period, still goes out.
 func TestTopicsOfTwoServers(t *testing.T) {
 	broker := redistest.Start(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -30,7 +30,7 @@ func TestTopicsOfTwoServers(t *testing.T) {
 		s := source()
 		s.Topics, s.Listen, s.Logger = topics, []string{"127.0.0.1:0"}, slog.New(slog.DiscardHandler)
 		s.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
-			room := topics.Topic("room")
+			room := topics.Topic(req.Path())
 			sub := room.Subscribe(req.Thread, pubsub.Options{})
 			subscribed <- struct{}{}
 			req.Defer(func() { room.Publish([]byte("gone")) })
@@ -56,29 +56,31 @@ func TestTopicsOfTwoServers(t *testing.T) {
 	one := start(&hubs[0], 20*time.Second, subscribed)
 	two := start(&hubs[1], 10*time.Millisecond, subscribed)
 
-	fetching := func() <-chan string {
+	fetching := func(room string) <-chan string {
 		body := make(chan string, 1)
 		go func() {
 			defer close(body)
-			body <- fetch(t, one.Addresses()[0])
+			body <- fetch(t, one.Addresses()[0]+room)
 		}()
 		<-subscribed
 		return body
 	}
-	got := fetching()
-	hubs[1].Topic("room").Publish([]byte("hello"))
+	got := fetching("/first")
+	hubs[1].Topic("/first/").Publish([]byte("hello"))
 	if body := <-got; body != "hello" {
 		t.Errorf("%q", body)
 	}
 
 	// A handler of two waits when it is stopped, and is killed. One hears its last word.
-	got = fetching()
+	// That is in another room: one, which follows the first anew, could take the hello of the same
+	// millisecond for news.
+	got = fetching("/last")
 	c, err := net.Dial("tcp", two.Addresses()[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	fmt.Fprint(c, "GET /last/ HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-subscribed
 	two.Stop()
 	if err := two.Wait(); err != nil {

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// Reload reads the configuration again and goes over to it: the next request on any connection is handled by the new
-// sites, limits and log. It is all or nothing. Whatever can fail is done first - reading, building the handlers,
-// opening files and sockets - and only then is anything exchanged; after an error the server goes on as it was.
-func (s *Server) Reload() error {
-	next, err := s.source.Load()
+// reload reads the configuration again and puts it in force: the new sites, limits and log hold
+// from the next request on any connection. It is all or nothing. It first does all that can fail -
+// reading, building the handlers, opening files and sockets - and only then exchanges anything;
+// after an error the server goes on as it was.
+func (s *server) reload() error {
+	next, err := s.source.load()
 	if err != nil {
 		return err
 	}
@@ -32,6 +33,7 @@ func (s *Server) Reload() error {
 		return err
 	}
 
+	next.loops = s.loops
 	s.restartNeeded(next)
 	if access == s.access && access != nil {
 		access.reopen(logFile, next.AccessLog)
@@ -46,9 +48,9 @@ func (s *Server) Reload() error {
 	return nil
 }
 
-// nextAccessLog opens the file that is to be logged to, by itself or, if there was no log before, as a new one. The
-// file is opened anew even under the same name: it may have been moved away by a log rotation.
-func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, error) {
+// nextAccessLog opens the file for the access log, and makes the log if there was none before. It
+// opens a file of the same name anew, too: a log rotation may have moved the old one away.
+func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, error) {
 	switch {
 	case cfg == nil:
 		return s.access, nil, nil
@@ -60,10 +62,11 @@ func (s *Server) nextAccessLog(cfg *AccessLogConfig) (*accessLog, *os.File, erro
 	return s.access, f, err
 }
 
-// openAdded makes the listeners that next has and the running configuration does not have. One that begins or ceases
-// to speak TLS is added with duplicates of its sockets, so there is no moment in which nobody listens.
-func (s *Server) openAdded(next *Config) (_ map[Address]*listener, err error) {
-	added := map[Address]*listener{}
+// openAdded makes the listeners that next has and the running configuration does not have. A
+// listener that begins or ceases to speak TLS is added with duplicates of its sockets, so the
+// address is listened to all the time.
+func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
+	added := map[address]*listener{}
 	defer func() {
 		if err == nil {
 			return
@@ -91,7 +94,8 @@ func (s *Server) openAdded(next *Config) (_ map[Address]*listener, err error) {
 		}
 		added[lc.Address] = l
 	}
-	// Last, when nothing else can fail any more: who may connect to what is open is not restored.
+	// This comes last, when nothing else can fail any more: the mode and owner of an open socket
+	// are not restored.
 	for _, lc := range next.Listeners {
 		if s.listeners[lc.Address] == nil {
 			continue
@@ -104,7 +108,7 @@ func (s *Server) openAdded(next *Config) (_ map[Address]*listener, err error) {
 }
 
 // reuse makes a listener on the sockets of old.
-func (s *Server) reuse(old *listener, lc ListenerConfig) (*listener, error) {
+func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file}
 	for _, fd := range old.socket.fds {
 		if err := sock.duplicate(fd, 1); err != nil {
@@ -115,10 +119,10 @@ func (s *Server) reuse(old *listener, lc ListenerConfig) (*listener, error) {
 	return newListener(sock, lc, len(s.loops))
 }
 
-// exchange puts the added listeners to work and closes those that next does not have. Clients that have connected to
-// a closed one and were not accepted yet still are.
-func (s *Server) exchange(next *Config, added map[Address]*listener) {
-	keep := map[Address]bool{}
+// exchange puts the added listeners to work and closes those that next does not have. Clients that
+// have already connected to a closed one are still accepted.
+func (s *server) exchange(next *config, added map[address]*listener) {
+	keep := map[address]bool{}
 	for _, lc := range next.Listeners {
 		keep[lc.Address] = true
 	}
@@ -146,7 +150,7 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 		l.socket.close()
 	}
 	s.onLoops(func(i int) {
-		// New ones first: a loop without any listener or connection would be done and end.
+		// New listeners come first: a loop without any listener or connection would end.
 		for _, l := range added {
 			if err := s.serve(l, i); err != nil {
 				s.own.Error("reload: an address is not served by one of the loops", "error", err)
@@ -158,7 +162,7 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 			}
 		}
 	})
-	// Close has its effect within the turn, so in the next one it is done: what is announced is true then.
+	// Close takes effect within a turn of the loop. After another one, what is announced is true.
 	s.onLoops(func(int) {})
 	for _, l := range gone {
 		s.own.Info("no longer listening", "address", l.socket.shown)
@@ -171,20 +175,23 @@ func (s *Server) exchange(next *Config, added map[Address]*listener) {
 }
 
 // restartNeeded names what a reload cannot change.
-func (s *Server) restartNeeded(next *Config) {
+func (s *server) restartNeeded(next *config) {
 	if next.Threads != s.config.Threads {
-		s.own.Warn("threads changes at the next start only", "running", s.config.Threads, "configured", next.Threads)
+		s.own.Warn("threads changes at the next start only", "running", s.config.Threads,
+			"configured", next.Threads)
 	}
 	if next.Workers != s.config.Workers {
-		s.own.Warn("workers changes at the next start only", "running", s.config.Workers, "configured", next.Workers)
+		s.own.Warn("workers changes at the next start only", "running", s.config.Workers,
+			"configured", next.Workers)
 	}
 	if next.Handoff != s.config.Handoff {
-		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff, "configured", next.Handoff)
+		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
+			"configured", next.Handoff)
 	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
-	// What is running is what the next reload must compare with.
+	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
 	next.Pubsub.URL = s.config.Pubsub.URL
 }
@@ -193,7 +200,7 @@ func (s *Server) restartNeeded(next *Config) {
 const loopWait = 2 * time.Second
 
 // onLoops calls f on each loop, with its index, and waits until that is done.
-func (s *Server) onLoops(f func(i int)) {
+func (s *server) onLoops(f func(i int)) {
 	var called sync.WaitGroup
 	for i, l := range s.loops {
 		called.Add(1)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,30 +17,31 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// Server is a running server: loops, listeners and the configuration that they go by. Its methods are for one
-// goroutine, except Ended's channel.
-type Server struct {
-	source    Source
+// server is a running server: loops, listeners and the configuration that they go by. Its methods
+// are for one goroutine.
+type server struct {
+	source    source
 	log       *slog.Logger // for what clients cause, and for all below
 	own       *slog.Logger // for what the server itself does: no such line is left out
-	config    *Config
+	config    *config
 	conn      *conn.Server
 	loops     []*loop.Loop
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
-	listeners map[Address]*listener
+	listeners map[address]*listener
 	access    *accessLog    // nil until a configuration has asked for one
 	broker    *redis.Engine // nil if the topics are this process's own
 
 	until   time.Time      // the grace period lasts, once stopped
 	running sync.WaitGroup // loops
-	ended   chan error
+	ended   chan error     // from each loop when it ends, nil if in order; before stop, none should
 }
 
-// Start makes the loops and listeners of a configuration and lets them run, each loop on a goroutine of its own which
-// is not locked to a thread. When it returns, clients can connect.
-func Start(source Source, config *Config) (*Server, error) {
-	s := &Server{source: source, log: source.Logger, own: asynclog.Vital(source.Logger), config: config, listeners: map[Address]*listener{}}
+// start makes the loops and listeners of a configuration and lets them run, each loop on a
+// goroutine of its own which is not locked to a thread. When it returns, clients can connect.
+func start(src source, c *config) (*server, error) {
+	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
+		listeners: map[address]*listener{}}
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.remove()
@@ -61,7 +61,7 @@ func Start(source Source, config *Config) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) start() (err error) {
+func (s *server) start() (err error) {
 	if s.inherited, err = inheritedSockets(); err != nil {
 		return err
 	}
@@ -78,6 +78,7 @@ func (s *Server) start() (err error) {
 		}
 		s.loops = append(s.loops, l)
 	}
+	s.config.loops = s.loops
 	if a := s.config.AccessLog; a != nil {
 		if s.access, err = openAccessLog(a, s.log); err != nil {
 			return err
@@ -114,11 +115,8 @@ func (s *Server) start() (err error) {
 	return nil
 }
 
-// Ended receives from each loop when it ends, nil if it did so in order. Before Stop, none should.
-func (s *Server) Ended() <-chan error { return s.ended }
-
-// Stop stops listening and lets the loops end within the grace period of the configuration. It does not wait.
-func (s *Server) Stop() {
+// stop stops listening and tells the loops to end within the grace period. It does not wait.
+func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
 	s.closeListeners()
 	for _, l := range s.loops {
@@ -126,20 +124,22 @@ func (s *Server) Stop() {
 	}
 }
 
-// closeListeners gives up our part of the listening sockets; the loops accept what has come and then close theirs.
-func (s *Server) closeListeners() {
+// closeListeners closes this goroutine's part of the listening sockets; the loops accept what has
+// come and then close theirs.
+func (s *server) closeListeners() {
 	for _, l := range s.listeners {
 		l.socket.remove()
 		l.socket.close()
 	}
 }
 
-// Wait waits until all loops have ended, after Stop, and returns the errors that were not received from Ended.
-func (s *Server) Wait() error {
+// wait waits until all loops have ended, after stop, and returns the errors that were not received
+// from s.ended.
+func (s *server) wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
 	if s.broker != nil {
-		// Threads that were killed at the end have had their last words in deferred calls.
+		// Threads that were killed at the end may have published in deferred calls.
 		if unsent := s.broker.Close(max(time.Until(s.until), time.Second)); unsent > 0 {
 			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
@@ -155,18 +155,8 @@ func (s *Server) Wait() error {
 	return errors.Join(errs...)
 }
 
-// Addresses returns the addresses that are listened to, with the ports that the kernel chose, sorted.
-func (s *Server) Addresses() []string {
-	var all []string
-	for _, l := range s.listeners {
-		all = append(all, l.socket.shown)
-	}
-	slices.Sort(all)
-	return all
-}
-
 // connConfig translates the configuration for package conn.
-func (s *Server) connConfig() conn.Config {
+func (s *server) connConfig() conn.Config {
 	c := s.config
 	cc := conn.Config{
 		Handler:          c.Router.Serve,
@@ -192,7 +182,8 @@ func (s *Server) connConfig() conn.Config {
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
-		s.own.Warn("max_connections is more than the descriptor limit allows", "max_connections", c.MaxConnections,
+		s.own.Warn("max_connections is more than the descriptor limit allows",
+			"max_connections", c.MaxConnections,
 			"descriptors", limit)
 	}
 	for _, name := range sortedKeys(c.Headers) {
@@ -206,19 +197,22 @@ func (s *Server) connConfig() conn.Config {
 	return cc
 }
 
-// notice tells what a configuration has that the user may not expect.
-func (s *Server) notice() {
+// notice logs what the user may not expect of the configuration.
+func (s *server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.own.Info("no configuration file: built-in defaults")
 	}
-	if s.config.SpoolDir == "" { // an error only for a folder that the configuration names: perhaps nothing needs this one
+	// Only for a folder that the configuration names this is an error: perhaps nothing needs one.
+	if s.config.SpoolDir == "" {
 		if err := sysio.CheckTempDir(""); err != nil {
-			s.log.Warn("there can be no temporary files, and so no large request bodies; set spool_dir", "error", err)
+			s.log.Warn("no temporary files can be made, and so no large request body be held; "+
+				"set spool_dir", "error", err)
 		}
 	}
 }
 
-// descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its start.
+// descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its
+// start.
 func descriptorLimit() int {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
@@ -227,30 +221,32 @@ func descriptorLimit() int {
 	return int(min(lim.Cur, 1<<30))
 }
 
-// perConnection is how many descriptors a connection may come to hold: itself, the file that it downloads or in which its
-// request's body is held, and a connection to an upstream.
+// perConnection is how many descriptors a connection may hold: its own, that of a file which it
+// downloads or which holds its request's body, and a connection to an upstream.
 const perConnection = 3
 
-// connectionsFor is how many connections can all hold what they may need, beside the server's own descriptors. An idle one
-// holds a third of that; but which of them go to work, and when, is the clients' choice.
+// connectionsFor is for how many connections there are descriptors enough, beside the server's own.
+// An idle connection holds a third of its part; but the clients choose how many of them work at
+// once.
 func connectionsFor(descriptors, own int) int {
 	return max((descriptors-own)/perConnection, descriptors/8, 1)
 }
 
-// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the spare one; each listener's
-// sockets and their duplicates; standard streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
+// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the
+// spare one; each listener's sockets and their duplicates; standard streams, logs, a broker, Go's
+// own poller, and what a reload opens beside all that.
 func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
-// announce is the sign that clients can connect; scripts wait for it.
-func (s *Server) announce(l *listener) {
+// announce logs that clients can connect; scripts wait for this line.
+func (s *server) announce(l *listener) {
 	s.own.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
 }
 
 // open makes the sockets of a listener.
-func (s *Server) open(lc ListenerConfig) (*listener, error) {
+func (s *server) open(lc listenerConfig) (*listener, error) {
 	ours := map[int]bool{}
 	for addr := range s.listeners {
-		ours[addr.Port()] = true
+		ours[addr.port()] = true
 	}
 	sock, err := openSocket(lc, len(s.loops), s.inherited, ours)
 	if err != nil {
@@ -260,7 +256,7 @@ func (s *Server) open(lc ListenerConfig) (*listener, error) {
 }
 
 // serve lets the i-th loop accept from l. It is called on that loop, or before it runs.
-func (s *Server) serve(l *listener, i int) error {
+func (s *server) serve(l *listener, i int) error {
 	fds := l.given[i]
 	l.given[i] = nil
 	for j, fd := range fds {
@@ -274,8 +270,8 @@ func (s *Server) serve(l *listener, i int) error {
 	return nil
 }
 
-// limitTopics has the topics keep to the present configuration.
-func (s *Server) limitTopics() {
+// limitTopics gives the topics the limits of the present configuration.
+func (s *server) limitTopics() {
 	if s.source.Topics != nil {
 		s.source.Topics.LimitBytes(int(s.config.Pubsub.MaxBytes))
 	}

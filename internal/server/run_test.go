@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 func fetch(t *testing.T, address string) string {
@@ -47,8 +48,8 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// settleTo waits until no more than limit descriptors are open. Both ends of a connection close theirs in their own
-// time.
+// settleTo waits until no more than limit descriptors are open. Both ends of a connection close
+// theirs in their own time.
 func settleTo(t *testing.T, limit int, when string) {
 	t.Helper()
 	end := time.Now().Add(10 * time.Second)
@@ -70,8 +71,8 @@ func startPoller(t *testing.T) {
 	ln.Close()
 }
 
-// Reloads that succeed and reloads that fail, with listeners that come, go, and stay, leave nothing behind: neither
-// does the stop.
+// Reloads that succeed and reloads that fail, with listeners that come, go, and stay, leave nothing
+// behind: neither does the stop.
 func TestReloadLeavesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	threads := runtime.GOMAXPROCS(0)
@@ -147,8 +148,8 @@ func TestReloadLeavesNothing(t *testing.T) {
 	}
 }
 
-// A module that panics when it is built does not end a server that reads its configuration again: it goes on as it was,
-// and says so.
+// A module that panics when it is built does not end a server that reads its configuration again:
+// it goes on as it was, and says so.
 func TestReloadSurvivesPanic(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lwango.conf")
 	write := func(body string) {
@@ -160,7 +161,7 @@ func TestReloadSurvivesPanic(t *testing.T) {
 	}
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
-	var log lockedBuffer
+	var log logtext.Buffer
 	s := source()
 	s.File, s.Logger = file, slog.New(slog.NewTextHandler(&log, nil))
 	type mood struct {
@@ -205,8 +206,9 @@ func TestReloadSurvivesPanic(t *testing.T) {
 	}
 }
 
-// The file of a UNIX socket gets the mode and the owner of its listener, at the start and at a reload, and a mode that
-// cannot be had is an error. The owner is this process's own user and group, which everybody may give.
+// The file of a UNIX socket gets the mode and the owner of its listener, at the start and at a
+// reload, and a mode that cannot be had is an error. The owner is this process's own user and
+// group, which every process may set.
 func TestUnixSocketAccess(t *testing.T) {
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)

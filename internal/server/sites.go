@@ -9,28 +9,33 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/loop"
 )
 
-// builtSite is a site of the file with its handlers, and the tables to blame for what the router refuses.
+// builtSite is a site of the file with its handlers, and the tables at which errors of the router
+// are reported.
 type builtSite struct {
 	handlers.Site
 	table  settings.Table
 	routes []settings.Table
 }
 
-// buildSites makes the handlers of all routes. What is wrong with one is reported and leaves it out, so that the
-// errors of all routes are found in one run.
-func (c *Config) buildSites(s Source) (sites []builtSite) {
+// buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
+// that out, so that one run finds the errors of all routes.
+func (c *config) buildSites(s source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
-		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Logger: s.Logger}
+		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger}
 		plans := make([]plan, len(site.Routes))
-		for i, r := range site.Routes { // all before the first is built, which is told of the others
+		// all before the first is built, which is told of the others
+		for i, r := range site.Routes {
 			switch {
 			case r.Prefix == "":
 				r.Rest.Errorf("prefix", `missing; expected the beginning of a path, such as "/"`)
 			case s.compiled(r.Prefix):
-				r.Rest.Errorf("prefix", "%q: the program has a handler of its own there, which would never be asked", r.Prefix)
+				r.Rest.Errorf("prefix",
+					"%q: the program has a handler of its own there, which would get no requests",
+					r.Prefix)
 			}
 			var err error
 			if plans[i], err = s.plan(r); err != nil {
@@ -55,7 +60,8 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 			}
 		}
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
-			site.Table.Errorf("host", "expected at least one name; leave it out for the default site")
+			site.Table.Errorf("host",
+				"expected at least one name; leave it out for the default site")
 			continue
 		}
 		sites = append(sites, b)
@@ -63,8 +69,11 @@ func (c *Config) buildSites(s Source) (sites []builtSite) {
 	return reportRefused(sites)
 }
 
-// plan is a route that was read: a compiled-in handler, or a module with its settings; neither
-// where it is wrong.
+// running returns the loops to modules, which are built before there are any.
+func (c *config) running() []*loop.Loop { return c.loops }
+
+// plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
+// the route is wrong.
 type plan struct {
 	handler  conn.Handler
 	module   handlers.Module
@@ -72,23 +81,25 @@ type plan struct {
 }
 
 // plan reads a route.
-func (s Source) plan(r RouteConfig) (plan, error) {
+func (s source) plan(r routeConfig) (plan, error) {
 	switch {
 	case r.Module != "" && r.Handler != "":
-		return plan{}, keyError("handler", "a route has a module or a handler, not both")
+		return plan{}, handlers.BadKey("handler", "a route has a module or a handler, not both")
 	case r.Module == "" && r.Handler == "":
-		return plan{}, keyError("", "a route needs a module or a handler")
+		return plan{}, handlers.BadKey("", "a route needs a module or a handler")
 	case r.Handler != "":
 		h, ok := s.Modules.Handler(r.Handler)
 		if !ok {
-			return plan{}, keyError("handler", "%s", unknownName("handler", r.Handler, s.Modules.HandlerNames()))
+			return plan{}, handlers.BadKey("handler", "%s",
+				unknownName("handler", r.Handler, s.Modules.HandlerNames()))
 		}
 		r.Rest.Decode(&struct{}{}) // a handler has no settings
 		return plan{handler: h}, nil
 	}
 	m, ok := s.Modules.Module(r.Module)
 	if !ok {
-		return plan{}, keyError("module", "%s", unknownName("module", r.Module, s.Modules.ModuleNames()))
+		return plan{}, handlers.BadKey("module", "%s",
+			unknownName("module", r.Module, s.Modules.ModuleNames()))
 	}
 	set := m.NewSettings()
 	if !r.Rest.Decode(set) {
@@ -97,8 +108,9 @@ func (s Source) plan(r RouteConfig) (plan, error) {
 	return plan{module: m, settings: set}, nil
 }
 
-// reportRoute points at the key that a build error names, or at the one that chose the module.
-func reportRoute(r RouteConfig, err error) {
+// reportRoute reports an error of a build, at the key that the error names or else at the key
+// `module`.
+func reportRoute(r routeConfig, err error) {
 	var ke *handlers.KeyError
 	switch {
 	case errors.As(err, &ke):
@@ -106,10 +118,6 @@ func reportRoute(r RouteConfig, err error) {
 	default:
 		r.Rest.Errorf("module", "%s: %v", r.Module, err)
 	}
-}
-
-func keyError(key, format string, args ...any) error {
-	return &handlers.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
 func unknownName(what, got string, names []string) string {
@@ -120,8 +128,8 @@ func unknownName(what, got string, names []string) string {
 	return msg + " (known: " + strings.Join(names, ", ") + ")"
 }
 
-// reportRefused has the router judge hosts and prefixes, which are its own matter. It names one error at a time, so
-// the culprit is taken out and the rest tried again until nothing is refused.
+// reportRefused lets the router check hosts and prefixes. The router reports one error at a time,
+// so the culprit is removed and the rest tried again until it accepts all.
 func reportRefused(sites []builtSite) []builtSite {
 	for {
 		_, err := handlers.NewRouter(plain(sites))
@@ -150,20 +158,22 @@ func plain(sites []builtSite) []handlers.Site {
 }
 
 // compiled reports whether there is a compiled-in route of that prefix.
-func (s Source) compiled(prefix string) bool {
+func (s source) compiled(prefix string) bool {
 	return slices.ContainsFunc(s.Routes, func(r handlers.Route) bool {
 		return strings.TrimSuffix(r.Prefix, "/") == strings.TrimSuffix(prefix, "/")
 	})
 }
 
-// route makes the router: the sites of the file or the folder of -r, and beside them the compiled-in routes. These
-// belong to every host, as those of http.Handle do. With nothing to serve at all there is a page that says so.
-func (c *Config) route(s Source, built []builtSite) error {
+// route makes the router: the sites of the file or the folder of -r, and beside them the
+// compiled-in routes. Compiled-in routes belong to every host, as those of http.Handle do. If there
+// is nothing to serve, a page says so.
+func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
 		site, err := rootSite(s)
 		if err == nil && s.compiled("/") {
-			err = errors.New("the program has a handler of its own for /, which would never be asked")
+			err = errors.New("the program has a handler of its own for /, " +
+				"which would get no requests")
 		}
 		if err != nil {
 			return fmt.Errorf("-r %s: %w", s.Root, err)

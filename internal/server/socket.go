@@ -14,11 +14,13 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// socket is what listens to one address: a descriptor for each loop. TCP sockets are separate, and the kernel spreads
-// connections over them (SO_REUSEPORT); UNIX and inherited ones are one socket, shared by all loops.
+// socket is what listens to one address: a descriptor for each loop. TCP sockets are separate, and
+// the kernel spreads connections over them (SO_REUSEPORT); UNIX and inherited ones are one socket,
+// shared by all loops.
 //
-// Loops get duplicates of these descriptors, which are theirs to close; so the ones here are valid until close, and a
-// reload can hand out others. A socket stops listening when both are closed.
+// Loops get duplicates of these descriptors and close them; so the ones here stay valid until
+// close, and a reload can hand out further duplicates. A socket stops listening when both are
+// closed.
 type socket struct {
 	fds   []int
 	shown string // the address with the port that the kernel chose
@@ -28,9 +30,10 @@ type socket struct {
 	file unix.Stat_t
 }
 
-// openSocket makes the descriptors of a listener's address for n loops. inherited are the sockets of the service manager;
-// ours are the ports that this process listens to already.
-func openSocket(lc ListenerConfig, n int, inherited map[string][]int, ours map[int]bool) (*socket, error) {
+// openSocket makes the descriptors of a listener's address for n loops. inherited are the sockets
+// of the service manager; ours are the ports that this process listens to already.
+func openSocket(lc listenerConfig, n int, inherited map[string][]int,
+	ours map[int]bool) (*socket, error) {
 	switch addr := lc.Address; addr.Network {
 	case "unix":
 		return openUnix(addr.Name, lc.Access, n)
@@ -49,13 +52,14 @@ func openSocket(lc ListenerConfig, n int, inherited map[string][]int, ours map[i
 		s.shown = addr.String()
 		return s, nil
 	}
-	return openTCP(lc.Address.Name, n, ours[lc.Address.Port()])
+	return openTCP(lc.Address.Name, n, ours[lc.Address.port()])
 }
 
-// openTCP makes n sockets that share a port. With SO_REUSEPORT a second server of the same user could bind the port
-// as well and would silently take half of the connections, where everybody expects "address already in use". So the
-// port is bound once without the option first, which fails if anybody has it - unless we do: a reload may well move
-// from one address to another of the same port.
+// openTCP makes n sockets that share a port. With SO_REUSEPORT, a second server of the same user
+// could bind the port as well and would silently take half of the connections, instead of failing
+// with "address already in use". So probe binds the port without the option first, which fails if
+// any process has it. It is left out if this process has the port itself: a reload may move from
+// one address to another with the same port.
 func openTCP(name string, n int, ours bool) (*socket, error) {
 	s := &socket{}
 	for range n {
@@ -114,7 +118,7 @@ func probe(name string) error {
 		return nil // no IPv6; loop.Listen knows what to do then
 	}
 	defer unix.Close(fd)
-	// Connections of the server before this one, in TIME_WAIT, do not count as somebody.
+	// Connections of an earlier server, in TIME_WAIT, do not hold the port.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	if family == unix.AF_INET6 && host != "*" {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
@@ -125,8 +129,8 @@ func probe(name string) error {
 	return nil
 }
 
-// openUnix makes one socket. A file that a killed server left behind is removed; one behind which somebody listens
-// never is.
+// openUnix makes one socket. It removes the file that a killed server has left behind, but never
+// one at which a server listens.
 func openUnix(path string, a access, n int) (*socket, error) {
 	bound := func() error { return a.set(path) }
 	fd, err := loop.ListenUnix(path, bound)
@@ -152,8 +156,8 @@ func openUnix(path string, a access, n int) (*socket, error) {
 	return s, nil
 }
 
-// stale reports whether path is a socket that nobody listens to: only then is a connection refused. Everything else,
-// a full queue or a missing permission included, leaves it alone.
+// stale reports whether path is a socket without a listener: only then is a connection refused.
+// With any other result, such as a full queue or a missing permission, the file is left alone.
 func stale(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != fs.ModeSocket {
@@ -184,8 +188,8 @@ func dup(fd int) (int, error) {
 	return d, os.NewSyscallError("fcntl", err)
 }
 
-// forLoop returns the descriptors of the i-th of n loops. Several inherited sockets may have one name, for instance
-// one for each address family.
+// forLoop returns the descriptors of the i-th of n loops. Several inherited sockets may have one
+// name, for instance one for each address family.
 func (s *socket) forLoop(i, n int) (fds []int) {
 	for j := i; j < len(s.fds); j += n {
 		fds = append(fds, s.fds[j])
@@ -200,14 +204,15 @@ func (s *socket) close() {
 	s.fds = nil
 }
 
-// remove takes the file of a UNIX socket away, unless somebody has put another one in its place. It comes before
-// close: the inode's number can be that of another file once the socket is gone.
+// remove removes the file of a UNIX socket, unless another file is in its place. It must be called
+// before close: once the socket is gone, another file can get its inode number.
 func (s *socket) remove() {
 	if s.path == "" {
 		return
 	}
 	var now unix.Stat_t
-	if err := unix.Lstat(s.path, &now); err == nil && now.Dev == s.file.Dev && now.Ino == s.file.Ino {
+	if err := unix.Lstat(s.path, &now); err == nil && now.Dev == s.file.Dev &&
+		now.Ino == s.file.Ino {
 		_ = os.Remove(s.path)
 	}
 }

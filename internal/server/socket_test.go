@@ -12,18 +12,18 @@ import (
 
 func openTest(t *testing.T, address string, n int) (*socket, error) {
 	t.Helper()
-	addr, err := ParseAddress(address, t.TempDir())
+	addr, err := parseAddress(address, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSocket(ListenerConfig{Address: addr}, n, nil, nil)
+	s, err := openSocket(listenerConfig{Address: addr}, n, nil, nil)
 	if err == nil {
 		t.Cleanup(s.close)
 	}
 	return s, err
 }
 
-// All loops get sockets of the one port that the first got, and nobody else gets it.
+// All loops get sockets of the one port that the first got, and no other process gets it.
 func TestTCPSockets(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "*:0", "[::1]:0"} {
 		s, err := openTest(t, address, 3)
@@ -65,14 +65,14 @@ func TestUnixSocketFile(t *testing.T) {
 		t.Errorf("beside a live one: %v, want EADDRINUSE", err)
 	}
 
-	// Nobody listens, the file is there: as after a kill.
+	// There is a file and no listener, as after a kill.
 	s.close()
 	next, err := openTest(t, "unix:"+path, 2)
 	if err != nil {
 		t.Fatalf("over a stale file: %v", err)
 	}
 
-	// Somebody has made room for another server while this one runs.
+	// Another server has taken the path while this one runs.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

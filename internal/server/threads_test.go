@@ -13,8 +13,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestThreads: there are more processors than loops, whatever `threads` says, and the next server of the process has as
-// many loops as the one before.
+// TestThreads: there are more processors than loops, whatever `threads` says, and the next server
+// of the process has as many loops as the one before.
 func TestThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	cpus := loop.Reserve(0)

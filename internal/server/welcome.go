@@ -9,8 +9,8 @@ import (
 //go:embed welcome.html
 var welcomePage []byte
 
-// welcome answers for a server that has nothing to serve. It says so, since an empty 404 would leave a first-time
-// user guessing whether the server, the file or the path is at fault.
+// welcome answers for a server that has nothing to serve. With an empty 404, a first-time user
+// could not tell whether the server, the file or the path is at fault.
 func welcome(req *conn.Request, resp *conn.Response) int {
 	if m := req.Method(); m != "GET" && m != "HEAD" {
 		resp.Header().Set("Allow", "GET, HEAD")
@@ -20,7 +20,8 @@ func welcome(req *conn.Request, resp *conn.Response) int {
 		return 404
 	}
 	resp.Header().Set("Content-Type", "text/html; charset=utf-8")
-	resp.Header().Set("Cache-Control", "no-store") // the page is gone as soon as there is a configuration
+	// the page is gone as soon as there is a configuration
+	resp.Header().Set("Cache-Control", "no-store")
 	resp.SetBody(welcomePage)
 	return 200
 }

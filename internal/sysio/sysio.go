@@ -1,11 +1,13 @@
 //go:build linux && !386 && !arm && !mips && !mipsle
 
-// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors, and temporary files.
+// Package sysio makes the system calls of the loops' hot path, on non-blocking descriptors, and
+// temporary files.
 //
-// A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as a short call
-// itself. What may wait for a disk (sendfile) or is meant to wait (epoll_wait with a timeout) is announced, so that
-// other goroutines get the processor meanwhile. Results are errno values as they come, 0 for success: turning them
-// into errors is left to whoever shows them to somebody. EINTR is retried here.
+// A call that cannot sleep goes to the kernel raw: telling Go's scheduler about it costs as much as
+// a short call itself. A call that may wait for a disk (sendfile) or is meant to wait (epoll_wait
+// with a timeout) is announced, so that other goroutines get the processor meanwhile. Results are
+// plain errno values, 0 for success: the caller makes errors of them where it shows them. Calls are
+// repeated after EINTR.
 package sysio
 
 import (
@@ -18,14 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Recv is recv(2) on a socket. It and Send are some 2 % of a small request cheaper than read(2) and write(2), which
-// pass through the file layer first.
+// Recv is recv(2) on a socket. It and Send are some 2 % of a small request cheaper than read(2) and
+// write(2), which pass through the file layer first.
 func Recv(fd int, p []byte) (int, syscall.Errno) {
 	if len(p) == 0 {
 		return 0, 0
 	}
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+			uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -43,7 +46,8 @@ func Send(fd int, p []byte, more bool) (int, syscall.Errno) {
 		flags |= unix.MSG_MORE
 	}
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), uintptr(flags), 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+			uintptr(len(p)), uintptr(flags), 0, 0)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
@@ -55,15 +59,16 @@ func Sendv(fd int, a, b []byte) (int, syscall.Errno) {
 	iov := [2]unix.Iovec{{Base: &a[0], Len: uint64(len(a))}, {Base: &b[0], Len: uint64(len(b))}}
 	msg := unix.Msghdr{Iov: &iov[0], Iovlen: 2}
 	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)),
+			unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
 	}
 }
 
-// Sendmsg is sendmsg(2) with MSG_NOSIGNAL of what the buffers hold but for the first skip bytes, up to max bytes and 64
-// buffers. There must be something.
+// Sendmsg is sendmsg(2) with MSG_NOSIGNAL of what the buffers hold but for the first skip bytes, up
+// to max bytes and 64 buffers. There must be something.
 func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
 	var iov [64]unix.Iovec
 	n := 0
@@ -82,41 +87,44 @@ func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
 	}
 	msg := unix.Msghdr{Iov: &iov[0], Iovlen: uint64(n)}
 	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)),
+			unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
 	}
 }
 
-// Splice is splice(2) of up to n bytes between a pipe and a socket, neither of which it waits for. It moves pages from one
-// to the other.
+// Splice is splice(2) of up to n bytes between a pipe and a socket, neither of which it waits for.
+// It moves pages from one to the other.
 func Splice(from, to, n int) (int, syscall.Errno) {
 	for {
-		r, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+		r, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0,
+			uintptr(n), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
 		if e != unix.EINTR {
 			return count(r, e)
 		}
 	}
 }
 
-// Sendfile is sendfile(2) from a regular file at *off, which it moves on, to a non-blocking socket. It may sleep on
-// the disk.
+// Sendfile is sendfile(2) from a regular file at *off, which it moves on, to a non-blocking socket.
+// It may sleep on the disk.
 func Sendfile(out, in int, off *int64, n int) (int, syscall.Errno) {
 	for {
-		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(out), uintptr(in), uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
+		r, _, e := syscall.Syscall6(unix.SYS_SENDFILE, uintptr(out), uintptr(in),
+			uintptr(unsafe.Pointer(off)), uintptr(n), 0, 0)
 		if e != unix.EINTR {
 			return count(r, e)
 		}
 	}
 }
 
-// EpollWait is epoll_pwait2(2), or epoll_pwait(2) where that is refused; then the timeout is rounded up to milliseconds. A
-// negative one is none. EINTR counts as no event.
+// EpollWait is epoll_pwait2(2), or epoll_pwait(2) where that is refused; then the timeout is
+// rounded up to milliseconds. A negative one is none. EINTR counts as no event.
 //
-// Kernels before Linux 5.11 refuse epoll_pwait2 with ENOSYS, and seccomp filters that are older than the call, as container
-// runtimes have them, with EPERM. Whatever the error is, epoll_pwait tells whether it is a refusal or a fault of the
-// arguments.
+// Kernels before Linux 5.11 refuse epoll_pwait2 with ENOSYS, and seccomp filters that are older
+// than the call, as container runtimes have them, with EPERM. Whatever the error is, epoll_pwait
+// tells whether it is a refusal or a fault of the arguments.
 func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, syscall.Errno) {
 	first, size := uintptr(unsafe.Pointer(&events[0])), uintptr(len(events))
 	var n uintptr
@@ -126,7 +134,8 @@ func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, 
 		n, _, e = syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, 0, 0, 0)
 	case timeout > 0 && !noPwait2.Load():
 		ts := unix.NsecToTimespec(int64(timeout))
-		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epfd), first, size,
+			uintptr(unsafe.Pointer(&ts)), 0, 0)
 		if e == 0 || e == unix.EINTR {
 			break
 		}
@@ -137,7 +146,8 @@ func EpollWait(epfd int, events []unix.EpollEvent, timeout time.Duration) (int, 
 		if timeout >= 0 {
 			msec = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 		}
-		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec), 0, 0)
+		n, _, e = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), first, size, uintptr(msec),
+			0, 0)
 	}
 	if e == unix.EINTR {
 		return 0, 0
@@ -150,7 +160,8 @@ var noPwait2 atomic.Bool
 // EpollCtl is epoll_ctl(2) with the descriptor and a generation as the event's data.
 func EpollCtl(epfd, op, fd int, events, gen uint32) syscall.Errno {
 	ev := unix.EpollEvent{Events: events, Fd: int32(fd), Pad: int32(gen)}
-	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(fd),
+		uintptr(unsafe.Pointer(&ev)), 0, 0)
 	return e
 }
 
@@ -159,20 +170,21 @@ func Accept(fd int, sa *unix.RawSockaddrAny) (int, syscall.Errno) {
 	for {
 		size := uint32(unsafe.Sizeof(*sa))
 		sa.Addr.Family = unix.AF_UNSPEC
-		n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(sa)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(sa)),
+			uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		if e != unix.EINTR {
 			return count(n, e)
 		}
 	}
 }
 
-// Quiet reports that a stream socket is open and nothing has come on it: neither data nor an end.
+// Quiet reports whether a stream socket is open and has neither data nor an end to read.
 func Quiet(fd int) bool {
 	_, e := peek(fd)
 	return e == unix.EAGAIN
 }
 
-// Unread reports that there is data to be read from a stream socket; its end is none.
+// Unread reports whether a stream socket has data to read; an end is not data.
 func Unread(fd int) bool {
 	n, e := peek(fd)
 	return n > 0 && e == 0
@@ -182,7 +194,8 @@ func Unread(fd int) bool {
 func peek(fd int) (n uintptr, e syscall.Errno) {
 	var b [1]byte
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b)),
+			1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
 		if e != unix.EINTR {
 			return n, e
 		}
@@ -197,6 +210,12 @@ func Unsent(fd int) int {
 		return 0
 	}
 	return n
+}
+
+// ResetOnClose makes the close of a socket a reset (socket(7), SO_LINGER of no time): the kernel
+// drops what the peer has not acknowledged, where an orderly close would keep it for minutes.
+func ResetOnClose(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 }
 
 // Close is close(2). It is announced to the scheduler: a socket with SO_LINGER set waits in it.

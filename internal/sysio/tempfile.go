@@ -14,15 +14,16 @@ import (
 // ErrTempFull is the error of a write for which all temporary files together hold too much.
 var ErrTempFull = errors.New("temporary files have reached their limit")
 
-// TempSpace makes temporary files, and counts what they hold together. The zero value makes them in os.TempDir, without a
-// limit. It is safe for any goroutine.
+// TempSpace makes temporary files, and counts what they hold together. The zero value makes them in
+// os.TempDir, without a limit. It is safe for any goroutine.
 type TempSpace struct {
 	dir   atomic.Pointer[string] // nil: os.TempDir
 	limit atomic.Int64           // bytes; 0: none
 	used  atomic.Int64           // bytes
 }
 
-// Configure sets the folder of files yet to be made, "" for os.TempDir, and the limit in bytes, 0 for none.
+// Configure sets the folder of files yet to be made, "" for os.TempDir, and the limit in bytes, 0
+// for none.
 func (s *TempSpace) Configure(dir string, limit int64) {
 	s.dir.Store(&dir)
 	s.limit.Store(limit)
@@ -31,7 +32,8 @@ func (s *TempSpace) Configure(dir string, limit int64) {
 // Used returns how many bytes the files hold.
 func (s *TempSpace) Used() int64 { return s.used.Load() }
 
-// Reserve counts n bytes of files that were made elsewhere, until Release. Its error is ErrTempFull.
+// Reserve counts n bytes of files that were made elsewhere, until Release. Its error is
+// ErrTempFull.
 func (s *TempSpace) Reserve(n int64) error { return s.reserve(n, s.limit.Load()) }
 
 func (s *TempSpace) reserve(n, limit int64) error {
@@ -58,8 +60,8 @@ func (s *TempSpace) Create() (*TempFile, error) {
 	return &TempFile{space: s, file: f}, nil
 }
 
-// TempFile is a file without a name: what is written is gone when it is closed, or the process ends, in whatever way. It
-// is for one goroutine at a time.
+// TempFile is a file without a name: what is written is gone when it is closed, or the process
+// ends, in whatever way. It is for one goroutine at a time.
 type TempFile struct {
 	space *TempSpace
 	file  *os.File
@@ -102,7 +104,7 @@ func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.file.WriteAt(p, off)
 }
 
-// Spare makes f one that its writer can do without: its writes leave the last quarter of the space to other files.
+// Spare marks f as dispensable: its writes leave the last quarter of the space to other files.
 func (f *TempFile) Spare() { f.spare = true }
 
 // Seek implements io.Seeker.
@@ -139,12 +141,14 @@ func CheckTempDir(dir string) error {
 	return f.Close()
 }
 
-// openTemp opens a new file without a name. Where the file system cannot make such a file, it has one for a moment.
+// openTemp opens a new file without a name. If the file system cannot make such a file, it has a
+// name for a moment.
 func openTemp(dir string) (*os.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	if fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600); err == nil {
+	const unnamed = unix.O_TMPFILE | unix.O_EXCL | unix.O_RDWR | unix.O_CLOEXEC
+	if fd, err := unix.Open(dir, unnamed, 0o600); err == nil {
 		return os.NewFile(uintptr(fd), dir), nil
 	}
 	f, err := os.CreateTemp(dir, "lwango-*")

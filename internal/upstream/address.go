@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/confpath"
 )
 
 // parse reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000
@@ -18,16 +19,9 @@ func parse(text, dir string) (*member, endpoint, error) {
 	}
 	m := &member{name: words[0], weight: 1}
 	var at endpoint
-	if path, ok := strings.CutPrefix(words[0], "unix:"); ok {
-		if path == "" {
-			return nil, endpoint{}, errors.New(`expected unix:/path, not "unix:"`)
-		}
-		if !filepath.IsAbs(path) && path[0] != '@' {
-			path = filepath.Join(dir, path)
-		}
-		if len(path) > 107 { // sun_path
-			return nil, endpoint{},
-				fmt.Errorf("%s: longer than the 107 bytes that a socket's path may have", path)
+	if path, ok, err := confpath.Socket(dir, words[0]); ok {
+		if err != nil {
+			return nil, endpoint{}, err
 		}
 		at = endpoint{"unix", path}
 	} else {

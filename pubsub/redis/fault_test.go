@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -454,7 +455,7 @@ func TestCheck(t *testing.T) {
 func TestKeep(t *testing.T) {
 	b := redistest.Start(t)
 	w := startWire(t, b)
-	log := new(lockedBuffer)
+	log := new(logtext.Buffer)
 	one, two := startNodeLogging(t, w.url(), log), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1 := one.follow(room1, pubsub.Options{})

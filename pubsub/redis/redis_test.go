@@ -1,16 +1,15 @@
 package redis_test
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -225,7 +224,7 @@ func TestPassword(t *testing.T) {
 	b.Args = []string{"--unixsocket", socket}
 	b.Restart()
 	b.Do("CONFIG SET requirepass secret")
-	var log lockedBuffer
+	var log logtext.Buffer
 	right, wrong := startNode(t, "unix://:secret@"+socket), startNodeLogging(t, "unix://:other-secret@"+socket, &log)
 	wrong.status.expect("local")
 	at := right.follow(right.hub.Topic("room"), pubsub.Options{History: 1})
@@ -276,22 +275,4 @@ func TestRefusedAtFirst(t *testing.T) {
 			history.expectEnd(append(numbered("a", 0, 300), "end"), 64)
 		})
 	}
-}
-
-// lockedBuffer is for a log of several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -21,8 +21,8 @@ func main() {
 	lwango.Handle("/", page())
 	lwango.Handle("/ws-chat", chat)
 	lwango.Handle("/sse-chat", follow)
-	lwango.Handle("/ws-write", write)
-	lwango.Handle("/ws-read", read)
+	lwango.Handle("/ws-write", socket(write))
+	lwango.Handle("/ws-read", socket(read))
 	// No configuration unless -c names one: an lwango.conf of the current folder may have a route
 	// for / as well.
 	os.Exit(lwango.Run(context.Background(), ""))

@@ -10,17 +10,26 @@ import (
 	"github.com/lwango/lwango/handlers/websocket"
 )
 
+// socket makes a handler of what is done with a WebSocket.
+func socket(use func(req *lwango.Request, c *websocket.Conn)) lwango.Handler {
+	return func(req *lwango.Request, resp *lwango.Response) int {
+		goAway, err := admit(req, "")
+		if err != nil {
+			return later(resp, err)
+		}
+		defer goAway()
+		c, err := upgrader.Upgrade(req, resp)
+		if err != nil {
+			return websocket.Status(err)
+		}
+		use(req, c)
+		return 0
+	}
+}
+
 // write sends a random number every second.
-func write(req *lwango.Request, resp *lwango.Response) int {
-	goAway, err := admit(req, "")
-	if err != nil {
-		return later(resp, err)
-	}
-	defer goAway()
-	c, err := upgrader.Upgrade(req, resp)
-	if err != nil {
-		return websocket.Status(err)
-	}
+func write(req *lwango.Request, c *websocket.Conn) {
+	var err error
 	for tick := req.After(0); err == nil; {
 		ready := 0
 		switch ready, err = c.AwaitAny(-1, tick, c); {
@@ -32,28 +41,19 @@ func write(req *lwango.Request, resp *lwango.Response) int {
 			_, _, err = c.ReadMessage() // it is not used, but must be read to see the end
 		}
 	}
-	return 0
 }
 
 // read sends back what it gets, with the seconds since the last message.
-func read(req *lwango.Request, resp *lwango.Response) int {
-	goAway, err := admit(req, "")
-	if err != nil {
-		return later(resp, err)
-	}
-	defer goAway()
-	c, err := upgrader.Upgrade(req, resp)
-	if err != nil {
-		return websocket.Status(err)
-	}
-	for last := time.Now(); err == nil; {
-		var kind int
-		var p []byte
-		if kind, p, err = c.ReadMessage(); err == nil {
-			now := time.Now()
-			err = c.WriteMessage(kind, fmt.Appendf(nil, "%.3f s: %s", now.Sub(last).Seconds(), p))
-			last = now
+func read(_ *lwango.Request, c *websocket.Conn) {
+	for last := time.Now(); ; {
+		kind, p, err := c.ReadMessage()
+		if err != nil {
+			return
 		}
+		now := time.Now()
+		if c.WriteMessage(kind, fmt.Appendf(nil, "%.3f s: %s", now.Sub(last).Seconds(), p)) != nil {
+			return
+		}
+		last = now
 	}
-	return 0
 }

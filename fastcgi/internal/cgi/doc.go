@@ -7,7 +7,6 @@
 // deceived without it, and its comment says how.
 //
 //	errors.go    refusals, by wire.Error
-//	fold.go      comparing names
 //	path.go      Split, Rules: from a clean path to a script, a file or a refusal
 //	beneath.go   Beneath, Following: the FS of a folder
 //	params.go    Request: the parameters of a request

@@ -5,7 +5,11 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/ascii"
 )
+
+// A Field is a header field, or a parameter, with its name.
+type Field struct{ Name, Value string }
 
 // maxOptions is how many names Connection may have beside the usual ones.
 const maxOptions = 16
@@ -84,7 +88,7 @@ func (r *Request) fields(h *wire.Head) {
 func (r *Request) field(h *wire.Head, parts []place) {
 	name := r.Fields[parts[0].at].Name
 	separator := ", " // RFC 9110 section 5.2
-	if is(name, "cookie") {
+	if ascii.EqualFold(name, "cookie") {
 		separator = "; " // RFC 6265 section 5.4
 	}
 	n := len(separator) * (len(parts) - 1)
@@ -138,18 +142,20 @@ func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []strin
 	for i := range r.Fields {
 		f := &r.Fields[i]
 		switch {
-		case is(f.Name, "host"):
+		case ascii.EqualFold(f.Name, "host"):
 			host = true
-		case is(f.Name, "connection") && !is(f.Value, "keep-alive") && !is(f.Value, "close"):
-			eachToken(f.Value, func(o string) {
+		case ascii.EqualFold(f.Name, "connection") &&
+			!ascii.EqualFold(f.Value, "keep-alive") && !ascii.EqualFold(f.Value, "close"):
+			ascii.EachElement(f.Value, func(o string) bool {
 				switch {
-				case ours(o) || is(o, "close") || r.trusted(o): // always dropped, or never
+				case ours(o) || ascii.EqualFold(o, "close") || r.trusted(o): // always dropped, or never
 				case n == maxOptions:
 					h.Fail(ErrOptions)
 				default:
 					named[n] = o
 					n++
 				}
+				return true
 			})
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // finish finds out what the field lines mean. It cuts names and values from one copy of the header.
@@ -15,11 +15,11 @@ func (h *Header) finish() *wire.Error {
 	for _, l := range h.lines {
 		name, value := text[l.name:l.colon], text[l.value:l.end]
 		switch {
-		case is(name, "status"):
+		case ascii.EqualFold(name, "status"):
 			if e := h.status(value); e != nil {
 				return e
 			}
-		case is(name, "content-length"):
+		case ascii.EqualFold(name, "content-length"):
 			// A value that is no number is dropped, and the length of the body is what comes. If
 			// two lengths differ, an attacker may have made the program write one of them; and
 			// whichever we chose, another reader may choose the other.
@@ -29,7 +29,7 @@ func (h *Header) finish() *wire.Error {
 			}
 			h.Length = n
 			lengths++
-		case is(name, "content-type"):
+		case ascii.EqualFold(name, "content-type"):
 			// There is one of it (RFC 3875 section 6.3). Of two, one recipient takes the first and
 			// sees text, and another takes the last and sees a page with scripts. So only the first
 			// one is sent on. An empty one does not count.
@@ -41,29 +41,29 @@ func (h *Header) finish() *wire.Error {
 			case value != mediaType:
 				h.SecondType = value
 			}
-		case is(name, "transfer-encoding"):
+		case ascii.EqualFold(name, "transfer-encoding"):
 			h.Coding = value
 			if value == "" {
 				h.Coding = "identity"
 			}
-		case is(name, "connection"):
+		case ascii.EqualFold(name, "connection"):
 			connection = true
 		case hopByHop(name):
-		case hasPrefix(name, "x-accel-"):
+		case ascii.HasPrefixFold(name, "x-accel-"):
 			// All of these are between program and server, so the client gets none, not even those
 			// that we do not know.
 			switch {
-			case is(name, "x-accel-redirect"):
+			case ascii.EqualFold(name, "x-accel-redirect"):
 				h.Redirect = value
-			case is(name, "x-accel-buffering") && is(value, "yes"):
+			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "yes"):
 				h.Buffering = Buffered
-			case is(name, "x-accel-buffering") && is(value, "no"):
+			case ascii.EqualFold(name, "x-accel-buffering") && ascii.EqualFold(value, "no"):
 				h.Buffering = Unbuffered
 			}
-		case is(name, "x-sendfile"):
+		case ascii.EqualFold(name, "x-sendfile"):
 			h.Sendfile = value // never sent on: it shows where files lie
 		default:
-			if is(name, "location") && value != "" {
+			if ascii.EqualFold(name, "location") && value != "" {
 				location = true
 			}
 			h.Fields = append(h.Fields, Field{name, value})
@@ -109,7 +109,7 @@ func (h *Header) status(value string) *wire.Error {
 	case h.Status != 0 && h.Status != n:
 		return ErrStatusTwice
 	case h.Status == 0:
-		h.Status, h.Reason = n, trim(value[3:])
+		h.Status, h.Reason = n, ascii.TrimOWS(value[3:])
 	}
 	return nil
 }
@@ -135,28 +135,29 @@ func length(value string) int64 {
 func hopByHop(name string) bool {
 	switch len(name) {
 	case len("te"):
-		return is(name, "te")
+		return ascii.EqualFold(name, "te")
 	case len("upgrade"): // and of Trailer
-		return is(name, "upgrade") || is(name, "trailer") || hasPrefix(name, "proxy-")
+		return ascii.EqualFold(name, "upgrade") || ascii.EqualFold(name, "trailer") ||
+			ascii.HasPrefixFold(name, "proxy-")
 	case len("keep-alive"):
-		return is(name, "keep-alive") || hasPrefix(name, "proxy-")
+		return ascii.EqualFold(name, "keep-alive") || ascii.HasPrefixFold(name, "proxy-")
 	}
-	return hasPrefix(name, "proxy-")
+	return ascii.HasPrefixFold(name, "proxy-")
 }
 
 // dropNamed removes the fields that the Connection fields name.
 func (h *Header) dropNamed(text string) {
 	for _, l := range h.lines {
-		if !is(text[l.name:l.colon], "connection") {
+		if !ascii.EqualFold(text[l.name:l.colon], "connection") {
 			continue
 		}
 		options := text[l.value:l.end]
-		if is(options, "close") || is(options, "keep-alive") {
+		if ascii.EqualFold(options, "close") || ascii.EqualFold(options, "keep-alive") {
 			continue
 		}
 		kept := h.Fields[:0]
 		for _, f := range h.Fields {
-			if !http1.HasToken(options, f.Name) {
+			if !ascii.HasToken(options, f.Name) {
 				kept = append(kept, f)
 			}
 		}

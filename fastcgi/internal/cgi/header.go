@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -133,7 +134,7 @@ func (h *Header) field(end int) *wire.Error {
 	for from < len(text) && (text[from] == ' ' || text[from] == '\t') {
 		from++
 	}
-	value := trim(text[from:])
+	value := ascii.TrimOWS(text[from:])
 	if !http1.ValidFieldValue(value) {
 		return ErrValue
 	}

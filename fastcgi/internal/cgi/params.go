@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // A Request is what a script is told of a request. AppendTo writes it as parameters.
@@ -212,7 +213,7 @@ func (r *Request) body(h *wire.Head) {
 	var tmp [20]byte
 	r.addBytes(h, "CONTENT_LENGTH", strconv.AppendInt(tmp[:0], r.Length, 10))
 	for i := range r.Fields {
-		if is(r.Fields[i].Name, "content-type") {
+		if ascii.EqualFold(r.Fields[i].Name, "content-type") {
 			r.add(h, "CONTENT_TYPE", r.Fields[i].Value)
 			// a program must not see another type than the one that was checked in front of it
 			return

@@ -1,6 +1,10 @@
 package cgi
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // ServerName returns SERVER_NAME for a request with that authority, on a site that answers to these
 // names. A name may be a wildcard ("*.example.org"). The result is empty if there are no names.
@@ -17,10 +21,10 @@ func ServerName(names []string, authority string) string {
 	for _, name := range names {
 		suffix, wild := strings.CutPrefix(name, "*")
 		switch {
-		case !wild && equalFold(unbracketed(name), unbracketed(host)):
+		case !wild && ascii.EqualFold(unbracketed(name), unbracketed(host)):
 			return bracketed(name)
-		case wild && len(host) > len(suffix) && equalFold(host[len(host)-len(suffix):], suffix) &&
-			plain(host):
+		case wild && len(host) > len(suffix) &&
+			ascii.EqualFold(host[len(host)-len(suffix):], suffix) && plain(host):
 			return host
 		case !wild && first == "":
 			first = bracketed(name)
@@ -35,7 +39,7 @@ func ServerName(names []string, authority string) string {
 // plain reports whether a name consists of letters, digits, hyphens and dots.
 func plain(name string) bool {
 	for _, c := range []byte(name) {
-		if c = lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+		if c = ascii.Lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
 			return false
 		}
 	}

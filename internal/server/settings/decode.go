@@ -7,16 +7,18 @@ import (
 	"strings"
 )
 
-// Decode fills the struct that dst points to. Keys that the table does not have leave their fields as they are, so
-// defaults are set before. Everything wrong is reported to the file; a field whose value is wrong keeps its default.
+// Decode fills the struct that dst points to. Keys that the table does not have leave their fields
+// as they are, so defaults are set before. It reports everything wrong to the file; a field with a
+// wrong value keeps its default.
 //
-// Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers, floats,
-// time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers to these (set only when the key is
-// there), lists of these (one value may stand for a list of one) and maps from strings to these. Further tags: `min` and
-// `max`, inclusive, for numbers, durations and sizes; `oneof`, words separated by spaces, for strings.
+// Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers,
+// floats, time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers
+// to these (set only when the key is there), lists of these (one value may stand for a list of one)
+// and maps from strings to these. Further tags: `min` and `max`, inclusive, for numbers, durations
+// and sizes; `oneof`, words separated by spaces, for strings.
 //
-// The result tells whether all was right. A struct that these rules do not cover is a mistake of the program, not of
-// the file: Decode panics.
+// The result tells whether all was right. A struct that these rules do not cover is a mistake of
+// the program, not of the file: Decode panics.
 func (t Table) Decode(dst any) bool {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -56,7 +58,8 @@ func (t Table) decode(v reflect.Value) {
 		return
 	}
 	for key := range others {
-		t.file.errorAt(t.at.child(key), "unknown key%s", t.hint(key, others[key], slices.Concat(known, t.beside)))
+		t.file.errorAt(t.at.child(key), "unknown key%s",
+			t.hint(key, others[key], slices.Concat(known, t.beside)))
 	}
 }
 
@@ -85,7 +88,8 @@ func (t Table) hint(key string, value any, known []string) string {
 	return " (known here: " + strings.Join(known, ", ") + ")"
 }
 
-// Top names the keys that may stand at the top of the file, for the hint that a key found elsewhere belongs there.
+// Top names the keys that may stand at the top of the file, for the hint that a key found elsewhere
+// belongs there.
 func (f *File) Top(keys []string) { f.top = keys }
 
 // Keys returns the keys of the struct that v points to, in the order of its fields.

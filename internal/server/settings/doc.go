@@ -1,14 +1,14 @@
-// Package settings turns TOML text into typed structs and says, for everything that is wrong with the text, on which
-// line it is wrong.
+// Package settings turns TOML text into typed structs and says, for everything that is wrong with
+// the text, on which line it is wrong.
 //
-// The toml package alone cannot do this: its Undecoded has no lines and reports a wrong key once, however many
-// [[tables]] have it. So the text is decoded into plain maps first, each table is then checked against the keys of the
-// struct it belongs to, and lines come from a scan of the text that this package makes itself. All errors of a file
-// are collected and reported together, in the order of their lines: a user should not have to start the program once
-// for each mistake.
+// The toml package alone cannot do this: its Undecoded has no lines and reports a wrong key once,
+// however many [[tables]] have it. So the text is decoded into plain maps first, each table is then
+// checked against the keys of the struct it belongs to, and lines come from a scan of the text that
+// this package makes itself. All errors of a file are collected and reported together, in the order
+// of their lines: a user should not have to start the program once for each mistake.
 //
-// The same code fills the program's own configuration and the settings of every module, so a module's author gets
-// checked types, ranges and good messages for a struct with tags:
+// The same code fills the program's own configuration and the settings of every module, so a
+// module's author gets checked types, ranges and good messages for a struct with tags:
 //
 //	type settings struct {
 //		Path  string        `toml:"path"`

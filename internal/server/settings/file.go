@@ -19,8 +19,8 @@ type File struct {
 	refused []string // paths of values that could not be decoded
 }
 
-// Parse reads text. Syntax errors are found by Err like all others; a file that has one has no keys, so that nothing
-// is reported as missing that merely could not be read.
+// Parse reads text. Err returns syntax errors like all others; a file with one has no keys, so that
+// it reports nothing as missing that it only could not read.
 func Parse(name, text string) *File {
 	f := &File{name: name}
 	if _, err := toml.Decode(text, &f.root); err != nil {
@@ -32,8 +32,9 @@ func Parse(name, text string) *File {
 	return f
 }
 
-// syntaxError keeps the decoder's explanation and takes the line from its Position: ParseError.Line, which its Error
-// method does not use either, holds a length for some kinds of error.
+// syntaxError keeps the decoder's explanation and takes the line from its Position:
+// ParseError.Line, which its Error method does not use either, holds a length for some kinds of
+// error.
 func syntaxError(name, text string, err error) *Error {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
@@ -58,9 +59,10 @@ func (f *File) Err() error {
 	return f.errs.sorted()
 }
 
-// Table is one table of a file and knows where it stands. A struct gets the table that it was decoded from in a field
-// of this type tagged `toml:",table"`, for checks that the tags cannot express; and the keys that are not its own in
-// one tagged `toml:",rest"`, to decode them into another struct later.
+// Table is one table of a file and knows where it stands. A struct gets the table that it was
+// decoded from in a field of this type tagged `toml:",table"`, for checks that the tags cannot
+// express; and the keys that are not its own in one tagged `toml:",rest"`, to decode them into
+// another struct later.
 type Table struct {
 	file   *File
 	values map[string]any
@@ -68,7 +70,7 @@ type Table struct {
 	beside []string // keys that belong to the struct which left this rest: known here too
 }
 
-// place names a value twice: path has the indexes of lists and finds the line; name is what a message shows.
+// place names a value twice: path, with the indexes of lists, finds the line; a message shows name.
 type place struct{ path, name string }
 
 func (p place) child(key string) place {
@@ -90,17 +92,14 @@ func (t Table) Has(key string) bool {
 	return ok
 }
 
-// Len returns the number of keys.
-func (t Table) Len() int { return len(t.values) }
-
 // Sub returns the table that is the value of key; an empty one if there is none.
 func (t Table) Sub(key string) Table {
 	values, _ := t.values[key].(map[string]any)
 	return Table{file: t.file, values: values, at: t.at.child(key)}
 }
 
-// Line returns the line on which key stands, that of the table itself where the key is absent, and 0 where both are
-// unknown.
+// Line returns the line on which key stands, that of the table itself where the key is absent, and
+// 0 where both are unknown.
 func (t Table) Line(key string) int {
 	if line, ok := t.file.lines[childPath(t.at.path, key)]; ok && key != "" {
 		return line
@@ -108,8 +107,9 @@ func (t Table) Line(key string) int {
 	return t.file.lines[t.at.path]
 }
 
-// Errorf reports an error of the given key of this table; the key may be absent, and empty for the table itself. Where
-// the value, or what it is a part of, was of a wrong type, that was reported, and nothing is added to it.
+// Errorf reports an error of the given key of this table; the key may be absent, and empty for the
+// table itself. Where the value, or what it is a part of, was of a wrong type, that was reported,
+// and nothing is added to it.
 func (t Table) Errorf(key, format string, args ...any) {
 	if t.file == nil {
 		panic("settings: Errorf on a Table that came from no file")
@@ -126,14 +126,16 @@ func (t Table) Errorf(key, format string, args ...any) {
 	})
 }
 
-// follows reports whether what is wrong with a place comes of a value that was refused: its own, that of something it is
-// in, or that of one of its elements.
+// follows reports whether what is wrong with a place comes of a value that was refused: its own,
+// that of something it is in, or that of one of its elements.
 func (f *File) follows(at place) bool {
 	for _, path := range f.refused {
-		if below, ok := strings.CutPrefix(at.path, path); ok && (below == "" || below[0] == '.' || below[0] == '[') {
+		if below, ok := strings.CutPrefix(at.path, path); ok &&
+			(below == "" || below[0] == '.' || below[0] == '[') {
 			return true
 		}
-		if element, ok := strings.CutPrefix(path, at.path); ok && element != "" && element[0] == '[' && at.path != "" {
+		if element, ok := strings.CutPrefix(path, at.path); ok && element != "" &&
+			element[0] == '[' && at.path != "" {
 			return true
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// lineMap maps the path of every key, table and list element of a text to the line where it is first written.
-// A path is dotted, with the index of each list element: site[1].route[0].prefix.
+// lineMap maps the path of every key, table and list element of a text to the line where it is
+// first written. A path is dotted, with the index of each list element: site[1].route[0].prefix.
 type lineMap map[string]int
 
 func childPath(parent, key string) string {
@@ -38,11 +38,13 @@ func bareKey(key string) bool {
 }
 
 func bareKeyByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' ||
+		c == '-'
 }
 
-// scanLines finds the lines of all keys in one pass. The text has been accepted by the toml package before, so the
-// scan need not judge it; but it must end, and not panic, on any text whatever, which the fuzz test holds it to.
+// scanLines finds the lines of all keys in one pass. The text has been accepted by the toml package
+// before, so the scan need not judge it; but it must end, and not panic, on any text whatever,
+// which the fuzz test holds it to.
 func scanLines(text string) lineMap {
 	// A byte order mark is skipped by the decoder as well.
 	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
@@ -75,8 +77,8 @@ func (s *scanner) document() {
 	}
 }
 
-// header reads [a.b] or [[a.b]] and returns the path that the following keys belong to. Each part that names a list
-// of tables means its last element so far; [[a.b]] adds one to b.
+// header reads [a.b] or [[a.b]] and returns the path that the following keys belong to. Each part
+// that names a list of tables means its last element so far; [[a.b]] adds one to b.
 func (s *scanner) header() (table string) {
 	s.pos++
 	list := s.accept('[')
@@ -178,8 +180,8 @@ func (s *scanner) value(path string) {
 	}
 }
 
-// item goes to the next element of a list or an inline table and reports whether there is one before the end mark,
-// which it consumes.
+// item goes to the next element of a list or an inline table and reports whether there is one
+// before the end mark, which it consumes.
 func (s *scanner) item(end byte) bool {
 	for {
 		s.blank()
@@ -189,7 +191,8 @@ func (s *scanner) item(end byte) bool {
 		if s.accept(',') {
 			continue
 		}
-		if c := s.peek(); c == ']' || c == '}' || c == '=' || c == '.' || c == 0 || end == '}' && !keyStart(c) {
+		if c := s.peek(); c == ']' || c == '}' || c == '=' || c == '.' || c == 0 || end == '}' &&
+			!keyStart(c) {
 			s.advance() // not TOML: skip what could not begin an element, or the loop would not end
 			continue
 		}
@@ -243,8 +246,8 @@ func (s *scanner) literal(long bool) string {
 	return s.text[start:]
 }
 
-// closes consumes the end of a long string. One or two quotes may stand before the closing three and belong to the
-// value, so it ends behind the last of up to five.
+// closes consumes the end of a long string. One or two quotes may stand before the closing three
+// and belong to the value, so it ends behind the last of up to five.
 func (s *scanner) closes(quotes string) bool {
 	if !strings.HasPrefix(s.text[s.pos:], quotes) {
 		return false

@@ -59,8 +59,8 @@ var seeds = []string{
 	"keep_alive_timeout = '1h'\nmax_body_size = '3KiB'\n[access_log]\npath = 1\n",
 }
 
-// Each key that the toml package finds has a line, between the first and the last of the text; and text that is not
-// TOML neither hangs nor panics.
+// Each key that the toml package finds has a line, between the first and the last of the text; and
+// text that is not TOML neither hangs nor panics.
 func FuzzLines(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)

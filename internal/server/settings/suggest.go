@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Suggest returns the one of names that got is most likely a slip of, or "". A third of the letters may be wrong, and
-// at least one: enough for a transposition in a short word, too little to turn one key into an unrelated one.
+// Suggest returns the one of names that got is most likely a slip of, or "". A third of the letters
+// may be wrong, and at least one: enough for a transposition in a short word, too little to turn
+// one key into an unrelated one.
 func Suggest(got string, names []string) string {
 	best, bestDist := "", len(got)/3+2
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -22,7 +23,8 @@ func fold(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the insertions, removals, replacements and exchanges of neighbours that turn a into b.
+// distance counts the insertions, removals, replacements and exchanges of neighbours that turn a
+// into b.
 func distance(a, b string) int {
 	var before, row, next []int
 	row = make([]int, len(b)+1)

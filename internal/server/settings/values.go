@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -33,7 +34,8 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 			f.wrongType(value, at, t)
 			return
 		}
-		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s)); err != nil {
+		u := v.Addr().Interface().(encoding.TextUnmarshaler)
+		if err := u.UnmarshalText([]byte(s)); err != nil {
 			f.errorAt(at, "%v", err)
 		}
 		return
@@ -79,7 +81,7 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 	case reflect.Struct:
 		m, ok := value.(map[string]any)
 		if !ok {
-			f.wrongType(value, at, t) // and its Table is an empty one, which can be asked and complained of as any
+			f.wrongType(value, at, t) // and its Table is an empty one
 		}
 		Table{file: f, values: m, at: at}.decode(v)
 	case reflect.Slice:
@@ -125,10 +127,12 @@ func kindRange(t reflect.Type) (low, high int64) {
 	return -1 << (bits - 1), 1<<(bits-1) - 1
 }
 
-// duration takes strings only. A bare number would be seconds to one reader and milliseconds to another.
+// duration takes strings only. A bare number would be seconds to one reader and milliseconds to
+// another.
 func (f *File) duration(value any, at place, v reflect.Value, tag reflect.StructTag) {
 	if n, ok := value.(int64); ok {
-		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()), found(value), n)
+		f.errorAt(at, "expected %s, found %s (for seconds write \"%ds\")", expected(v.Type()),
+			found(value), n)
 		return
 	}
 	s, ok := value.(string)
@@ -141,10 +145,8 @@ func (f *File) duration(value any, at place, v reflect.Value, tag reflect.Struct
 		f.errorAt(at, "expected %s, found %q (units are ms, s, m, h)", expected(v.Type()), s)
 		return
 	}
-	low, hasLow := tag.Lookup("min")
-	high, hasHigh := tag.Lookup("max")
-	if hasLow && d < must(time.ParseDuration(low)) || hasHigh && d > must(time.ParseDuration(high)) {
-		f.errorAt(at, "must be %s, found %s", between(low, high), s)
+	if limits, ok := inRange(d, tag, time.ParseDuration); !ok {
+		f.errorAt(at, "must be %s, found %s", limits, s)
 		return
 	}
 	v.SetInt(int64(d))
@@ -165,16 +167,22 @@ func (f *File) size(value any, at place, v reflect.Value, tag reflect.StructTag)
 		f.wrongType(value, at, v.Type())
 		return
 	}
-	low, hasLow := tag.Lookup("min")
-	high, hasHigh := tag.Lookup("max")
-	if hasLow && n < must(handlers.ParseSize(low)) || hasHigh && n > must(handlers.ParseSize(high)) {
-		f.errorAt(at, "must be %s, found %s", between(low, high), n)
+	if limits, ok := inRange(n, tag, handlers.ParseSize); !ok {
+		f.errorAt(at, "must be %s, found %s", limits, n)
 		return
 	}
 	v.SetInt(int64(n))
 }
 
-// between puts a range of which one end may be open into words.
+// inRange reports whether n is in the range of the tags min and max, either of which may be
+// missing, and puts the range into words.
+func inRange[T cmp.Ordered](n T, tag reflect.StructTag,
+	parse func(string) (T, error)) (limits string, ok bool) {
+	low, high := tag.Get("min"), tag.Get("max")
+	ok = (low == "" || n >= must(parse(low))) && (high == "" || n <= must(parse(high)))
+	return between(low, high), ok
+}
+
 func between(low, high string) string {
 	switch {
 	case high == "":
@@ -200,7 +208,8 @@ func (f *File) oneOf(s string, at place, tag reflect.StructTag) bool {
 	return false
 }
 
-// list takes a TOML array or, as a list of one, a single value: `host = "a"` is what everybody writes first.
+// list takes a TOML array or, as a list of one, a single value: most users write `host = "a"`
+// first.
 func (f *File) list(value any, at place, v reflect.Value, tag reflect.StructTag) {
 	var items []any
 	switch value := value.(type) {
@@ -225,8 +234,8 @@ func (f *File) list(value any, at place, v reflect.Value, tag reflect.StructTag)
 	}
 }
 
-// fits reports whether a single value has the right TOML type for an element; if not, the message should speak of the
-// list.
+// fits reports whether a single value has the right TOML type for an element; if not, the message
+// names the list.
 func fits(value any, elem reflect.Type) bool {
 	switch value.(type) {
 	case map[string]any:
@@ -237,7 +246,8 @@ func fits(value any, elem reflect.Type) bool {
 	case bool:
 		return elem.Kind() == reflect.Bool
 	}
-	return elem.Kind() != reflect.String && elem.Kind() != reflect.Struct && elem.Kind() != reflect.Bool
+	return elem.Kind() != reflect.String && elem.Kind() != reflect.Struct &&
+		elem.Kind() != reflect.Bool
 }
 
 func (f *File) mapping(value any, at place, v reflect.Value, tag reflect.StructTag) {

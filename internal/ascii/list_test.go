@@ -1,9 +1,9 @@
-package http1_test
+package ascii_test
 
 import (
 	"testing"
 
-	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 func TestHasToken(t *testing.T) {
@@ -24,15 +24,15 @@ func TestHasToken(t *testing.T) {
 		{"a;q=1", "a", false},
 		{"\x01", "!", false}, // bit 5 alone makes no letter
 	} {
-		if got := http1.HasToken(tt.list, tt.token); got != tt.want {
+		if got := ascii.HasToken(tt.list, tt.token); got != tt.want {
 			t.Errorf("HasToken(%q, %q) = %v", tt.list, tt.token, got)
 		}
-		if got := http1.HasToken([]byte(tt.list), tt.token); got != tt.want {
+		if got := ascii.HasToken([]byte(tt.list), tt.token); got != tt.want {
 			t.Errorf("HasToken([]byte(%q), %q) = %v", tt.list, tt.token, got)
 		}
 	}
 	list := []byte("keep-alive, Upgrade")
-	if n := testing.AllocsPerRun(100, func() { http1.HasToken(list, "upgrade") }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { ascii.HasToken(list, "upgrade") }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

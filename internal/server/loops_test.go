@@ -1,0 +1,68 @@
+package server_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestModuleReachesLoops: a module asks each loop of the server what it has counted, also after a
+// reload.
+func TestModuleReachesLoops(t *testing.T) {
+	s := source()
+	s.Modules = new(handlers.Registry)
+	build := func(_ struct{}, env handlers.Env) (conn.Handler, error) {
+		if env.Loops() != nil {
+			t.Error("there are loops before the configuration is in force")
+		}
+		return func(req *conn.Request, resp *conn.Response) int {
+			for _, l := range env.Loops() {
+				var counts loop.Promise[loop.Stats]
+				if err := l.Post(func() { counts.Resolve(l.Stats()) }); err != nil {
+					return 500
+				}
+				stats, err := counts.Await(req.Thread, time.Second)
+				if err != nil {
+					return 500
+				}
+				fmt.Fprint(resp, "loop ", stats.Ctls > 0, "\n")
+			}
+			return 200
+		}, nil
+	}
+	handlers.RegisterModule(s.Modules, "counts", struct{}{}, build)
+	s.File = filepath.Join(t.TempDir(), "lwango.conf")
+	text := "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + route("prefix = \"/\"\nmodule = \"counts\"")
+	if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, when := range []string{"after the start", "after a reload"} {
+		if got, want := fetch(t, srv.Addresses()[0]), "loop true\nloop true\nloop true\n"; got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+		if err := srv.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
