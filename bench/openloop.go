@@ -1,99 +1,143 @@
 package main
 
 import (
-	"context"
+	"bytes"
 	"fmt"
+	"io"
 	"time"
 )
 
-type openLoopOptions struct {
-	Addr     string
-	Request  []byte // one arrival: Depth requests
-	Depth    int
-	Conns    int
-	Rate     float64 // arrivals per second
-	Duration time.Duration
-	Body     int64 // length of every answer's body
-	PIDs     []int // the server, whose CPU time is read around the load
+// An openClient is the connections of an open loop.
+type openClient struct {
+	*reactor
+	job
+	request []byte // of one arrival: Depth requests
+	start   time.Time
+	size    int // of an answer with its head; all of a server's are as long, whatever Date says
+	conns   []*openConn
+	free    []*openConn // first in, first out, so that all take part
+	latency histogram
+	answers int
 }
 
-type openLoopReport struct {
-	Answers int64
-	P50     time.Duration
-	P90     time.Duration
-	P99     time.Duration
-	Max     time.Duration
-	CPU     cpuUsage
+type openConn struct {
+	*link
+	intended time.Duration // when the request should have left, since start
+	waiting  int           // answers still to come
+	at       int           // the place in the next
 }
 
-// runOpenLoop loads the server with requests at a fixed rate, whatever it does.
-func runOpenLoop(ctx context.Context, env *environment, w work, s *server, perSecond float64, duration time.Duration) (openLoopReport, error) {
-	options := openLoopOptions{
-		Addr: s.addr, Request: w.request(s.addr), Depth: w.depth, Conns: w.conns,
-		Rate: perSecond / float64(w.depth), Duration: duration, Body: int64(len(w.body)), PIDs: s.pids,
-	}
-	var report openLoopReport
-	err := runClient(ctx, env, w, "openloop", options, &report, 2*duration)
-	return report, err
-}
+const goodStatus = "HTTP/1.1 200 "
 
-// drainFactor bounds the wait for answers after the last arrival, in lengths of the run.
-const drainFactor = 1
-
-// openLoop sends arrival i at start + i/rate on whichever connection is free, and counts each latency from that
-// moment even if the request left later because all were taken or the client was late: a server that stalls is
-// charged for every request that should have been sent meanwhile (no coordinated omission).
-func openLoop(o openLoopOptions) (openLoopReport, error) {
-	if o.Rate <= 0 || o.Conns < 1 || o.Depth < 1 {
-		return openLoopReport{}, fmt.Errorf("rate %v, %d connections, depth %d", o.Rate, o.Conns, o.Depth)
-	}
-	c, err := newClient(o)
-	if err != nil {
-		return openLoopReport{}, err
-	}
-	defer c.close()
-	before, err := readCPU(o.PIDs)
-	if err != nil {
-		return openLoopReport{}, err
-	}
-
-	interval := float64(time.Second) / o.Rate
-	arrivals := max(int64(o.Duration.Seconds()*o.Rate), 1)
-	due := func(i int64) time.Duration { return time.Duration(float64(i) * interval) }
-	limit := o.Duration + drainFactor*o.Duration + time.Second
-	c.start = time.Now()
-	for next := int64(0); next < arrivals || c.busy > 0; {
-		now := time.Since(c.start)
-		for next < arrivals && due(next) <= now && c.hasFree() {
-			if err := c.send(due(next)); err != nil {
-				return openLoopReport{}, err
-			}
-			next++
+// feed takes bytes and tells how many answers of that size have ended in them.
+func (c *openConn) feed(p []byte, size int) (ended int, err error) {
+	for len(p) > 0 {
+		n := min(len(p), size-c.at)
+		want := goodStatus[min(c.at, len(goodStatus)):]
+		if want = want[:min(n, len(want))]; string(p[:len(want)]) != want {
+			return ended, fmt.Errorf("an answer of %d bytes is followed by %.40q", size, p)
 		}
-		if now > limit {
-			c.giveUp(now)
+		if c.at += n; c.at == size {
+			ended++
+			c.at = 0
+		}
+		p = p[n:]
+	}
+	return ended, nil
+}
+
+func (c *openClient) send(intended time.Duration) {
+	conn := c.free[0]
+	c.free = c.free[1:]
+	conn.intended, conn.waiting = intended, c.Depth
+	check(c.write(conn.link, c.request))
+}
+
+func (c *openClient) take(conn *openConn, p []byte) error {
+	ended, err := conn.feed(p, c.size)
+	if err != nil || ended == 0 {
+		return err
+	}
+	if ended > conn.waiting {
+		return fmt.Errorf("%d answers to %d requests", ended, conn.waiting)
+	}
+	c.latency.add(time.Since(c.start)-conn.intended, ended)
+	c.answers += ended
+	if conn.waiting -= ended; conn.waiting == 0 {
+		c.free = append(c.free, conn)
+	}
+	return nil
+}
+
+// connect has one request answered on each connection, so that the server has accepted all of them
+// before the clock starts.
+func (c *openClient) connect() {
+	c.size = c.answerSize()
+	for i := range c.Conns {
+		conn := &openConn{}
+		conn.link = c.dial(c.Addrs[0], i+1, func(p []byte) error { return c.take(conn, p) })
+		others := c.free
+		c.conns, c.free = append(c.conns, conn), []*openConn{conn}
+		c.send(0)
+		if !c.until(verifyLimit, func() bool { return len(c.free) == 1 }) {
+			failf("connection %d of %d: not answered within %v", i+1, c.Conns, verifyLimit)
+		}
+		c.free = append(others, conn)
+	}
+}
+
+func (c *openClient) answerSize() int {
+	first := crowd{job: c.job}
+	defer first.leave()
+	conn := first.join(1)
+	must(conn.Write(c.request))
+	var seen bytes.Buffer
+	if body := first.text(io.TeeReader(conn, &seen)); int64(len(body)) != c.Size {
+		failf("a body of %d bytes, want %d", len(body), c.Size)
+	}
+	return seen.Len() - first.in.Buffered()
+}
+
+// openLoop sends arrival i at start + i/rate on whichever connection is free, and counts each latency
+// from that moment even if the request left later, because all were taken or the client was late: a
+// server that stalls is charged for every request that should have been sent meanwhile (no
+// coordinated omission).
+func openLoop(j job) figures {
+	if j.Rate <= 0 || j.Conns < 1 || j.Size < 1 || j.Depth < 1 {
+		failf("rate %v, depth %d, %d connections, answers of %d bytes", j.Rate, j.Depth, j.Conns, j.Size)
+	}
+	c := &openClient{reactor: newReactor(256 << 10), job: j, request: j.request(j.Addrs[0]), latency: newHistogram()}
+	defer c.shut()
+	c.connect()
+	c.latency, c.answers = newHistogram(), 0
+	rate := j.Rate / float64(j.Depth) // of arrivals
+	arrivals := max(int(j.Duration.Seconds()*rate), 1)
+	due := func(i int) time.Duration { return time.Duration(float64(i) * float64(time.Second) / rate) }
+	limit := 2*j.Duration + time.Second
+	m := newMeter(j.PIDs)
+	c.start = m.start
+	for next := 0; next < arrivals || len(c.free) < len(c.conns); {
+		now := time.Since(c.start)
+		for ; next < arrivals && due(next) <= now && len(c.free) > 0; next++ {
+			c.send(due(next))
+		}
+		if now > limit { // what was never answered counts with the time that it has waited so far
+			for _, conn := range c.conns {
+				c.latency.add(now-conn.intended, conn.waiting)
+			}
 			for ; next < arrivals; next++ {
-				for range o.Depth {
-					c.latency.add(now - due(next))
-				}
+				c.latency.add(now-due(next), j.Depth)
 			}
 			break
 		}
 		wait := limit - now
-		if next < arrivals && c.hasFree() {
+		if next < arrivals && len(c.free) > 0 {
 			wait = due(next) - time.Since(c.start)
 		}
-		if err := c.poll(wait); err != nil {
-			return openLoopReport{}, err
-		}
+		check(c.poll(wait))
 	}
-
-	after, err := readCPU(o.PIDs)
-	if err != nil {
-		return openLoopReport{}, err
-	}
-	return openLoopReport{
-		Answers: c.answers, P50: c.latency.quantile(0.50), P90: c.latency.quantile(0.90), P99: c.latency.quantile(0.99), Max: c.latency.max,
-		CPU: after.since(before),
-	}, nil
+	f := m.figures(float64(max(c.answers, 1)))
+	f["perSecond"] = float64(c.answers) / j.Duration.Seconds()
+	f.quantiles("latency", c.latency)
+	return f
 }

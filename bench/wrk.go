@@ -10,50 +10,35 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
 
-// wrkDone has wrk report its counters as one line of JSON: its own text rounds them.
-const wrkDone = `done = function(summary, latency, requests)
+// wrkScript prints wrk's counters as one line of JSON: its own text rounds them.
+const wrkScript = `done = function(summary, latency, requests)
    local e = summary.errors
-   io.write(string.format('\nbench {"requests":%d,"microseconds":%d,"bytes":%d,"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d}\n',
-      summary.requests, summary.duration, summary.bytes, e.connect, e.read, e.write, e.status, e.timeout))
+   io.write(string.format('\nbench {"requests":%d,"microseconds":%d,"connect":%d,"read":%d,"write":%d,"status":%d}\n',
+      summary.requests, summary.duration, e.connect, e.read, e.write, e.status))
 end
 `
 
-// wrkPipeline sends so many requests in one write. wrk counts them in the text that init makes and waits for as many
-// answers. Without it request stays wrk's own, and no Lua runs while measuring.
+// wrkPipeline sends so many requests in one write. wrk counts them in the text that init makes and
+// waits for as many answers. Without it request stays wrk's own, and no Lua runs while measuring.
 const wrkPipeline = `init = function(args)
    all = string.rep(wrk.format(), %d)
 end
 request = function() return all end
 `
 
-// wrkReport is what one run of wrk counted.
+// A wrkReport is what one run of wrk counted. Late answers are no error: 4,000 connections that start
+// at once may wait for a slow server.
 type wrkReport struct {
-	Requests     int64
-	Microseconds int64
-	Bytes        int64
-	Connect      int64 // errors from here on
-	Read         int64
-	Write        int64
-	Status       int64 // answers above 399
-	Timeout      int64 // answers later than wrk's limit; they are counted in Requests when they come
-
-	client time.Duration // wrk's own CPU time
+	Requests, Microseconds       int64
+	Connect, Read, Write, Status int64    // errors; Status: answers above 399
+	used                         cpuUsage // wrk's own
 }
 
-func (r wrkReport) perSecond() float64 {
-	if r.Microseconds == 0 {
-		return 0
-	}
-	return float64(r.Requests) / (float64(r.Microseconds) / 1e6)
-}
-
-// check refuses a run that did not do the work. Late answers are no reason: 4,000 connections that start at once may
-// wait for a slow server.
+// check refuses a run that did not do the work.
 func (r wrkReport) check() error {
 	switch {
 	case r.Requests == 0:
@@ -64,62 +49,43 @@ func (r wrkReport) check() error {
 	return nil
 }
 
-// wrkLimit is wrk's --timeout. The clients' own limit below is far longer: it only ends a client that hangs.
-const (
-	wrkLimit    = "10s"
-	clientGrace = 30 * time.Second
-)
-
-func writeWrkScript(dir string, depth int) (string, error) {
-	script := wrkDone
-	if depth > 1 {
-		script += fmt.Sprintf(wrkPipeline, depth)
-	}
-	file := filepath.Join(dir, fmt.Sprintf("wrk-%d.lua", depth))
-	return file, os.WriteFile(file, []byte(script), 0o644)
-}
-
 // runWrk loads the server as fast as it answers. The caller checks the report.
-func runWrk(ctx context.Context, env *environment, w work, addr string, duration time.Duration) (wrkReport, error) {
-	script, err := writeWrkScript(env.dir, w.depth)
-	if err != nil {
-		return wrkReport{}, err
+func runWrk(ctx context.Context, env *environment, w work, addr string, duration time.Duration) (r wrkReport, err error) {
+	script, file := wrkScript, filepath.Join(env.dir, fmt.Sprintf("wrk-%d.lua", w.Depth))
+	if w.Depth > 1 {
+		script += fmt.Sprintf(wrkPipeline, w.Depth)
 	}
-	// wrk knows whole seconds only. For less it is interrupted, on which it stops and reports as at its end.
-	seconds := int((duration + time.Second - 1) / time.Second)
-	argv := []string{"pin", strconv.Itoa(env.clientFor(w)), env.wrk, "-t1", "-c" + strconv.Itoa(w.conns),
-		"-d" + strconv.Itoa(seconds) + "s", "--timeout", wrkLimit, "-s", script, "http://" + addr + w.path}
-	ctx, cancel := context.WithTimeout(ctx, duration+clientGrace)
+	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, duration+time.Minute) // which only ends one that hangs
 	defer cancel()
-	cmd := exec.CommandContext(ctx, env.self, argv...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var out, errout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errout
-	if err := cmd.Start(); err != nil {
-		return wrkReport{}, err
+	// wrk knows whole seconds only. For less it is interrupted, on which it reports as at its end.
+	whole := duration.Truncate(time.Second)
+	interrupt := duration
+	if whole == duration {
+		interrupt = 0
 	}
-	if time.Duration(seconds)*time.Second != duration {
-		early := time.AfterFunc(duration, func() { cmd.Process.Signal(os.Interrupt) })
-		defer early.Stop()
+	out, used, err := run(ctx, env.clientFor(w), interrupt, env.programs["wrk"], "-t1", "-c"+strconv.Itoa(w.Conns),
+		"-d"+strconv.Itoa(int((duration+time.Second-1)/time.Second))+"s", "--timeout", "10s", "-s", file, "http://"+addr+w.Path)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT && ctx.Err() == nil {
+		// A busy machine had not brought it far enough to catch the interrupt. A whole second needs none.
+		return runWrk(ctx, env, w, addr, time.Second)
 	}
-	if err := cmd.Wait(); err != nil {
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() && status.Signal() == syscall.SIGINT && ctx.Err() == nil {
-			// A busy machine had not brought it so far yet as to catch the interrupt. A whole second needs none.
-			return runWrk(ctx, env, w, addr, time.Second)
-		}
-		return wrkReport{}, fmt.Errorf("wrk: %w: %s", err, strings.TrimSpace(errout.String()))
+	if err != nil {
+		return r, fmt.Errorf("wrk: %w", err)
 	}
-	report, err := parseWrk(out.Bytes())
-	report.client = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return report, err
+	r, err = parseWrk(out)
+	r.used = used
+	return r, err
 }
 
-func parseWrk(out []byte) (wrkReport, error) {
-	var report wrkReport
+func parseWrk(out []byte) (r wrkReport, err error) {
 	for line := range bytes.Lines(out) {
 		if text, ok := bytes.CutPrefix(line, []byte("bench ")); ok {
-			return report, json.Unmarshal(text, &report)
+			return r, json.Unmarshal(text, &r)
 		}
 	}
-	return report, fmt.Errorf("wrk: no counters in %.300q", out)
+	return r, fmt.Errorf("wrk: no counters in %.300q", out)
 }
