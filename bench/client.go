@@ -15,6 +15,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 // A job is what a client is told.
@@ -215,6 +217,7 @@ func verifyOn(c *crowd) bool {
 			{!bytes.Equal(got, want), fmt.Sprintf("wrong body, begins with %.60q", got)},
 			{files[c.Path] == nil && !strings.HasPrefix(kind, "text/plain"), "Content-Type " + kind},
 			{resp.Header.Get("Date") == "" || server == "" || kind == "", "Date, Server or Content-Type is missing"},
+			{c.Path == tasks.BridgePath && server != tasks.Server, "not the handler of net/http, but " + server},
 		} {
 			if fault.found {
 				failf("GET %s: %s", c.Path, fault.text)

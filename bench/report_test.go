@@ -6,8 +6,11 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 func TestParseWrk(t *testing.T) {
@@ -165,6 +168,22 @@ func TestBound(t *testing.T) {
 	for _, text := range []string{"cpu <= one", "cpu < 1 x nginx", "cpu <= 1 nginx", "cpu nginx"} {
 		if b, err := parseBound(text); err == nil {
 			t.Errorf("%q gave %+v", text, b)
+		}
+	}
+}
+
+// The bridge work measures the bridge: a server that answers its path in another way is refused.
+func TestVerifyBridge(t *testing.T) {
+	bridge := works[slices.IndexFunc(works, func(w work) bool { return w.Name == "bridge" })]
+	for name, want := range map[string]bool{tasks.Server: true, "lwango": false} {
+		addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Server", name)
+			w.Header().Set("Content-Type", "text/plain")
+			io.WriteString(w, hello)
+		}))
+		_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: bridge.load, Addrs: []string{addr}})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func main() {
 		go tasks.Serve(ln)
 		lwango.Handle(tasks.ProxyPath, lwango.HTTP(tasks.Proxy(*backend)))
 	}
+	lwango.Handle(tasks.BridgePath, lwango.HTTP(tasks.Hello))
 	lwango.Handle(tasks.SleepPath, sleep)
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.RoomPath, room)
