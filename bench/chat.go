@@ -180,11 +180,7 @@ const (
 var chatFill = letters(chatSize - chatHead)
 
 func (m chatMessage) appendTo(b []byte) []byte {
-	var raw [chatHead / 2]byte
-	binary.BigEndian.PutUint32(raw[0:], m.sender)
-	binary.BigEndian.PutUint32(raw[4:], m.number)
-	binary.BigEndian.PutUint64(raw[8:], uint64(m.due))
-	return append(hex.AppendEncode(b, raw[:]), chatFill...)
+	return append(fmt.Appendf(b, "%08x%08x%016x", m.sender, m.number, uint64(m.due)), chatFill...)
 }
 
 func parseChatMessage(p []byte) (m chatMessage, err error) {
@@ -192,11 +188,9 @@ func parseChatMessage(p []byte) (m chatMessage, err error) {
 		return m, fmt.Errorf("%d other bytes came than were sent: %.60q", len(p), p)
 	}
 	var raw [chatHead / 2]byte
-	if _, err := hex.Decode(raw[:], p[:chatHead]); err != nil {
-		return m, err
-	}
+	_, err = hex.Decode(raw[:], p[:chatHead])
 	return chatMessage{binary.BigEndian.Uint32(raw[0:]), binary.BigEndian.Uint32(raw[4:]),
-		time.Duration(binary.BigEndian.Uint64(raw[8:]))}, nil
+		time.Duration(binary.BigEndian.Uint64(raw[8:]))}, err
 }
 
 // A tally counts what becomes of the messages of some rooms: what each member got from each talker.

@@ -37,38 +37,31 @@ func (env *environment) clientFor(w work) int {
 }
 
 // packages are Debian's of the programs that are not built here.
-var packages = map[string]string{"wrk": "wrk", "nginx": "nginx-light", "php-fpm": "php-fpm php-opcache", "redis-server": "redis-server"}
+var packages = map[string]string{"wrk": "wrk", "nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server"}
 
-// find looks in sbin too, which is not in every PATH. The name of PHP-FPM ends with its version.
-func (env *environment) find(name string) bool {
-	found, _ := filepath.Glob("/usr/sbin/" + name + "*")
-	if path, err := exec.LookPath(name); err == nil {
-		found = append(found, path)
+// patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its version.
+var patterns = map[string]string{"wrk": "wrk", "nginx": "nginx", "php": "php-fpm*", "redis": "redis-server"}
+
+// missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is set:
+// there everything is to be installed, and a measurement less would go unnoticed.
+func (env *environment) missing(name string) bool {
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
+		if found, _ := filepath.Glob(filepath.Join(dir, patterns[name])); len(found) > 0 {
+			env.programs[name] = found[len(found)-1]
+			return false
+		}
 	}
-	if len(found) == 0 {
-		return false
+	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, packages[name])
+	if name == "wrk" || os.Getenv("LWANGO_CI") == "1" {
+		failf("%s", text)
 	}
-	env.programs[name] = found[len(found)-1]
+	fmt.Fprintln(os.Stderr, text+" and left out")
 	return true
-}
-
-// needs are the programs without which a work cannot be measured.
-func (w work) needs() string {
-	switch {
-	case w.Upstream.Kind == "php":
-		return "php-fpm"
-	case w.Kind == "brokered":
-		return "redis-server"
-	}
-	return "wrk"
 }
 
 // reservedFiles is for everything that is not a client's connection.
 const reservedFiles = 200
 
-// newEnvironment finds and builds the programs. Peers and works whose program is not installed are left
-// out, unless LWANGO_CI is set: there everything is to be installed, and a measurement less would go
-// unnoticed.
 func newEnvironment(ctx context.Context, s settings) *environment {
 	env := &environment{settings: s, programs: map[string]string{}, lwango: map[string]string{}}
 	env.self = must(os.Executable())
@@ -76,19 +69,11 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	limit.Cur, env.maxFiles = limit.Max, limit.Max
 	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers; Go raises its own anyway
-	missing := func(name string) bool {
-		if env.programs[name] != "" || env.find(name) {
-			return false
-		}
-		text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, packages[name])
-		if name == "wrk" || os.Getenv("LWANGO_CI") == "1" {
-			failf("%s", text)
-		}
-		fmt.Fprintln(os.Stderr, text+" and left out")
-		return true
-	}
-	env.works = slices.DeleteFunc(env.works, func(w work) bool { return missing(w.needs()) })
-	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool { return p.Program == "nginx" && missing("nginx") })
+	env.missing("wrk")
+	env.works = slices.DeleteFunc(env.works, func(w work) bool {
+		return w.Upstream.Kind == "php" && env.missing("php") || w.Kind == "brokered" && env.missing("redis")
+	})
+	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool { return p.Program == "nginx" && env.missing("nginx") })
 	for i, w := range env.works {
 		if most := int(limit.Max) - reservedFiles; w.Conns > most {
 			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n", w.Name, most, limit.Max)

@@ -2,27 +2,16 @@
 // over loopback, and prints what each costs as a Markdown report. README.md says how to run it and how
 // to read the figures.
 //
-//	works.toml    what is measured, on which servers, and the bounds; conf, scripts: their configuration
-//	main.go       flags, the hidden subcommands
-//	works.go      the tables of works.toml
-//	env.go        programs that must be there, the machine
-//	peers.go      how servers are started and configured
-//	process.go    processes: their CPU, starting and ending them
-//	run.go        rounds, and the works that take more than one client
-//	verify.go     what every server must answer before it is measured
-//	report.go     the Markdown report; stats.go: median, ratio, spread
-//	figures.go    CPU time and latencies as figures; proc.go: reading /proc
-//	client.go     the clients, each a process of its own; wrk.go: the one that is not ours
-//	openloop.go   a fixed rate of requests
-//	echo.go       messages that come back, over TCP and WebSocket
-//	memory.go     idle connections, sleeping handlers, waiting requests
-//	transfer.go   one large body; a burst of requests
-//	chat.go       rooms; tally.go: what of their messages is lost, late or doubled
-//	ws.go         many WebSockets; reactor.go: the event loop of clients and of
-//	epollserve.go the leanest servers: an echo, a FastCGI application
-//	serve.go      net/http, fasthttp; chatserve.go: gorilla/websocket
-//	tasks/        what servers of both sides do alike
-//	lwangoapp/    lwango with handlers of its own: a program of its own
+//	works.toml, works.go         what is measured, on which servers, and the bounds; conf, scripts
+//	main.go, env.go, run.go      flags; programs and the machine; rounds
+//	peers.go, process.go         how servers are configured, started and ended
+//	client.go                    the clients, each a process of its own, and what they check before
+//	load.go, echo.go             as many requests as possible, or a fixed rate; messages that come back
+//	memory.go, transfer.go       idle connections, sleepers, waiting requests; large bodies, bursts
+//	chat.go, ws.go               rooms, and what of their messages is lost; WebSockets
+//	reactor.go                   the event loop of the clients and of the servers in epollserve.go
+//	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
+//	serve.go, chatserve.go       the servers in Go; tasks: what they do as lwangoapp does it
 package main
 
 import (
@@ -109,24 +98,26 @@ func parseSettings(args []string) (s settings, err error) {
 	if err := flags.Parse(args); err != nil {
 		return s, usageError{err}
 	}
-	if flags.NArg() > 0 {
-		return s, usageError{fmt.Errorf("unexpected argument %q", flags.Arg(0))}
-	}
-	if s.rounds < 1 || s.duration < 50*time.Millisecond {
-		return s, usageError{errors.New("-rounds must be at least 1 and -duration at least 50ms")}
-	}
-	if s.works, err = choose(*worksFlag, works, work.name); err != nil {
-		return s, usageError{fmt.Errorf("-works: %w", err)}
-	}
-	if s.peers, err = choose(*peersFlag, peers, peer.name); err != nil {
-		return s, usageError{fmt.Errorf("-peers: %w", err)}
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.rounds < 1 || s.duration < 50*time.Millisecond:
+		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
+	default:
+		var unknown error
+		s.works, err = choose(*worksFlag, works, work.name)
+		s.peers, unknown = choose(*peersFlag, peers, peer.name)
+		err = errors.Join(err, unknown)
 	}
 	// A peer without a part in any of the works need not be built or installed.
 	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool {
 		return !slices.ContainsFunc(s.works, func(w work) bool { return slices.Contains(w.Peers, p.Name) })
 	})
-	if len(s.peers) == 0 {
-		return s, usageError{errors.New("none of these peers has a part in these works")}
+	if err == nil && len(s.peers) == 0 {
+		err = errors.New("none of these peers has a part in these works")
+	}
+	if err != nil {
+		return s, usageError{err}
 	}
 	if s.smoke {
 		s.rounds, s.duration, s.warmup, s.settle, s.spread = 1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
@@ -160,15 +151,12 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 // defaultCPUs are the first two that this process may use; on a machine with one CPU, that one twice.
 func defaultCPUs() (server, client int) {
 	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return 0, 0
+	check(unix.SchedGetaffinity(0, &set))
+	var cpus []int
+	for cpu := range 1024 {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
 	}
-	for ; set.Count() > 0 && !set.IsSet(server); server++ {
-	}
-	for client = server + 1; set.Count() > 1 && !set.IsSet(client); client++ {
-	}
-	if set.Count() < 2 {
-		client = server
-	}
-	return server, client
+	return cpus[0], cpus[min(1, len(cpus)-1)]
 }

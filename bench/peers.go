@@ -64,13 +64,12 @@ func (env *environment) newServer(w work) *server {
 	return s
 }
 
-// configure writes a configuration and returns the file.
-func (s *server) configure(name string) string {
-	file := filepath.Join(s.Dir, name)
-	f := must(os.Create(file))
+// configure writes a configuration to a folder and returns the file.
+func configure(name, dir string, options any) string {
+	f := must(os.Create(filepath.Join(dir, name)))
 	defer f.Close()
-	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, s))
-	return file
+	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, options))
+	return f.Name()
 }
 
 // startServer returns when the server has answered the work's request with the right bytes. The caller
@@ -84,7 +83,7 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 	if w.Probe.Path != "" {
 		s.Beside = must(freeAddress())
 	}
-	c := command{dir: s.Dir, network: "tcp", addr: s.Addr, ends: p.Ends, cpu: env.serverCPU,
+	c := command{dir: s.Dir, ask: accepts("tcp", s.Addr), ends: p.Ends, cpu: env.serverCPU,
 		environ: []string{fmt.Sprint("GOMAXPROCS=", w.Threads)}}
 	if w.Threads > 1 {
 		c.cpu = unpinned
@@ -94,7 +93,7 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 		c.argv = []string{env.lwango[w.Program], "-l", s.Addr, "-handoff", p.Handoff}
 	case p.Program == "lwango":
 		c.environ = nil
-		c.argv = []string{env.lwango[w.Program], "-c", s.configure("lwango.conf")}
+		c.argv = []string{env.lwango[w.Program], "-c", configure("lwango.conf", s.Dir, s)}
 		if s.Beside != "" {
 			c.argv = append(c.argv, "-beside", s.Beside, "-backend", s.Backend)
 		}
@@ -105,7 +104,7 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 				s.Folders = append(s.Folders, name)
 			}
 		}
-		c.argv = []string{env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"), "-c", s.configure("nginx.conf")}
+		c.argv = []string{env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"), "-c", configure("nginx.conf", s.Dir, s)}
 	default:
 		c.argv = []string{env.self, "serve", p.Name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend}
 	}
@@ -127,22 +126,22 @@ func startUpstream(ctx context.Context, env *environment, w work) *server {
 	s := env.newServer(w)
 	s.Addr = filepath.Join(s.Dir, "s")
 	s.Backend = s.Addr
-	c := command{dir: s.Dir, network: "unix", cpu: env.clientFor(w)} // with the client
+	c := command{dir: s.Dir, ask: accepts("unix", s.Addr), cpu: env.clientFor(w)} // with the client
 	switch w.Upstream.Kind {
 	case "php": // without the machine's php.ini (-n): all that is set is here
 		c.ends, c.cpu = true, unpinned
-		c.argv = []string{env.programs["php-fpm"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1", "-F", "-O",
-			"-y", s.configure("php-fpm.conf")}
+		c.argv = []string{env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1", "-F", "-O",
+			"-y", configure("php-fpm.conf", s.Dir, s)}
 		if os.Getuid() == 0 {
 			c.argv = append(c.argv, "-R")
 		}
 	case "responder":
 		c.argv = []string{env.self, "respond", s.Addr}
 	default:
-		s.Addr, c.network = must(freeAddress()), "tcp"
+		s.Addr = must(freeAddress())
+		c.ask = accepts("tcp", s.Addr)
 		c.argv = []string{env.self, "serve", "nethttp", s.Addr, filepath.Join(s.Root, "files"), "", ""}
 	}
-	c.addr = s.Addr
 	s.process = must(start(ctx, c))
 	return s
 }
@@ -154,9 +153,9 @@ func startBroker(ctx context.Context, env *environment, dir, addr string) (*proc
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, command{dir: dir, addr: addr, cpu: env.serverCPU,
+	return start(ctx, command{dir: dir, cpu: env.serverCPU,
 		ask: func() error { return askBroker(addr, "PING", "+PONG") },
-		argv: []string{env.programs["redis-server"], "--bind", host, "--port", port, "--dir", dir,
+		argv: []string{env.programs["redis"], "--bind", host, "--port", port, "--dir", dir,
 			"--appendonly", "yes", "--appendfsync", "always", "--save", ""}})
 }
 

@@ -101,31 +101,20 @@ func (s cpuSample) since(before cpuSample) cpuUsage {
 	return cpuUsage{user: user, system: exact - user}
 }
 
-// family is a process and its descendants. It walks all of /proc: the list of children below task/ is
-// a kernel option that some machines lack.
-func family(root int) (pids []int, err error) {
-	proc, err := procfs.NewFS(procRoot)
+// family is the processes of a group, which a server and its children are.
+func family(group int) (pids []int, err error) {
+	root, err := procfs.NewFS(procRoot)
 	if err != nil {
 		return nil, err
 	}
-	all, err := proc.AllProcs()
-	parents := map[int]int{}
+	all, err := root.AllProcs()
 	for _, p := range all {
-		if stat, err := p.Stat(); err == nil { // an error: it has ended since
-			parents[p.PID] = stat.PPID
-		}
-	}
-	for pid := range parents {
-		at := pid
-		for at > 0 && at != root {
-			at = parents[at]
-		}
-		if at == root {
-			pids = append(pids, pid)
+		if stat, err := p.Stat(); err == nil && stat.PGRP == group { // an error: it has ended since
+			pids = append(pids, p.PID)
 		}
 	}
 	if err == nil && len(pids) == 0 {
-		err = fmt.Errorf("process %d has ended", root)
+		err = fmt.Errorf("process group %d has ended", group)
 	}
 	return pids, err
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -42,9 +43,9 @@ func fakeProc(t *testing.T, files map[string]string) {
 }
 
 func TestFamily(t *testing.T) {
-	stat := func(pid, parent int) string { return fmt.Sprintf("%d (x) S %d 1 1 0%s", pid, parent, statTail) }
+	stat := func(pid, group int) string { return fmt.Sprintf("%d (x) S 1 %d 1 0%s", pid, group, statTail) }
 	fakeProc(t, map[string]string{
-		"1/stat": stat(1, 0), "10/stat": stat(10, 1), "11/stat": stat(11, 10), "12/stat": stat(12, 11), "20/stat": stat(20, 1),
+		"1/stat": stat(1, 1), "10/stat": stat(10, 10), "11/stat": stat(11, 10), "12/stat": stat(12, 10), "20/stat": stat(20, 20),
 		"self/stat": stat(10, 1), "uptime": "1 1",
 	})
 	got, err := family(10)
@@ -133,9 +134,9 @@ func TestOwnProcess(t *testing.T) {
 	if n, err := readSwitches(pids); n <= 0 || err != nil {
 		t.Errorf("%d context switches, %v", n, err)
 	}
-	all, err := family(os.Getppid())
+	all, err := family(syscall.Getpgrp())
 	if err != nil || !slices.Contains(all, os.Getpid()) {
-		t.Errorf("this process is not in its parent's family %v (%v)", all, err)
+		t.Errorf("this process is not in its group's family %v (%v)", all, err)
 	}
 }
 

@@ -66,8 +66,7 @@ type command struct {
 	argv, environ []string
 	dir           string // where it starts; its output is in the file log there
 	cpu           int
-	network, addr string
-	ask           func() error // nil when it serves; without it, accepting is enough
+	ask           func() error // nil when it serves
 	ends          bool         // exits with 0 on SIGTERM
 }
 
@@ -79,13 +78,21 @@ type process struct {
 	err  error
 }
 
+// accepts asks for a connection.
+func accepts(network, addr string) func() error {
+	return func() error {
+		conn, err := net.Dial(network, addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+}
+
 // start returns when the command serves. The caller stops it.
 func start(ctx context.Context, c command) (*process, error) {
 	p := &process{command: c, done: make(chan struct{}), cmd: exec.Command(c.argv[0], c.argv[1:]...)}
-	log, err := os.Create(filepath.Join(c.dir, "log"))
-	if err != nil {
-		return nil, err
-	}
+	log := must(os.Create(filepath.Join(c.dir, "log")))
 	defer log.Close()
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), c.environ...), c.dir, log, log
 	if err := startOn(c.cpu, p.cmd); err != nil {
@@ -106,18 +113,8 @@ func start(ctx context.Context, c command) (*process, error) {
 func (p *process) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	ask := p.ask
-	if ask == nil {
-		ask = func() error {
-			conn, err := net.Dial(p.network, p.addr)
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		}
-	}
 	for {
-		err := ask()
+		err := p.ask()
 		if err == nil {
 			return nil
 		}
@@ -126,7 +123,7 @@ func (p *process) waitReady(ctx context.Context) error {
 		case <-p.done:
 			return fmt.Errorf("ended before it served: %v", p.err)
 		case <-ctx.Done():
-			return fmt.Errorf("does not serve at %s: %w: %w", p.addr, ctx.Err(), err)
+			return fmt.Errorf("does not serve: %w: %w", ctx.Err(), err)
 		}
 	}
 }

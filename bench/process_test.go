@@ -18,7 +18,7 @@ func TestBroker(t *testing.T) {
 		}
 		t.Skip("redis-server is not installed")
 	}
-	env := &environment{programs: map[string]string{"redis-server": program}, settings: settings{serverCPU: unpinned}}
+	env := &environment{programs: map[string]string{"redis": program}, settings: settings{serverCPU: unpinned}}
 	dir, addr := t.TempDir(), must(freeAddress())
 	b, err := startBroker(t.Context(), env, dir, addr)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestBroker(t *testing.T) {
 	}
 
 	// What ends at once says why.
-	env.programs["redis-server"] = "/bin/ls"
+	env.programs["redis"] = "/bin/ls"
 	if _, err := startBroker(t.Context(), env, dir, addr); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
 		t.Error(err)
 	}

@@ -93,26 +93,28 @@ func table(w work, peers []peer, all results) string {
 func boundsTable(works []work, all results) string {
 	var text strings.Builder
 	for _, w := range works {
-		for _, b := range w.bounds {
+		for _, b := range w.Bounds {
 			own, rest := b.measured(w, baseline, all), b.measured(w, other, all)
 			if math.IsNaN(own) && math.IsNaN(rest) {
 				continue
 			}
 			verdict := "holds"
 			switch {
-			case b.sign == "":
+			case b.Most == nil && b.Least == nil:
 				verdict = "-"
 			case math.IsNaN(own):
 				verdict = "not measured"
 			case !b.holds(own):
 				verdict = "falls short"
 			}
-			title, digits, limit := named(figureTable[b.figure].Bound, w.kind.Unit), figureTable[b.figure].Digits, "-"
-			if b.peer != "" {
-				title, digits = title+", lwango / "+b.peer, 2
+			title, digits, limit := named(figureTable[b.Figure].Bound, w.kind.Unit), figureTable[b.Figure].Digits, "-"
+			if b.Of != "" {
+				title, digits = title+", lwango / "+b.Of, 2
 			}
-			if b.sign != "" {
-				limit = strings.TrimPrefix(strings.Replace(b.sign, ">=", "at least ", 1), "<=") + number(b.value, digits)
+			if b.Most != nil {
+				limit = number(*b.Most, digits)
+			} else if b.Least != nil {
+				limit = "at least " + number(*b.Least, digits)
 			}
 			fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", w.Name, title, limit, number(own, digits), number(rest, digits), verdict)
 		}
@@ -126,10 +128,10 @@ func boundsTable(works []work, all results) string {
 // measured is NaN where something was not measured.
 func (b bound) measured(w work, handoff string, all results) float64 {
 	own := all[cellKey{w.Name, handoff}]
-	if b.peer == "" {
-		return own.value(b.figure)
+	if b.Of == "" {
+		return own.value(b.Figure)
 	}
-	return ratio(own.values(b.figure), all[cellKey{w.Name, b.peer}].values(b.figure))
+	return ratio(own.values(b.Figure), all[cellKey{w.Name, b.Of}].values(b.Figure))
 }
 
 // number groups thousands, which makes long columns readable.

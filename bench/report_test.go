@@ -152,22 +152,17 @@ func TestUnknownBuild(t *testing.T) {
 }
 
 func TestBound(t *testing.T) {
+	one, zero := 1.0, 0.0
 	for _, row := range []struct {
-		text string
-		v    float64
-		want bool
+		bound bound
+		v     float64
+		want  bool
 	}{
-		{"cpu <= 1 x nginx", 1, true}, {"cpu <= 1 x nginx", 1.01, false}, {"lost <= 0", 0, true}, {"perSecond >= 0.97 x nginx", 0.97, true},
-		{"perSecond >= 0.97 x nginx", 0.96, false}, {"both x nginx", 99, true},
+		{bound{Most: &one}, 1, true}, {bound{Most: &one}, 1.01, false}, {bound{Most: &zero}, 0, true},
+		{bound{Least: &one}, 1, true}, {bound{Least: &one}, 0.99, false}, {bound{}, 99, true},
 	} {
-		b, err := parseBound(row.text)
-		if got := b.holds(row.v); err != nil || got != row.want {
-			t.Errorf("%s, %v: %v, %v", row.text, row.v, got, err)
-		}
-	}
-	for _, text := range []string{"cpu <= one", "cpu < 1 x nginx", "cpu <= 1 nginx", "cpu nginx"} {
-		if b, err := parseBound(text); err == nil {
-			t.Errorf("%q gave %+v", text, b)
+		if got := row.bound.holds(row.v); got != row.want {
+			t.Errorf("%+v, %v: %v", row.bound, row.v, got)
 		}
 	}
 }

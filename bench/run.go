@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lwango/lwango/bench/tasks"
@@ -50,17 +48,20 @@ type results map[cellKey]*cell
 
 // failures joins all errors; nil when everything was measured.
 func (r results) failures() error {
-	var errs []error
+	var lines []string
 	for key, c := range r {
 		for _, err := range c.errs {
-			errs = append(errs, fmt.Errorf("%s, %s: %w", key.work, key.peer, err))
+			lines = append(lines, fmt.Sprintf("%s, %s: %v", key.work, key.peer, err))
 		}
 		if len(c.errs) == 0 && slices.ContainsFunc(c.rounds, func(f figures) bool { return f == nil }) {
-			errs = append(errs, fmt.Errorf("%s, %s: was not measured", key.work, key.peer))
+			lines = append(lines, fmt.Sprintf("%s, %s: was not measured", key.work, key.peer))
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 // runWork interleaves the rounds, all servers once per round, and each round begins with another
@@ -68,6 +69,9 @@ func (r results) failures() error {
 // of them. A server that fails keeps its other rounds.
 func (env *environment) runWork(ctx context.Context, w work, all results) {
 	peers := env.peersOf(w)
+	if len(peers) == 0 {
+		return
+	}
 	for _, p := range peers {
 		all[cellKey{w.Name, p.Name}] = &cell{rounds: make([]figures, env.rounds)}
 	}
@@ -94,7 +98,7 @@ func (env *environment) runWork(ctx context.Context, w work, all results) {
 		}
 	}
 	if up != nil {
-		if err := up.stop(); err != nil && len(peers) > 0 {
+		if err := up.stop(); err != nil {
 			c := all[cellKey{w.Name, peers[0].Name}]
 			c.errs = append(c.errs, err)
 		}
@@ -170,27 +174,21 @@ func (t trial) measureLoad(s *server, j job) figures {
 func (t trial) measureBeside(s *server, j job) figures {
 	loaded := j
 	loaded.Duration += j.Duration / 2
-	var meanwhile sync.WaitGroup
-	var err error
-	meanwhile.Go(func() {
-		if loaded.Rate > 0 {
-			_, err = runClient(t.ctx, t.env, t.work, "openloop", loaded)
-			return
-		}
-		var resp *http.Response
-		url := fmt.Sprintf("http://%s%s?ms=%d", s.Addr, tasks.BurnPath, loaded.Duration.Milliseconds())
-		if resp, err = http.Get(url); err == nil {
-			resp.Body.Close()
-		}
-		if err == nil && resp.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%s: status %s", url, resp.Status)
-		}
-	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := attempt(func(j job) figures {
+			if j.Rate > 0 {
+				return t.client("openloop", j)
+			}
+			(&crowd{job: j}).once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
+			return nil
+		}, loaded)
+		done <- err
+	}()
 	time.Sleep(j.Duration / 4)
 	j.load, j.Addrs = t.probed(s)
-	f, failed := runClient(t.ctx, t.env, t.work, "openloop", j)
-	meanwhile.Wait()
-	check(errors.Join(failed, err))
+	f, err := runClient(t.ctx, t.env, t.work, "openloop", j)
+	check(errors.Join(err, <-done))
 	return f
 }
 
@@ -232,14 +230,12 @@ func (t trial) measureBrokered() figures {
 	f := t.client("chat", j)
 
 	j.Warmup, j.Duration, j.Patience = 0, disturbedFor, brokerPatience
-	type result struct {
-		figures
-		error
-	}
-	done := make(chan result, 1)
+	var disturbed figures
+	done := make(chan error, 1)
 	go func() {
-		f, err := runClient(t.ctx, t.env, t.work, "chat", j)
-		done <- result{f, err}
+		var err error
+		disturbed, err = runClient(t.ctx, t.env, t.work, "chat", j)
+		done <- err
 	}()
 	time.Sleep(j.Settle + downAt)
 	broker.kill()
@@ -248,10 +244,9 @@ func (t trial) measureBrokered() figures {
 	if err == nil {
 		broker = again
 	}
-	end := <-done
-	check(errors.Join(err, end.error))
+	check(errors.Join(err, <-done))
 	for _, name := range []string{"lost", "reordered", "doubled"} {
-		f[name] += end.figures[name]
+		f[name] += disturbed[name]
 	}
 	return f
 }

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,10 +23,9 @@ type work struct {
 	Probe    probe
 	load
 
-	Bounds []string
+	Bounds []bound
 
 	kind    kind
-	bounds  []bound
 	planned load // before a smoke run or the descriptor limit took something away
 }
 
@@ -76,31 +74,12 @@ type kind struct{ Unit, Columns string }
 
 // A bound is what lwango is to reach: a figure or, with a peer, its ratio to the peer's.
 type bound struct {
-	figure, sign string // "" for information
-	value        float64
-	peer         string
-}
-
-// parseBound reads "FIGURE [<=|>= VALUE] [x PEER]".
-func parseBound(text string) (b bound, err error) {
-	words := strings.Fields(text)
-	if b.figure = words[0]; len(words) > 2 && (words[1] == "<=" || words[1] == ">=") {
-		b.sign = words[1]
-		if b.value, err = strconv.ParseFloat(words[2], 64); err != nil {
-			return b, err
-		}
-		words = words[2:]
-	}
-	if len(words) == 3 && words[1] == "x" {
-		b.peer = words[2]
-	} else if len(words) != 1 {
-		return b, fmt.Errorf("bound %q", text)
-	}
-	return b, nil
+	Figure, Of  string
+	Most, Least *float64 // neither: for information
 }
 
 func (b bound) holds(v float64) bool {
-	return b.sign == "" || b.sign == "<=" && v <= b.value || b.sign == ">=" && v >= b.value
+	return (b.Most == nil || v <= *b.Most) && (b.Least == nil || v >= *b.Least)
 }
 
 //go:embed works.toml
@@ -111,7 +90,6 @@ var (
 	works       []work
 	peers       []peer
 	figureTable map[string]figure
-	kinds       map[string]kind
 )
 
 func init() {
@@ -121,23 +99,18 @@ func init() {
 		Kind   map[string]kind
 		Work   []work
 	}
-	meta, err := toml.Decode(worksText, &file)
-	if unknown := meta.Undecoded(); err == nil && len(unknown) > 0 {
-		err = fmt.Errorf("unknown key %s", unknown[0])
+	meta := must(toml.Decode(worksText, &file))
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		failf("works.toml: unknown key %s", unknown[0])
 	}
-	for i := range file.Work {
-		if err == nil {
-			err = file.Work[i].complete(file.Figure, file.Kind)
-		}
+	works, peers, figureTable = file.Work, file.Peer, file.Figure
+	for i := range works {
+		works[i].complete(file.Kind)
 	}
-	if err != nil {
-		panic("works.toml: " + err.Error())
-	}
-	works, peers, figureTable, kinds = file.Work, file.Peer, file.Figure, file.Kind
 }
 
 // complete sets what a work leaves out and looks up what it names.
-func (w *work) complete(table map[string]figure, kinds map[string]kind) error {
+func (w *work) complete(kinds map[string]kind) {
 	if w.Program == "" {
 		w.Program = lwangoCommand
 	}
@@ -147,19 +120,14 @@ func (w *work) complete(table map[string]figure, kinds map[string]kind) error {
 	w.Threads, w.Depth = max(w.Threads, 1), max(w.Depth, 1)
 	w.kind, w.planned = kinds[w.Kind], w.load
 	names := strings.Fields(w.kind.Columns)
-	for _, text := range w.Bounds {
-		b, err := parseBound(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", w.Name, err)
-		}
-		w.bounds, names = append(w.bounds, b), append(names, b.figure)
+	for _, b := range w.Bounds {
+		names = append(names, b.Figure)
 	}
 	for _, name := range names {
-		if _, ok := table[strings.TrimLeft(strings.TrimPrefix(name, "x:"), "~")]; !ok {
-			return fmt.Errorf("%s: unknown figure %q", w.Name, name)
+		if _, ok := figureTable[strings.TrimLeft(strings.TrimPrefix(name, "x:"), "~")]; !ok {
+			failf("works.toml: %s: unknown figure %q", w.Name, name)
 		}
 	}
-	return nil
 }
 
 // named puts a work's unit into a text of the table of figures.
@@ -221,23 +189,16 @@ func letters(n int) []byte {
 	return b
 }
 
-// choose picks the named entries of all, in the order of all; an empty list means every one.
+// choose picks the named entries of all, in the order of all.
 func choose[T any](list string, all []T, name func(T) string) ([]T, error) {
-	if list == "" {
-		return slices.Clone(all), nil
-	}
 	wanted := strings.Split(list, ",")
-	var chosen []T
-	for _, entry := range all {
-		if i := slices.Index(wanted, name(entry)); i >= 0 {
-			chosen = append(chosen, entry)
-			wanted = slices.Delete(wanted, i, i+1)
+	known := strings.Split(names(all, name), ",")
+	for _, one := range wanted {
+		if !slices.Contains(known, one) {
+			return nil, fmt.Errorf("unknown name %q", one)
 		}
 	}
-	if len(wanted) > 0 {
-		return nil, fmt.Errorf("unknown name %q", wanted[0])
-	}
-	return chosen, nil
+	return slices.DeleteFunc(slices.Clone(all), func(entry T) bool { return !slices.Contains(wanted, name(entry)) }), nil
 }
 
 func names[T any](all []T, name func(T) string) string {
