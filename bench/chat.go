@@ -34,9 +34,9 @@ func (c *chatClient) joinRoom(i int) {
 	c.join(c.server(i), c.Path+"?room="+strconv.Itoa(c.FirstRoom+i%c.Rooms))
 }
 
-// loadChat joins, watches, and talks at a fixed rate, whatever the server does: a message that leaves
-// late counts from the moment it was due. It waits j.Patience for the last message, and j.Linger
-// longer for what comes a second time.
+// loadChat joins, watches, and talks at a fixed rate, whatever the server does: a message that
+// leaves late counts from the moment it was due. It waits j.Patience for the last message, and
+// j.Linger longer for what comes a second time.
 func loadChat(j job) figures {
 	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns || j.Rate <= 0 {
 		failf("%d members in %d rooms with %d talkers each, %v messages/s, %d servers",
@@ -66,9 +66,9 @@ func loadChat(j job) figures {
 	return f
 }
 
-// settle returns when every member hears a member at each server: an upgrade may be answered a little
-// before, and across servers it may take longer. Its messages have the number 0 and are no part of the
-// tally.
+// settle returns when every member hears a member at each server: an upgrade may be answered a
+// little before, and across servers it may take longer. Its messages have the number 0 and are no
+// part of the tally.
 func (c *chatClient) settle() {
 	heard, missing := make([]uint64, c.Conns), c.Conns
 	all := uint64(1)<<len(c.Addrs) - 1
@@ -93,18 +93,19 @@ func (c *chatClient) settle() {
 	c.run(c.Settle)
 }
 
-// Silence begins and lasts so many times longer than a load is measured: what a server has to do some
-// seconds after a connection came (lwango ends coroutines that have been idle for ten) it does once,
-// and all of it is done before the first ping.
+// Silence begins and lasts so many times longer than a load is measured: what a server has to do
+// some seconds after a connection came (lwango ends coroutines that have been idle for ten) it does
+// once, and all of it is done before the first ping.
 const (
 	quietAfter = 4
 	watchFor   = 3
-	// switchesPerPing is what a ping takes that shares its moment with no other: the server wakes to
-	// send it, and to read the answer.
+	// switchesPerPing is what a ping takes that shares its moment with no other: the server wakes
+	// to send it, and to read the answer.
 	switchesPerPing = 2
 )
 
-// watch counts how often the servers are woken up while no member says anything, beside their pings.
+// watch counts how often the servers are woken up while no member says anything, beside their
+// pings.
 func (c *chatClient) watch() figures {
 	c.run(quietAfter * c.Duration)
 	before, pinged := must(readSwitches(c.PIDs)), c.pings
@@ -114,8 +115,8 @@ func (c *chatClient) watch() figures {
 	return figures{"wakeUps": float64(max(0, woken)), "pings": float64(pinged)}
 }
 
-// talk sends messages for d, at least one, and returns when all have come everywhere or patience is at
-// its end: what is lost is counted, and no error here.
+// talk sends messages for d, at least one, and returns when all have come everywhere or patience is
+// at its end: what is lost is counted, and no error here.
 func (c *chatClient) talk(d time.Duration) {
 	start := c.now()
 	for i := range max(int(d.Seconds()*c.Rate), 1) {
@@ -134,7 +135,8 @@ func (c *chatClient) say(m chatMessage) error {
 	return c.send(int(m.sender), c.text)
 }
 
-// take counts a message that came. Where there are two servers, a latency is that of a way between them.
+// take counts a message that came. Where there are two servers, a latency is that of a way between
+// them.
 func (c *chatClient) take(i int, p []byte, now time.Duration) error {
 	m, err := parseChatMessage(p)
 	if err != nil || m.number == 0 {
@@ -146,9 +148,9 @@ func (c *chatClient) take(i int, p []byte, now time.Duration) error {
 	return c.tally.add(i, m)
 }
 
-// verifyChat lets two members of each of two rooms hear each other; to hear one of another room would
-// be an error. The rooms are not those that are measured: over a broker the last messages could come
-// as news there.
+// verifyChat lets two members of each of two rooms hear each other; to hear one of another room
+// would be an error. The rooms are not those that are measured: over a broker the last messages
+// could come as news there.
 func verifyChat(j job) {
 	j.load = load{Path: j.Path, FirstRoom: 1 << 20, Conns: 4, Rooms: 2, Talkers: 2, Rate: 1000}
 	j.Warmup, j.Duration, j.Settle, j.Patience = 0, 8*time.Millisecond, 0, verifyLimit
@@ -163,9 +165,9 @@ func checkChat(f figures) error {
 	return nil
 }
 
-// A chatMessage says who sent it, its number among the sender's messages from 1, and when it was due,
-// since the client's start. All is text, in hexadecimal, because chats send text; the rest of a
-// message is the same for all.
+// A chatMessage says who sent it, its number among the sender's messages from 1, and when it was
+// due, since the client's start. All is text, in hexadecimal, because chats send text; the rest of
+// a message is the same for all.
 type chatMessage struct {
 	sender, number uint32
 	due            time.Duration
@@ -224,8 +226,8 @@ func (t *tally) next(sender int) uint32 {
 	return t.sent[sender]
 }
 
-// add counts a message that has come to a member. One that was never sent, or in another room, is an
-// error.
+// add counts a message that has come to a member. One that was never sent, or in another room, is
+// an error.
 func (t *tally) add(member int, m chatMessage) error {
 	sender := int(m.sender)
 	if sender >= len(t.sent) || m.number == 0 || m.number > t.sent[sender] {

@@ -63,8 +63,8 @@ func TestWSIdle(t *testing.T) {
 	}
 }
 
-// badChat is a room whose deliveries of the test's messages, not those of settling, go through change: what it gives is
-// what the member gets instead.
+// badChat is a room whose deliveries of the test's messages, not those of settling, go through
+// change: what it gives is what the member gets instead.
 func badChat(t *testing.T, change func(delivery int64, text []byte) [][]byte) string {
 	hub := chatHub{rooms: map[string]*chatRoom{}}
 	var deliveries atomic.Int64

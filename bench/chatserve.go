@@ -12,9 +12,9 @@ import (
 	"github.com/lwango/lwango/bench/tasks"
 )
 
-// serveChat is the chat as one writes it well with net/http and gorilla/websocket: two goroutines per
-// member, which outlive the handler so that what net/http needs for a request is free again; a frame that
-// is made once for all; a bounded queue, whose overflow sends the member away.
+// serveChat is the chat as one writes it well with net/http and gorilla/websocket: two goroutines
+// per member, which outlive the handler so that what net/http needs for a request is free again; a
+// frame that is made once for all; a bounded queue, whose overflow sends the member away.
 func serveChat(ln net.Listener, upgrader websocket.Upgrader, queue int) error {
 	hub := chatHub{upgrader: upgrader, queue: queue, rooms: map[string]*chatRoom{}}
 	mux := http.NewServeMux()
@@ -26,8 +26,8 @@ func serveChat(ln net.Listener, upgrader websocket.Upgrader, queue int) error {
 	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
 }
 
-// frugal has a small buffer for reading, and one for writing from a pool. The Upgrader as it comes keeps
-// the two buffers of 4 KiB that net/http had for the request.
+// frugal has a small buffer for reading, and one for writing from a pool. The Upgrader as it comes
+// keeps the two buffers of 4 KiB that net/http had for the request.
 var frugal = websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{}}
 
 // A chatHub is all rooms. Safe from any goroutine.
@@ -61,8 +61,8 @@ func (h *chatHub) room(name string) *chatRoom {
 	return h.rooms[name]
 }
 
-// serve reads in one goroutine and writes in another. An echo is written by the one that reads; only
-// the pings are the other's.
+// serve reads in one goroutine and writes in another. An echo is written by the one that reads;
+// only the pings are the other's.
 func (h *chatHub) serve(w http.ResponseWriter, r *http.Request, room *chatRoom) {
 	conn, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil {

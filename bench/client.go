@@ -45,8 +45,8 @@ var clients = map[string]func(job) figures{
 	"burst":    loadBurst,
 }
 
-// A client ends with its first error. So check, must and failf panic with a failure, and attempt, at
-// the client's entry, returns it as an error.
+// A client ends with its first error. So check, must and failf panic with a failure, and attempt,
+// at the client's entry, returns it as an error.
 type failure struct{ error }
 
 func check(err error) {
@@ -75,8 +75,8 @@ func attempt[A, R any](do func(A) R, with A) (result R, err error) {
 	return do(with), nil
 }
 
-// clientCommand is `bench client NAME JOB`. One thread does everything and no garbage is collected, so
-// neither Go's scheduler nor its collector adds to what is measured.
+// clientCommand is `bench client NAME JOB`. One thread does everything and no garbage is collected,
+// so neither Go's scheduler nor its collector adds to what is measured.
 func clientCommand(args []string) error {
 	if len(args) != 2 || clients[args[0]] == nil {
 		return errors.New("usage: bench client NAME JOB")
@@ -165,8 +165,8 @@ func (c *crowd) once(path string) string {
 
 const verifyLimit = 10 * time.Second
 
-// verifyWork asks a server for what is going to be measured. A server that closes, answers short, or in
-// the wrong order is not worth measuring.
+// verifyWork asks a server for what is going to be measured. A server that closes, answers short,
+// or in the wrong order is not worth measuring.
 func verifyWork(s *server) bool {
 	j := s.env.job(s.work, s)
 	switch s.Kind {

@@ -72,8 +72,8 @@ func (c *echoClient) next(i int) error {
 	return c.write(c.conns[i].link, c.want[i])
 }
 
-// messageAt is where in the source a message begins. 61 and a power of two have no common factor: all
-// places come before the first comes again.
+// messageAt is where in the source a message begins. 61 and a power of two have no common factor:
+// all places come before the first comes again.
 func messageAt(sent int64) int { return int(sent * 61 % echoSource) }
 
 func (c *echoClient) take(i int, p []byte) (err error) {

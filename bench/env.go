@@ -39,11 +39,12 @@ func (env *environment) clientFor(w work) int {
 // packages are Debian's of the programs that are not built here.
 var packages = map[string]string{"wrk": "wrk", "nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server"}
 
-// patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its version.
+// patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its
+// version.
 var patterns = map[string]string{"wrk": "wrk", "nginx": "nginx", "php": "php-fpm*", "redis": "redis-server"}
 
-// missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is set:
-// there everything is to be installed, and a measurement less would go unnoticed.
+// missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is
+// set: there everything is to be installed, and a measurement less would go unnoticed.
 func (env *environment) missing(name string) bool {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
 		if found, _ := filepath.Glob(filepath.Join(dir, patterns[name])); len(found) > 0 {
@@ -68,12 +69,16 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 	var limit syscall.Rlimit
 	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	limit.Cur, env.maxFiles = limit.Max, limit.Max
-	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers; Go raises its own anyway
+	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers, too
 	env.missing("wrk")
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
 		return w.Upstream.Kind == "php" && env.missing("php") || w.Kind == "brokered" && env.missing("redis")
 	})
 	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool { return p.Program == "nginx" && env.missing("nginx") })
+	if php := env.programs["php"]; php != "" && // without it, it is another PHP
+		!strings.Contains(output(ctx, "", php, "-n", "-d", "zend_extension=opcache", "-v"), "OPcache") {
+		failf("php-fpm has no opcache (Debian: apt-get install php-opcache)")
+	}
 	for i, w := range env.works {
 		if most := int(limit.Max) - reservedFiles; w.Conns > most {
 			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n", w.Name, most, limit.Max)
@@ -87,8 +92,8 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 	return env
 }
 
-// writeFiles writes the files that are served, and the scripts. PHP does not see those of the responder,
-// but servers look whether they exist.
+// writeFiles writes the files that are served, and the scripts. PHP does not see those of the
+// responder, but servers look whether they exist.
 func (env *environment) writeFiles() {
 	check(os.Chmod(env.dir, 0o755))
 	app := filepath.Join(env.dir, "scripts", appPrefix)
@@ -106,8 +111,8 @@ func (env *environment) writeFiles() {
 	}
 }
 
-// build builds what the works need of lwango, each program in its own folder, because not all are of the
-// same module.
+// build builds what the works need of lwango, each program in its own folder, because not all are
+// of the same module.
 func (env *environment) build(ctx context.Context) {
 	if env.command != "" {
 		env.lwango[lwangoCommand] = must(filepath.Abs(env.command))
@@ -130,7 +135,7 @@ func (env *environment) build(ctx context.Context) {
 func (env *environment) describe(ctx context.Context) string {
 	var uts unix.Utsname
 	check(unix.Uname(&uts))
-	_, cpu, _ := strings.Cut(string(must(os.ReadFile("/proc/cpuinfo"))), "model name") // not on every architecture
+	_, cpu, _ := strings.Cut(string(must(os.ReadFile("/proc/cpuinfo"))), "model name")
 	versions := []string{"lwango " + firstLine(output(ctx, env.repo, "git", "describe", "--always", "--dirty", "--tags"))}
 	for _, name := range slices.Sorted(maps.Keys(env.programs)) {
 		line := strings.Fields(firstLine(output(ctx, "", env.programs[name], "-v")))

@@ -19,14 +19,15 @@ func serveEpollEcho(ln net.Listener) error {
 	r := newReactor(echoBuffer)
 	r.lost, r.raw = func(*link) {}, true
 	fd := own(ln.(*net.TCPListener))
-	// Go has set it on no listener, from which accepted sockets would inherit it as the others have it.
+	// Go has set it on no listener, from which accepted sockets would inherit it as the others have
+	// it.
 	check(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	return r.serve(fd, func(l *link) { l.take = func(p []byte) error { return r.write(l, p) } })
 }
 
-// A responder is the least that a FastCGI application can do, so that what is measured is the server
-// before it: it answers a request in one write, at once or when it is told to, and keeps a connection
-// where FCGI_KEEP_CONN asks for that.
+// A responder is the least that a FastCGI application can do, so that what is measured is the
+// server before it: it answers a request in one write, at once or when it is told to, and keeps a
+// connection where FCGI_KEEP_CONN asks for that.
 type responder struct {
 	*reactor
 	held []held
@@ -113,8 +114,8 @@ const (
 	fcgiHeader = 8
 )
 
-// requestEnd is the length of the request that p begins with, which the empty record of STDIN ends; 0:
-// it is not all there. keep is FCGI_KEEP_CONN.
+// requestEnd is the length of the request that p begins with, which the empty record of STDIN ends;
+// 0: it is not all there. keep is FCGI_KEEP_CONN.
 func requestEnd(p []byte) (length int, keep bool, err error) {
 	for at := 0; len(p)-at >= fcgiHeader; {
 		header := p[at:]

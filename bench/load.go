@@ -104,9 +104,9 @@ func (c *openClient) answerSize() int {
 	return seen.Len() - first.in.Buffered()
 }
 
-// openLoop sends arrival i at start + i/rate on whichever connection is free, and counts each latency
-// from that moment even if the request left later, because all were taken or the client was late: a
-// server that stalls is charged for every request that should have been sent meanwhile (no
+// openLoop sends arrival i at start + i/rate on whichever connection is free, and counts each
+// latency from that moment even if the request left later, because all were taken or the client was
+// late: a server that stalls is charged for every request that should have been sent meanwhile (no
 // coordinated omission).
 func openLoop(j job) figures {
 	if j.Rate <= 0 || j.Conns < 1 || j.Size < 1 || j.Depth < 1 {
@@ -148,8 +148,8 @@ func openLoop(j job) figures {
 	return f
 }
 
-// A wrkReport is what one run of wrk counted. Late answers are no error: 4,000 connections that start
-// at once may wait for a slow server.
+// A wrkReport is what one run of wrk counted. Late answers are no error: 4,000 connections that
+// start at once may wait for a slow server.
 type wrkReport struct {
 	Requests, Microseconds       int64
 	Connect, Read, Write, Status int64    // errors; Status: answers above 399
@@ -179,7 +179,8 @@ func runWrk(ctx context.Context, env *environment, w work, addr string, duration
 		"-d"+strconv.Itoa(int((duration+time.Second-1)/time.Second))+"s", "--timeout", "10s", "-s", script, "http://"+addr+w.Path)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT && ctx.Err() == nil {
-		// A busy machine had not brought it far enough to catch the interrupt. A whole second needs none.
+		// A busy machine had not brought it far enough to catch the interrupt. A whole second needs
+		// none.
 		return runWrk(ctx, env, w, addr, time.Second)
 	}
 	if err != nil {

@@ -115,8 +115,9 @@ func TestOpenLoopSendsAllOfThem(t *testing.T) {
 	}
 }
 
-// One stall of a server with one connection delays every request that was due meanwhile, and all of them count. A
-// client that waited for the answer before it sent the next would see one slow request in a hundred.
+// One stall of a server with one connection delays every request that was due meanwhile, and all of
+// them count. A client that waited for the answer before it sent the next would see one slow
+// request in a hundred.
 func TestOpenLoopCountsTheStall(t *testing.T) {
 	const stall = 200 * time.Millisecond
 	served := 0
@@ -133,7 +134,8 @@ func TestOpenLoopCountsTheStall(t *testing.T) {
 	if f["perSecond"] != 250 || f["longest"] < micro(stall) {
 		t.Errorf("%v answers/s, longest %v", f["perSecond"], f["longest"])
 	}
-	// Of 100 requests, one each 4 ms, about 50 were due in the stall: on average they waited half of it.
+	// Of 100 requests, one each 4 ms, about 50 were due in the stall: on average they waited half
+	// of it.
 	if f["latency99"] < micro(stall/4) {
 		t.Errorf("p99 is %v µs after a stall of %v", f["latency99"], stall)
 	}

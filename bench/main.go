@@ -1,13 +1,13 @@
-// Bench runs lwango beside net/http, fasthttp, nginx and others on the same work, on this machine and
-// over loopback, and prints what each costs as a Markdown report. README.md says how to run it and how
-// to read the figures.
+// Bench runs lwango beside net/http, fasthttp, nginx and others on the same work, on this machine
+// and over loopback, and prints what each costs as a Markdown report. README.md says how to run it
+// and how to read the figures.
 //
 //	works.toml, works.go         what is measured, on which servers, and the bounds; conf, scripts
 //	main.go, env.go, run.go      flags; programs and the machine; rounds
 //	peers.go, process.go         how servers are configured, started and ended
-//	client.go                    the clients, each a process of its own, and what they check before
-//	load.go, echo.go             as many requests as possible, or a fixed rate; messages that come back
-//	memory.go, transfer.go       idle connections, sleepers, waiting requests; large bodies, bursts
+//	client.go                    the clients, each a process; what they check before
+//	load.go, echo.go             as many requests as possible, or a fixed rate; echoes
+//	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies, bursts
 //	chat.go, ws.go               rooms, and what of their messages is lost; WebSockets
 //	reactor.go                   the event loop of the clients and of the servers in epollserve.go
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
@@ -44,8 +44,8 @@ type settings struct {
 	smoke                bool
 }
 
-// subcommands are what this binary runs of itself: each in a process of its own, so that servers and
-// clients have their own heap, their own scheduler and their own CPU.
+// subcommands are what this binary runs of itself: each in a process of its own, so that servers
+// and clients have their own heap, their own scheduler and their own CPU.
 var subcommands = map[string]func(args []string) error{
 	"client": clientCommand, "serve": serveCommand, "respond": responderCommand,
 }
@@ -95,7 +95,9 @@ func parseSettings(args []string) (s settings, err error) {
 	flags.StringVar(&s.repo, "repo", "..", "folder of the lwango module")
 	flags.StringVar(&s.command, "lwango", "", "lwango command to measure in the works that need no other program of it (default: built from -repo)")
 	flags.BoolVar(&s.smoke, "smoke", false, "run everything once and briefly, check the answers, judge no figures")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.Parse(args); err == flag.ErrHelp {
+		return s, err
+	} else if err != nil {
 		return s, usageError{err}
 	}
 	switch {
@@ -148,7 +150,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	return all.failures()
 }
 
-// defaultCPUs are the first two that this process may use; on a machine with one CPU, that one twice.
+// defaultCPUs are the first two that this process may use; on a machine with one CPU, that one
+// twice.
 func defaultCPUs() (server, client int) {
 	var set unix.CPUSet
 	check(unix.SchedGetaffinity(0, &set))

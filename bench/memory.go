@@ -11,8 +11,8 @@ const (
 	// warmConns are opened, used and closed before memory is read first, so that what a server
 	// allocates once is there.
 	warmConns = 256
-	// aliveEvery is which of the idle connections must answer once more at the end: a server that had
-	// closed them would look very frugal.
+	// aliveEvery is which of the idle connections must answer once more at the end: a server that
+	// had closed them would look very frugal.
 	aliveEvery = 50
 )
 
@@ -28,8 +28,8 @@ func (j job) grow(warm, open func()) (figures, meter) {
 	return f, m
 }
 
-// settled is the server's resident memory after a while; where it can be asked for that, it has given
-// back its garbage.
+// settled is the server's resident memory after a while; where it can be asked for that, it has
+// given back its garbage.
 func (j job) settled() int64 {
 	time.Sleep(j.Settle)
 	if j.Collect != "" {
@@ -104,8 +104,8 @@ func (j job) sleepPath(d time.Duration) string {
 	return j.Path + "?ms=" + strconv.FormatInt(max(d.Round(time.Millisecond).Milliseconds(), 0), 10)
 }
 
-// loadSleepers makes one request sleep on each connection: for so long that all sleep at one time, and
-// wake one after the other.
+// loadSleepers makes one request sleep on each connection: for so long that all sleep at one time,
+// and wake one after the other.
 func loadSleepers(j job) figures {
 	c := crowd{job: j}
 	defer c.leave()
@@ -144,8 +144,8 @@ func loadSleepers(j job) figures {
 	return f
 }
 
-// parseSleep reads a server's answer, "MICROSECONDS SLEEPERS": how late the handler woke, and how many
-// slept just before, with itself.
+// parseSleep reads a server's answer, "MICROSECONDS SLEEPERS": how late the handler woke, and how
+// many slept just before, with itself.
 func parseSleep(body string) (late time.Duration, asleep int) {
 	var us int64
 	if n, err := fmt.Sscanf(body+"\n", "%d %d\n", &us, &asleep); n != 2 || err != nil {

@@ -23,7 +23,8 @@ type peer struct {
 func (p peer) name() string   { return p.Name }
 func (p peer) isLwango() bool { return p.Program == "lwango" }
 
-// The peer that the others are put in relation to, lwango as it comes, and lwango with the other handoff.
+// The peer that the others are put in relation to, lwango as it comes, and lwango with the other
+// handoff.
 const (
 	baseline = "lwango-direct"
 	other    = "lwango-channel"
@@ -72,8 +73,8 @@ func configure(name, dir string, options any) string {
 	return f.Name()
 }
 
-// startServer returns when the server has answered the work's request with the right bytes. The caller
-// stops it.
+// startServer returns when the server has answered the work's request with the right bytes. The
+// caller stops it.
 func startServer(ctx context.Context, env *environment, p peer, w work, up *server, broker string) *server {
 	s := env.newServer(w)
 	s.Peer, s.Addr, s.Broker = p, must(freeAddress()), broker
@@ -89,7 +90,7 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 		c.cpu = unpinned
 	}
 	switch {
-	case p.Program == "lwango" && w.Kind == "echo" && w.Path == "": // no server of HTTP: a sample with two flags
+	case p.Program == "lwango" && w.Kind == "echo" && w.Path == "": // a sample with two flags
 		c.argv = []string{env.lwango[w.Program], "-l", s.Addr, "-handoff", p.Handoff}
 	case p.Program == "lwango":
 		c.environ = nil
@@ -109,16 +110,19 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 		c.argv = []string{env.self, "serve", p.Name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend}
 	}
 	s.process = must(start(ctx, c))
-	if _, err := attempt(verifyWork, s); err != nil {
+	_, err := attempt(verifyWork, s)
+	if err == nil { // only now: nginx's master listens before its workers start
+		s.pids, err = family(s.cmd.Process.Pid)
+	}
+	if err != nil {
 		s.stop()
 		check(s.explain(err))
 	}
-	s.pids = must(family(s.cmd.Process.Pid)) // after an answer: nginx's master listens before its workers start
 	return s
 }
 
-// startUpstream starts what the work passes requests on to; nil: nothing. All servers of a work share
-// it, round after round. The caller stops it.
+// startUpstream starts what the work passes requests on to; nil: nothing. All servers of a work
+// share it, round after round. The caller stops it.
 func startUpstream(ctx context.Context, env *environment, w work) *server {
 	if w.Upstream.Kind == "" {
 		return nil
@@ -146,8 +150,8 @@ func startUpstream(ctx context.Context, env *environment, w work) *server {
 	return s
 }
 
-// startBroker starts a redis-server that forgets nothing that it has acknowledged, in a folder that it
-// may have used before, on the servers' CPU.
+// startBroker starts a redis-server that forgets nothing that it has acknowledged, in a folder that
+// it may have used before, on the servers' CPU.
 func startBroker(ctx context.Context, env *environment, dir, addr string) (*process, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -159,8 +163,8 @@ func startBroker(ctx context.Context, env *environment, dir, addr string) (*proc
 			"--appendonly", "yes", "--appendfsync", "always", "--save", ""}})
 }
 
-// askBroker is for a command in one line, answered with one. While the broker reads its file again it
-// refuses even PING.
+// askBroker is for a command in one line, answered with one. While the broker reads its file again
+// it refuses even PING.
 func askBroker(addr, command, want string) error {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {

@@ -53,8 +53,8 @@ func readCPU(pids []int) (cpuSample, error) {
 	})
 }
 
-// each visits processes or their threads. It leaves out a thread that has just ended, and files that the
-// kernel does not have.
+// each visits processes or their threads. It leaves out a thread that has just ended, and files
+// that the kernel does not have.
 func each(pids []int, threads bool, use func(procfs.Proc) error) error {
 	root, err := procfs.NewFS(procRoot)
 	for _, pid := range pids {
@@ -75,9 +75,9 @@ func each(pids []int, threads bool, use func(procfs.Proc) error) error {
 	return err
 }
 
-// since takes the sum from the nanoseconds and only its division into user and system from the ticks.
-// The nanoseconds of a thread that has ended meanwhile are gone; then the ticks, which are kept per
-// process, give the sum too.
+// since takes the sum from the nanoseconds and only its division into user and system from the
+// ticks. The nanoseconds of a thread that has ended meanwhile are gone; then the ticks, which are
+// kept per process, give the sum too.
 func (s cpuSample) since(before cpuSample) cpuUsage {
 	usage := cpuUsage{user: s.user - before.user, system: s.system - before.system}
 	exact := time.Duration(0)
@@ -125,8 +125,8 @@ func residentMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_r
 // peakMemory sums the highest Rss that each process ever had, in bytes.
 func peakMemory(pids []int) (int64, error) { return sumMemory(pids, "status", "VmHWM:") }
 
-// anonymousMemory sums what belongs to no file, in bytes; shared memory is divided among its sharers.
-// (procfs knows only the sum that counts it for each.)
+// anonymousMemory sums what belongs to no file, in bytes; shared memory is divided among its
+// sharers. (procfs knows only the sum that counts it for each.)
 func anonymousMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_rollup", "Pss_Anon:") }
 
 func sumMemory(pids []int, file, key string) (sum int64, err error) {
@@ -156,9 +156,9 @@ func parseMemory(text []byte, key string) (int64, error) {
 	return 0, fmt.Errorf("no %s in %.200q", key, text)
 }
 
-// readSwitches sums the voluntary context switches of all threads. Each is a thread that had run and
-// went to sleep: between two readings of sleeping processes it is the number of times that they were
-// woken up. The other switches are no wake-ups: another thread got the CPU.
+// readSwitches sums the voluntary context switches of all threads. Each is a thread that had run
+// and went to sleep: between two readings of sleeping processes it is the number of times that they
+// were woken up. The other switches are no wake-ups: another thread got the CPU.
 func readSwitches(pids []int) (sum int64, err error) {
 	err = each(pids, true, func(t procfs.Proc) error {
 		status, err := t.NewStatus()

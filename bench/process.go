@@ -24,9 +24,10 @@ const (
 	unpinned = -1 // lets a process run on any CPU
 )
 
-// startOn starts a command held to a CPU: its threads and children inherit the affinity of the thread
-// that forks. It has a process group of its own: an interrupt typed at the terminal reaches bench
-// alone, which then ends its servers in order, and what one leaves behind can be ended by the group.
+// startOn starts a command held to a CPU: its threads and children inherit the affinity of the
+// thread that forks. It has a process group of its own: an interrupt typed at the terminal reaches
+// bench alone, which then ends its servers in order, and what one leaves behind can be ended by the
+// group.
 func startOn(cpu int, cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if cpu == unpinned {

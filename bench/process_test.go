@@ -54,7 +54,8 @@ func TestBroker(t *testing.T) {
 	}
 }
 
-// A server runs on the CPU that it is given, with its threads and children, and bench goes on elsewhere.
+// A server runs on the CPU that it is given, with its threads and children, and bench goes on
+// elsewhere.
 func TestStartOn(t *testing.T) {
 	_, cpu := defaultCPUs()
 	before := must(os.ReadFile("/proc/self/status"))

@@ -14,15 +14,15 @@ import (
 )
 
 // A reactor is an epoll instance and its connections: what the clients and the leanest servers have
-// in common. One goroutine uses it. Its calls go to the kernel raw where they cannot sleep: Go's scheduler
-// has no use for the notice.
+// in common. One goroutine uses it. Its calls go to the kernel raw where they cannot sleep: Go's
+// scheduler has no use for the notice.
 type reactor struct {
 	epoll  int
 	events []unix.EpollEvent
 	buf    []byte  // what one read gives; all links share it
 	links  []*link // by descriptor
 
-	raw  bool          // waits keep Go's scheduler from knowing of them: there is nothing else to run
+	raw  bool          // Go's scheduler need not know of waits: there is nothing else to run
 	nap  time.Duration // after each look that found something, so that more can gather
 	lost func(*link)   // is called before a failed link is closed; nil in clients, whose poll fails
 }
@@ -33,11 +33,11 @@ type link struct {
 	number int // of this reactor's, from 1, for error messages
 	accept func()
 	take   func(p []byte) error // is given what came; p is valid until it returns
-	rest   []byte               // what a full socket did not take; until it has, a server reads nothing
+	rest   []byte               // what a full socket did not take; a server reads nothing before
 }
 
-// newReactor also sets the thread's timer slack to the least: by default the kernel rounds sleeps up
-// by 50 µs, which would send requests late.
+// newReactor also sets the thread's timer slack to the least: by default the kernel rounds sleeps
+// up by 50 µs, which would send requests late.
 func newReactor(buffer int) *reactor {
 	check(unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0))
 	return &reactor{epoll: must(unix.EpollCreate1(unix.EPOLL_CLOEXEC)),
@@ -86,8 +86,8 @@ func (r *reactor) dial(addr string, number int, take func([]byte) error) *link {
 	return r.adopt(conn, number, take)
 }
 
-// serve gives each connection accepted at the socket to accepted, which sets its take. One is accepted
-// at a time; the watch is level-triggered and reports the next.
+// serve gives each connection accepted at the socket to accepted, which sets its take. One is
+// accepted at a time; the watch is level-triggered and reports the next.
 func (r *reactor) serve(fd int, accepted func(*link)) error {
 	l := &link{fd: fd}
 	l.accept = func() {
@@ -97,7 +97,7 @@ func (r *reactor) serve(fd int, accepted func(*link)) error {
 		}
 		conn := &link{fd: fd}
 		accepted(conn)
-		if r.add(conn, readEdge) != nil || r.read(conn, 0) != nil { // the first bytes are often there
+		if r.add(conn, readEdge) != nil || r.read(conn, 0) != nil { // often they are there
 			r.end(conn)
 		}
 	}

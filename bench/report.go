@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// quietLoad is how much else may run: above it the report says so, since server and client want a CPU
-// each.
+// quietLoad is how much else may run: above it the report says so, since server and client want a
+// CPU each.
 const quietLoad = 0.5
 
 // report is the whole result as Markdown.
@@ -48,8 +48,8 @@ func (w work) less() string {
 	return ""
 }
 
-// table has a row for each peer. A column is a figure, x:FIGURE its ratio to the baseline's, ~FIGURE its
-// spread over the rounds.
+// table has a row for each peer. A column is a figure, x:FIGURE its ratio to the baseline's,
+// ~FIGURE its spread over the rounds.
 func table(w work, peers []peer, all results) string {
 	head, line := "| server |", "|---|"
 	unit := w.kind.Unit[strings.LastIndex(w.kind.Unit, " ")+1:]
@@ -152,7 +152,8 @@ func number(v float64, digits int) string {
 	return whole
 }
 
-// median leaves out NaN, a round that failed. Of no values it is NaN, which the report shows as a dash.
+// median leaves out NaN, a round that failed. Of no values it is NaN, which the report shows as a
+// dash.
 func median(values []float64) float64 {
 	sorted := sortedNumbers(values)
 	if len(sorted) == 0 {
@@ -161,8 +162,8 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// ratio is the median of the rounds' ratios, not the ratio of medians: what disturbs the machine for
-// a while disturbs both servers of a round. NaN in either list leaves its round out.
+// ratio is the median of the rounds' ratios, not the ratio of medians: what disturbs the machine
+// for a while disturbs both servers of a round. NaN in either list leaves its round out.
 func ratio(values, base []float64) float64 {
 	var ratios []float64
 	for i := range min(len(values), len(base)) {

@@ -237,7 +237,8 @@ func TestRatio(t *testing.T) {
 		want         float64
 	}{
 		{"same in every round", []float64{2, 4, 6}, []float64{1, 2, 3}, 2},
-		// The machine was three times slower in the second round: the ratio of medians would say 4/2, too.
+		// The machine was three times slower in the second round: the ratio of medians would say
+		// 4/2, too.
 		{"disturbed round", []float64{3, 12, 4}, []float64{2, 6, 2}, 2},
 		{"failed round", []float64{3, math.NaN(), 5}, []float64{1, 1, 1}, 4},
 		{"base of zero", []float64{3, 5}, []float64{0, 1}, 5},

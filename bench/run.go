@@ -65,8 +65,8 @@ func (r results) failures() error {
 }
 
 // runWork interleaves the rounds, all servers once per round, and each round begins with another
-// server: what changes slowly on the machine, and what one server leaves behind for the next, meets all
-// of them. A server that fails keeps its other rounds.
+// server: what changes slowly on the machine, and what one server leaves behind for the next, meets
+// all of them. A server that fails keeps its other rounds.
 func (env *environment) runWork(ctx context.Context, w work, all results) {
 	peers := env.peersOf(w)
 	if len(peers) == 0 {
@@ -128,31 +128,29 @@ func (t trial) client(name string, j job) figures {
 }
 
 // measure starts a fresh server, so that memory is that of this work alone.
-func (t trial) measure() (f figures) {
+func (t trial) measure() figures {
 	if t.Kind == "brokered" {
 		return t.measureBrokered()
 	}
 	s := startServer(t.ctx, t.env, t.peer, t.work, t.up, "")
-	defer func() {
-		if err := s.stop(); recover() == nil {
-			check(err)
+	f, err := attempt(func(j job) (f figures) {
+		switch t.Kind {
+		case "load":
+			f = t.measureLoad(s, j)
+		case "beside":
+			f = t.measureBeside(s, j)
+		default:
+			f = t.client(t.Kind, j)
 		}
-	}()
-	j := t.env.job(t.work, s)
-	switch t.Kind {
-	case "load":
-		f = t.measureLoad(s, j)
-	case "beside":
-		f = t.measureBeside(s, j)
-	default:
-		f = t.client(t.Kind, j)
-	}
-	f["peak"] = mebi(must(peakMemory(s.pids)))
+		f["peak"] = mebi(must(peakMemory(s.pids)))
+		return f
+	}, t.env.job(t.work, s))
+	check(errors.Join(err, s.stop()))
 	return f
 }
 
 func (t trial) measureLoad(s *server, j job) figures {
-	if j.Warmup > 0 { // not checked: on a slow machine thousands of connections may take that long to come about
+	if j.Warmup > 0 { // not checked: thousands of connections may take that long to come about
 		must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Warmup))
 	}
 	before := must(readCPU(s.pids))
@@ -192,8 +190,8 @@ func (t trial) measureBeside(s *server, j job) figures {
 	return f
 }
 
-// probed is the probe as a load of its own, and where it goes. Its connections are enough for it never
-// to wait for one unless the server is late.
+// probed is the probe as a load of its own, and where it goes. Its connections are enough for it
+// never to wait for one unless the server is late.
 func (t work) probed(s *server) (load, []string) {
 	l, addr := t.load, s.Addr
 	l.Path, l.Rate, l.Conns = t.Probe.Path, t.Probe.Rate, 8
@@ -210,11 +208,11 @@ const (
 	upAt           = 3 * time.Second
 	disturbedFor   = 6 * time.Second
 	brokerPatience = 20 * time.Second // for reconnecting, and for everything that waited
-	brokerLinger   = time.Second      // for what a writer or a reader that came back brings once more
+	brokerLinger   = time.Second      // for what a reconnected peer brings once more
 )
 
-// measureBrokered runs two servers of one kind with a broker between them. Twice: undisturbed, for the
-// latency, and with the broker killed and started again while the members go on talking.
+// measureBrokered runs two servers of one kind with a broker between them. Twice: undisturbed, for
+// the latency, and with the broker killed and started again while the members go on talking.
 func (t trial) measureBrokered() figures {
 	dir, addr := must(os.MkdirTemp(t.env.dir, "redis-")), must(freeAddress())
 	broker := must(startBroker(t.ctx, t.env, dir, addr))

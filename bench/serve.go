@@ -15,9 +15,9 @@ import (
 
 const idleTimeout = 300 * time.Second
 
-// serveCommand is `bench serve NAME ADDRESS FILES BESIDE BACKEND`: it serves until it is killed. BESIDE
-// and BACKEND are for works of kind beside: another address to answer at, and that of a server to pass
-// requests on to.
+// serveCommand is `bench serve NAME ADDRESS FILES BESIDE BACKEND`: it serves until it is killed.
+// BESIDE and BACKEND are for works of kind beside: another address to answer at, and that of a
+// server to pass requests on to.
 func serveCommand(args []string) error {
 	if len(args) != 5 {
 		return errors.New("usage: bench serve NAME ADDRESS FILES BESIDE BACKEND")
@@ -74,8 +74,8 @@ func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, text)
 }
 
-// serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open per
-// request that nginx and net/http make.
+// serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open
+// per request that nginx and net/http make.
 func serveFastHTTP(ln net.Listener, folder string) error {
 	root := fasthttp.FS{Root: folder, PathRewrite: fasthttp.NewPathPrefixStripper(len("/files")), AcceptByteRange: true}
 	files := root.NewRequestHandler()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// loadTransfer moves one body and looks at the server's memory all the while. A small one goes before
-// it, twice: what a server allocates once is to be there.
+// loadTransfer moves one body and looks at the server's memory all the while. A small one goes
+// before it, twice: what a server allocates once is to be there.
 func loadTransfer(j job) figures {
 	if j.Size < 1 {
 		failf("nothing to move")
@@ -43,7 +43,8 @@ func loadTransfer(j job) figures {
 	return f
 }
 
-// transferPiece is what a body repeats, every 16 bytes: whatever comes is compared from its place there.
+// transferPiece is what a body repeats, every 16 bytes: whatever comes is compared from its place
+// there.
 var transferPiece = bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 
 // move moves a body of n bytes, on a connection of its own.

@@ -44,8 +44,8 @@ type load struct {
 	Watch          bool          // the silence before
 }
 
-// An upstream is what requests are passed on to. php is Debian's PHP-FPM with its opcache, responder
-// the least that a FastCGI application can be, http net/http's hello.
+// An upstream is what requests are passed on to. php is Debian's PHP-FPM with its opcache,
+// responder the least that a FastCGI application can be, http net/http's hello.
 type upstream struct {
 	Kind             string
 	Workers, Backlog int  // PHP's, and its socket's

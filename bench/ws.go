@@ -20,7 +20,8 @@ type wsClient struct {
 	frame bytes.Buffer // the one being sent
 	pings int64        // that servers sent
 
-	// message takes the text messages of the i-th connection; p is valid until it returns. It may send.
+	// message takes the text messages of the i-th connection; p is valid until it returns. It may
+	// send.
 	message func(i int, p []byte, now time.Duration) error
 }
 
@@ -114,13 +115,13 @@ func (c *wsClient) feed(i int, p []byte) error {
 	return nil
 }
 
-// maxPayload is more than any message here has; a longer one is a server gone wrong, not a reason to
-// allocate.
+// maxPayload is more than any message here has; a longer one is a server gone wrong, not a reason
+// to allocate.
 const maxPayload = 1 << 16
 
-// parseFrame takes the first frame of p and tells how many bytes it had: 0 when p ends within it. What
-// a server must not send is an error. So is a fragmented message: these messages are short, and no
-// server has a reason to cut one.
+// parseFrame takes the first frame of p and tells how many bytes it had: 0 when p ends within it.
+// What a server must not send is an error. So is a fragmented message: these messages are short,
+// and no server has a reason to cut one.
 func parseFrame(p []byte) (f ws.Frame, used int, err error) {
 	in := bytes.NewReader(p)
 	if f.Header, err = ws.ReadHeader(in); err != nil {

@@ -1,4 +1,5 @@
-// Lwangoapp is lwango with handlers of its own: the works that need one run it in place of the command.
+// Lwangoapp is lwango with handlers of its own: the works that need one run it in place of the
+// command.
 package main
 
 import (
@@ -85,7 +86,7 @@ func room(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return websocket.Status(err)
 	}
-	name := strings.Clone(req.Query().Get("room")) // a part of the request's head would keep all of it
+	name := strings.Clone(req.Query().Get("room")) // a part of the head would keep all of it
 	topic := lwango.Topics().Topic(name)
 	heard := topic.Subscribe(req.Thread, pubsub.Options{Queue: tasks.Queue, Policy: pubsub.Disconnect})
 	for {

@@ -1,6 +1,6 @@
-// Package tasks is what the benchmark's servers do alike: the same code runs on lwango and on net/http.
-// In the chat a text message into a room goes to all its members, its sender too, as it came; the echo
-// sends it back. Neither compresses.
+// Package tasks is what the benchmark's servers do alike: the same code runs on lwango and on
+// net/http. In the chat a text message into a room goes to all its members, its sender too, as it
+// came; the echo sends it back. Neither compresses.
 package tasks
 
 import (
@@ -34,15 +34,15 @@ const Server = "http.Handler"
 
 // The rules of the chat.
 const (
-	Queue        = 64      // messages wait for a member that does not read; one more, and it is sent away
+	Queue        = 64      // messages for a member that does not read; one more ends it
 	MessageLimit = 4 << 10 // bytes
 	PingEvery    = 30 * time.Second
 	DeadAfter    = 40 * time.Second // without a sign of life
 	WriteLimit   = 10 * time.Second // for a message to leave
 )
 
-// Hello answers as every server of the benchmark does, and sets the fields itself that others have from
-// elsewhere.
+// Hello answers as every server of the benchmark does, and sets the fields itself that others have
+// from elsewhere.
 var Hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Server", Server)
 	w.Header().Set("Content-Type", "text/plain")
@@ -51,8 +51,8 @@ var Hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 
 var sleeping atomic.Int64 // handlers
 
-// Sleep runs a server's own sleep for the query's ms milliseconds and returns the answer: by how many
-// microseconds it woke late, and how many handlers slept just before.
+// Sleep runs a server's own sleep for the query's ms milliseconds and returns the answer: by how
+// many microseconds it woke late, and how many handlers slept just before.
 func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
 	n, err := strconv.Atoi(ms)
 	if err != nil {
@@ -66,8 +66,8 @@ func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
 	return fmt.Sprint(late.Microseconds(), sleeping.Add(-1)+1), err
 }
 
-// Collect returns when no garbage is left and the kernel has the memory back: a sync.Pool outlives one
-// collection, and a stack is halved by each that finds it too large.
+// Collect returns when no garbage is left and the kernel has the memory back: a sync.Pool outlives
+// one collection, and a stack is halved by each that finds it too large.
 func Collect() {
 	for range 4 {
 		debug.FreeOSMemory()
@@ -78,8 +78,8 @@ func Collect() {
 const Answer = "HTTP/1.1 200 OK\r\nServer: goroutine\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n" +
 	"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\nHello, world!"
 
-// Serve has a plain goroutine for each connection, which reads a request's lines up to the empty one
-// and writes Answer.
+// Serve has a plain goroutine for each connection, which reads a request's lines up to the empty
+// one and writes Answer.
 func Serve(ln net.Listener) {
 	for {
 		c, err := ln.Accept()
@@ -101,7 +101,8 @@ func Serve(ln net.Listener) {
 	}
 }
 
-// Proxy passes requests on to the server at an address, as requests for hello. It keeps connections.
+// Proxy passes requests on to the server at an address, as requests for hello. It keeps
+// connections.
 func Proxy(backend string) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
