@@ -9,40 +9,37 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/bench/chatrules"
+	"github.com/lwango/lwango/bench/tasks"
 )
 
-// serveGorilla is the chat as one writes it well with net/http and gorilla/websocket: two goroutines per member, which
-// outlive the handler so that what net/http needs for a request is free again; buffers for writing from a pool; a frame
-// that is made once for all; a bounded queue, whose overflow sends the member away.
-func serveGorilla(ln net.Listener) error { return serveChat(ln, frugal, chatrules.Queue) }
-
-// serveGorillaPlain is the same with an Upgrader as it comes, and the queue of gorilla's own chat example: each member
-// keeps the two buffers of 4 KiB that net/http had for the request.
-func serveGorillaPlain(ln net.Listener) error { return serveChat(ln, websocket.Upgrader{}, 256) }
-
+// serveChat is the chat as one writes it well with net/http and gorilla/websocket: two goroutines
+// per member, which outlive the handler so that what net/http needs for a request is free again; a
+// frame that is made once for all; a bounded queue, whose overflow sends the member away.
 func serveChat(ln net.Listener, upgrader websocket.Upgrader, queue int) error {
 	hub := chatHub{upgrader: upgrader, queue: queue, rooms: map[string]*chatRoom{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc(chatrules.RoomPath, hub.serve)
-	mux.HandleFunc(chatrules.EchoPath, hub.echo)
-	mux.HandleFunc(chatrules.CollectPath, func(http.ResponseWriter, *http.Request) { chatrules.Collect() })
+	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
+		hub.serve(w, r, hub.room(r.URL.Query().Get("room")))
+	})
+	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) { hub.serve(w, r, nil) })
+	mux.HandleFunc(tasks.CollectPath, func(http.ResponseWriter, *http.Request) { tasks.Collect() })
 	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
 }
 
-// frugal has the buffer for reading of gorilla's chat example, and none for writing between messages.
+// frugal has a small buffer for reading, and one for writing from a pool. The Upgrader as it comes
+// keeps the two buffers of 4 KiB that net/http had for the request.
 var frugal = websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{}}
 
-// chatHub is all rooms. Safe from any goroutine.
+// A chatHub is all rooms. Safe from any goroutine.
 type chatHub struct {
 	upgrader websocket.Upgrader
 	queue    int
 
 	mu    sync.Mutex
-	rooms map[string]*chatRoom // with at least one member
+	rooms map[string]*chatRoom
 }
 
-// chatRoom keeps its members in a slice, which is quicker to walk than a map.
+// A chatRoom keeps its members in a slice, which is quicker to walk than a map.
 type chatRoom struct {
 	mu      sync.Mutex
 	members []*chatMember
@@ -50,54 +47,53 @@ type chatRoom struct {
 
 type chatMember struct {
 	conn  *websocket.Conn
+	room  *chatRoom // nil: an echo
 	queue chan *websocket.PreparedMessage
-	place int           // in the room's members
 	gone  chan struct{} // closed when it reads no more
 }
 
-func (h *chatHub) serve(w http.ResponseWriter, r *http.Request) {
+func (h *chatHub) room(name string) *chatRoom {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.rooms[name] == nil {
+		h.rooms[name] = &chatRoom{}
+	}
+	return h.rooms[name]
+}
+
+// serve reads in one goroutine and writes in another. An echo is written by the one that reads;
+// only the pings are the other's.
+func (h *chatHub) serve(w http.ResponseWriter, r *http.Request, room *chatRoom) {
 	conn, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // answered
 	}
-	m := &chatMember{conn: conn, queue: make(chan *websocket.PreparedMessage, h.queue), gone: make(chan struct{})}
-	name := r.URL.Query().Get("room")
-	room := h.join(name, m)
+	m := &chatMember{conn: conn, room: room, gone: make(chan struct{})}
+	if room != nil {
+		m.queue = make(chan *websocket.PreparedMessage, h.queue)
+		room.join(m)
+	}
 	go m.write()
 	go func() {
-		m.read(room)
-		h.leave(name, room, m)
+		m.read()
+		if room != nil {
+			room.leave(m)
+		}
 		close(m.gone)
 		conn.Close()
 	}()
 }
 
-func (h *chatHub) join(name string, m *chatMember) *chatRoom {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	room := h.rooms[name]
-	if room == nil {
-		room = &chatRoom{}
-		h.rooms[name] = room
-	}
+func (room *chatRoom) join(m *chatMember) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
-	m.place = len(room.members)
 	room.members = append(room.members, m)
-	return room
 }
 
-func (h *chatHub) leave(name string, room *chatRoom, m *chatMember) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (room *chatRoom) leave(m *chatMember) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
-	last := room.members[len(room.members)-1]
-	room.members[m.place], last.place = last, m.place
-	room.members = slices.Delete(room.members, len(room.members)-1, len(room.members))
-	if len(room.members) == 0 {
-		delete(h.rooms, name)
-	}
+	room.members = slices.DeleteFunc(room.members, func(other *chatMember) bool { return other == m })
 }
 
 // publish never waits. The lock gives all members one order.
@@ -118,30 +114,22 @@ func (room *chatRoom) publish(text []byte) error {
 	return nil
 }
 
-func (m *chatMember) read(room *chatRoom) {
-	keepAlive(m.conn)
+// read bounds messages, and the time without a sign of life, which is an answer to a ping.
+func (m *chatMember) read() {
+	m.conn.SetReadLimit(tasks.MessageLimit)
+	alive := func(string) error { return m.conn.SetReadDeadline(time.Now().Add(tasks.DeadAfter)) }
+	alive("")
+	m.conn.SetPongHandler(alive)
 	for {
-		_, text, err := m.conn.ReadMessage()
-		if err != nil || !utf8.Valid(text) || room.publish(text) != nil {
+		kind, text, err := m.conn.ReadMessage()
+		switch {
+		case err != nil || !utf8.Valid(text):
 			return
-		}
-	}
-}
-
-func (m *chatMember) write() {
-	ping := time.NewTicker(chatrules.PingEvery)
-	defer ping.Stop()
-	defer m.conn.Close()
-	for {
-		var err error
-		select {
-		case message := <-m.queue:
-			m.conn.SetWriteDeadline(time.Now().Add(chatrules.WriteLimit))
-			err = m.conn.WritePreparedMessage(message)
-		case <-ping.C:
-			err = m.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(chatrules.WriteLimit))
-		case <-m.gone:
-			return
+		case m.room != nil:
+			err = m.room.publish(text)
+		default:
+			m.conn.SetWriteDeadline(time.Now().Add(tasks.WriteLimit))
+			err = m.conn.WriteMessage(kind, text)
 		}
 		if err != nil {
 			return
@@ -149,34 +137,19 @@ func (m *chatMember) write() {
 	}
 }
 
-// keepAlive bounds messages, and the time without a sign of life, which is an answer to a ping.
-func keepAlive(conn *websocket.Conn) {
-	conn.SetReadLimit(chatrules.MessageLimit)
-	conn.SetReadDeadline(time.Now().Add(chatrules.DeadAfter))
-	conn.SetPongHandler(func(string) error { return conn.SetReadDeadline(time.Now().Add(chatrules.DeadAfter)) })
-}
-
-// echo writes from the goroutine that reads; only the pings are another's.
-func (h *chatHub) echo(w http.ResponseWriter, r *http.Request) {
-	conn, err := h.upgrader.Upgrade(w, r, nil)
-	if err != nil {
-		return // answered
-	}
-	m := &chatMember{conn: conn, gone: make(chan struct{})}
-	go m.write()
-	go func() {
-		defer conn.Close()
-		defer close(m.gone)
-		keepAlive(conn)
-		for {
-			kind, text, err := conn.ReadMessage()
-			if err != nil || !utf8.Valid(text) {
-				return
-			}
-			conn.SetWriteDeadline(time.Now().Add(chatrules.WriteLimit))
-			if err := conn.WriteMessage(kind, text); err != nil {
-				return
-			}
+func (m *chatMember) write() {
+	ping := time.NewTicker(tasks.PingEvery)
+	defer ping.Stop()
+	defer m.conn.Close()
+	for err := error(nil); err == nil; {
+		select {
+		case message := <-m.queue:
+			m.conn.SetWriteDeadline(time.Now().Add(tasks.WriteLimit))
+			err = m.conn.WritePreparedMessage(message)
+		case <-ping.C:
+			err = m.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(tasks.WriteLimit))
+		case <-m.gone:
+			return
 		}
-	}()
+	}
 }

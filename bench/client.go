@@ -1,58 +1,231 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
-// runClient runs one of this binary's own clients on the client's CPU. options go to it as one argument of JSON, and
-// what it prints is read into report. limit only ends a client that hangs.
-func runClient(ctx context.Context, env *environment, w work, name string, options, report any, limit time.Duration) error {
-	argument, err := json.Marshal(options)
+// A job is what a client is told.
+type job struct {
+	load
+	Addrs []string // of the servers; all clients but the chat's take the first
+	PIDs  []int    // their processes
+
+	Warmup, Duration time.Duration
+	Settle           time.Duration // before resident memory is read
+	Spread           time.Duration // over which sleepers wake
+
+	Listen, Patience, Linger time.Duration // of the chat: see settle and loadChat
+}
+
+// clients load a server, each in a process of its own, and report the figures.
+var clients = map[string]func(job) figures{
+	"openloop": openLoop,
+	"echo":     loadEcho,
+	"chat":     loadChat,
+	"idle":     loadIdle,
+	"idlews":   loadIdleWS,
+	"sleepers": loadSleepers,
+	"waiting":  loadWaiting,
+	"transfer": loadTransfer,
+	"burst":    loadBurst,
+}
+
+// A client ends with its first error. So check, must and failf panic with a failure, and attempt,
+// at the client's entry, returns it as an error.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
+
+func attempt[A, R any](do func(A) R, with A) (result R, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	return do(with), nil
+}
+
+// clientCommand is `bench client NAME JOB`. One thread does everything and no garbage is collected,
+// so neither Go's scheduler nor its collector adds to what is measured.
+func clientCommand(args []string) error {
+	if len(args) != 2 || clients[args[0]] == nil {
+		return errors.New("usage: bench client NAME JOB")
+	}
+	var j job
+	if err := json.Unmarshal([]byte(args[1]), &j); err != nil {
+		return err
+	}
+	runtime.GOMAXPROCS(1)
+	runtime.LockOSThread()
+	debug.SetGCPercent(-1)
+	f, err := attempt(clients[args[0]], j)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit+clientGrace)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, env.self, "pin", strconv.Itoa(env.clientFor(w)), env.self, name, string(argument))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var errout bytes.Buffer
-	cmd.Stderr = &errout
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("%s client: %w: %s", name, err, strings.TrimSpace(errout.String()))
-	}
-	return json.Unmarshal(out, report)
+	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// clientCommand is the other side of runClient. One thread does everything and no garbage is collected, so neither Go's
-// scheduler nor its collector adds to what is measured.
-func clientCommand[O, R any](name string, load func(O) (R, error)) func(args []string) error {
-	return func(args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("usage: bench %s OPTIONS", name)
-		}
-		var options O
-		if err := json.Unmarshal([]byte(args[0]), &options); err != nil {
-			return err
-		}
-		runtime.GOMAXPROCS(1)
-		runtime.LockOSThread()
-		debug.SetGCPercent(-1)
-		report, err := load(options)
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(os.Stdout).Encode(report)
+// runClient runs a client on the client's CPU. Its time limit only ends one that hangs.
+func runClient(ctx context.Context, env *environment, w work, name string, j job) (f figures, err error) {
+	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience + j.Linger
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	argument, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
 	}
+	out, _, err := run(ctx, env.clientFor(w), 0, env.self, "client", name, string(argument))
+	if err != nil {
+		return nil, fmt.Errorf("%s client: %w", name, err)
+	}
+	return f, json.Unmarshal(out, &f)
+}
+
+// A crowd is HTTP connections that are used one after the other.
+type crowd struct {
+	job
+	conns []net.Conn
+	in    bufio.Reader
+}
+
+// join opens n more connections and returns the last.
+func (c *crowd) join(n int) (conn net.Conn) {
+	for range n {
+		conn = must(net.DialTimeout("tcp", c.Addrs[0], verifyLimit))
+		c.conns = append(c.conns, conn)
+	}
+	return conn
+}
+
+// leave resets the connections, as reactor.reset does.
+func (c *crowd) leave() {
+	for _, conn := range c.conns {
+		conn.(*net.TCPConn).SetLinger(0)
+		conn.Close()
+	}
+	c.conns = nil
+}
+
+// ask sends a request, with more fields after Host, and gives it a time limit.
+func (c *crowd) ask(conn net.Conn, method, path, more string) {
+	check(conn.SetDeadline(time.Now().Add(2*time.Minute + 8*(c.Duration+c.Settle) + c.Spread)))
+	must(io.WriteString(conn, method+" "+path+" HTTP/1.1\r\nHost: "+c.Addrs[0]+"\r\n"+more+"\r\n"))
+}
+
+// answer reads the head of an answer, which must be good. The caller reads the body.
+func (c *crowd) answer(conn io.Reader) *http.Response {
+	c.in.Reset(conn)
+	resp := must(http.ReadResponse(&c.in, nil))
+	if resp.StatusCode != http.StatusOK {
+		failf("status %s", resp.Status)
+	}
+	return resp
+}
+
+func (c *crowd) text(conn io.Reader) string { return string(must(io.ReadAll(c.answer(conn).Body))) }
+
+// once asks on a connection of its own.
+func (c *crowd) once(path string) string {
+	single := crowd{job: c.job}
+	defer single.leave()
+	conn := single.join(1)
+	single.ask(conn, http.MethodGet, path, "")
+	return single.text(conn)
+}
+
+const verifyLimit = 10 * time.Second
+
+// verifyWork asks a server for what is going to be measured. A server that closes, answers short,
+// or in the wrong order is not worth measuring.
+func verifyWork(s *server) bool {
+	j := s.env.job(s.work, s)
+	switch s.Kind {
+	case "echo":
+		verifyEcho(j)
+	case "idlews", "chat", "brokered":
+		verifyChat(j)
+	case "sleepers":
+		parseSleep((&crowd{job: j}).once(j.sleepPath(time.Millisecond)))
+	case "transfer":
+		j.move(100_000)
+	case "beside":
+		verifyHTTP(j)
+		j.load, j.Addrs = s.probed(s)
+		verifyHTTP(j)
+	default:
+		verifyHTTP(j)
+	}
+	return true
+}
+
+// verifyHTTP sends the work's request twice over one connection, pipelined when the work is.
+func verifyHTTP(j job) {
+	c := crowd{job: j}
+	defer c.leave()
+	c.join(1)
+	verifyOn(&c)
+	verifyOn(&c)
+}
+
+// verifyOn compares the answers to the work's request on the crowd's only connection.
+func verifyOn(c *crowd) bool {
+	conn := c.conns[0]
+	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
+	must(conn.Write(c.request(c.Addrs[0])))
+	c.in.Reset(conn)
+	for range c.Depth {
+		resp := must(http.ReadResponse(&c.in, nil))
+		got, want, server := must(io.ReadAll(resp.Body)), c.body(), resp.Header.Get("Server")
+		kind := resp.Header.Get("Content-Type")
+		for _, fault := range []struct {
+			found bool
+			text  string
+		}{
+			{resp.StatusCode != http.StatusOK, "status " + resp.Status},
+			{resp.Close, "the connection does not stay open"},
+			{resp.ContentLength != int64(len(want)), fmt.Sprintf("Content-Length %d", resp.ContentLength)},
+			{!bytes.Equal(got, want), fmt.Sprintf("wrong body, begins with %.60q", got)},
+			{files[c.Path] == nil && !strings.HasPrefix(kind, "text/plain"), "Content-Type " + kind},
+			{resp.Header.Get("Date") == "" || server == "" || kind == "", "Date, Server or Content-Type is missing"},
+			{c.Path == tasks.BridgePath && server != tasks.Server, "not the handler of net/http, but " + server},
+		} {
+			if fault.found {
+				failf("GET %s: %s", c.Path, fault.text)
+			}
+		}
+	}
+	if c.in.Buffered() > 0 {
+		failf("GET %s: more bytes than the answers asked for", c.Path)
+	}
+	return true
 }

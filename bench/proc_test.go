@@ -2,31 +2,17 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
 
-const statTail = " -1 4194560 185 0 1 0 250 75 0 0 20 0 4 0 282221 4464640 784 18446744073709551615"
-
-func TestParseStat(t *testing.T) {
-	want := procStat{parent: 17, user: 2500 * time.Millisecond, system: 750 * time.Millisecond}
-	for _, command := range []string{"nginx", "a b", "x) R 1 2 (y", ""} {
-		text := fmt.Sprintf("42 (%s) S 17 42 42 0%s\n", command, statTail)
-		got, err := parseStat([]byte(text))
-		if err != nil || got != want {
-			t.Errorf("command %q: %+v, %v; want %+v", command, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "42 (x", "42 (x) S 17", "42 (x) S y 42 42 0" + statTail, "no parentheses S 17 42 42 0" + statTail} {
-		if got, err := parseStat([]byte(text)); err == nil {
-			t.Errorf("%q gave %+v, want an error", text, got)
-		}
-	}
-}
+const statTail = " -1 4194560 185 0 1 0 250 75 0 0 20 0 4 0 282221 4464640 784 18446744073709551615 1 1 0 0 0 0 0 0 17 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0"
 
 func TestParseMemory(t *testing.T) {
 	const status = "Name:\tnginx\nVmPeak:\t  999 kB\nVmHWM:\t   123 kB\nVmRSS:\t   120 kB\n"
@@ -57,16 +43,36 @@ func fakeProc(t *testing.T, files map[string]string) {
 }
 
 func TestFamily(t *testing.T) {
-	stat := func(pid, parent int) string { return fmt.Sprintf("%d (x) S %d 1 1 0%s", pid, parent, statTail) }
+	stat := func(pid, group int) string { return fmt.Sprintf("%d (x) S 1 %d 1 0%s", pid, group, statTail) }
 	fakeProc(t, map[string]string{
-		"1/stat": stat(1, 0), "10/stat": stat(10, 1), "11/stat": stat(11, 10), "12/stat": stat(12, 11), "20/stat": stat(20, 1),
+		"1/stat": stat(1, 1), "10/stat": stat(10, 10), "11/stat": stat(11, 10), "12/stat": stat(12, 10), "20/stat": stat(20, 20),
 		"self/stat": stat(10, 1), "uptime": "1 1",
 	})
-	if got, err := family(10); err != nil || !slices.Equal(got, []int{10, 11, 12}) {
+	got, err := family(10)
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, []int{10, 11, 12}) {
 		t.Errorf("family(10) = %v, %v", got, err)
 	}
 	if got, err := family(30); err == nil {
 		t.Errorf("family of nobody = %v", got)
+	}
+}
+
+// The command of a stat is in parentheses and may hold spaces and parentheses itself.
+func TestReadCPU(t *testing.T) {
+	for _, command := range []string{"nginx", "a b", "x) R 1 2 (y", ""} {
+		fakeProc(t, map[string]string{
+			"42/stat": fmt.Sprintf("42 (%s) S 17 42 42 0%s\n", command, statTail), "42/task/42/schedstat": "3000 1 1\n",
+			"42/task/43/schedstat": "4000 1 1\n", "42/task/43/status": "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n",
+			"42/task/44/other": "", // a thread that has just ended
+		})
+		got, err := readCPU([]int{42})
+		if err != nil || got.user != 2500*time.Millisecond || got.system != 750*time.Millisecond || len(got.threads) != 2 || got.threads[43] != 4000 {
+			t.Errorf("command %q: %+v, %v", command, got, err)
+		}
+		if n, err := readSwitches([]int{42}); n != 150 || err != nil {
+			t.Errorf("%d context switches, %v", n, err)
+		}
 	}
 }
 
@@ -125,8 +131,32 @@ func TestOwnProcess(t *testing.T) {
 	if resident < 1<<20 || highest < 1<<20 {
 		t.Errorf("resident %d, peak %d bytes", resident, highest)
 	}
-	all, err := family(os.Getppid())
+	if n, err := readSwitches(pids); n <= 0 || err != nil {
+		t.Errorf("%d context switches, %v", n, err)
+	}
+	all, err := family(syscall.Getpgrp())
 	if err != nil || !slices.Contains(all, os.Getpid()) {
-		t.Errorf("this process is not in its parent's family %v (%v)", all, err)
+		t.Errorf("this process is not in its group's family %v (%v)", all, err)
+	}
+}
+
+// Latencies are exact to 1/1000, and what no clock should say does no harm.
+func TestQuantiles(t *testing.T) {
+	h := newHistogram()
+	for i := range 1000 {
+		h.add(time.Duration(i+1)*time.Millisecond, 1)
+	}
+	f := figures{}
+	f.quantiles("x", h)
+	for name, want := range map[string]float64{"x50": 500e3, "x90": 900e3, "x99": 990e3, "longest": 1000e3} {
+		if got := f[name]; got < want || got > want*1.001 {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	h = newHistogram()
+	h.add(-1, 1) // clocks of different CPUs may disagree by a little
+	h.add(math.MaxInt64, 2)
+	if f.quantiles("y", h); f["y50"] < 3600e6*0.999 || h.TotalCount() != 3 {
+		t.Errorf("%v of %d", f, h.TotalCount())
 	}
 }

@@ -9,152 +9,159 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	startLimit = 10 * time.Second
 	stopLimit  = 10 * time.Second
+
+	unpinned = -1 // lets a process run on any CPU
 )
 
-// server is a started peer.
-type server struct {
-	peer    peer
-	network string
-	addr    string
-	beside  string // for what the program does beside; empty: nothing
-	cmd     *exec.Cmd
-	pids    []int // the process and its children (nginx's workers)
-	log     *tailLog
-	done    chan struct{} // closed when it has exited; err is set before
-	err     error
+// startOn starts a command held to a CPU: its threads and children inherit the affinity of the
+// thread that forks. It has a process group of its own: an interrupt typed at the terminal reaches
+// bench alone, which then ends its servers in order, and what one leaves behind can be ended by the
+// group.
+func startOn(cpu int, cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if cpu == unpinned {
+		return cmd.Start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, one unix.CPUSet
+	one.Set(cpu)
+	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedSetaffinity(0, &one)); err != nil {
+		return fmt.Errorf("CPU %d: %w", cpu, err)
+	}
+	defer unix.SchedSetaffinity(0, &all)
+	return cmd.Start()
 }
 
-// startServer returns when the server has answered the work's request with the right bytes. The caller stops it.
-func startServer(ctx context.Context, env *environment, p peer, w work, up *server) (*server, error) {
-	addr, err := freeAddress()
-	if err != nil {
-		return nil, err
+// run runs a command to its end. An interrupt is sent after that time; 0: none.
+func run(ctx context.Context, cpu int, interrupt time.Duration, argv ...string) (out []byte, used cpuUsage, err error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := startOn(cpu, cmd); err != nil {
+		return nil, used, err
 	}
-	dir, err := os.MkdirTemp(env.dir, p.name+"-")
-	if err != nil {
-		return nil, err
+	if interrupt > 0 {
+		early := time.AfterFunc(interrupt, func() { cmd.Process.Signal(os.Interrupt) })
+		defer early.Stop()
 	}
-	// nginx's workers give up root and must still reach their folders.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, err
+	if err := cmd.Wait(); err != nil {
+		return nil, used, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
-	o := serverOptions{dir: dir, files: filepath.Join(env.dir, "files"), addr: addr, work: w}
-	if up != nil {
-		o.upstream, o.scripts = up.addr, filepath.Join(env.dir, "scripts")
-	}
-	if w.kind == beside {
-		if o.beside, err = freeAddress(); err != nil {
-			return nil, err
+	return stdout.Bytes(), cpuUsage{cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime()}, nil
+}
+
+// A command is how a server is started in the foreground, and how one knows that it serves.
+type command struct {
+	argv, environ []string
+	dir           string // where it starts; its output is in the file log there
+	cpu           int
+	ask           func() error // nil when it serves
+	ends          bool         // exits with 0 on SIGTERM
+}
+
+// A process is a started command.
+type process struct {
+	command
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has exited; err is set before
+	err  error
+}
+
+// accepts asks for a connection.
+func accepts(network, addr string) func() error {
+	return func() error {
+		conn, err := net.Dial(network, addr)
+		if err == nil {
+			conn.Close()
 		}
-	}
-	argv, environ, err := p.command(env, o)
-	if err != nil {
-		return nil, err
-	}
-	cpu := env.serverCPU
-	if w.threads > 1 {
-		cpu = unpinned
-	}
-	s := &server{peer: p, network: "tcp", addr: addr, beside: o.beside}
-	if err := s.start(ctx, env, cpu, argv, environ, dir); err != nil {
-		return nil, err
-	}
-	if err := verifyWork(s, w); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("%w\n%s", err, s.log)
-	}
-	if err := s.findProcesses(); err != nil {
-		s.stop()
-		return nil, err
-	}
-	return s, nil
-}
-
-// start starts a command and returns when something listens at s.addr.
-func (s *server) start(ctx context.Context, env *environment, cpu int, argv, environ []string, dir string) error {
-	s.log, s.done = &tailLog{}, make(chan struct{})
-	s.cmd = exec.Command(env.self, append([]string{"pin", strconv.Itoa(cpu)}, argv...)...)
-	s.cmd.Env = append(os.Environ(), environ...)
-	s.cmd.Dir = dir
-	s.cmd.Stderr = s.log
-	// A group of its own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in
-	// order, and what a server leaves behind can be ended by the group's id.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
 		return err
 	}
+}
+
+// start returns when the command serves. The caller stops it.
+func start(ctx context.Context, c command) (*process, error) {
+	p := &process{command: c, done: make(chan struct{}), cmd: exec.Command(c.argv[0], c.argv[1:]...)}
+	log := must(os.Create(filepath.Join(c.dir, "log")))
+	defer log.Close()
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), c.environ...), c.dir, log, log
+	if err := startOn(c.cpu, p.cmd); err != nil {
+		return nil, err
+	}
 	go func() {
-		s.err = s.cmd.Wait()
-		close(s.done)
+		p.err = p.cmd.Wait()
+		close(p.done)
 	}()
-	if err := s.waitReady(ctx); err != nil {
-		s.stop()
-		return fmt.Errorf("%w\n%s", err, s.log)
+	if err := p.waitReady(ctx); err != nil {
+		p.kill()
+		return nil, p.explain(err)
+	}
+	return p, nil
+}
+
+// waitReady asks every few milliseconds, since not every server says when it is ready.
+func (p *process) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		err := p.ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-p.done:
+			return fmt.Errorf("ended before it served: %v", p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("does not serve: %w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// explain adds the command and the end of its output.
+func (p *process) explain(err error) error {
+	text, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+	text = bytes.TrimSpace(text[max(0, len(text)-8<<10):])
+	return fmt.Errorf("%s: %w\n%s", p.argv[0], err, text)
+}
+
+// stop ends the process and reports one that did not end as it should.
+func (p *process) stop() error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(stopLimit):
+		p.kill()
+		return p.explain(fmt.Errorf("still running %v after SIGTERM", stopLimit))
+	}
+	switch {
+	case p.kill() == nil:
+		return p.explain(errors.New("left a process behind"))
+	case p.ends && p.err != nil:
+		return p.explain(fmt.Errorf("after SIGTERM: %w", p.err))
 	}
 	return nil
 }
 
-// findProcesses must come after an answer: nginx's master listens before it starts its workers.
-func (s *server) findProcesses() (err error) {
-	s.pids, err = family(s.cmd.Process.Pid)
+// kill ends the whole group at once. An error says that there was none.
+func (p *process) kill() error {
+	err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.done
 	return err
 }
 
-// waitReady asks every few milliseconds, since not every server says when it is ready.
-func (s *server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if s.peer.ready == "" || s.log.hasLine(s.peer.ready, s.addr) {
-			if conn, err := net.Dial(s.network, s.addr); err == nil {
-				conn.Close()
-				return nil
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-s.done:
-			return fmt.Errorf("ended before it served: %v", s.err)
-		case <-ctx.Done():
-			return fmt.Errorf("does not serve at %s: %w", s.addr, ctx.Err())
-		}
-	}
-}
-
-// stop ends the server and reports one that did not end as it should.
-func (s *server) stop() error {
-	pid := s.cmd.Process.Pid
-	var late error
-	s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.done:
-	case <-time.After(stopLimit):
-		late = fmt.Errorf("still running %v after SIGTERM", stopLimit)
-		syscall.Kill(-pid, syscall.SIGKILL)
-		<-s.done
-	}
-	if err := syscall.Kill(-pid, syscall.SIGKILL); err == nil && late == nil {
-		late = errors.New("left a process behind")
-	}
-	if late == nil && s.peer.ends && s.err != nil {
-		late = fmt.Errorf("after SIGTERM: %w\n%s", s.err, s.log)
-	}
-	return late
-}
-
-// freeAddress is a loopback address that nobody listens at.
+// freeAddress is a loopback address where nothing listens.
 func freeAddress() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,46 +169,4 @@ func freeAddress() (string, error) {
 	}
 	defer ln.Close()
 	return ln.Addr().String(), nil
-}
-
-// tailLog keeps the end of a server's stderr for error messages, bounded. Safe from any goroutine.
-type tailLog struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const tailSize = 8 << 10
-
-func (l *tailLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, p...)
-	if extra := len(l.text) - tailSize; extra > 0 {
-		l.text = append(l.text[:0], l.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (l *tailLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.TrimSpace(string(l.text))
-}
-
-// hasLine tells whether one whole line has all the words.
-func (l *tailLog) hasLine(words ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-lines:
-	for line := range bytes.Lines(l.text) {
-		for _, word := range words {
-			if !bytes.Contains(line, []byte(word)) {
-				continue lines
-			}
-		}
-		if line[len(line)-1] == '\n' {
-			return true
-		}
-	}
-	return false
 }

@@ -6,14 +6,17 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 func TestParseWrk(t *testing.T) {
-	const out = "Running 1s test @ http://127.0.0.1:1/\nRequests/sec: 3\n\nbench {\"requests\":123,\"microseconds\":500000,\"bytes\":9,\"connect\":0,\"read\":1,\"write\":0,\"status\":0,\"timeout\":4}\n"
+	const out = "Running 1s test @ http://127.0.0.1:1/\nRequests/sec: 3\n\nbench {\"requests\":123,\"microseconds\":500000,\"connect\":0,\"read\":1,\"write\":0,\"status\":0}\n"
 	report, err := parseWrk([]byte(out))
-	if err != nil || report.Requests != 123 || report.perSecond() != 246 || report.Timeout != 4 {
+	if err != nil || report.Requests != 123 || report.Microseconds != 500000 || report.Read != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if report.check() == nil {
@@ -27,14 +30,19 @@ func TestParseWrk(t *testing.T) {
 	}
 }
 
-func TestWholeText(t *testing.T) {
+func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.6: "1,234,568", -4321: "-4,321", -432: "-432"} {
-		if got := wholeText(v); got != want {
-			t.Errorf("wholeText(%v) = %q, want %q", v, got, want)
+		if got := number(v, 0); got != want {
+			t.Errorf("number(%v) = %q, want %q", v, got, want)
 		}
 	}
-	if got := wholeText(math.NaN()); got != "-" {
-		t.Errorf("wholeText(NaN) = %q", got)
+	if got := number(1234.567, 2); got != "1,234.57" {
+		t.Errorf("number(1234.567, 2) = %q", got)
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1)} {
+		if got := number(v, 0); got != "-" {
+			t.Errorf("number(%v) = %q", v, got)
+		}
 	}
 }
 
@@ -46,17 +54,19 @@ func sample(t *testing.T) (settings, results) {
 		t.Fatal(err)
 	}
 	all := results{}
-	for _, w := range s.works {
-		for _, p := range s.peers {
-			all[cellKey{w.name, p.name}] = newCell(s.rounds)
+	for key, values := range map[cellKey][]float64{
+		{"hello", "lwango-direct"}: {6, 6, 6}, {"hello", "nginx"}: {8, 4, 8}, {"hello", "nethttp"}: {10, 10, 10},
+		{"idle", "lwango-direct"}: {501, 502, 503}, {"idle", "nginx"}: {525, 525, 525}, {"idle", "nethttp"}: {},
+	} {
+		c := &cell{}
+		for _, v := range values {
+			f := figures{}
+			for name := range figureTable {
+				f[name] = v
+			}
+			c.rounds = append(c.rounds, f)
 		}
-	}
-	for m := range metrics {
-		all[cellKey{"hello", "lwango-direct"}].values[m] = []float64{6, 6, 6}
-		all[cellKey{"hello", "nginx"}].values[m] = []float64{8, 4, 8}
-		all[cellKey{"hello", "nethttp"}].values[m] = []float64{10, 10, 10}
-		all[cellKey{"idle", "lwango-direct"}].values[m] = []float64{501, 502, 503}
-		all[cellKey{"idle", "nginx"}].values[m] = []float64{525, 525, 525}
+		all[key] = c
 	}
 	all[cellKey{"idle", "nethttp"}].errs = []error{errors.New("gone | away\nlog")}
 	return s, all
@@ -64,7 +74,7 @@ func sample(t *testing.T) (settings, results) {
 
 func TestReport(t *testing.T) {
 	s, all := sample(t)
-	text := report(machine{cpu: "some CPU", versions: []string{"nginx 1"}}, s, all)
+	text := (&environment{settings: s}).report("some CPU; nginx 1.", all)
 	for _, want := range []string{
 		"### hello: keep-alive hello, 64 connections\n", "| nginx | 8 | 1.33 | 8.00 |",
 		"| hello | CPU per request, lwango / nginx | 1.00 | 0.75 | - | holds |",
@@ -76,11 +86,12 @@ func TestReport(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
 	}
-	if got := missingRows(text, s); len(got) != 1 || got[0] != "idle/nethttp" {
-		t.Errorf("missing rows %v, want the failed one", got)
-	}
 	if err := all.failures(); err == nil || !strings.Contains(err.Error(), "idle, nethttp: gone") {
 		t.Errorf("failures: %v", err)
+	}
+	all[cellKey{"idle", "nethttp"}] = &cell{rounds: []figures{{}, nil}}
+	if err := all.failures(); err == nil || err.Error() != "idle, nethttp: was not measured" {
+		t.Errorf("a round without figures: %v", err)
 	}
 }
 
@@ -94,7 +105,7 @@ func TestParseSettings(t *testing.T) {
 	if err != nil || s.rounds != 1 || len(s.works) != len(works) || len(s.peers) != len(peers) {
 		t.Errorf("-smoke: %+v, %v", s, err)
 	}
-	if works[4].conns != 4000 {
+	if works[4].Conns != 4000 {
 		t.Error("a smoke run changed the works themselves")
 	}
 }
@@ -125,32 +136,129 @@ func TestVerify(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, w := range []work{works[0], works[1]} {
-			err := verify(startHandler(t, row.handler), w)
+			_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: w.load, Addrs: []string{startHandler(t, row.handler)}})
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
-				t.Errorf("%s, %s: %v, want %q", row.name, w.name, err, row.want)
+				t.Errorf("%s, %s: %v, want %q", row.name, w.Name, err, row.want)
 			}
 		}
 	}
 }
 
 func TestUnknownBuild(t *testing.T) {
-	s := settings{repo: t.TempDir(), works: works[:1], peers: peers[:1]}
-	env := &environment{dir: t.TempDir()}
-	if err := env.findLwango(context.Background(), &s); err == nil || !strings.Contains(err.Error(), "building ") {
-		t.Errorf("findLwango in an empty folder: %v", err)
+	env := &environment{dir: t.TempDir(), lwango: map[string]string{}, settings: settings{repo: t.TempDir(), works: works[:1], peers: peers[:1]}}
+	if _, err := attempt(func(ctx context.Context) bool { env.build(ctx); return true }, t.Context()); err == nil || !strings.Contains(err.Error(), "building ") {
+		t.Errorf("a build in an empty folder: %v", err)
 	}
 }
 
-func TestLimit(t *testing.T) {
+func TestBound(t *testing.T) {
+	one, zero := 1.0, 0.0
 	for _, row := range []struct {
-		limit limit
+		bound bound
 		v     float64
 		want  bool
 	}{
-		{atMost(1), 1, true}, {atMost(1), 1.01, false}, {atMost(0), 0, true}, {atLeast(0.97), 0.97, true}, {atLeast(0.97), 0.96, false},
+		{bound{Most: &one}, 1, true}, {bound{Most: &one}, 1.01, false}, {bound{Most: &zero}, 0, true},
+		{bound{Least: &one}, 1, true}, {bound{Least: &one}, 0.99, false}, {bound{}, 99, true},
 	} {
-		if got := row.limit.holds(row.v); got != row.want {
-			t.Errorf("%+v, %v: %v", row.limit, row.v, got)
+		if got := row.bound.holds(row.v); got != row.want {
+			t.Errorf("%+v, %v: %v", row.bound, row.v, got)
 		}
+	}
+}
+
+// The bridge work measures the bridge: a server that answers its path in another way is refused.
+func TestVerifyBridge(t *testing.T) {
+	bridge := works[slices.IndexFunc(works, func(w work) bool { return w.Name == "bridge" })]
+	for name, want := range map[string]bool{tasks.Server: true, "lwango": false} {
+		addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Server", name)
+			w.Header().Set("Content-Type", "text/plain")
+			io.WriteString(w, hello)
+		}))
+		_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: bridge.load, Addrs: []string{addr}})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// No work is lost, and each has what its kind needs.
+func TestWorks(t *testing.T) {
+	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
+		"download,upload,uploadstream,waiting,burst,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,redis"
+	if got := names(works, work.name); got != all {
+		t.Errorf("works %s", got)
+	}
+	for _, w := range works {
+		if w.kind.Unit == "" || len(w.Peers) == 0 || w.Peers[0] != baseline {
+			t.Errorf("%+v", w)
+		}
+		for _, name := range w.Peers {
+			if _, err := choose(name, peers, peer.name); err != nil {
+				t.Errorf("%s: %v", w.Name, err)
+			}
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	rows := []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{7}, 7},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{4, 1, 3, 2}, 2.5},
+		{[]float64{1, 1, 1, 1000}, 1}, // one bad round does not show
+		{[]float64{math.NaN(), 3, 1}, 2},
+	}
+	for _, row := range rows {
+		before := append([]float64(nil), row.values...)
+		if got := median(row.values); got != row.want {
+			t.Errorf("median(%v) = %v, want %v", row.values, got, row.want)
+		}
+		for i := range before {
+			if math.Float64bits(before[i]) != math.Float64bits(row.values[i]) {
+				t.Errorf("median reordered %v to %v", before, row.values) // ratio pairs values by round
+				break
+			}
+		}
+	}
+	if got := median(nil); !math.IsNaN(got) {
+		t.Errorf("median of nothing = %v, want NaN", got)
+	}
+}
+
+func TestRatio(t *testing.T) {
+	rows := []struct {
+		name         string
+		values, base []float64
+		want         float64
+	}{
+		{"same in every round", []float64{2, 4, 6}, []float64{1, 2, 3}, 2},
+		// The machine was three times slower in the second round: the ratio of medians would say
+		// 4/2, too.
+		{"disturbed round", []float64{3, 12, 4}, []float64{2, 6, 2}, 2},
+		{"failed round", []float64{3, math.NaN(), 5}, []float64{1, 1, 1}, 4},
+		{"base of zero", []float64{3, 5}, []float64{0, 1}, 5},
+		{"fewer rounds", []float64{3}, []float64{1, 2}, 3},
+	}
+	for _, row := range rows {
+		if got := ratio(row.values, row.base); got != row.want {
+			t.Errorf("%s: ratio = %v, want %v", row.name, got, row.want)
+		}
+	}
+	if got := ratio([]float64{1}, nil); !math.IsNaN(got) {
+		t.Errorf("ratio to nothing = %v, want NaN", got)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	if got := spread([]float64{math.NaN()}); !math.IsNaN(got) {
+		t.Errorf("spread of a failed round = %v", got)
+	}
+	if got := spread([]float64{9, 10, 12}); math.Abs(got-0.3) > 1e-9 {
+		t.Errorf("spread = %v, want 0.3", got)
 	}
 }

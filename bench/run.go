@@ -9,68 +9,37 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
-// metric is one figure of a cell, one value per round.
-type metric uint8
-
-const (
-	perSecond metric = iota // requests or messages/s, closed loop
-	cpuTotal                // server CPU for each of them, µs
-	cpuUser                 // the part of it in the server's own code
-	cpuSystem               // the part in the kernel
-	cpuBoth                 // server's and client's, closed loop, µs
-	cpuClient               // the client's CPU, closed loop, µs
-	busyPart                // server CPU time per time: 1 is one CPU
-	halfRate                // answers/s sent for in the open loop
-	halfCPU                 // server CPU per request at that rate, µs
-	latency50               // µs, at that rate
-	latency90               // µs, at that rate
-	latency99               // µs, at that rate
-	peak                    // most resident memory, MiB
-	bytesEach               // growth of resident memory per connection, bytes
-	resident                // resident memory with them, MiB
-	cpuEach                 // server CPU per connection: accept, one request, answer; µs
-	late50                  // how late sleepers woke, µs
-	late99
-	lateMost
-	mebiPerSecond // of a transfer
-	growth        // of the server's anonymous memory during it, MiB
-	alone50       // latency of another route with nobody waiting, µs
-	alone99
-	beside50 // and with those who wait
-	beside99
-	failedEach     // requests of a burst that got no answer
-	burstMilli     // from its begin to its last answer
-	lostCount      // deliveries that did not come
-	reorderedCount // that came after a later one of the same sender
-	doubledCount   // that came again
-	wakeUps        // context switches of the server while nobody spoke
-	pingCount      // that it sent meanwhile
-	metrics
-)
-
-// cell is one server at one work.
+// A cell is one server at one work.
 type cell struct {
-	values [metrics][]float64 // by round; NaN where a round failed or the work has no such figure
+	rounds []figures // nil where a round failed
 	errs   []error
 }
 
-func newCell(rounds int) *cell {
-	c := &cell{}
-	for m := range c.values {
-		c.values[m] = slices.Repeat([]float64{math.NaN()}, rounds)
+// values are a figure's, by round: NaN where there is none. A nil cell has none at all.
+func (c *cell) values(name string) (values []float64) {
+	if c == nil {
+		return nil
 	}
-	return c
+	for _, f := range c.rounds {
+		v, ok := f[name]
+		if !ok {
+			v = math.NaN()
+		}
+		values = append(values, v)
+	}
+	return values
 }
 
-// round is one row of a cell's values.
-type round struct {
-	*cell
-	index int
+func (c *cell) value(name string) float64 {
+	if figureTable[name].Worst {
+		return most(c.values(name))
+	}
+	return median(c.values(name))
 }
-
-func (r round) set(m metric, v float64) { r.values[m][r.index] = v }
 
 type cellKey struct{ work, peer string }
 
@@ -79,238 +48,203 @@ type results map[cellKey]*cell
 
 // failures joins all errors; nil when everything was measured.
 func (r results) failures() error {
-	var errs []error
+	var lines []string
 	for key, c := range r {
 		for _, err := range c.errs {
-			errs = append(errs, fmt.Errorf("%s, %s: %w", key.work, key.peer, err))
+			lines = append(lines, fmt.Sprintf("%s, %s: %v", key.work, key.peer, err))
+		}
+		if len(c.errs) == 0 && slices.ContainsFunc(c.rounds, func(f figures) bool { return f == nil }) {
+			lines = append(lines, fmt.Sprintf("%s, %s: was not measured", key.work, key.peer))
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	if len(lines) == 0 {
+		return nil
+	}
+	slices.Sort(lines)
+	return errors.New(strings.Join(lines, "\n"))
 }
 
-// runAll measures work after work.
-func runAll(ctx context.Context, env *environment, s settings) results {
-	all := results{}
-	for _, w := range s.works {
-		for _, p := range s.peersOf(w) {
-			all[cellKey{w.name, p.name}] = newCell(s.rounds)
-		}
-		if err := runWork(ctx, env, s, w, all); err != nil { // of what they all share
-			fmt.Fprintf(os.Stderr, "%s: %v\n", w.name, err)
-			for _, p := range s.peersOf(w) {
-				c := all[cellKey{w.name, p.name}]
-				c.errs = append(c.errs, err)
-			}
-		}
+// runWork interleaves the rounds, all servers once per round, and each round begins with another
+// server: what changes slowly on the machine, and what one server leaves behind for the next, meets
+// all of them. A server that fails keeps its other rounds.
+func (env *environment) runWork(ctx context.Context, w work, all results) {
+	peers := env.peersOf(w)
+	if len(peers) == 0 {
+		return
+	}
+	for _, p := range peers {
+		all[cellKey{w.Name, p.Name}] = &cell{rounds: make([]figures, env.rounds)}
+	}
+	up, err := attempt(func(w work) *server { return startUpstream(ctx, env, w) }, w)
+	for i := range env.rounds * len(peers) {
+		p := peers[(i/len(peers)+i)%len(peers)]
 		if ctx.Err() != nil {
 			break
 		}
-	}
-	return all
-}
-
-// runWork interleaves the rounds, all servers once per round, and each round begins with another server: what changes
-// slowly on the machine, and what one server leaves behind for the next, meets all of them. A server that fails keeps
-// its other cells.
-func runWork(ctx context.Context, env *environment, s settings, w work, all results) (err error) {
-	up, err := startUpstream(ctx, env, w)
-	if err != nil {
-		return err
-	}
-	if up != nil {
-		defer func() { err = up.stop() }()
-	}
-	peers := s.peersOf(w)
-	for index := range s.rounds {
-		for i := range peers {
-			p := peers[(index+i)%len(peers)]
-			if ctx.Err() != nil {
-				return nil
-			}
-			fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.name, index+1, s.rounds, p.name)
-			c := all[cellKey{w.name, p.name}]
-			if err := measure(ctx, env, s, w, p, up, round{c, index}); err != nil {
-				fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, p.name, err)
-				c.errs = append(c.errs, err)
+		c := all[cellKey{w.Name, p.Name}]
+		fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.Name, i/len(peers)+1, env.rounds, p.Name)
+		t := trial{ctx: ctx, env: env, work: w, peer: p, up: up}
+		failed := err
+		if failed == nil {
+			f, err := attempt(trial.measure, t)
+			c.rounds[i/len(peers)], failed = f, err
+			if err == nil {
+				failed = checkChat(f)
 			}
 		}
+		if failed != nil {
+			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.Name, p.Name, failed)
+			c.errs = append(c.errs, failed)
+		}
 	}
-	return nil
+	if up != nil {
+		if err := up.stop(); err != nil {
+			c := all[cellKey{w.Name, peers[0].Name}]
+			c.errs = append(c.errs, err)
+		}
+	}
+}
+
+// A trial is one server at one work in one round. Like a client it ends with its first error.
+type trial struct {
+	ctx context.Context
+	env *environment
+	work
+	peer peer
+	up   *server
+}
+
+func (env *environment) job(w work, servers ...*server) job {
+	j := job{load: w.load, Warmup: env.warmup, Duration: env.duration, Settle: env.settle, Spread: env.spread,
+		Listen: verifyLimit, Patience: 3 * time.Second}
+	for _, s := range servers {
+		j.Addrs, j.PIDs = append(j.Addrs, s.Addr), append(j.PIDs, s.pids...)
+	}
+	return j
+}
+
+func (t trial) client(name string, j job) figures {
+	return must(runClient(t.ctx, t.env, t.work, name, j))
 }
 
 // measure starts a fresh server, so that memory is that of this work alone.
-func measure(ctx context.Context, env *environment, s settings, w work, p peer, up *server, r round) (err error) {
-	if w.kind == brokered {
-		return measureBrokered(ctx, env, s, w, p, r)
+func (t trial) measure() figures {
+	if t.Kind == "brokered" {
+		return t.measureBrokered()
 	}
-	srv, err := startServer(ctx, env, p, w, up)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
-	switch w.kind {
-	case idle:
-		return measureIdleCell(ctx, w, srv, s.settle, r)
-	case echo:
-		return measureEcho(ctx, env, s, w, srv, r)
-	case sleepers:
-		return measureSleepers(ctx, env, s, w, srv, r)
-	case bulk:
-		return measureTransfer(ctx, env, w, srv, r)
-	case waiting:
-		return measureWaiting(ctx, env, s, w, srv, r)
-	case burst:
-		return measureBurstCell(ctx, s, w, srv, r)
-	case wsIdle:
-		return measureWSIdle(ctx, env, s, w, srv, r)
-	case wsEcho:
-		return measureEcho(ctx, env, s, w, srv, r)
-	case beside:
-		return measureBeside(ctx, env, s, w, srv, r)
-	case chat:
-		return measureChat(ctx, env, s, w, srv, r)
-	}
-	return measureLoad(ctx, env, s, w, srv, r)
-}
-
-func measureLoad(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
-	if s.warmup > 0 {
-		// Not checked: on a slow machine it may take thousands of connections that long to come about.
-		if _, err := runWrk(ctx, env, w, srv.addr, s.warmup); err != nil {
-			return err
+	s := startServer(t.ctx, t.env, t.peer, t.work, t.up, "")
+	f, err := attempt(func(j job) (f figures) {
+		switch t.Kind {
+		case "load":
+			f = t.measureLoad(s, j)
+		case "beside":
+			f = t.measureBeside(s, j)
+		default:
+			f = t.client(t.Kind, j)
 		}
-	}
-	if err := srv.findProcesses(); err != nil {
-		return err
-	}
-	before, err := readCPU(srv.pids)
-	if err != nil {
-		return err
-	}
-	closed, err := runWrk(ctx, env, w, srv.addr, s.duration)
-	if err != nil {
-		return err
-	}
-	after, err := readCPU(srv.pids)
-	if err != nil {
-		return err
-	}
-	if err := closed.check(); err != nil {
-		return err
-	}
-	usage := after.since(before)
-	requests := float64(closed.Requests)
-
-	half := closed.perSecond() / 2
-	open, err := runOpenLoop(ctx, env, w, srv, half, s.duration)
-	if err != nil {
-		return err
-	}
-	if open.Answers == 0 {
-		return errors.New("open loop: no request was answered")
-	}
-	highest, err := peakMemory(srv.pids)
-	if err != nil {
-		return err
-	}
-
-	r.set(perSecond, closed.perSecond())
-	r.set(cpuTotal, micro(usage.total())/requests)
-	r.set(cpuUser, micro(usage.User)/requests)
-	r.set(cpuSystem, micro(usage.System)/requests)
-	r.set(cpuClient, micro(closed.client)/requests)
-	r.set(cpuBoth, micro(closed.client+usage.total())/requests)
-	r.set(busyPart, micro(usage.total())/float64(closed.Microseconds))
-	r.set(halfRate, half)
-	r.set(halfCPU, micro(open.CPU.total())/float64(open.Answers))
-	r.set(latency50, micro(open.P50))
-	r.set(latency99, micro(open.P99))
-	r.set(peak, mebi(highest))
-	return nil
+		f["peak"] = mebi(must(peakMemory(s.pids)))
+		return f
+	}, t.env.job(t.work, s))
+	check(errors.Join(err, s.stop()))
+	return f
 }
 
-func measureEcho(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
-	report, err := runEcho(ctx, env, s, w, srv)
-	if err != nil {
-		return err
+func (t trial) measureLoad(s *server, j job) figures {
+	if j.Warmup > 0 { // not checked: thousands of connections may take that long to come about
+		must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Warmup))
 	}
-	highest, err := peakMemory(srv.pids)
-	if err != nil {
-		return err
+	before := must(readCPU(s.pids))
+	closed := must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Duration))
+	used := must(readCPU(s.pids)).since(before)
+	check(closed.check())
+	f := spent(used, closed.used, time.Duration(closed.Microseconds)*time.Microsecond, float64(closed.Requests))
+	j.Rate = f["perSecond"] / 2
+	open := t.client("openloop", j)
+	if open["perSecond"] == 0 {
+		failf("open loop: no request was answered")
 	}
-	messages := float64(report.Messages)
-	r.set(perSecond, messages/report.Took.Seconds())
-	r.set(cpuTotal, micro(report.CPU.total())/messages)
-	r.set(cpuUser, micro(report.CPU.User)/messages)
-	r.set(cpuSystem, micro(report.CPU.System)/messages)
-	r.set(cpuClient, micro(report.Client.total())/messages)
-	r.set(cpuBoth, micro(report.Client.total()+report.CPU.total())/messages)
-	r.set(busyPart, report.CPU.total().Seconds()/report.Took.Seconds())
-	r.set(peak, mebi(highest))
-	return nil
+	f["halfRate"], f["halfCPU"] = j.Rate, open["cpu"]
+	f["latency50"], f["latency90"], f["latency99"] = open["latency50"], open["latency90"], open["latency99"]
+	return f
 }
 
-func measureIdleCell(ctx context.Context, w work, srv *server, settle time.Duration, r round) error {
-	figures, err := measureIdle(ctx, w, srv, settle)
-	if err != nil {
-		return err
-	}
-	r.set(bytesEach, float64(figures.after-figures.before)/float64(w.conns))
-	r.set(resident, mebi(figures.after))
-	r.set(cpuEach, micro(figures.cpu.total())/float64(w.conns))
-	return nil
+// measureBeside measures a probe. What goes on meanwhile is under way before it and outlasts it.
+func (t trial) measureBeside(s *server, j job) figures {
+	loaded := j
+	loaded.Duration += j.Duration / 2
+	done := make(chan error, 1)
+	go func() {
+		_, err := attempt(func(j job) figures {
+			if j.Rate > 0 {
+				return t.client("openloop", j)
+			}
+			(&crowd{job: j}).once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
+			return nil
+		}, loaded)
+		done <- err
+	}()
+	time.Sleep(j.Duration / 4)
+	j.load, j.Addrs = t.probed(s)
+	f, err := runClient(t.ctx, t.env, t.work, "openloop", j)
+	check(errors.Join(err, <-done))
+	return f
 }
 
-func measureSleepers(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
-	report, err := runSleepers(ctx, env, s, w, srv)
-	if err != nil {
-		return err
+// probed is the probe as a load of its own, and where it goes. Its connections are enough for it
+// never to wait for one unless the server is late.
+func (t work) probed(s *server) (load, []string) {
+	l, addr := t.load, s.Addr
+	l.Path, l.Rate, l.Conns = t.Probe.Path, t.Probe.Rate, 8
+	if t.Probe.Plain {
+		addr = s.Beside
 	}
-	r.set(bytesEach, float64(report.Asleep-report.Before)/float64(w.conns))
-	r.set(resident, mebi(report.Asleep))
-	r.set(cpuEach, micro(report.CPU.total())/float64(w.conns))
-	r.set(late50, micro(report.P50))
-	r.set(late99, micro(report.P99))
-	r.set(lateMost, micro(report.Max))
-	return nil
+	return l, []string{addr}
 }
 
-func measureTransfer(ctx context.Context, env *environment, w work, srv *server, r round) error {
-	report, err := runTransfer(ctx, env, w, srv)
-	if err != nil {
-		return err
+// The broker is away from downAt to upAt of a run of disturbedFor: messages are published before,
+// meanwhile and after.
+const (
+	downAt         = 1500 * time.Millisecond
+	upAt           = 3 * time.Second
+	disturbedFor   = 6 * time.Second
+	brokerPatience = 20 * time.Second // for reconnecting, and for everything that waited
+	brokerLinger   = time.Second      // for what a reconnected peer brings once more
+)
+
+// measureBrokered runs two servers of one kind with a broker between them. Twice: undisturbed, for
+// the latency, and with the broker killed and started again while the members go on talking.
+func (t trial) measureBrokered() figures {
+	dir, addr := must(os.MkdirTemp(t.env.dir, "redis-")), must(freeAddress())
+	broker := must(startBroker(t.ctx, t.env, dir, addr))
+	defer func() { broker.kill() }()
+	var servers []*server
+	for range 2 {
+		s := startServer(t.ctx, t.env, t.peer, t.work, nil, addr)
+		defer func() { check(s.stop()) }()
+		servers = append(servers, s)
 	}
-	r.set(mebiPerSecond, mebi(w.size)/report.Took.Seconds())
-	r.set(growth, mebi(report.Most-report.Before))
-	r.set(cpuTotal, micro(report.CPU.total())/mebi(w.size))
-	return nil
-}
+	j := t.env.job(t.work, servers...)
+	j.Linger = brokerLinger
+	f := t.client("chat", j)
 
-func measureWaiting(ctx context.Context, env *environment, s settings, w work, srv *server, r round) error {
-	report, err := runWaiting(ctx, env, s, w, srv)
-	if err != nil {
-		return err
+	j.Warmup, j.Duration, j.Patience = 0, disturbedFor, brokerPatience
+	var disturbed figures
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		disturbed, err = runClient(t.ctx, t.env, t.work, "chat", j)
+		done <- err
+	}()
+	time.Sleep(j.Settle + downAt)
+	broker.kill()
+	time.Sleep(upAt - downAt)
+	again, err := startBroker(t.ctx, t.env, dir, addr)
+	if err == nil {
+		broker = again
 	}
-	r.set(bytesEach, float64(report.Waiting-report.Before)/float64(w.conns))
-	r.set(resident, mebi(report.Waiting))
-	r.set(alone50, micro(report.Alone.P50))
-	r.set(alone99, micro(report.Alone.P99))
-	r.set(beside50, micro(report.Beside.P50))
-	r.set(beside99, micro(report.Beside.P99))
-	return nil
-}
-
-func measureBurstCell(ctx context.Context, s settings, w work, srv *server, r round) error {
-	report, err := measureBurst(ctx, w, srv, s.duration)
-	if err != nil {
-		return err
+	check(errors.Join(err, <-done))
+	for _, name := range []string{"lost", "reordered", "doubled"} {
+		f[name] += disturbed[name]
 	}
-	r.set(failedEach, float64(report.failed)/float64(report.bursts))
-	r.set(burstMilli, micro(report.last)/1000)
-	return nil
+	return f
 }
-
-func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,30 +1,31 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
-	"github.com/lwango/lwango/bench/httphello"
+	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/bench/tasks"
 	"github.com/valyala/fasthttp"
 )
 
 const idleTimeout = 300 * time.Second
 
-// serveCommand is `bench serve NAME ADDRESS FILES [BESIDE BACKEND]`: it serves until it is killed.
+// serveCommand is `bench serve NAME ADDRESS FILES BESIDE BACKEND`: it serves until it is killed.
+// BESIDE and BACKEND are for works of kind beside: another address to answer at, and that of a
+// server to pass requests on to.
 func serveCommand(args []string) error {
-	if len(args) != 3 && len(args) != 5 {
-		return fmt.Errorf("usage: bench serve nethttp|fasthttp|goecho|epollecho|gorilla|gorilla-plain ADDRESS FILES [BESIDE BACKEND]")
+	if len(args) != 5 {
+		return errors.New("usage: bench serve NAME ADDRESS FILES BESIDE BACKEND")
 	}
-	ln, err := net.Listen("tcp", args[1])
-	if err != nil {
-		return err
-	}
+	ln := must(net.Listen("tcp", args[1]))
 	switch args[0] {
 	case "nethttp":
-		return serveNetHTTP(ln, args[2], args[3:])
+		return serveNetHTTP(ln, args[2], args[3], args[4])
 	case "fasthttp":
 		return serveFastHTTP(ln, args[2])
 	case "goecho":
@@ -32,49 +33,85 @@ func serveCommand(args []string) error {
 	case "epollecho":
 		return serveEpollEcho(ln)
 	case "gorilla":
-		return serveGorilla(ln)
-	case "gorilla-plain":
-		return serveGorillaPlain(ln)
+		return serveChat(ln, frugal, tasks.Queue)
+	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
+		return serveChat(ln, websocket.Upgrader{}, 256)
 	}
 	return fmt.Errorf("no server %q", args[0])
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, folder string, more []string) error {
-	fileServer := http.StripPrefix(filesPrefix, http.FileServer(http.Dir(folder)))
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		header := w.Header()
-		header.Set("Server", "nethttp")
-		header.Set("Content-Type", "text/plain")
-		io.WriteString(w, hello)
-	})
-	mux.Handle(httphello.Path, httphello.Handler)
-	mux.HandleFunc("/sleep", sleepNetHTTP)
-	if len(more) > 0 {
-		if err := serveBesideNetHTTP(mux, more[0], more[1]); err != nil {
-			return err
-		}
+func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
+	if beside != "" {
+		go tasks.Serve(must(net.Listen("tcp", beside)))
 	}
-	mux.HandleFunc(filesPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	mux.Handle("/", tasks.Hello)
+	mux.HandleFunc(tasks.SleepPath, sleepNetHTTP)
+	mux.Handle(tasks.ProxyPath, tasks.Proxy(backend))
+	mux.HandleFunc(tasks.BurnPath, func(w http.ResponseWriter, r *http.Request) {
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { tasks.Burn(r.URL.Query().Get("ms")) })
+		}
+		both.Wait()
+	})
+	fileServer := http.StripPrefix("/files", http.FileServer(http.Dir(files)))
+	mux.HandleFunc("/files/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)
 	})
 	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
 }
 
-// serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open per request that
-// nginx and net/http make.
+func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := tasks.Sleep(r.URL.Query().Get("ms"), func(d time.Duration) error { time.Sleep(d); return nil })
+	if err != nil {
+		http.Error(w, "ms", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	fmt.Fprint(w, text)
+}
+
+// serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open
+// per request that nginx and net/http make.
 func serveFastHTTP(ln net.Listener, folder string) error {
-	fs := &fasthttp.FS{Root: folder, PathRewrite: fasthttp.NewPathPrefixStripper(len(filesPrefix)), AcceptByteRange: true}
-	fileHandler := fs.NewRequestHandler()
+	root := fasthttp.FS{Root: folder, PathRewrite: fasthttp.NewPathPrefixStripper(len("/files")), AcceptByteRange: true}
+	files := root.NewRequestHandler()
 	handler := func(ctx *fasthttp.RequestCtx) {
-		if path := ctx.Path(); len(path) > len(filesPrefix) && string(path[:len(filesPrefix)+1]) == filesPrefix+"/" {
-			fileHandler(ctx)
+		if path := ctx.Path(); len(path) > 7 && string(path[:7]) == "/files/" {
+			files(ctx)
 			return
 		}
 		ctx.SetContentType("text/plain")
 		ctx.SetBodyString(hello)
 	}
 	return (&fasthttp.Server{Handler: handler, Name: "fasthttp", IdleTimeout: idleTimeout}).Serve(ln)
+}
+
+// echoBuffer is what an echo server reads at once: more than a message.
+const echoBuffer = 16 << 10
+
+// serveGoEcho is what one writes in Go without a thought: a goroutine per connection, read, write.
+// io.Copy would splice, and so do something else.
+func serveGoEcho(ln net.Listener) error {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			for buf := make([]byte, echoBuffer); ; {
+				n, err := conn.Read(buf)
+				if err == nil {
+					_, err = conn.Write(buf[:n])
+				}
+				if err != nil {
+					return
+				}
+			}
+		}()
+	}
 }

@@ -1,69 +1,32 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// transferOptions are what the client of one large body is told.
-type transferOptions struct {
-	Addr   string
-	Path   string // ?bytes=N is added for a download
-	Bytes  int64
-	Upload bool
-	PIDs   []int // the server
-}
-
-// transferReport is what it found.
-type transferReport struct {
-	Took         time.Duration
-	Before, Most int64 // anonymous memory of the server: before, and the most that was seen meanwhile
-	CPU          cpuUsage
-}
-
-// transferLimit ends a transfer that stands still.
-const transferLimit = 2 * time.Minute
-
-func runTransfer(ctx context.Context, env *environment, w work, srv *server) (transferReport, error) {
-	options := transferOptions{Addr: srv.addr, Path: w.path, Bytes: w.size, Upload: w.upload, PIDs: srv.pids}
-	var report transferReport
-	err := runClient(ctx, env, w, "transfer", options, &report, transferLimit)
-	return report, err
-}
-
-// loadTransfer moves one body and looks at the server's memory all the while. A small one goes before it: what a server
-// allocates once is to be there.
-func loadTransfer(o transferOptions) (report transferReport, err error) {
-	const small = 1 << 20
-	for range 2 {
-		if err := o.move(small); err != nil {
-			return report, fmt.Errorf("%d bytes: %w", small, err)
-		}
+// loadTransfer moves one body and looks at the server's memory all the while. A small one goes
+// before it, twice: what a server allocates once is to be there.
+func loadTransfer(j job) figures {
+	if j.Size < 1 {
+		failf("nothing to move")
 	}
-	if report.Before, err = anonymousMemory(o.PIDs); err != nil {
-		return report, err
-	}
-	before, err := readCPU(o.PIDs)
-	if err != nil {
-		return report, err
-	}
+	j.move(1 << 20)
+	j.move(1 << 20)
+	before := must(anonymousMemory(j.PIDs))
+	highest, m := before, newMeter(j.PIDs)
 	stop, watched := make(chan struct{}), sync.WaitGroup{}
 	watched.Go(func() {
 		every := time.NewTicker(10 * time.Millisecond)
 		defer every.Stop()
 		for {
-			if now, err := anonymousMemory(o.PIDs); err == nil {
-				report.Most = max(report.Most, now)
+			if now, err := anonymousMemory(j.PIDs); err == nil {
+				highest = max(highest, now)
 			}
 			select {
 			case <-stop:
@@ -72,96 +35,78 @@ func loadTransfer(o transferOptions) (report transferReport, err error) {
 			}
 		}
 	})
-	start := time.Now()
-	err = o.move(o.Bytes)
-	report.Took = time.Since(start)
+	j.move(j.Size)
+	f := m.figures(mebi(j.Size))
 	close(stop)
 	watched.Wait()
-	if err != nil {
-		return report, err
-	}
-	after, err := readCPU(o.PIDs)
-	report.CPU = after.since(before)
-	return report, err
+	f["growth"] = mebi(highest - before)
+	return f
 }
 
-// move moves a body of n bytes, on a connection of its own.
-func (o transferOptions) move(n int64) error {
-	conn, err := net.DialTimeout("tcp", o.Addr, verifyLimit)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(transferLimit)); err != nil {
-		return err
-	}
-	if o.Upload {
-		return o.upload(conn, n)
-	}
-	return o.download(conn, n)
-}
-
-// transferPiece is what a body repeats, every 16 bytes: whatever comes can be compared from where it is in those.
+// transferPiece is what a body repeats, every 16 bytes: whatever comes is compared from its place
+// there.
 var transferPiece = bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 
-func (o transferOptions) download(conn net.Conn, n int64) error {
-	if _, err := fmt.Fprintf(conn, "GET %s?bytes=%d HTTP/1.1\r\nHost: %s\r\n\r\n", o.Path, n, o.Addr); err != nil {
-		return err
+// move moves a body of n bytes, on a connection of its own.
+func (j job) move(n int64) {
+	c := crowd{job: j}
+	defer c.leave()
+	conn := c.join(1)
+	if j.Upload {
+		c.ask(conn, http.MethodPut, j.Path, "Content-Length: "+strconv.FormatInt(n, 10)+"\r\n")
+		for left := n; left > 0; left -= int64(len(transferPiece)) {
+			must(conn.Write(transferPiece[:min(left, int64(len(transferPiece)))]))
+		}
+		if got := c.text(conn); got != strconv.FormatInt(n, 10) {
+			failf("%.100q bytes have come of %d", got, n)
+		}
+		return
 	}
-	in := bufio.NewReaderSize(conn, len(transferPiece))
-	resp, err := http.ReadResponse(in, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || resp.ContentLength != n {
-		return fmt.Errorf("status %s, Content-Length %d", resp.Status, resp.ContentLength)
-	}
+	c.ask(conn, http.MethodGet, j.Path+"?bytes="+strconv.FormatInt(n, 10), "")
+	body := c.answer(conn).Body
 	buf := make([]byte, len(transferPiece)-16)
 	for came := int64(0); ; {
-		k, err := resp.Body.Read(buf)
-		at := int(came % 16)
-		if !bytes.Equal(buf[:k], transferPiece[at:at+k]) {
-			return fmt.Errorf("wrong bytes after %d", came)
+		k, err := body.Read(buf)
+		if at := came % 16; !bytes.Equal(buf[:k], transferPiece[at:at+int64(k)]) {
+			failf("wrong bytes after %d", came)
 		}
-		came += int64(k)
-		switch {
-		case err == io.EOF && came == n:
-			return nil
-		case err != nil:
-			return fmt.Errorf("after %d bytes: %w", came, err)
+		if came += int64(k); err == io.EOF && came == n {
+			return
+		}
+		if err != nil {
+			failf("after %d bytes: %w", came, err)
 		}
 	}
 }
 
-func (o transferOptions) upload(conn net.Conn, n int64) error {
-	if _, err := fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", o.Path, o.Addr, n); err != nil {
-		return err
-	}
-	for left := n; left > 0; {
-		k, err := conn.Write(transferPiece[:min(left, int64(len(transferPiece)))])
-		if left -= int64(k); err != nil {
-			return fmt.Errorf("with %d bytes left: %w", left, err)
+// loadBurst sends one request on each connection at the same time, again and again. The application
+// serves one at a time, and few may wait at its socket: every request counts that gets anything but
+// its answer.
+func loadBurst(j job) figures {
+	var bursts, fails float64
+	var took time.Duration
+	for start := time.Now(); bursts == 0 || time.Since(start) < j.Duration; bursts++ {
+		all := make([]crowd, j.Conns)
+		for i := range all {
+			all[i].job = j
+			all[i].join(1)
+		}
+		var bad atomic.Int64
+		var asking sync.WaitGroup
+		begin := time.Now()
+		for i := range all {
+			asking.Go(func() {
+				if _, err := attempt(verifyOn, &all[i]); err != nil {
+					bad.Add(1)
+				}
+			})
+		}
+		asking.Wait()
+		took += time.Since(begin)
+		fails += float64(bad.Load())
+		for i := range all {
+			all[i].leave()
 		}
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if got, err := strconv.ParseInt(strings.TrimSpace(string(body)), 10, 64); resp.StatusCode != http.StatusOK || err != nil || got != n {
-		return fmt.Errorf("status %s, and %.100q bytes have come", resp.Status, body)
-	}
-	return nil
-}
-
-func verifyTransfer(addr string, w work) error {
-	if w.size < 1 {
-		return errors.New("nothing to move")
-	}
-	return transferOptions{Addr: addr, Path: w.path, Upload: w.upload}.move(100_000)
+	return figures{"failed": fails / bursts, "lastAnswer": took.Seconds() * 1000 / bursts}
 }

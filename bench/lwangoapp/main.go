@@ -1,26 +1,128 @@
-// Lwangoapp is lwango with handlers of its own: the benchmark's works that need one run it in place of the command.
+// Lwangoapp is lwango with handlers of its own: the works that need one run it in place of the
+// command.
 package main
 
 import (
 	"flag"
 	"log"
+	"net"
+	"strings"
+	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/bench/chatrules"
+	"github.com/lwango/lwango/bench/tasks"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 )
 
 func main() {
-	address := flag.String("beside", "", "have goroutines answer at this `ADDRESS`, beside the loops")
-	backend := flag.String("backend", "", "have /proxy passed on to this `ADDRESS`")
+	address := flag.String("beside", "", "let goroutines answer at this `ADDRESS`, beside the loops")
+	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
 	lwango.ParseFlags()
 	if *address != "" {
-		if err := besides(*address, *backend); err != nil {
+		ln, err := net.Listen("tcp", *address)
+		if err != nil {
 			log.Fatal(err)
 		}
+		go tasks.Serve(ln)
+		lwango.Handle(tasks.ProxyPath, lwango.HTTP(tasks.Proxy(*backend)))
 	}
-	lwango.Handle("/sleep", sleep)
-	lwango.Handle(chatrules.RoomPath, room)
-	lwango.Handle(chatrules.EchoPath, echoMessages)
-	lwango.Handle(chatrules.CollectPath, collect)
+	lwango.Handle(tasks.BridgePath, lwango.HTTP(tasks.Hello))
+	lwango.Handle(tasks.SleepPath, sleep)
+	lwango.Handle(tasks.BurnPath, burn)
+	lwango.Handle(tasks.RoomPath, room)
+	lwango.Handle(tasks.EchoPath, echo)
+	lwango.Handle(tasks.CollectPath, collect)
 	lwango.Main()
+}
+
+func sleep(req *lwango.Request, resp *lwango.Response) int {
+	text, err := tasks.Sleep(req.Query().Get("ms"), req.Sleep)
+	if err != nil {
+		return 500 // or the client has left, and will not see this
+	}
+	resp.Header().Set("Content-Type", "text/plain")
+	resp.WriteString(text)
+	return 200
+}
+
+// burn lets two functions compute off the loop.
+func burn(req *lwango.Request, _ *lwango.Response) int {
+	ms := req.Query().Get("ms")
+	work := func() (int, error) { tasks.Burn(ms); return 0, nil }
+	if err := req.AwaitAll(time.Minute, loop.Call(req.Thread, work), loop.Call(req.Thread, work)); err != nil {
+		return 500
+	}
+	return 200
+}
+
+// collect is off the loop: it takes its time.
+func collect(req *lwango.Request, _ *lwango.Response) int {
+	if err := req.Await(func() error { tasks.Collect(); return nil }, -1); err != nil {
+		return 500
+	}
+	return 200
+}
+
+var (
+	upgrader = websocket.Upgrader{
+		ReadLimit:    tasks.MessageLimit,
+		PingInterval: tasks.PingEvery,
+		IdleTimeout:  tasks.DeadAfter,
+		WriteTimeout: tasks.WriteLimit,
+	}
+
+	// frame is made once for a whole room.
+	frame = pubsub.Shared(func(data []byte) *websocket.PreparedMessage {
+		m, _ := websocket.Prepare(websocket.Text, data) // fails for no text
+		return m
+	})
+)
+
+// room sends what a member says to all who are in the same room, as it came.
+func room(req *lwango.Request, resp *lwango.Response) int {
+	c, err := upgrader.Upgrade(req, resp)
+	if err != nil {
+		return websocket.Status(err)
+	}
+	name := strings.Clone(req.Query().Get("room")) // a part of the head would keep all of it
+	topic := lwango.Topics().Topic(name)
+	heard := topic.Subscribe(req.Thread, pubsub.Options{Queue: tasks.Queue, Policy: pubsub.Disconnect})
+	for {
+		i, err := c.AwaitAny(-1, c, heard)
+		if err != nil {
+			return 0
+		}
+		if i == 0 {
+			_, text, err := c.ReadMessage()
+			if err != nil {
+				return 0
+			}
+			topic.Publish(text)
+			continue
+		}
+		for m := heard.Next(); m != nil; m = heard.Next() {
+			if c.WritePrepared(frame(m)) != nil {
+				return 0
+			}
+		}
+		if heard.Err() != nil {
+			return 0 // too slow
+		}
+	}
+}
+
+// echo sends back what comes.
+func echo(req *lwango.Request, resp *lwango.Response) int {
+	c, err := upgrader.Upgrade(req, resp)
+	if err != nil {
+		return websocket.Status(err)
+	}
+	for {
+		kind, text, err := c.ReadMessage()
+		if err != nil || c.WriteMessage(kind, text) != nil {
+			return 0
+		}
+	}
 }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fcgiRequest is a request as a server sends it, with a body.
+func fcgiRequest(keep byte, script, body string) []byte {
+	record := func(p []byte, kind byte, content string) []byte {
+		return append(append(p, 1, kind, 0, 1, byte(len(content)>>8), byte(len(content)), 3, 0), content+"pad"...)
+	}
+	p := record(nil, fcgiBegin, "\x00\x01"+string(keep)+"\x00\x00\x00\x00\x00")
+	p = record(p, 4, "\x0b"+string(byte(len(script)))+"SCRIPT_NAME"+script)
+	p = record(p, 4, "")
+	if body != "" {
+		p = record(p, fcgiStdin, body)
+	}
+	return record(p, fcgiStdin, "")
+}
+
+func TestRequestEnd(t *testing.T) {
+	whole := fcgiRequest(1, "/app/hello.php", "some body")
+	for i := range whole[:len(whole)-1] {
+		if n, _, err := requestEnd(whole[:i]); n != 0 || err != nil {
+			t.Fatalf("%d of %d bytes: %d, %v", i, len(whole), n, err)
+		}
+	}
+	if n, keep, err := requestEnd(append(whole, "next"...)); n != len(whole) || !keep || err != nil {
+		t.Errorf("%d, %v, %v; want %d", n, keep, err, len(whole))
+	}
+	if _, keep, _ := requestEnd(fcgiRequest(0, "/app/hello.php", "")); keep {
+		t.Error("kept without FCGI_KEEP_CONN")
+	}
+	if _, _, err := requestEnd([]byte("GET / HTTP/1.1\r\n\r\n")); err == nil {
+		t.Error("HTTP passed for FastCGI")
+	}
+}
+
+// startResponder starts one that ends with the test's process.
+func startResponder(t *testing.T) (dial func() net.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	go attempt(responderCommand, []string{path})
+	return func() net.Conn {
+		t.Helper()
+		for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
+			conn, err := net.Dial("unix", path)
+			if err == nil {
+				conn.SetDeadline(end)
+				t.Cleanup(func() { conn.Close() })
+				return conn
+			}
+			if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestResponder(t *testing.T) {
+	dial := startResponder(t)
+	want := appendAnswer(nil, hello)
+	kept := dial()
+	for range 3 { // in pieces, which it must put together
+		for piece := range slices.Chunk(fcgiRequest(1, "/app/hello.php", "body"), 13) {
+			kept.Write(piece)
+			time.Sleep(100 * time.Microsecond)
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(kept, got); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	once := dial()
+	once.Write(fcgiRequest(0, "/app/hello.php", ""))
+	if got, err := io.ReadAll(once); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestResponderHolds(t *testing.T) {
+	dial := startResponder(t)
+	ask := func(script string) net.Conn {
+		conn := dial()
+		conn.Write(fcgiRequest(0, script, ""))
+		return conn
+	}
+	held := func(want string) {
+		t.Helper()
+		for {
+			got, err := io.ReadAll(ask(heldScript))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(got), "\r\n\r\n"+want) {
+				return
+			}
+		}
+	}
+	first, second, leaver := ask(holdScript), ask(holdScript), ask(holdScript)
+	held("3")
+	leaver.Close()
+	held("2")
+	if got, err := io.ReadAll(ask(releaseScript)); err != nil || !bytes.Contains(got, []byte(hello)) {
+		t.Fatalf("%q, %v", got, err)
+	}
+	for _, conn := range []net.Conn{first, second} {
+		if got, err := io.ReadAll(conn); err != nil || !bytes.Contains(got, []byte(hello)) {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	held("0")
+}

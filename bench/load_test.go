@@ -1,0 +1,182 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const goodAnswer = "HTTP/1.1 200 OK\r\nServer: x\r\ncontent-length:  5\r\nDate: now\r\n\r\nhello"
+
+// Answers are found however the stream is cut.
+func TestFeed(t *testing.T) {
+	stream := []byte(strings.Repeat(goodAnswer, 3))
+	for cut := range stream {
+		var c openConn
+		first, err := c.feed(stream[:cut], len(goodAnswer))
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		second, err := c.feed(stream[cut:], len(goodAnswer))
+		if err != nil || first+second != 3 || first != cut/len(goodAnswer) {
+			t.Fatalf("cut at %d: %d and %d answers, %v", cut, first, second, err)
+		}
+	}
+	var c openConn
+	ended := 0
+	for i := range stream {
+		n, err := c.feed(stream[i:i+1], len(goodAnswer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended += n
+	}
+	if ended != 3 {
+		t.Errorf("byte by byte: %d answers", ended)
+	}
+}
+
+func TestFeedRejects(t *testing.T) {
+	rows := map[string]string{
+		"status":      strings.Replace(goodAnswer, "200 OK", "503 No", 1),
+		"shorter":     strings.Replace(goodAnswer, "  5", " 5", 1),
+		"longer":      strings.Replace(goodAnswer, "now", "later", 1),
+		"other bytes": "hello" + goodAnswer,
+	}
+	for name, stream := range rows {
+		var c openConn
+		if ended, err := c.feed([]byte(stream+goodAnswer), len(goodAnswer)); err == nil {
+			t.Errorf("%s: %d answers and no error", name, ended)
+		}
+	}
+}
+
+// The first answer, whose size the others are to have, is looked at closely.
+func TestOpenLoopRejects(t *testing.T) {
+	for want, answer := range map[string]string{
+		"status 503":         strings.Replace(goodAnswer, "200 OK", "503 No", 1),
+		"want 13":            goodAnswer,
+		"unexpected EOF":     strings.Replace(goodAnswer, "  5", "  6", 1),
+		"bad Content-Length": strings.Replace(goodAnswer, "  5", "  x", 1),
+	} {
+		ln := listen(t)
+		go func() {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				conn.Read(make([]byte, 4096))
+				conn.Write([]byte(answer))
+				conn.Close()
+			}
+		}()
+		if _, err := attempt(openLoop, jobAt(ln.Addr().String(), 1, 1, 100, 0)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// startHandler serves on loopback until the test ends.
+func startHandler(t *testing.T, h http.Handler) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: h}
+	go srv.Serve(ln)
+	t.Cleanup(func() { srv.Close() })
+	return ln.Addr().String()
+}
+
+func jobAt(addr string, conns, depth int, perSecond float64, d time.Duration) job {
+	return job{Addrs: []string{addr}, PIDs: ownPID, Duration: d,
+		load: load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
+}
+
+func TestOpenLoopSendsAllOfThem(t *testing.T) {
+	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(hello)) }))
+	for _, depth := range []int{1, 4} {
+		f, err := attempt(openLoop, jobAt(addr, 3, depth, 500*float64(depth), 100*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := float64(500 * depth); f["perSecond"] != want {
+			t.Errorf("depth %d: %v answers/s, want %v", depth, f["perSecond"], want)
+		}
+		if f["latency50"] <= 0 || f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] || f["cpu"] <= 0 {
+			t.Errorf("depth %d: %+v", depth, f)
+		}
+	}
+}
+
+// One stall of a server with one connection delays every request that was due meanwhile, and all of
+// them count. A client that waited for the answer before it sent the next would see one slow
+// request in a hundred.
+func TestOpenLoopCountsTheStall(t *testing.T) {
+	const stall = 200 * time.Millisecond
+	served := 0
+	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if served++; served == 11 {
+			time.Sleep(stall)
+		}
+		w.Write([]byte(hello))
+	}))
+	f, err := attempt(openLoop, jobAt(addr, 1, 1, 250, 400*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f["perSecond"] != 250 || f["longest"] < micro(stall) {
+		t.Errorf("%v answers/s, longest %v", f["perSecond"], f["longest"])
+	}
+	// Of 100 requests, one each 4 ms, about 50 were due in the stall: on average they waited half
+	// of it.
+	if f["latency99"] < micro(stall/4) {
+		t.Errorf("p99 is %v µs after a stall of %v", f["latency99"], stall)
+	}
+}
+
+// An open loop that is never answered ends, and says how long everything has waited.
+func TestOpenLoopGivesUp(t *testing.T) {
+	served := 0
+	block := make(chan struct{})
+	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if served++; served > 2 { // the first tells the size, the second the connection is ready
+			<-block
+		}
+		w.Write([]byte(hello))
+	}))
+	defer close(block)
+	f, err := attempt(openLoop, jobAt(addr, 1, 1, 100, 50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f["perSecond"] != 0 || f["latency50"] < micro(time.Second) {
+		t.Errorf("%+v", f)
+	}
+}
+
+// All connections take part: the one that has been free for longest is next.
+func TestOpenLoopUsesAllConnections(t *testing.T) {
+	var mu sync.Mutex
+	var order []string
+	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, r.RemoteAddr)
+		w.Write([]byte(hello))
+	}))
+	if _, err := attempt(openLoop, jobAt(addr, 3, 1, 100, 60*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range order[1:4] { // one each before the clock starts, after the one that tells the size
+		if n := len(slices.DeleteFunc(slices.Clone(order), func(other string) bool { return other != addr })); n < 2 || n > 4 {
+			t.Errorf("order %v, want three in turn", order)
+		}
+	}
+}
