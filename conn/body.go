@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/stream"
 )
 
 // Errors of Body.Read, besides those of the connection. If the head has not gone out when the handler returns, they
@@ -30,7 +31,7 @@ type Body struct {
 	chunked bool
 	chunks  http1.Chunked
 	read    int64
-	tryOnly bool  // Read does not wait; its error is errWouldBlock then
+	tryOnly bool  // Read does not wait; its error is stream.ErrWouldBlock then
 	limit   int64 // of what is read; negative: none
 	ask     bool  // the client waits for 100 (Continue)
 	err     error // sticky; io.EOF at the end
@@ -126,7 +127,7 @@ func (b *Body) Await() error {
 // undecided reports that err is not the body's: there was nothing to read, or a deadline of the handler's has passed,
 // who may set another.
 func (b *Body) undecided(err error) bool {
-	return blocks(err) || err == os.ErrDeadlineExceeded && !b.x.until.IsZero()
+	return err == stream.ErrWouldBlock || err == os.ErrDeadlineExceeded && !b.x.until.IsZero()
 }
 
 // SetLimit lowers the limit of max_body_size to n bytes for this request. Where the body's length is known to exceed it,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // The thread's side of a crossing.
@@ -130,7 +131,7 @@ func (c *crossing) give(b *Body) bool {
 		c.inBuf = make([]byte, size)
 	}
 	n, err := b.Read(c.inBuf)
-	if blocks(err) {
+	if err == stream.ErrWouldBlock {
 		return true
 	}
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop, and gives whatever else is spoken there
-// a net.Conn: Stream, with Dial, Listen and ServeStreams.
+// Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop. What else is spoken
+// there has a net.Conn in package stream.
 //
 // A connection is a thread of its loop. Its record, connection, is all that an idle client costs; the buffers, the
 // Request and the Response sit in an exchange, which stays with the coroutine and serves whichever connection is
@@ -36,15 +36,4 @@
 //	bridge_carry.go   what the thread does there
 //	access.go         what the access log is told, and connections that wait for it
 //	hijack.go         connections handed over to handlers
-//
-// And of streams, which know nothing of HTTP:
-//
-//	stream.go         Stream: reading, writing, closing, Detach
-//	deadline.go       deadlines
-//	addr.go           addresses
-//	copy.go           ReadFrom and WriteTo: buffers, sendfile, splice
-//	dial.go           Dialer: attempts at addresses
-//	resolve.go        from names to addresses
-//	listen.go         Listen, Accept
-//	servestreams.go   ServeStreams: connections that cost nothing between messages
 package conn

@@ -10,13 +10,14 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 const (
-	firstInput = 2 << 10   // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
-	keptBuffer = 64 << 10  // larger ones are not kept for the next request
-	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
-	opCost     = 4 << 10   // what a request or a system call counts at least
+	firstInput = 2 << 10  // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
+	keptBuffer = 64 << 10 // larger ones are not kept for the next request
+	turnBudget = stream.TurnBudget
+	opCost     = 4 << 10 // what a request or a system call counts at least
 )
 
 // exchange is what a connection needs while it is being served. It belongs to a coroutine, not to a connection, and
@@ -278,11 +279,10 @@ func (x *exchange) call() (status int) {
 		if p != http.ErrAbortHandler {
 			c.failed("panic in a handler", "panic", p, "stack", string(stack))
 		}
-		x := c.x
-		if x == nil || x.resp.hijacked {
-			loop.SetLocal(&c.Thread, panicked{})
+		if h, ok := loop.Local(&c.Thread).(*hijacked); ok {
+			h.panicked = true
 		}
-		if x != nil {
+		if x := c.x; x != nil {
 			x.resp.close = true
 			x.resp.broken = x.resp.headSent || p == http.ErrAbortHandler
 			x.resp.clear()

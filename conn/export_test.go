@@ -47,11 +47,5 @@ const MaxOwed = maxOwed
 // Refusing returns how many connections are being told 503.
 func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
 
-// ByTurns is the order in which addresses are tried.
-var ByTurns = byTurns
-
-// FD is the descriptor of a stream.
-func FD(s *Stream) int { return s.d.FD() }
-
 // Network is what connections per address are counted by.
 func Network(a netip.Addr) [16]byte { return peerOf(netip.AddrPortFrom(a, 1)).network() }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // hijackedBuffer is the size of the Reader that comes with a hijacked connection. Package gorilla/websocket takes it for
@@ -17,8 +18,8 @@ import (
 const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
-// itself, say. c is a *Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is what the
-// client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
+// itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is
+// what the client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
 // when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
 // of the connection. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
@@ -26,21 +27,23 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 		return nil, nil, err
 	}
 	x := w.x
-	s := OwnStream(&x.c.Thread, x.c.remote.addrPort())
+	s := stream.Own(&x.c.Thread, x.c.remote.addrPort())
 	c = s
 	if x.c.tls != nil {
 		c = x.c.tls
 		x.c.transport().to = s
 	}
+	h := new(hijacked)
 	var ended func(closeCode int)
 	x.c.Defer(func() {
 		if ended != nil {
-			ended(int(s.closeCode))
+			ended(h.closeCode)
 		}
 		_ = c.Close()
 	})
 	r = w.giveUp(c)
 	ended = x.logLater()
+	loop.SetLocal(&x.c.Thread, h)
 	x.letGo()
 	return c, r, nil
 }
@@ -51,19 +54,29 @@ func (x *exchange) letGo() {
 	if x.req.cancel == nil {
 		x.req.compact()
 		x.in, x.out, x.held = nil, nil, nil
-		loop.SetLocal(&x.c.Thread, nil)
 		x.c.x = nil
 	}
 }
 
-// panicked is left with the coroutine of a handler that has hijacked its connection and panicked.
-type panicked struct{}
+// hijacked is left with the coroutine of a handler that has hijacked its connection.
+type hijacked struct {
+	closeCode int // 0: unknown
+	panicked  bool
+}
+
+// SetCloseCode notes for the access log with what code a WebSocket over a connection from Hijack has ended. t is the
+// request's thread.
+func SetCloseCode(t *loop.Thread, code int) {
+	if h, ok := loop.Local(t).(*hijacked); ok {
+		h.closeCode = code
+	}
+}
 
 // Panicked tells a function that the handler has deferred with Request.Defer, after Hijack, whether the handler has
 // panicked. t is the request's thread. A protocol that has a way to tell the peer can do so then.
 func Panicked(t *loop.Thread) bool {
-	_, ok := loop.Local(t).(panicked)
-	return ok
+	h, ok := loop.Local(t).(*hijacked)
+	return ok && h.panicked
 }
 
 // detach is Hijack for other goroutines.
@@ -72,7 +85,7 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	x := w.x
-	c, err := OwnStream(&x.c.Thread, x.c.remote.addrPort()).Detach()
+	c, err := stream.Own(&x.c.Thread, x.c.remote.addrPort()).Detach()
 	if err != nil {
 		_ = x.fail(err)
 		return nil, nil, err
@@ -135,14 +148,14 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 }
 
 // StreamOf returns the stream below a connection that Hijack has returned; nil for others.
-func StreamOf(c net.Conn) *Stream {
+func StreamOf(c net.Conn) *stream.Stream {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
 	if s, ok := c.(*socket); ok {
 		c = s.to
 	}
-	s, _ := c.(*Stream)
+	s, _ := c.(*stream.Stream)
 	return s
 }
 

@@ -9,30 +9,15 @@ import (
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
-
-// wouldBlock is the error of a read that has nothing to give at the moment. crypto/tls keeps its state over a
-// net.Error that says it is temporary, and takes any other for the end.
-type wouldBlock struct{}
-
-func (wouldBlock) Error() string   { return "read would block" }
-func (wouldBlock) Timeout() bool   { return false }
-func (wouldBlock) Temporary() bool { return true }
-
-var errWouldBlock error = wouldBlock{}
-
-// blocks reports that err is errWouldBlock, without the call that comparing two interfaces takes.
-func blocks(err error) bool {
-	_, ok := err.(wouldBlock)
-	return ok
-}
 
 // errTooSlow ends a peer that keeps us waiting with a byte now and then.
 var errTooSlow = fmt.Errorf("peer is too slow: %w", os.ErrDeadlineExceeded)
 
-// readHead reads until the head of the next request is there. errWouldBlock means that nothing of it has come; an
-// *http1.Error is to be answered; with any other the client is gone.
+// readHead reads until the head of the next request is there. stream.ErrWouldBlock means that nothing of it has come;
+// an *http1.Error is to be answered; with any other the client is gone.
 func (x *exchange) readHead() error {
 	h := &x.req.head
 	h.Reset()
@@ -73,7 +58,7 @@ func (x *exchange) readHead() error {
 		}
 		switch err := x.fill(wait); {
 		case err == nil:
-		case blocks(err):
+		case err == stream.ErrWouldBlock:
 			if sealed = x.sealed > 0 && x.c.tls != nil; !sealed {
 				return err
 			}
@@ -114,15 +99,15 @@ func (x *exchange) fill(d time.Duration) error {
 	return err
 }
 
-// read reads at least one byte, waiting at most d; d of 0 means not at all, with errWouldBlock. Before it waits it
-// writes what there is to write: the client may be waiting for that.
+// read reads at least one byte, waiting at most d; d of 0 means not at all, with stream.ErrWouldBlock. Before it
+// waits it writes what there is to write: the client may be waiting for that.
 //
 // Over TLS a wait can be for the rest of a record, and be ended by any byte of it. So the head has its absolute limit
 // here, and a body must keep its pace.
 func (x *exchange) read(p []byte, d time.Duration) (int, error) {
 	for {
 		n, err := x.tryRead(p)
-		if !blocks(err) {
+		if err != stream.ErrWouldBlock {
 			return n, err
 		}
 		if d == 0 {
@@ -163,12 +148,12 @@ func (x *exchange) tryRead(p []byte) (int, error) {
 // system call for nothing; but at a stop it is asked, since what came in this very moment is in flight, too.
 func (x *exchange) tryReadSocket(p []byte) (int, error) {
 	if !loop.Own(&x.c.Thread).Unread() && !x.c.Loop().Stopping() {
-		return 0, errWouldBlock
+		return 0, stream.ErrWouldBlock
 	}
 	n, errno := loop.Own(&x.c.Thread).Recv(p)
 	switch {
 	case errno == unix.EAGAIN:
-		return 0, errWouldBlock
+		return 0, stream.ErrWouldBlock
 	case errno != 0:
 		return 0, os.NewSyscallError("read", errno)
 	case n == 0:

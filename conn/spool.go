@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/stream"
 )
 
 // Spooled is a whole request body, ready to be read any number of times, without waiting for the client.
@@ -139,7 +140,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 			n += int64(k)
 		}
 		switch {
-		case blocks(err), err == io.EOF: // Await tells, or waits
+		case err == stream.ErrWouldBlock, err == io.EOF: // Await tells, or waits
 			return n, nil
 		case err != nil:
 			return n, err
@@ -147,7 +148,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 	}
 }
 
-// readNow is Read without a wait: where that would have to, its error is errWouldBlock.
+// readNow is Read without a wait: where that would have to, its error is stream.ErrWouldBlock.
 func (b *Body) readNow(p []byte) (int, error) {
 	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
 	b.tryOnly = true

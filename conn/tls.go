@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/lwango/lwango/stream"
 )
 
 // socket is the connection as crypto/tls sees it. Reads do not wait, except during the handshake, which cannot be
@@ -60,7 +62,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	x := s.c.x
 	for {
 		n, err := x.tryReadSocket(p)
-		if err != errWouldBlock || !s.handshake {
+		if err != stream.ErrWouldBlock || !s.handshake {
 			return n, err
 		}
 		left := s.deadline.Sub(s.c.Loop().Time())

@@ -9,11 +9,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 var (
@@ -115,7 +115,7 @@ func repeatable(method string) bool {
 // reuse makes a stream of a connection that was kept, if it is still good.
 func (c *call) reuse(fd int) bool {
 	if sysio.Quiet(fd) {
-		if s, err := conn.NewStream(c.req.Loop(), fd); err == nil {
+		if s, err := stream.New(c.req.Loop(), fd); err == nil {
 			s.SetNoWait(true)
 			c.stream, c.old = s, true
 			return true
@@ -125,11 +125,11 @@ func (c *call) reuse(fd int) bool {
 	return false
 }
 
-func (c *call) dial(limit time.Duration) (*conn.Stream, error) {
+func (c *call) dial(limit time.Duration) (*stream.Stream, error) {
 	if c.at.named {
 		return c.dialName(limit)
 	}
-	s, err := conn.Dial(c.req.Thread, c.at.network, c.at.address, limit)
+	s, err := stream.Dial(c.req.Thread, c.at.network, c.at.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && c.at.network == "unix" {
 		// There is one reason why that takes time: the listener's queue is full, and stayed so.
 		err = errBacklog
@@ -195,7 +195,7 @@ func (c *call) dropBody() {
 
 // bodyError tells an error of reading the body from those of the upstream.
 func bodyError(err error) error {
-	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
+	if err == stream.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errBody, err)
@@ -257,7 +257,7 @@ func (c *call) send() (sent bool, err error) {
 	}
 	if len(c.out) == 0 {
 		if c.out, err = c.appendBody(c.buf[:0]); err != nil {
-			if err == conn.ErrWouldBlock { // the client's next bytes are waited for without a buffer
+			if err == stream.ErrWouldBlock { // the client's next bytes are waited for without a buffer
 				c.free()
 				err = nil
 			}
@@ -267,7 +267,7 @@ func (c *call) send() (sent bool, err error) {
 	n, err := c.stream.TryWrite(c.out)
 	switch {
 	case err == nil:
-	case errors.Is(err, conn.ErrWouldBlock):
+	case errors.Is(err, stream.ErrWouldBlock):
 		return false, nil
 	default:
 		c.lost = true
@@ -295,7 +295,7 @@ func (c *call) receive() error {
 	for got := 0; ; {
 		n, err := c.stream.Read(buf[:])
 		switch {
-		case errors.Is(err, conn.ErrWouldBlock):
+		case errors.Is(err, stream.ErrWouldBlock):
 			return c.pause()
 		case err == io.EOF:
 			return errCut

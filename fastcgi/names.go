@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/stream"
 )
 
 // nameFor is how long the address to which a host's name has led is used again.
@@ -49,7 +49,7 @@ func (p *peer) learn(address string) {
 // dialName connects to a host by its name. To look that up takes one of the loop's workers, and most often a question to
 // another machine. An address that is known is tried first, or last where it is not current: what it was for so long,
 // it may still be when nobody answers that question. Each way has half of the time.
-func (c *call) dialName(limit time.Duration) (*conn.Stream, error) {
+func (c *call) dialName(limit time.Duration) (*stream.Stream, error) {
 	first, second, current := c.at.address, "", false
 	if second, current = c.at.known(); current {
 		first, second = second, first
@@ -64,8 +64,8 @@ func (c *call) dialName(limit time.Duration) (*conn.Stream, error) {
 	return c.dialHost(second, limit)
 }
 
-func (c *call) dialHost(address string, limit time.Duration) (*conn.Stream, error) {
-	s, err := conn.Dial(c.req.Thread, c.at.network, address, limit)
+func (c *call) dialHost(address string, limit time.Duration) (*stream.Stream, error) {
+	s, err := stream.Dial(c.req.Thread, c.at.network, address, limit)
 	if err == nil && address == c.at.address {
 		c.at.learn(s.RemoteAddr().String())
 	}

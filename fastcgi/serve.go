@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/stream"
 )
 
 // serve is the handler.
@@ -95,7 +96,7 @@ type call struct {
 
 	// The connection.
 	at      *upstream // nil: none
-	stream  *conn.Stream
+	stream  *stream.Stream
 	old     bool // it has served another request
 	tried   []bool
 	retried bool

@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"errors"
@@ -87,7 +87,7 @@ func (s *Stream) sendFile(f fileLike, limit int64) (sent int64, err error) {
 	}
 	controlErr := raw.Control(func(fd uintptr) {
 		for sent < limit && err == nil {
-			n, errno := s.d.Sendfile(int(fd), nil, int(min(limit-sent, turnBudget)))
+			n, errno := s.d.Sendfile(int(fd), nil, int(min(limit-sent, TurnBudget)))
 			if sent == 0 && errno == unix.EINVAL {
 				err = errNoSendfile
 				return
@@ -131,7 +131,7 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 		}
 		copied += int64(n)
 		bulk = n >= copySize
-		if blocks(err) && !s.noWait {
+		if err == ErrWouldBlock && !s.noWait {
 			if err = s.waitRead(); err != nil {
 				err = s.fail("read", err)
 			}
@@ -149,7 +149,7 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 // copySome copies what one read gives without waiting.
 func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 	if !s.unread() {
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	}
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
@@ -163,7 +163,7 @@ func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 // spliceSome copies what one read gives by way of a pipe, which takes the pages and not the bytes.
 func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	if !s.unread() {
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	}
 	if noSplice.Load() {
 		return s.copySome(to, limit)
@@ -233,7 +233,7 @@ func newPipe() *pipe {
 		return new(pipe)
 	}
 	p := &pipe{r: fds[0], w: fds[1]}
-	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, turnBudget)
+	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, TurnBudget)
 	if err != nil {
 		size, _ = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
 	}

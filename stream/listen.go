@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StreamListener is a net.Listener on a loop. Accept is for one thread of the loop at a time.
-type StreamListener struct {
+// Listener is a net.Listener on a loop. Accept is for one thread of the loop at a time.
+type Listener struct {
 	d        loop.Descriptor
 	loop     *loop.Loop
 	addr     net.Addr
@@ -25,12 +25,12 @@ type StreamListener struct {
 // addresses are those of loop.Listen: "tcp" with host:port, where the host is an IP address, or "*" or nothing for
 // all, or "unix" with a path. Every loop of a process can listen to the same TCP address, and the kernel spreads the
 // connections.
-func Listen(l *loop.Loop, network, address string) (*StreamListener, error) {
+func Listen(l *loop.Loop, network, address string) (*Listener, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
 		return nil, err
 	}
-	ln := &StreamListener{loop: l, addr: addr}
+	ln := &Listener{loop: l, addr: addr}
 	if network == "unix" {
 		ln.path = address
 	}
@@ -58,7 +58,7 @@ const (
 // Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop
 // is to stop and all that had come were accepted. While descriptors or memory are short, connections wait in the
 // kernel, and Accept for better times.
-func (ln *StreamListener) Accept() (net.Conn, error) {
+func (ln *Listener) Accept() (net.Conn, error) {
 	c, err := ln.accept()
 	if err != nil {
 		return nil, &net.OpError{Op: "accept", Net: ln.addr.Network(), Addr: ln.addr, Err: err}
@@ -66,7 +66,7 @@ func (ln *StreamListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (ln *StreamListener) accept() (*Stream, error) {
+func (ln *Listener) accept() (*Stream, error) {
 	ln.loop.Check()
 	t := ln.loop.Current()
 	if t == nil {
@@ -116,10 +116,10 @@ func (ln *StreamListener) accept() (*Stream, error) {
 }
 
 // Addr returns the address, with the real port where 0 was asked for.
-func (ln *StreamListener) Addr() net.Addr { return ln.addr }
+func (ln *Listener) Addr() net.Addr { return ln.addr }
 
 // Close ends it, and a wait in Accept. A UNIX socket's path is removed.
-func (ln *StreamListener) Close() error {
+func (ln *Listener) Close() error {
 	ln.loop.Check()
 	if ln.d.FD() < 0 {
 		return &net.OpError{Op: "close", Net: ln.addr.Network(), Addr: ln.addr, Err: net.ErrClosed}

@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // net.Conn, such as crypto/tls, runs unchanged on a thread.
 //
 // A Stream is for the threads of its loop. One of them may read while another one writes; a second reader or writer
-// that would have to wait gets loop.ErrAwaited. A Stream over a thread's own descriptor (OwnStream, ServeStreams) is
+// that would have to wait gets loop.ErrAwaited. A Stream over a thread's own descriptor (Own, Serve) is
 // waited for by that thread alone. Close and the deadlines are for any of them, and end waits. Other goroutines must
 // not touch it, which the invariants build tag checks; Detach is the way to them.
 //
@@ -39,23 +39,32 @@ type Stream struct {
 	// for one small exchange at a time is made a stream for each.
 	unnamed bool
 
-	closeCode uint16 // of a WebSocket; 0: unknown
-
 	noWait bool
 	closed bool
 	ended  bool // there is nothing more to read
-	asked  bool // somebody has tried to read, in this call of ServeStreams' handler
+	asked  bool // somebody has tried to read, in this call of Serve' handler
 }
 
+// TurnBudget is how many bytes one connection may move before others get their turn.
+const TurnBudget = 256 << 10
+
+const opCost = 4 << 10 // what a system call counts at least
+
 // ErrWouldBlock is the error of a read that has nothing to give at the moment, after SetNoWait. It is a net.Error and
-// temporary, so that crypto/tls can be asked again after it.
-var ErrWouldBlock = errWouldBlock
+// temporary: crypto/tls keeps its state over such an error, and takes any other for the end.
+var ErrWouldBlock error = wouldBlock{}
+
+type wouldBlock struct{}
+
+func (wouldBlock) Error() string   { return "read would block" }
+func (wouldBlock) Timeout() bool   { return false }
+func (wouldBlock) Temporary() bool { return true }
 
 var errNoThread = errors.New("no thread of the stream's loop is running; other goroutines need Detach")
 
-// NewStream makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an
+// New makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an
 // error fd is still the caller's.
-func NewStream(l *loop.Loop, fd int) (*Stream, error) {
+func New(l *loop.Loop, fd int) (*Stream, error) {
 	s := &Stream{loop: l, unnamed: true}
 	if err := s.open(fd); err != nil {
 		return nil, err
@@ -63,9 +72,9 @@ func NewStream(l *loop.Loop, fd int) (*Stream, error) {
 	return s, nil
 }
 
-// OwnStream makes a stream of t's own socket, whose peer is remote; the zero AddrPort for UNIX sockets. Once it is
+// Own makes a stream of t's own socket, whose peer is remote; the zero AddrPort for UNIX sockets. Once it is
 // closed or detached, t is a thread without a descriptor. It must not be used after t's end.
-func OwnStream(t *loop.Thread, remote netip.AddrPort) *Stream {
+func Own(t *loop.Thread, remote netip.AddrPort) *Stream {
 	s := new(Stream)
 	s.own(t, remote)
 	return s
@@ -79,9 +88,6 @@ func (s *Stream) open(fd int) error {
 	s.d = &s.opened
 	return s.loop.Open(s.d, fd)
 }
-
-// SetCloseCode notes for the access log what a WebSocket over a hijacked connection has ended with.
-func (s *Stream) SetCloseCode(code int) { s.closeCode = uint16(code) }
 
 // SetNoWait says whether reads that would wait return ErrWouldBlock instead.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }
@@ -138,7 +144,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	for {
 		n, err := s.tryRead(p)
-		if !blocks(err) || s.noWait {
+		if err != ErrWouldBlock || s.noWait {
 			return n, s.failRead(err)
 		}
 		if err := s.waitRead(); err != nil {
@@ -150,9 +156,9 @@ func (s *Stream) Read(p []byte) (int, error) {
 // tryRead reads what is there, of a large amount a part.
 func (s *Stream) tryRead(p []byte) (int, error) {
 	if !s.unread() {
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	}
-	return s.received(s.d.Recv(p[:min(len(p), turnBudget)]))
+	return s.received(s.d.Recv(p[:min(len(p), TurnBudget)]))
 }
 
 // unread reports whether the kernel is worth asking, as in exchange.tryReadSocket.
@@ -165,7 +171,7 @@ func (s *Stream) unread() bool {
 func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 	switch {
 	case errno == unix.EAGAIN:
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	case errno != 0:
 		s.ended = true
 		return 0, os.NewSyscallError("read", errno)
@@ -183,7 +189,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	written := 0
 	for err == nil && written < len(p) {
 		// The kernel may take megabytes at once, and nobody else is served meanwhile.
-		n, errno := s.d.Send(p[written:min(len(p), written+turnBudget)], false)
+		n, errno := s.d.Send(p[written:min(len(p), written+TurnBudget)], false)
 		written += n
 		err = s.wrote(n, errno)
 	}
@@ -205,7 +211,7 @@ func (s *Stream) Writev(buffers [][]byte) (int64, error) {
 		if len(buffers) == 0 {
 			break
 		}
-		n, errno := s.d.Sendmsg(buffers, skip, turnBudget)
+		n, errno := s.d.Sendmsg(buffers, skip, TurnBudget)
 		skip += n
 		written += int64(n)
 		err = s.wrote(n, errno)
@@ -221,12 +227,12 @@ func (s *Stream) TryWrite(p []byte) (int, error) {
 	if err := s.begin(&s.writeBy); err != nil {
 		return 0, s.fail("write", err)
 	}
-	n, errno := s.d.Send(p[:min(len(p), turnBudget)], false)
+	n, errno := s.d.Send(p[:min(len(p), TurnBudget)], false)
 	switch errno {
 	case 0:
 		return n, s.spend(n)
 	case unix.EAGAIN:
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	}
 	return 0, s.fail("write", os.NewSyscallError("write", errno))
 }
@@ -259,7 +265,7 @@ func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
 
 // spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
 func (s *Stream) spend(n int) error {
-	if s.spent += int32(opCost + n); s.spent < turnBudget {
+	if s.spent += int32(opCost + n); s.spent < TurnBudget {
 		return nil
 	}
 	s.spent = 0
@@ -341,7 +347,7 @@ func (s *Stream) Detach() (net.Conn, error) {
 }
 
 // Release takes the socket out of the loop, which is left to the caller, and leaves the stream as after Close. It may
-// be given to NewStream later, on any loop.
+// be given to New later, on any loop.
 func (s *Stream) Release() (fd int, err error) {
 	s.loop.Check()
 	if s.gone() {
@@ -359,7 +365,7 @@ func (s *Stream) fail(op string, err error) error {
 
 // failRead is fail for a read, the common ends of which go as they are.
 func (s *Stream) failRead(err error) error {
-	if err == nil || err == io.EOF || blocks(err) {
+	if err == nil || err == io.EOF || err == ErrWouldBlock {
 		return err
 	}
 	return s.fail("read", err)
