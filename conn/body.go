@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/stream"
@@ -56,7 +55,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
-	if passed(b.x.until) {
+	if b.x.stream.ReadExpired() {
 		return 0, os.ErrDeadlineExceeded
 	}
 	if b.ask {
@@ -96,7 +95,7 @@ func (b *Body) fail(err error) error {
 		b.x.c.Left()
 	case errors.As(err, new(*os.SyscallError)):
 		b.x.c.Left()
-	case err == errTooSlow || errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, stream.ErrTooSlow):
 		err = ErrBodyTimeout
 	}
 	b.err = err
@@ -110,14 +109,14 @@ func (b *Body) Await() error {
 	if b.err != nil || x.r < x.w {
 		return b.err
 	}
-	if passed(x.until) {
+	if x.stream.ReadExpired() {
 		return os.ErrDeadlineExceeded
 	}
 	if b.ask {
 		b.proceed()
 	}
 	x.r, x.w = x.base, x.base
-	err := x.fill(b.patience())
+	err := x.fill(!b.tryOnly)
 	if b.undecided(err) {
 		return err
 	}
@@ -127,7 +126,7 @@ func (b *Body) Await() error {
 // undecided reports that err is not the body's: there was nothing to read, or a deadline of the handler's has passed,
 // who may set another.
 func (b *Body) undecided(err error) bool {
-	return err == stream.ErrWouldBlock || err == os.ErrDeadlineExceeded && !b.x.until.IsZero()
+	return err == stream.ErrWouldBlock || err == os.ErrDeadlineExceeded
 }
 
 // SetLimit lowers the limit of max_body_size to n bytes for this request. Where the body's length is known to exceed it,
@@ -160,20 +159,13 @@ func (b *Body) readLength(p []byte) (n int, err error) {
 		n = copy(p, x.in[x.r:x.w])
 		x.r += n
 	} else {
-		n, err = x.read(p, b.patience())
+		n, err = x.read(p, !b.tryOnly)
 	}
 	b.left -= int64(n)
 	if err == nil && b.left == 0 {
 		b.err = io.EOF // for the next call
 	}
 	return n, err
-}
-
-func (b *Body) patience() time.Duration {
-	if b.tryOnly {
-		return 0
-	}
-	return b.x.set.BodyTimeout
 }
 
 func (b *Body) readChunked(p []byte) (int, error) {
@@ -197,7 +189,7 @@ func (b *Body) readChunked(p []byte) (int, error) {
 		if x.r == x.w {
 			x.r, x.w = x.base, x.base
 		}
-		if err := x.fill(b.patience()); err != nil {
+		if err := x.fill(!b.tryOnly); err != nil {
 			return 0, err
 		}
 	}
@@ -280,7 +272,7 @@ func (b *Body) drop() (err error) {
 	x := b.x
 	if x.r == x.w {
 		x.r, x.w = x.base, x.base
-		if err := x.fill(b.patience()); err != nil {
+		if err := x.fill(!b.tryOnly); err != nil {
 			_, err = b.count(0, err)
 			return err
 		}

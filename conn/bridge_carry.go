@@ -17,7 +17,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	req.KeepWaiting(true)
 	told := false  // of a panic of the handler's
 	defer func() { // also when the thread is killed
-		x.duplex, req.body.tryOnly, x.until = false, false, zeroTime
+		c.duplex.drop()
+		_ = x.stream.SetReadDeadline(zeroTime)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
@@ -29,7 +30,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}()
 	c.duplex.begin(x)
 	for {
-		x.sendHeld() // first: take leaves what there is no room for, and waits for no news of it
+		c.setLimits(x)
+		_, _ = c.duplex.SendHeld() // first: take leaves what there is no room for, and waits for no news of it
 		returned, hijack := c.take(resp)
 		if returned {
 			break
@@ -55,23 +57,31 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	return resp.early
 }
 
+// setLimits sets the deadlines that the handler has asked for.
+func (c *crossing) setLimits(x *exchange) {
+	c.mu.Lock()
+	limits := c.limits
+	c.mu.Unlock()
+	_ = x.stream.SetReadDeadline(limits.read)
+	_ = x.stream.SetWriteDeadline(limits.write)
+}
+
 // take takes what the handler has for the client, unless the client has not taken the last of it yet, and reports
 // whether the handler has returned, or waits for the connection.
 func (c *crossing) take(resp *Response) (returned, hijack bool) {
-	x := resp.x
+	x, held := resp.x, c.duplex.Held()
 	c.mu.Lock()
 	c.news = false
-	x.until, x.writeUntil = c.limits.read, c.limits.write
 	status, header := c.status, c.header
 	var informs []interim
 	var out []byte
 	push := c.push
 	returned, hijack = c.returned, c.hijack.wanted
 	over := returned || hijack
-	if over || len(x.held) == 0 {
+	if over || held == 0 {
 		informs, c.interim = c.interim, nil
 	}
-	if over || len(x.held) == 0 && (push || len(c.out) == pipeSize) {
+	if over || held == 0 && (push || len(c.out) == pipeSize) {
 		if !c.begun {
 			c.begun, c.first = true, len(c.out)
 		}

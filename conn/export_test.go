@@ -13,11 +13,11 @@ func SetGraceOfRate(d time.Duration) (restore func()) {
 	return func() { graceOfRate = old }
 }
 
-// SetPaceHalf shortens the window of which the rate counts; as SetGraceOfRate.
-func SetPaceHalf(d time.Duration) (restore func()) {
-	old := paceHalf
-	paceHalf = d
-	return func() { paceHalf = old }
+// SetRateWindow shortens the window of which the rate counts; as SetGraceOfRate.
+func SetRateWindow(d time.Duration) (restore func()) {
+	old := rateWindow
+	rateWindow = d
+	return func() { rateWindow = old }
 }
 
 // SetLingerTime bounds lingering closes, in all and in silence; as SetGraceOfRate.

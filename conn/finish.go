@@ -226,7 +226,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = append(out, "Connection: keep-alive\r\n"...)
 	}
 	x.out = append(out, "\r\n"...)
-	w.before = x.writing.bytes + int64(len(x.out))
+	w.before = x.writing.Bytes() + int64(len(x.out))
 }
 
 // decideClose: the client's wish (RFC 9112 section 9.3), the handler's, a body that nobody will read, a stop.

@@ -18,21 +18,18 @@ import (
 const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
-// itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is
-// what the client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
-// when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
+// itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r,
+// in which there is what the client has sent already; nothing but the handler limits it any more. It
+// belongs to the request's thread, and is closed when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
 // of the connection. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
 	x := w.x
-	s := stream.Own(&x.c.Thread, x.c.remote.addrPort())
-	c = s
-	if x.c.tls != nil {
-		c = x.c.tls
-		x.c.transport().to = s
-	}
+	s := new(stream.Stream) // the exchange is not to be held by its own
+	s.Own(&x.c.Thread, x.c.remote.addrPort())
+	c = x.c.over(s)
 	h := new(hijacked)
 	var ended func(closeCode int)
 	x.c.Defer(func() {
@@ -53,7 +50,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 func (x *exchange) letGo() {
 	if x.req.cancel == nil {
 		x.req.compact()
-		x.in, x.out, x.held = nil, nil, nil
+		x.in, x.out = nil, nil
 		x.c.x = nil
 	}
 }
@@ -85,16 +82,12 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	x := w.x
-	c, err := stream.Own(&x.c.Thread, x.c.remote.addrPort()).Detach()
+	c, err := x.stream.Detach()
 	if err != nil {
 		_ = x.fail(err)
 		return nil, nil, err
 	}
-	if x.c.tls != nil {
-		s := x.c.transport()
-		s.to, s.c = c, nil
-		c = x.c.tls
-	}
+	c = x.c.over(c)
 	return c, w.giveUp(c), nil
 }
 
@@ -121,9 +114,7 @@ func (w *Response) clearTheWay() error {
 		}
 		x.out = append(x.out, "\r\n"...)
 	}
-	if x.duplex {
-		x.settle()
-	}
+	x.settle()
 	return x.flush()
 }
 
@@ -147,20 +138,26 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	return r
 }
 
+// over returns the connection over below, which is a handler's from now on.
+func (c *connection) over(below net.Conn) net.Conn {
+	if c.tls == nil {
+		return below
+	}
+	*c.transport() = transport{below, true}
+	return c.tls
+}
+
 // StreamOf returns the stream below a connection that Hijack has returned; nil for others.
 func StreamOf(c net.Conn) *stream.Stream {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if s, ok := c.(*socket); ok {
-		c = s.to
+	if t, ok := c.(*transport); ok {
+		c = t.Conn
 	}
 	s, _ := c.(*stream.Stream)
 	return s
 }
-
-// transport is what the connection's TLS runs on.
-func (c *connection) transport() *socket { return c.tls.NetConn().(*socket) }
 
 // hijacking is what a handler off the loop waits for in Hijack.
 type hijacking struct {

@@ -206,7 +206,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 func TestBurstIsNoCredit(t *testing.T) {
 	const half = 150 * time.Millisecond
 	defer conn.SetGraceOfRate(100 * time.Millisecond)()
-	defer conn.SetPaceHalf(half)()
+	defer conn.SetRateWindow(2 * half)()
 	run(t, func(t *testing.T, m mode) {
 		const rate = 20_000 // by the average over the whole, a megabyte would be good for 50 s
 		over := make(chan error, 1)

@@ -125,14 +125,6 @@ func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	return d.sent(sysio.Sendv(int(d.fd), a, b))
 }
 
-// Sendmsg writes, of all the buffers but for the first skip bytes, as much as one call takes, at most max bytes.
-func (d *Descriptor) Sendmsg(buffers [][]byte, skip, max int) (int, syscall.Errno) {
-	if invariants.Enabled {
-		max = 1 + rand.IntN(max)
-	}
-	return d.sent(sysio.Sendmsg(int(d.fd), buffers, skip, max))
-}
-
 // Sendfile sends up to n bytes of the regular file fd, from *off on, which it moves, as sendfile(2). It may sleep on
 // the disk.
 func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {

@@ -49,16 +49,14 @@ func TestMessageIsFree(t *testing.T) {
 			}
 			return err
 		},
-		"Writev": func(_ *loop.Thread, s *stream.Stream) error {
+		"Send": func(_ *loop.Thread, s *stream.Stream) error {
 			var buf [4096]byte
-			pieces := make([][]byte, 3)
 			for {
 				n, err := s.Read(buf[:])
 				if err != nil {
 					return err
 				}
-				pieces[0], pieces[1], pieces[2] = buf[:1], buf[1:n/2], buf[n/2:n]
-				if _, err := s.Writev(pieces); err != nil {
+				if _, err := s.Send(buf[:1], buf[1:n], false); err != nil {
 					return err
 				}
 			}

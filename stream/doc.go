@@ -6,7 +6,8 @@
 // method says otherwise.
 //
 //	stream.go    Stream: reading, writing, closing, Detach
-//	deadline.go  deadlines
+//	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
+//	duplex.go    Duplex: both directions at once
 //	addr.go      addresses
 //	copy.go      ReadFrom and WriteTo: buffers, sendfile, splice
 //	dial.go      Dialer: attempts at addresses

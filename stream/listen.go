@@ -83,11 +83,12 @@ func (ln *Listener) accept() (*Stream, error) {
 		fd, remote, errno := ln.d.Accept()
 		switch errno {
 		case 0:
-			s := &Stream{loop: ln.loop, remote: remote, unix: !remote.IsValid()}
-			if err := s.open(fd); err != nil {
+			s, err := open(ln.loop, fd)
+			if err != nil {
 				sysio.Close(fd)
 				return nil, err
 			}
+			s.remote, s.unix = remote, !remote.IsValid()
 			return s, nil
 		case unix.EAGAIN:
 			ln.turn = 0

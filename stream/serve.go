@@ -81,7 +81,7 @@ func (srv *Server) accept(fd int, remote netip.AddrPort) {
 		sysio.Close(fd)
 		return
 	}
-	c.stream.own(&c.Thread, remote)
+	c.stream.Own(&c.Thread, remote)
 	if srv.loop.Stopping() { // the stop has been past those that had nothing to say yet
 		loop.Wake(&c.Thread)
 	}

@@ -27,9 +27,8 @@ type Stream struct {
 	d    *loop.Descriptor
 	loop *loop.Loop
 
-	opened loop.Descriptor // what d points to, where that is not a thread's own
-
-	readBy, writeBy instant // deadlines
+	in, out limit
+	duplex  *Duplex // nil: writes wait
 
 	remote netip.AddrPort // of TCP
 	local  net.Addr       // once it was asked for
@@ -65,31 +64,35 @@ var errNoThread = errors.New("no thread of the stream's loop is running; other g
 // New makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an
 // error fd is still the caller's.
 func New(l *loop.Loop, fd int) (*Stream, error) {
-	s := &Stream{loop: l, unnamed: true}
-	if err := s.open(fd); err != nil {
+	s, err := open(l, fd)
+	if err != nil {
 		return nil, err
 	}
+	s.unnamed = true
 	return s, nil
 }
 
-// Own makes a stream of t's own socket, whose peer is remote; the zero AddrPort for UNIX sockets. Once it is
-// closed or detached, t is a thread without a descriptor. It must not be used after t's end.
-func Own(t *loop.Thread, remote netip.AddrPort) *Stream {
-	s := new(Stream)
-	s.own(t, remote)
-	return s
+// open makes a stream with a descriptor of its own.
+func open(l *loop.Loop, fd int) (*Stream, error) {
+	s := new(struct {
+		Stream
+		descriptor loop.Descriptor
+	})
+	s.d, s.loop = &s.descriptor, l
+	if err := l.Open(s.d, fd); err != nil {
+		return nil, err
+	}
+	return &s.Stream, nil
 }
 
-func (s *Stream) own(t *loop.Thread, remote netip.AddrPort) {
-	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
+// Own makes s, which is the zero Stream or is not used any more, a stream of t's own socket, whose
+// peer is remote; the zero AddrPort for UNIX sockets. Once it is closed or detached, t is a thread
+// without a descriptor. It must not be used after t's end.
+func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
+	*s = Stream{d: loop.Own(t), loop: t.Loop(), remote: remote, unix: !remote.IsValid()}
 }
 
-func (s *Stream) open(fd int) error {
-	s.d = &s.opened
-	return s.loop.Open(s.d, fd)
-}
-
-// SetNoWait says whether reads that would wait return ErrWouldBlock instead.
+// SetNoWait says whether reads that would wait return ErrWouldBlock instead, or the error of a limit that has passed.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }
 
 // Readable returns a source that is ready when there is something to read. It can be used again and again.
@@ -136,32 +139,62 @@ func (s *Stream) Unread() bool { return s.d.Unread() }
 
 // Read implements net.Conn.
 func (s *Stream) Read(p []byte) (int, error) {
-	if err := s.begin(&s.readBy); err != nil {
+	if err := s.beginRead(); err != nil {
 		return 0, s.fail("read", err)
 	}
 	if len(p) == 0 {
 		return 0, nil
 	}
 	for {
-		n, err := s.tryRead(p)
-		if err != ErrWouldBlock || s.noWait {
-			return n, s.failRead(err)
+		n, err := s.receive(p)
+		if err == ErrWouldBlock {
+			if err = s.waitRead(); err == nil {
+				continue
+			}
 		}
-		if err := s.waitRead(); err != nil {
-			return 0, s.fail("read", err)
-		}
+		return n, s.failRead(err)
 	}
 }
 
-// tryRead reads what is there, of a large amount a part.
-func (s *Stream) tryRead(p []byte) (int, error) {
+// TryRead reads what is there, of a large amount a part. Where nothing is there, the error is
+// ErrWouldBlock, or that of a limit that has passed. What has come counts, however late it is read.
+// The error has no net.OpError around it.
+func (s *Stream) TryRead(p []byte) (int, error) {
+	s.loop.Check()
+	switch {
+	case s.gone():
+		return 0, net.ErrClosed
+	case len(p) == 0:
+		return 0, nil
+	}
+	n, err := s.receive(p)
+	if err == ErrWouldBlock {
+		err = s.blocked()
+	}
+	return n, err
+}
+
+// AwaitInput waits until there is perhaps something to read, within the limits of Read. The error has
+// no net.OpError around it.
+func (s *Stream) AwaitInput() error {
+	s.loop.Check()
+	if s.gone() {
+		return net.ErrClosed
+	}
+	return s.wait((*loop.Descriptor).AwaitRead, &s.in)
+}
+
+// receive reads what is there.
+func (s *Stream) receive(p []byte) (int, error) {
 	if !s.unread() {
 		return 0, ErrWouldBlock
 	}
 	return s.received(s.d.Recv(p[:min(len(p), TurnBudget)]))
 }
 
-// unread reports whether the kernel is worth asking, as in exchange.tryReadSocket.
+// unread reports whether the kernel is worth asking. Where nothing has come since the socket was
+// read empty, that would be a system call for nothing; but at a stop the kernel is asked, since what
+// came in this very moment is in flight, too.
 func (s *Stream) unread() bool {
 	s.asked = true
 	return s.d.Unread() || s.loop.Stopping()
@@ -179,91 +212,139 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 		s.ended = true
 		return 0, io.EOF
 	}
+	s.in.moved(n)
 	_ = s.spend(n) // whether it was closed meanwhile is for whatever is next to find out
 	return n, nil
 }
 
-// Write implements net.Conn. It returns when all of p was written, or with an error.
+// Write implements net.Conn. It returns when all of p was written, or held in a Duplex, or with an error.
 func (s *Stream) Write(p []byte) (int, error) {
-	err := s.begin(&s.writeBy)
-	written := 0
-	for err == nil && written < len(p) {
-		// The kernel may take megabytes at once, and nobody else is served meanwhile.
-		n, errno := s.d.Send(p[written:min(len(p), written+TurnBudget)], false)
-		written += n
-		err = s.wrote(n, errno)
-	}
+	n, err := s.Send(p, nil, false)
 	if err != nil {
 		err = s.fail("write", err)
+	}
+	return n, err
+}
+
+// Send is Write of a and then b, with as few system calls as it takes. more announces that further
+// data follows at once. The error has no net.OpError around it.
+func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
+	err = s.beginWrite()
+	if d := s.duplex; err == nil && d != nil && len(d.held) > 0 { // the order of things
+		d.hold(a, b)
+		return len(a) + len(b), nil
+	}
+	for err == nil && len(a)+len(b) > 0 {
+		var n int
+		var errno syscall.Errno
+		if len(a) == 0 {
+			a, b = b, nil
+		}
+		// The kernel may take megabytes at once, and nobody else is served meanwhile.
+		if len(b) == 0 || len(a) >= TurnBudget {
+			n, errno = s.d.Send(a[:min(len(a), TurnBudget)], more)
+		} else {
+			n, errno = s.d.Sendv(a, b[:min(len(b), TurnBudget)])
+		}
+		if errno == unix.EAGAIN && s.duplex != nil {
+			s.duplex.hold(a, b)
+			return written + len(a) + len(b), nil
+		}
+		k := min(n, len(a))
+		a, b = a[k:], b[n-k:]
+		written += n
+		err = s.wrote(n, errno)
 	}
 	return written, err
 }
 
-// Writev writes all of the buffers, with as few system calls as it takes. It does not change them.
-func (s *Stream) Writev(buffers [][]byte) (int64, error) {
-	err := s.begin(&s.writeBy)
-	var written int64
-	for skip := 0; err == nil; {
-		for len(buffers) > 0 && skip >= len(buffers[0]) {
-			skip -= len(buffers[0])
-			buffers = buffers[1:]
-		}
-		if len(buffers) == 0 {
-			break
-		}
-		n, errno := s.d.Sendmsg(buffers, skip, TurnBudget)
-		skip += n
-		written += int64(n)
-		err = s.wrote(n, errno)
+// SendFile sends n bytes of the regular file fd from off on, by sendfile(2). If it sends fewer without
+// an error, the file ends there. It is not for a Duplex: it waits, and what is held would come after
+// the file. The error has no net.OpError around it.
+func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
+	if err := s.beginWrite(); err != nil {
+		return 0, err
 	}
-	if err != nil {
-		err = s.fail("write", err)
+	return s.sendFile(fd, &off, n)
+}
+
+// sendFile sends up to n bytes of a file, from *off on or, without off, from the file's own position on; it moves
+// either. errNoSendfile means that nothing has been done.
+func (s *Stream) sendFile(fd int, off *int64, n int64) (sent int64, err error) {
+	for sent < n && err == nil {
+		k, errno := s.d.Sendfile(fd, off, int(min(n-sent, TurnBudget)))
+		switch {
+		case sent == 0 && errno == unix.EINVAL:
+			return 0, errNoSendfile
+		case k == 0 && errno == 0:
+			return sent, nil // the end
+		}
+		sent += int64(k)
+		err = s.wrote(k, errno)
 	}
-	return written, err
+	return sent, err
 }
 
 // TryWrite writes what there is room for, and returns ErrWouldBlock where that is nothing.
 func (s *Stream) TryWrite(p []byte) (int, error) {
-	if err := s.begin(&s.writeBy); err != nil {
+	if err := s.beginWrite(); err != nil {
 		return 0, s.fail("write", err)
 	}
-	n, errno := s.d.Send(p[:min(len(p), TurnBudget)], false)
-	switch errno {
-	case 0:
-		return n, s.spend(n)
-	case unix.EAGAIN:
+	if s.duplex != nil && s.duplex.Held() > 0 {
 		return 0, ErrWouldBlock
 	}
-	return 0, s.fail("write", os.NewSyscallError("write", errno))
+	n, errno := s.d.Send(p[:min(len(p), TurnBudget)], false)
+	if errno == unix.EAGAIN {
+		return 0, ErrWouldBlock
+	}
+	if err := s.wrote(n, errno); err != nil {
+		return n, s.fail("write", err)
+	}
+	return n, nil
 }
 
 // wrote acts on what a write came to: it waits where there was no room.
 func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
+		s.out.moved(n)
 		return s.spend(n)
 	case unix.EAGAIN:
-		return s.waitWrite()
+		return s.wait((*loop.Descriptor).AwaitWrite, &s.out)
 	}
 	return os.NewSyscallError("write", errno)
 }
 
-// begin refuses what cannot be.
-func (s *Stream) begin(by *instant) error {
+// beginRead and beginWrite refuse what cannot be.
+func (s *Stream) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
+func (s *Stream) beginWrite() error { return s.begin(&s.out, false) }
+
+func (s *Stream) begin(l *limit, try bool) error {
 	s.loop.Check()
 	switch {
 	case s.gone():
 		return net.ErrClosed
-	case by.passed():
+	case !try && l.deadline.passed(): // one that only tries is told when there is nothing, see blocked
 		return os.ErrDeadlineExceeded
 	}
 	return nil
 }
 
+// blocked is the error of a read that would have to wait and must not.
+func (s *Stream) blocked() error {
+	if _, err := s.in.left(); err != nil {
+		return err
+	}
+	return ErrWouldBlock
+}
+
 // gone reports that there is no descriptor any more.
 func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
 
-// spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
+// Spend counts work that moves no bytes as one system call in the turn's budget, and gives the loop's
+// other threads their turn when that is used up.
+func (s *Stream) Spend() { _ = s.spend(0) }
+
 func (s *Stream) spend(n int) error {
 	if s.spent += int32(opCost + n); s.spent < TurnBudget {
 		return nil
@@ -278,25 +359,27 @@ func (s *Stream) spend(n int) error {
 	return nil
 }
 
-// waitRead waits until there is perhaps something to read.
-func (s *Stream) waitRead() error { return s.wait((*loop.Descriptor).AwaitRead, &s.readBy) }
+// waitRead waits until there is perhaps something to read, if reads may wait.
+func (s *Stream) waitRead() error {
+	if s.noWait || s.duplex != nil {
+		return s.blocked()
+	}
+	return s.wait((*loop.Descriptor).AwaitRead, &s.in)
+}
 
-// waitWrite waits until there is perhaps room to write.
-func (s *Stream) waitWrite() error { return s.wait((*loop.Descriptor).AwaitWrite, &s.writeBy) }
-
-func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) error, by *instant) error {
+func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *limit) error {
 	t := s.loop.Current()
 	if t == nil {
 		return errNoThread
 	}
-	left := time.Duration(-1)
-	if by.set() {
-		if left = by.left(); left <= 0 {
-			return os.ErrDeadlineExceeded
-		}
+	left, err := l.left()
+	if err != nil {
+		return err
 	}
-	err := await(s.d, t, left)
+	before := s.loop.Time()
+	err = await(s.d, t, left)
 	s.spent = 0
+	l.waited(s.loop.Time().Sub(before))
 	if s.gone() {
 		return net.ErrClosed
 	}
