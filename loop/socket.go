@@ -2,7 +2,6 @@ package loop
 
 import (
 	"math/rand/v2"
-	"net/netip"
 	"syscall"
 	"time"
 
@@ -150,25 +149,6 @@ func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
 // SpliceFrom sends up to n bytes from a pipe that has them, as splice(2).
 func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
 	return d.sent(sysio.Splice(pipe, int(d.fd), n))
-}
-
-// Accept accepts a connection to a listening socket, as accept4(2), with its peer's address as Loop.Accept gives it. It
-// goes on after errors of single connections, but not for ever: see Passing.
-func (d *Descriptor) Accept() (fd int, remote netip.AddrPort, errno syscall.Errno) {
-	var sa unix.RawSockaddrAny
-	for range acceptsPerTurn {
-		fd, errno = sysio.Accept(int(d.fd), &sa)
-		if errno == 0 {
-			return fd, remoteAddr(&sa), 0
-		}
-		if !passing(errno) {
-			if errno == unix.EAGAIN {
-				d.exhausted(in)
-			}
-			break
-		}
-	}
-	return -1, remote, errno
 }
 
 // forceShort makes the rare paths common under the invariants tag.

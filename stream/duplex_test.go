@@ -16,7 +16,7 @@ import (
 // TestDuplex: a thread that passes everything back waits for nothing but Await, and loses nothing; its peer sends all
 // before it reads.
 func TestDuplex(t *testing.T) {
-	data := chacha(8 << 20)
+	data := chacha(2 << 20)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "unix") // with room for little
 		l.Go(func(*loop.Thread) {

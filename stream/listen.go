@@ -1,14 +1,11 @@
 package stream
 
 import (
-	"errors"
 	"net"
 	"os"
-	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
 )
 
 // Listener is a net.Listener on a loop. Accept is for one thread of the loop at a time.
@@ -17,8 +14,8 @@ type Listener struct {
 	loop     *loop.Loop
 	addr     net.Addr
 	readable *loop.Readiness
+	acceptor loop.Acceptor
 	path     string // of a UNIX socket
-	turn     int    // connections accepted since it last waited
 }
 
 // Listen listens on a loop: it is called by one of its threads, on the loop, or before it runs. Networks and
@@ -49,12 +46,6 @@ func listen(network, address string) (fd int, addr net.Addr, err error) {
 	return fd, addrOf(network, address, loop.LocalAddr(fd)), nil
 }
 
-const (
-	acceptsPerTurn = 64 // connections accepted without waiting, before others get their turn
-	firstBackOff   = 10 * time.Millisecond
-	lastBackOff    = time.Second
-)
-
 // Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop
 // is to stop and all that had come were accepted. While descriptors or memory are short, connections wait in the
 // kernel, and Accept for better times.
@@ -72,17 +63,9 @@ func (ln *Listener) accept() (*Stream, error) {
 	if t == nil {
 		return nil, errNoThread
 	}
-	if ln.turn++; ln.turn > acceptsPerTurn {
-		ln.turn = 0
-		t.Yield()
-	}
-	for backOff := firstBackOff; ; {
-		if ln.d.FD() < 0 {
-			return nil, net.ErrClosed
-		}
-		fd, remote, errno := ln.d.Accept()
-		switch errno {
-		case 0:
+	for {
+		fd, remote, err := ln.acceptor.Accept(t, &ln.d)
+		if err == nil {
 			s, err := open(ln.loop, fd)
 			if err != nil {
 				sysio.Close(fd)
@@ -90,28 +73,16 @@ func (ln *Listener) accept() (*Stream, error) {
 			}
 			s.remote, s.unix = remote, !remote.IsValid()
 			return s, nil
-		case unix.EAGAIN:
-			ln.turn = 0
-			i, err := t.AwaitAny(-1, ln.readable, ln.loop.Stopped())
-			if err != nil {
-				return nil, err
-			}
-			if i == 1 { // and the listener is not ready
-				return nil, net.ErrClosed
-			}
-		default:
-			if !loop.Passing(errno) {
-				return nil, os.NewSyscallError("accept", errno)
-			}
-			if backOff == firstBackOff {
-				ln.loop.Logger().Error("accept: new connections wait", "address", ln.addr, "error", errno)
-			}
-			if _, err := t.AwaitAny(backOff, ln.loop.Stopped()); err == nil {
-				return nil, net.ErrClosed
-			} else if !errors.Is(err, os.ErrDeadlineExceeded) {
-				return nil, err
-			}
-			backOff = min(2*backOff, lastBackOff)
+		}
+		if err != loop.ErrNoConnection {
+			return nil, err
+		}
+		i, err := t.AwaitAny(-1, ln.readable, ln.loop.Stopped())
+		if err != nil {
+			return nil, err
+		}
+		if i == 1 { // and the listener is not ready
+			return nil, net.ErrClosed
 		}
 	}
 }
