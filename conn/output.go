@@ -97,8 +97,9 @@ func (x *exchange) wrote(_ int, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = own(err)
 	x.c.resetOnClose()
-	return x.lose(own(err))
+	return x.lose(err)
 }
 
 // settle ends a time of duplex, if there is one: what is held is written first.

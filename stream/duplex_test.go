@@ -174,6 +174,11 @@ func TestPace(t *testing.T) {
 				t.Error("the deadline has not passed")
 			}
 			must(t, a.SetReadDeadline(time.Time{}))
+			a.SetNoWait(true)
+			if _, err := a.Read(buf); err != stream.ErrWouldBlock {
+				t.Errorf("what was waited by the deadline counts: %v", err)
+			}
+			a.SetNoWait(false)
 
 			// A byte now and then.
 			in = stream.Pace{Idle: time.Minute, MinRate: 10_000, Grace: 2 * idle, Window: time.Minute}

@@ -25,7 +25,7 @@ type Pace struct {
 	Window time.Duration
 
 	bytes int64         // moved, in all
-	quiet time.Duration // waited since the last byte
+	quiet time.Duration // waited since the last byte, without a deadline
 
 	// The newer half of the window, and the older.
 	waited, waitedBefore time.Duration
@@ -83,7 +83,9 @@ func (l *limit) waited(d time.Duration) {
 	if p == nil {
 		return
 	}
-	p.quiet += d
+	if !l.deadline.set() {
+		p.quiet += d
+	}
 	if p.waited += d; p.waited >= p.Window/2 {
 		p.waitedBefore, p.fromBefore = p.waited, p.from
 		p.waited, p.from = 0, p.bytes
