@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// TestServeStreams: a handler that takes a line each time it is called, in whatever pieces it comes.
-func TestServeStreams(t *testing.T) {
+// TestServe: a handler that takes a line each time it is called, in whatever pieces it comes.
+func TestServe(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		run(t, func(t *testing.T, m mode) {
 			addr := "127.0.0.1:0"
@@ -82,9 +82,9 @@ func TestServeStreams(t *testing.T) {
 	}
 }
 
-// TestServeStreamsEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
+// TestServeEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
 // has an error instead; and it does not go on for a handler that does not read at all.
-func TestServeStreamsEndsWithTheInput(t *testing.T) {
+func TestServeEndsWithTheInput(t *testing.T) {
 	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
 		"copies": func(_ *loop.Thread, s *stream.Stream) error { _, err := io.Copy(io.Discard, s); return err },
 		"tries": func(_ *loop.Thread, s *stream.Stream) error {
@@ -140,7 +140,7 @@ func TestServeStreamsEndsWithTheInput(t *testing.T) {
 	}
 }
 
-func TestServeStreamsIdleTimeout(t *testing.T) {
+func TestServeIdleTimeout(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		handler := func(th *loop.Thread, s *stream.Stream) error {
 			_, err := s.Read(make([]byte, 9))
@@ -171,8 +171,8 @@ func TestServeStreamsIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestServeStreamsStops: what was sent before the stop is served, a handler that waits gets its time, and no more.
-func TestServeStreamsStops(t *testing.T) {
+// TestServeStops: what was sent before the stop is served, a handler that waits gets its time, and no more.
+func TestServeStops(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		stuck := make(chan struct{}, 1)
