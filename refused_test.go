@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/refusetest"
 	"github.com/lwango/lwango/internal/sampletest"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // refused is the variable with the errno by which a program's newer system calls are refused.
@@ -49,7 +49,7 @@ func restricted() {
 	if err != nil {
 		panic(err)
 	}
-	ln, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(_ *loop.Thread, s *conn.Stream) error {
+	ln, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(_ *loop.Thread, s *stream.Stream) error {
 		_, err := io.Copy(s, s)
 		return err
 	})

@@ -92,7 +92,7 @@ func (x *exchange) accessEntry() AccessEntry {
 		Bytes:  x.resp.bytes,
 	}
 	if x.writeErr != nil { // not all that was framed has been sent
-		e.Bytes = max(min(e.Bytes, x.writing.bytes-x.resp.before), 0)
+		e.Bytes = max(min(e.Bytes, x.writing.Bytes()-int64(x.unsent)-x.resp.before), 0)
 	}
 	if x.left() {
 		e.Status = statusClientLeft

@@ -3,11 +3,13 @@ package conn_test
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +31,7 @@ func (s *site) from(ip string) (net.Conn, error) {
 		return nil, err
 	}
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if s.m.tls {
+	if s.m.TLS {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	return c, nil
@@ -55,7 +57,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		var idle []*client
 		for i := range limit {
 			c := s.clientFrom("127.0.0.1")
-			if i%2 == 0 || m.tls { // the others never say anything
+			if i%2 == 0 || m.TLS { // the others never say anything
 				c.do("GET", get)
 			}
 			idle = append(idle, c)
@@ -82,9 +84,9 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		closed := 0
 		for i, c := range idle {
 			_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-			if _, err := c.br.ReadByte(); !isTimeout(err) {
+			if _, err := c.br.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
 				closed++
-				if m.loops == 1 && i >= probes {
+				if m.Loops == 1 && i >= probes {
 					t.Errorf("connection %d was closed before older ones", i)
 				}
 			}
@@ -121,14 +123,14 @@ func TestAtWorkIsNotGivenUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = raw.SetDeadline(began.Add(10 * time.Second))
-			if !m.tls {
+			if !m.TLS {
 				send(t, raw, get)
 			}
 			got, err := io.ReadAll(raw)
-			if isTimeout(err) {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("silence for %v", time.Since(began))
 			}
-			if !m.tls && (err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 503 ")) {
+			if !m.TLS && (err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 503 ")) {
 				t.Errorf("%q, %v", got, err)
 			}
 			raw.Close()
@@ -203,7 +205,7 @@ func TestCrowd(t *testing.T) {
 						}
 						resp, err := http.ReadResponse(br, nil)
 						if err != nil {
-							if isTimeout(err) {
+							if errors.Is(err, os.ErrDeadlineExceeded) {
 								t.Error("silence")
 							}
 							break
@@ -233,8 +235,8 @@ func TestCrowd(t *testing.T) {
 		wg.Wait()
 		s.idle()
 		// One for each loop that is just accepting, and what other loops have been asked for.
-		over := int64(m.loops)
-		if m.loops > 1 {
+		over := int64(m.Loops)
+		if m.Loops > 1 {
 			over += conn.MaxOwed
 		}
 		if n := most.Load(); n > limit+over {
@@ -302,11 +304,11 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
-			if !m.tls {
+			if !m.TLS {
 				send(t, raw, get)
 			}
 			got, err := io.ReadAll(raw)
-			if isTimeout(err) || !m.tls && !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+			if errors.Is(err, os.ErrDeadlineExceeded) || !m.TLS && !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
 				t.Errorf("%s: one too many gets %q, %v", name, got, err)
 			}
 			raw.Close()
@@ -396,7 +398,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			if err := unix.Connect(fd, at); err != nil {
 				t.Fatal(err)
 			}
-			if !m.tls {
+			if !m.TLS {
 				if _, err := unix.Write(fd, []byte(raw)); err != nil {
 					t.Fatal(err)
 				}
@@ -408,7 +410,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			k, err := unix.Read(fd, buf[:])
 			return string(buf[:max(k, 0)]), err
 		}
-		if !m.tls {
+		if !m.TLS {
 			// There may be more than n that have a place: what earlier tests have left is still being closed.
 			for some := true; some; {
 				_, _ = ask("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -432,7 +434,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			if err == unix.EAGAIN {
 				t.Error("silence")
 			}
-			if !m.tls && !strings.HasPrefix(got, "HTTP/1.1 503 ") {
+			if !m.TLS && !strings.HasPrefix(got, "HTTP/1.1 503 ") {
 				t.Errorf("%q, %v", got, err)
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/stream"
 )
 
 // Errors of Body.Read, besides those of the connection. If the head has not gone out when the
@@ -32,7 +32,7 @@ type Body struct {
 	chunked bool
 	chunks  http1.Chunked
 	read    int64
-	tryOnly bool  // Read does not wait, but returns errWouldBlock
+	tryOnly bool  // Read does not wait, but returns stream.ErrWouldBlock
 	limit   int64 // of what is read; negative: none
 	ask     bool  // the client waits for 100 (Continue)
 	err     error // sticky; io.EOF at the end
@@ -58,7 +58,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
-	if passed(b.x.until) {
+	if b.x.stream.ReadExpired() {
 		return 0, os.ErrDeadlineExceeded
 	}
 	if b.ask {
@@ -98,7 +98,7 @@ func (b *Body) fail(err error) error {
 		b.x.c.Left()
 	case errors.As(err, new(*os.SyscallError)):
 		b.x.c.Left()
-	case err == errTooSlow || errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, stream.ErrTooSlow):
 		err = ErrBodyTimeout
 	}
 	b.err = err
@@ -113,14 +113,14 @@ func (b *Body) Await() error {
 	if b.err != nil || x.r < x.w {
 		return b.err
 	}
-	if passed(x.until) {
+	if x.stream.ReadExpired() {
 		return os.ErrDeadlineExceeded
 	}
 	if b.ask {
 		b.proceed()
 	}
 	x.r, x.w = x.base, x.base
-	err := x.fill(b.patience())
+	err := x.fill(!b.tryOnly)
 	if b.undecided(err) {
 		return err
 	}
@@ -130,7 +130,7 @@ func (b *Body) Await() error {
 // undecided reports that err does not end the body: there was nothing to read, or a deadline that
 // the handler had set has passed, and the handler may set another.
 func (b *Body) undecided(err error) bool {
-	return blocks(err) || err == os.ErrDeadlineExceeded && !b.x.until.IsZero()
+	return err == stream.ErrWouldBlock || err == os.ErrDeadlineExceeded
 }
 
 // SetLimit lowers the limit of max_body_size to n bytes for this request. If Content-Length exceeds
@@ -163,20 +163,13 @@ func (b *Body) readLength(p []byte) (n int, err error) {
 		n = copy(p, x.in[x.r:x.w])
 		x.r += n
 	} else {
-		n, err = x.read(p, b.patience())
+		n, err = x.read(p, !b.tryOnly)
 	}
 	b.left -= int64(n)
 	if err == nil && b.left == 0 {
 		b.err = io.EOF // for the next call
 	}
 	return n, err
-}
-
-func (b *Body) patience() time.Duration {
-	if b.tryOnly {
-		return 0
-	}
-	return b.x.set.BodyTimeout
 }
 
 func (b *Body) readChunked(p []byte) (int, error) {
@@ -200,7 +193,7 @@ func (b *Body) readChunked(p []byte) (int, error) {
 		if x.r == x.w {
 			x.r, x.w = x.base, x.base
 		}
-		if err := x.fill(b.patience()); err != nil {
+		if err := x.fill(!b.tryOnly); err != nil {
 			return 0, err
 		}
 	}
@@ -283,7 +276,7 @@ func (b *Body) drop() (err error) {
 	x := b.x
 	if x.r == x.w {
 		x.r, x.w = x.base, x.base
-		if err := x.fill(b.patience()); err != nil {
+		if err := x.fill(!b.tryOnly); err != nil {
 			_, err = b.count(0, err)
 			return err
 		}

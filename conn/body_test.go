@@ -310,7 +310,7 @@ func TestBodyCutByTheClient(t *testing.T) {
 			}
 			c.Close()
 		}
-		if !m.tls {
+		if !m.TLS {
 			c := s.client()
 			send(t, c, post+"Content-Length: 10\r\n\r\nhello")
 			s.settle()

@@ -86,7 +86,7 @@ type onLoop struct {
 func (b *onLoop) end(x *exchange) {
 	b.over = true
 	b.body.from = nil
-	x.setReadDeadline(zeroTime)
+	_ = x.stream.SetReadDeadline(zeroTime)
 	b.removeForm()
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // The thread's side of a crossing.
@@ -16,7 +17,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	req.KeepWaiting(true)
 	told := false  // a panic of the handler was passed on
 	defer func() { // also when the thread is killed
-		x.duplex, req.body.tryOnly, x.until = false, false, zeroTime
+		c.duplex.drop()
+		_ = x.stream.SetReadDeadline(zeroTime)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
@@ -28,9 +30,10 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}()
 	c.duplex.begin(x)
 	for {
+		c.setLimits(x)
 		// First, since take leaves the handler's output while something is held, and nothing would
 		// call it again for that.
-		x.sendHeld()
+		_, _ = c.duplex.SendHeld()
 		returned, hijack := c.take(resp)
 		if returned {
 			break
@@ -56,23 +59,31 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	return resp.early
 }
 
+// setLimits sets the deadlines that the handler has asked for.
+func (c *crossing) setLimits(x *exchange) {
+	c.mu.Lock()
+	limits := c.limits
+	c.mu.Unlock()
+	_ = x.stream.SetReadDeadline(limits.read)
+	_ = x.stream.SetWriteDeadline(limits.write)
+}
+
 // take takes what the handler has for the client, unless earlier output is still held, and reports
 // whether the handler has returned, or waits in Hijack.
 func (c *crossing) take(resp *Response) (returned, hijack bool) {
-	x := resp.x
+	x, held := resp.x, c.duplex.Held()
 	c.mu.Lock()
 	c.news = false
-	x.until, x.writeUntil = c.limits.read, c.limits.write
 	status, header := c.status, c.header
 	var informs []interim
 	var out []byte
 	push := c.push
 	returned, hijack = c.returned, c.hijack.wanted
 	over := returned || hijack
-	if over || len(x.held) == 0 {
+	if over || held == 0 {
 		informs, c.interim = c.interim, nil
 	}
-	if over || len(x.held) == 0 && (push || len(c.out) == pipeSize) {
+	if over || held == 0 && (push || len(c.out) == pipeSize) {
 		if !c.begun {
 			c.begun, c.first = true, len(c.out)
 		}
@@ -132,7 +143,7 @@ func (c *crossing) give(b *Body) bool {
 		c.inBuf = make([]byte, size)
 	}
 	n, err := b.Read(c.inBuf)
-	if blocks(err) {
+	if err == stream.ErrWouldBlock {
 		return true
 	}
 	if err == nil {

@@ -101,7 +101,9 @@ func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 // or otherwise.
 func TestBridgeLengthFromTheFront(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(name, []byte(strings.Repeat("F", 50<<10)), 0o600))
+	if err := os.WriteFile(name, []byte(strings.Repeat("F", 50<<10)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		inner := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "a/b")

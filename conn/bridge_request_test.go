@@ -81,7 +81,7 @@ func TestBridgeRequestConnection(t *testing.T) {
 			fmt.Fprintln(w, r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey), r.TLS != nil && r.TLS.HandshakeComplete)
 		}))})
 		c := s.client()
-		want := fmt.Sprintln(c.LocalAddr(), s.addr, m.tls)
+		want := fmt.Sprintln(c.LocalAddr(), s.addr, m.TLS)
 		if a := c.do("GET", get); a.text != want {
 			t.Errorf("%q, not %q", a.text, want)
 		}

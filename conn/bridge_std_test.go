@@ -153,7 +153,9 @@ func TestBridgeSendsFiles(t *testing.T) {
 func TestBridgeSendsWholeFiles(t *testing.T) {
 	const size = 100_000
 	name := filepath.Join(t.TempDir(), "file")
-	must(t, os.WriteFile(name, chacha(size), 0o600))
+	if err := os.WriteFile(name, chacha(size), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "a/b")
@@ -180,7 +182,7 @@ func TestBridgeSendsWholeFiles(t *testing.T) {
 // proxy makes a reverse proxy; its own connections end with the test.
 func proxy(t *testing.T, m mode, to string) *httputil.ReverseProxy {
 	scheme := "http"
-	if m.tls {
+	if m.TLS {
 		scheme = "https"
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}

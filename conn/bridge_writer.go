@@ -146,8 +146,8 @@ func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 			return resp.sendPart(f, off, n, src)
 		}
 	}
-	buf := copyBuffers.Get().(*[copySize]byte)
-	defer copyBuffers.Put(buf)
+	buf := buffers.Get().(*[streamAt]byte)
+	defer buffers.Put(buf)
 	return io.CopyBuffer(struct{ io.Writer }{w}, src, buf[:])
 }
 

@@ -167,7 +167,7 @@ func (s *site) dialSmall() *client {
 func (s *site) dialSmallTLS() *client {
 	s.t.Helper()
 	c := s.dialSmall()
-	if s.m.tls {
+	if s.m.TLS {
 		c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
 		c.br.Reset(c.Conn)
 	}

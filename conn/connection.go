@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // connection is the record of one client. While the client is idle it is all there is of it, so every field counts
@@ -118,13 +119,15 @@ func (x *exchange) serve() coro.Code {
 	}
 	for {
 		x.set = c.port.server.settings.Load()
-		switch err := x.readHead(); err := err.(type) {
-		case nil:
+		err := x.readHead()
+		if err == nil {
 			if !x.exchange() {
 				return coro.Abort
 			}
 			x = c.x // it may have been abandoned
-		case wouldBlock:
+			continue
+		}
+		if err == stream.ErrWouldBlock {
 			if x.flush() != nil || c.Loop().Stopping() {
 				x.close()
 				return coro.Abort
@@ -136,15 +139,13 @@ func (x *exchange) serve() coro.Code {
 			loop.Expendable(&c.Thread, c.Loop().Time(), false)
 			loop.IdleTimeout(&c.Thread, timeout)
 			return coro.WantRead
-		case *http1.Error:
-			x.reject(err)
-			return coro.Abort
-		default: // the client has left, at the end of a request or within one: there is nothing to linger for
-			if x.flush() == nil {
-				x.closeTLS()
-			}
-			return coro.Abort
 		}
+		if bad, ok := err.(*http1.Error); ok {
+			x.reject(bad)
+		} else if x.flush() == nil { // the client has left: there is nothing to linger for
+			x.closeTLS()
+		}
+		return coro.Abort
 	}
 }
 

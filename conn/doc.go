@@ -1,5 +1,5 @@
 // Package conn serves HTTP/1.1 (RFC 9110, RFC 9112) on the connections of a loop. For other
-// protocols it has a net.Conn on a loop: Stream, with Dial, Listen and ServeStreams.
+// protocols there is a net.Conn on a loop in package stream.
 //
 // A connection is a thread of its loop. Its record, connection, is all that an idle client costs.
 // The buffers, the Request and the Response are in an exchange, which stays with the coroutine and
@@ -38,15 +38,4 @@
 //	bridge_carry.go   what the thread does there
 //	access.go         what the access log is told, and connections that wait for it
 //	hijack.go         connections handed over to handlers
-//
-// And of streams, which know nothing of HTTP:
-//
-//	stream.go         Stream: reading, writing, closing, Detach
-//	deadline.go       deadlines
-//	addr.go           addresses
-//	copy.go           ReadFrom and WriteTo: buffers, sendfile, splice
-//	dial.go           Dialer: attempts at addresses
-//	resolve.go        from names to addresses
-//	listen.go         Listen, Accept
-//	servestreams.go   ServeStreams: connections that cost nothing between messages
 package conn

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // echoDuplex writes what it reads, and nothing more as long as the client has not taken the last of it.
@@ -37,7 +38,7 @@ func echoDuplex(req *conn.Request, w *conn.Response) int {
 			case err == io.EOF:
 				end = true
 				continue
-			case !errors.Is(err, conn.ErrWouldBlock):
+			case !errors.Is(err, stream.ErrWouldBlock):
 				w.Abort()
 				return 200
 			}
@@ -133,7 +134,7 @@ func TestDuplexLimits(t *testing.T) {
 				"/body": func(req *conn.Request, w *conn.Response) int {
 					d := req.Duplex()
 					for {
-						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err, conn.ErrWouldBlock) {
+						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err, stream.ErrWouldBlock) {
 							told <- err
 							return 200
 						}

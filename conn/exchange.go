@@ -10,13 +10,13 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 const (
-	firstInput = 2 << 10   // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
-	keptBuffer = 64 << 10  // larger ones are not kept for the next request
-	turnBudget = 256 << 10 // bytes that one connection may move before others get their turn
-	opCost     = 4 << 10   // what a request or a system call counts at least
+	firstInput = 2 << 10  // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
+	keptBuffer = 64 << 10 // larger ones are not kept for the next request
+	turnBudget = stream.TurnBudget
 )
 
 // exchange is what a connection needs while it is being served. It belongs to a coroutine, not to a connection, and
@@ -25,27 +25,23 @@ type exchange struct {
 	c   *connection
 	set *settings // of the present request
 
+	// The connection's bytes: with TLS those below it. A handler's deadlines are the stream's.
+	stream stream.Stream
+
+	// What the client has to keep up with, in this request, and how it does.
+	reading, writing stream.Pace
+
 	// Input. in[r:w] has been read and not been used. What is before base belongs to the present request's head and
 	// must stay where it is.
-	in     []byte
-	base   int
-	r, w   int
-	sealed int       // bytes read since the last head; with TLS not all of them may have given plaintext
-	until  time.Time // when the head that is being read must be complete; or the handler's deadline
+	in   []byte
+	base int
+	r, w int
 
 	// Output.
-	out        []byte    // not written yet
-	writeErr   error     // sticky
-	writeUntil time.Time // the handler's deadline
-
-	// Both directions at once (Duplex): writes do not wait, and what there was no room for is held.
-	duplex bool
-	held   []byte
-
-	spent int // of the turn's budget
-
-	// What the peer had us wait for, in this request, and what it got done meanwhile.
-	reading, writing pace
+	out      []byte // not written yet
+	writeErr error  // sticky
+	unsent   int    // bytes that were written when it came, and that the kernel has not sent
+	duplex   *Duplex
 
 	began   time.Time
 	unheard bool // before the head went out, a wait of the handler ended because the client had left
@@ -64,8 +60,25 @@ func (x *exchange) attach(c *connection) {
 		delete(c.port.untaken, c)
 	}
 	x.set = c.port.server.settings.Load()
-	x.spent, x.crowded = 0, false
+	x.crowded = false
+	x.stream.Own(&c.Thread, c.remote.addrPort())
+	x.writing = x.pace(x.set.WriteTimeout)
+	x.stream.SetPace(&x.reading, &x.writing)
+	if c.tls != nil {
+		c.transport().attach(x)
+	}
 }
+
+// pace is what the client has to keep up with: it moves a byte each idle, and min_rate.
+func (x *exchange) pace(idle time.Duration) stream.Pace {
+	return stream.Pace{Idle: idle, MinRate: x.set.MinRate, Grace: graceOfRate, Window: rateWindow}
+}
+
+// They are variables for the tests alone.
+var (
+	graceOfRate = 10 * time.Second // the time waited for a peer before its rate counts
+	rateWindow  = 30 * time.Second // waited, of which it counts
+)
 
 // leave ends the connection's turn. What was answered goes out, whichever way the turn has ended: only after a panic
 // or runtime.Goexit is there anything left to write.
@@ -94,27 +107,25 @@ func (x *exchange) detach() {
 	x.end()
 	x.req.head.Reset()
 	x.req.raw = nil
+	if x.c.tls != nil {
+		x.c.transport().detach()
+	}
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
 	x.req.body.err = io.EOF // nothing of it is the next client's
-	x.reading, x.writing = pace{}, pace{}
-	x.until, x.writeUntil = time.Time{}, time.Time{}
-	x.duplex, x.req.body.tryOnly = false, false
-	x.held = x.held[:0]
+	x.stream = stream.Stream{}
+	x.reading, x.writing, x.unsent = stream.Pace{}, stream.Pace{}, 0
+	x.duplex, x.req.body.tryOnly = nil, false
 	if len(x.in) > keptBuffer {
 		x.in = make([]byte, firstInput)
 	}
 	if cap(x.out) > keptBuffer {
 		x.out = nil
 	}
-	if cap(x.held) > keptBuffer {
-		x.held = nil
-	}
 	x.out = x.out[:0]
 	invariants.Mangle(x.in)
 	invariants.Mangle(x.out[:cap(x.out)])
-	invariants.Mangle(x.held[:cap(x.held)])
 }
 
 // end drops what the present request and its answer hold, if there is one.
@@ -134,7 +145,7 @@ func (x *exchange) end() {
 func (x *exchange) exchange() bool {
 	c := x.c
 	c.served = true
-	x.spend(opCost)
+	x.stream.Spend()
 	x.begin()
 	status := x.precheck()
 	if status == 0 {
@@ -144,9 +155,7 @@ func (x *exchange) exchange() bool {
 			c.RunDeferred(mark)
 			return false
 		}
-		if x.duplex {
-			x.settle()
-		}
+		x.settle()
 		x.resp.finish(status)
 		loop.Hold(&c.Thread, true)
 		c.RunDeferred(mark)
@@ -208,8 +217,8 @@ func (x *exchange) abandon() bool {
 // begin makes everything ready for one answer.
 func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
-	x.reading, x.writing = pace{}, pace{}
-	x.writeUntil = time.Time{}
+	x.reading, x.writing = x.pace(x.set.BodyTimeout), x.pace(x.set.WriteTimeout)
+	_ = x.stream.SetWriteDeadline(time.Time{})
 	x.unheard = false
 	x.req.begin(x)
 	x.resp.begin(x)
@@ -270,11 +279,10 @@ func (x *exchange) call() (status int) {
 		if p != http.ErrAbortHandler {
 			c.failed("panic in a handler", "panic", p, "stack", string(stack))
 		}
-		x := c.x
-		if x == nil || x.resp.phase == hijacked {
-			loop.SetLocal(&c.Thread, panicked{})
+		if h, ok := loop.Local(&c.Thread).(*takeover); ok {
+			h.panicked = true
 		}
-		if x != nil {
+		if x := c.x; x != nil {
 			x.resp.close = true
 			x.resp.fail(p == http.ErrAbortHandler)
 		}
@@ -298,19 +306,4 @@ func (x *exchange) call() (status int) {
 		status = http.StatusInternalServerError
 	}
 	return status
-}
-
-func (x *exchange) setReadDeadline(t time.Time) { x.until = t }
-
-// passed reports that a handler's deadline, if there is one, has passed.
-func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
-
-func (x *exchange) setWriteDeadline(t time.Time) { x.writeUntil = t }
-
-// spend takes from the turn's budget, and gives the loop's other threads their turn when it is used up.
-func (x *exchange) spend(n int) {
-	if x.spent += n; x.spent >= turnBudget {
-		x.spent = 0
-		x.c.Yield()
-	}
 }

@@ -13,11 +13,11 @@ func SetGraceOfRate(d time.Duration) (restore func()) {
 	return func() { graceOfRate = old }
 }
 
-// SetPaceHalf shortens the window of which the rate counts; as SetGraceOfRate.
-func SetPaceHalf(d time.Duration) (restore func()) {
-	old := paceHalf
-	paceHalf = d
-	return func() { paceHalf = old }
+// SetRateWindow shortens the window of which the rate counts; as SetGraceOfRate.
+func SetRateWindow(d time.Duration) (restore func()) {
+	old := rateWindow
+	rateWindow = d
+	return func() { rateWindow = old }
 }
 
 // SetLingerTime bounds lingering closes, in all and in silence; as SetGraceOfRate.
@@ -46,12 +46,6 @@ const MaxOwed = maxOwed
 
 // Refusing returns how many connections are being told 503.
 func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
-
-// ByTurns is the order in which addresses are tried.
-var ByTurns = byTurns
-
-// FD is the descriptor of a stream.
-func FD(s *Stream) int { return s.d.FD() }
 
 // Network is what connections per address are counted by.
 func Network(a netip.Addr) [16]byte { return peerOf(netip.AddrPortFrom(a, 1)).network() }

@@ -112,7 +112,7 @@ func TestDescriptorExhaustion(t *testing.T) {
 				t.Error(a.Status)
 			}
 		}
-		if n := strings.Count(s.log.String(), "out of resources"); n != 1 {
+		if n := strings.Count(s.log.String(), "new connections wait"); n != 1 {
 			t.Errorf("%d lines in the log:\n%s", n, s.log)
 		}
 	}, plain, direct)

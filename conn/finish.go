@@ -178,7 +178,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = append(out, "Connection: keep-alive\r\n"...)
 	}
 	x.out = append(out, "\r\n"...)
-	w.before = x.writing.bytes + int64(len(x.out))
+	w.before = x.writing.Bytes() + int64(len(x.out))
 	if x.req.head.Method == http1.HEAD {
 		w.extent = noBody // whatever the head says of the body that GET would get
 	}

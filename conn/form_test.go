@@ -135,7 +135,7 @@ func TestMultipartForm(t *testing.T) {
 			t.Errorf("cut: %s", a.Status)
 		}
 		c.Close()
-		if !m.tls {
+		if !m.TLS {
 			c = s.client()
 			send(t, c, raw[:len(raw)/2])
 			c.reset()

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/leaktest"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -28,31 +28,11 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// mode is one way of running the same server.
-type mode struct {
-	name    string
-	handoff coro.Handoff
-	loops   int
-	tls     bool
-}
+type mode = modes.Mode
 
-var (
-	plain    = mode{"channel", coro.Channel, 1, false}
-	direct   = mode{"direct", coro.Direct, 1, false}
-	several  = mode{"channel, 3 loops", coro.Channel, 3, false}
-	overTLS  = mode{"tls", coro.Channel, 1, true}
-	allModes = []mode{plain, direct, several, overTLS}
-)
+var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
 
-// run gives each mode the same test.
-func run(t *testing.T, f func(t *testing.T, m mode), modes ...mode) {
-	if len(modes) == 0 {
-		modes = allModes
-	}
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) { f(t, m) })
-	}
-}
+var plain, direct, several, overTLS = modes.Plain, modes.Direct, modes.Several, modes.OverTLS
 
 // site is a server under test.
 type site struct {
@@ -74,8 +54,8 @@ func start(t testing.TB, m mode, cfg conn.Config) *site {
 	}
 	s.server = conn.NewServer(cfg)
 	s.addr = "127.0.0.1:0"
-	for range m.loops {
-		l, err := loop.New(loop.Options{Handoff: m.handoff, Logger: cfg.Logger})
+	for range m.Loops {
+		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: cfg.Logger})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +65,7 @@ func start(t testing.TB, m mode, cfg conn.Config) *site {
 		}
 		s.addr = loop.LocalAddr(fd).String()
 		ln := conn.Listener{FD: fd}
-		if m.tls {
+		if m.TLS {
 			ln.TLS = serverTLS()
 		}
 		if _, err := s.server.Serve(l, ln); err != nil {
@@ -134,7 +114,7 @@ func (s *site) dial() net.Conn {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if s.m.tls {
+	if s.m.TLS {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	s.t.Cleanup(func() { c.Close() })

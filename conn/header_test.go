@@ -162,7 +162,7 @@ func TestRequestFields(t *testing.T) {
 			return 200
 		}})
 		got := s.client().do("GET", "GET /?q=1%202 HTTP/1.1\r\nHost: a\r\nX-Multi: one\r\nEmpty:\r\nx-multi:\ttwo \r\n\r\n").text
-		want := fmt.Sprintf(`["Host=a" "X-Multi=one" "Empty=" "x-multi=two"] 4 ["one" "two"] one false HTTP/1.1 tls=%v from 127.0.0.1 to %s length=0 q="1 2"`, m.tls, s.addr)
+		want := fmt.Sprintf(`["Host=a" "X-Multi=one" "Empty=" "x-multi=two"] 4 ["one" "two"] one false HTTP/1.1 tls=%v from 127.0.0.1 to %s length=0 q="1 2"`, m.TLS, s.addr)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

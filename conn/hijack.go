@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // hijackedBuffer is the size of the Reader that comes with a hijacked connection. Package gorilla/websocket takes it for
@@ -17,30 +18,29 @@ import (
 const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
-// itself, say. c is a *Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r, in which there is what the
-// client has sent already; nothing but the handler limits it any more. It belongs to the request's thread, and is closed
-// when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
+// itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r,
+// in which there is what the client has sent already; nothing but the handler limits it any more. It
+// belongs to the request's thread, and is closed when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
 // of the connection. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
 	x := w.x
-	s := OwnStream(&x.c.Thread, x.c.remote.addrPort())
-	c = s
-	if x.c.tls != nil {
-		c = x.c.tls
-		x.c.transport().to = s
-	}
+	s := new(stream.Stream) // the exchange is not to be held by its own
+	s.Own(&x.c.Thread, x.c.remote.addrPort())
+	c = x.c.over(s)
+	h := new(takeover)
 	var ended func(closeCode int)
 	x.c.Defer(func() {
 		if ended != nil {
-			ended(int(s.closeCode))
+			ended(h.closeCode)
 		}
 		_ = c.Close()
 	})
 	r = w.giveUp(c)
 	ended = x.logLater()
+	loop.SetLocal(&x.c.Thread, h)
 	x.letGo()
 	return c, r, nil
 }
@@ -50,20 +50,30 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 func (x *exchange) letGo() {
 	if x.req.cancel == nil {
 		x.req.compact()
-		x.in, x.out, x.held = nil, nil, nil
-		loop.SetLocal(&x.c.Thread, nil)
+		x.in, x.out = nil, nil
 		x.c.x = nil
 	}
 }
 
-// panicked is left with the coroutine of a handler that has hijacked its connection and panicked.
-type panicked struct{}
+// takeover is left with the coroutine of a handler that has hijacked its connection.
+type takeover struct {
+	closeCode int // 0: unknown
+	panicked  bool
+}
+
+// SetCloseCode notes for the access log with what code a WebSocket over a connection from Hijack has ended. t is the
+// request's thread.
+func SetCloseCode(t *loop.Thread, code int) {
+	if h, ok := loop.Local(t).(*takeover); ok {
+		h.closeCode = code
+	}
+}
 
 // Panicked tells a function that the handler has deferred with Request.Defer, after Hijack, whether the handler has
 // panicked. t is the request's thread. A protocol that has a way to tell the peer can do so then.
 func Panicked(t *loop.Thread) bool {
-	_, ok := loop.Local(t).(panicked)
-	return ok
+	h, ok := loop.Local(t).(*takeover)
+	return ok && h.panicked
 }
 
 // detach is Hijack for other goroutines.
@@ -72,16 +82,12 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	x := w.x
-	c, err := OwnStream(&x.c.Thread, x.c.remote.addrPort()).Detach()
+	c, err := x.stream.Detach()
 	if err != nil {
 		_ = x.fail(err)
 		return nil, nil, err
 	}
-	if x.c.tls != nil {
-		s := x.c.transport()
-		s.to, s.c = c, nil
-		c = x.c.tls
-	}
+	c = x.c.over(c)
 	return c, w.giveUp(c), nil
 }
 
@@ -106,9 +112,7 @@ func (w *Response) clearTheWay() error {
 		}
 		x.out = append(x.out, "\r\n"...)
 	}
-	if x.duplex {
-		x.settle()
-	}
+	x.settle()
 	return x.flush()
 }
 
@@ -132,20 +136,26 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	return r
 }
 
+// over returns the connection over below, which is a handler's from now on.
+func (c *connection) over(below net.Conn) net.Conn {
+	if c.tls == nil {
+		return below
+	}
+	*c.transport() = transport{below, true}
+	return c.tls
+}
+
 // StreamOf returns the stream below a connection that Hijack has returned; nil for others.
-func StreamOf(c net.Conn) *Stream {
+func StreamOf(c net.Conn) *stream.Stream {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if s, ok := c.(*socket); ok {
-		c = s.to
+	if t, ok := c.(*transport); ok {
+		c = t.Conn
 	}
-	s, _ := c.(*Stream)
+	s, _ := c.(*stream.Stream)
 	return s
 }
-
-// transport is what the connection's TLS runs on.
-func (c *connection) transport() *socket { return c.tls.NetConn().(*socket) }
 
 // hijacking is what a handler off the loop waits for in Hijack.
 type hijacking struct {

@@ -35,7 +35,7 @@ func (s *site) webSocket(t *testing.T, path string) *websocket.Conn {
 	t.Helper()
 	d := websocket.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	scheme := "ws"
-	if s.m.tls {
+	if s.m.TLS {
 		scheme = "wss"
 	}
 	c, resp, err := d.Dial(scheme+"://"+s.addr+path, nil)

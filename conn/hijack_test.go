@@ -17,6 +17,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 const upgrade = "GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
@@ -232,7 +233,7 @@ func TestHijackOnTheLoopEndsWithTheHandler(t *testing.T) {
 				t.Errorf("read: %v", err)
 			}
 			entered <- struct{}{}
-			if !m.tls { // there, an error is for good
+			if !m.TLS { // there, an error is for good
 				_ = c.SetReadDeadline(time.Time{})
 				if b, err := br.ReadByte(); b != 'x' || err != nil {
 					t.Errorf("read: %v", err)
@@ -276,19 +277,19 @@ func TestHijackedStream(t *testing.T) {
 				t.Error(err)
 				return 0
 			}
-			stream := conn.StreamOf(c)
-			if stream == nil {
+			st := conn.StreamOf(c)
+			if st == nil {
 				t.Error("no stream")
 				return 0
 			}
 			fmt.Fprint(c, "hello\n")
 			other := loop.FromChan(said)
 			for {
-				stream.SetNoWait(true)
+				st.SetNoWait(true)
 				_, err := br.Peek(1)
-				stream.SetNoWait(false)
-				if errors.Is(err, conn.ErrWouldBlock) {
-					if _, err := req.AwaitAny(-1, stream.Readable(), other); err != nil {
+				st.SetNoWait(false)
+				if errors.Is(err, stream.ErrWouldBlock) {
+					if _, err := req.AwaitAny(-1, st.Readable(), other); err != nil {
 						t.Error(err)
 						return 0
 					}

@@ -2,48 +2,29 @@ package conn
 
 import (
 	"errors"
-	"fmt"
-	"io"
+	"net"
 	"os"
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
+	"github.com/lwango/lwango/stream"
 )
 
-// wouldBlock is the error of a read that has nothing to give at the moment. crypto/tls keeps its state over a
-// net.Error that says it is temporary, and takes any other for the end.
-type wouldBlock struct{}
-
-func (wouldBlock) Error() string   { return "read would block" }
-func (wouldBlock) Timeout() bool   { return false }
-func (wouldBlock) Temporary() bool { return true }
-
-var errWouldBlock error = wouldBlock{}
-
-// blocks reports that err is errWouldBlock, without the call that comparing two interfaces takes.
-func blocks(err error) bool {
-	_, ok := err.(wouldBlock)
-	return ok
-}
-
-// errTooSlow ends a peer that keeps us waiting with a byte now and then.
-var errTooSlow = fmt.Errorf("peer is too slow: %w", os.ErrDeadlineExceeded)
-
-// readHead reads until the head of the next request is there. errWouldBlock means that nothing of it has come; an
-// *http1.Error is to be answered; with any other the client is gone.
+// readHead reads until the head of the next request is there. stream.ErrWouldBlock means that nothing of it has come;
+// an *http1.Error is to be answered; with any other the client is gone.
 func (x *exchange) readHead() error {
 	h := &x.req.head
 	h.Reset()
 	x.req.raw = nil
-	x.until = time.Time{}
-	x.base = 0 // the head before is done with
+	_ = x.stream.SetReadDeadline(time.Time{}) // the last handler's
+	x.reading = stream.Pace{}                 // nothing is demanded of an idle client
+	x.base = 0                                // the head before is done with
 	if x.r == x.w {
 		x.r, x.w = 0, 0
 	}
+	timed := false  // the head has begun, and has its deadline
 	sealed := false // a part of a TLS record has come: the beginning of a head, as far as time is concerned
-	x.sealed = 0
 	for {
 		if x.r < x.w {
 			// Nothing beyond the limit is looked at, so that the answer does not depend on how the bytes came.
@@ -61,20 +42,21 @@ func (x *exchange) readHead() error {
 				x.req.raw = x.in[x.r : x.r+n : x.r+n]
 				x.r += n
 				x.base = x.r
-				x.until = time.Time{}
+				if timed {
+					_ = x.stream.SetReadDeadline(time.Time{})
+				}
 				return nil
 			}
 		}
-		wait := time.Duration(0)
-		if x.r < x.w || sealed {
-			if wait = x.set.HeaderTimeout; x.until.IsZero() {
-				x.until = x.c.Loop().Time().Add(wait)
-			}
+		begun := x.r < x.w || sealed
+		if begun && !timed {
+			timed = true
+			_ = x.stream.SetReadDeadline(x.c.Loop().Time().Add(x.set.HeaderTimeout))
 		}
-		switch err := x.fill(wait); {
+		switch err := x.fill(begun); {
 		case err == nil:
-		case blocks(err):
-			if sealed = x.sealed > 0 && x.c.tls != nil; !sealed {
+		case err == stream.ErrWouldBlock:
+			if sealed = x.reading.Bytes() > 0 && x.c.tls != nil; !sealed {
 				return err
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -95,8 +77,8 @@ var (
 // leastBody is how much room there is at least behind a head for reading its body.
 const leastBody = 512
 
-// fill reads more into the buffer, at least one byte, waiting at most d.
-func (x *exchange) fill(d time.Duration) error {
+// fill reads more into the buffer, at least one byte, as read does.
+func (x *exchange) fill(wait bool) error {
 	if x.w == len(x.in) || x.w == x.base && len(x.in)-x.base < leastBody {
 		if x.r > x.base { // move down what is not used; the head before base stays
 			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
@@ -109,102 +91,50 @@ func (x *exchange) fill(d time.Duration) error {
 			x.r, x.base, x.in = 0, 0, grown
 		}
 	}
-	n, err := x.read(x.in[x.w:], d)
+	n, err := x.read(x.in[x.w:], wait)
 	x.w += n
 	return err
 }
 
-// read reads at least one byte, waiting at most d; d of 0 means not at all, with errWouldBlock. Before it waits it
-// writes what there is to write: the client may be waiting for that.
+// read reads at least one byte. Without wait the error is stream.ErrWouldBlock where there is none.
+// Before it waits it writes what there is to write: the client may be waiting for that.
 //
 // Over TLS a wait can be for the rest of a record, and be ended by any byte of it. So the head has its absolute limit
 // here, and a body must keep its pace.
-func (x *exchange) read(p []byte, d time.Duration) (int, error) {
+func (x *exchange) read(p []byte, wait bool) (int, error) {
 	for {
 		n, err := x.tryRead(p)
-		if !blocks(err) {
+		if err != stream.ErrWouldBlock || !wait {
 			return n, err
-		}
-		if d == 0 {
-			return 0, err
 		}
 		if err := x.flush(); err != nil {
 			return 0, err
 		}
-		before := x.c.Loop().Time()
-		if x.until.IsZero() {
-			if x.reading.tooSlow(x.set.MinRate) {
-				return 0, errTooSlow
-			}
-		} else if d = x.until.Sub(before); d <= 0 {
-			return 0, os.ErrDeadlineExceeded
-		}
-		err = x.c.WantRead(d)
-		x.spent = 0
-		x.reading.wait(x.c.Loop().Time().Sub(before))
-		if err != nil {
-			return 0, err
+		if err := x.stream.AwaitInput(); err != nil {
+			return 0, own(err)
 		}
 	}
 }
 
 func (x *exchange) tryRead(p []byte) (int, error) {
 	if x.c.tls == nil {
-		return x.tryReadSocket(p)
+		return x.stream.TryRead(p)
 	}
 	n, err := x.c.tls.Read(p)
 	if n > 0 {
 		return n, nil // an error that came with it comes again
 	}
+	var below *net.OpError // the stream's
+	if errors.As(err, &below) {
+		err = below.Err
+	}
 	return 0, err
 }
 
-// tryReadSocket reads what is there. Where nothing has come since it was read empty, asking the kernel again would be a
-// system call for nothing; but at a stop it is asked, since what came in this very moment is in flight, too.
-func (x *exchange) tryReadSocket(p []byte) (int, error) {
-	if !loop.Own(&x.c.Thread).Unread() && !x.c.Loop().Stopping() {
-		return 0, errWouldBlock
+// own returns the error of a wait for the client. A thread other than the request's cannot wait for it.
+func own(err error) error {
+	if errors.Is(err, loop.ErrAwaited) {
+		panic("conn: a thread waits for the client of another thread's request")
 	}
-	n, errno := loop.Own(&x.c.Thread).Recv(p)
-	switch {
-	case errno == unix.EAGAIN:
-		return 0, errWouldBlock
-	case errno != 0:
-		return 0, os.NewSyscallError("read", errno)
-	case n == 0:
-		return 0, io.EOF
-	}
-	x.sealed += n
-	x.reading.bytes += int64(n)
-	x.spend(opCost + n)
-	return n, nil
-}
-
-// pace measures what a peer moves while the exchange waits for it. The last 30 s of waiting count, or 15 s at least: a
-// window of two halves, of which the older is dropped when the newer is full. So an early burst is no credit for later.
-type pace struct {
-	bytes int64 // in all
-
-	// The newer half of the window, and the older.
-	waited, waitedBefore time.Duration
-	from, fromBefore     int64 // bytes when they began
-}
-
-// They are variables for the tests alone.
-var (
-	graceOfRate = 10 * time.Second // the time waited for a peer before its rate counts
-	paceHalf    = 15 * time.Second // half of the window
-)
-
-// wait notes that the exchange has waited for the peer for d.
-func (p *pace) wait(d time.Duration) {
-	if p.waited += d; p.waited >= paceHalf {
-		p.waitedBefore, p.fromBefore = p.waited, p.from
-		p.waited, p.from = 0, p.bytes
-	}
-}
-
-func (p *pace) tooSlow(minRate int) bool {
-	waited := p.waitedBefore + p.waited
-	return minRate > 0 && waited > graceOfRate && float64(p.bytes-p.fromBefore) < float64(minRate)*waited.Seconds()
+	return err
 }

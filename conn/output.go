@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
@@ -76,129 +75,48 @@ func (x *exchange) send(p []byte) error {
 // write writes a and then b, all of both, waiting as long as the client takes some at times. more: the next write
 // follows at once.
 func (x *exchange) write(a, b []byte, more bool) error {
-	if x.writeErr != nil {
+	switch {
+	case x.writeErr != nil:
 		return x.writeErr
+	case x.c.tls == nil:
+		return x.wrote(x.stream.Send(a, b, more))
 	}
-	if passed(x.writeUntil) {
-		x.c.resetOnClose() // as where the deadline passes in a wait
-		return x.lose(os.ErrDeadlineExceeded)
-	}
-	if x.c.tls != nil {
-		for _, p := range [2][]byte{a, b} {
-			if len(p) > 0 && x.writeErr == nil {
-				if _, err := x.c.tls.Write(p); err != nil {
-					_ = x.lose(err)
-				}
-			}
+	for _, p := range [2][]byte{a, b} {
+		if len(p) > 0 && x.writeErr == nil {
+			_ = x.wrote(x.c.tls.Write(p))
 		}
-		return x.writeErr
 	}
-	return x.writeSocket(a, b, more)
+	return x.writeErr
 }
 
-func (x *exchange) writeSocket(a, b []byte, more bool) error {
-	if len(x.held) > 0 { // the order of things
-		x.hold(a, b)
+// wrote acts on what a write has come to. After a failure the connection ends with a reset: an orderly
+// close would leave the client's unread data to the kernel for minutes.
+func (x *exchange) wrote(_ int, err error) error {
+	if err == nil {
 		return nil
 	}
-	for len(a)+len(b) > 0 {
-		var n int
-		var errno syscall.Errno
-		piece := b[:min(len(b), turnBudget)] // the kernel may take megabytes at once, and nobody else is served meanwhile
-		switch {
-		case len(a) == 0:
-			n, errno = loop.Own(&x.c.Thread).Send(piece, more)
-		case len(b) == 0:
-			n, errno = loop.Own(&x.c.Thread).Send(a, more)
-		default:
-			n, errno = loop.Own(&x.c.Thread).Sendv(a, piece)
-		}
-		if errno == unix.EAGAIN && x.duplex {
-			x.hold(a, b)
-			return nil
-		}
-		if errno != 0 {
-			if err := x.wrote(errno); err != nil {
-				return err
-			}
-			continue
-		}
-		k := min(n, len(a))
-		a, b = a[k:], b[n-k:]
-		x.writing.bytes += int64(n)
-		x.spend(opCost + n)
-	}
-	return nil
+	err = own(err)
+	x.c.resetOnClose()
+	return x.lose(err)
 }
 
-// hold keeps a and b for sendHeld. It is for whoever writes no more as long as something is held, so it is not bounded
-// here. (TLS writes where it reads, too, when a client has keys changed: some bytes for each record that it sends, until
-// write_timeout.)
-func (x *exchange) hold(a, b []byte) { x.held = append(append(x.held, a...), b...) }
-
-// sendHeld writes what is held, as far as there is room.
-func (x *exchange) sendHeld() {
-	held := x.held
-	for len(held) > 0 {
-		n, errno := loop.Own(&x.c.Thread).Send(held, false)
-		if errno == unix.EAGAIN {
-			break
-		}
-		if errno != 0 {
-			_ = x.lose(os.NewSyscallError("write", errno))
+// settle ends a time of duplex, if there is one: what is held is written first.
+func (x *exchange) settle() {
+	if d := x.duplex; d != nil {
+		if x.writeErr != nil {
+			d.drop()
 			return
 		}
-		held = held[n:]
-		x.writing.bytes += int64(n)
-		x.spend(opCost + n)
+		x.duplex, x.req.body.tryOnly = nil, false
+		_ = x.wrote(0, d.Duplex.End())
 	}
-	if x.held = x.held[:copy(x.held, held)]; len(held) == 0 && cap(x.held) > heldBuffer {
-		x.held = nil // it is seldom needed twice
-	}
-}
-
-// settle ends a time of duplex: what is held is written first.
-func (x *exchange) settle() {
-	x.duplex, x.req.body.tryOnly = false, false
-	held := x.held
-	x.held = nil
-	if len(held) > 0 {
-		_ = x.writeSocket(held, nil, false)
-	}
-	x.held = held[:0]
-}
-
-// wrote deals with the error of a write: it waits where there was only no room.
-func (x *exchange) wrote(errno syscall.Errno) error {
-	if errno != unix.EAGAIN {
-		return x.lose(os.NewSyscallError("write", errno))
-	}
-	before := x.c.Loop().Time()
-	limit, err := x.set.WriteTimeout, error(nil)
-	if !x.writeUntil.IsZero() {
-		if limit = x.writeUntil.Sub(before); limit <= 0 {
-			err = os.ErrDeadlineExceeded
-		}
-	} else if x.writing.tooSlow(x.set.MinRate) {
-		err = errTooSlow
-	}
-	if err == nil {
-		err = x.c.WantWrite(limit)
-		x.spent = 0
-		x.writing.wait(x.c.Loop().Time().Sub(before))
-		if err == nil {
-			return nil
-		}
-	}
-	x.c.resetOnClose() // an orderly close would leave the kernel with the client's unread data for minutes
-	return x.lose(err)
 }
 
 // lose is fail where the client does not take what is written: its request's context ends, and what
 // the kernel still holds has not been sent.
 func (x *exchange) lose(err error) error {
-	if x.writeErr == nil { // TLS passes the error of its socket on
-		x.writing.bytes -= int64(sysio.Unsent(x.c.FD()))
+	if x.writeErr == nil {
+		x.unsent = sysio.Unsent(x.c.FD())
 	}
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -210,7 +128,7 @@ func (x *exchange) fail(err error) error {
 	if x.writeErr == nil {
 		x.writeErr = err
 	}
-	x.out, x.held = x.out[:0], x.held[:0]
+	x.out = x.out[:0]
 	if errors.As(err, new(*os.SyscallError)) {
 		x.c.Left()
 	}
@@ -239,20 +157,12 @@ func (x *exchange) sendFile(f File, off, n int64) error {
 	if err := x.write(out, nil, n > 0); err != nil {
 		return err
 	}
-	for n > 0 {
-		moved, errno := loop.Own(&x.c.Thread).Sendfile(fd, &off, int(min(n, turnBudget)))
-		switch {
-		case errno != 0:
-			if err := x.wrote(errno); err != nil {
-				return err
-			}
-		case moved == 0: // truncated while it was being sent
-			return x.cut(errShortBody)
-		default:
-			n -= int64(moved)
-			x.writing.bytes += int64(moved)
-			x.spend(opCost + moved)
-		}
+	sent, err := x.stream.SendFile(fd, off, n)
+	switch {
+	case err != nil:
+		return x.wrote(0, err)
+	case sent < n: // truncated while it was being sent
+		return x.cut(errShortBody)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 			return hello(req, w)
 		}})
 		for path := range ways {
-			if path == "/descriptor" && m.loops > 1 {
+			if path == "/descriptor" && m.Loops > 1 {
 				continue
 			}
 			c := s.client()

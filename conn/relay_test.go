@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
 
@@ -110,7 +111,7 @@ func TestBothDirections(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Close(fds[1])
-			st, err := conn.NewStream(req.Loop(), fds[0])
+			st, err := stream.New(req.Loop(), fds[0])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func TestBothDirections(t *testing.T) {
 			for err == nil {
 				_, err = st.TryWrite(block)
 			}
-			if !errors.Is(err, conn.ErrWouldBlock) {
+			if !errors.Is(err, stream.ErrWouldBlock) {
 				t.Error("full: ", err)
 			}
 			if err := st.AwaitReadWrite(time.Millisecond); !invariants.Enabled && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -130,7 +131,7 @@ func TestBothDirections(t *testing.T) {
 				t.Error("to read: ", err)
 			}
 			n, err := st.Read(block)
-			for invariants.Enabled && errors.Is(err, conn.ErrWouldBlock) { // made to fail
+			for invariants.Enabled && errors.Is(err, stream.ErrWouldBlock) { // made to fail
 				n, err = st.Read(block)
 			}
 			if n != 1 || err != nil {
@@ -143,7 +144,7 @@ func TestBothDirections(t *testing.T) {
 			if _, err := st.Release(); err == nil {
 				t.Error("twice")
 			}
-			if st, err = conn.NewStream(req.Loop(), fd); err != nil {
+			if st, err = stream.New(req.Loop(), fd); err != nil {
 				t.Fatal(err)
 			}
 			if err := st.Close(); err != nil {

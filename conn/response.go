@@ -345,7 +345,7 @@ func (w *Response) stream(p []byte) error {
 		return w.x.writeErr
 	}
 	if w.extent == noBody {
-		w.x.spend(opCost) // nothing else would end an endless body, or let others run meanwhile
+		w.x.stream.Spend() // nothing else would end an endless body, or let others run meanwhile
 		if w.x.c.Gone() {
 			return loop.ErrClientGone
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/stream"
 )
 
 // Spooled is a whole request body. It can be read any number of times, without waiting for the
@@ -142,7 +143,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 			n += int64(k)
 		}
 		switch {
-		case blocks(err), err == io.EOF: // Await returns the end, or waits
+		case err == stream.ErrWouldBlock, err == io.EOF: // Await returns the end, or waits
 			return n, nil
 		case err != nil:
 			return n, err
@@ -150,7 +151,7 @@ func (r *Request) pass(w io.Writer) (n int64, err error) {
 	}
 }
 
-// readNow is Read that returns errWouldBlock instead of waiting.
+// readNow is Read that returns stream.ErrWouldBlock instead of waiting.
 func (b *Body) readNow(p []byte) (int, error) {
 	defer func(before bool) { b.tryOnly = before }(b.tryOnly)
 	b.tryOnly = true

@@ -118,7 +118,7 @@ func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 		<-held
 		s.dialSmall()
 		last := s.dialSmall()
-		if !m.tls {
+		if !m.TLS {
 			send(t, last, get)
 		}
 		close(second)
@@ -126,7 +126,7 @@ func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 		if d := time.Since(began); d > 3*time.Second {
 			t.Errorf("the stop took %v", d)
 		}
-		if !m.tls && !invariants.Enabled {
+		if !m.TLS && !invariants.Enabled {
 			if a := last.answer("GET"); a.StatusCode != 200 || !a.Close {
 				t.Errorf("%v", a.Response)
 			}
@@ -159,7 +159,7 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 		began := time.Now()
 		s.stop(50 * time.Millisecond)
 		ended.Wait()
-		within(t, fmt.Sprint(m.name, ": stopped"), began, 50*time.Millisecond)
+		within(t, fmt.Sprint(m.Name, ": stopped"), began, 50*time.Millisecond)
 	}, plain, direct, overTLS)
 }
 

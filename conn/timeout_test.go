@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // within fails the test if what began then did not end after at least least and well before a minute. The loop counts
@@ -126,7 +127,7 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: 2 * limit})
 		began := time.Now()
 		c := s.client()
-		if m.tls { // not even a handshake
+		if m.TLS { // not even a handshake
 			raw, err := net.Dial("tcp", s.addr)
 			if err != nil {
 				t.Fatal(err)
@@ -143,7 +144,7 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 		c.do("GET", get)
 		began = time.Now()
 		c.do("GET", get)
-		if _, err := c.br.ReadByte(); err != io.EOF && !(m.tls && errors.Is(err, io.ErrUnexpectedEOF)) {
+		if _, err := c.br.ReadByte(); err != io.EOF && !(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
 			t.Errorf("idle connection: %v", err)
 		}
 		within(t, "idle connection closed", began, 2*limit)
@@ -205,7 +206,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 func TestBurstIsNoCredit(t *testing.T) {
 	const half = 150 * time.Millisecond
 	defer conn.SetGraceOfRate(100 * time.Millisecond)()
-	defer conn.SetPaceHalf(half)()
+	defer conn.SetRateWindow(2 * half)()
 	run(t, func(t *testing.T, m mode) {
 		const rate = 20_000 // by the average over the whole, a megabyte would be good for 50 s
 		over := make(chan error, 1)
@@ -219,7 +220,7 @@ func TestBurstIsNoCredit(t *testing.T) {
 				d := req.Duplex()
 				buf := make([]byte, 32<<10)
 				for {
-					if _, err := req.Body().Read(buf); errors.Is(err, conn.ErrWouldBlock) {
+					if _, err := req.Body().Read(buf); errors.Is(err, stream.ErrWouldBlock) {
 						if err := d.Await(-1, true); err != nil {
 							t.Error(err)
 						}

@@ -4,37 +4,64 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/netip"
-	"os"
 	"time"
 )
 
-// socket is the connection as crypto/tls sees it. Reads do not wait, except during the handshake, which cannot be
-// interrupted and taken up again; writes wait until all is written or, in a Duplex, held. Deadlines are the exchange's
-// business.
-type socket struct {
-	to        net.Conn // that everything goes to once the connection was hijacked
-	c         *connection
-	handshake bool
-	deadline  time.Time // of the handshake
+// transport is what the connection's TLS runs on: the stream of the exchange that serves it, or after a
+// hijack what the handler has got.
+type transport struct {
+	net.Conn // nil while the connection is idle
+	hijacked bool
 }
 
-// handshake makes the connection a TLS one.
+// transport returns what TLS runs on.
+func (c *connection) transport() *transport { return c.tls.NetConn().(*transport) }
+
+// attach lets TLS run on the stream of x, whose reads do not wait from now on: exchange.read waits,
+// when it has written what the client may be waiting for.
+func (t *transport) attach(x *exchange) {
+	if !t.hijacked {
+		x.stream.SetNoWait(true)
+		t.Conn = &x.stream
+	}
+}
+
+func (t *transport) detach() {
+	if !t.hijacked {
+		t.Conn = nil
+	}
+}
+
+// SetWriteDeadline leaves the limits of an exchange alone: crypto/tls gives its last record five
+// seconds, and a slow client may need longer to make room for it.
+func (t *transport) SetWriteDeadline(by time.Time) error {
+	if !t.hijacked {
+		return nil
+	}
+	return t.Conn.SetWriteDeadline(by)
+}
+
+// handshake makes the connection a TLS one. Its reads wait, for a handshake cannot be interrupted and
+// taken up again.
 func (x *exchange) handshake() error {
 	c := x.c
-	s := &socket{c: c, handshake: true, deadline: c.Loop().Time().Add(x.set.HeaderTimeout)}
-	conn := tls.Server(s, c.port.tls)
+	if c.Loop().Stopping() { // no request is in flight yet
+		return net.ErrClosed
+	}
+	_ = x.stream.SetReadDeadline(c.Loop().Time().Add(x.set.HeaderTimeout))
+	t := &transport{Conn: &x.stream}
+	conn := tls.Server(t, c.port.tls)
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
-			_ = x.writeSocket([]byte("HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"), nil, false)
+			_ = x.wrote(x.stream.Send([]byte("HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"), nil, false))
 			x.lingeringClose()
 		}
 		x.set.Logger.Debug("tls handshake", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
-	s.handshake = false
 	c.tls = conn
+	t.attach(x)
 	return nil
 }
 
@@ -49,80 +76,6 @@ func looksLikeHTTP(b [5]byte) bool {
 // closeTLS says that no more will be sent, which keeps a cut apart from an end (RFC 8446 section 6.1).
 func (x *exchange) closeTLS() {
 	if x.c.tls != nil && x.writeErr == nil {
-		_ = x.c.tls.CloseWrite()
+		_ = x.wrote(0, x.c.tls.CloseWrite())
 	}
-}
-
-func (s *socket) Read(p []byte) (int, error) {
-	if s.to != nil {
-		return s.to.Read(p)
-	}
-	x := s.c.x
-	for {
-		n, err := x.tryReadSocket(p)
-		if err != errWouldBlock || !s.handshake {
-			return n, err
-		}
-		left := s.deadline.Sub(s.c.Loop().Time())
-		switch {
-		case left <= 0:
-			return 0, os.ErrDeadlineExceeded
-		case s.c.Loop().Stopping(): // no request is in flight yet
-			return 0, net.ErrClosed
-		}
-		err = s.c.WantRead(left)
-		if err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (s *socket) Write(p []byte) (int, error) {
-	if s.to != nil {
-		return s.to.Write(p)
-	}
-	if err := s.c.x.writeSocket(p, nil, false); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Close leaves it to the loop to close what is the exchange's.
-func (s *socket) Close() error {
-	if s.to != nil {
-		return s.to.Close()
-	}
-	return nil
-}
-
-func (s *socket) LocalAddr() net.Addr {
-	if s.to != nil {
-		return s.to.LocalAddr()
-	}
-	return net.TCPAddrFromAddrPort(netip.AddrPort{})
-}
-
-func (s *socket) RemoteAddr() net.Addr {
-	if s.to != nil {
-		return s.to.RemoteAddr()
-	}
-	return net.TCPAddrFromAddrPort(s.c.remote.addrPort())
-}
-
-func (s *socket) SetDeadline(t time.Time) error {
-	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
-}
-
-func (s *socket) SetReadDeadline(t time.Time) error {
-	if s.to != nil {
-		return s.to.SetReadDeadline(t)
-	}
-	return nil
-}
-
-func (s *socket) SetWriteDeadline(t time.Time) error {
-	if s.to != nil {
-		return s.to.SetWriteDeadline(t)
-	}
-	return nil
 }

@@ -6,10 +6,10 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 var (
@@ -92,7 +92,7 @@ func (c *call) dropBody() {
 
 // bodyError marks an error of reading the body, which is not the upstream's.
 func bodyError(err error) error {
-	if err == conn.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
+	if err == stream.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errBody, err)
@@ -158,7 +158,7 @@ func (c *call) send() (sent bool, err error) {
 	if len(c.out) == 0 {
 		if c.out, err = c.appendBody(c.buf[:0]); err != nil {
 			// the call waits for the client's next bytes without a buffer
-			if err == conn.ErrWouldBlock {
+			if err == stream.ErrWouldBlock {
 				c.free()
 				err = nil
 			}
@@ -168,7 +168,7 @@ func (c *call) send() (sent bool, err error) {
 	n, err := c.stream.TryWrite(c.out)
 	switch {
 	case err == nil:
-	case errors.Is(err, conn.ErrWouldBlock):
+	case errors.Is(err, stream.ErrWouldBlock):
 		return false, nil
 	default:
 		c.lost = true
@@ -196,7 +196,7 @@ func (c *call) receive() error {
 	for got := 0; ; {
 		n, err := c.stream.Read(buf[:])
 		switch {
-		case errors.Is(err, conn.ErrWouldBlock):
+		case errors.Is(err, stream.ErrWouldBlock):
 			return c.pause()
 		case err == io.EOF:
 			return errCut

@@ -17,6 +17,7 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // serve is the handler.
@@ -84,7 +85,7 @@ type call struct {
 
 	// The connection.
 	up      upstream.Lease
-	stream  *conn.Stream
+	stream  *stream.Stream
 	old     bool // stream has served another request
 	retried bool
 

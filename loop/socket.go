@@ -2,7 +2,6 @@ package loop
 
 import (
 	"math/rand/v2"
-	"net/netip"
 	"syscall"
 
 	"github.com/lwango/lwango/internal/invariants"
@@ -53,15 +52,6 @@ func (d *Descriptor) Sendv(a, b []byte) (int, syscall.Errno) {
 	return d.sent(sysio.Sendv(int(d.fd), a, b))
 }
 
-// Sendmsg writes the buffers without their first skip bytes: as much as one call takes, and max
-// bytes at most.
-func (d *Descriptor) Sendmsg(buffers [][]byte, skip, max int) (int, syscall.Errno) {
-	if invariants.Enabled {
-		max = 1 + rand.IntN(max)
-	}
-	return d.sent(sysio.Sendmsg(int(d.fd), buffers, skip, max))
-}
-
 // Sendfile sends up to n bytes of the regular file fd, starting at *off, which it advances, as
 // sendfile(2). It may sleep on the disk.
 func (d *Descriptor) Sendfile(fd int, off *int64, n int) (int, syscall.Errno) {
@@ -87,26 +77,6 @@ func (d *Descriptor) SpliceTo(pipe, n int) (int, syscall.Errno) {
 // SpliceFrom sends up to n bytes from a pipe that has them, as splice(2).
 func (d *Descriptor) SpliceFrom(pipe, n int) (int, syscall.Errno) {
 	return d.sent(sysio.Splice(pipe, int(d.fd), n))
-}
-
-// Accept accepts a connection to a listening socket, as accept4(2), and returns its peer's address
-// as Loop.Accept gives it. It tries again after errors of single connections, but not for ever: see
-// Passing.
-func (d *Descriptor) Accept() (fd int, remote netip.AddrPort, errno syscall.Errno) {
-	var sa unix.RawSockaddrAny
-	for range acceptsPerTurn {
-		fd, errno = sysio.Accept(int(d.fd), &sa)
-		if errno == 0 {
-			return fd, remoteAddr(&sa), 0
-		}
-		if !passing(errno) {
-			if errno == unix.EAGAIN {
-				d.exhausted(in)
-			}
-			break
-		}
-	}
-	return -1, remote, errno
 }
 
 // forceShort makes the rare paths common under the invariants tag.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -154,12 +155,12 @@ func TestDescriptorsMoveBytes(t *testing.T) {
 		r, w := pipe(t)
 		l.Go(func(th *loop.Thread) {
 			const text = "gathered"
-			for sent := 0; sent < len(text); {
-				n, errno := a.Sendmsg([][]byte{nil, []byte("gat"), {}, []byte("her"), []byte("ed"), nil}, sent, 4)
-				if errno != 0 || n < 1 || n > 4 {
+			n, errno := a.Sendv([]byte("gat"), []byte("hered"))
+			for sent := n; sent < len(text); sent += n { // less than all, or EAGAIN, only under the invariants tag
+				if !invariants.Enabled {
 					t.Fatalf("sendmsg: %d, %v", n, errno)
 				}
-				sent += n
+				n, _ = a.Send([]byte(text[sent:]), false)
 			}
 			if n, errno := b.SpliceTo(w, 100); n != len(text) || errno != 0 {
 				t.Errorf("to the pipe: %d, %v", n, errno)

@@ -124,7 +124,7 @@ func (c *Conn) end() {
 	defer func() { // also when Close is killed
 		var e *CloseError
 		if errors.As(c.err, &e) {
-			c.stream.SetCloseCode(e.Code)
+			conn.SetCloseCode(c.thread, e.Code)
 		}
 	}()
 	_ = c.Close(code, "")

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // Kinds of messages.
@@ -48,7 +48,7 @@ type CloseError = websocket.CloseError
 type Conn struct {
 	ws     *websocket.Conn
 	net    net.Conn // stream, or TLS over it
-	stream *conn.Stream
+	stream *stream.Stream
 	thread *loop.Thread
 	set    *Upgrader
 	input  *loop.Readiness

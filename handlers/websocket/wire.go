@@ -5,8 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/stream"
 )
 
 // wire is a Conn as gorilla sees it: the connection below the frames. It gives gorilla the frames
@@ -153,7 +153,7 @@ func (c *Conn) read(p []byte) int {
 		c.heard, c.asked = c.thread.Loop().Time(), false
 		return n // an error that came with it comes again
 	}
-	if err != nil && err != conn.ErrWouldBlock {
+	if err != nil && err != stream.ErrWouldBlock {
 		c.readErr = err
 	}
 	return 0
@@ -233,7 +233,7 @@ func (w *wire) Write(p []byte) (int, error) {
 func (c *Conn) write(p []byte) (n int, err error) {
 	c.sent += int64(len(p))
 	if !c.isTLS() {
-		if n, err = c.stream.TryWrite(p); n == len(p) || err != nil && err != conn.ErrWouldBlock {
+		if n, err = c.stream.TryWrite(p); n == len(p) || err != nil && err != stream.ErrWouldBlock {
 			return n, err
 		}
 	}

@@ -67,34 +67,6 @@ func Sendv(fd int, a, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// Sendmsg is sendmsg(2) with MSG_NOSIGNAL of what the buffers hold but for the first skip bytes, up
-// to max bytes and 64 buffers. There must be something.
-func Sendmsg(fd int, buffers [][]byte, skip, max int) (int, syscall.Errno) {
-	var iov [64]unix.Iovec
-	n := 0
-	for _, b := range buffers {
-		if skip >= len(b) {
-			skip -= len(b)
-			continue
-		}
-		b = b[skip:]
-		b = b[:min(len(b), max)]
-		skip, max = 0, max-len(b)
-		iov[n] = unix.Iovec{Base: &b[0], Len: uint64(len(b))}
-		if n++; n == len(iov) || max == 0 {
-			break
-		}
-	}
-	msg := unix.Msghdr{Iov: &iov[0], Iovlen: uint64(n)}
-	for {
-		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)),
-			unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-		if e != unix.EINTR {
-			return count(n, e)
-		}
-	}
-}
-
 // Splice is splice(2) of up to n bytes between a pipe and a socket, neither of which it waits for.
 // It moves pages from one to the other.
 func Splice(from, to, n int) (int, syscall.Errno) {

@@ -6,9 +6,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 var errBacklog = errors.New("the upstream accepts no connection")
@@ -33,7 +33,7 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 //
 // After an error the lease may still have the place of the upstream that was tried last, which Name
 // tells. See Busy for the kinds of errors; loop.ErrClientGone and loop.ErrCanceled end the wait.
-func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *conn.Stream, kept bool, err error) {
+func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool, err error) {
 	until := time.Now().Add(l.group.QueueTimeout) // for a place
 	rest := l.group.ConnectTimeout
 	for n := l.untried(); ; n-- {
@@ -139,7 +139,7 @@ func (l *Lease) Broke() {
 
 // Keep gives the place back, and with it its stream, which may serve another request: everything of
 // this one has been sent and received. The caller may use s no more. There must be a place.
-func (l *Lease) Keep(s *conn.Stream) {
+func (l *Lease) Keep(s *stream.Stream) {
 	fd, err := s.Release()
 	if err != nil {
 		_ = s.Close()
@@ -172,9 +172,9 @@ func left(err error) bool {
 }
 
 // reuse makes a stream of a connection that was kept, nil if that has ended.
-func reuse(l *loop.Loop, fd int) *conn.Stream {
+func reuse(l *loop.Loop, fd int) *stream.Stream {
 	if sysio.Quiet(fd) {
-		if s, err := conn.NewStream(l, fd); err == nil {
+		if s, err := stream.New(l, fd); err == nil {
 			return s
 		}
 	}
@@ -183,11 +183,11 @@ func reuse(l *loop.Loop, fd int) *conn.Stream {
 }
 
 // dial makes a connection within limit.
-func (p *peer) dial(t *loop.Thread, limit time.Duration) (*conn.Stream, error) {
+func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Stream, error) {
 	if p.named {
 		return p.dialName(t, limit)
 	}
-	s, err := conn.Dial(t, p.network, p.address, limit)
+	s, err := stream.Dial(t, p.network, p.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
 		// There is one reason why that takes time: the listener's queue is full, and stayed so.
 		err = errBacklog

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // nameFor is for how long the address to which a host's name has led is used again.
@@ -53,7 +53,7 @@ func (p *peer) learn(address string) {
 // often a question to another machine. So an address that is current is tried first, and the name
 // after it. An old address is tried last: when no name service answers, the host may still be
 // there. Each way has half of the time.
-func (p *peer) dialName(t *loop.Thread, limit time.Duration) (*conn.Stream, error) {
+func (p *peer) dialName(t *loop.Thread, limit time.Duration) (*stream.Stream, error) {
 	first, second, current := p.address, "", false
 	if second, current = p.known(); current {
 		first, second = second, first
@@ -68,8 +68,8 @@ func (p *peer) dialName(t *loop.Thread, limit time.Duration) (*conn.Stream, erro
 	return p.dialHost(t, second, limit)
 }
 
-func (p *peer) dialHost(t *loop.Thread, address string, limit time.Duration) (*conn.Stream, error) {
-	s, err := conn.Dial(t, p.network, address, limit)
+func (p *peer) dialHost(t *loop.Thread, address string, limit time.Duration) (*stream.Stream, error) {
+	s, err := stream.Dial(t, p.network, address, limit)
 	if err == nil && address == p.address {
 		p.learn(s.RemoteAddr().String())
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/stream"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 	}
 
 	lwango.Handle("/", func(req *lwango.Request, resp *lwango.Response) int {
-		upstream, err := conn.Dial(req.Thread, network, *address, 5*time.Second)
+		upstream, err := stream.Dial(req.Thread, network, *address, 5*time.Second)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return 504

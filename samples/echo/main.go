@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 func main() {
@@ -43,7 +43,7 @@ func run(address, handoff string) error {
 		if loops[i], err = loop.New(loop.Options{Handoff: how}); err != nil {
 			return err
 		}
-		ln, err := conn.ServeStreams(loops[i], "tcp", address, 0, echo)
+		ln, err := stream.Serve(loops[i], "tcp", address, 0, echo)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func run(address, handoff string) error {
 // echo is called when there is something to read, and returns when all of that was sent back. It
 // waits only while the peer does not read. At the end of input Copy returns nil, and the connection
 // is closed.
-func echo(_ *loop.Thread, s *conn.Stream) error {
+func echo(_ *loop.Thread, s *stream.Stream) error {
 	s.SetNoWait(true)
 	_, err := io.Copy(s, s)
 	return err

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // maxBody is how many bytes an answer may have: it is read into memory.
@@ -29,7 +29,7 @@ type answer struct {
 func ask(t *loop.Thread, address, target string) (answer, error) {
 	a := answer{Upstream: address}
 	deadline := time.Now().Add(*timeout)
-	c, err := conn.Dial(t, "tcp", address, *timeout)
+	c, err := stream.Dial(t, "tcp", address, *timeout)
 	if err != nil {
 		return a, err
 	}

@@ -1,4 +1,4 @@
-package conn_test
+package stream_test
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // TestTLSOverStreams: client and server are two threads of one loop.
@@ -62,7 +62,7 @@ func TestTLSInTryMode(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")
 		x, y := pair(t, l, "tcp") // between the two, passing on a byte at a time
-		for _, way := range [][2]*conn.Stream{{b, x}, {x, b}} {
+		for _, way := range [][2]*stream.Stream{{b, x}, {x, b}} {
 			l.Go(func(th *loop.Thread) {
 				buf := make([]byte, 1)
 				for {
@@ -86,7 +86,7 @@ func TestTLSInTryMode(t *testing.T) {
 			for {
 				n, err := s.Read(buf)
 				got = append(got, buf[:n]...)
-				if errors.Is(err, conn.ErrWouldBlock) {
+				if errors.Is(err, stream.ErrWouldBlock) {
 					i, err := th.AwaitAny(time.Minute, readable, tick)
 					if err != nil {
 						t.Error(err)
@@ -147,7 +147,7 @@ func TestHTTPOverStreams(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		for _, server := range []*httptest.Server{plainServer, tlsServer} {
 			l.Go(func(th *loop.Thread) {
-				s, err := conn.Dial(th, "tcp", server.Listener.Addr().String(), 10*time.Second)
+				s, err := stream.Dial(th, "tcp", server.Listener.Addr().String(), 10*time.Second)
 				if err != nil {
 					t.Error(err)
 					return
@@ -183,9 +183,9 @@ func TestServeHTTPOverStreams(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		serving(t, m, func(l *loop.Loop) {
-			srv, err := conn.ServeStreams(l, "tcp", addr, time.Minute, func(_ *loop.Thread, s *conn.Stream) error {
+			srv, err := stream.Serve(l, "tcp", addr, time.Minute, func(_ *loop.Thread, s *stream.Stream) error {
 				var c net.Conn = s
-				if m.tls {
+				if m.TLS {
 					c = tls.Server(s, serverTLS())
 				}
 				for br := bufio.NewReader(c); ; {
@@ -209,7 +209,7 @@ func TestServeHTTPOverStreams(t *testing.T) {
 		})
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 		defer transport.CloseIdleConnections()
-		scheme := map[bool]string{false: "http://", true: "https://"}[m.tls]
+		scheme := map[bool]string{false: "http://", true: "https://"}[m.TLS]
 		for _, n := range []int{0, 10, 300_000} {
 			body := chacha(n)
 			resp, err := (&http.Client{Transport: transport}).Post(scheme+addr, "", bytes.NewReader(body))

@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StreamServer is what ServeStreams has begun.
-type StreamServer struct {
+// Server is what Serve has begun.
+type Server struct {
 	listener *loop.Listener
 	loop     *loop.Loop
 	addr     net.Addr
@@ -24,7 +24,7 @@ type StreamServer struct {
 	handler  func(t *loop.Thread, s *Stream) error
 }
 
-// ServeStreams serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks:
+// Serve serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks:
 // the handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any
 // thread. When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to
 // read, at most for the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
@@ -32,13 +32,13 @@ type StreamServer struct {
 // So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves
 // something is called again; one that does not read at all is an error. When a loop stops, handlers are called once
 // more where there is something, and their connections closed.
-func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
-	handler func(t *loop.Thread, s *Stream) error) (*StreamServer, error) {
+func Serve(l *loop.Loop, network, address string, idle time.Duration,
+	handler func(t *loop.Thread, s *Stream) error) (*Server, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
 		return nil, err
 	}
-	srv := &StreamServer{loop: l, addr: addr, idle: idle, handler: handler}
+	srv := &Server{loop: l, addr: addr, idle: idle, handler: handler}
 	if idle <= 0 {
 		srv.idle = -1
 	}
@@ -53,11 +53,11 @@ func ServeStreams(l *loop.Loop, network, address string, idle time.Duration,
 }
 
 // Addr returns the address, with the real port where 0 was asked for.
-func (srv *StreamServer) Addr() net.Addr { return srv.addr }
+func (srv *Server) Addr() net.Addr { return srv.addr }
 
 // Close accepts what has come so far, and no more. Connections go on. It is called on the loop. A UNIX socket's path is
 // removed.
-func (srv *StreamServer) Close() error {
+func (srv *Server) Close() error {
 	srv.loop.Check()
 	if srv.closed {
 		return &net.OpError{Op: "close", Net: srv.addr.Network(), Addr: srv.addr, Err: net.ErrClosed}
@@ -70,18 +70,18 @@ func (srv *StreamServer) Close() error {
 // served is a connection.
 type served struct {
 	loop.Thread
-	server *StreamServer
+	server *Server
 	stream Stream
 }
 
-func (srv *StreamServer) accept(fd int, remote netip.AddrPort) {
+func (srv *Server) accept(fd int, remote netip.AddrPort) {
 	c := &served{server: srv}
 	if err := srv.loop.Attach(&c.Thread, fd, c, srv.idle); err != nil {
 		srv.loop.Logger().Error("connection not accepted", "error", err)
 		sysio.Close(fd)
 		return
 	}
-	c.stream.own(&c.Thread, remote)
+	c.stream.Own(&c.Thread, remote)
 	if srv.loop.Stopping() { // the stop has been past those that had nothing to say yet
 		loop.Wake(&c.Thread)
 	}
@@ -96,7 +96,7 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	s.spent, s.asked = 0, false
 	err := c.server.handler(t, s)
 	switch {
-	case err == nil, blocks(err), errors.Is(err, ErrWouldBlock):
+	case err == nil, err == ErrWouldBlock, errors.Is(err, ErrWouldBlock):
 	case err == io.EOF:
 		return coro.Abort
 	default:

@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name finds out what kind of socket NewStream was given, and who its peer is. One that has reset the connection has no
+// name finds out what kind of socket New was given, and who its peer is. One that has reset the connection has no
 // address any more.
 func (s *Stream) name() {
 	if !s.unnamed || s.gone() {
@@ -49,7 +49,7 @@ func (s *Stream) LocalAddr() net.Addr {
 	return s.local
 }
 
-// RemoteAddr implements net.Conn. Of a stream that NewStream has made, it is empty when it is asked for the first time
+// RemoteAddr implements net.Conn. Of a stream that New has made, it is empty when it is asked for the first time
 // after Close, or after the peer has reset the connection.
 func (s *Stream) RemoteAddr() net.Addr {
 	s.name()

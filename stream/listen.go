@@ -1,36 +1,33 @@
-package conn
+package stream
 
 import (
-	"errors"
 	"net"
 	"os"
-	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"golang.org/x/sys/unix"
 )
 
-// StreamListener is a net.Listener on a loop. Accept is for one thread of the loop at a time.
-type StreamListener struct {
+// Listener is a net.Listener on a loop. Accept is for one thread of the loop at a time.
+type Listener struct {
 	d        loop.Shared
 	loop     *loop.Loop
 	addr     net.Addr
 	readable *loop.Readiness
+	acceptor loop.Acceptor
 	path     string // of a UNIX socket
-	turn     int    // connections accepted since it last waited
 }
 
 // Listen listens on a loop: it is called by one of its threads, on the loop, or before it runs. Networks and
 // addresses are those of loop.Listen: "tcp" with host:port, where the host is an IP address, or "*" or nothing for
 // all, or "unix" with a path. Every loop of a process can listen to the same TCP address, and the kernel spreads the
 // connections.
-func Listen(l *loop.Loop, network, address string) (*StreamListener, error) {
+func Listen(l *loop.Loop, network, address string) (*Listener, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
 		return nil, err
 	}
-	ln := &StreamListener{loop: l, addr: addr}
+	ln := &Listener{loop: l, addr: addr}
 	if network == "unix" {
 		ln.path = address
 	}
@@ -49,16 +46,10 @@ func listen(network, address string) (fd int, addr net.Addr, err error) {
 	return fd, addrOf(network, address, loop.LocalAddr(fd)), nil
 }
 
-const (
-	acceptsPerTurn = 64 // connections accepted without waiting, before others get their turn
-	firstBackOff   = 10 * time.Millisecond
-	lastBackOff    = time.Second
-)
-
 // Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop
 // is to stop and all that had come were accepted. While descriptors or memory are short, connections wait in the
 // kernel, and Accept for better times.
-func (ln *StreamListener) Accept() (net.Conn, error) {
+func (ln *Listener) Accept() (net.Conn, error) {
 	c, err := ln.accept()
 	if err != nil {
 		return nil, &net.OpError{Op: "accept", Net: ln.addr.Network(), Addr: ln.addr, Err: err}
@@ -66,60 +57,41 @@ func (ln *StreamListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-func (ln *StreamListener) accept() (*Stream, error) {
+func (ln *Listener) accept() (*Stream, error) {
 	ln.loop.Check()
 	t := ln.loop.Current()
 	if t == nil {
 		return nil, errNoThread
 	}
-	if ln.turn++; ln.turn > acceptsPerTurn {
-		ln.turn = 0
-		t.Yield()
-	}
-	for backOff := firstBackOff; ; {
-		if ln.d.FD() < 0 {
-			return nil, net.ErrClosed
-		}
-		fd, remote, errno := ln.d.Accept()
-		switch errno {
-		case 0:
-			s := &Stream{loop: ln.loop, remote: remote, unix: !remote.IsValid()}
-			if err := s.open(fd); err != nil {
+	for {
+		fd, remote, err := ln.acceptor.Accept(t, &ln.d.Descriptor)
+		if err == nil {
+			s, err := open(ln.loop, fd)
+			if err != nil {
 				sysio.Close(fd)
 				return nil, err
 			}
+			s.remote, s.unix = remote, !remote.IsValid()
 			return s, nil
-		case unix.EAGAIN:
-			ln.turn = 0
-			i, err := t.AwaitAny(-1, ln.readable, ln.loop.Stopped())
-			if err != nil {
-				return nil, err
-			}
-			if i == 1 { // and the listener is not ready
-				return nil, net.ErrClosed
-			}
-		default:
-			if !loop.Passing(errno) {
-				return nil, os.NewSyscallError("accept", errno)
-			}
-			if backOff == firstBackOff {
-				ln.loop.Logger().Error("accept: new connections wait", "address", ln.addr, "error", errno)
-			}
-			if _, err := t.AwaitAny(backOff, ln.loop.Stopped()); err == nil {
-				return nil, net.ErrClosed
-			} else if !errors.Is(err, os.ErrDeadlineExceeded) {
-				return nil, err
-			}
-			backOff = min(2*backOff, lastBackOff)
+		}
+		if err != loop.ErrNoConnection {
+			return nil, err
+		}
+		i, err := t.AwaitAny(-1, ln.readable, ln.loop.Stopped())
+		if err != nil {
+			return nil, err
+		}
+		if i == 1 { // and the listener is not ready
+			return nil, net.ErrClosed
 		}
 	}
 }
 
 // Addr returns the address, with the real port where 0 was asked for.
-func (ln *StreamListener) Addr() net.Addr { return ln.addr }
+func (ln *Listener) Addr() net.Addr { return ln.addr }
 
 // Close ends it, and a wait in Accept. A UNIX socket's path is removed.
-func (ln *StreamListener) Close() error {
+func (ln *Listener) Close() error {
 	ln.loop.Check()
 	if ln.d.FD() < 0 {
 		return &net.OpError{Op: "close", Net: ln.addr.Network(), Addr: ln.addr, Err: net.ErrClosed}

@@ -1,4 +1,4 @@
-package conn_test
+package stream_test
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
 
@@ -177,7 +177,7 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 		for _, test := range tests {
 			l.Go(func(th *loop.Thread) {
 				what := fmt.Sprintf("%s %s after %v", test.network, test.host, test.delay)
-				d := conn.Dialer{Timeout: 20 * time.Second, FallbackDelay: test.delay, Resolver: resolver}
+				d := stream.Dialer{Timeout: 20 * time.Second, FallbackDelay: test.delay, Resolver: resolver}
 				if test.host == "unanswered.test" {
 					d.Resolver = noAnswer()
 				}
@@ -194,7 +194,7 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 						t.Errorf("%s: %v", what, err)
 						return
 					}
-					nodelay, err := unix.GetsockoptInt(conn.FD(s), unix.IPPROTO_TCP, unix.TCP_NODELAY)
+					nodelay, err := unix.GetsockoptInt(stream.FD(s), unix.IPPROTO_TCP, unix.TCP_NODELAY)
 					if got := s.RemoteAddr().String(); got != "127.0.0.4:"+port || nodelay != 1 || err != nil {
 						t.Errorf("%s: connected to %s, TCP_NODELAY %d, %v", what, got, nodelay, err)
 					}
@@ -237,7 +237,7 @@ func TestDialRefusesWhatMakesNoSense(t *testing.T) {
 			{"unix", strings.Repeat("x", 200), "dial unix xxx"},
 		} {
 			l.Go(func(th *loop.Thread) {
-				d := conn.Dialer{Resolver: resolver}
+				d := stream.Dialer{Resolver: resolver}
 				_, err := d.Dial(th, test.network, test.address)
 				var detail *net.OpError
 				if err == nil || !strings.HasPrefix(err.Error(), test.want) || !errors.As(err, &detail) {
@@ -258,7 +258,7 @@ func TestDialByName(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
 			for _, host := range []string{"localhost", "127.0.0.1", "", "0.0.0.0"} {
-				s, err := conn.Dial(th, "tcp4", host+":"+port, 10*time.Second)
+				s, err := stream.Dial(th, "tcp4", host+":"+port, 10*time.Second)
 				if err != nil {
 					t.Errorf("%q: %v", host, err)
 					continue
@@ -282,7 +282,7 @@ func TestLookUpHoldsNobodyUp(t *testing.T) {
 			return dial(ctx, network, address)
 		}
 		l.Go(func(th *loop.Thread) {
-			d := conn.Dialer{Resolver: resolver}
+			d := stream.Dialer{Resolver: resolver}
 			s, err := d.Dial(th, "tcp", "name.test:"+port)
 			if err != nil {
 				t.Error(err)
@@ -307,7 +307,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 	for _, target := range []string{"tcp silent.test:" + port, "tcp unanswered.test:" + port, "unix " + path} {
 		network, address, _ := strings.Cut(target, " ")
 		dial := func(th *loop.Thread) error {
-			d := conn.Dialer{FallbackDelay: time.Millisecond, Resolver: resolver}
+			d := stream.Dialer{FallbackDelay: time.Millisecond, Resolver: resolver}
 			if strings.Contains(address, "unanswered") {
 				d.Resolver = noAnswer()
 			}
@@ -317,7 +317,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 		onLoop(t, func(t *testing.T, l *loop.Loop) {
 			var dialing, ended loop.Promise[int]
 			before := 0
-			srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
+			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *stream.Stream) error {
 				before = openDescriptors(t)
 				dialing.Resolve(0)
 				wants(t, target+": client left", dial(th), loop.ErrClientGone, "dial")
@@ -329,7 +329,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 			})
 			must(t, err)
 			l.Go(func(th *loop.Thread) {
-				c, err := conn.Dial(th, "tcp", srv.Addr().String(), 0)
+				c, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
 				must(t, err)
 				_, _ = c.Write([]byte("x"))
 				_, _ = dialing.Await(th, -1)
@@ -368,14 +368,14 @@ func TestDialUnixWaitsForRoom(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "socket")
 		free := deaf(t, "unix", path)
 		l.Go(func(th *loop.Thread) {
-			_, err := conn.Dial(th, "unix", path, 20*time.Millisecond)
+			_, err := stream.Dial(th, "unix", path, 20*time.Millisecond)
 			wants(t, "no room", err, os.ErrDeadlineExceeded, "dial")
 			th.Go(func(th *loop.Thread) error {
 				_ = th.Sleep(5 * time.Millisecond)
 				free()
 				return nil
 			})
-			s, err := conn.Dial(th, "unix", path, 20*time.Second)
+			s, err := stream.Dial(th, "unix", path, 20*time.Second)
 			if err != nil {
 				t.Error(err)
 				return
@@ -394,8 +394,8 @@ func TestDialWithoutDescriptors(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			before := openDescriptors(t)
 			restore := noDescriptors(t)
-			_, err := conn.Dial(th, "tcp", "127.0.0.1:"+port, 0)
-			_, unixErr := conn.Dial(th, "unix", "/no/matter", 0)
+			_, err := stream.Dial(th, "tcp", "127.0.0.1:"+port, 0)
+			_, unixErr := stream.Dial(th, "unix", "/no/matter", 0)
 			restore()
 			wants(t, "tcp", err, syscall.EMFILE, "dial")
 			wants(t, "unix", unixErr, syscall.EMFILE, "dial")
@@ -421,7 +421,7 @@ func TestDialWaitsQuietly(t *testing.T) {
 		l.Go(func(th *loop.Thread) {
 			for _, reset := range []bool{false, true} {
 				x, y := sockets(t, "tcp")
-				up, err := conn.NewStream(l, x)
+				up, err := stream.New(l, x)
 				must(t, err)
 				_, _ = unix.Write(y, []byte("unread"))
 				if reset {
@@ -437,7 +437,7 @@ func TestDialWaitsQuietly(t *testing.T) {
 				_ = up.Close()
 			}
 			th.Go(func(th *loop.Thread) error {
-				_, _ = conn.Dial(th, "tcp", "127.0.0.2:"+port, 200*time.Millisecond)
+				_, _ = stream.Dial(th, "tcp", "127.0.0.2:"+port, 200*time.Millisecond)
 				return nil
 			})
 			th.Yield()
@@ -460,7 +460,7 @@ func TestFamiliesTakeTurns(t *testing.T) {
 			ips = append(ips, netip.MustParseAddr(s))
 		}
 		var got []string
-		for _, ip := range conn.ByTurns(ips) {
+		for _, ip := range stream.ByTurns(ips) {
 			got = append(got, ip.String())
 		}
 		if !slices.Equal(got, strings.Fields(test.want)) {

@@ -1,4 +1,4 @@
-package conn_test
+package stream_test
 
 import (
 	"bufio"
@@ -7,8 +7,8 @@ import (
 	"log"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // A raw TCP service with a thread for each connection, and a client of it, on one loop.
@@ -17,7 +17,7 @@ func ExampleListen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")
+	ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func ExampleListen() {
 
 	l.Go(func(t *loop.Thread) {
 		defer ln.Close()
-		c, err := conn.Dial(t, "tcp", ln.Addr().String(), time.Second)
+		c, err := stream.Dial(t, "tcp", ln.Addr().String(), time.Second)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -61,12 +61,12 @@ func ExampleListen() {
 
 // The same where most connections are idle: a handler is called when something has come, and connections that wait for
 // more are not threads that wait.
-func ExampleServeStreams() {
+func ExampleServe() {
 	l, err := loop.New(loop.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", time.Minute, func(t *loop.Thread, s *conn.Stream) error {
+	srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", time.Minute, func(t *loop.Thread, s *stream.Stream) error {
 		s.SetNoWait(true) // take what there is, and be called again
 		_, err := io.Copy(s, s)
 		return err
@@ -77,7 +77,7 @@ func ExampleServeStreams() {
 
 	l.Go(func(t *loop.Thread) {
 		defer srv.Close()
-		c, err := conn.Dial(t, "tcp", srv.Addr().String(), time.Second)
+		c, err := stream.Dial(t, "tcp", srv.Addr().String(), time.Second)
 		if err != nil {
 			log.Fatal(err)
 		}

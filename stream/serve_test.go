@@ -1,4 +1,4 @@
-package conn_test
+package stream_test
 
 import (
 	"errors"
@@ -10,21 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
-// TestServeStreams: a handler that takes a line each time it is called, in whatever pieces it comes.
-func TestServeStreams(t *testing.T) {
+// TestServe: a handler that takes a line each time it is called, in whatever pieces it comes.
+func TestServe(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		run(t, func(t *testing.T, m mode) {
 			addr := "127.0.0.1:0"
 			if network == "unix" {
-				addr, m.loops = filepath.Join(t.TempDir(), "socket"), 1
+				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
 			loops, stop := serving(t, m, func(l *loop.Loop) {
-				srv, err := conn.ServeStreams(l, network, addr, 0, func(th *loop.Thread, s *conn.Stream) error {
+				srv, err := stream.Serve(l, network, addr, 0, func(th *loop.Thread, s *stream.Stream) error {
 					if l.Current() != th || s.RemoteAddr().Network() != network {
 						t.Errorf("on %v, from %v", l.Current(), s.RemoteAddr())
 					}
@@ -82,18 +82,18 @@ func TestServeStreams(t *testing.T) {
 	}
 }
 
-// TestServeStreamsEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
+// TestServeEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
 // has an error instead; and it does not go on for a handler that does not read at all.
-func TestServeStreamsEndsWithTheInput(t *testing.T) {
-	handlers := map[string]func(th *loop.Thread, s *conn.Stream) error{
-		"copies": func(_ *loop.Thread, s *conn.Stream) error { _, err := io.Copy(io.Discard, s); return err },
-		"tries": func(_ *loop.Thread, s *conn.Stream) error {
+func TestServeEndsWithTheInput(t *testing.T) {
+	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
+		"copies": func(_ *loop.Thread, s *stream.Stream) error { _, err := io.Copy(io.Discard, s); return err },
+		"tries": func(_ *loop.Thread, s *stream.Stream) error {
 			s.SetNoWait(true)
 			_, err := s.Read(make([]byte, 9))
 			return err
 		},
-		"hides errors": func(_ *loop.Thread, s *conn.Stream) error { _, _ = s.Read(make([]byte, 9)); return nil },
-		"wraps": func(_ *loop.Thread, s *conn.Stream) error {
+		"hides errors": func(_ *loop.Thread, s *stream.Stream) error { _, _ = s.Read(make([]byte, 9)); return nil },
+		"wraps": func(_ *loop.Thread, s *stream.Stream) error {
 			s.SetNoWait(true)
 			for {
 				if _, err := s.Read(make([]byte, 1)); err != nil {
@@ -101,18 +101,18 @@ func TestServeStreamsEndsWithTheInput(t *testing.T) {
 				}
 			}
 		},
-		"ignores it": func(_ *loop.Thread, s *conn.Stream) error { return nil },
+		"ignores it": func(_ *loop.Thread, s *stream.Stream) error { return nil },
 	}
 	for name, handler := range handlers {
 		t.Run(name, func(t *testing.T) {
 			for _, reset := range []bool{false, true} {
 				onLoop(t, func(t *testing.T, l *loop.Loop) {
 					calls := 0
-					counting := func(th *loop.Thread, s *conn.Stream) error {
+					counting := func(th *loop.Thread, s *stream.Stream) error {
 						calls++
 						return handler(th, s)
 					}
-					srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, counting)
+					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, counting)
 					must(t, err)
 					c := caller(t, srv.Addr().String()).(*net.TCPConn)
 					_, _ = io.WriteString(c, "some input")
@@ -140,23 +140,23 @@ func TestServeStreamsEndsWithTheInput(t *testing.T) {
 	}
 }
 
-func TestServeStreamsIdleTimeout(t *testing.T) {
+func TestServeIdleTimeout(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		handler := func(th *loop.Thread, s *conn.Stream) error {
+		handler := func(th *loop.Thread, s *stream.Stream) error {
 			_, err := s.Read(make([]byte, 9))
 			if err == nil {
 				err = th.Sleep(100 * time.Millisecond) // that is not idle
 			}
 			return err
 		}
-		srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, handler)
+		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 50*time.Millisecond, handler)
 		must(t, err)
 		l.Go(func(th *loop.Thread) {
 			began := time.Now()
-			silent, err := conn.Dial(th, "tcp", srv.Addr().String(), 0)
+			silent, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
 			must(t, err)
 			defer silent.Close()
-			other, err := conn.Dial(th, "tcp", srv.Addr().String(), 0)
+			other, err := stream.Dial(th, "tcp", srv.Addr().String(), 0)
 			must(t, err)
 			defer other.Close()
 			_, _ = other.Write([]byte("x"))
@@ -171,13 +171,13 @@ func TestServeStreamsIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestServeStreamsStops: what was sent before the stop is served, a handler that waits gets its time, and no more.
-func TestServeStreamsStops(t *testing.T) {
+// TestServeStops: what was sent before the stop is served, a handler that waits gets its time, and no more.
+func TestServeStops(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		stuck := make(chan struct{}, 1)
 		loops, stop := serving(t, m, func(l *loop.Loop) {
-			srv, err := conn.ServeStreams(l, "tcp", addr, 0, func(th *loop.Thread, s *conn.Stream) error {
+			srv, err := stream.Serve(l, "tcp", addr, 0, func(th *loop.Thread, s *stream.Stream) error {
 				s.SetNoWait(true)
 				_, err := io.Copy(s, s)
 				if err == nil {

@@ -1,13 +1,13 @@
-package conn_test
+package stream_test
 
 import (
 	"io"
 	"net"
 	"testing"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,17 +27,17 @@ func TestMessageIsFree(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads and writes cost epoll_ctl")
 	}
-	handlers := map[string]func(th *loop.Thread, s *conn.Stream) error{
-		"copy in try mode": func(_ *loop.Thread, s *conn.Stream) error {
+	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
+		"copy in try mode": func(_ *loop.Thread, s *stream.Stream) error {
 			s.SetNoWait(true)
 			_, err := io.Copy(s, s)
 			return err
 		},
-		"copy": func(_ *loop.Thread, s *conn.Stream) error {
+		"copy": func(_ *loop.Thread, s *stream.Stream) error {
 			_, err := io.Copy(s, s)
 			return err
 		},
-		"Read and Write": func(th *loop.Thread, s *conn.Stream) error {
+		"Read and Write": func(th *loop.Thread, s *stream.Stream) error {
 			buf, _ := loop.Local(th).([]byte)
 			if buf == nil {
 				buf = make([]byte, 4096)
@@ -49,16 +49,14 @@ func TestMessageIsFree(t *testing.T) {
 			}
 			return err
 		},
-		"Writev": func(_ *loop.Thread, s *conn.Stream) error {
+		"Send": func(_ *loop.Thread, s *stream.Stream) error {
 			var buf [4096]byte
-			pieces := make([][]byte, 3)
 			for {
 				n, err := s.Read(buf[:])
 				if err != nil {
 					return err
 				}
-				pieces[0], pieces[1], pieces[2] = buf[:1], buf[1:n/2], buf[n/2:n]
-				if _, err := s.Writev(pieces); err != nil {
+				if _, err := s.Send(buf[:1], buf[1:n], false); err != nil {
 					return err
 				}
 			}
@@ -70,7 +68,7 @@ func TestMessageIsFree(t *testing.T) {
 			run(t, func(t *testing.T, m mode) {
 				addr := ""
 				loops, _ := serving(t, m, func(l *loop.Loop) {
-					srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, handler)
+					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, handler)
 					must(t, err)
 					addr = srv.Addr().String()
 				})

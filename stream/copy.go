@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"errors"
@@ -37,7 +37,10 @@ func (s *Stream) readFrom(r io.Reader, limit int64) (int64, error) {
 	case *Stream:
 		return from.copyTo(s, limit)
 	case fileLike:
-		if n, err := s.sendFile(from, limit); err != errNoSendfile {
+		if s.duplex != nil { // what is held comes first
+			break
+		}
+		if n, err := s.sendOpen(from, limit); err != errNoSendfile {
 			return n, err
 		}
 	}
@@ -71,9 +74,9 @@ type fileLike interface {
 
 var errNoSendfile = errors.New("not a file for sendfile")
 
-// sendFile sends a file from its present position on, which it moves. errNoSendfile means that nothing has been done:
+// sendOpen sends a file from its present position on, which it moves. errNoSendfile means that nothing has been done:
 // some files below /proc cannot be sent that way, for example.
-func (s *Stream) sendFile(f fileLike, limit int64) (sent int64, err error) {
+func (s *Stream) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, errNoSendfile
@@ -82,23 +85,10 @@ func (s *Stream) sendFile(f fileLike, limit int64) (sent int64, err error) {
 	if err != nil {
 		return 0, errNoSendfile
 	}
-	if err := s.begin(&s.writeBy); err != nil {
+	if err := s.beginWrite(); err != nil {
 		return 0, s.fail("write", err)
 	}
-	controlErr := raw.Control(func(fd uintptr) {
-		for sent < limit && err == nil {
-			n, errno := s.d.Sendfile(int(fd), nil, int(min(limit-sent, turnBudget)))
-			if sent == 0 && errno == unix.EINVAL {
-				err = errNoSendfile
-				return
-			}
-			if n == 0 && errno == 0 {
-				return // the end
-			}
-			sent += int64(n)
-			err = s.wrote(n, errno)
-		}
-	})
+	controlErr := raw.Control(func(fd uintptr) { sent, err = s.sendFile(int(fd), nil, limit) })
 	switch {
 	case controlErr != nil:
 		return sent, controlErr // the file was closed
@@ -119,8 +109,9 @@ func (s *Stream) WriteTo(w io.Writer) (int64, error) { return s.copyTo(w, math.M
 // copyTo copies at most limit bytes.
 func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 	to, spliceable := w.(*Stream)
+	spliceable = spliceable && to.duplex == nil // what is held comes first
 	for bulk := false; copied < limit; {
-		if err := s.begin(&s.readBy); err != nil {
+		if err := s.beginRead(); err != nil {
 			return copied, s.fail("read", err)
 		}
 		var n int
@@ -131,10 +122,8 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 		}
 		copied += int64(n)
 		bulk = n >= copySize
-		if blocks(err) && !s.noWait {
-			if err = s.waitRead(); err != nil {
-				err = s.fail("read", err)
-			}
+		if err == ErrWouldBlock {
+			err = s.failRead(s.waitRead())
 		}
 		if err == io.EOF {
 			return copied, nil
@@ -149,7 +138,7 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 // copySome copies what one read gives without waiting.
 func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 	if !s.unread() {
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	}
 	buf := copyBuffers.Get().(*[copySize]byte)
 	defer copyBuffers.Put(buf)
@@ -163,7 +152,7 @@ func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 // spliceSome copies what one read gives by way of a pipe, which takes the pages and not the bytes.
 func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	if !s.unread() {
-		return 0, errWouldBlock
+		return 0, ErrWouldBlock
 	}
 	if noSplice.Load() {
 		return s.copySome(to, limit)
@@ -191,7 +180,7 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	if err != nil {
 		return 0, s.failRead(err)
 	}
-	for err = to.begin(&to.writeBy); err == nil && moved < n; {
+	for err = to.beginWrite(); err == nil && moved < n; {
 		k, errno := to.d.SpliceFrom(p.r, n-moved)
 		moved += k
 		err = to.wrote(k, errno)
@@ -233,7 +222,7 @@ func newPipe() *pipe {
 		return new(pipe)
 	}
 	p := &pipe{r: fds[0], w: fds[1]}
-	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, turnBudget)
+	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, TurnBudget)
 	if err != nil {
 		size, _ = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
 	}

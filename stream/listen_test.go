@@ -1,4 +1,4 @@
-package conn_test
+package stream_test
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // serving runs as many loops as the mode has, each made ready by begin, until stop.
 func serving(t *testing.T, m mode, begin func(l *loop.Loop)) (loops []*loop.Loop, stop func(grace time.Duration)) {
 	t.Helper()
-	for range m.loops {
-		l, err := loop.New(loop.Options{Handoff: m.handoff, Logger: slog.New(slog.DiscardHandler)})
+	for range m.Loops {
+		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		begin(l)
 		loops = append(loops, l)
@@ -99,11 +99,11 @@ func TestListen(t *testing.T) {
 		for _, network := range []string{"tcp", "unix"} {
 			addr := "127.0.0.1:0"
 			if network == "unix" {
-				addr, m.loops = filepath.Join(t.TempDir(), "socket"), 1
+				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
-			var listeners []*conn.StreamListener
+			var listeners []*stream.Listener
 			loops, stop := serving(t, m, func(l *loop.Loop) {
-				ln, err := conn.Listen(l, network, addr)
+				ln, err := stream.Listen(l, network, addr)
 				must(t, err)
 				addr = ln.Addr().String()
 				listeners = append(listeners, ln)
@@ -145,11 +145,11 @@ func TestListenErrors(t *testing.T) {
 	must(t, os.WriteFile(taken, nil, 0o600))
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		serve := func(network, address string) error {
-			_, err := conn.ServeStreams(l, network, address, 0, nil)
+			_, err := stream.Serve(l, network, address, 0, nil)
 			return err
 		}
 		listen := func(network, address string) error {
-			_, err := conn.Listen(l, network, address)
+			_, err := stream.Listen(l, network, address)
 			return err
 		}
 		for _, f := range []func(network, address string) error{serve, listen} {
@@ -170,7 +170,7 @@ func TestListenErrors(t *testing.T) {
 // TestAcceptWithoutDescriptors: connections wait until there are some again.
 func TestAcceptWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")
+		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
 		must(t, err)
 		x := caller(t, ln.Addr().String())
 		l.Go(func(th *loop.Thread) {
@@ -199,7 +199,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 // TestStopWithoutDescriptors: Accept ends, though it waits for better times.
 func TestStopWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")
+		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
 		must(t, err)
 		caller(t, ln.Addr().String())
 		l.Go(func(th *loop.Thread) {
@@ -224,7 +224,7 @@ func TestStopWithoutDescriptors(t *testing.T) {
 
 func TestOneThreadAccepts(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		ln, err := conn.Listen(l, "tcp", "127.0.0.1:0")
+		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
 		must(t, err)
 		if _, err := ln.Accept(); err == nil {
 			t.Error("accepted without a thread")
@@ -245,7 +245,7 @@ func TestOneThreadAccepts(t *testing.T) {
 func TestDetach(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		detached := make(chan net.Conn, 1)
-		detach := func(s *conn.Stream) {
+		detach := func(s *stream.Stream) {
 			c, err := s.Detach()
 			if err != nil {
 				t.Error(err)
@@ -255,20 +255,20 @@ func TestDetach(t *testing.T) {
 			wants(t, "Close after Detach", s.Close(), net.ErrClosed, "close")
 			detached <- c
 		}
-		var accepts *conn.StreamListener
-		var serves *conn.StreamServer
+		var accepts *stream.Listener
+		var serves *stream.Server
 		plainListener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		defer plainListener.Close()
 		loops, _ := serving(t, m, func(l *loop.Loop) {
-			accepts, err = conn.Listen(l, "tcp", "127.0.0.1:0")
+			accepts, err = stream.Listen(l, "tcp", "127.0.0.1:0")
 			must(t, err)
 			l.Go(func(*loop.Thread) {
 				c, err := accepts.Accept()
 				must(t, err)
-				detach(c.(*conn.Stream))
+				detach(c.(*stream.Stream))
 			})
-			serves, err = conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *conn.Stream) error {
+			serves, err = stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *stream.Stream) error {
 				_, _ = s.Read(make([]byte, 1))
 				detach(s)
 				if err := th.Sleep(time.Millisecond); err != nil { // the thread lives on
@@ -278,7 +278,7 @@ func TestDetach(t *testing.T) {
 			})
 			must(t, err)
 			l.Go(func(th *loop.Thread) {
-				s, err := conn.Dial(th, "tcp", plainListener.Addr().String(), 0)
+				s, err := stream.Dial(th, "tcp", plainListener.Addr().String(), 0)
 				must(t, err)
 				detach(s)
 			})

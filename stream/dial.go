@@ -1,4 +1,4 @@
-package conn
+package stream
 
 import (
 	"net"
@@ -154,10 +154,10 @@ func (a *attempts) nextAfter() *loop.Timer {
 
 // start begins to connect to an address.
 func (a *attempts) start(to netip.AddrPort) {
-	s := &Stream{loop: a.thread.Loop(), remote: to}
+	var s *Stream
 	fd, err := connectTCP(to)
 	if err == nil {
-		if err = s.open(fd); err != nil {
+		if s, err = open(a.thread.Loop(), fd); err != nil {
 			sysio.Close(fd)
 		}
 	}
@@ -165,6 +165,7 @@ func (a *attempts) start(to netip.AddrPort) {
 		a.failed(to, err)
 		return
 	}
+	s.remote = to
 	a.running = append(a.running, attempt{s, s.d.Writable()})
 }
 
@@ -265,10 +266,10 @@ func (a *attempts) dialUnix(path string) (_ *Stream, err error) {
 			return nil, err
 		}
 	}
-	s := &Stream{loop: a.thread.Loop(), unix: true}
-	if err := s.open(fd); err != nil {
+	s, err := open(a.thread.Loop(), fd)
+	if err != nil {
 		return nil, err
 	}
-	done = true
+	s.unix, done = true, true
 	return s, nil
 }

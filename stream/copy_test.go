@@ -1,4 +1,4 @@
-package conn_test
+package stream_test
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,17 +15,10 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
-
-// chacha is data that is the same nowhere.
-func chacha(n int) []byte {
-	p := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(p)
-	return p
-}
 
 // TestCopyBetweenStreams: from one peer through two streams to another, or back to the first, in bulk and in small
 // pieces, and the end of input after it. Bulk takes the way through a pipe.
@@ -102,7 +94,7 @@ func TestCopyBetweenStreams(t *testing.T) {
 func TestEchoIsExact(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
 		onLoop(t, func(t *testing.T, l *loop.Loop) {
-			srv, err := conn.ServeStreams(l, "tcp", "127.0.0.1:0", 0, func(_ *loop.Thread, s *conn.Stream) error {
+			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(_ *loop.Thread, s *stream.Stream) error {
 				s.SetNoWait(noWait)
 				_, err := io.Copy(s, s)
 				return err
@@ -111,7 +103,7 @@ func TestEchoIsExact(t *testing.T) {
 			data := chacha(6 << 20)
 			l.Go(func(th *loop.Thread) {
 				defer srv.Close()
-				c, err := conn.Dial(th, "tcp", srv.Addr().String(), time.Minute)
+				c, err := stream.Dial(th, "tcp", srv.Addr().String(), time.Minute)
 				must(t, err)
 				defer c.Close()
 				th.Go(func(*loop.Thread) error {
@@ -222,7 +214,7 @@ func TestCopyErrors(t *testing.T) {
 			if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 				t.Errorf("the destination is gone: %v", err)
 			}
-			for _, s := range []*conn.Stream{from, src, dst} {
+			for _, s := range []*stream.Stream{from, src, dst} {
 				_ = s.Close()
 			}
 			_, _ = feed.End().Await(th, -1)
@@ -334,20 +326,23 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, make([]byte, total), 0o600))
 	one := make([]byte, 1)
-	ways := map[string]func(a, b *conn.Stream) (int64, error){
-		"Write": func(a, _ *conn.Stream) (int64, error) {
+	ways := map[string]func(a, b *stream.Stream) (int64, error){
+		"Write": func(a, _ *stream.Stream) (int64, error) {
 			n, err := a.Write(make([]byte, total))
 			return int64(n), err
 		},
-		"Writev":   func(a, _ *conn.Stream) (int64, error) { return a.Writev([][]byte{make([]byte, total)}) },
-		"ReadFrom": func(a, _ *conn.Stream) (int64, error) { return a.ReadFrom(bytes.NewReader(make([]byte, total))) },
-		"sendfile": func(a, _ *conn.Stream) (int64, error) {
+		"Send": func(a, _ *stream.Stream) (int64, error) {
+			n, err := a.Send(make([]byte, total/2), make([]byte, total/2), false)
+			return int64(n), err
+		},
+		"ReadFrom": func(a, _ *stream.Stream) (int64, error) { return a.ReadFrom(bytes.NewReader(make([]byte, total))) },
+		"sendfile": func(a, _ *stream.Stream) (int64, error) {
 			f, err := os.Open(path)
 			must(t, err)
 			defer f.Close()
 			return io.Copy(a, f)
 		},
-		"to and fro": func(a, b *conn.Stream) (n int64, err error) { // both ends by one thread
+		"to and fro": func(a, b *stream.Stream) (n int64, err error) { // both ends by one thread
 			for ; n < total && err == nil; n += total / 256 {
 				if _, err = a.Write(one); err == nil {
 					_, err = b.Read(one)
@@ -362,9 +357,9 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 				x, y := sockets(t, "unix")
 				// Room for all of it; without the privilege there is less, and the peer reads it.
 				_ = unix.SetsockoptInt(x, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4*total)
-				a, err := conn.NewStream(l, x)
+				a, err := stream.New(l, x)
 				must(t, err)
-				b, err := conn.NewStream(l, y)
+				b, err := stream.New(l, y)
 				must(t, err)
 				running, turns := true, 0
 				l.Go(func(*loop.Thread) {

@@ -1,0 +1,154 @@
+package stream
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"time"
+)
+
+// ErrTooSlow says that the peer has not kept the pace that SetPace demands. It is an
+// os.ErrDeadlineExceeded.
+var ErrTooSlow = fmt.Errorf("peer is too slow: %w", os.ErrDeadlineExceeded)
+
+// Pace is what a peer has to keep up with in one direction as long as that has no deadline. Only the
+// time counts in which the stream waits for the peer. The zero Pace demands nothing.
+type Pace struct {
+	Idle    time.Duration // within which a byte must move; 0 or negative: no limit
+	MinRate int           // bytes per second; 0 or negative: none
+	Grace   time.Duration // the time waited before the rate counts
+
+	// Window is the time waited of which the rate counts. It has two halves, of which the older is
+	// dropped when the newer is full: so an early burst is no credit for later, and at least half
+	// of the window counts.
+	Window time.Duration
+
+	bytes int64         // moved, in all
+	quiet time.Duration // waited since the last byte, without a deadline
+
+	// The newer half of the window, and the older.
+	waited, waitedBefore time.Duration
+	from, fromBefore     int64 // bytes when they began
+}
+
+// Bytes returns how many bytes have moved.
+func (p *Pace) Bytes() int64 { return p.bytes }
+
+// left returns how long a wait may take, negative: without limit.
+func (p *Pace) left() (time.Duration, error) {
+	waited := p.waitedBefore + p.waited
+	switch {
+	case p.MinRate > 0 && waited > p.Grace && float64(p.bytes-p.fromBefore) < float64(p.MinRate)*waited.Seconds():
+		return 0, ErrTooSlow
+	case p.Idle <= 0:
+		return -1, nil
+	case p.quiet >= p.Idle:
+		return 0, ErrTooSlow
+	}
+	return p.Idle - p.quiet, nil
+}
+
+// limit is how long the peer may keep one direction waiting. A deadline takes the place of the pace.
+type limit struct {
+	deadline instant
+	pace     *Pace // nil: none
+}
+
+// left returns how long a wait may take, negative: without limit.
+func (l *limit) left() (time.Duration, error) {
+	switch {
+	case l.deadline.set():
+		if d := l.deadline.left(); d > 0 {
+			return d, nil
+		}
+		return 0, os.ErrDeadlineExceeded
+	case l.pace != nil:
+		return l.pace.left()
+	}
+	return -1, nil
+}
+
+// moved notes that n bytes have moved.
+func (l *limit) moved(n int) {
+	if p := l.pace; p != nil && n > 0 {
+		p.bytes += int64(n)
+		p.quiet = 0
+	}
+}
+
+// waited notes that the stream has waited for the peer for d.
+func (l *limit) waited(d time.Duration) {
+	p := l.pace
+	if p == nil {
+		return
+	}
+	if !l.deadline.set() {
+		p.quiet += d
+	}
+	if p.waited += d; p.waited >= p.Window/2 {
+		p.waitedBefore, p.fromBefore = p.waited, p.from
+		p.waited, p.from = 0, p.bytes
+	}
+}
+
+// SetPace says what the peer has to keep up with; nil: with nothing. The stream counts in the Paces.
+// The caller may assign a new value to them at any time, which begins the count anew.
+func (s *Stream) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
+
+// ReadExpired reports that the deadline of reads has passed.
+func (s *Stream) ReadExpired() bool { return s.in.deadline.passed() }
+
+// SetDeadline implements net.Conn.
+func (s *Stream) SetDeadline(t time.Time) error {
+	return s.setDeadlines(t, &s.in, &s.out)
+}
+
+// SetReadDeadline implements net.Conn.
+func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadlines(t, &s.in) }
+
+// SetWriteDeadline implements net.Conn.
+func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadlines(t, &s.out) }
+
+func (s *Stream) setDeadlines(t time.Time, limits ...*limit) error {
+	s.loop.Check()
+	if s.gone() {
+		return s.fail("set", net.ErrClosed)
+	}
+	by := instantOf(t)
+	earlier := false
+	for _, l := range limits {
+		earlier = earlier || by.before(l.deadline)
+		l.deadline = by
+	}
+	if earlier {
+		s.loop.Rouse(s.d) // a wait that has begun is for the old one; that it ends late is seen when it ends
+	}
+	return nil
+}
+
+// instant is a point in time on the monotonic clock, in a third of a time.Time's size; 0 is none.
+type instant int64
+
+var epoch = time.Now()
+
+func instantOf(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	// Half of what there is leaves room to reckon with.
+	if at := instant(min(max(t.Sub(epoch), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
+		return at
+	}
+	return -1
+}
+
+func (i instant) set() bool { return i != 0 }
+
+func (i instant) passed() bool { return i.set() && i.left() <= 0 }
+
+// before reports that i comes sooner than j; none is the last of all.
+func (i instant) before(j instant) bool { return i != 0 && (j == 0 || i < j) }
+
+// left returns how much time there is until then.
+func (i instant) left() time.Duration { return time.Duration(i) - time.Since(epoch) }
