@@ -92,10 +92,12 @@ func (c *openClient) connect() {
 	}
 }
 
+// answerSize is that of a first answer, which is parsed.
 func (c *openClient) answerSize() int {
 	first := crowd{job: c.job}
 	defer first.leave()
 	conn := first.join(1)
+	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
 	must(conn.Write(c.request))
 	var seen bytes.Buffer
 	if body := first.text(io.TeeReader(conn, &seen)); int64(len(body)) != c.Size {
@@ -170,17 +172,15 @@ func runWrk(ctx context.Context, env *environment, w work, addr string, duration
 	ctx, cancel := context.WithTimeout(ctx, duration+time.Minute) // which only ends one that hangs
 	defer cancel()
 	// wrk knows whole seconds only. For less it is interrupted, on which it reports as at its end.
-	whole := duration.Truncate(time.Second)
 	interrupt := duration
-	if whole == duration {
+	if duration%time.Second == 0 {
 		interrupt = 0
 	}
 	out, used, err := run(ctx, env.clientFor(w), interrupt, env.programs["wrk"], "-t1", "-c"+strconv.Itoa(w.Conns),
 		"-d"+strconv.Itoa(int((duration+time.Second-1)/time.Second))+"s", "--timeout", "10s", "-s", script, "http://"+addr+w.Path)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT && ctx.Err() == nil {
-		// A busy machine had not brought it far enough to catch the interrupt. A whole second needs
-		// none.
+		// It had not come far enough to catch the interrupt. A whole second needs none.
 		return runWrk(ctx, env, w, addr, time.Second)
 	}
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -172,11 +171,9 @@ func askBroker(addr, command, want string) error {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := io.WriteString(conn, command+"\r\n"); err != nil {
-		return err
-	}
-	got := make([]byte, len(want))
-	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+	var got string
+	fmt.Fprintf(conn, "%s\r\n", command)
+	if _, err := fmt.Fscan(conn, &got); err != nil || got != want {
 		return errors.Join(err, fmt.Errorf("%s is answered with %q", command, got))
 	}
 	return nil
