@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,6 +29,16 @@ type proxy struct {
 	handler conn.Handler
 	log     *logtext.Buffer
 	dir     string // the scripts'
+}
+
+// Dial connects to the server. The deadline is for hangs, not for large bodies on a busy machine.
+func (p *proxy) Dial() net.Conn {
+	p.t.Helper()
+	c := p.Server.Dial()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		p.t.Fatal(err)
+	}
+	return c
 }
 
 // serve starts a server whose module uses the addresses, for scripts that need not be there.
