@@ -14,7 +14,7 @@ import (
 func Example() {
 	clock := func(req *conn.Request, resp *conn.Response) int {
 		stream, err := sse.Open(req, resp)
-		n, _ := strconv.Atoi(stream.LastEventID()) // who comes back goes on counting
+		n, _ := strconv.Atoi(stream.LastEventID()) // a client that connects again goes on counting
 		for tick := req.After(0); err == nil; tick.Reset(time.Second) {
 			if _, err = stream.AwaitAny(-1, tick); err == nil {
 				n++
