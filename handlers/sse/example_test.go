@@ -20,7 +20,7 @@ func Example() {
 		if err != nil {
 			return 200 // a HEAD, or the client has left
 		}
-		n, _ := strconv.Atoi(stream.LastEventID()) // a client that comes back goes on from there
+		n, _ := strconv.Atoi(stream.LastEventID()) // a client that connects again goes on counting
 		for tick := req.After(0); n < 3 && err == nil; tick.Reset(time.Millisecond) {
 			if _, err = stream.AwaitAny(-1, tick); err == nil {
 				n++

@@ -78,7 +78,7 @@ type Conn struct {
 	// The end.
 	err      error // what the connection has ended with
 	answered bool  // no close frame is to come from the peer, or it has come
-	lost     bool  // where the next frame begins nobody knows
+	lost     bool  // the beginning of the next frame is unknown
 	cut      bool  // a write has begun and not ended
 	lent     bool  // Gorilla was called
 	window   bool  // the answer to the handshake has to tell that the window is not limited further

@@ -144,7 +144,7 @@ func TestReaderStalls(t *testing.T) {
 		}
 		asynclog.Vital(log).Info("stopping")
 	}()
-	<-done // nobody has read
+	<-done // nothing has been read
 	s.shut.Unlock()
 	l.Flush(time.Minute)
 	text := s.String()

@@ -25,14 +25,15 @@ func Builtin() *handlers.Registry {
 }
 
 // rootSite is the one site of -r: the folder, for every host and path.
-func rootSite(s source) (handlers.Site, error) {
+func (c *config) rootSite(s source) (handlers.Site, error) {
 	dir, err := filepath.Abs(s.Root)
 	if err != nil {
 		return handlers.Site{}, err
 	}
 	set := servefiles.Defaults
 	set.Path = dir
-	h, err := servefiles.New(set, handlers.Env{Dir: dir, Prefix: "/", Logger: s.Logger})
+	env := handlers.Env{Dir: dir, Prefix: "/", Loops: c.running, Logger: s.Logger}
+	h, err := servefiles.New(set, env)
 	if err != nil {
 		return handlers.Site{}, err
 	}

@@ -81,7 +81,8 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
   -t          check the configuration and exit
   -v          print the version and exit
 
-SIGTERM and SIGINT stop it after the requests in flight, SIGHUP has it read its configuration again.
+SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
+again.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 

@@ -205,7 +205,7 @@ func (s *server) onLoops(f func(i int)) {
 	for i, l := range s.loops {
 		called.Add(1)
 		if l.Post(func() { f(i); called.Done() }) != nil {
-			called.Done() // it has ended, which is somebody else's worry
+			called.Done() // it has ended, and untilStopped sees to that
 		}
 	}
 	all := make(chan struct{})

@@ -170,7 +170,7 @@ func (s source) compiled(prefix string) bool {
 func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
-		site, err := rootSite(s)
+		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +
 				"which would get no requests")

@@ -177,9 +177,6 @@ func (f *follower) expectEnd(stream []string, least int, own ...string) {
 	}
 }
 
-// doubt is how long, on a busy machine, a message may be taken for news after it was published.
-const doubt = 300 * time.Millisecond
-
 // hears publishes to a topic of the follower's own process, and waits for each part to arrive: a
 // publisher itself waits for no subscriber.
 func (f *follower) hears(topic *pubsub.Topic, texts ...string) {
