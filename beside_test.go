@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/loop"
 )
 
 func TestMain(m *testing.M) {
-	sampletest.Main(m, func() {
+	program.Main(m, func() {
 		if os.Getenv(refused) != "" {
 			restricted()
 		} else {
@@ -142,13 +142,13 @@ func TestBeside(t *testing.T) {
 		name     string
 		quantile float64
 		bound    float64 // ours to theirs
-		measure  func(t *testing.T, p program) []time.Duration
+		measure  func(t *testing.T, p neighbour) []time.Duration
 	}{
-		{"goroutine echo beside hello", 0.9, 2, func(t *testing.T, p program) []time.Duration {
+		{"goroutine echo beside hello", 0.9, 2, func(t *testing.T, p neighbour) []time.Duration {
 			defer p.load(t)()
 			return p.probe(t, p.echo, "ping", "ping", 2*time.Millisecond)
 		}},
-		{"hello beside functions that compute", 0.5, 0.2, func(t *testing.T, p program) []time.Duration {
+		{"hello beside functions that compute", 0.5, 0.2, func(t *testing.T, p neighbour) []time.Duration {
 			burning := make(chan error, 1)
 			go func() {
 				resp, err := http.Get("http://" + p.Address + "/burn")
@@ -164,7 +164,7 @@ func TestBeside(t *testing.T) {
 			}()
 			return p.probe(t, p.Address, rawGet("/"), "hello", 20*time.Millisecond)
 		}},
-		{"reverse proxy beside hello", 0.5, 2, func(t *testing.T, p program) []time.Duration {
+		{"reverse proxy beside hello", 0.5, 2, func(t *testing.T, p neighbour) []time.Duration {
 			defer p.load(t)()
 			return p.probe(t, p.Address, rawGet("/proxy"), "hello", 10*time.Millisecond)
 		}},
@@ -198,14 +198,14 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[int(q*float64(len(d)-1))]
 }
 
-type program struct {
-	*sampletest.Server
+type neighbour struct {
+	*program.Server
 	echo string // address
 }
 
-func startNeighbours(t *testing.T, args ...string) program {
-	s := sampletest.Start(t, args...)
-	return program{s, s.Logged(t, `msg=echo address=(\S+)`)[1]}
+func startNeighbours(t *testing.T, args ...string) neighbour {
+	s := program.Start(t, args...)
+	return neighbour{s, s.Logged(t, `msg=echo address=(\S+)`)[1]}
 }
 
 const (
@@ -214,7 +214,7 @@ const (
 )
 
 // load asks for hello at loadRate until the end.
-func (p program) load(t *testing.T) (end func()) {
+func (p neighbour) load(t *testing.T) (end func()) {
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	for range loadConns {
@@ -243,7 +243,7 @@ func (p program) load(t *testing.T) (end func()) {
 }
 
 // probe asks every interval for a round, and returns how long each answer took.
-func (p program) probe(t *testing.T, addr, question, answer string, every time.Duration) (took []time.Duration) {
+func (p neighbour) probe(t *testing.T, addr, question, answer string, every time.Duration) (took []time.Duration) {
 	c := dial(t, addr)
 	defer c.Close()
 	for begin := time.Now(); time.Since(begin) < round; time.Sleep(every) {

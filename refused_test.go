@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/refusetest"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -36,7 +36,7 @@ func restricted() {
 	if err != nil {
 		panic(err)
 	}
-	refusetest.Refuse(syscall.Errno(errno), newer...)
+	refuse.Refuse(syscall.Errno(errno), newer...)
 	if _, err := unix.EpollWait(-1, make([]unix.EpollEvent, 1), 0); err != unix.EBADF {
 		panic(err)
 	}
@@ -92,7 +92,7 @@ func TestRefusedSystemCalls(t *testing.T) {
 			}
 
 			t.Setenv(refused, strconv.Itoa(int(errno)))
-			s := sampletest.Start(t, "-r", filepath.Join(root, "www"))
+			s := program.Start(t, "-r", filepath.Join(root, "www"))
 			for _, want := range []struct {
 				path   string
 				status int

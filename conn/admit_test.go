@@ -18,7 +18,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -391,7 +391,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
 			clients = append(clients, fd)
 		}
-		free := leaktest.Exhaust(t)
+		free := leak.Exhaust(t)
 		ask := func(raw string) (string, error) {
 			fd := clients[0]
 			clients = clients[1:]
@@ -427,7 +427,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 				}
 			})
 			free()
-			free = leaktest.Exhaust(t)
+			free = leak.Exhaust(t)
 		}
 		for range 3 {
 			got, err := ask(get)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 		benchServe(kind)
 		return
 	}
-	leaktest.Parallel(6)
-	leaktest.Main(m)
+	leak.Parallel(6)
+	leak.Main(m)
 }
 
 type mode = modes.Mode

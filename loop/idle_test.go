@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -217,7 +217,7 @@ func TestSpareDescriptor(t *testing.T) {
 		if <-scarce {
 			t.Error("scarce, with descriptors to spare")
 		}
-		free := leaktest.Exhaust(t)
+		free := leak.Exhaust(t)
 		for range 5 {
 			dial()
 			if !<-scarce {

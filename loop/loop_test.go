@@ -13,12 +13,12 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // run gives every handoff the same test.
 func run(t *testing.T, f func(t *testing.T, l *loop.Loop)) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/refusetest"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +25,7 @@ func TestAcceptRefused(t *testing.T) {
 		}
 		return
 	}
-	refusetest.Refuse(unix.EPERM, unix.SYS_ACCEPT4)
+	refuse.Refuse(unix.EPERM, unix.SYS_ACCEPT4)
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var fds [2]int
 		for i := range fds {

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // limit is for what must come.
 const limit = 20 * time.Second

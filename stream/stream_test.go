@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 type mode = modes.Mode
 

@@ -22,13 +22,13 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 )
 
 func TestMain(m *testing.M) {
-	leaktest.Parallel(6)
-	leaktest.Main(m)
+	leak.Parallel(6)
+	leak.Main(m)
 }
 
 // mode is one way of running the same server.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/asynclog"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // sink is a reader of the log. It takes nothing while it is shut.
 type sink struct {

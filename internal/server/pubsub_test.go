@@ -15,15 +15,15 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/pubsub"
 )
 
 // Two servers of one broker: a request to one waits for what is published by a request to the
 // other. What a handler publishes at the very end, in the grace period, still goes out.
 func TestTopicsOfTwoServers(t *testing.T) {
-	broker := redistest.Start(t)
+	broker := broker.Start(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	start := func(topics *pubsub.Hub, grace time.Duration, subscribed chan struct{}) *server.Server {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -15,7 +15,7 @@ import (
 // that does not read at all is disconnected, as its policy says, and holds up no other.
 func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	const missed, subscribers = 3000, 100
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	var followers []*follower
@@ -63,7 +63,7 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 
 // Clocks of other processes are an hour ahead, or behind: the stream tells what is history.
 func TestClocksDoNotMatter(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	ahead, behind := time.Now().Add(time.Hour).UnixNano(), time.Now().Add(-time.Hour).UnixNano()
 	b.Do(fmt.Sprintf("XADD lwango:topic:room 1000-1 id x-1 time %d data before", ahead))
 	one := startNode(t, b.URL())
@@ -86,7 +86,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 // What was published while a topic is followed and the broker is away is news, and read in pages;
 // what was before is not.
 func TestLongHistory(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
 	room2 := two.hub.Topic("room")

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -31,7 +31,7 @@ type wire struct {
 	ended sync.WaitGroup
 }
 
-func startWire(t testing.TB, b *redistest.Broker) *wire {
+func startWire(t testing.TB, b *broker.Broker) *wire {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func (w *wire) url() string { return "redis://" + w.ln.Addr().String() }
 
 // One process is cut off, and both sides go on. Then everybody has everything, in order.
 func TestOneIsCutOff(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
@@ -129,7 +129,7 @@ func TestOneIsCutOff(t *testing.T) {
 
 // Nobody is in a room, and the broker is away: that is said once, and the attempts become rare.
 func TestCutOffWithoutTopics(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	w := startWire(t, b)
 	one := startNode(t, w.url())
 	w.set(true)
@@ -155,7 +155,7 @@ func TestCutOffWithoutTopics(t *testing.T) {
 // The connections break again and again while both publish: acknowledgements are lost, and batches
 // are sent twice.
 func TestConnectionsBreak(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	w1, w2 := startWire(t, b), startWire(t, b)
 	one, two := startNode(t, w1.url()), startNode(t, w2.url())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
@@ -193,7 +193,7 @@ func TestConnectionsBreak(t *testing.T) {
 
 // The broker forgets everything, with and without its connections.
 func TestBrokerIsEmptied(t *testing.T) {
-	b := redistest.Start(t, "--appendonly", "no")
+	b := broker.Start(t, "--appendonly", "no")
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -233,7 +233,7 @@ func TestBrokerIsEmptied(t *testing.T) {
 
 // A process misses more than the stream keeps: it gets what is there, in order.
 func TestStreamIsTrimmedMeanwhile(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
 	room2 := two.hub.Topic("room")
@@ -255,7 +255,7 @@ func TestStreamIsTrimmedMeanwhile(t *testing.T) {
 
 // What waits for the broker is bounded: the oldest is given up, and counted.
 func TestQueueIsBounded(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1 := one.hub.Topic("room")
 	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
@@ -287,7 +287,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	at2 := two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(one.hub.Topic("room"), numbered("a", 0, 1000)...)
@@ -331,7 +331,7 @@ func TestClose(t *testing.T) {
 
 // The broker comes later than the process.
 func TestBrokerIsNotThere(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	b.Kill()
 	one := startNode(t, b.URL())
 	room1 := one.hub.Topic("room")
@@ -360,7 +360,7 @@ func TestBrokerIsNotThere(t *testing.T) {
 
 // A key that is something else than a stream is one topic's trouble.
 func TestKeyIsSomethingElse(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	b.Do("SET lwango:topic:taken x")
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	taken1, room1 := one.hub.Topic("taken"), one.hub.Topic("room")
@@ -399,7 +399,7 @@ func TestKeyIsSomethingElse(t *testing.T) {
 // A stream that takes no more is one topic's trouble, too, and no reason to send again what others
 // have taken.
 func TestStreamIsAtItsEnd(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	b.Do("XADD lwango:topic:full 18446744073709551615-18446744073709551615 a b")
 	one := startNode(t, b.URL())
 	publish(one.hub.Topic("full"), "x")
@@ -414,7 +414,7 @@ func TestStreamIsAtItsEnd(t *testing.T) {
 
 // Foreign entries in a stream are passed over.
 func TestForeignEntries(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	for _, fields := range []string{"a b", "id x-1 time 1", "id -1 time 1 data x", "id x- time 1 data x", "id x-1 time y data x",
 		"id " + strings.Repeat("x", 100) + "-1 time 1 data x"} {
 		b.Do("XADD lwango:topic:room * " + fields)
@@ -453,7 +453,7 @@ func TestCheck(t *testing.T) {
 // A topic whose messages are of no use for long is soon forgotten, and that is no loss that a log
 // has to tell of.
 func TestKeep(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	w := startWire(t, b)
 	log := new(logtext.Buffer)
 	one, two := startNodeLogging(t, w.url(), log), startNode(t, b.URL())

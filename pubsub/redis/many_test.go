@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -13,7 +13,7 @@ import (
 func BenchmarkManyTopics(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			broker := redistest.Start(b, "--appendonly", "no")
+			broker := broker.Start(b, "--appendonly", "no")
 			one, two := startNode(b, broker.URL()), startNode(b, broker.URL())
 			var at1, at2 *follower
 			for i := range n {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -29,7 +29,7 @@ func numbered(prefix string, from, to int) (texts []string) {
 }
 
 func TestOneRoomOfSeveralProcesses(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -68,7 +68,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 }
 
 func TestBrokerIsKilledAndRestarted(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -139,7 +139,7 @@ func checkOrder(t *testing.T, texts []string, want map[string][2]int) {
 }
 
 func TestBrokerStandsStill(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -167,7 +167,7 @@ func TestBrokerStandsStill(t *testing.T) {
 
 // Readers come with the topics, and go with them.
 func TestManyTopics(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	const topics = 3*redis.PerReader + 1
 	var there []*follower
@@ -200,7 +200,7 @@ func TestManyTopics(t *testing.T) {
 // A reader that blocks hears at once of another topic: one after the other, they would take its
 // heartbeat each.
 func TestFollowWakesTheReader(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	const topics = 20
 	start := time.Now()
@@ -217,7 +217,7 @@ func TestFollowWakesTheReader(t *testing.T) {
 
 // Over a socket, with a password, and without the right one.
 func TestPassword(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	b.Kill()
 	b.Args = []string{"--unixsocket", socket}
@@ -242,7 +242,7 @@ func TestRefusedAtFirst(t *testing.T) {
 		{"number", "redis://", "CONFIG SET maxclients 1", "CONFIG SET maxclients 100", "rejected_connections:"},
 	} {
 		t.Run(row.why, func(t *testing.T) {
-			b := redistest.Start(t)
+			b := broker.Start(t)
 			b.Do("XADD lwango:topic:room 1-1 id x-1 time 1 data before")
 			do := b.Stay()
 			do(row.refuse)

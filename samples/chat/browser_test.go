@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // chromium is the browser of all tests that run at a time. To start one takes a second of the
@@ -130,9 +130,9 @@ func open(t *testing.T, width, height int64) *tab {
 }
 
 // visit starts a server, and opens a window in which Ann is in its room r.
-func visit(t *testing.T, width, height int64) (*tab, *sampletest.Server) {
+func visit(t *testing.T, width, height int64) (*tab, *program.Server) {
 	t.Helper()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, width, height)
 	w.join(s.Address, "r", "Ann")
 	return w, s
@@ -254,7 +254,7 @@ func (w *tab) sees(text string) {
 // Two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, bob := open(t, 1200, 800), open(t, 390, 800)
 	ann.join(s.Address, "garden", "Ann")
 	bob.join(s.Address, "garden", "Bob")
@@ -301,7 +301,7 @@ func TestBrowser(t *testing.T) {
 	}
 	bob.press("Enter", 0)
 	bob.until(`document.querySelector(".waiting .text").textContent === "not lost" && $("text").value === ""`)
-	sampletest.StartAt(t, s.Address)
+	program.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
 		w.until(`$("count").textContent === "2"`)
@@ -317,7 +317,7 @@ func TestBrowser(t *testing.T) {
 // If the server refuses a name, the page says why and asks again. It does not try again by itself.
 func TestBrowserRefused(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 800, 600)
 	w.do(
 		chromedp.Navigate("http://"+s.Address+"/"),
@@ -397,7 +397,7 @@ func TestScreenshots(t *testing.T) {
 	if folder == "" {
 		t.Skip("LWANGO_SCREENSHOTS names no folder")
 	}
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann := open(t, 1200, 800)
 	shoot := func(w *tab, name string) {
 		picture, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // stream is a room that is followed.
@@ -20,7 +20,7 @@ type stream struct {
 	stop  func()
 }
 
-func follows(t *testing.T, s *sampletest.Server, room, last string) *stream {
+func follows(t *testing.T, s *program.Server, room, last string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -69,7 +69,7 @@ func (f *stream) hears(text string) (id string) {
 // A follower of a room gets all messages, is not shown there, and goes on where it was after an
 // interruption.
 func TestFollow(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	ann.say("1")
 	ann.hears("Ann", "1")
@@ -98,7 +98,7 @@ func TestFollow(t *testing.T) {
 }
 
 func TestFollowBadRoom(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	resp, err := http.Get("http://" + s.Address + "/sse-chat?room=%00")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // Modifiers of keys, as the browser's protocol has them.
@@ -84,7 +84,7 @@ func (w *tab) focused(id string) {
 // Every key does in the message box what it does in any other.
 func TestBrowserTyping(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 1200, 800)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.focused("name")

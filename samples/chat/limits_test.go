@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // What a client says too quickly is passed on a little later, all of it and in order. Typing does
 // not count as a message, and has a limit of its own.
 func TestQuickMessages(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	bob, _ := join(t, s, "r", "Bob")
 	const n = burst + 6
@@ -45,7 +45,7 @@ func TestQuickMessages(t *testing.T) {
 
 // A client that sends too many frames is sent away, even if they are no messages.
 func TestFrameFlood(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	for _, frame := range []string{`{"type":"ping"}`, `{"type":"typing"}`, `{"type":"older","before":"x"}`} {
 		c, _ := join(t, s, "r", "Bad")
 		go func() { // the answers must be read meanwhile
@@ -62,7 +62,7 @@ func TestFrameFlood(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	c, _ := join(t, s, "r", "Ann")
 	c.say(`{"type":"ping"}`)
 	c.next("pong")
@@ -72,7 +72,7 @@ func TestPing(t *testing.T) {
 // affected.
 func TestGuests(t *testing.T) {
 	const most = 40
-	s := sampletest.Start(t, "-per-address", fmt.Sprint(most))
+	s := program.Start(t, "-per-address", fmt.Sprint(most))
 	refused := func(c *client, want string) {
 		t.Helper()
 		if code, reason := c.closed(); code != 1013 || reason != want {
@@ -123,7 +123,7 @@ func TestGuests(t *testing.T) {
 
 // Coming and going is bounded, too.
 func TestJoins(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	began := time.Now()
 	for n := 0; ; n++ {
 		c := connect(t, s, "/ws-chat?"+url.Values{"name": {"Ann"}}.Encode())

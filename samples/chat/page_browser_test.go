@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // However often people come and go: they have a line, and what was said stays in view.
@@ -47,7 +47,7 @@ func TestBrowserLongMessage(t *testing.T) {
 // A reader who scrolls up gets to see all that the server remembers, in order, and keeps his place.
 func TestBrowserOlder(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	const n = 3*pageful + 7
 	var all []string
 	for i := 0; i < n; {
@@ -81,7 +81,7 @@ func TestBrowserOlder(t *testing.T) {
 // Another name: it can be canceled, and if it is refused, the old one stays.
 func TestBrowserRename(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.until(`$("cancel").hidden`) // there is nothing to go back to
@@ -180,7 +180,7 @@ func TestBrowserOwnHistory(t *testing.T) {
 // A server that is full says so, and is tried again.
 func TestBrowserFull(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t, "-per-address", "1")
+	s := program.Start(t, "-per-address", "1")
 	other, _ := join(t, s, "r", "Bob")
 	w := open(t, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
@@ -195,7 +195,7 @@ func TestBrowserFull(t *testing.T) {
 // The page notices that the network is gone, whether the browser says so or not.
 func TestBrowserOffline(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	p := startProxy(t, s.Address)
 	w := open(t, 800, 600)
 	w.join(p.Addr().String(), "r", "Ann")
@@ -219,7 +219,7 @@ func TestBrowserOffline(t *testing.T) {
 // The title counts what arrives while the page is hidden, and what was missed meanwhile.
 func TestBrowserTitle(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 800, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("before")
@@ -256,7 +256,7 @@ func TestBrowserTitle(t *testing.T) {
 	// Another server, that remembers other things.
 	hide(true)
 	s.End(t, syscall.SIGKILL)
-	s = sampletest.StartAt(t, s.Address)
+	s = program.StartAt(t, s.Address)
 	bob, _ = join(t, s, "r", "Bob")
 	bob.say("six")
 	title("(1) r · Chat")
@@ -266,7 +266,7 @@ func TestBrowserTitle(t *testing.T) {
 // second.
 func TestBrowserAloud(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("old")
 	w := open(t, 800, 600)

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 func TestPage(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	for _, c := range []struct {
 		method, path string
 		status       int

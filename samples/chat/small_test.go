@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	c := connect(t, s, "/ws-write")
 	c.say("is read, and comes to nothing")
 	var numbers []int64
@@ -36,7 +36,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	c := connect(t, s, "/ws-read")
 	for _, text := range []string{"hello", "", "hello again"} {
 		c.say(text)

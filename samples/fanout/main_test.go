@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = sampletest.Patience
+const patience = program.Patience
 
 func wait(t *testing.T, event <-chan struct{}, what string) {
 	t.Helper()
@@ -74,16 +74,16 @@ func refusing(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-func start(t *testing.T, timeout string, upstreams ...string) *sampletest.Server {
+func start(t *testing.T, timeout string, upstreams ...string) *program.Server {
 	t.Helper()
 	args := []string{"-timeout", timeout}
 	for _, address := range upstreams {
 		args = append(args, "-upstream", address)
 	}
-	return sampletest.Start(t, args...)
+	return program.Start(t, args...)
 }
 
-func get(t *testing.T, s *sampletest.Server, path string) (*http.Response, string) {
+func get(t *testing.T, s *program.Server, path string) (*http.Response, string) {
 	t.Helper()
 	resp, err := http.Get("http://" + s.Address + path)
 	if err != nil {
@@ -274,7 +274,7 @@ func TestClientLeaves(t *testing.T) {
 
 // A loop whose handlers wait for upstreams serves others meanwhile.
 func TestOthersAreServedMeanwhile(t *testing.T) {
-	config := sampletest.Configure(t, t.TempDir(), "threads = 1\n")
+	config := program.Configure(t, t.TempDir(), "threads = 1\n")
 	asked, release := make(chan struct{}), make(chan struct{})
 	address := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -283,7 +283,7 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 		}
 		io.WriteString(w, r.URL.Path)
 	})
-	s := sampletest.Start(t, "-c", config, "-upstream", address)
+	s := program.Start(t, "-c", config, "-upstream", address)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -300,5 +300,5 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 }
 
 func TestNoUpstream(t *testing.T) {
-	sampletest.Fails(t, nil, 2, "-upstream is missing")
+	program.Fails(t, nil, 2, "-upstream is missing")
 }

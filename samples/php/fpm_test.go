@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // A sample that is killed cannot clean up; PHP-FPM ends nevertheless.
@@ -55,7 +55,7 @@ func TestCannotStart(t *testing.T) {
 	tmp := temporary(t)
 	for _, test := range tests {
 		args := []string{"-l", "127.0.0.1:0", "-php-fpm", test.php}
-		out := sampletest.Fails(t, args, 1, test.want...)
+		out := program.Fails(t, args, 1, test.want...)
 		if strings.Contains(out, "listening") {
 			t.Errorf("%s: listens: %s", test.php, out)
 		}
@@ -79,7 +79,7 @@ func TestPHPFPMRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	temporary(t)
-	sampletest.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
+	program.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
 		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78")
 }
 
@@ -128,7 +128,7 @@ func TestStopWhileStarting(t *testing.T) {
 		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", slow)
+		cmd := program.Command(t, "-l", "127.0.0.1:0", "-php-fpm", slow)
 		log, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)

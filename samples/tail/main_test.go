@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
 // patience is how long a test waits for what must come. It is not spent when things go well.
 const patience = 20 * time.Second
@@ -30,7 +30,7 @@ type client struct {
 }
 
 // follow asks for the file, and returns when the answer has begun.
-func follow(t *testing.T, s *sampletest.Server) *client {
+func follow(t *testing.T, s *program.Server) *client {
 	t.Helper()
 	ctx, leave := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(leave)
@@ -41,7 +41,7 @@ func follow(t *testing.T, s *sampletest.Server) *client {
 	return &client{t, bufio.NewReader(resp.Body), leave}
 }
 
-func request(t *testing.T, ctx context.Context, method string, s *sampletest.Server) *http.Response {
+func request(t *testing.T, ctx context.Context, method string, s *program.Server) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.Address+"/tail", nil)
 	if err != nil {
@@ -91,11 +91,11 @@ func write(t *testing.T, path string, flag int, text string) {
 func appendTo(t *testing.T, path, text string) { t.Helper(); write(t, path, os.O_APPEND, text) }
 
 // start starts the program with a file that has a line.
-func start(t *testing.T) (s *sampletest.Server, path string) {
+func start(t *testing.T) (s *program.Server, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "some.log")
 	appendTo(t, path, "old\n")
-	return sampletest.Start(t, "-file", path), path
+	return program.Start(t, "-file", path), path
 }
 
 // Each client gets what is appended after it has come, and loses none of it.
@@ -211,7 +211,7 @@ func TestNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "none"), dir, fifo} {
-		if resp := request(t, t.Context(), "GET", sampletest.Start(t, "-file", path)); resp.StatusCode != 404 {
+		if resp := request(t, t.Context(), "GET", program.Start(t, "-file", path)); resp.StatusCode != 404 {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
 	}
@@ -226,7 +226,7 @@ func TestHead(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	var exit *exec.ExitError
-	out, err := sampletest.Command(t).CombinedOutput()
+	out, err := program.Command(t).CombinedOutput()
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-file is missing") {
 		t.Errorf("%v: %s", err, out)
 	}

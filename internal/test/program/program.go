@@ -1,6 +1,6 @@
-// Package sampletest lets the test of a program run it: the test's binary starts itself once more,
+// Package program lets the test of a program run it: the test's binary starts itself once more,
 // as the program. So the test runs what `go run` would run.
-package sampletest
+package program
 
 import (
 	"bufio"
