@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -51,9 +51,9 @@ func ExampleHandler() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h) // in a program: lwango.Handle("/price", h)
+	url, stop := server.Serve(h) // in a program: lwango.Handle("/price", h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// 3 left, 7 each
@@ -66,9 +66,9 @@ func ExampleHTTP() {
 		fmt.Fprintf(w, "This is room %s.", r.PathValue("name"))
 	})
 
-	url, stop := exampletest.Serve(lwango.HTTP(mux)) // in a program: lwango.Handle("/app", lwango.HTTP(mux))
+	url, stop := server.Serve(lwango.HTTP(mux)) // in a program: lwango.Handle("/app", lwango.HTTP(mux))
 	defer stop()
-	exampletest.Show(http.Get(url + "/app/rooms/12"))
+	server.Show(http.Get(url + "/app/rooms/12"))
 	// Output:
 	// 200 OK
 	// This is room 12.

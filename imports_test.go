@@ -25,8 +25,7 @@ var allowed = map[string][]string{
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},
-	"internal/exampletest":      {"conn", "loop"},
-	"internal/test/*":           {"coro"},
+	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/http1", "internal/sysio", "internal/invariants"},
@@ -55,7 +54,7 @@ var only = map[string][]string{
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/test/*", "samples/tail"},
 	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
-	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/exampletest", "samples/fanout"},
+	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -73,7 +73,7 @@ func TestAccessLogText(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: hello, AccessLog: log})
 		for _, n := range []int{1, 1023, 1024, 1025, 4000} {
 			x := strings.Repeat("x", n)
-			s.client().do("GET", "GET /"+x+" HTTP/1.1\r\nHost: a\r\nReferer: "+x+"\r\nUser-Agent: "+x+"\r\n\r\n")
+			s.Dial().Do("GET", "GET /"+x+" HTTP/1.1\r\nHost: a\r\nReferer: "+x+"\r\nUser-Agent: "+x+"\r\n\r\n")
 			e := log.one(t)
 			want := min(n, 1024)
 			if len(e.Target) != min(n+1, 1024) || len(e.Referer) != want || len(e.UserAgent) != want {
@@ -100,7 +100,7 @@ func TestAccessLogOfRefused(t *testing.T) {
 			{"GET /" + strings.Repeat("x", 5000), "GET /" + strings.Repeat("x", 251), 414, "too long"},
 			{"GET /slow HTT", "GET /slow HTT", 408, "cut short, and nothing more"},
 		} {
-			c := s.dial()
+			c := s.Dial()
 			send(t, c, row.raw)
 			_, _ = io.Copy(io.Discard, c)
 			e := log.one(t)
@@ -108,7 +108,7 @@ func TestAccessLogOfRefused(t *testing.T) {
 				t.Errorf("%s: %q %d, want %q %d", row.why, e.Line, e.Status, row.line, row.status)
 			}
 		}
-		s.client().do("GET", get)
+		s.Dial().Do("GET", get)
 		if e := log.one(t); e.Line != nil || e.Method != "GET" {
 			t.Errorf("%q %q", e.Line, e.Method)
 		}
@@ -155,7 +155,7 @@ func TestAccessLogOfLeft(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(handlers), AccessLog: log})
 		for path := range handlers {
 			for _, reset := range []bool{false, true} {
-				c, err := net.Dial("tcp", s.addr)
+				c, err := net.Dial("tcp", s.Addr)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -180,11 +180,9 @@ func TestAccessLogOfLeft(t *testing.T) {
 			}
 		}
 		// A client that has only said that it sends no more gets its answer, and that is what is logged.
-		c := s.dial()
+		c := s.Dial()
 		send(t, c, "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		c.CloseWrite()
 		if a := answers(t, c, "GET")[0]; a.StatusCode != 404 {
 			t.Error(a.Status)
 		}
@@ -192,12 +190,10 @@ func TestAccessLogOfLeft(t *testing.T) {
 			t.Error(e.Status)
 		}
 		// So does the request behind one whose handler was told that the client has left.
-		c = s.dial()
+		c = s.Dial()
 		send(t, c, "GET /sleep HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-began
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		c.CloseWrite()
 		answers(t, c, "GET", "GET")
 		log.mu.Lock()
 		defer log.mu.Unlock()
@@ -240,14 +236,14 @@ func TestAccessLogOfHijacked(t *testing.T) {
 		log := new(entries)
 		s := start(t, m, conn.Config{Handler: byPath(handlers), AccessLog: log})
 		for path := range handlers {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\nUser-Agent: agent\r\nReferer: from\r\n\r\n")
-			if line, err := c.br.ReadString('\n'); !strings.Contains(line, "101") {
+			if line, err := c.R.ReadString('\n'); !strings.Contains(line, "101") {
 				t.Fatalf("%q, %v", line, err)
 			}
 			// The time that it lasts is what is measured here.
 			_ = c.SetReadDeadline(time.Now().Add(lasts))
-			if _, err := io.Copy(io.Discard, c.br); !os.IsTimeout(err) {
+			if _, err := io.Copy(io.Discard, c.R); !os.IsTimeout(err) {
 				t.Fatal(err)
 			}
 			log.mu.Lock()
@@ -274,14 +270,14 @@ func TestAccessLogFull(t *testing.T) {
 			served.Add(1)
 			return hello(req, resp)
 		}})
-		other := s.client()
-		other.do("GET", get)
+		other := s.Dial()
+		other.Do("GET", get)
 		for _, leave := range []string{"", "end", "reset"} {
 			log.full.Store(true)
 			served.Store(0)
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get+get+get)
-			c.answer("GET")
+			c.Answer("GET")
 			for range 3 { // it has looked again and again
 				<-log.asked
 			}
@@ -298,20 +294,20 @@ func TestAccessLogFull(t *testing.T) {
 			<-log.asked
 			log.full.Store(false)
 			if leave != "reset" {
-				c.answer("GET")
-				c.answer("GET")
+				c.Answer("GET")
+				c.Answer("GET")
 			}
-			other.do("GET", get)
+			other.Do("GET", get)
 			c.Close()
 		}
 		log.full.Store(true)
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get+get)
-		c.answer("GET")
+		c.Answer("GET")
 		<-log.asked
 		<-log.asked
-		s.stop(10 * time.Second)
-		c.answer("GET")
+		s.Stop(10 * time.Second)
+		c.Answer("GET")
 	}, plain, direct)
 }
 
@@ -320,7 +316,7 @@ func TestAccessLogOfUnread(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
 		s := start(t, m, conn.Config{AccessLog: log, Handler: func(*conn.Request, *conn.Response) int { return 400 }})
-		a := s.client().do("POST", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
+		a := s.Dial().Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
 		if e := log.one(t); e.Status != 400 || a.StatusCode != 400 || !a.Close {
 			t.Errorf("%d logged of %v", e.Status, a.Response)
 		}

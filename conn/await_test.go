@@ -124,34 +124,34 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 				}})
 				const next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
 				const ask = "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"
-				c := s.client()
-				c.do("GET", next)
+				c := s.Dial()
+				c.Do("GET", next)
 				send(t, c, next+ask+next+ask+next) // pipelined
-				if a := c.answer("GET"); a.text != "/next" {
-					t.Errorf("before it: %q", a.text)
+				if a := c.Answer("GET"); a.Text != "/next" {
+					t.Errorf("before it: %q", a.Text)
 				}
 				for range 2 {
 					if way.status != 0 {
-						if a := c.answer("GET"); a.StatusCode != way.status {
+						if a := c.Answer("GET"); a.StatusCode != way.status {
 							t.Errorf("status %d", a.StatusCode)
 						}
 					}
 					if way.ends {
 						break
 					}
-					if a := c.answer("GET"); a.text != "/next" {
-						t.Errorf("behind it: %q", a.text)
+					if a := c.Answer("GET"); a.Text != "/next" {
+						t.Errorf("behind it: %q", a.Text)
 					}
 				}
 				if way.ends {
-					_, _ = io.ReadAll(c.br)
+					_, _ = io.ReadAll(c.R)
 					c.Close()
-				} else if a := c.do("GET", next); a.text != "/next" { // after it was idle
-					t.Errorf("later: %q", a.text)
+				} else if a := c.Do("GET", next); a.Text != "/next" { // after it was idle
+					t.Errorf("later: %q", a.Text)
 				}
 				for range 3 {
-					if a := s.client().do("GET", next); a.text != "/next" { // on the coroutine, if there still is one
-						t.Errorf("another client: %q", a.text)
+					if a := s.Dial().Do("GET", next); a.Text != "/next" { // on the coroutine, if there still is one
+						t.Errorf("another client: %q", a.Text)
 					}
 				}
 				st.mu.Lock() // after the last of them was added
@@ -166,7 +166,7 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 				if want := map[bool]int{false: 2, true: 1}[way.ends]; len(st.seen) != want {
 					t.Errorf("%d functions, want %d", len(st.seen), want)
 				}
-				s.stop(time.Second)
+				s.Stop(time.Second)
 			})
 		}
 	})
@@ -184,11 +184,11 @@ func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 			seen[req] = true
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		for range 100 {
-			c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+			c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
 		}
-		s.stop(time.Second)
+		s.Stop(time.Second)
 		if len(seen) != 1 {
 			t.Errorf("%d requests", len(seen))
 		}
@@ -255,7 +255,7 @@ func TestThreadsOfAHandler(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 			return handlers[req.Path()](req, resp)
 		}})
-		c := s.client()
+		c := s.Dial()
 		for path, want := range map[string]struct {
 			status int
 			text   string
@@ -263,10 +263,10 @@ func TestThreadsOfAHandler(t *testing.T) {
 			"/waited": {200, "handler child child child "}, "/taken": {200, "taken"},
 			"/fails": {500, ""}, "/panics": {500, ""}, "/behalf": {500, ""},
 		} {
-			a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			wrong := want.text != "" && a.text != want.text || strings.Contains(a.text, "secret")
+			a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			wrong := want.text != "" && a.Text != want.text || strings.Contains(a.Text, "secret")
 			if a.StatusCode != want.status || wrong {
-				t.Errorf("%s: %d %q", path, a.StatusCode, a.text)
+				t.Errorf("%s: %d %q", path, a.StatusCode, a.Text)
 			}
 			if path == "/fails" || path == "/panics" {
 				if err := <-siblings; !errors.Is(err, loop.ErrCanceled) {
@@ -274,17 +274,17 @@ func TestThreadsOfAHandler(t *testing.T) {
 				}
 			}
 		}
-		panics := s.client()
-		if a := panics.do("GET", "GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
+		panics := s.Dial()
+		if a := panics.Do("GET", "GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
 			t.Errorf("handler panics: %d", a.StatusCode)
 		}
 		panics.Close()
 		if err := <-siblings; !errors.Is(err, loop.ErrCanceled) {
 			t.Errorf("handler panics: the other thread ended with %v", err)
 		}
-		late := s.client()
+		late := s.Dial()
 		send(t, late, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
-		resp, err := http.ReadResponse(late.br, nil)
+		resp, err := http.ReadResponse(late.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestThreadsOfAHandler(t *testing.T) {
 		}
 		resp.Body.Close()
 		late.Close()
-		s.stop(time.Second)
+		s.Stop(time.Second)
 	}, plain, direct, overTLS)
 }
 
@@ -313,21 +313,21 @@ func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
 				req.Go(func(th *loop.Thread) error { return th.Sleep(time.Hour) })
 			}
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "GET /deaf HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
 		c.Close()
-		other := s.client()
+		other := s.Dial()
 		for gone := false; !gone; {
-			other.do("GET", get)
+			other.Do("GET", get)
 			select {
 			case <-ended:
 				gone = true
 			default:
 			}
 		}
-		if !strings.Contains(s.log.String(), "does not heed") {
-			t.Errorf("logged %q", s.log.String())
+		if !strings.Contains(s.Log.String(), "does not heed") {
+			t.Errorf("logged %q", s.Log.String())
 		}
 	})
 }
@@ -360,7 +360,7 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 		})
 		for path := range handlers {
 			began := time.Now()
-			if a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
+			if a := s.Dial().Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
 				t.Errorf("%s: %d", path, a.StatusCode)
 			}
 			if took := time.Since(began); took < 5*limit {
@@ -396,17 +396,17 @@ func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
 			resp.WriteString("x")
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		count := func(n int) float64 {
-			s.on(func(*loop.Loop) { waits = n })
-			c.do("GET", get)
-			return testing.AllocsPerRun(20, func() { c.do("GET", get) })
+			s.On(func(*loop.Loop) { waits = n })
+			c.Do("GET", get)
+			return testing.AllocsPerRun(20, func() { c.Do("GET", get) })
 		}
 		none, one, ten := count(0), count(1), count(10)
 		if ten-one > 9 { // AwaitAny's, at most one each
 			t.Errorf("%v allocations for one wait, %v for ten", one-none, ten-none)
 		}
 		t.Logf("%v allocations for the first wait, %v for nine more", one-none, ten-one)
-		s.stop(time.Second)
+		s.Stop(time.Second)
 	}, plain, direct)
 }

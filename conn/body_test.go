@@ -62,7 +62,7 @@ func TestUploadsOfEverySize(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
 		rng := rand.New(rand.NewPCG(1, 2))
 		for path := range echoes {
-			c := s.client() // one for all: each body's end is found
+			c := s.Dial() // one for all: each body's end is found
 			for _, size := range []int{0, 1, 100, 4095, 4096, 4097, 65_536, 300_001, 3 << 20} {
 				body := noise()[:size]
 				for _, raw := range []string{
@@ -87,12 +87,12 @@ func TestUploadsOfEverySize(t *testing.T) {
 						}
 						sent <- nil
 					}()
-					a := c.answer("POST")
+					a := c.Answer("POST")
 					if err := <-sent; err != nil {
 						t.Fatal(err)
 					}
-					if a.StatusCode != 200 || a.text != string(want) {
-						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status, len(a.text))
+					if a.StatusCode != 200 || a.Text != string(want) {
+						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status, len(a.Text))
 					}
 				}
 			}
@@ -108,17 +108,17 @@ func TestBodiesSplitAtEveryByte(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
-		c := s.client()
+		c := s.Dial()
 		for _, raw := range rows {
 			for at := 1; at < len(raw); at++ {
 				send(t, c, raw[:at])
-				s.settle()
+				s.Settle()
 				send(t, c, raw[at:]+raw[:at])
-				s.settle()
+				s.Settle()
 				send(t, c, raw[at:])
-				for _, a := range answers(t, c.br, "POST", "POST") {
-					if a.text != string(body) {
-						t.Fatalf("split at %d: %s %q", at, a.Status, a.text)
+				for _, a := range answers(t, c.R, "POST", "POST") {
+					if a.Text != string(body) {
+						t.Fatalf("split at %d: %s %q", at, a.Status, a.Text)
 					}
 				}
 			}
@@ -143,50 +143,50 @@ func TestExpectContinue(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, MaxBodySize: 100})
 
-		c := s.client()
+		c := s.Dial()
 		for range 2 {
 			send(t, c, "PUT /read"+expect)
-			if a := c.answer("PUT"); a.StatusCode != 100 || len(a.Header) != 0 {
+			if a := c.Answer("PUT"); a.StatusCode != 100 || len(a.Header) != 0 {
 				t.Fatalf("waiting client: %v", a.Response)
 			}
-			if a := c.do("PUT", "hello"); a.text != "hello" || a.Close {
+			if a := c.Do("PUT", "hello"); a.Text != "hello" || a.Close {
 				t.Errorf("after the body: %v", a.Response)
 			}
 		}
 		// The whole request in one: nobody waits.
-		if a := c.do("PUT", "PUT /read"+expect+"hello"); a.StatusCode != 200 || a.text != "hello" {
+		if a := c.Do("PUT", "PUT /read"+expect+"hello"); a.StatusCode != 200 || a.Text != "hello" {
 			t.Errorf("client that does not wait: %v", a.Response)
 		}
 		// An HTTP/1.0 client does not know 100.
 		send(t, c, "PUT /read HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
-		s.settle()
-		if a := c.do("PUT", "hello"); a.StatusCode != 200 || a.text != "hello" {
+		s.Settle()
+		if a := c.Do("PUT", "hello"); a.StatusCode != 200 || a.Text != "hello" {
 			t.Errorf("1.0: %v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 
 		// A handler that does not read: whether the body comes is unknown, so nothing can follow.
-		if a := parse(t, s.exchange("PUT /unread"+expect), "PUT")[0]; a.StatusCode != 200 || !a.Close {
+		if a := parse(t, s.Exchange("PUT /unread"+expect), "PUT")[0]; a.StatusCode != 200 || !a.Close {
 			t.Errorf("unread: %v", a.Response)
 		}
 		// A handler that leaves the reading to the server.
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "PUT /stream"+expect)
-		if a := c.answer("PUT"); a.StatusCode != 100 {
+		if a := c.Answer("PUT"); a.StatusCode != 100 {
 			t.Fatalf("body as the source: %v", a.Response)
 		}
-		if a := c.do("PUT", "hello"); a.text != "hello" || a.Close {
+		if a := c.Do("PUT", "hello"); a.Text != "hello" || a.Close {
 			t.Errorf("body as the source: %v", a.Response)
 		}
 		// Once the answer has begun it is too late for an interim one.
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "PUT /late"+expect)
-		s.settle()
+		s.Settle()
 		send(t, c, "hello")
-		if a := parse(t, rest(t, c.br), "PUT")[0]; a.text != "first hello" || !a.Close {
-			t.Errorf("late: %v %q", a.Response, a.text)
+		if a := parse(t, rest(t, c.R), "PUT")[0]; a.Text != "first hello" || !a.Close {
+			t.Errorf("late: %v %q", a.Response, a.Text)
 		}
-		if a := parse(t, s.exchange(strings.Replace("PUT /read"+expect, "5", "101", 1)), "PUT")[0]; a.StatusCode != 413 {
+		if a := parse(t, s.Exchange(strings.Replace("PUT /read"+expect, "5", "101", 1)), "PUT")[0]; a.StatusCode != 413 {
 			t.Errorf("too large: %v", a.Response)
 		}
 	})
@@ -211,21 +211,21 @@ func TestUnreadBodies(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, KeepAliveTimeout: time.Minute})
 		for i, row := range rows {
-			c := s.client()
+			c := s.Dial()
 			// The answer does not wait for the body.
 			half := len(row.raw) / 2
 			send(t, c, row.raw[:half])
-			a := c.answer("POST")
+			a := c.Answer("POST")
 			send(t, c, row.raw[half:])
 			if a.Close == row.kept {
 				t.Errorf("row %d: close is %v", i, a.Close)
 			}
 			if row.kept {
 				for range 2 {
-					c.do("GET", get)
+					c.Do("GET", get)
 				}
 			} else {
-				c.ends()
+				c.Ends()
 			}
 			c.Close()
 		}
@@ -269,14 +269,14 @@ func TestBodyAwait(t *testing.T) {
 			{[]string{post + "Content-Length: 5\r\n\r\nhel"}, 408, ""},
 			{[]string{chunked + "5\r\nhel"}, 408, ""},
 		} {
-			c := s.client()
+			c := s.Dial()
 			for _, piece := range row.pieces {
 				send(t, c, piece)
-				s.settle()
+				s.Settle()
 			}
-			a := c.answer("POST")
-			if a.StatusCode != row.status || row.status == 200 && a.text != row.text {
-				t.Errorf("%q: %d %q", row.pieces, a.StatusCode, a.text)
+			a := c.Answer("POST")
+			if a.StatusCode != row.status || row.status == 200 && a.Text != row.text {
+				t.Errorf("%q: %d %q", row.pieces, a.StatusCode, a.Text)
 			}
 			c.Close()
 		}
@@ -299,27 +299,27 @@ func TestBodyCutByTheClient(t *testing.T) {
 			post + "Content-Length: 10\r\n\r\nhello",
 			chunked, chunked + "5", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n", chunked + "5\r\nhello\r\n0\r\n", chunked + "5\r\nhello\r\n0\r\nX: y\r\n",
 		} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, raw)
-			c.closeWrite()
+			c.CloseWrite()
 			if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%q: %v", raw, err)
 			}
-			if a := parse(t, rest(t, c.br), "POST")[0]; a.StatusCode != 400 || !a.Close {
+			if a := parse(t, rest(t, c.R), "POST")[0]; a.StatusCode != 400 || !a.Close {
 				t.Errorf("%q: %v", raw, a.Response)
 			}
 			c.Close()
 		}
 		if !m.TLS {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, post+"Content-Length: 10\r\n\r\nhello")
-			s.settle()
-			c.reset()
+			s.Settle()
+			c.Reset()
 			if err := <-got; err == nil || err == io.EOF {
 				t.Errorf("reset: %v", err)
 			}
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -354,7 +354,7 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 			{sent + "b\r\n12345678901\r\n0\r\n\r\n", 200, conn.ErrBodyTooLarge},
 			{sent + "1\r\n", 200, conn.ErrBodyTimeout},
 		} {
-			answer := s.exchange(row.raw)
+			answer := s.Exchange(row.raw)
 			if err := <-got; !errors.Is(err, row.err) {
 				t.Errorf("%q: %v, want %v", row.raw, err, row.err)
 			}
@@ -370,9 +370,9 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 func TestEchoWithoutEnd(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
-		resp, err := http.ReadResponse(c.br, nil)
+		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +391,7 @@ func TestEchoWithoutEnd(t *testing.T) {
 		if more, err := io.ReadAll(resp.Body); err != nil || len(more) > 0 {
 			t.Fatalf("%q, %v", more, err)
 		}
-		c.do("GET", "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
+		c.Do("GET", "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
 	})
 }
 
@@ -420,10 +420,10 @@ func TestBodyBehindFullBuffer(t *testing.T) {
 			head := "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX: \r\n\r\n"
 			pad := strings.Repeat("x", 2048-left-len(head))
 			reads.Store(0)
-			c := s.client()
+			c := s.Dial()
 			send(t, c, strings.Replace(head, "X: ", "X: "+pad, 1))
-			s.settled("read the head", func(*loop.Loop) bool { return reads.Load() > 0 })
-			if a := c.do("POST", body); a.StatusCode != 200 {
+			s.Settled("read the head", func(*loop.Loop) bool { return reads.Load() > 0 })
+			if a := c.Do("POST", body); a.StatusCode != 200 {
 				t.Fatal(a.Status)
 			}
 			if n := reads.Load(); n > size/100 {

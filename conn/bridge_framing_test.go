@@ -24,12 +24,12 @@ func TestBridgeTrailerNames(t *testing.T) {
 			w.Header()[http.TrailerPrefix] = []string{"evil"}
 			w.Header().Set(http.TrailerPrefix+"Good", "v")
 		}))})
-		got := s.exchange(getAndClose)
+		got := s.Exchange(getAndClose)
 		if strings.Contains(got, "evil") {
 			t.Errorf("%q", got)
 		}
-		if a := parse(t, got, "GET")[0]; a.text != "x" || len(a.Trailer) != 1 || a.Trailer.Get("Good") != "v" {
-			t.Errorf("%q, trailer %v", a.text, a.Trailer)
+		if a := parse(t, got, "GET")[0]; a.Text != "x" || len(a.Trailer) != 1 || a.Trailer.Get("Good") != "v" {
+			t.Errorf("%q, trailer %v", a.Text, a.Trailer)
 		}
 	})
 }
@@ -47,7 +47,7 @@ func TestHijackWithBadFields(t *testing.T) {
 			resp.Header().Set("X", "a\r\nEvil: 1")
 			return inner(req, resp)
 		}})
-		if got := s.exchange(getAndClose); strings.Contains(got, "Evil") {
+		if got := s.Exchange(getAndClose); strings.Contains(got, "Evil") {
 			t.Errorf("%q", got)
 		}
 	})
@@ -72,7 +72,7 @@ func TestHijackAfterFlush(t *testing.T) {
 			io.WriteString(c, "raw bytes")
 			c.Close()
 		}))})
-		got := s.exchange(get)
+		got := s.Exchange(get)
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
 		if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "\r\nUpgrade: raw") ||
 			strings.Contains(head, "Transfer-Encoding") || strings.Contains(head, "Content-Length") || body != "raw bytes" {
@@ -88,9 +88,9 @@ func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, r.URL.Path[1:])
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for _, path := range []string{"/", "/12345"} {
-			if a := c.do("HEAD", "HEAD "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 1000 || a.Close {
+			if a := c.Do("HEAD", "HEAD "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 1000 || a.Close {
 				t.Errorf("%s: %v", path, a.Response)
 			}
 		}
@@ -126,9 +126,9 @@ func TestBridgeLengthFromTheFront(t *testing.T) {
 			return inner(req, resp)
 		}})
 		for _, path := range []string{"/", "/part", "/copy"} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
-			got, _ := io.ReadAll(c.br)
+			got, _ := io.ReadAll(c.R)
 			if strings.Count(string(got), "HTTP/1.1 ") > 1 || strings.Count(string(got), "F") > 5 {
 				t.Errorf("%s: %q", path, clip(string(got)))
 			}

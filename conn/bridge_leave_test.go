@@ -47,14 +47,14 @@ func TestBridgeClientLeaves(t *testing.T) {
 		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: conn.HTTP(h)})
 		for _, path := range []string{"/waiting", "/reading", "/writing", "/flushing"} {
 			for _, way := range []string{"FIN", "RST"} {
-				c := s.client()
+				c := s.Dial()
 				send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
 				ctx := <-entered
-				s.stuckUnless(path == "/flushing")
+				stuckUnless(s, path == "/flushing")
 				if way == "FIN" {
 					c.Close() // a FIN if all was read; and a RST in answer to what comes later
 				} else {
-					c.reset()
+					c.Reset()
 				}
 				err := <-ended
 				<-ctx.Done()
@@ -67,15 +67,15 @@ func TestBridgeClientLeaves(t *testing.T) {
 				case path == "/reading" && way == "FIN" && !errors.Is(err, io.ErrUnexpectedEOF):
 					t.Errorf("%s, %s: %v", path, way, err)
 				}
-				s.idle()
+				s.Idle()
 			}
 		}
 	})
 }
 
-func (s *site) stuckUnless(busy bool) {
+func stuckUnless(s *site, busy bool) {
 	if !busy {
-		s.stuck()
+		stuck(s)
 	}
 }
 
@@ -86,13 +86,13 @@ func TestBridgeHalfClosed(t *testing.T) {
 			body, err := io.ReadAll(r.Body)
 			fmt.Fprint(w, len(body), err, strings.Repeat("x", 100<<10))
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("y", 300000))
-		c.closeWrite()
-		if a := c.answer("POST"); len(a.text) != len("300000 <nil>")+100<<10 {
-			t.Errorf("%s", clip(a.text))
+		c.CloseWrite()
+		if a := c.Answer("POST"); len(a.Text) != len("300000 <nil>")+100<<10 {
+			t.Errorf("%s", clip(a.Text))
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
@@ -113,17 +113,17 @@ func TestBridgeCountsUntilTheHandlerReturns(t *testing.T) {
 			}
 		}))})
 		for _, path := range []string{"/", "/write"} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			ctx := <-entered
-			c.reset()
+			c.Reset()
 			<-ctx.Done()
-			s.settle()
-			if n := s.server.Active(); n != 1 {
+			s.Settle()
+			if n := s.Active(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
 			release <- struct{}{}
-			s.idle()
+			s.Idle()
 		}
 	})
 }
@@ -150,10 +150,10 @@ func TestBridgeStop(t *testing.T) {
 		}))
 		const post = "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
 		s := start(t, m, conn.Config{Handler: h})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, fmt.Sprintf(post, "/read"))
 		<-entered
-		for _, l := range s.loops {
+		for _, l := range s.Loops.All {
 			l.Stop(20 * time.Second)
 			stopping := make(chan struct{})
 			if l.Post(func() { close(stopping) }) == nil { // else it had no connection, and has ended
@@ -161,21 +161,21 @@ func TestBridgeStop(t *testing.T) {
 			}
 		}
 		close(release)
-		if a := c.answer("POST"); a.text != "done" || !a.Close {
+		if a := c.Answer("POST"); a.Text != "done" || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		s.stop(0)
+		s.Stop(0)
 
 		release = make(chan struct{})
 		s = start(t, m, conn.Config{Handler: h})
-		c = s.client()
+		c = s.Dial()
 		send(t, c, fmt.Sprintf(post, "/"))
 		<-entered
-		s.stop(10 * time.Millisecond)
+		s.Stop(10 * time.Millisecond)
 		close(release)
 		if err := <-ended; !errors.Is(err, loop.ErrClientGone) {
 			t.Errorf("after the stop: %v", err)
@@ -192,11 +192,11 @@ func TestBridgePanicAfterTheStop(t *testing.T) {
 			<-release
 			bridgePanics()
 		}))})
-		send(t, s.client(), get)
+		send(t, s.Dial(), get)
 		<-entered
-		s.stop(0)
+		s.Stop(0)
 		close(release)
-		s.logged("panic in a handler", "bridgePanics")
+		logged(s, "panic in a handler", "bridgePanics")
 	})
 }
 
@@ -214,14 +214,14 @@ func TestBridgeEndlessHead(t *testing.T) {
 				}
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
-		c.reset()
+		c.Reset()
 		if err := <-ended; !errors.Is(err, loop.ErrClientGone) {
 			t.Error(err)
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -244,7 +244,7 @@ func TestBridgeStress(t *testing.T) {
 				for range 8 {
 					size := 1 << rnd.IntN(19)
 					body := bytes.Repeat([]byte{byte('a' + i)}, size)
-					c := s.client()
+					c := s.Dial()
 					var sending sync.WaitGroup
 					leave := rnd.IntN(4) == 0
 					target := []string{"/", "/?flush"}[rnd.IntN(2)]
@@ -255,10 +255,10 @@ func TestBridgeStress(t *testing.T) {
 						}
 						_, _ = c.Write(body)
 						if leave {
-							c.reset()
+							c.Reset()
 						}
 					})
-					resp, err := http.ReadResponse(c.br, nil)
+					resp, err := http.ReadResponse(c.R, nil)
 					var got []byte
 					if err == nil {
 						got, err = io.ReadAll(resp.Body)
@@ -272,7 +272,7 @@ func TestBridgeStress(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -300,16 +300,16 @@ func TestBridgeCloseNotify(t *testing.T) {
 				t.Error("another channel for the same request")
 			}
 		}))})
-		c := s.client()
-		c.do("GET", get)
+		c := s.Dial()
+		c.Do("GET", get)
 		gone := <-entered
-		c.do("GET", get) // the first request has ended, and its context
+		c.Do("GET", get) // the first request has ended, and its context
 		<-entered
 		send(t, c, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
-		c.reset()
+		c.Reset()
 		<-entered
-		s.idle()
+		s.Idle()
 		select {
 		case <-gone:
 			t.Error("told that the client of an answered request has left")

@@ -40,7 +40,7 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 			var all []*client
 			var sending sync.WaitGroup
 			for range clients {
-				c := s.client()
+				c := s.Dial()
 				all = append(all, c)
 				send(t, c, raw)
 				if raw != get {
@@ -56,27 +56,27 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 				}
 			}
 			sending.Wait()
-			s.stuck()
+			stuck(s)
 			if used := int64(heap()) - int64(before); used > clients*perClient {
 				t.Errorf("%s: %d KiB for each client", raw, used/clients>>10)
 			}
 			for _, c := range all {
-				c.reset()
+				c.Reset()
 			}
 			if raw != get {
 				close(release)
 			}
-			s.idle()
+			s.Idle()
 		}
 	}, plain, overTLS)
 }
 
 // stuck waits until the loops have nothing to do.
-func (s *site) stuck() {
-	s.t.Helper()
+func stuck(s *site) {
+	s.T.Helper()
 	for last, now := int64(-1), int64(0); last != now; time.Sleep(30 * time.Millisecond) {
 		last, now = now, 0
-		for _, l := range s.loops {
+		for _, l := range s.Loops.All {
 			done := make(chan int64)
 			_ = l.Post(func() { done <- l.Stats().Resumes })
 			now += <-done
@@ -112,26 +112,26 @@ func TestBridgeSlowClient(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 			}))})
 		began := time.Now()
-		c := s.client()
-		_ = c.tcp().SetReadBuffer(4 << 10)
+		c := s.Dial()
+		_ = c.TCP().SetReadBuffer(4 << 10)
 		send(t, c, get)
 		e := <-ended
 		within(t, "writing", began, limit)
 		<-e.ctx.Done()
 		c.Close()
-		s.idle()
+		s.Idle()
 
 		began = time.Now()
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
 		if e = <-ended; !errors.Is(e.err, conn.ErrBodyTimeout) || !errors.Is(e.err, os.ErrDeadlineExceeded) {
 			t.Errorf("reading: %v", e.err)
 		}
 		within(t, "reading", began, limit)
-		if a := c.answer("POST"); a.StatusCode != http.StatusTeapot || !a.Close {
+		if a := c.Answer("POST"); a.StatusCode != http.StatusTeapot || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
@@ -174,20 +174,20 @@ func TestBridgeDeadlines(t *testing.T) {
 					ended <- err
 				}
 			}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
 		<-ended
 		time.Sleep(3 * limit) // longer than body_timeout
-		if a := c.do("POST", "12345"); a.text != "12345<nil>" {
-			t.Errorf("%q", a.text)
+		if a := c.Do("POST", "12345"); a.Text != "12345<nil>" {
+			t.Errorf("%q", a.Text)
 		}
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
 		<-ended
 		c.Close()
 
 		began := time.Now()
-		c = s.client()
-		_ = c.tcp().SetReadBuffer(4 << 10)
+		c = s.Dial()
+		_ = c.TCP().SetReadBuffer(4 << 10)
 		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
 		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
@@ -196,7 +196,7 @@ func TestBridgeDeadlines(t *testing.T) {
 		if _, err := io.ReadAll(c); err == nil {
 			t.Error("the answer has an end")
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -222,9 +222,9 @@ func TestBridgePassedDeadlines(t *testing.T) {
 			}
 			ended <- struct{}{}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
-		if got, _ := io.ReadAll(c.br); len(got) > 0 {
+		if got, _ := io.ReadAll(c.R); len(got) > 0 {
 			t.Errorf("%q", clip(string(got)))
 		}
 		<-ended
@@ -240,10 +240,10 @@ func TestBridgeDeadlineEndsAWait(t *testing.T) {
 			_, err := io.ReadAll(r.Body)
 			ended <- err
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
 		set := <-entered
-		s.stuck()
+		stuck(s)
 		if err := set(time.Now()); err != nil {
 			t.Error(err)
 		}
@@ -261,12 +261,12 @@ func TestBridgeBodyTooLarge(t *testing.T) {
 			http.Error(w, fmt.Sprint(err == conn.ErrBodyTooLarge), http.StatusTeapot)
 		})
 		s := start(t, m, conn.Config{MaxBodySize: 100, Handler: mount(h)})
-		c := s.client()
+		c := s.Dial()
 		const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-		a := c.do("POST", head+"c8\r\n"+strings.Repeat("x", 200)+"\r\n0\r\n\r\n")
-		if a.StatusCode != http.StatusTeapot || a.text != "true\n" || !a.Close {
-			t.Errorf("%v %q", a.Response, a.text)
+		a := c.Do("POST", head+"c8\r\n"+strings.Repeat("x", 200)+"\r\n0\r\n\r\n")
+		if a.StatusCode != http.StatusTeapot || a.Text != "true\n" || !a.Close {
+			t.Errorf("%v %q", a.Response, a.Text)
 		}
-		c.ends()
+		c.Ends()
 	})
 }

@@ -27,10 +27,10 @@ func TestBridgeEvents(t *testing.T) {
 				}
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		next <- 0
-		resp, err := http.ReadResponse(c.br, nil)
+		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,10 +76,10 @@ func echoing(w http.ResponseWriter, r *http.Request) {
 func TestBridgeEcho(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(echoing))})
-		c := s.client()
+		c := s.Dial()
 		for range 2 {
 			send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-			resp, err := http.ReadResponse(c.br, nil)
+			resp, err := http.ReadResponse(c.R, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 				t.Errorf("wrote %d: %v", n, err)
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
 		piece := make([]byte, 64<<10)
 		for range size / len(piece) {
@@ -128,7 +128,7 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		resp, err := http.ReadResponse(c.br, nil)
+		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,15 +148,15 @@ func TestBridgeUnreadBody(t *testing.T) {
 			}
 			io.WriteString(w, "done")
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for _, path := range []string{"/", "/close"} {
 			head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: "
-			if a := c.do("POST", head+"20000\r\n\r\n"+strings.Repeat("x", 20000)); a.text != "done" || a.Close {
-				t.Errorf("%q %v", a.text, a.Response)
+			if a := c.Do("POST", head+"20000\r\n\r\n"+strings.Repeat("x", 20000)); a.Text != "done" || a.Close {
+				t.Errorf("%q %v", a.Text, a.Response)
 			}
 		}
-		if a := c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.text != "done" || !a.Close {
-			t.Errorf("%q %v", a.text, a.Response)
+		if a := c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.Text != "done" || !a.Close {
+			t.Errorf("%q %v", a.Text, a.Response)
 		}
 	})
 }
@@ -170,18 +170,18 @@ func TestBridgeContinue(t *testing.T) {
 				io.Copy(w, r.Body)
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		const head = "POST %s HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-		if a := c.do("POST", fmt.Sprintf(head, "/read")); a.StatusCode != 100 {
+		if a := c.Do("POST", fmt.Sprintf(head, "/read")); a.StatusCode != 100 {
 			t.Fatal(a.Status)
 		}
-		if a := c.do("POST", "12345"); a.text != "12345" || a.Close {
-			t.Errorf("%q, %v", a.text, a.Response)
+		if a := c.Do("POST", "12345"); a.Text != "12345" || a.Close {
+			t.Errorf("%q, %v", a.Text, a.Response)
 		}
-		if a := c.do("POST", fmt.Sprintf(head, "/")); a.StatusCode != 200 || !a.Close {
+		if a := c.Do("POST", fmt.Sprintf(head, "/")); a.StatusCode != 200 || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
@@ -199,11 +199,11 @@ func TestBridgePipelined(t *testing.T) {
 			fmt.Fprintf(&want, "/%d%02d ", i, i)
 			methods = append(methods, "POST")
 		}
-		c := s.client()
+		c := s.Dial()
 		go io.WriteString(c, raw.String())
 		var got strings.Builder
-		for _, a := range answers(t, c.br, methods...) {
-			got.WriteString(a.text + " ")
+		for _, a := range answers(t, c.R, methods...) {
+			got.WriteString(a.Text + " ")
 		}
 		if got.String() != want.String() {
 			t.Errorf("%s", got.String())
@@ -219,15 +219,15 @@ func TestBridgeWakesTheLoopOnce(t *testing.T) {
 				io.WriteString(w, "0123456789")
 			}
 		}))})
-		c := s.client()
-		c.do("GET", get)
+		c := s.Dial()
+		c.Do("GET", get)
 		resumes := func() (n int64) {
-			s.on(func(l *loop.Loop) { n = l.Stats().Resumes })
+			s.On(func(l *loop.Loop) { n = l.Stats().Resumes })
 			return n
 		}
 		before := resumes()
 		for range 10 {
-			c.do("GET", get)
+			c.Do("GET", get)
 		}
 		// For each the request, and the return of its handler, for which it may look more than
 		// once; more of both where the invariants cut reads and writes short. Without gathering it
@@ -250,12 +250,12 @@ func TestBridgeHandlersRunAtOnce(t *testing.T) {
 		}))})
 		var clients []*client
 		for range n {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			clients = append(clients, c)
 		}
 		for _, c := range clients {
-			c.answer("GET")
+			c.Answer("GET")
 		}
 	})
 }

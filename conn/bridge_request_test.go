@@ -5,12 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/internal/test/modes"
 )
 
 // tell writes everything that a handler can see of a request.
@@ -69,7 +67,7 @@ func TestBridgeRequest(t *testing.T) {
 		for i, raw := range tellingRequests {
 			a := want[i]
 			a.Response = &http.Response{Status: a.Status, Header: a.Header.Clone(), Trailer: a.Trailer, Close: a.Close}
-			sameAsReference(t, raw, ask(t, s.dial(), "GET", raw), a)
+			sameAsReference(t, raw, ask(t, s.Dial(), "GET", raw), a)
 		}
 	})
 }
@@ -80,10 +78,10 @@ func TestBridgeRequestConnection(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey), r.TLS != nil && r.TLS.HandshakeComplete)
 		}))})
-		c := s.client()
-		want := fmt.Sprintln(c.LocalAddr(), s.addr, m.TLS)
-		if a := c.do("GET", get); a.text != want {
-			t.Errorf("%q, not %q", a.text, want)
+		c := s.Dial()
+		want := fmt.Sprintln(c.LocalAddr(), s.Addr, m.TLS)
+		if a := c.Do("GET", get); a.Text != want {
+			t.Errorf("%q, not %q", a.Text, want)
 		}
 	})
 }
@@ -92,7 +90,7 @@ func TestBridgeRequestConnection(t *testing.T) {
 func TestBridgeBadTarget(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.NotFoundHandler())})
-		got := s.exchange("GET http://a:b:c/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		got := s.Exchange("GET http://a:b:c/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		if a := parse(t, got, "GET")[0]; a.StatusCode != 400 {
 			t.Error(a.Status)
 		}
@@ -102,31 +100,12 @@ func TestBridgeBadTarget(t *testing.T) {
 // TestBridgeUnixSocket: a client without an address has the name that net/http gives it.
 func TestBridgeUnixSocket(t *testing.T) {
 	for _, mount := range []mount{conn.HTTP, conn.HTTPOnLoop} {
-		path := filepath.Join(t.TempDir(), "s")
-		fd, err := loop.Listen("unix", path, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := loop.New(loop.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		h := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, r.RemoteAddr, " ", r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network())
 		}))
-		if _, err := conn.NewServer(conn.Config{Handler: h}).Serve(l, conn.Listener{FD: fd}); err != nil {
-			t.Fatal(err)
+		s := start(t, modes.OverUNIX, conn.Config{Handler: h})
+		if a := ask(t, s.Dial(), "GET", get); a.Text != "@ unix" {
+			t.Errorf("%q", a.Text)
 		}
-		var done sync.WaitGroup
-		done.Go(func() { _ = l.Run() })
-		c, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a := ask(t, c, "GET", get); a.text != "@ unix" {
-			t.Errorf("%q", a.text)
-		}
-		l.Stop(0)
-		done.Wait()
 	}
 }

@@ -171,7 +171,7 @@ func TestBridgeResponse(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := ask(t, c, method, raw)
-				got := ask(t, s.dial(), method, raw)
+				got := ask(t, s.Dial(), method, raw)
 				for _, a := range []answer{got, want} {
 					if date := a.Header.Get("Date"); date != "" && date != "then" {
 						a.Header.Del("Date")
@@ -192,9 +192,9 @@ func TestBridgeKnownLength(t *testing.T) {
 				w.Write(make([]byte, 1000))
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for _, method := range []string{"GET", "HEAD", "GET"} {
-			if a := c.do(method, method+" / HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 20000 {
+			if a := c.Do(method, method+" / HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 20000 {
 				t.Errorf("%s: %v", method, a.Response)
 			}
 		}
@@ -207,22 +207,22 @@ func TestBridgeComplains(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			respond["/twice"](w, r)
 		}))})
-		s.client().do("GET", get)
-		s.logged("superfluous WriteHeader", "bridge_response_test.go:")
+		s.Dial().Do("GET", get)
+		logged(s, "superfluous WriteHeader", "bridge_response_test.go:")
 	})
 }
 
 // logged waits for a line in the log that contains all of these.
-func (s *site) logged(parts ...string) {
-	s.t.Helper()
+func logged(s *site, parts ...string) {
+	s.T.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		for line := range strings.Lines(s.log.String()) {
+		for line := range strings.Lines(s.Log.String()) {
 			if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
 				return
 			}
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("no line of the log has %q:\n%s", parts, s.log)
+			s.T.Fatalf("no line of the log has %q:\n%s", parts, s.Log)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func echoDuplex(req *conn.Request, w *conn.Response) int {
 func TestDuplex(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: echoDuplex, MaxBodySize: -1})
-		c := s.client()
+		c := s.Dial()
 		const n = 20
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n*5))
 		var std *http.Response
@@ -68,7 +68,7 @@ func TestDuplex(t *testing.T) {
 			send(t, c, piece)
 			if std == nil {
 				var err error
-				if std, err = http.ReadResponse(c.br, nil); err != nil {
+				if std, err = http.ReadResponse(c.R, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -81,16 +81,16 @@ func TestDuplex(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 		send(t, c, get) // the connection goes on, and waits as ever
-		if std, err := http.ReadResponse(c.br, nil); err != nil || std.StatusCode != 200 {
+		if std, err := http.ReadResponse(c.R, nil); err != nil || std.StatusCode != 200 {
 			t.Error(std, err)
 		} else if b, err := io.ReadAll(std.Body); string(b) != "end" || err != nil {
 			t.Errorf("%q, %v", b, err)
 		}
 
 		const big = 3 << 20
-		c = s.client()
+		c = s.Dial()
 		go fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", big, strings.Repeat("x", big))
-		std, err := http.ReadResponse(c.br, nil)
+		std, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +112,9 @@ func TestDuplexHeld(t *testing.T) {
 			w.WriteString("end")
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
-		std, err := http.ReadResponse(c.br, nil)
+		std, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestDuplexLimits(t *testing.T) {
 			})})
 		for path, want := range map[string]error{"/body": conn.ErrBodyTimeout, "/held": os.ErrDeadlineExceeded,
 			"/own": os.ErrDeadlineExceeded, "/source": nil} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
 			if err := <-told; !errors.Is(err, want) {
 				t.Errorf("%s: %v", path, err)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -79,10 +79,10 @@ func ExampleHandler() {
 		return http.StatusNotFound
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/old")) // the client follows it
-	exampletest.Show(http.Get(url + "/secret"))
+	server.Show(http.Get(url + "/old")) // the client follows it
+	server.Show(http.Get(url + "/secret"))
 	answer, err := http.Get(url + "/other")
 	if err != nil {
 		log.Fatal(err)
@@ -105,9 +105,9 @@ func ExampleHTTP() {
 		fmt.Fprintf(w, "This is room %s.", r.PathValue("name"))
 	})
 
-	url, stop := exampletest.Serve(conn.HTTP(mux))
+	url, stop := server.Serve(conn.HTTP(mux))
 	defer stop()
-	exampletest.Show(http.Get(url + "/rooms/12"))
+	server.Show(http.Get(url + "/rooms/12"))
 	// Output:
 	// 200 OK
 	// This is room 12.
@@ -127,9 +127,9 @@ func ExampleRequest() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/cake?name=Lwan"))
+	server.Show(http.Get(url + "/cake?name=Lwan"))
 	// Output:
 	// 200 OK
 	// GET /cake by Lwan
@@ -147,9 +147,9 @@ func ExampleRequest_Form() {
 		return 200
 	}
 
-	u, stop := exampletest.Serve(h)
+	u, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.PostForm(u, url.Values{"dish": {"soup"}, "count": {"3"}}))
+	server.Show(http.PostForm(u, url.Values{"dish": {"soup"}, "count": {"3"}}))
 	// Output:
 	// 200 OK
 	// soup, 3 times
@@ -172,13 +172,13 @@ func ExampleRequest_Spool() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
 	answer, err := http.Post(url, "text/plain", strings.NewReader("one\ntwo"))
 	if err == nil {
 		fmt.Println("lines:", answer.Header.Get("Lines"))
 	}
-	exampletest.Show(answer, err)
+	server.Show(answer, err)
 	// Output:
 	// lines: 2
 	// 200 OK
@@ -200,9 +200,9 @@ func ExampleResponse_Flush() {
 		return 0
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 202 Accepted
 	// step 0
@@ -229,9 +229,9 @@ func ExampleResponse_SetBodyFile() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// Hello from a file.
@@ -255,7 +255,7 @@ func ExampleResponse_Hijack() {
 		}
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {

@@ -58,20 +58,20 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			seen.add(req.Path())
 			return all(req, resp)
 		}})
-		other := s.client()
-		other.do("GET", get)
+		other := s.Dial()
+		other.Do("GET", get)
 		for path := range failing {
 			if path == "/" {
 				continue
 			}
 			seen.take()
-			before := s.log.String()
-			c := s.client()
+			before := s.Log.String()
+			c := s.Dial()
 			send(t, c, get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+smuggled)
-			if a := c.answer("GET"); a.text != "Hello, world!" {
+			if a := c.Answer("GET"); a.Text != "Hello, world!" {
 				t.Errorf("%s: the answer before it: %s", path, a.Status)
 			}
-			got, err := io.ReadAll(c.br)
+			got, err := io.ReadAll(c.R)
 			switch text := string(got); path {
 			case "/panic":
 				if err != nil || parse(t, text, "GET")[0].StatusCode != 500 || !strings.Contains(text, "Connection: close") {
@@ -89,7 +89,7 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			if strings.Contains(string(got), "secret") {
 				t.Errorf("%s: the client sees the inside: %q", path, got)
 			}
-			logged := strings.TrimPrefix(s.log.String(), before)
+			logged := strings.TrimPrefix(s.Log.String(), before)
 			want := 1
 			if path == "/abort" || strings.Contains(path, "goexit") {
 				want = 0
@@ -100,13 +100,13 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			if got := seen.take(); got != "/ "+path {
 				t.Errorf("%s: served %s", path, got)
 			}
-			for _, c := range []*client{other, s.client(), s.client()} {
+			for _, c := range []*client{other, s.Dial(), s.Dial()} {
 				send(t, c, "GET /404 HTTP/1.1\r\nHost: a\r\n\r\n")
-				s.settle()
-				if a := c.do("GET", get); a.StatusCode != 404 {
+				s.Settle()
+				if a := c.Do("GET", get); a.StatusCode != 404 {
 					t.Errorf("%s: the next connection begins with %s", path, a.Status)
 				}
-				if a := c.answer("GET"); a.text != "Hello, world!" {
+				if a := c.Answer("GET"); a.Text != "Hello, world!" {
 					t.Errorf("%s: and goes on with %s", path, a.Status)
 				}
 			}
@@ -126,7 +126,7 @@ func TestClientLeaves(t *testing.T) {
 				left <- req.Sleep(time.Minute) // at once
 				return 200
 			}})
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			ctx := <-entered
 			if ctx.Err() != nil {
@@ -136,9 +136,9 @@ func TestClientLeaves(t *testing.T) {
 			case "FIN":
 				c.Close()
 			case "half close":
-				c.closeWrite()
+				c.CloseWrite()
 			case "reset":
-				c.reset()
+				c.Reset()
 			}
 			for range 2 {
 				if err := <-left; !errors.Is(err, loop.ErrClientGone) {
@@ -150,10 +150,10 @@ func TestClientLeaves(t *testing.T) {
 				t.Errorf("%s: cause %v", way, cause)
 			}
 			if way == "half close" { // it is still owed its answer
-				parse(t, rest(t, c.br), "GET")
+				parse(t, rest(t, c.R), "GET")
 			}
 			c.Close()
-			s.idle()
+			s.Idle()
 		}
 	}, plain, direct)
 }
@@ -165,9 +165,9 @@ func TestContextEndsWithTheRequest(t *testing.T) {
 			got <- req.Context()
 			return hello(req, resp)
 		}})
-		c := s.client()
+		c := s.Dial()
 		for range 3 {
-			c.do("GET", get)
+			c.Do("GET", get)
 			ctx := <-got
 			<-ctx.Done()
 			if cause := context.Cause(ctx); cause != context.Canceled {
@@ -176,8 +176,8 @@ func TestContextEndsWithTheRequest(t *testing.T) {
 		}
 		// Half a client: it was gone before the handler asked.
 		send(t, c, get)
-		c.closeWrite()
-		c.answer("GET")
+		c.CloseWrite()
+		c.Answer("GET")
 		<-(<-got).Done()
 	})
 }
@@ -259,11 +259,11 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 			for _, path := range []string{"/reader", "/all", "/file", "/none", "/replace", "/bad", "/panic", "/goexit", "/short", "/error", "/late"} {
 				closed.Store(0)
 				deferred.Store(0)
-				c := s.client()
+				c := s.Dial()
 				send(t, c, method+" "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 				_, _ = io.ReadAll(c)
 				c.Close()
-				s.idle()
+				s.Idle()
 				if closed.Load() != 1 || deferred.Load() != 1 {
 					t.Errorf("%s %s: closed %d times, %d deferred calls", method, path, closed.Load(), deferred.Load())
 				}
@@ -271,9 +271,9 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 		}
 		closed.Store(0)
 		deferred.Store(0)
-		send(t, s.dial(), "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
+		send(t, s.Dial(), "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-waiting
-		s.stop(0)
+		s.Stop(0)
 		if closed.Load() != 1 || deferred.Load() != 1 {
 			t.Errorf("killed: closed %d times, %d deferred calls", closed.Load(), deferred.Load())
 		}
@@ -297,13 +297,13 @@ func TestLeavingIsNotLogged(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
 		for _, raw := range requests {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, raw)
 			<-waiting
 			c.Close()
-			s.idle()
+			s.Idle()
 		}
-		if log := s.log.String(); log != "" {
+		if log := s.Log.String(); log != "" {
 			t.Errorf("logged %s", log)
 		}
 	})

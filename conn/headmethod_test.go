@@ -18,11 +18,11 @@ func TestHeadHasNoContent(t *testing.T) {
 		s := start(t, m, rejectConfig(&seen))
 		ask := func(raw string, at, status int) {
 			t.Helper()
-			c := s.dial()
+			c := s.Dial()
 			defer c.Close()
 			send(t, c, raw[:at])
 			if at < len(raw) {
-				s.settle()
+				s.Settle()
 			}
 			send(t, c, raw[at:])
 			got := rest(t, c)
@@ -63,12 +63,12 @@ func TestHeadInVain(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: 20 * time.Millisecond})
 		for _, raw := range []string{"HEAD /x", "HEAD /x HTTP/1.1\r\nHost", "\r\nHEAD "} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, raw)
-			if a := c.answer("HEAD"); a.StatusCode != 408 {
+			if a := c.Answer("HEAD"); a.StatusCode != 408 {
 				t.Errorf("%q: %s", raw, a.Status)
 			}
-			c.ends()
+			c.Ends()
 		}
 	}, plain, overTLS)
 }
@@ -77,7 +77,7 @@ func TestHeadInVain(t *testing.T) {
 func TestSchemeOfTheTarget(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.client()
+		c := s.Dial()
 		_, secure := c.Conn.(*tls.Conn)
 		for _, row := range []struct {
 			raw          string
@@ -94,7 +94,7 @@ func TestSchemeOfTheTarget(t *testing.T) {
 			if secure {
 				want = row.onTLS
 			}
-			if a := c.do(strings.Fields(row.raw)[0], row.raw); a.StatusCode != want || a.Close {
+			if a := c.Do(strings.Fields(row.raw)[0], row.raw); a.StatusCode != want || a.Close {
 				t.Errorf("%q: %s, close is %v", row.raw, a.Status, a.Close)
 			}
 		}

@@ -73,12 +73,12 @@ func TestHijack(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(echoLines(t))})
 		for _, path := range []string{"/echo", "/header"} {
 			long := strings.Repeat("x", 20000) + "\n"
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get+fmt.Sprintf(upgrade, path)+"early\n")
-			if a := c.answer("GET"); a.text != "plain" {
-				t.Errorf("%s: %q", path, a.text)
+			if a := c.Answer("GET"); a.Text != "plain" {
+				t.Errorf("%s: %q", path, a.Text)
 			}
-			a := c.answer("GET")
+			a := c.Answer("GET")
 			if a.StatusCode != 101 || a.Header.Get("Upgrade") != "echo" || a.Header.Get("Connection") != "Upgrade" {
 				t.Errorf("%s: %v", path, a.Response)
 			}
@@ -86,18 +86,18 @@ func TestHijack(t *testing.T) {
 				if line != "early\n" {
 					send(t, c, line)
 				}
-				if got, err := c.br.ReadString('\n'); err != nil || got != "echo "+line {
+				if got, err := c.R.ReadString('\n'); err != nil || got != "echo "+line {
 					t.Errorf("%s: %q, %v", path, clip(got), err)
 				}
 			}
 			if mountsOffLoop(t) {
-				s.idle() // the connection's thread ends, and with it what the server counts
+				s.Idle() // the connection's thread ends, and with it what the server counts
 			}
-			c.closeWrite()
-			c.ends()
+			c.CloseWrite()
+			c.Ends()
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -119,7 +119,7 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 			entered <- int(n)
 		})
 		s := start(t, m, conn.Config{MaxHeaderSize: 64 << 10, Handler: mount(h)})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+strings.Repeat("y", 30000))
 		if n := <-entered; n != 30000 {
 			t.Error(n)
@@ -146,11 +146,11 @@ func TestHijackAfterAPartOfTheBody(t *testing.T) {
 			}
 		}))})
 		for _, n := range []int{2, 10, 100_000} {
-			c := s.client()
+			c := s.Dial()
 			body := string(chacha(n))
 			send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sbehind", n, body))
-			c.closeWrite()
-			if got, _ := io.ReadAll(c.br); string(got) != body[1:]+"behind" {
+			c.CloseWrite()
+			if got, _ := io.ReadAll(c.R); string(got) != body[1:]+"behind" {
 				t.Errorf("of %d bytes: %d, or others", n, len(got))
 			}
 		}
@@ -187,14 +187,14 @@ func TestHijackOutlivesTheLoop(t *testing.T) {
 				io.WriteString(c, line)
 			}()
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		<-hijacked
-		s.idle()
-		s.stop(0)
+		s.Idle()
+		s.Stop(0)
 		close(stopped)
 		send(t, c, "still there\n")
-		if got := rest(t, c.br); got != "still there\n" {
+		if got := rest(t, c.R); got != "still there\n" {
 			t.Errorf("%q", got)
 		}
 		<-done
@@ -242,26 +242,26 @@ func TestHijackOnTheLoopEndsWithTheHandler(t *testing.T) {
 			io.WriteString(c, "bye")
 			return 0
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
-		if a := <-addrs; a[0].String() != s.addr || a[1].String() != c.LocalAddr().String() {
+		if a := <-addrs; a[0].String() != s.Addr || a[1].String() != c.LocalAddr().String() {
 			t.Errorf("addresses %v", a)
 		}
 		<-entered
 		<-entered
 		send(t, c, "x")
-		if got := rest(t, c.br); got != "bye" {
+		if got := rest(t, c.R); got != "bye" {
 			t.Errorf("%q", got)
 		}
 		<-ended
-		s.idle()
+		s.Idle()
 
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
-		s.stop(0)
+		s.Stop(0)
 		<-ended
-		if _, err := c.br.ReadByte(); err == nil {
+		if _, err := c.R.ReadByte(); err == nil {
 			t.Error("the connection goes on")
 		}
 	})
@@ -309,11 +309,11 @@ func TestHijackedStream(t *testing.T) {
 				io.WriteString(c, "client "+line)
 			}
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		expect := func(want string) {
 			t.Helper()
-			if got, err := c.br.ReadString('\n'); got != want+"\n" {
+			if got, err := c.R.ReadString('\n'); got != want+"\n" {
 				t.Errorf("%q instead of %q: %v", got, want, err)
 			}
 		}
@@ -325,8 +325,8 @@ func TestHijackedStream(t *testing.T) {
 			expect("client 1")
 			expect("client 2")
 		}
-		c.closeWrite()
-		c.ends()
+		c.CloseWrite()
+		c.Ends()
 		if conn.StreamOf(c.Conn) != nil {
 			t.Error("a stream where there is none")
 		}
@@ -351,15 +351,15 @@ func TestHijackOfTheGone(t *testing.T) {
 			}
 			ended <- err
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		<-entered
-		c.reset()
+		c.Reset()
 		close(gone)
 		if err := <-ended; err == nil {
 			t.Error("no error")
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -374,12 +374,12 @@ func TestHijackPanics(t *testing.T) {
 			defer c.Close()
 			bridgePanics()
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
-		if got := rest(t, c.br); got != "" {
+		if got := rest(t, c.R); got != "" {
 			t.Errorf("%q", got)
 		}
-		s.logged("panic in a handler", "bridgePanics")
+		logged(s, "panic in a handler", "bridgePanics")
 	})
 }
 
@@ -423,14 +423,14 @@ func TestHijackLetsGo(t *testing.T) {
 			return 0
 		}})
 		for _, path := range []string{"/early", "/late", "/"} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+"?q=1 HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-			if a := c.answer("GET"); a.StatusCode != 101 {
+			if a := c.Answer("GET"); a.StatusCode != 101 {
 				t.Error(a.Status)
 			}
 			if path == "/" {
 				req := <-requests
-				s.settle() // it waits
+				s.Settle() // it waits
 				for end := time.Now().Add(10 * time.Second); req.Value() != nil; runtime.GC() {
 					if time.Now().After(end) {
 						t.Fatal("the request is held")
@@ -438,13 +438,13 @@ func TestHijackLetsGo(t *testing.T) {
 				}
 			}
 			send(t, c, "line\n")
-			if line, err := c.br.ReadString('\n'); line != "line\n" || err != nil {
+			if line, err := c.R.ReadString('\n'); line != "line\n" || err != nil {
 				t.Errorf("%q, %v", line, err)
 			}
 			if path != "/" {
 				<-(<-contexts).Done()
 			}
-			c.ends()
+			c.Ends()
 			if got := log.take(); len(got) != 1 || got[0] != "GET "+path+"?q=1 101" {
 				t.Errorf("access log: %q", got)
 			}

@@ -42,8 +42,8 @@ func TestPersistence(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
 		for _, row := range rows {
-			c := s.client()
-			a := c.do("GET", row.raw)
+			c := s.Dial()
+			a := c.Do("GET", row.raw)
 			if got := strings.Join(a.Header.Values("Connection"), "|"); got != row.want && !(a.Close && row.want == "close") {
 				t.Errorf("%q: Connection %q, want %q", row.raw, got, row.want)
 			}
@@ -54,12 +54,12 @@ func TestPersistence(t *testing.T) {
 				t.Errorf("%q: answered as %s", row.raw, a.Proto)
 			}
 			if !a.Close {
-				if again := c.do("GET", row.raw); again.StatusCode != a.StatusCode {
+				if again := c.Do("GET", row.raw); again.StatusCode != a.StatusCode {
 					t.Errorf("%q again: %s", row.raw, again.Status)
 				}
-				c.do("GET", "GET / HTTP/1.0\r\n\r\n")
+				c.Do("GET", "GET / HTTP/1.0\r\n\r\n")
 			}
-			c.ends()
+			c.Ends()
 			c.Close()
 		}
 	})
@@ -68,14 +68,14 @@ func TestPersistence(t *testing.T) {
 func TestEmptyLinesBeforeARequest(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.client()
+		c := s.Dial()
 		for n := range 9 {
-			c.do("GET", strings.Repeat("\r\n", n)+get)
+			c.Do("GET", strings.Repeat("\r\n", n)+get)
 		}
 		// As old clients end a body (RFC 9112 section 2.2), in the middle of a pipeline.
 		post := "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\r\n"
 		send(t, c, post+post+post)
-		answers(t, c.br, "POST", "POST", "POST")
+		answers(t, c.R, "POST", "POST", "POST")
 	})
 }
 
@@ -87,16 +87,16 @@ func TestPipelineIsAnsweredInOrderWithFewWrites(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
-		c := s.client()
+		c := s.Dial()
 		var raw strings.Builder
 		methods := make([]string, n)
 		for i := range n {
 			fmt.Fprintf(&raw, "GET /%d HTTP/1.1\r\nHost: a\r\n\r\n", i)
 		}
 		send(t, c, raw.String())
-		for i, a := range answers(t, c.br, methods...) {
-			if a.text != fmt.Sprint("/", i) {
-				t.Fatalf("answer %d is that to %s", i, a.text)
+		for i, a := range answers(t, c.R, methods...) {
+			if a.Text != fmt.Sprint("/", i) {
+				t.Fatalf("answer %d is that to %s", i, a.Text)
 			}
 		}
 		// A write is a segment on the loopback interface, whose segments are larger than what is gathered.
@@ -164,15 +164,15 @@ func TestHeadHasTheHeaderOfGetAndNoBody(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(bodies)})
 		for path := range bodies {
 			rest := path + " HTTP/1.1\r\nHost: a\r\n\r\n"
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "HEAD "+rest+"GET "+rest+"HEAD "+rest+"GET "+rest)
-			all := answers(t, c.br, "HEAD", "GET", "HEAD", "GET")
+			all := answers(t, c.R, "HEAD", "GET", "HEAD", "GET")
 			for i := range all {
 				all[i].Header.Del("Date")
-				if i%2 == 0 && all[i].text != "" {
-					t.Errorf("%s: HEAD has a body: %q", path, all[i].text)
+				if i%2 == 0 && all[i].Text != "" {
+					t.Errorf("%s: HEAD has a body: %q", path, all[i].Text)
 				}
-				if i%2 == 1 && all[i].text == "" && path != "/nothing" {
+				if i%2 == 1 && all[i].Text == "" && path != "/nothing" {
 					t.Errorf("%s: GET has none", path)
 				}
 			}
@@ -203,7 +203,7 @@ func TestStatusesWithoutABody(t *testing.T) {
 				}
 				target := fmt.Sprint(path, "?", status)
 				one := "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n"
-				got := s.exchange(one + one + "GET " + target + " HTTP/1.0\r\n\r\n")
+				got := s.Exchange(one + one + "GET " + target + " HTTP/1.0\r\n\r\n")
 				for _, a := range parse(t, got, "GET", "GET", "GET") {
 					if a.StatusCode != status {
 						t.Errorf("%s: %s, want %d", path, a.Status, status)
@@ -231,22 +231,22 @@ func TestTargetForms(t *testing.T) {
 			{"TRACE / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "TRACE / host= target=/ query="},
 			{"OPTIONS /p HTTP/1.1\r\nHost: h\r\n\r\n", "OPTIONS /p host=h target=/p query="},
 		}
-		c := s.client()
+		c := s.Dial()
 		for _, row := range rows {
-			if a := c.do("GET", row.raw); a.StatusCode != 200 || a.text != row.want {
-				t.Errorf("%q: %s %q, want %q", row.raw, a.Status, a.text, row.want)
+			if a := c.Do("GET", row.raw); a.StatusCode != 200 || a.Text != row.want {
+				t.Errorf("%q: %s %q, want %q", row.raw, a.Status, a.Text, row.want)
 			}
 		}
 		for _, raw := range []string{"OPTIONS * HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", "OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"} {
-			if a := c.do("OPTIONS", raw); a.StatusCode != http.StatusNoContent || !strings.Contains(a.Header.Get("Allow"), "GET") {
+			if a := c.Do("OPTIONS", raw); a.StatusCode != http.StatusNoContent || !strings.Contains(a.Header.Get("Allow"), "GET") {
 				t.Errorf("%q: %v", raw, a.Response)
 			}
 		}
-		a := c.do("CONNECT", "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n")
+		a := c.Do("CONNECT", "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n")
 		if a.StatusCode != 405 || a.Header.Get("Allow") == "" || !a.Close {
 			t.Errorf("CONNECT: %v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 	}, plain, direct)
 }
 
@@ -264,14 +264,14 @@ func TestHalfClosedClientsAreAnswered(t *testing.T) {
 		late := "GET /late HTTP/1.1\r\nHost: a\r\n\r\n"
 		for _, raw := range []string{get, get + get, strings.Repeat(get, 300), late, get + late + get, late + late} {
 			for _, pause := range []bool{false, true} { // FIN with the last byte, and after it
-				c := s.client()
+				c := s.Dial()
 				send(t, c, raw)
 				if pause {
-					s.settle()
+					s.Settle()
 				}
-				c.closeWrite()
-				for i, a := range parse(t, rest(t, c.br), make([]string, strings.Count(raw, "GET"))...) {
-					if a.text != "Hello, world!" {
+				c.CloseWrite()
+				for i, a := range parse(t, rest(t, c.R), make([]string, strings.Count(raw, "GET"))...) {
+					if a.Text != "Hello, world!" {
 						t.Errorf("answer %d: %s", i, a.Status)
 					}
 				}
@@ -279,12 +279,12 @@ func TestHalfClosedClientsAreAnswered(t *testing.T) {
 			}
 		}
 		// Half a request is none.
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get+"GET / HTTP/1.1\r\nHost:")
-		c.closeWrite()
-		parse(t, rest(t, c.br), "GET")
+		c.CloseWrite()
+		parse(t, rest(t, c.R), "GET")
 		c.Close()
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -298,7 +298,7 @@ func TestBodyOfAGetIsNotTheNextRequest(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "DELETE", "POST"} {
 			length := method + " /one HTTP/1.1\r\nHost: a\r\nContent-Length: " + fmt.Sprint(len(smuggled)) + "\r\n\r\n" + smuggled
 			chunks := method + " /two HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
-			got := s.exchange(length + chunks + "GET /three HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+			got := s.Exchange(length + chunks + "GET /three HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 			parse(t, got, method, method, "GET")
 			if got := seen.take(); got != "/one /two /three" {
 				t.Errorf("%s: served %s", method, got)

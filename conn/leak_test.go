@@ -50,18 +50,18 @@ func TestNothingPassesToTheNextClient(t *testing.T) {
 				return 200
 			}})
 			for range 3 {
-				c := s.dial()
+				c := s.Dial()
 				_, _ = io.WriteString(c, "GET /bad/secret/secret/secret?secret HTTP/1.1\r\nHost: secret\r\nX-Secret: secret\r\nConnection: close\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: secret\r\n\r\n")
 				got, _ := io.ReadAll(c)
 				if strings.Contains(string(got), "secret") {
 					t.Errorf("%s: in its own answer: %q", name, got)
 				}
-				got = []byte(s.exchange("GET / HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n"))
-				if a := answers(t, strings.NewReader(string(got)), "GET")[0]; a.text != "/b" || strings.Contains(string(got), "secret") {
+				got = []byte(s.Exchange("GET / HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n"))
+				if a := answers(t, strings.NewReader(string(got)), "GET")[0]; a.Text != "/b" || strings.Contains(string(got), "secret") {
 					t.Errorf("%s: the next client gets %q", name, got)
 				}
 			}
-			s.stop(0)
+			s.Stop(0)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestWriteFindsClientGone(t *testing.T) {
 			}
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		ctx := <-entered
 		c.Close()
@@ -39,6 +39,6 @@ func TestWriteFindsClientGone(t *testing.T) {
 		if cause := context.Cause(ctx); !errors.Is(cause, loop.ErrClientGone) {
 			t.Errorf("cause %v", cause)
 		}
-		s.idle()
+		s.Idle()
 	}, plain, direct)
 }

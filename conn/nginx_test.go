@@ -18,8 +18,8 @@ import (
 
 // behindNginx starts an nginx in front of the site, which streams request bodies and keeps one
 // connection for all clients, and returns what connects to it.
-func (s *site) behindNginx() func() net.Conn {
-	t := s.t
+func behindNginx(s *site) func() net.Conn {
+	t := s.T
 	t.Helper()
 	name, err := exec.LookPath("nginx")
 	if err != nil {
@@ -53,7 +53,7 @@ http {
 		location / { proxy_pass http://site; }
 	}
 }`, "DIR", dir)
-	config = strings.ReplaceAll(config, "SITE", s.addr)
+	config = strings.ReplaceAll(config, "SITE", s.Addr)
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestUnreadBodiesBehindNginx(t *testing.T) {
 		}),
 		"/other": hello,
 	})})
-	dial := s.behindNginx()
+	dial := behindNginx(s)
 	ask := func(path, body string) int {
 		c := dial()
 		defer c.Close()

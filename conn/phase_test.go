@@ -79,15 +79,15 @@ func TestPhases(t *testing.T) {
 				check(w)
 				return 0
 			}})
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 			_, _ = io.ReadAll(c)
-			s.stop(0)
+			s.Stop(0)
 			if len(problems) > 0 {
 				t.Errorf("%s: %s", row.name, strings.Join(problems, "; "))
 			}
 			for _, line := range strings.Split(row.logged, ", ") {
-				if log := s.log.String(); !strings.Contains(log, line) || line == "" && log != "" {
+				if log := s.Log.String(); !strings.Contains(log, line) || line == "" && log != "" {
 					t.Errorf("%s: logged %q, want %q", row.name, log, line)
 				}
 			}

@@ -150,8 +150,8 @@ func check(t *testing.T, got string, statuses ...int) {
 		if a.Close != last {
 			t.Errorf("answer %d of %d: close is %v", i+1, len(all), a.Close)
 		}
-		if last && (a.text == "" || strings.Contains(a.text, "served")) {
-			t.Errorf("body of the refusal: %q", a.text)
+		if last && (a.Text == "" || strings.Contains(a.Text, "served")) {
+			t.Errorf("body of the refusal: %q", a.Text)
 		}
 	}
 }
@@ -161,9 +161,9 @@ func TestRejectsWholeAndPipelined(t *testing.T) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))
 		for _, row := range rejects {
-			check(t, s.exchange(row.raw+smuggled), row.status)
-			check(t, s.exchange(good+row.raw+smuggled), 200, row.status)
-			check(t, s.exchange(good+good+row.raw+smuggled+smuggled), 200, 200, row.status)
+			check(t, s.Exchange(row.raw+smuggled), row.status)
+			check(t, s.Exchange(good+row.raw+smuggled), 200, row.status)
+			check(t, s.Exchange(good+good+row.raw+smuggled+smuggled), 200, 200, row.status)
 			if got := seen.take(); strings.Contains(got, "smuggled") || strings.Count(got, "/good") != 3 {
 				t.Errorf("served %s", got)
 			}
@@ -171,7 +171,7 @@ func TestRejectsWholeAndPipelined(t *testing.T) {
 				t.Fatalf("row %q", clip(row.raw))
 			}
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -187,9 +187,9 @@ func TestRejectsSplit(t *testing.T) {
 				if len(row.raw) > 200 && at%37 != 0 && at != len(row.raw) { // long ones are all alike inside
 					continue
 				}
-				c := s.dial()
+				c := s.Dial()
 				send(t, c, good+raw[:at])
-				s.settle()
+				s.Settle()
 				send(t, c, raw[at:])
 				check(t, rest(t, c), 200, row.status)
 				c.Close()
@@ -201,7 +201,7 @@ func TestRejectsSplit(t *testing.T) {
 				}
 			}
 		}
-		s.idle()
+		s.Idle()
 	}, plain)
 }
 
@@ -212,10 +212,10 @@ func TestRejectsLinger(t *testing.T) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))
 		for _, row := range rejects {
-			c := s.dial()
+			c := s.Dial()
 			send(t, c, row.raw)
 			for range 3 {
-				s.settle()
+				s.Settle()
 				if _, err := io.WriteString(c, smuggled); err != nil {
 					t.Fatalf("%q: %v", clip(row.raw), err)
 				}
@@ -226,6 +226,6 @@ func TestRejectsLinger(t *testing.T) {
 		if got := seen.take(); strings.Contains(got, "smuggled") {
 			t.Errorf("served %s", got)
 		}
-		s.idle()
+		s.Idle()
 	}, plain, direct)
 }

@@ -49,25 +49,25 @@ func TestRelay(t *testing.T) {
 			status int
 			text   string
 		}{"/whole": {404, ""}, "/stream": {404, "x"}} {
-			a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if a.StatusCode != want.status || a.text != want.text || a.Status != "404 Nope" || a.Header.Get("Content-Type") != "" {
-				t.Errorf("%s: %s %v %q", path, a.Status, a.Header, a.text)
+			a := s.Dial().Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if a.StatusCode != want.status || a.Text != want.text || a.Status != "404 Nope" || a.Header.Get("Content-Type") != "" {
+				t.Errorf("%s: %s %v %q", path, a.Status, a.Header, a.Text)
 			}
 		}
 		for path, want := range map[string]string{"/bad": "404 Not Found", "/other": "304 Not Modified"} {
-			a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			a := s.Dial().Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			if a.Status != want || a.Header.Get("X") != "" {
 				t.Errorf("%s: %s %v", path, a.Status, a.Header)
 			}
 		}
-		a := s.client().do("GET", "GET /again HTTP/1.1\r\nHost: a\r\n\r\n")
-		if a.StatusCode != 502 || a.Header.Get("X") != "" || !strings.Contains(a.text, "502 Bad Gateway") {
-			t.Errorf("another answer: %s %v %q", a.Status, a.Header, a.text)
+		a := s.Dial().Do("GET", "GET /again HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.StatusCode != 502 || a.Header.Get("X") != "" || !strings.Contains(a.Text, "502 Bad Gateway") {
+			t.Errorf("another answer: %s %v %q", a.Status, a.Header, a.Text)
 		}
 		for path, want := range map[string]string{"/cut": "begun\r\n", "/nothing": ""} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if b, _ := io.ReadAll(c.br); !strings.HasSuffix(string(b), want) || want == "" && len(b) > 0 {
+			if b, _ := io.ReadAll(c.R); !strings.HasSuffix(string(b), want) || want == "" && len(b) > 0 {
 				t.Errorf("%s: %q", path, b)
 			}
 		}
@@ -94,7 +94,7 @@ func TestBodyLimit(t *testing.T) {
 			"/more HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhellohello":                            200,
 			"/more HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhellohello!\r\n0\r\n\r\n": 413,
 		} {
-			if a := s.client().do("POST", "POST "+wire); a.StatusCode != want {
+			if a := s.Dial().Do("POST", "POST "+wire); a.StatusCode != want {
 				t.Errorf("%q: %s", wire, a.Status)
 			}
 		}
@@ -152,6 +152,6 @@ func TestBothDirections(t *testing.T) {
 			}
 			return 200
 		}})
-		s.client().do("GET", get)
+		s.Dial().Do("GET", get)
 	})
 }

@@ -59,7 +59,7 @@ func TestResetIsNoError(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(handlers)})
 		for path := range handlers {
-			c, err := net.Dial("tcp", s.addr)
+			c, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,8 +69,8 @@ func TestResetIsNoError(t *testing.T) {
 			<-began
 			_ = c.(*net.TCPConn).SetLinger(0)
 			c.Close()
-			s.idle()
-			if log := s.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+			s.Idle()
+			if log := s.Log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
 				t.Errorf("%s:\n%s", path, log)
 				return
 			}

@@ -40,16 +40,16 @@ func TestSetStatus(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for _, row := range rows {
 			s := start(t, m, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int { return row.h(w) }})
-			c := s.client()
-			a := c.do("GET", get)
-			if row.text == "page" && !strings.Contains(a.text, "<html") || row.text != "page" && a.text != row.text || a.StatusCode != row.status {
-				t.Errorf("%s: %s %q", row.name, a.Status, clip(a.text))
+			c := s.Dial()
+			a := c.Do("GET", get)
+			if row.text == "page" && !strings.Contains(a.Text, "<html") || row.text != "page" && a.Text != row.text || a.StatusCode != row.status {
+				t.Errorf("%s: %s %q", row.name, a.Status, clip(a.Text))
 			}
 			if !a.Close { // the next answer knows nothing of it
-				c.do("GET", get)
+				c.Do("GET", get)
 			}
-			s.stop(0)
-			if log := s.log.String(); row.logged == "" && log != "" || !strings.Contains(log, row.logged) {
+			s.Stop(0)
+			if log := s.Log.String(); row.logged == "" && log != "" || !strings.Contains(log, row.logged) {
 				t.Errorf("%s: logged %q", row.name, log)
 			}
 		}
@@ -68,8 +68,8 @@ func TestSetStatusBeforeAnotherHandler(t *testing.T) {
 			w.SetStatus(404)
 			return h(req, w)
 		}})
-		if a := s.client().do("GET", get); a.StatusCode != 418 || a.text != "tea" {
-			t.Errorf("%s %q", a.Status, a.text)
+		if a := s.Dial().Do("GET", get); a.StatusCode != 418 || a.Text != "tea" {
+			t.Errorf("%s %q", a.Status, a.Text)
 		}
 	})
 }
@@ -125,9 +125,9 @@ func TestOwnErrorOfABadBody(t *testing.T) {
 			{"/unread" + tooLarge, 413, false},
 			{"/unread" + bad, 400, false},
 		} {
-			a := parse(t, s.exchange("POST "+row.request), "POST")[0]
-			if a.StatusCode != row.status || (a.text == answer) != row.own || !a.Close {
-				t.Errorf("%s: %s %q", row.request[:7], a.Status, a.text)
+			a := parse(t, s.Exchange("POST "+row.request), "POST")[0]
+			if a.StatusCode != row.status || (a.Text == answer) != row.own || !a.Close {
+				t.Errorf("%s: %s %q", row.request[:7], a.Status, a.Text)
 			}
 		}
 	})

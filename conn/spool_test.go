@@ -49,8 +49,8 @@ func TestSpool(t *testing.T) {
 				fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size, text),
 				"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n",
 			} {
-				if got := answers(t, strings.NewReader(s.exchange(raw)), "POST")[0]; got.text != want {
-					t.Errorf("%d bytes: %q, want %q", row.size, got.text, want)
+				if got := answers(t, strings.NewReader(s.Exchange(raw)), "POST")[0]; got.Text != want {
+					t.Errorf("%d bytes: %q, want %q", row.size, got.Text, want)
 				}
 			}
 		}
@@ -91,40 +91,40 @@ func TestMaxSpool(t *testing.T) {
 		post := func(target string) string {
 			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target, size) + strings.Repeat("x", size)
 		}
-		holder := s.client()
+		holder := s.Dial()
 		send(t, holder, post("/spool?hold=1"))
-		s.settled("a body is held", func(*loop.Loop) bool { return s.server.Spooled() == size })
+		s.Settled("a body is held", func(*loop.Loop) bool { return s.Server.Spooled() == size })
 
-		c := s.client()
-		if a := c.do("POST", post("/spool")); a.StatusCode != 503 || !a.Close {
+		c := s.Dial()
+		if a := c.Do("POST", post("/spool")); a.StatusCode != 503 || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
 		c.Close()
-		s.client().do("GET", get)
-		if n := s.server.Spooled(); n != size {
+		s.Dial().Do("GET", get)
+		if n := s.Server.Spooled(); n != size {
 			t.Errorf("%d bytes counted, want %d", n, size)
 		}
-		if n := strings.Count(s.log.String(), "max_spool"); n != 2 { // of one line
-			t.Errorf("the log:\n%s", s.log)
+		if n := strings.Count(s.Log.String(), "max_spool"); n != 2 { // of one line
+			t.Errorf("the log:\n%s", s.Log)
 		}
 		release.Resolve(0)
-		if a := holder.answer("POST"); a.text != fmt.Sprint(size, size, nil) {
-			t.Errorf("%q", a.text)
+		if a := holder.Answer("POST"); a.Text != fmt.Sprint(size, size, nil) {
+			t.Errorf("%q", a.Text)
 		}
-		s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+		s.Settled("it is given back", func(*loop.Loop) bool { return s.Server.Spooled() == 0 })
 
 		for range 3 {
-			c := s.client()
-			if a := c.do("POST", post("/panic")); a.StatusCode != 500 {
+			c := s.Dial()
+			if a := c.Do("POST", post("/panic")); a.StatusCode != 500 {
 				t.Error(a.Status)
 			}
 			c.Close()
-			c = s.client()
+			c = s.Dial()
 			raw := post("/spool")
 			send(t, c, raw[:len(raw)-1])
-			s.settled("most of it is held", func(*loop.Loop) bool { return s.server.Spooled() > 0 })
+			s.Settled("most of it is held", func(*loop.Loop) bool { return s.Server.Spooled() > 0 })
 			c.Close()
-			s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+			s.Settled("it is given back", func(*loop.Loop) bool { return s.Server.Spooled() == 0 })
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 				_, _, _ = req.Spool(16 << 10)
 				return 200
 			}})
-			at, err := loop.Sockaddr(netip.MustParseAddrPort(s.addr))
+			at, err := loop.Sockaddr(netip.MustParseAddrPort(s.Addr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,9 +171,9 @@ func TestStalledRequestIsCheap(t *testing.T) {
 				}
 				clients[i] = c
 			}
-			s.settled("all are under way", func(*loop.Loop) bool { return s.server.Active() == n })
-			s.settle()
-			s.settle()
+			s.Settled("all are under way", func(*loop.Loop) bool { return s.Active() == n })
+			s.Settle()
+			s.Settle()
 			each := (inUse() - before) / n
 			t.Logf("%d bytes sent: %d held", row.sent, each)
 			if each > row.most {
@@ -182,7 +182,7 @@ func TestStalledRequestIsCheap(t *testing.T) {
 			for _, c := range clients {
 				unix.Close(c)
 			}
-			s.stop(0)
+			s.Stop(0)
 		}
 	}, plain, direct)
 }

@@ -42,25 +42,25 @@ func TestSlowHead(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: time.Minute})
 		for _, before := range []string{"", get} {
-			c := s.client()
+			c := s.Dial()
 			if before != "" {
-				c.do("GET", before)
+				c.Do("GET", before)
 			}
 			began := time.Now()
 			go drip(c.Conn, "GET /"+strings.Repeat("a", 1000), limit/20) // never idle for long
-			a := c.answer("GET")
+			a := c.Answer("GET")
 			if a.StatusCode != 408 || !a.Close {
 				t.Errorf("%v", a.Response)
 			}
 			within(t, "408", began, limit)
-			c.ends()
+			c.Ends()
 			c.Close()
 		}
 		// With a body's first bytes in the same segment the head was complete, and the limit is not the body's.
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
 		time.Sleep(limit * 3 / 2)
-		c.do("POST", "2")
+		c.Do("POST", "2")
 	}, plain, direct, overTLS)
 }
 
@@ -89,7 +89,7 @@ func TestSlowRecords(t *testing.T) {
 			"body": {MinRate: 1 << 30, Handler: echoes["/collect"]},
 		} {
 			s := start(t, m, cfg)
-			raw, err := net.Dial("tcp", s.addr)
+			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestSlowRecords(t *testing.T) {
 			within(t, "slow "+what, began, 60*time.Millisecond)
 			raw.Close()
 			<-written
-			s.idle()
+			s.Idle()
 		}
 	}, overTLS)
 }
@@ -126,9 +126,9 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: 2 * limit})
 		began := time.Now()
-		c := s.client()
+		c := s.Dial()
 		if m.TLS { // not even a handshake
-			raw, err := net.Dial("tcp", s.addr)
+			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,19 +136,19 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 			send(t, raw, "\x16\x03\x01")
 			rest(t, raw)
 		} else {
-			c.ends()
+			c.Ends()
 		}
 		within(t, "new connection closed", began, limit)
 
-		c = s.client()
-		c.do("GET", get)
+		c = s.Dial()
+		c.Do("GET", get)
 		began = time.Now()
-		c.do("GET", get)
-		if _, err := c.br.ReadByte(); err != io.EOF && !(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
+		c.Do("GET", get)
+		if _, err := c.R.ReadByte(); err != io.EOF && !(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
 			t.Errorf("idle connection: %v", err)
 		}
 		within(t, "idle connection closed", began, 2*limit)
-		s.idle()
+		s.Idle()
 	}, plain, direct, overTLS)
 }
 
@@ -172,11 +172,11 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 			},
 		})})
 		for _, framing := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
-			c := s.client()
+			c := s.Dial()
 			began := time.Now()
 			send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\n"+framing+"\r\n\r\n")
 			go drip(c.Conn, "400;"+strings.Repeat("a", 900), 2*time.Millisecond) // in the second case an extension of a chunk
-			if a := c.answer("POST"); a.StatusCode != 408 {
+			if a := c.Answer("POST"); a.StatusCode != 408 {
 				t.Errorf("%s: %s", framing, a.Status)
 			}
 			if err := <-got; !errors.Is(err, conn.ErrBodyTimeout) {
@@ -185,7 +185,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 			within(t, "slow body", began, 60*time.Millisecond)
 			c.Close()
 		}
-		c := s.dialSmallTLS()
+		c := s.DialSmall()
 		began := time.Now()
 		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
 		for buf := make([]byte, 4096); ; time.Sleep(time.Millisecond) {
@@ -198,7 +198,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 		}
 		within(t, "slow reader", began, 60*time.Millisecond)
 		c.Close()
-		s.idle()
+		s.Idle()
 	}, plain, direct, overTLS)
 }
 
@@ -233,7 +233,7 @@ func TestBurstIsNoCredit(t *testing.T) {
 		})})
 		burst := string(make([]byte, 1<<20))
 		for _, path := range []string{"/read", "/duplex"} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+burst)
 			began := time.Now()
 			go drip(c.Conn, burst, 2*time.Millisecond)
@@ -245,7 +245,7 @@ func TestBurstIsNoCredit(t *testing.T) {
 		}
 
 		// One that keeps the rate goes on.
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n")
 		for range 50 {
 			time.Sleep(10 * time.Millisecond)
@@ -275,7 +275,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		})})
 		for _, path := range []string{"/source", "/write", "/small"} {
 			given.Store(0)
-			c := s.dialSmallTLS()
+			c := s.DialSmall()
 			began := time.Now()
 			if path == "/small" { // pipelined without end: requests are not read ahead of their answers
 				_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
@@ -287,7 +287,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			} else {
 				send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			}
-			s.idle()
+			s.Idle()
 			within(t, path+": closed", began, limit)
 			if n := given.Load(); n > 16<<20 {
 				t.Errorf("%s: %d bytes were made for a client that reads none", path, n)
@@ -315,18 +315,18 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 		slow := make([]net.Conn, n)
 		for i := range slow {
 			if i < readers {
-				slow[i] = s.dialSmall()
+				slow[i] = s.DialSmall()
 				send(t, slow[i], "GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
 				continue
 			}
-			slow[i] = s.dial()
+			slow[i] = s.Dial()
 			send(t, slow[i], starts[i%len(starts)])
 		}
-		quick := s.client()
+		quick := s.Dial()
 		worst := time.Duration(0)
 		for i := range 200 {
 			began := time.Now()
-			quick.do("GET", get)
+			quick.Do("GET", get)
 			worst = max(worst, time.Since(began))
 			for j := i; j < n; j += 200 {
 				_, _ = io.WriteString(slow[j], "a")
@@ -335,8 +335,8 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 		if worst > 900*time.Millisecond {
 			t.Errorf("a good client waited %v", worst)
 		}
-		s.settled("slow clients gone", func(*loop.Loop) bool { return s.server.Active() == 1 })
-		quick.do("GET", get)
+		s.Settled("slow clients gone", func(*loop.Loop) bool { return s.Active() == 1 })
+		quick.Do("GET", get)
 		for _, c := range slow {
 			c.Close()
 		}
@@ -356,9 +356,9 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 			{silence / 5, limit, 8 * time.Second},
 			{time.Minute, silence, limit - 10*time.Millisecond},
 		} {
-			c := s.client()
+			c := s.Dial()
 			began := time.Now() // not after the answer, which the server may have given long before it is read here
-			if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 {
+			if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
 			sent := make(chan int64)
@@ -373,7 +373,7 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 				}
 				sent <- n
 			}()
-			s.idle()
+			s.Idle()
 			took := time.Since(began)
 			if took < row.least-10*time.Millisecond || took > row.most {
 				t.Errorf("a client that sends every %v: closed after %v", row.every, took)
@@ -394,30 +394,30 @@ func TestLargeBodyThatIsRefused(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, MaxBodySize: 1000})
 		const size = 20 << 20
-		c := s.client()
+		c := s.Dial()
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
 		piece := string(make([]byte, 1<<20))
 		for range size / len(piece) {
 			send(t, c, piece)
 		}
-		if a := c.answer("POST"); a.StatusCode != 413 || !a.Close {
+		if a := c.Answer("POST"); a.StatusCode != 413 || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
 		c.Close()
-		s.idle()
+		s.Idle()
 
 		// They are as cheap as idle ones.
 		before := runtime.NumGoroutine()
 		var all []*client
 		for range 200 {
-			c := s.client()
-			if a := c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
+			c := s.Dial()
+			if a := c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
 				t.Errorf("%v", a.Response)
 			}
 			all = append(all, c)
 		}
-		s.settle()
-		if n := s.server.Active(); n != len(all) {
+		s.Settle()
+		if n := s.Active(); n != len(all) {
 			t.Errorf("%d connections linger, want %d", n, len(all))
 		}
 		if more := runtime.NumGoroutine() - before; more > 8 {
@@ -426,6 +426,6 @@ func TestLargeBodyThatIsRefused(t *testing.T) {
 		for _, c := range all {
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // folder makes a folder with a page in it.
@@ -38,9 +38,9 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// <p>Welcome
@@ -62,9 +62,9 @@ func ExampleSender() {
 		return status
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/?member=yes"))
+	server.Show(http.Get(url + "/?member=yes"))
 	// Output:
 	// 200 OK
 	// <p>Welcome

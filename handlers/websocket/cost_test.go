@@ -21,27 +21,27 @@ func TestCostOfAMessage(t *testing.T) {
 		t.Skip("short reads are forced")
 	}
 	for _, m := range []mode{plain, direct} {
-		t.Run(m.name, func(t *testing.T) {
+		t.Run(m.Name, func(t *testing.T) {
 			s := start(t, m, echo(new(websocket.Upgrader)))
-			c := s.upgrade()
+			c := upgrade(s)
 			message := []byte(frame(0x82, string(make([]byte, 125))))
 			answer := make([]byte, 127)
 			one := func() {
 				if _, err := c.Write(message); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := io.ReadFull(c.br, answer); err != nil {
+				if _, err := io.ReadFull(c.R, answer); err != nil {
 					t.Fatal(err)
 				}
 			}
 			one()
 			var before, after loop.Stats
 			const many = 200
-			s.on(func(l *loop.Loop) { before = l.Stats() })
+			s.On(func(l *loop.Loop) { before = l.Stats() })
 			for range many {
 				one()
 			}
-			s.on(func(l *loop.Loop) { after = l.Stats() })
+			s.On(func(l *loop.Loop) { after = l.Stats() })
 			if n := after.Ctls - before.Ctls; n != 0 {
 				t.Errorf("%d calls of epoll_ctl", n)
 			}
@@ -66,14 +66,14 @@ func TestCostOfTheLongestMessage(t *testing.T) {
 		t.Skip("reads are short, or sync.Pool drops things")
 	}
 	s := start(t, plain, echo(new(websocket.Upgrader)))
-	c := s.upgrade()
+	c := upgrade(s)
 	message := []byte(frame(0x82, strings.Repeat("x", 64<<10)))
 	answer := make([]byte, 10+64<<10)
 	one := func() {
 		if _, err := c.Write(message); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.ReadFull(c.br, answer); err != nil {
+		if _, err := io.ReadFull(c.R, answer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,13 +93,13 @@ func TestCostOfTheLongestMessage(t *testing.T) {
 
 func BenchmarkEcho(b *testing.B) {
 	s := start(b, plain, echo(new(websocket.Upgrader)))
-	c := s.upgrade()
+	c := upgrade(s)
 	message := []byte(frame(0x82, string(make([]byte, 125))))
 	answer := make([]byte, 127)
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = c.Write(message)
-		if _, err := io.ReadFull(c.br, answer); err != nil {
+		if _, err := io.ReadFull(c.R, answer); err != nil {
 			b.Fatal(err)
 		}
 	}

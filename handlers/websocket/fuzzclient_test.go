@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // FuzzClient sends whatever comes to its mind behind a good handshake, in two pieces, and nothing
@@ -27,24 +29,24 @@ func FuzzClient(f *testing.F) {
 	}
 	s := start(f, direct, echo(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
 	f.Fuzz(func(t *testing.T, raw []byte, cut uint16, deflate bool) {
-		nc, err := net.Dial("tcp", s.addr)
+		nc, err := net.Dial("tcp", s.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		c := &client{Conn: nc, t: t}
+		c := &client{server.NewClient(t, nc)}
 		fields := ""
 		if deflate {
 			fields = offered
 		}
-		c.send(handshake + fields + "\r\n")
+		c.Send(handshake + fields + "\r\n")
 		c.answered()
 		at := min(int(cut), len(raw))
 		for _, p := range [][]byte{raw[:at], raw[at:]} {
 			if _, err := c.Write(p); err != nil {
 				break
 			}
-			(&site{t: t, loop: s.loop}).settle()
+			loops.Settle(t, s.All...)
 		}
 		_ = nc.(*net.TCPConn).CloseWrite()
 		ended := false
@@ -67,5 +69,5 @@ func FuzzClient(f *testing.F) {
 			}
 		}
 	})
-	s.idle()
+	s.Idle()
 }

@@ -130,7 +130,7 @@ func TestHandshake(t *testing.T) {
 			}
 		}
 		method, _, _ := strings.Cut(raw, " ")
-		c := s.dial()
+		c := s.Dial()
 		_, _ = io.WriteString(c, raw+"\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
 		c.Close()
@@ -160,7 +160,7 @@ func TestHandshakeFields(t *testing.T) {
 			return h(req, resp)
 		})
 		for path, status := range map[string]int{"/": 101, "/bad": 500} {
-			c := s.dial()
+			c := s.Dial()
 			_, _ = io.WriteString(c, strings.Replace(handshake, "/", path, 1)+"\r\n")
 			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil {
@@ -182,9 +182,9 @@ func TestCheckOrigin(t *testing.T) {
 	s := start(t, plain, echo(&websocket.Upgrader{CheckOrigin: func(req *conn.Request, origin string) bool {
 		return origin == "https://"+strings.ToUpper(req.Host())
 	}}))
-	s.upgrade()
-	s.upgrade("Origin: https://EXAMPLE.ORG\r\n")
-	c := s.dial()
+	upgrade(s)
+	upgrade(s, "Origin: https://EXAMPLE.ORG\r\n")
+	c := s.Dial()
 	_, _ = io.WriteString(c, handshake+"Origin: https://example.org\r\n\r\n")
 	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
 		t.Errorf("%v, %v", resp, err)
@@ -195,7 +195,7 @@ func TestCheckOrigin(t *testing.T) {
 func TestOriginOverTLS(t *testing.T) {
 	s := start(t, overTLS, echo(&websocket.Upgrader{}))
 	for origin, status := range map[string]int{"https://example.org": 101, "http://example.org": 403} {
-		c := s.dial()
+		c := s.Dial()
 		_, _ = io.WriteString(c, handshake+"Origin: "+origin+"\r\n\r\n")
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != status {
 			t.Errorf("%s: %v, %v", origin, resp, err)

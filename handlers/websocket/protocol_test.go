@@ -191,13 +191,13 @@ func TestProtocol(t *testing.T) {
 			rows   []row
 		}{{"", rows}, {offered, compressed}} {
 			for _, r := range table.rows {
-				s.check(r, table.fields, r.raw)
+				check(s, r, table.fields, r.raw)
 				step := 1 + len(r.raw)/300
 				if m != plain {
 					step += 6
 				}
 				for i := 1; i < len(r.raw); i += step {
-					s.check(r, table.fields, r.raw[:i], r.raw[i:])
+					check(s, r, table.fields, r.raw[:i], r.raw[i:])
 				}
 			}
 		}
@@ -211,12 +211,12 @@ func TestByteByByte(t *testing.T) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
 		for _, r := range rows {
 			if len(r.raw) < 300 {
-				s.check(r, "", bytewise(r.raw)...)
+				check(s, r, "", bytewise(r.raw)...)
 			}
 		}
 		for _, r := range compressed {
 			if len(r.raw) < 300 {
-				s.check(r, offered, bytewise(r.raw)...)
+				check(s, r, offered, bytewise(r.raw)...)
 			}
 		}
 	})
@@ -231,14 +231,14 @@ func bytewise(s string) (pieces []string) {
 
 // check sends the pieces one after the other, each when the server has had a look at the one
 // before.
-func (s *site) check(r row, fields string, pieces ...string) {
-	s.t.Helper()
-	c := s.upgrade(fields)
+func check(s *site, r row, fields string, pieces ...string) {
+	s.T.Helper()
+	c := upgrade(s, fields)
 	defer c.Close()
 	name := fmt.Sprintf("%s, in %d pieces, the first of %d bytes", r.why, len(pieces), len(pieces[0]))
 	for i, p := range pieces {
 		if i > 0 {
-			s.settle()
+			s.Settle()
 		}
 		if _, err := io.WriteString(c, p); err != nil {
 			break // the server has had enough; what it says is read below
@@ -248,7 +248,7 @@ func (s *site) check(r row, fields string, pieces ...string) {
 	for {
 		f, err := c.next()
 		if err != nil {
-			s.t.Errorf("%s: %d frames, then %v", name, len(got), err)
+			s.T.Errorf("%s: %d frames, then %v", name, len(got), err)
 			return
 		}
 		if f.first == 0x88 {
@@ -257,20 +257,20 @@ func (s *site) check(r row, fields string, pieces ...string) {
 				code = int(binary.BigEndian.Uint16([]byte(f.payload)))
 			}
 			if code != r.code {
-				s.t.Errorf("%s: closed with %d, %q; want %d", name, code, f.payload, r.code)
+				s.T.Errorf("%s: closed with %d, %q; want %d", name, code, f.payload, r.code)
 			}
 			break
 		}
 		got = append(got, f)
 	}
 	if !slices.Equal(got, r.want) {
-		s.t.Errorf("%s: got %.200q, want %.200q", name, got, r.want)
+		s.T.Errorf("%s: got %.200q, want %.200q", name, got, r.want)
 	}
 	// What comes behind the client's close, and perhaps behind ours, may have been answered with a
 	// reset.
 	late := strings.Contains(r.raw, bye) && !strings.HasSuffix(r.raw, bye)
 	if f, err := c.read(); err != io.EOF && !(late && errors.Is(err, syscall.ECONNRESET)) {
-		s.t.Errorf("%s: after the close: %q, %v", name, f.payload, err)
+		s.T.Errorf("%s: after the close: %q, %v", name, f.payload, err)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestWrittenPastGorilla(t *testing.T) {
 			return http.StatusOK
 		})
 		for _, compress := range []bool{false, true} {
-			c := s.gorilla(compress)
+			c := dialGorilla(s, compress)
 			for range 2 {
 				for _, size := range writeSizes {
 					if k, got, err := c.ReadMessage(); k != gorilla.TextMessage || string(got) != strings.Repeat("m", size) || err != nil {
