@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has
@@ -113,16 +114,16 @@ func TestMemoryOfSilent(t *testing.T) {
 		p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
 			s.CheckFile, s.RequestBuffering = false, buffering
 		})
-		p.Server = modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
+		p.Server = module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
 			asked.Add(1)
 			return p.handler(req, resp)
-		}, coro.Direct)
+		})
 		ask := func(n int) {
 			for range n {
 				before := asked.Load()
 				fmt.Fprintf(p.Dial(),
 					"POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
-				eventually(t, "it is asked", func() bool { return asked.Load() > before })
+				wait.Until(t, "it is asked", func() bool { return asked.Load() > before })
 			}
 		}
 		ask(20)
@@ -161,7 +162,7 @@ func TestMemoryOfStalled(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					eventually(t, "all is read", allRead)
+					wait.Until(t, "all is read", allRead)
 				}
 				stall(20)
 				before := memory()

@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // TestLoops: several loops share places, queue and kept connections, and wake each other's
@@ -31,9 +32,9 @@ func TestLoops(t *testing.T) {
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
 			s.KeepConn, s.MaxConns = keep, most
 		})
-		servers := []*modtest.Server{p.Server}
+		servers := []*server.Server{p.Server}
 		for len(servers) < loops {
-			servers = append(servers, modtest.Start(t, "/", p.handler, coro.Direct))
+			servers = append(servers, module.Start(t, modes.Direct, "/", p.handler))
 		}
 		var all sync.WaitGroup
 		for i, s := range servers {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestUnreadByMany: clients that do not read their answers, more of them than there are workers,
@@ -46,7 +47,7 @@ func TestUnreadByMany(t *testing.T) {
 		}
 	}
 	watch := status(t, f)
-	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
+	wait.Until(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
 	beside := page()
 	for try := 0; beside > 2*alone && try < 5; try++ { // the machine may have become busy
 		beside = min(beside, page())

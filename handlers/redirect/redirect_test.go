@@ -1,15 +1,14 @@
 package redirect_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/redirect"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 func TestRedirect(t *testing.T) {
@@ -41,17 +40,17 @@ func TestRedirect(t *testing.T) {
 		{"/search?q={path}", "GET /old/a", "/search?q=/a", "in a query"},
 	} {
 		t.Run(c.to+" "+c.line, func(t *testing.T) {
-			h, err := modtest.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { s.To = c.to })
+			h, err := module.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { s.To = c.to })
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := modtest.Start(t, "/old", h, coro.Channel).Do(c.line, []string{"Content-Length: 0"}, "")
+			got := module.Start(t, modes.Plain, "/old", h).Request(c.line, []string{"Content-Length: 0"}, "")
 			want := 302
 			if c.want == "" {
 				want = 400
 			}
-			if got.Status != want || got.Header.Get("Location") != c.want {
-				t.Errorf("got %d %q, want %d %q (%s)", got.Status, got.Header.Get("Location"), want, c.want, c.why)
+			if got.StatusCode != want || got.Header.Get("Location") != c.want {
+				t.Errorf("got %d %q, want %d %q (%s)", got.StatusCode, got.Header.Get("Location"), want, c.want, c.why)
 			}
 		})
 	}
@@ -59,22 +58,22 @@ func TestRedirect(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		h, err := modtest.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { s.To, s.Status = "/", status })
+		h, err := module.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { s.To, s.Status = "/", status })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := modtest.Start(t, "/", h, coro.Channel).Do("GET /", nil, ""); got.Status != status {
-			t.Errorf("got %d, want %d", got.Status, status)
+		if got := module.Start(t, modes.Plain, "/", h).Request("GET /", nil, ""); got.StatusCode != status {
+			t.Errorf("got %d, want %d", got.StatusCode, status)
 		}
 	}
 }
 
 func TestWithoutHost(t *testing.T) {
-	h, err := modtest.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { s.To = "https://{host}{uri}" })
+	h, err := module.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { s.To = "https://{host}{uri}" })
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := modtest.Start(t, "/", h, coro.Channel)
+	s := module.Start(t, modes.Plain, "/", h)
 	for wire, want := range map[string]string{
 		"GET /evil.example HTTP/1.0\r\n\r\n":                   "400 ",
 		"GET /x HTTP/1.0\r\nHost: a.example:80\r\n\r\n":        "302 https://a.example/x",
@@ -85,8 +84,8 @@ func TestWithoutHost(t *testing.T) {
 	} {
 		c := s.Dial()
 		fmt.Fprint(c, wire)
-		got := s.Read(bufio.NewReader(c), "GET")
-		if answer := fmt.Sprint(got.Status, " ", got.Header.Get("Location")); answer != want {
+		got := c.Answer("GET")
+		if answer := fmt.Sprint(got.StatusCode, " ", got.Header.Get("Location")); answer != want {
 			t.Errorf("%q: got %q, want %q", wire, answer, want)
 		}
 	}
@@ -123,7 +122,7 @@ func TestErrors(t *testing.T) {
 		{redirect.Settings{To: "//{query}0", Status: 302}, "to", `to: "//{query}0": the query of a request would name the server`},
 		{redirect.Settings{To: "//{path}", Status: 302}, "to", `to: "//{path}": the path of a request would name the server`},
 	} {
-		_, err := modtest.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { *s = c.settings })
+		_, err := module.Build(t, redirect.Register, "redirect", handlers.Env{}, func(s *redirect.Settings) { *s = c.settings })
 		var bad *handlers.KeyError
 		if !errors.As(err, &bad) || bad.Key != c.key || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)

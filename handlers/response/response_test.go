@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/response"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 type fields = map[string]string
@@ -36,13 +36,13 @@ func TestResponse(t *testing.T) {
 		{func(s *response.Settings) { s.Status, s.Headers = 301, fields{"Location": "/x"} }, "GET /", 301, fields{"Location": "/x"}, 0, "", ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			h, err := modtest.Build(t, response.Register, "response", handlers.Env{}, c.change)
+			h, err := module.Build(t, response.Register, "response", handlers.Env{}, c.change)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := modtest.Start(t, "/", h, coro.Channel).Do(c.line, nil, "")
-			if got.Status != c.status || got.Body != c.body || got.Length != c.length && c.status != 204 {
-				t.Errorf("got %d %q (Content-Length %d)", got.Status, got.Body, got.Length)
+			got := module.Start(t, modes.Plain, "/", h).Request(c.line, nil, "")
+			if got.StatusCode != c.status || got.Text != c.body || got.ContentLength != c.length && c.status != 204 {
+				t.Errorf("got %d %q (Content-Length %d)", got.StatusCode, got.Text, got.ContentLength)
 			}
 			for name, want := range c.fields {
 				if values := got.Header.Values(name); len(values) != 1 || values[0] != want {
@@ -54,12 +54,12 @@ func TestResponse(t *testing.T) {
 }
 
 func TestErrorPage(t *testing.T) {
-	h, err := modtest.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) { s.Status = 503 })
+	h, err := module.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) { s.Status = 503 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := modtest.Start(t, "/", h, coro.Channel).Do("GET /", nil, "")
-	if got.Status != 503 || !strings.Contains(got.Header.Get("Content-Type"), "text/html") || !strings.Contains(got.Body, "503") {
+	got := module.Start(t, modes.Plain, "/", h).Request("GET /", nil, "")
+	if got.StatusCode != 503 || !strings.Contains(got.Header.Get("Content-Type"), "text/html") || !strings.Contains(got.Text, "503") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -80,7 +80,7 @@ func TestErrors(t *testing.T) {
 		{response.Settings{Status: 200, Headers: fields{"Content-length": "3"}}, "headers", `headers: "Content-length": is set by the server itself`},
 		{response.Settings{Status: 200, Headers: fields{"X-A": "3", "x-a": "4"}}, "headers", "headers: X-A and x-a are the same field"},
 	} {
-		_, err := modtest.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) {
+		_, err := module.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) {
 			*s = c.settings
 			s.Headers = maps.Clone(s.Headers)
 		})

@@ -26,8 +26,11 @@ type Client struct {
 	T testing.TB
 }
 
-// NewClient is the client of a connection that the test has made, and closes, itself.
-func NewClient(t testing.TB, c net.Conn) *Client { return &Client{c, bufio.NewReader(c), t} }
+// NewClient is the client of a connection that the test has made, and closes, itself. Its buffer is
+// small, for tests that count the memory of the process.
+func NewClient(t testing.TB, c net.Conn) *Client {
+	return &Client{c, bufio.NewReaderSize(c, 512), t}
+}
 
 // Dial connects until the test ends, with TLS where the mode says so.
 func (s *Server) Dial() *Client {
@@ -35,7 +38,8 @@ func (s *Server) Dial() *Client {
 	return s.DialBy(new(net.Dialer))
 }
 
-// DialSmall is Dial with a receive buffer of a few KiB, set before the handshake announces a window.
+// DialSmall is Dial with a receive buffer of a few KiB, set before the handshake announces a
+// window.
 func (s *Server) DialSmall() *Client {
 	s.T.Helper()
 	return s.DialBy(&net.Dialer{Control: func(_, _ string, rc syscall.RawConn) (err error) {
@@ -142,11 +146,14 @@ type Answer struct {
 	Text string
 }
 
-// Answers reads the responses to requests of these methods. What is behind them stays in r only if r
-// is a *bufio.Reader.
+// Answers reads the responses to requests of these methods. What is behind them stays in r only if
+// r is a *bufio.Reader.
 func Answers(t testing.TB, r io.Reader, methods ...string) (all []Answer) {
 	t.Helper()
-	br := bufio.NewReader(r)
+	br, ok := r.(*bufio.Reader)
+	if !ok {
+		br = bufio.NewReader(r)
+	}
 	for _, method := range methods {
 		resp, err := http.ReadResponse(br, &http.Request{Method: method})
 		if err != nil {
