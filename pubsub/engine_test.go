@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -52,7 +53,7 @@ func TestEngineIsAsked(t *testing.T) {
 	var hub pubsub.Hub
 	var e script
 	hub.Connect(&e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		publish(room, "a")
 		one := room.Subscribe(th, pubsub.Options{})
@@ -134,7 +135,7 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 				for _, letter := range row.before {
 					before = append(before, room.Publish([]byte(string(letter))))
 				}
-				onThread(t, func(th *loop.Thread) {
+				loops.Run(t, func(th *loop.Thread) {
 					row.o.Policy = policy
 					sub, live := room.Subscribe(th, row.o), room.Subscribe(th, pubsub.Options{})
 					since = append(since, room.Publish([]byte("x")), room.Publish([]byte("y")))
@@ -171,7 +172,7 @@ func TestHistoryThatComesLate(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		sub := room.Subscribe(th, pubsub.Options{History: 5})
 		e.feed("room").Loaded(nil)
@@ -192,7 +193,7 @@ func TestHistoryForOneWhoHasLeft(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
 		before := e.feed("room")
@@ -217,7 +218,7 @@ func TestHistoryForNobody(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
 		e.feed("room").Loaded([]*pubsub.Message{theirs("1", time.Hour)})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -20,7 +21,7 @@ func TestHubIsBounded(t *testing.T) {
 		size     = 4 << 10 // 5 MB in all
 	)
 	hub := pubsub.Hub{Limits: pubsub.Limits{Bytes: limit}}
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		small := hub.Topic("small")
 		publish(hub.Topic("quiet"), "xyz")
 		reader := small.Subscribe(th, pubsub.Options{})
@@ -82,7 +83,7 @@ func TestHubIsBounded(t *testing.T) {
 func TestMessageLargerThanTheHub(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{Bytes: 1000}}
 	room := hub.Topic("room")
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest} {
 			sub := room.Subscribe(th, pubsub.Options{Policy: policy})
 			room.Publish(make([]byte, 2000))
@@ -118,7 +119,7 @@ func TestLimitBytes(t *testing.T) {
 	pubsub.Topics(&hub) // counts
 	hub.LimitBytes(0)
 	var publishing sync.WaitGroup
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		for i := range 8 {
 			hub.Topic(fmt.Sprint(i)).Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3), Queue: 1000})
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -20,9 +22,9 @@ func TestMain(m *testing.M) { leak.Main(m) }
 const limit = 20 * time.Second
 
 // handoffs runs f with loops of each kind.
-func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops)) {
+func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops.Loops)) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
-		t.Run(h.String(), func(t *testing.T) { f(t, startLoops(t, n, h)) })
+		t.Run(h.String(), func(t *testing.T) { f(t, loops.Start(t, modes.Mode{Handoff: h, Loops: n}, nil, nil)) })
 	}
 }
 
@@ -30,14 +32,14 @@ func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops)) {
 // order.
 func TestOrderOfEachPublisher(t *testing.T) {
 	const publishers, each, subscribers = 6, 200, 30
-	handoffs(t, 3, func(t *testing.T, ls *loops) {
+	handoffs(t, 3, func(t *testing.T, ls *loops.Loops) {
 		hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 1 << 30}}
 		var subscribed, done sync.WaitGroup
 		var all loop.Promise[struct{}] // have subscribed
 		subscribed.Add(subscribers)
 		done.Add(subscribers)
 		for i := range subscribers {
-			ls.start(i, func(th *loop.Thread) {
+			ls.Go(i, func(th *loop.Thread) {
 				defer done.Done()
 				topic := hub.Topic("room")
 				sub := topic.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue, Policy: pubsub.Policy(i % 3)})
@@ -83,7 +85,7 @@ func TestOrderOfEachPublisher(t *testing.T) {
 			if p%2 == 0 {
 				go publish(func() {})
 			} else {
-				ls.start(p, func(th *loop.Thread) { publish(th.Yield) })
+				ls.Go(p, func(th *loop.Thread) { publish(th.Yield) })
 			}
 		}
 		done.Wait()
@@ -93,7 +95,7 @@ func TestOrderOfEachPublisher(t *testing.T) {
 // Subscribers come and go during publishing: what they get begins with their history and has no
 // gap. The same holds for what follows the last message that they know.
 func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
-	handoffs(t, 2, func(t *testing.T, ls *loops) {
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 		hub := pubsub.Hub{Limits: pubsub.Limits{History: pubsub.MaxQueue, TopicBytes: 1 << 30, IdleBytes: 1 << 30}}
 		stop := make(chan struct{})
 		var publishing, done sync.WaitGroup
@@ -113,7 +115,7 @@ func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
 		})
 		done.Add(8)
 		for i := range 8 {
-			ls.start(i, func(th *loop.Thread) {
+			ls.Go(i, func(th *loop.Thread) {
 				defer done.Done()
 				last, lastID := -1, ""
 				for round := range 50 {

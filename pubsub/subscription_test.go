@@ -8,23 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
-
-// onThread runs f as a thread of a loop of its own.
-func onThread(t *testing.T, f func(th *loop.Thread)) {
-	t.Helper()
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Go(f)
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // publish publishes texts of one letter each.
 func publish(topic *pubsub.Topic, letters string) {
@@ -48,7 +36,7 @@ func TestWhatComesFirst(t *testing.T) {
 	publish(topic, "1")
 	second := topic.Publish([]byte("2"))
 	third := hub.Topic("room").Publish([]byte("3"))
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		for _, row := range []struct {
 			name string
 			o    pubsub.Options
@@ -78,7 +66,7 @@ func TestWhatComesFirst(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	var hub pubsub.Hub
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		subscribe := func(p pubsub.Policy) *pubsub.Subscription {
 			return topic.Subscribe(th, pubsub.Options{Queue: 4, Policy: p})
@@ -125,7 +113,7 @@ func TestPolicies(t *testing.T) {
 // A queue is bounded in bytes, too, whatever its length.
 func TestPoliciesCountBytes(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 10 << 10}}
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		var subs [3]*pubsub.Subscription
 		for p := range subs {
@@ -165,9 +153,9 @@ func TestPoliciesCountBytes(t *testing.T) {
 
 func TestReceive(t *testing.T) {
 	var hub pubsub.Hub
-	handoffs(t, 1, func(t *testing.T, ls *loops) {
+	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
 		done := make(chan struct{})
-		ls.start(0, func(th *loop.Thread) {
+		ls.Go(0, func(th *loop.Thread) {
 			defer close(done)
 			topic := hub.Topic("room")
 			sub := topic.Subscribe(th, pubsub.Options{})
@@ -202,7 +190,7 @@ func TestReceive(t *testing.T) {
 // A reader that always finds something does not hold its loop.
 func TestReceiveGivesWay(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 1 << 30}}
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		sub := topic.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue})
 		ran := false
@@ -223,7 +211,7 @@ func TestReceiveGivesWay(t *testing.T) {
 func TestSubscriptionEndsWithItsThread(t *testing.T) {
 	var hub pubsub.Hub
 	topic := hub.Topic("room")
-	ls := startLoops(t, 1, coro.Channel)
+	ls := loops.Start(t, modes.Plain, nil, nil)
 	for name, end := range map[string]func(th *loop.Thread){
 		"return": func(*loop.Thread) {},
 		"panic":  func(*loop.Thread) { panic("on purpose") },
@@ -237,14 +225,14 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 		},
 	} {
 		gone := make(chan struct{})
-		ls.start(0, func(th *loop.Thread) {
+		ls.Go(0, func(th *loop.Thread) {
 			th.Defer(func() { close(gone) }) // after the others
 			topic.Subscribe(th, pubsub.Options{})
 			topic.Subscribe(th, pubsub.Options{Policy: pubsub.DropNewest})
 			end(th)
 		})
 		<-gone
-		ls.on(0, func(*loop.Loop) {})
+		loops.On(t, ls.All[0], func(*loop.Loop) {})
 		if n, _, _ := pubsub.Subscribers(&hub, "room"); n != 0 {
 			t.Errorf("%s: %d are subscribed", name, n)
 		}
@@ -255,7 +243,7 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 // close when it ends.
 func TestTopicsAreChanged(t *testing.T) {
 	var hub pubsub.Hub
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		before := th.Mark()
 		for i := range 1000 {
 			one := hub.Topic("one").Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3)})
@@ -286,7 +274,7 @@ func TestTopicsAreChanged(t *testing.T) {
 // they ever have.
 func TestThousandsVanish(t *testing.T) {
 	const many = 3000
-	handoffs(t, 2, func(t *testing.T, ls *loops) {
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 		var hub pubsub.Hub
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -304,7 +292,7 @@ func TestThousandsVanish(t *testing.T) {
 		}()
 		subscribed := make(chan struct{}, many)
 		for i := range many {
-			ls.start(i, func(th *loop.Thread) {
+			ls.Go(i, func(th *loop.Thread) {
 				sub := hub.Topic("room").Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 2 * i % 3)})
 				subscribed <- struct{}{}
 				for {
@@ -317,7 +305,7 @@ func TestThousandsVanish(t *testing.T) {
 		for range many {
 			<-subscribed
 		}
-		ls.stop()
+		ls.Stop(0)
 		close(stop)
 		<-stopped
 		if n, held, room := pubsub.Subscribers(&hub, "room"); n != 0 || held > 64 || room > 64 {

@@ -27,12 +27,14 @@ var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
 
 var plain, direct, several = modes.Plain, modes.Direct, modes.Several
 
+var quiet = slog.New(slog.DiscardHandler)
+
 // onLoop gives each handoff the same test: f starts threads, and the loop runs until they have ended.
 func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 	t.Helper()
 	for _, m := range []mode{plain, direct} {
 		t.Run(m.Name, func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler)})
+			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,14 +24,10 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 		followers = append(followers, two.follow(room2, pubsub.Options{Policy: policy, Queue: []int{16, pubsub.DefaultQueue, 256}[i%3]}))
 	}
 	stuck := make(chan *pubsub.Subscription, 1)
-	if err := two.loop.Post(func() {
-		two.loop.Go(func(th *loop.Thread) {
-			stuck <- room2.Subscribe(th, pubsub.Options{Policy: pubsub.Disconnect})
-			_, _ = th.AwaitAny(-1, two.loop.Stopped())
-		})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	two.loops.Go(0, func(th *loop.Thread) {
+		stuck <- room2.Subscribe(th, pubsub.Options{Policy: pubsub.Disconnect})
+		_, _ = th.AwaitAny(-1, th.Loop().Stopped())
+	})
 	sub := <-stuck
 	at1 := one.follow(room1, pubsub.Options{})
 	publish(room1, "up")
@@ -53,7 +49,7 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	}
 	t.Logf("caught up after %v", time.Since(start))
 	ended := make(chan error)
-	if err := two.loop.Post(func() { m, err := sub.Next(), sub.Err(); go func() { _ = m; ended <- err }() }); err != nil {
+	if err := two.loops.All[0].Post(func() { m, err := sub.Next(), sub.Err(); go func() { _ = m; ended <- err }() }); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != pubsub.ErrLagged {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -310,20 +311,13 @@ func TestClose(t *testing.T) {
 
 	// Nor does a subscriber wait for history then.
 	ended := make(chan error)
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Go(func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		m, err := two.hub.Topic("room").Subscribe(th, pubsub.Options{History: 1}).Receive(limit)
 		if err == nil && string(m.Data) != "afterwards" {
 			t.Errorf("%q", m.Data)
 		}
 		go func() { ended <- err }()
 	})
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

@@ -6,11 +6,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -23,8 +24,8 @@ type node struct {
 	t       testing.TB
 	hub     pubsub.Hub
 	engine  *redis.Engine
-	loop    *loop.Loop
-	running sync.WaitGroup
+	loops   *loops.Loops
+	stopped bool
 	status  *follower
 	unsent  int
 }
@@ -39,20 +40,11 @@ func startNode(t testing.TB, url string) *node {
 
 func startNodeLogging(t testing.TB, url string, log io.Writer) *node {
 	t.Helper()
-	n := &node{t: t}
+	n := &node{t: t, loops: loops.Start(t, modes.Direct, nil, nil)}
 	var err error
-	if n.loop, err = loop.New(loop.Options{}); err != nil {
-		t.Fatal(err)
-	}
 	if n.engine, err = redis.Start(&n.hub, url, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	n.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, n.loop.Stopped()) })
-	n.running.Go(func() {
-		if err := n.loop.Run(); err != nil {
-			t.Error(err)
-		}
-	})
 	t.Cleanup(func() { n.stop(0) })
 	n.status = n.follow(n.hub.Status(), pubsub.Options{History: 1}) // it may have changed already
 	return n
@@ -67,12 +59,11 @@ func (w testWriter) Write(p []byte) (int, error) {
 
 // stop ends the node, once.
 func (n *node) stop(grace time.Duration) {
-	if n.loop == nil {
+	if n.stopped {
 		return
 	}
-	n.loop.Stop(0)
-	n.running.Wait()
-	n.loop = nil
+	n.stopped = true
+	n.loops.Stop(0)
 	n.unsent = n.engine.Close(grace)
 }
 
@@ -105,27 +96,22 @@ func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	}
 	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue), done: make(chan struct{}), node: n}
 	subscribed := make(chan struct{})
-	err := n.loop.Post(func() {
-		n.loop.Go(func(th *loop.Thread) {
-			sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
-			close(subscribed)
-			for {
-				if i, err := th.AwaitAny(-1, sub, done); i != 0 || err != nil {
-					return
-				}
-				for m := sub.Next(); m != nil; m = sub.Next() {
-					f.messages <- m
-				}
-				f.dropped.Store(int64(sub.Dropped()))
-				if sub.Err() != nil {
-					return
-				}
+	n.loops.Go(0, func(th *loop.Thread) {
+		sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
+		close(subscribed)
+		for {
+			if i, err := th.AwaitAny(-1, sub, done); i != 0 || err != nil {
+				return
 			}
-		})
+			for m := sub.Next(); m != nil; m = sub.Next() {
+				f.messages <- m
+			}
+			f.dropped.Store(int64(sub.Dropped()))
+			if sub.Err() != nil {
+				return
+			}
+		}
 	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
 	<-subscribed
 	return f
 }

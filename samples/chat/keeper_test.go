@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -16,14 +17,7 @@ import (
 // ended.
 func onLoop(t *testing.T, f func(th *loop.Thread)) {
 	t.Helper()
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Go(f)
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
+	loops.Run(t, f)
 	if len(rooms.open) > 0 {
 		t.Errorf("open are still: %v", rooms.open)
 	}

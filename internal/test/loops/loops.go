@@ -90,9 +90,10 @@ func (ls *Loops) On(f func(l *loop.Loop)) {
 
 // Go starts f as a thread of the i-th loop, counted round and round.
 func (ls *Loops) Go(i int, f func(th *loop.Thread)) {
+	ls.t.Helper()
 	l := ls.All[i%len(ls.All)]
 	if err := l.Post(func() { l.Go(f) }); err != nil {
-		ls.t.Error(err)
+		ls.t.Fatal(err)
 	}
 }
 
