@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -132,7 +133,7 @@ func TestMaxSpool(t *testing.T) {
 // TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being spooled, holds what has come
 // up to a limit, and little else.
 func TestStalledRequestIsCheap(t *testing.T) {
-	if invariants.Enabled || raceEnabled {
+	if invariants.Enabled || race.Enabled {
 		t.Skip("short reads make buffers grow in other steps, and the race detector has memory of its own")
 	}
 	run(t, func(t *testing.T, m mode) {
@@ -186,8 +187,6 @@ func TestStalledRequestIsCheap(t *testing.T) {
 		}
 	}, plain, direct)
 }
-
-var raceEnabled bool // in race_test.go
 
 // inUse is how many bytes of memory are in use, stacks included.
 func inUse() int64 {

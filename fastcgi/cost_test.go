@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -92,7 +93,7 @@ func testWaiting(t *testing.T, output int) {
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
 	// The invariants tag cuts writes short. Then the rest of a large answer is held for a while,
 	// and a part of its buffer stays. The limit has no room for that.
-	if each > limit && !underRace && !invariants.Enabled {
+	if each > limit && !race.Enabled && !invariants.Enabled {
 		t.Errorf("%d bytes for a request that waits", each)
 	}
 }
@@ -131,7 +132,7 @@ func TestMemoryOfSilent(t *testing.T) {
 		ask(n)
 		each := int64(memory()-before) / n
 		t.Logf("%d bytes each, with those of the test's own connection", each)
-		if each > limit && !underRace {
+		if each > limit && !race.Enabled {
 			t.Errorf("%d bytes for a client that sends nothing", each)
 		}
 		if up.Accepted() > 0 {
@@ -169,7 +170,7 @@ func TestMemoryOfStalled(t *testing.T) {
 				stall(n)
 				each := int64(memory()-before) / n
 				t.Logf("%d bytes each, with those of the test's own connection", each)
-				if each > limit && !underRace {
+				if each > limit && !race.Enabled {
 					t.Errorf("%d bytes for an upload that stands still", each)
 				}
 			})

@@ -8,10 +8,9 @@ import (
 
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 )
-
-var raceEnabled bool // in race_test.go
 
 // TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at
 // most, and of allocations two small ones, which are gorilla's: the reader of a message, and the
@@ -49,7 +48,7 @@ func TestCostOfAMessage(t *testing.T) {
 			if n := after.Resumes - before.Resumes; n > many+many/20 {
 				t.Errorf("thread resumed %d times for %d messages", n, many)
 			}
-			if raceEnabled {
+			if race.Enabled {
 				return // sync.Pool drops things then
 			}
 			if n := testing.AllocsPerRun(many, one); n > 2 {
@@ -62,7 +61,7 @@ func TestCostOfAMessage(t *testing.T) {
 // TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one,
 // too.
 func TestCostOfTheLongestMessage(t *testing.T) {
-	if invariants.Enabled || raceEnabled {
+	if invariants.Enabled || race.Enabled {
 		t.Skip("reads are short, or sync.Pool drops things")
 	}
 	s := start(t, plain, echo(new(websocket.Upgrader)))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // A sample that is killed cannot clean up; PHP-FPM ends nevertheless.
@@ -21,7 +22,7 @@ func TestKilled(t *testing.T) {
 	if code := s.End(t, syscall.SIGKILL); code != -1 {
 		t.Errorf("exit code %d", code)
 	}
-	eventually(t, "php-fpm ends", func() bool { return !runs(s.master) && !runs(worker) })
+	wait.Until(t, "php-fpm ends", func() bool { return !runs(s.master) && !runs(worker) })
 	for _, name := range s.left(t) {
 		os.RemoveAll(filepath.Join(s.tmp, name))
 	}
@@ -39,7 +40,7 @@ func TestPHPFPMDies(t *testing.T) {
 	}
 	s.Logged(t, `msg=stopping cause="php-fpm has ended: signal: killed"`)
 	s.Logged(t, `level=ERROR msg="php-fpm has ended, and not because of us" .*killed`)
-	eventually(t, "its process ends", func() bool { return !runs(worker) })
+	wait.Until(t, "its process ends", func() bool { return !runs(worker) })
 }
 
 // A sample that cannot serve says why, and exits with 1.
@@ -155,7 +156,7 @@ func TestStopWhileStarting(t *testing.T) {
 		if !strings.Contains(said.String(), "cannot start php-fpm") || strings.Contains(said.String(), "listening") {
 			t.Errorf("%s: said %s", what, said.String())
 		}
-		eventually(t, "the process ends", func() bool { return !runs(process) })
+		wait.Until(t, "the process ends", func() bool { return !runs(process) })
 		if left := left(t, tmp); len(left) > 0 {
 			t.Errorf("%s: left behind: %v", what, left)
 		}

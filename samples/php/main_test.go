@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/internal/test/program"
 )
@@ -117,15 +116,6 @@ func runs(pid int) bool {
 	}
 	_, rest, _ := bytes.Cut(stat, []byte(") ")) // proc_pid_stat(5): the state is behind the name
 	return rest[0] != 'Z' && rest[0] != 'X'
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("%s: has not happened", what)
-		}
-	}
 }
 
 type answer struct {

@@ -16,6 +16,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // Every page is what it says, and no path leads to the source of a script or out of the public
@@ -271,7 +273,7 @@ func TestBadUploads(t *testing.T) {
 		}
 	}
 	uploads := s.folder(t) + "/tmp"
-	eventually(t, "PHP removes what was uploaded", func() bool { // after its answer
+	wait.Until(t, "PHP removes what was uploaded", func() bool { // after its answer
 		entries, err := os.ReadDir(uploads)
 		if err != nil {
 			t.Fatal(err)
@@ -385,5 +387,5 @@ func TestClocksEnd(t *testing.T) {
 	for _, c := range clocks {
 		c.body.Close()
 	}
-	eventually(t, "a process is free", func() bool { return get(t, s.url+"/").status == 200 })
+	wait.Until(t, "a process is free", func() bool { return get(t, s.url+"/").status == 200 })
 }
