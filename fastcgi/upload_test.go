@@ -194,7 +194,9 @@ func TestSpoolLetGo(t *testing.T) {
 func TestSlowUploads(t *testing.T) {
 	f := startFPM(t, "unix", "pm.max_children = 1")
 	p := serveFiles(t, "/", []string{f.Address}, scripts,
-		func(s *fastcgi.Settings) { s.ReadTimeout = time.Minute })
+		func(s *fastcgi.Settings) {
+			s.ReadTimeout, s.SendTimeout = time.Minute, time.Minute // the only worker is often busy
+		})
 	const uploads, size = 8, 200000 // in a file after the first 64 KiB
 	body := strings.Repeat("0123456789", size/10)
 	var all []net.Conn
