@@ -204,6 +204,7 @@ func (x *exchange) abandon() bool {
 	}
 	y.w = copy(y.in, x.in[x.r:x.w])
 	y.req.body, y.req.body.x = body, y
+	y.reading = x.reading // the client's pace is that of the same body
 	if y.writeErr != nil {
 		return false
 	}
