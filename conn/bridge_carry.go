@@ -30,8 +30,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}()
 	c.duplex.begin(x)
 	for {
-		c.setLimits(x)
-		// First, since take leaves the handler's output while something is held, and nothing would
+		c.look(x)
+		// Before take, since take leaves the handler's output while something is held, and nothing would
 		// call it again for that.
 		_, _ = c.duplex.SendHeld()
 		returned, hijack := c.take(resp)
@@ -59,9 +59,11 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	return resp.early
 }
 
-// setLimits sets the deadlines that the handler has asked for.
-func (c *crossing) setLimits(x *exchange) {
+// look sets the deadlines that the handler has asked for. It comes first of all: what the handler
+// does from now on is news again, and ends the next wait.
+func (c *crossing) look(x *exchange) {
 	c.mu.Lock()
+	c.news = false
 	limits := c.limits
 	c.mu.Unlock()
 	_ = x.stream.SetReadDeadline(limits.read)
@@ -73,7 +75,6 @@ func (c *crossing) setLimits(x *exchange) {
 func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	x, held := resp.x, c.duplex.Held()
 	c.mu.Lock()
-	c.news = false
 	status, header := c.status, c.header
 	var informs []interim
 	var out []byte
