@@ -88,7 +88,7 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
-// strand has nobody use the exchange any more, which a function off the loop may hold.
+// strand leaves the exchange to a function off the loop, which may hold it: nothing else uses it.
 func (x *exchange) strand() {
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
