@@ -88,7 +88,7 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
-// strand has nobody use the exchange any more, which a function off the loop may hold.
+// strand leaves the exchange to a function off the loop, which may hold it: nothing else uses it.
 func (x *exchange) strand() {
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -204,6 +204,7 @@ func (x *exchange) abandon() bool {
 	}
 	y.w = copy(y.in, x.in[x.r:x.w])
 	y.req.body, y.req.body.x = body, y
+	y.reading = x.reading // the client's pace is that of the same body
 	if y.writeErr != nil {
 		return false
 	}

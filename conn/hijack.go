@@ -17,11 +17,12 @@ import (
 // its own if it is larger than 256 bytes.
 const hijackedBuffer = 4 << 10
 
-// Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
-// itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r,
-// in which there is what the client has sent already; nothing but the handler limits it any more. It
-// belongs to the request's thread, and is closed when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
-// of the connection. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
+// Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that
+// the handler writes itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf). It
+// is read through r, in which there is what the client has sent already. It belongs to the request's
+// thread, is limited by nothing but the handler, and is closed when the handler returns. Response and
+// Body are of no use afterwards, and the access log tells of the request at the end of the
+// connection. Buffers are let go of, and all the rest of the request if the handler does not use it.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err

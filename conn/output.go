@@ -89,14 +89,16 @@ func (x *exchange) write(a, b []byte, more bool) error {
 	return x.writeErr
 }
 
-// wrote acts on what a write has come to. After a failure the connection ends with a reset: an orderly
-// close would leave the client's unread data to the kernel for minutes.
+// wrote acts on what a write has come to. A connection of which a limit has passed ends with a reset:
+// an orderly close would leave the client's unread data to the kernel for minutes. With any other
+// error it does not: an alert of TLS may be on its way, which a reset would take back.
 func (x *exchange) wrote(_ int, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = own(err)
-	x.c.resetOnClose()
+	if errors.Is(own(err), os.ErrDeadlineExceeded) {
+		x.c.resetOnClose()
+	}
 	return x.lose(err)
 }
 

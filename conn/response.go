@@ -314,8 +314,8 @@ func (w *Response) SetBodyFile(f File, off, n int64) {
 }
 
 // Flush sends the head, with the status of SetStatus, if it has not gone out, and all that was
-// written so far. It is for whoever then waits, perhaps for long: buffers of some size are held no
-// longer.
+// written so far. It is for a handler that then waits, perhaps for long: buffers of some size are
+// held no longer.
 func (w *Response) Flush() error {
 	if err := w.writable(); err != nil {
 		return err

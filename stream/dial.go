@@ -42,7 +42,7 @@ func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) 
 	l.Check()
 	a := attempts{Dialer: d, thread: t, network: network}
 	if d.Timeout > 0 {
-		a.by = instantOf(time.Now().Add(d.Timeout))
+		a.deadline = instantOf(time.Now().Add(d.Timeout))
 	}
 	var s *Stream
 	var addr net.Addr
@@ -74,21 +74,10 @@ type attempts struct {
 	*Dialer
 	thread  *loop.Thread
 	network string
-	by      instant
+	limit
 	running []attempt
 	next    *loop.Timer // says when to try another address, nil: when none is running
 	first   error       // of those that failed
-}
-
-// left is how much time there is, negative: no limit.
-func (a *attempts) left() (time.Duration, error) {
-	if !a.by.set() {
-		return -1, nil
-	}
-	if d := a.by.left(); d > 0 {
-		return d, nil
-	}
-	return 0, os.ErrDeadlineExceeded
 }
 
 // attempt is one address's.

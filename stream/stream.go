@@ -41,7 +41,7 @@ type Stream struct {
 	noWait bool
 	closed bool
 	ended  bool // there is nothing more to read
-	asked  bool // somebody has tried to read, in this call of Serve' handler
+	asked  bool // there was a read, in this call of Serve's handler
 }
 
 // TurnBudget is how many bytes one connection may move before others get their turn.
@@ -389,7 +389,7 @@ func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) 
 	return err
 }
 
-// Close implements net.Conn. Who waits for the stream gets net.ErrClosed, as does a second Close.
+// Close implements net.Conn. A thread that waits for the stream gets net.ErrClosed, as does a second Close.
 func (s *Stream) Close() error {
 	s.loop.Check()
 	if s.gone() {
