@@ -55,7 +55,7 @@ func TestServe(t *testing.T) {
 			for range 30 {
 				c := caller(t, addr)
 				asks(t, c, "hello\n")
-				asks(t, c, "three\nlines\natend\n") // the handler leaves two lines, and is called again
+				asks(t, c, "three\nlines\natend\n") // the handler is called again for two of them
 			}
 			slow := caller(t, addr)
 			for _, piece := range strings.Split("slowl\n", "") {
