@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	firstInput = 2 << 10  // first size of the input buffer; most heads fit, and sleeping handlers hold it
+	firstInput = 2 << 10  // the first input buffer; most heads fit, and a sleeping handler holds it
 	keptBuffer = 64 << 10 // larger buffers are not kept for the next request
 	turnBudget = stream.TurnBudget
 )
