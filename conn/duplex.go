@@ -17,7 +17,7 @@ type Duplex struct {
 	x *exchange
 }
 
-// Duplex begins the mode.
+// Duplex lets body and answer move at once from now on, until Duplex.End or the end of the handler.
 func (r *Request) Duplex() *Duplex {
 	d := new(Duplex)
 	d.begin(r.x)

@@ -175,7 +175,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = w.appendType(out, first)
 	}
 	out = w.appendExtent(out)
-	if upgrade { // Connection must name it, also for an offer as with 426 (RFC 9110 section 7.8)
+	if upgrade { // Connection names Upgrade, even for an offer with 426 (RFC 9110 section 7.8)
 		out = append(out, "Connection: Upgrade\r\n"...)
 	}
 	if w.close {
@@ -195,7 +195,7 @@ func (w *Response) decideExtent() {
 	h := &w.x.req.head
 	switch {
 	case w.status == 204: // no Content-Length (RFC 9110 section 8.6)
-	case w.status == 304: // nor 0: the client would take it for the representation's length
+	case w.status == 304: // no length of 0: the client would take it for the representation's
 	case w.size >= 0:
 		w.extent = byLength
 	case h.Minor >= 1:
@@ -372,9 +372,8 @@ func (w *Response) sendFrom(n int, err error) {
 	}
 }
 
-// logReader logs that the body's reader has failed. It does not log that the client has left while
-// the reader waited, nor that the reader reads a request body which the client has not sent to its
-// end.
+// logReader logs that the body's reader has failed. It logs nothing if the client has left while
+// the reader waited, or if the reader reads a request body that the client has not sent to its end.
 func (w *Response) logReader(what string, err error) {
 	if errors.Is(err, loop.ErrClientGone) ||
 		w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {

@@ -211,7 +211,7 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	if err == nil {
 		h.ended = req.x.logLater()
 	}
-	if err == nil && c.returned { // the handler has returned, so no caller will take it
+	if err == nil && c.returned { // a goroutine asks that the handler has left behind
 		h.end()
 		_ = conn.Close()
 		return true
