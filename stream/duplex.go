@@ -26,8 +26,8 @@ type Duplex struct {
 // heldBuffer is the largest buffer that an empty Duplex keeps. A larger one is seldom needed twice.
 const heldBuffer = 4 << 10
 
-// Duplex begins the mode with d, whose old value does not matter. With nil it ends the mode without
-// a wait, and what is held is not written.
+// Duplex lets both directions move at once from now on, until Duplex.End. The old value of d does
+// not matter. With nil it ends the mode without a wait, and what is held is not written.
 func (s *Stream) Duplex(d *Duplex) {
 	if s.duplex = d; d != nil {
 		*d = Duplex{s: s}
