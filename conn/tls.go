@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // transport is the net.Conn below the connection's tls.Conn: the stream of the exchange that serves
@@ -41,15 +44,34 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 	return t.Conn.SetWriteDeadline(by)
 }
 
-// handshake makes the connection a TLS connection. Its reads wait, because a handshake that was
-// interrupted cannot be resumed.
+// greeting is the stream of an exchange during the handshake. Its reads wait, because a handshake
+// that was interrupted cannot be resumed. They do not hold up a stop: no request is in flight yet.
+type greeting struct {
+	*stream.Stream
+	loop *loop.Loop
+}
+
+// Read implements net.Conn.
+func (g greeting) Read(p []byte) (int, error) {
+	for {
+		n, err := g.TryRead(p)
+		if err != stream.ErrWouldBlock {
+			return n, err
+		}
+		if g.loop.Stopping() {
+			return 0, net.ErrClosed
+		}
+		if err := g.AwaitInput(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// handshake makes the connection a TLS connection.
 func (x *exchange) handshake() error {
 	c := x.c
-	if c.Loop().Stopping() { // no request is in flight yet
-		return net.ErrClosed
-	}
 	_ = x.stream.SetReadDeadline(c.Loop().Time().Add(x.set.HeaderTimeout))
-	t := &transport{Conn: &x.stream}
+	t := &transport{Conn: greeting{&x.stream, c.Loop()}}
 	conn := tls.Server(t, c.port.tls)
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
