@@ -1,6 +1,7 @@
 package fastcgi_test
 
 import (
+	"fmt"
 	"net/textproto"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func repeats(c *fcgitest.Conn) {
 // pieces is an application that tells whether the head came in one write.
 func pieces(c *fcgitest.Conn) {
 	if r := c.Read(); r.First < r.HeadLen {
-		c.Reply(okHead + "in pieces")
+		c.Reply(okHead + fmt.Sprintf("in pieces: %d of %d", r.First, r.HeadLen))
 	}
 	c.Reply(okHead + "whole")
 }
