@@ -21,14 +21,18 @@ func serveChat(ln net.Listener, upgrader websocket.Upgrader, queue int) error {
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		hub.serve(w, r, hub.room(r.URL.Query().Get("room")))
 	})
-	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) { hub.serve(w, r, nil) })
+	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
+		hub.serve(w, r, nil)
+	})
 	mux.HandleFunc(tasks.CollectPath, func(http.ResponseWriter, *http.Request) { tasks.Collect() })
 	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
 }
 
 // frugal has a small buffer for reading, and one for writing from a pool. The Upgrader as it comes
 // keeps the two buffers of 4 KiB that net/http had for the request.
-var frugal = websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{}}
+var frugal = websocket.Upgrader{
+	ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{},
+}
 
 // A chatHub is all rooms. Safe from any goroutine.
 type chatHub struct {
@@ -93,7 +97,9 @@ func (room *chatRoom) join(m *chatMember) {
 func (room *chatRoom) leave(m *chatMember) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
-	room.members = slices.DeleteFunc(room.members, func(other *chatMember) bool { return other == m })
+	room.members = slices.DeleteFunc(room.members, func(other *chatMember) bool {
+		return other == m
+	})
 }
 
 // publish never waits. The lock gives all members one order.

@@ -96,7 +96,9 @@ func clientCommand(args []string) error {
 }
 
 // runClient runs a client on the client's CPU. Its time limit only ends one that hangs.
-func runClient(ctx context.Context, env *environment, w work, name string, j job) (f figures, err error) {
+func runClient(
+	ctx context.Context, env *environment, w work, name string, j job,
+) (f figures, err error) {
 	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience + j.Linger
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -213,11 +215,15 @@ func verifyOn(c *crowd) bool {
 		}{
 			{resp.StatusCode != http.StatusOK, "status " + resp.Status},
 			{resp.Close, "the connection does not stay open"},
-			{resp.ContentLength != int64(len(want)), fmt.Sprintf("Content-Length %d", resp.ContentLength)},
+			{resp.ContentLength != int64(len(want)),
+				fmt.Sprintf("Content-Length %d", resp.ContentLength)},
 			{!bytes.Equal(got, want), fmt.Sprintf("wrong body, begins with %.60q", got)},
-			{files[c.Path] == nil && !strings.HasPrefix(kind, "text/plain"), "Content-Type " + kind},
-			{resp.Header.Get("Date") == "" || server == "" || kind == "", "Date, Server or Content-Type is missing"},
-			{c.Path == tasks.BridgePath && server != tasks.Server, "not the handler of net/http, but " + server},
+			{files[c.Path] == nil && !strings.HasPrefix(kind, "text/plain"),
+				"Content-Type " + kind},
+			{resp.Header.Get("Date") == "" || server == "" || kind == "",
+				"Date, Server or Content-Type is missing"},
+			{c.Path == tasks.BridgePath && server != tasks.Server,
+				"not the handler of net/http, but " + server},
 		} {
 			if fault.found {
 				failf("GET %s: %s", c.Path, fault.text)

@@ -37,16 +37,21 @@ func (env *environment) clientFor(w work) int {
 }
 
 // packages are Debian's of the programs that are not built here.
-var packages = map[string]string{"wrk": "wrk", "nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server"}
+var packages = map[string]string{
+	"wrk": "wrk", "nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server",
+}
 
 // patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its
 // version.
-var patterns = map[string]string{"wrk": "wrk", "nginx": "nginx", "php": "php-fpm*", "redis": "redis-server"}
+var patterns = map[string]string{
+	"wrk": "wrk", "nginx": "nginx", "php": "php-fpm*", "redis": "redis-server",
+}
 
 // missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is
 // set: there everything is to be installed, and a measurement less would go unnoticed.
 func (env *environment) missing(name string) bool {
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
+	for _, dir := range append(
+		filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
 		if found, _ := filepath.Glob(filepath.Join(dir, patterns[name])); len(found) > 0 {
 			env.programs[name] = found[len(found)-1]
 			return false
@@ -72,16 +77,21 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers, too
 	env.missing("wrk")
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
-		return w.Upstream.Kind == "php" && env.missing("php") || w.Kind == "brokered" && env.missing("redis")
+		return w.Upstream.Kind == "php" && env.missing("php") ||
+			w.Kind == "brokered" && env.missing("redis")
 	})
-	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool { return p.Program == "nginx" && env.missing("nginx") })
+	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool {
+		return p.Program == "nginx" && env.missing("nginx")
+	})
 	if php := env.programs["php"]; php != "" && // without it, it is another PHP
-		!strings.Contains(output(ctx, "", php, "-n", "-d", "zend_extension=opcache", "-v"), "OPcache") {
+		!strings.Contains(
+			output(ctx, "", php, "-n", "-d", "zend_extension=opcache", "-v"), "OPcache") {
 		failf("php-fpm has no opcache (Debian: apt-get install php-opcache)")
 	}
 	for i, w := range env.works {
 		if most := int(limit.Max) - reservedFiles; w.Conns > most {
-			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n", w.Name, most, limit.Max)
+			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n",
+				w.Name, most, limit.Max)
 			env.works[i].Conns = most
 		}
 	}
@@ -136,7 +146,8 @@ func (env *environment) describe(ctx context.Context) string {
 	var uts unix.Utsname
 	check(unix.Uname(&uts))
 	_, cpu, _ := strings.Cut(string(must(os.ReadFile("/proc/cpuinfo"))), "model name")
-	versions := []string{"lwango " + firstLine(output(ctx, env.repo, "git", "describe", "--always", "--dirty", "--tags"))}
+	versions := []string{"lwango " + firstLine(
+		output(ctx, env.repo, "git", "describe", "--always", "--dirty", "--tags"))}
 	for _, name := range slices.Sorted(maps.Keys(env.programs)) {
 		line := strings.Fields(firstLine(output(ctx, "", env.programs[name], "-v")))
 		versions = append(versions, strings.Join(line[:min(3, len(line))], " "))
@@ -148,7 +159,8 @@ func (env *environment) describe(ctx context.Context) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s, %d CPUs, Linux %s; %s, %s.", strings.Trim(firstLine(cpu), " \t:"), runtime.NumCPU(),
+	return fmt.Sprintf("%s, %d CPUs, Linux %s; %s, %s.",
+		strings.Trim(firstLine(cpu), " \t:"), runtime.NumCPU(),
 		unix.ByteSliceToString(uts.Release[:]), strings.Join(versions, ", "), runtime.Version())
 }
 

@@ -112,15 +112,21 @@ func (c *openClient) answerSize() int {
 // coordinated omission).
 func openLoop(j job) figures {
 	if j.Rate <= 0 || j.Conns < 1 || j.Size < 1 || j.Depth < 1 {
-		failf("rate %v, depth %d, %d connections, answers of %d bytes", j.Rate, j.Depth, j.Conns, j.Size)
+		failf("rate %v, depth %d, %d connections, answers of %d bytes",
+			j.Rate, j.Depth, j.Conns, j.Size)
 	}
-	c := &openClient{reactor: newReactor(256 << 10), job: j, request: j.request(j.Addrs[0]), latency: newHistogram()}
+	c := &openClient{
+		reactor: newReactor(256 << 10), job: j, request: j.request(j.Addrs[0]),
+		latency: newHistogram(),
+	}
 	defer c.shut()
 	c.connect()
 	c.latency, c.answers = newHistogram(), 0
 	rate := j.Rate / float64(j.Depth) // of arrivals
 	arrivals := max(int(j.Duration.Seconds()*rate), 1)
-	due := func(i int) time.Duration { return time.Duration(float64(i) * float64(time.Second) / rate) }
+	due := func(i int) time.Duration {
+		return time.Duration(float64(i) * float64(time.Second) / rate)
+	}
 	limit := 2*j.Duration + time.Second
 	m := newMeter(j.PIDs)
 	c.start = m.start
@@ -167,7 +173,9 @@ func (r wrkReport) check() error {
 }
 
 // runWrk loads the server as fast as it answers. The caller checks the report.
-func runWrk(ctx context.Context, env *environment, w work, addr string, duration time.Duration) (r wrkReport, err error) {
+func runWrk(
+	ctx context.Context, env *environment, w work, addr string, duration time.Duration,
+) (r wrkReport, err error) {
 	script := configure("wrk.lua", env.dir, w)
 	ctx, cancel := context.WithTimeout(ctx, duration+time.Minute) // which only ends one that hangs
 	defer cancel()
@@ -176,10 +184,13 @@ func runWrk(ctx context.Context, env *environment, w work, addr string, duration
 	if duration%time.Second == 0 {
 		interrupt = 0
 	}
-	out, used, err := run(ctx, env.clientFor(w), interrupt, env.programs["wrk"], "-t1", "-c"+strconv.Itoa(w.Conns),
-		"-d"+strconv.Itoa(int((duration+time.Second-1)/time.Second))+"s", "--timeout", "10s", "-s", script, "http://"+addr+w.Path)
+	out, used, err := run(ctx, env.clientFor(w), interrupt,
+		env.programs["wrk"], "-t1", "-c"+strconv.Itoa(w.Conns),
+		"-d"+strconv.Itoa(int((duration+time.Second-1)/time.Second))+"s", "--timeout", "10s",
+		"-s", script, "http://"+addr+w.Path)
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT && ctx.Err() == nil {
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT &&
+		ctx.Err() == nil {
 		// It had not come far enough to catch the interrupt. A whole second needs none.
 		return runWrk(ctx, env, w, addr, time.Second)
 	}

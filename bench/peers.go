@@ -59,7 +59,10 @@ type server struct {
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
 func (env *environment) newServer(w work) *server {
-	s := &server{work: w, env: env, Root: env.dir, MaxFiles: env.maxFiles, Dir: must(os.MkdirTemp(env.dir, "server-"))}
+	s := &server{
+		work: w, env: env, Root: env.dir, MaxFiles: env.maxFiles,
+		Dir: must(os.MkdirTemp(env.dir, "server-")),
+	}
 	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach their folders
 	return s
 }
@@ -74,7 +77,9 @@ func configure(name, dir string, options any) string {
 
 // startServer returns when the server has answered the work's request with the right bytes. The
 // caller stops it.
-func startServer(ctx context.Context, env *environment, p peer, w work, up *server, broker string) *server {
+func startServer(
+	ctx context.Context, env *environment, p peer, w work, up *server, broker string,
+) *server {
 	s := env.newServer(w)
 	s.Peer, s.Addr, s.Broker = p, must(freeAddress()), broker
 	if up != nil {
@@ -104,9 +109,14 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 				s.Folders = append(s.Folders, name)
 			}
 		}
-		c.argv = []string{env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"), "-c", configure("nginx.conf", s.Dir, s)}
+		c.argv = []string{
+			env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"),
+			"-c", configure("nginx.conf", s.Dir, s),
+		}
 	default:
-		c.argv = []string{env.self, "serve", p.Name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend}
+		c.argv = []string{
+			env.self, "serve", p.Name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend,
+		}
 	}
 	s.process = must(start(ctx, c))
 	_, err := attempt(verifyWork, s)
@@ -133,8 +143,10 @@ func startUpstream(ctx context.Context, env *environment, w work) *server {
 	switch w.Upstream.Kind {
 	case "php": // without the machine's php.ini (-n): all that is set is here
 		c.ends, c.cpu = true, unpinned
-		c.argv = []string{env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1", "-F", "-O",
-			"-y", configure("php-fpm.conf", s.Dir, s)}
+		c.argv = []string{
+			env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1",
+			"-F", "-O", "-y", configure("php-fpm.conf", s.Dir, s),
+		}
 		if os.Getuid() == 0 {
 			c.argv = append(c.argv, "-R")
 		}
@@ -143,7 +155,9 @@ func startUpstream(ctx context.Context, env *environment, w work) *server {
 	default:
 		s.Addr = must(freeAddress())
 		c.ask = accepts("tcp", s.Addr)
-		c.argv = []string{env.self, "serve", "nethttp", s.Addr, filepath.Join(s.Root, "files"), "", ""}
+		c.argv = []string{
+			env.self, "serve", "nethttp", s.Addr, filepath.Join(s.Root, "files"), "", "",
+		}
 	}
 	s.process = must(start(ctx, c))
 	return s

@@ -127,7 +127,9 @@ func peakMemory(pids []int) (int64, error) { return sumMemory(pids, "status", "V
 
 // anonymousMemory sums what belongs to no file, in bytes; shared memory is divided among its
 // sharers. (procfs knows only the sum that counts it for each.)
-func anonymousMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_rollup", "Pss_Anon:") }
+func anonymousMemory(pids []int) (int64, error) {
+	return sumMemory(pids, "smaps_rollup", "Pss_Anon:")
+}
 
 func sumMemory(pids []int, file, key string) (sum int64, err error) {
 	for _, pid := range pids {

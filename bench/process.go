@@ -37,7 +37,9 @@ func startOn(cpu int, cmd *exec.Cmd) error {
 	defer runtime.UnlockOSThread()
 	var all, one unix.CPUSet
 	one.Set(cpu)
-	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedSetaffinity(0, &one)); err != nil {
+	if err := errors.Join(
+		unix.SchedGetaffinity(0, &all), unix.SchedSetaffinity(0, &one),
+	); err != nil {
 		return fmt.Errorf("CPU %d: %w", cpu, err)
 	}
 	defer unix.SchedSetaffinity(0, &all)
@@ -45,7 +47,9 @@ func startOn(cpu int, cmd *exec.Cmd) error {
 }
 
 // run runs a command to its end. An interrupt is sent after that time; 0: none.
-func run(ctx context.Context, cpu int, interrupt time.Duration, argv ...string) (out []byte, used cpuUsage, err error) {
+func run(ctx context.Context, cpu int, interrupt time.Duration, argv ...string) (
+	out []byte, used cpuUsage, err error,
+) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -92,10 +96,13 @@ func accepts(network, addr string) func() error {
 
 // start returns when the command serves. The caller stops it.
 func start(ctx context.Context, c command) (*process, error) {
-	p := &process{command: c, done: make(chan struct{}), cmd: exec.Command(c.argv[0], c.argv[1:]...)}
+	p := &process{
+		command: c, done: make(chan struct{}), cmd: exec.Command(c.argv[0], c.argv[1:]...),
+	}
 	log := must(os.Create(filepath.Join(c.dir, "log")))
 	defer log.Close()
-	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), c.environ...), c.dir, log, log
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr =
+		append(os.Environ(), c.environ...), c.dir, log, log
 	if err := startOn(c.cpu, p.cmd); err != nil {
 		return nil, err
 	}

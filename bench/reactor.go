@@ -66,7 +66,9 @@ func own(conn interface {
 }) (fd int) {
 	raw, err := conn.SyscallConn()
 	check(err)
-	check(raw.Control(func(theirs uintptr) { fd, err = unix.FcntlInt(theirs, unix.F_DUPFD_CLOEXEC, 0) }))
+	check(raw.Control(func(theirs uintptr) {
+		fd, err = unix.FcntlInt(theirs, unix.F_DUPFD_CLOEXEC, 0)
+	}))
 	check(errors.Join(err, conn.Close()))
 	return fd
 }
@@ -149,13 +151,16 @@ func (r *reactor) wait(d time.Duration) (int, error) {
 	if d < spinBelow {
 		timeout = unix.Timespec{}
 	}
-	call, events, size := uintptr(unix.SYS_EPOLL_PWAIT2), unsafe.Pointer(&r.events[0]), uintptr(len(r.events))
+	call, events, size :=
+		uintptr(unix.SYS_EPOLL_PWAIT2), unsafe.Pointer(&r.events[0]), uintptr(len(r.events))
 	var n uintptr
 	var errno syscall.Errno
 	if d < spinBelow || r.raw {
-		n, _, errno = unix.RawSyscall6(call, uintptr(r.epoll), uintptr(events), size, uintptr(unsafe.Pointer(&timeout)), 0, 0)
+		n, _, errno = unix.RawSyscall6(call, uintptr(r.epoll), uintptr(events), size,
+			uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	} else {
-		n, _, errno = unix.Syscall6(call, uintptr(r.epoll), uintptr(events), size, uintptr(unsafe.Pointer(&timeout)), 0, 0)
+		n, _, errno = unix.Syscall6(call, uintptr(r.epoll), uintptr(events), size,
+			uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	}
 	switch errno {
 	case 0:
@@ -224,7 +229,8 @@ func (r *reactor) read(l *link, events uint32) error {
 		if err := l.take(r.buf[:n]); err != nil {
 			return err
 		}
-		if l.fd < 0 || len(l.rest) > 0 && r.lost != nil || n < len(r.buf) && events&unix.EPOLLRDHUP == 0 {
+		if l.fd < 0 || len(l.rest) > 0 && r.lost != nil ||
+			n < len(r.buf) && events&unix.EPOLLRDHUP == 0 {
 			return nil
 		}
 	}

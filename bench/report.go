@@ -17,7 +17,8 @@ const quietLoad = 0.5
 func (env *environment) report(head string, all results) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "## %s\n\n%s\n", time.Now().Format(time.DateOnly), head)
-	fmt.Fprintf(&text, "Rounds: %d of %v each, medians; server on CPU %d, client on CPU %d.", env.rounds, env.duration, env.serverCPU, env.clientCPU)
+	fmt.Fprintf(&text, "Rounds: %d of %v each, medians; server on CPU %d, client on CPU %d.",
+		env.rounds, env.duration, env.serverCPU, env.clientCPU)
 	if env.smoke {
 		text.WriteString(" A smoke run: too short for its figures to mean anything.")
 	}
@@ -25,11 +26,14 @@ func (env *environment) report(head string, all results) string {
 		text.WriteString(" Server and client share that CPU: only CPU times compare.")
 	}
 	if env.load > quietLoad {
-		fmt.Fprintf(&text, " The machine was busy at the start (load %.2f): requests/s and latencies say little.", env.load)
+		fmt.Fprintf(&text,
+			" The machine was busy at the start (load %.2f): requests/s and latencies say little.",
+			env.load)
 	}
 	text.WriteString("\n\n")
 	for _, w := range env.works {
-		fmt.Fprintf(&text, "### %s: %s%s\n\n%s\n", w.Name, w.Title, w.less(), table(w, env.peersOf(w), all))
+		fmt.Fprintf(&text, "### %s: %s%s\n\n%s\n",
+			w.Name, w.Title, w.less(), table(w, env.peersOf(w), all))
 	}
 	if !env.smoke {
 		text.WriteString(boundsTable(env.works, all))
@@ -73,7 +77,8 @@ func table(w work, peers []peer, all results) string {
 		for _, column := range columns {
 			shown := ""
 			if name, ok := strings.CutPrefix(column, "x:"); ok {
-				shown = number(ratio(c.values(name), all[cellKey{w.Name, baseline}].values(name)), 2)
+				shown = number(ratio(
+					c.values(name), all[cellKey{w.Name, baseline}].values(name)), 2)
 			} else if name, ok := strings.CutPrefix(column, "~"); ok {
 				shown = number(100*spread(c.values(name)), 0) + "%"
 			} else {
@@ -107,7 +112,8 @@ func boundsTable(works []work, all results) string {
 			case !b.holds(own):
 				verdict = "falls short"
 			}
-			title, digits, limit := named(figureTable[b.Figure].Bound, w.kind.Unit), figureTable[b.Figure].Digits, "-"
+			title, digits, limit :=
+				named(figureTable[b.Figure].Bound, w.kind.Unit), figureTable[b.Figure].Digits, "-"
 			if b.Of != "" {
 				title, digits = title+", lwango / "+b.Of, 2
 			}
@@ -116,13 +122,15 @@ func boundsTable(works []work, all results) string {
 			} else if b.Least != nil {
 				limit = "at least " + number(*b.Least, digits)
 			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", w.Name, title, limit, number(own, digits), number(rest, digits), verdict)
+			fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n",
+				w.Name, title, limit, number(own, digits), number(rest, digits), verdict)
 		}
 	}
 	if text.Len() == 0 {
 		return ""
 	}
-	return "### Bounds\n\n| work | figure | bound | direct (default) | channel | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
+	return "### Bounds\n\n| work | figure | bound | direct (default) | channel | default |\n|---|---|---|---|---|---|\n" +
+		text.String() + "\n"
 }
 
 // measured is NaN where something was not measured.

@@ -53,7 +53,9 @@ func (r results) failures() error {
 		for _, err := range c.errs {
 			lines = append(lines, fmt.Sprintf("%s, %s: %v", key.work, key.peer, err))
 		}
-		if len(c.errs) == 0 && slices.ContainsFunc(c.rounds, func(f figures) bool { return f == nil }) {
+		if len(c.errs) == 0 && slices.ContainsFunc(c.rounds, func(f figures) bool {
+			return f == nil
+		}) {
 			lines = append(lines, fmt.Sprintf("%s, %s: was not measured", key.work, key.peer))
 		}
 	}
@@ -82,7 +84,8 @@ func (env *environment) runWork(ctx context.Context, w work, all results) {
 			break
 		}
 		c := all[cellKey{w.Name, p.Name}]
-		fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.Name, i/len(peers)+1, env.rounds, p.Name)
+		fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n",
+			w.Name, i/len(peers)+1, env.rounds, p.Name)
 		t := trial{ctx: ctx, env: env, work: w, peer: p, up: up}
 		failed := err
 		if failed == nil {
@@ -115,8 +118,10 @@ type trial struct {
 }
 
 func (env *environment) job(w work, servers ...*server) job {
-	j := job{load: w.load, Warmup: env.warmup, Duration: env.duration, Settle: env.settle, Spread: env.spread,
-		Listen: verifyLimit, Patience: 3 * time.Second}
+	j := job{
+		load: w.load, Warmup: env.warmup, Duration: env.duration, Settle: env.settle,
+		Spread: env.spread, Listen: verifyLimit, Patience: 3 * time.Second,
+	}
 	for _, s := range servers {
 		j.Addrs, j.PIDs = append(j.Addrs, s.Addr), append(j.PIDs, s.pids...)
 	}
@@ -157,14 +162,16 @@ func (t trial) measureLoad(s *server, j job) figures {
 	closed := must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Duration))
 	used := must(readCPU(s.pids)).since(before)
 	check(closed.check())
-	f := spent(used, closed.used, time.Duration(closed.Microseconds)*time.Microsecond, float64(closed.Requests))
+	f := spent(used, closed.used, time.Duration(closed.Microseconds)*time.Microsecond,
+		float64(closed.Requests))
 	j.Rate = f["perSecond"] / 2
 	open := t.client("openloop", j)
 	if open["perSecond"] == 0 {
 		failf("open loop: no request was answered")
 	}
 	f["halfRate"], f["halfCPU"] = j.Rate, open["cpu"]
-	f["latency50"], f["latency90"], f["latency99"] = open["latency50"], open["latency90"], open["latency99"]
+	f["latency50"], f["latency90"], f["latency99"] =
+		open["latency50"], open["latency90"], open["latency99"]
 	return f
 }
 

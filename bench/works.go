@@ -198,7 +198,9 @@ func choose[T any](list string, all []T, name func(T) string) ([]T, error) {
 			return nil, fmt.Errorf("unknown name %q", one)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(entry T) bool { return !slices.Contains(wanted, name(entry)) }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(entry T) bool {
+		return !slices.Contains(wanted, name(entry))
+	}), nil
 }
 
 func names[T any](all []T, name func(T) string) string {
