@@ -29,11 +29,11 @@ type (
 	answer = server.Answer
 )
 
-var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
+var run, chacha = modes.Run, modes.Noise
 
-var start, send, rest, parse, answers = server.Start, server.Send, server.Rest, server.Parse, server.Answers
+var start, send, rest = server.Start, server.Send, server.Rest
 
-var clip = server.Clip
+var parse, answers, clip = server.Parse, server.Answers, server.Clip
 
 var plain, direct, several, overTLS = modes.Plain, modes.Direct, modes.Several, modes.OverTLS
 
