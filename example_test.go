@@ -40,8 +40,12 @@ func ExampleHandle() {
 // with the request.
 func ExampleHandler() {
 	var h lwango.Handler = func(req *lwango.Request, resp *lwango.Response) int {
-		price := loop.Go(req.Thread, func(t *loop.Thread) (int, error) { return 7, t.Sleep(time.Millisecond) })
-		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) { return 3, t.Sleep(time.Millisecond) })
+		price := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
+			return 7, t.Sleep(time.Millisecond)
+		})
+		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
+			return 3, t.Sleep(time.Millisecond)
+		})
 		if err := req.AwaitAll(time.Second, price, stock); err != nil {
 			return http.StatusGatewayTimeout
 		}
@@ -66,7 +70,8 @@ func ExampleHTTP() {
 		fmt.Fprintf(w, "This is room %s.", r.PathValue("name"))
 	})
 
-	url, stop := server.Serve(lwango.HTTP(mux)) // in a program: lwango.Handle("/app", lwango.HTTP(mux))
+	// in a program: lwango.Handle("/app", lwango.HTTP(mux))
+	url, stop := server.Serve(lwango.HTTP(mux))
 	defer stop()
 	server.Show(http.Get(url + "/app/rooms/12"))
 	// Output:

@@ -28,12 +28,14 @@ func from(s *site, ip string) *client {
 	return s.DialBy(&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}})
 }
 
-// TestIdleConnectionsGiveWay: 100 idle connections that fill max_connections keep nobody out, and the count stays right.
+// TestIdleConnectionsGiveWay: 100 idle connections that fill max_connections keep nobody out, and
+// the count stays right.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const limit, probes = 100, 38
-		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit, KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute})
+		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit,
+			KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute})
 		var idle []*client
 		for i := range limit {
 			c := from(s, "127.0.0.1")
@@ -77,14 +79,16 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	})
 }
 
-// TestAtWorkIsNotGivenUp: connections that have requests stay, and newcomers are refused, TLS ones by a close at once.
+// TestAtWorkIsNotGivenUp: connections that have requests stay, and newcomers are refused, TLS ones
+// by a close at once.
 func TestAtWorkIsNotGivenUp(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
-		s := start(t, m, conn.Config{MaxConnections: 3, Handler: func(req *conn.Request, w *conn.Response) int {
-			_, _ = req.AwaitAny(-1, release)
-			return hello(req, w)
-		}})
+		s := start(t, m, conn.Config{MaxConnections: 3,
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				_, _ = req.AwaitAny(-1, release)
+				return hello(req, w)
+			}})
 		var busy []*client
 		for range 3 {
 			c := s.Dial()
@@ -119,7 +123,9 @@ func TestAtWorkIsNotGivenUp(t *testing.T) {
 			}
 		}
 		s.Dial().Do("GET", get)
-		s.Settled("nobody is being refused", func(*loop.Loop) bool { return conn.Refusing(s.Server) == 0 })
+		s.Settled("nobody is being refused", func(*loop.Loop) bool {
+			return conn.Refusing(s.Server) == 0
+		})
 	})
 }
 
@@ -151,13 +157,15 @@ func TestLingeringGivesWay(t *testing.T) {
 	}, plain, direct, several)
 }
 
-// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds of ways. A client that is
-// let in is served, the number stays about the limit, and nothing is left in the end.
+// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds
+// of ways. A client that is let in is served, the number stays about the limit, and nothing is left
+// in the end.
 func TestCrowd(t *testing.T) {
 	defer conn.SetLingerTime(50*time.Millisecond, 50*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
 		const limit, workers, each = 20, 16, 150
-		s := start(t, m, conn.Config{MaxConnections: limit, MaxConnectionsPerAddress: 1000, Handler: hello})
+		s := start(t, m, conn.Config{MaxConnections: limit, MaxConnectionsPerAddress: 1000,
+			Handler: hello})
 		var wg sync.WaitGroup
 		var served, most atomic.Int64
 		for w := range workers {
@@ -240,22 +248,27 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 		const limit = 3
 		block := make(chan struct{})
 		defer close(block)
-		s := start(t, m, conn.Config{MaxConnectionsPerAddress: limit, Handler: byPath(map[string]conn.Handler{
-			"/":      hello,
-			"/panic": func(*conn.Request, *conn.Response) int { panic("on purpose") },
-			"/hijack": func(_ *conn.Request, w *conn.Response) int {
-				c, _, err := w.Hijack()
-				if err == nil {
-					_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
-				}
-				return 0
-			},
-			"/sleep": func(req *conn.Request, w *conn.Response) int { _ = req.Sleep(time.Minute); return 200 },
-			"/await": func(req *conn.Request, w *conn.Response) int { // the exchange is abandoned
-				_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
-				return 200
-			},
-		})})
+		s := start(t, m, conn.Config{MaxConnectionsPerAddress: limit,
+			Handler: byPath(map[string]conn.Handler{
+				"/":      hello,
+				"/panic": func(*conn.Request, *conn.Response) int { panic("on purpose") },
+				"/hijack": func(_ *conn.Request, w *conn.Response) int {
+					c, _, err := w.Hijack()
+					if err == nil {
+						_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+					}
+					return 0
+				},
+				"/sleep": func(req *conn.Request, w *conn.Response) int {
+					_ = req.Sleep(time.Minute)
+					return 200
+				},
+				// the exchange is abandoned
+				"/await": func(req *conn.Request, w *conn.Response) int {
+					_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
+					return 200
+				},
+			})})
 		line := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 		ends := map[string]func(c *client){
 			"closed":   func(c *client) { c.Do("GET", get); c.Close() },
@@ -263,10 +276,13 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 			"unused":   func(c *client) { c.Close() },
 			"rejected": func(c *client) { c.Do("GET", "BAD\r\n"); c.Close() },
 			"panic":    func(c *client) { c.Do("GET", line("/panic")); c.Close() },
-			"hijacked": func(c *client) { send(t, c, line("/hijack")); _, _ = io.Copy(io.Discard, c) },
-			"left":     func(c *client) { send(t, c, line("/sleep")); c.Close() },
-			"await":    func(c *client) { c.Do("GET", line("/await")); c.Close() },
-			"last":     func(c *client) { c.Do("GET", "GET / HTTP/1.0\r\n\r\n"); c.Ends() },
+			"hijacked": func(c *client) {
+				send(t, c, line("/hijack"))
+				_, _ = io.Copy(io.Discard, c)
+			},
+			"left":  func(c *client) { send(t, c, line("/sleep")); c.Close() },
+			"await": func(c *client) { c.Do("GET", line("/await")); c.Close() },
+			"last":  func(c *client) { c.Do("GET", "GET / HTTP/1.0\r\n\r\n"); c.Ends() },
 		}
 		for name, end := range ends {
 			var in []*client
@@ -285,7 +301,8 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 				send(t, raw, get)
 			}
 			got, err := io.ReadAll(raw)
-			if errors.Is(err, os.ErrDeadlineExceeded) || !m.TLS && !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+			if errors.Is(err, os.ErrDeadlineExceeded) ||
+				!m.TLS && !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
 				t.Errorf("%s: one too many gets %q, %v", name, got, err)
 			}
 			raw.Close()
@@ -332,8 +349,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestDescriptorsRunOut: without a free descriptor, idle connections are given up for newcomers; where there are none, a
-// newcomer is told 503 at once, and TLS ones are closed.
+// TestDescriptorsRunOut: without a free descriptor, idle connections are given up for newcomers;
+// where there are none, a newcomer is told 503 at once, and TLS ones are closed.
 func TestDescriptorsRunOut(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
@@ -358,14 +375,16 @@ func TestDescriptorsRunOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var clients []int // made while there are descriptors; Go's own net package needs one more for each
+		// made while there are descriptors; Go's own net package needs one more for each
+		var clients []int
 		for range 20 * n {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { unix.Close(fd) })
-			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+				&unix.Timeval{Sec: 10})
 			clients = append(clients, fd)
 		}
 		free := leak.Exhaust(t)
@@ -388,11 +407,14 @@ func TestDescriptorsRunOut(t *testing.T) {
 			return string(buf[:max(k, 0)]), err
 		}
 		if !m.TLS {
-			// There may be more than n that have a place: what earlier tests have left is still being closed.
+			// There may be more than n that have a place: what earlier tests have left is still
+			// being closed.
 			for some := true; some; {
 				_, _ = ask("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
 				asked++
-				s.Settled("it is at work", func(l *loop.Loop) bool { return int(waiting.Load()) == asked })
+				s.Settled("it is at work", func(l *loop.Loop) bool {
+					return int(waiting.Load()) == asked
+				})
 				s.On(func(l *loop.Loop) { _, some = l.IdleSince() })
 			}
 			if asked < n {
@@ -430,6 +452,7 @@ func TestConnectionSize(t *testing.T) {
 		t.Skip("records have an owner")
 	}
 	if n := conn.ConnectionSize; n > 192 {
-		t.Errorf("a connection's record has %d bytes; up to 192 are one size class of the allocator", n)
+		t.Errorf(
+			"a connection's record has %d bytes; up to 192 are one size class of the allocator", n)
 	}
 }

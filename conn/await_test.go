@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stray is a function off the loop that outlasts its wait, and looks at its request at the very end.
+// stray is a function off the loop that outlasts its wait, and looks at its request at the very
+// end.
 type stray struct {
 	release chan struct{}
 	looked  sync.WaitGroup
@@ -53,8 +54,8 @@ func (s *stray) holds(req *conn.Request) bool {
 	return false
 }
 
-// A request that a function off the loop may still hold is nobody else's, whichever way it ends; its connection goes
-// on, where it can, with what was pipelined.
+// A request that a function off the loop may still hold is nobody else's, whichever way it ends;
+// its connection goes on, where it can, with what was pipelined.
 func TestRequestIsLeftToItsFunction(t *testing.T) {
 	early := func(t *testing.T, th *loop.Thread, f func() error) error {
 		err := th.Await(f, time.Millisecond)
@@ -74,19 +75,22 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
 			req.Go(func(th *loop.Thread) error { return early(t, th, f) })
 		}, 200, false},
-		"grandchild of a promise": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"grandchild of a promise": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func() error) {
 			loop.Go(req.Thread, func(th *loop.Thread) (int, error) {
 				th.Go(func(th *loop.Thread) error { return early(t, th, f) })
 				return 0, nil
 			})
 		}, 200, false},
-		"call that nobody awaits": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"call that nobody awaits": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func() error) {
 			loop.Call(req.Thread, func() (int, error) { return 0, f() })
 		}, 200, false},
 		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
 			req.Defer(func() { _ = early(t, req.Thread, f) })
 		}, 200, false},
-		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func() error) {
 			req.Defer(func() { req.Go(func(th *loop.Thread) error { return early(t, th, f) }) })
 		}, 200, false},
 		"panic": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
@@ -97,7 +101,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 			_ = early(t, req.Thread, f)
 			runtime.Goexit()
 		}, 0, true},
-		"panic of the body": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error) {
+		"panic of the body": {func(t *testing.T, req *conn.Request, resp *conn.Response,
+			f func() error) {
 			_ = early(t, req.Thread, f)
 			resp.SetBodyReader(readerFunc(func([]byte) (int, error) { panic("on purpose") }), 10)
 		}, 0, true},
@@ -111,7 +116,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 		for name, way := range ways {
 			t.Run(name, func(t *testing.T) {
 				st := &stray{release: make(chan struct{})}
-				s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+				s := start(t, m, conn.Config{Handler: func(req *conn.Request,
+					resp *conn.Response) int {
 					if st.holds(req) {
 						t.Errorf("%s has a request that is a function's", req.Path())
 					}
@@ -150,7 +156,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 					t.Errorf("later: %q", a.Text)
 				}
 				for range 3 {
-					if a := s.Dial().Do("GET", next); a.Text != "/next" { // on the coroutine, if there still is one
+					// on the coroutine, if there still is one
+					if a := s.Dial().Do("GET", next); a.Text != "/next" {
 						t.Errorf("another client: %q", a.Text)
 					}
 				}
@@ -172,8 +179,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 	})
 }
 
-// An Await that has ended in time costs the connection nothing: the exchange is the same, a body that nobody has read
-// is dropped, and the connection goes on.
+// An Await that has ended in time costs the connection nothing: the exchange is the same, a body
+// that nobody has read is dropped, and the connection goes on.
 func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		seen := make(map[*conn.Request]bool)
@@ -195,7 +202,8 @@ func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// The threads that a handler starts end before its answer goes out; if one fails, the answer is 500.
+// The threads that a handler starts end before its answer goes out; if one fails, the answer is
+// 500.
 func TestThreadsOfAHandler(t *testing.T) {
 	boom := errors.New("boom")
 	siblings := make(chan error, 1)
@@ -246,7 +254,8 @@ func TestThreadsOfAHandler(t *testing.T) {
 			}
 			return 200
 		},
-		"/behalf": func(req *conn.Request, resp *conn.Response) int { // a wait that is not the child's
+		// a wait that is not the child's
+		"/behalf": func(req *conn.Request, resp *conn.Response) int {
 			req.Go(func(th *loop.Thread) error { return req.Sleep(time.Hour) })
 			return 200
 		},
@@ -275,7 +284,8 @@ func TestThreadsOfAHandler(t *testing.T) {
 			}
 		}
 		panics := s.Dial()
-		if a := panics.Do("GET", "GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
+		if a := panics.Do("GET",
+			"GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
 			t.Errorf("handler panics: %d", a.StatusCode)
 		}
 		panics.Close()
@@ -297,8 +307,8 @@ func TestThreadsOfAHandler(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// A handler that goes on after its client has left, and does not heed the errors of its waits, is ended, and others are
-// served meanwhile.
+// A handler that goes on after its client has left, and does not heed the errors of its waits, is
+// ended, and others are served meanwhile.
 func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan struct{}), make(chan struct{})
@@ -338,8 +348,14 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 	const limit = 20 * time.Millisecond
 	never := new(loop.Promise[int])
 	handlers := map[string]conn.Handler{
-		"/sleep": func(req *conn.Request, _ *conn.Response) int { _ = req.Sleep(5 * limit); return 200 },
-		"/any":   func(req *conn.Request, _ *conn.Response) int { _, _ = req.AwaitAny(5*limit, never); return 200 },
+		"/sleep": func(req *conn.Request, _ *conn.Response) int {
+			_ = req.Sleep(5 * limit)
+			return 200
+		},
+		"/any": func(req *conn.Request, _ *conn.Response) int {
+			_, _ = req.AwaitAny(5*limit, never)
+			return 200
+		},
 		"/own": func(req *conn.Request, _ *conn.Response) int {
 			_, _ = req.AwaitAny(5*limit, loop.Own(req.Thread).Readable())
 			return 200
@@ -356,11 +372,14 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{
 			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
-			Handler: func(req *conn.Request, resp *conn.Response) int { return handlers[req.Path()](req, resp) },
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				return handlers[req.Path()](req, resp)
+			},
 		})
 		for path := range handlers {
 			began := time.Now()
-			if a := s.Dial().Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
+			if a := s.Dial().Do("GET",
+				"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
 				t.Errorf("%s: %d", path, a.StatusCode)
 			}
 			if took := time.Since(began); took < 5*limit {

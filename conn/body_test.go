@@ -66,9 +66,14 @@ func TestUploadsOfEverySize(t *testing.T) {
 			for _, size := range []int{0, 1, 100, 4095, 4096, 4097, 65_536, 300_001, 3 << 20} {
 				body := noise()[:size]
 				for _, raw := range []string{
-					fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", path, size, body),
-					fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path, chunks(body, 1+size/7)),
-					fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path, chunks(body[:min(size, 5000)], 3)),
+					fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", path,
+						size, body),
+					fmt.Sprintf(
+						"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path,
+						chunks(body, 1+size/7)),
+					fmt.Sprintf(
+						"PUT %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path,
+						chunks(body[:min(size, 5000)], 3)),
 				} {
 					want := body
 					if strings.HasPrefix(raw, "PUT") {
@@ -92,7 +97,8 @@ func TestUploadsOfEverySize(t *testing.T) {
 						t.Fatal(err)
 					}
 					if a.StatusCode != 200 || a.Text != string(want) {
-						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status, len(a.Text))
+						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status,
+							len(a.Text))
 					}
 				}
 			}
@@ -103,7 +109,8 @@ func TestUploadsOfEverySize(t *testing.T) {
 func TestBodiesSplitAtEveryByte(t *testing.T) {
 	body := []byte("0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
 	rows := []string{
-		fmt.Sprintf("POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
+		fmt.Sprintf("POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body),
+			body),
 		"POST /copy HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(body, 7),
 	}
 	run(t, func(t *testing.T, m mode) {
@@ -166,7 +173,8 @@ func TestExpectContinue(t *testing.T) {
 		c.Ends()
 
 		// A handler that does not read: whether the body comes is unknown, so nothing can follow.
-		if a := parse(t, s.Exchange("PUT /unread"+expect), "PUT")[0]; a.StatusCode != 200 || !a.Close {
+		a := parse(t, s.Exchange("PUT /unread"+expect), "PUT")[0]
+		if a.StatusCode != 200 || !a.Close {
 			t.Errorf("unread: %v", a.Response)
 		}
 		// A handler that leaves the reading to the server.
@@ -186,7 +194,8 @@ func TestExpectContinue(t *testing.T) {
 		if a := parse(t, rest(t, c.R), "PUT")[0]; a.Text != "first hello" || !a.Close {
 			t.Errorf("late: %v %q", a.Response, a.Text)
 		}
-		if a := parse(t, s.Exchange(strings.Replace("PUT /read"+expect, "5", "101", 1)), "PUT")[0]; a.StatusCode != 413 {
+		long := strings.Replace("PUT /read"+expect, "5", "101", 1)
+		if a := parse(t, s.Exchange(long), "PUT")[0]; a.StatusCode != 413 {
 			t.Errorf("too large: %v", a.Response)
 		}
 	})
@@ -197,17 +206,25 @@ func TestUnreadBodies(t *testing.T) {
 		raw  string
 		kept bool
 	}{
-		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]), true},
-		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:100_000], 999), false}, // its end has not come
-		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n" + string(noise()[:500_000]), false},
-		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:500_000], 9999), false},
-		{"POST /part HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]), true},
-		{"POST /panic HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]), false},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]),
+			true},
+		// its end has not come
+		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunks(noise()[:100_000], 999), false},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n" + string(noise()[:500_000]),
+			false},
+		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunks(noise()[:500_000], 9999), false},
+		{"POST /part HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" +
+			string(noise()[:100_000]), true},
+		{"POST /panic HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" +
+			string(noise()[:100_000]), false},
 	}
-	h := byPath(map[string]conn.Handler{"/": hello, "/panic": failing["/panic"], "/part": func(req *conn.Request, w *conn.Response) int {
-		_, _ = io.CopyN(io.Discard, req.Body(), 5000)
-		return 200
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello, "/panic": failing["/panic"],
+		"/part": func(req *conn.Request, w *conn.Response) int {
+			_, _ = io.CopyN(io.Discard, req.Body(), 5000)
+			return 200
+		}})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, KeepAliveTimeout: time.Minute})
 		for i, row := range rows {
@@ -297,7 +314,8 @@ func TestBodyCutByTheClient(t *testing.T) {
 		for _, raw := range []string{
 			post + "Content-Length: 10\r\n\r\n",
 			post + "Content-Length: 10\r\n\r\nhello",
-			chunked, chunked + "5", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n", chunked + "5\r\nhello\r\n0\r\n", chunked + "5\r\nhello\r\n0\r\nX: y\r\n",
+			chunked, chunked + "5", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n",
+			chunked + "5\r\nhello\r\n0\r\n", chunked + "5\r\nhello\r\n0\r\nX: y\r\n",
 		} {
 			c := s.Dial()
 			send(t, c, raw)
@@ -323,7 +341,8 @@ func TestBodyCutByTheClient(t *testing.T) {
 	})
 }
 
-// TestBodyErrorsDecideTheStatus, as long as it has not been sent; the handler returns 200 in every case.
+// TestBodyErrorsDecideTheStatus, as long as it has not been sent; the handler returns 200 in every
+// case.
 func TestBodyErrorsDecideTheStatus(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		got := make(chan error, 1)
@@ -334,13 +353,14 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 			got <- err
 			return 200
 		}
-		s := start(t, m, conn.Config{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond, Handler: byPath(map[string]conn.Handler{
-			"/bad": read,
-			"/sent": func(req *conn.Request, w *conn.Response) int {
-				w.Flush()
-				return read(req, w)
-			},
-		})})
+		s := start(t, m, conn.Config{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond,
+			Handler: byPath(map[string]conn.Handler{
+				"/bad": read,
+				"/sent": func(req *conn.Request, w *conn.Response) int {
+					w.Flush()
+					return read(req, w)
+				},
+			})})
 		sent := strings.Replace(chunked, "/bad", "/sent", 1)
 		for _, row := range []struct {
 			raw    string
@@ -359,26 +379,31 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 				t.Errorf("%q: %v, want %v", row.raw, err, row.err)
 			}
 			a := parse(t, answer, "POST")[0]
-			if a.StatusCode != row.status || strings.Contains(answer, "served") != (row.status == 200) || strings.Contains(answer, "X-Served") {
+			if a.StatusCode != row.status ||
+				strings.Contains(answer, "served") != (row.status == 200) ||
+				strings.Contains(answer, "X-Served") {
 				t.Errorf("%q: %s", row.raw, answer)
 			}
 		}
 	}, plain, direct, overTLS)
 }
 
-// TestEchoWithoutEnd streams both ways with no end in sight: what is read comes back before more is sent.
+// TestEchoWithoutEnd streams both ways with no end in sight: what is read comes back before more is
+// sent.
 func TestEchoWithoutEnd(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
 		c := s.Dial()
-		send(t, c, "POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+		send(t, c,
+			"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
 		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 5)
 		for _, piece := range []string{"first", "again", "third"} {
-			if _, err := io.ReadFull(resp.Body, buf); err != nil || !bytes.Equal(buf, []byte(piece)) {
+			if _, err := io.ReadFull(resp.Body, buf); err != nil ||
+				!bytes.Equal(buf, []byte(piece)) {
 				t.Fatalf("%q, %v", buf, err)
 			}
 			switch piece {
@@ -395,8 +420,8 @@ func TestEchoWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestBodyBehindFullBuffer: a head that leaves a byte of the input buffer does not make the server read the body byte by
-// byte.
+// TestBodyBehindFullBuffer: a head that leaves a byte of the input buffer does not make the server
+// read the body byte by byte.
 func TestBodyBehindFullBuffer(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("reads are short")

@@ -17,7 +17,8 @@ const getAndClose = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 // TestBridgeTrailerNames: one that is no token is not sent, and those beside it are.
 func TestBridgeTrailerNames(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			io.WriteString(w, "x")
 			w.Header()[http.TrailerPrefix+"A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"] = []string{"v"}
 			w.Header()[http.TrailerPrefix+"A b"] = []string{"evil"}
@@ -28,7 +29,8 @@ func TestBridgeTrailerNames(t *testing.T) {
 		if strings.Contains(got, "evil") {
 			t.Errorf("%q", got)
 		}
-		if a := parse(t, got, "GET")[0]; a.Text != "x" || len(a.Trailer) != 1 || a.Trailer.Get("Good") != "v" {
+		if a := parse(t, got, "GET")[0]; a.Text != "x" || len(a.Trailer) != 1 ||
+			a.Trailer.Get("Good") != "v" {
 			t.Errorf("%q, trailer %v", a.Text, a.Trailer)
 		}
 	})
@@ -39,7 +41,8 @@ func TestHijackWithBadFields(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		inner := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusSwitchingProtocols)
-			if _, _, err := http.NewResponseController(w).Hijack(); !errors.Is(err, conn.ErrBadField) {
+			if _, _, err := http.NewResponseController(w).Hijack(); !errors.Is(err,
+				conn.ErrBadField) {
 				t.Errorf("hijack: %v", err)
 			}
 		}))
@@ -56,7 +59,8 @@ func TestHijackWithBadFields(t *testing.T) {
 // TestHijackAfterFlush: flushed, a 101 has no framing either, and goes out once.
 func TestHijackAfterFlush(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "raw")
 			w.WriteHeader(http.StatusSwitchingProtocols)
@@ -74,8 +78,10 @@ func TestHijackAfterFlush(t *testing.T) {
 		}))})
 		got := s.Exchange(get)
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
-		if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "\r\nUpgrade: raw") ||
-			strings.Contains(head, "Transfer-Encoding") || strings.Contains(head, "Content-Length") || body != "raw bytes" {
+		if !strings.HasPrefix(head, "HTTP/1.1 101 ") ||
+			!strings.Contains(head, "\r\nUpgrade: raw") ||
+			strings.Contains(head, "Transfer-Encoding") ||
+			strings.Contains(head, "Content-Length") || body != "raw bytes" {
 			t.Errorf("%q", got)
 		}
 	})
@@ -84,13 +90,15 @@ func TestHijackAfterFlush(t *testing.T) {
 // TestBridgeHeadKeepsTheDeclaredLength: whatever part of the body the handler makes.
 func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, r.URL.Path[1:])
 		}))})
 		c := s.Dial()
 		for _, path := range []string{"/", "/12345"} {
-			if a := c.Do("HEAD", "HEAD "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 1000 || a.Close {
+			if a := c.Do("HEAD", "HEAD "+
+				path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 1000 || a.Close {
 				t.Errorf("%s: %v", path, a.Response)
 			}
 		}

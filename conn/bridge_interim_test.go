@@ -17,7 +17,8 @@ func TestBridgeInterimResponses(t *testing.T) {
 	field := strings.Repeat("x", 8<<10) // in all more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var sent atomic.Int64
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Link", field)
 			for range total {
 				w.WriteHeader(http.StatusEarlyHints)

@@ -82,12 +82,14 @@ func stuckUnless(s *site, busy bool) {
 // TestBridgeHalfClosed: a client that has sent all it has to send still gets its answer.
 func TestBridgeHalfClosed(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			fmt.Fprint(w, len(body), err, strings.Repeat("x", 100<<10))
 		}))})
 		c := s.Dial()
-		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("y", 300000))
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"+
+			strings.Repeat("y", 300000))
 		c.CloseWrite()
 		if a := c.Answer("POST"); len(a.Text) != len("300000 <nil>")+100<<10 {
 			t.Errorf("%s", clip(a.Text))
@@ -101,7 +103,8 @@ func TestBridgeHalfClosed(t *testing.T) {
 func TestBridgeCountsUntilTheHandlerReturns(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan context.Context), make(chan struct{})
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- r.Context()
 			<-release
 			if r.URL.Path == "/write" {
@@ -156,7 +159,8 @@ func TestBridgeStop(t *testing.T) {
 		for _, l := range s.Loops.All {
 			l.Stop(20 * time.Second)
 			stopping := make(chan struct{})
-			if l.Post(func() { close(stopping) }) == nil { // else it had no connection, and has ended
+			// else it had no connection, and has ended
+			if l.Post(func() { close(stopping) }) == nil {
 				<-stopping
 			}
 		}
@@ -187,7 +191,8 @@ func TestBridgeStop(t *testing.T) {
 func TestBridgePanicAfterTheStop(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan struct{}), make(chan struct{})
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			close(entered)
 			<-release
 			bridgePanics()
@@ -205,7 +210,8 @@ func TestBridgePanicAfterTheStop(t *testing.T) {
 func TestBridgeEndlessHead(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan struct{}, 1), make(chan error, 1)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- struct{}{}
 			for piece := make([]byte, 4<<10); ; {
 				if _, err := w.Write(piece); err != nil {
@@ -249,7 +255,8 @@ func TestBridgeStress(t *testing.T) {
 					leave := rnd.IntN(4) == 0
 					target := []string{"/", "/?flush"}[rnd.IntN(2)]
 					sending.Go(func() {
-						fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target, size)
+						fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n",
+							target, size)
 						if leave {
 							body = body[:len(body)/2]
 						}
@@ -281,7 +288,8 @@ func TestBridgeStress(t *testing.T) {
 func TestBridgeCloseNotify(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		entered := make(chan (<-chan bool), 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			//lint:ignore SA1019 that it is there is what is tested
 			notifier := w.(http.CloseNotifier)
 			gone := notifier.CloseNotify()

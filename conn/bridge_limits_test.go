@@ -36,7 +36,8 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 			}
 		}
 		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), MaxBodySize: -1})
-		for _, raw := range []string{get, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
+		for _, raw := range []string{get,
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
 			before := heap()
 			var all []*client
 			var sending sync.WaitGroup
@@ -125,7 +126,8 @@ func TestBridgeSlowClient(t *testing.T) {
 		began = time.Now()
 		c = s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
-		if e = <-ended; !errors.Is(e.err, conn.ErrBodyTimeout) || !errors.Is(e.err, os.ErrDeadlineExceeded) {
+		if e = <-ended; !errors.Is(e.err, conn.ErrBodyTimeout) ||
+			!errors.Is(e.err, os.ErrDeadlineExceeded) {
 			t.Errorf("reading: %v", e.err)
 		}
 		within(t, "reading", began, limit)
@@ -205,13 +207,16 @@ func TestBridgeDeadlines(t *testing.T) {
 func TestBridgePassedDeadlines(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		ended := make(chan struct{}, 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			rc := http.NewResponseController(w)
 			passed := time.Now().Add(-time.Second)
-			if err := errors.Join(rc.SetReadDeadline(passed), rc.SetWriteDeadline(passed)); err != nil {
+			if err := errors.Join(rc.SetReadDeadline(passed),
+				rc.SetWriteDeadline(passed)); err != nil {
 				t.Error(err)
 			}
-			if n, err := r.Body.Read(make([]byte, 10)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			if n, err := r.Body.Read(make([]byte, 10)); n != 0 ||
+				!errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("read: %d, %v", n, err)
 			}
 			var err error
@@ -224,7 +229,8 @@ func TestBridgePassedDeadlines(t *testing.T) {
 			ended <- struct{}{}
 		}))})
 		c := s.Dial()
-		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
+		send(t, c,
+			"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
 		if got, _ := io.ReadAll(c.R); len(got) > 0 {
 			t.Errorf("%q", clip(string(got)))
 		}
@@ -236,7 +242,8 @@ func TestBridgePassedDeadlines(t *testing.T) {
 func TestBridgeDeadlineEndsAWait(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan func(time.Time) error, 1), make(chan error, 1)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- http.NewResponseController(w).SetReadDeadline
 			_, err := io.ReadAll(r.Body)
 			ended <- err
@@ -272,7 +279,8 @@ func TestBridgeBodyTooLarge(t *testing.T) {
 	})
 }
 
-// TestBridgeDeadlineWhileTheThreadLooks: a deadline counts, whatever the thread is doing when it is set.
+// TestBridgeDeadlineWhileTheThreadLooks: a deadline counts, whatever the thread is doing when it is
+// set.
 func TestBridgeDeadlineWhileTheThreadLooks(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
@@ -289,7 +297,8 @@ func TestBridgeDeadlineWhileTheThreadLooks(t *testing.T) {
 				}
 				_ = rc.SetReadDeadline(time.Now())
 				began := time.Now()
-				if err := <-ended; time.Since(began) > 2*time.Second || !errors.Is(err, os.ErrDeadlineExceeded) {
+				if err := <-ended; time.Since(began) > 2*time.Second ||
+					!errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Error(err)
 				}
 			}))})

@@ -18,7 +18,8 @@ import (
 func TestBridgeEvents(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		next := make(chan int)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			for i := range next {
 				fmt.Fprintf(w, "data: %d\n\n", i)
@@ -37,7 +38,8 @@ func TestBridgeEvents(t *testing.T) {
 		buf := make([]byte, 100)
 		for i := range 100 {
 			want := fmt.Sprintf("data: %d\n\n", i)
-			if _, err := io.ReadFull(resp.Body, buf[:len(want)]); err != nil || string(buf[:len(want)]) != want {
+			if _, err := io.ReadFull(resp.Body, buf[:len(want)]); err != nil ||
+				string(buf[:len(want)]) != want {
 				t.Fatalf("%q, %v", buf, err)
 			}
 			if i < 99 {
@@ -108,7 +110,8 @@ func TestBridgeEcho(t *testing.T) {
 func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 	const size = 24 << 20
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			var uploaded sync.WaitGroup
 			uploaded.Go(func() {
 				if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil {
@@ -142,7 +145,8 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 // connection if it is not.
 func TestBridgeUnreadBody(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if r.URL.Path == "/close" {
 				r.Body.Close()
 			}
@@ -151,11 +155,14 @@ func TestBridgeUnreadBody(t *testing.T) {
 		c := s.Dial()
 		for _, path := range []string{"/", "/close"} {
 			head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: "
-			if a := c.Do("POST", head+"20000\r\n\r\n"+strings.Repeat("x", 20000)); a.Text != "done" || a.Close {
+			if a := c.Do("POST", head+"20000\r\n\r\n"+
+				strings.Repeat("x", 20000)); a.Text != "done" || a.Close {
 				t.Errorf("%q %v", a.Text, a.Response)
 			}
 		}
-		if a := c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.Text != "done" || !a.Close {
+		if a := c.Do("POST",
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.Text != "done" ||
+			!a.Close {
 			t.Errorf("%q %v", a.Text, a.Response)
 		}
 	})
@@ -165,7 +172,8 @@ func TestBridgeUnreadBody(t *testing.T) {
 // before.
 func TestBridgeContinue(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if r.URL.Path == "/read" {
 				io.Copy(w, r.Body)
 			}
@@ -188,7 +196,8 @@ func TestBridgeContinue(t *testing.T) {
 // TestBridgePipelined: requests sent at once are answered one after the other.
 func TestBridgePipelined(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			fmt.Fprint(w, r.URL.Path, string(body))
 		}))})
@@ -214,7 +223,8 @@ func TestBridgePipelined(t *testing.T) {
 // A handler's small writes come together; the loop is not woken for each.
 func TestBridgeWakesTheLoopOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			for range 1000 {
 				io.WriteString(w, "0123456789")
 			}
@@ -244,7 +254,8 @@ func TestBridgeHandlersRunAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var together sync.WaitGroup
 		together.Add(n)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			together.Done()
 			together.Wait()
 		}))})

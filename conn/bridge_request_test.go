@@ -13,9 +13,11 @@ import (
 
 // tell writes everything that a handler can see of a request.
 func tell(w http.ResponseWriter, r *http.Request) {
-	fmt.Fprintf(w, "%s %q %s %d.%d %q close %v\n", r.Method, r.RequestURI, r.Proto, r.ProtoMajor, r.ProtoMinor, r.Host, r.Close)
+	fmt.Fprintf(w, "%s %q %s %d.%d %q close %v\n", r.Method, r.RequestURI, r.Proto, r.ProtoMajor,
+		r.ProtoMinor, r.Host, r.Close)
 	fmt.Fprintf(w, "URL %#v\n", *r.URL)
-	fmt.Fprintf(w, "length %d %q no body %v\n", r.ContentLength, r.TransferEncoding, r.Body == http.NoBody)
+	fmt.Fprintf(w, "length %d %q no body %v\n", r.ContentLength, r.TransferEncoding,
+		r.Body == http.NoBody)
 	fmt.Fprintf(w, "header %q\ntrailer %q\n", r.Header, r.Trailer)
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	fmt.Fprintln(w, "from", host, err, "pattern", r.Pattern)
@@ -66,7 +68,8 @@ func TestBridgeRequest(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(tell))})
 		for i, raw := range tellingRequests {
 			a := want[i]
-			a.Response = &http.Response{Status: a.Status, Header: a.Header.Clone(), Trailer: a.Trailer, Close: a.Close}
+			a.Response = &http.Response{Status: a.Status, Header: a.Header.Clone(),
+				Trailer: a.Trailer, Close: a.Close}
 			sameAsReference(t, raw, ask(t, s.Dial(), "GET", raw), a)
 		}
 	})
@@ -75,8 +78,10 @@ func TestBridgeRequest(t *testing.T) {
 // TestBridgeRequestConnection: what a request tells of its connection.
 func TestBridgeRequestConnection(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprintln(w, r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey), r.TLS != nil && r.TLS.HandshakeComplete)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprintln(w, r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey),
+				r.TLS != nil && r.TLS.HandshakeComplete)
 		}))})
 		c := s.Dial()
 		want := fmt.Sprintln(c.LocalAddr(), s.Addr, m.TLS)
@@ -101,7 +106,8 @@ func TestBridgeBadTarget(t *testing.T) {
 func TestBridgeUnixSocket(t *testing.T) {
 	for _, mount := range []mount{conn.HTTP, conn.HTTPOnLoop} {
 		h := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, r.RemoteAddr, " ", r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network())
+			fmt.Fprint(w, r.RemoteAddr, " ",
+				r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network())
 		}))
 		s := start(t, modes.OverUNIX, conn.Config{Handler: h})
 		if a := ask(t, s.Dial(), "GET", get); a.Text != "@ unix" {

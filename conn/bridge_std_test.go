@@ -56,13 +56,17 @@ func TestBridgeFileServer(t *testing.T) {
 	h := http.StripPrefix("/files", http.FileServer(http.Dir(files(t))))
 	addr := reference(t, h)
 	requests := []string{
-		"GET /files/ HTTP/1.1", "GET /files/index.html HTTP/1.1", "GET /files/a.txt HTTP/1.1", "GET /files/none HTTP/1.1",
+		"GET /files/ HTTP/1.1", "GET /files/index.html HTTP/1.1", "GET /files/a.txt HTTP/1.1",
+		"GET /files/none HTTP/1.1",
 		"GET /files/sub HTTP/1.1", "GET /files/sub/ HTTP/1.1", "GET /files/sub/page HTTP/1.1",
 		"GET /files/sub/b%20space. HTTP/1.1",
-		"GET /files/large.bin HTTP/1.1", "GET /files/empty HTTP/1.1", "GET /elsewhere HTTP/1.1", "POST /files/a.txt HTTP/1.1",
+		"GET /files/large.bin HTTP/1.1", "GET /files/empty HTTP/1.1", "GET /elsewhere HTTP/1.1",
+		"POST /files/a.txt HTTP/1.1",
 		"GET /files/../files/a.txt HTTP/1.1", "GET /files/large.bin HTTP/1.0",
-		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=2-4", "GET /files/a.txt HTTP/1.1\r\nRange: bytes=-3",
-		"GET /files/large.bin HTTP/1.1\r\nRange: bytes=100000-", "GET /files/a.txt HTTP/1.1\r\nRange: bytes=20-",
+		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=2-4",
+		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=-3",
+		"GET /files/large.bin HTTP/1.1\r\nRange: bytes=100000-",
+		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=20-",
 		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=1-2\r\nIf-Range: Sun, 09 Sep 2001 01:46:40 GMT",
 		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=1-2\r\nIf-Range: Sun, 09 Sep 2001 01:46:39 GMT",
 		"GET /files/a.txt HTTP/1.1\r\nIf-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT",
@@ -72,7 +76,8 @@ func TestBridgeFileServer(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(h)})
 		for _, raw := range requests {
 			for _, method := range []string{"GET", "HEAD"} {
-				raw := strings.Replace(raw, "GET", method, 1) + "\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
+				raw := strings.Replace(raw, "GET", method, 1) +
+					"\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
 				c, err := net.Dial("tcp", addr)
 				if err != nil {
 					t.Fatal(err)
@@ -80,12 +85,14 @@ func TestBridgeFileServer(t *testing.T) {
 				want := ask(t, c, method, raw)
 				got := ask(t, s.Dial(), method, raw)
 				if got.ContentLength != want.ContentLength {
-					t.Errorf("%s: length %d, net/http: %d", raw, got.ContentLength, want.ContentLength)
+					t.Errorf("%s: length %d, net/http: %d", raw, got.ContentLength,
+						want.ContentLength)
 				}
 				sameAsReference(t, raw, got, want)
 			}
 		}
-		a := s.Dial().Do("GET", "GET /files/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,4-5\r\n\r\n")
+		a := s.Dial().Do("GET",
+			"GET /files/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,4-5\r\n\r\n")
 		_, boundary, _ := strings.Cut(a.Header.Get("Content-Type"), "boundary=")
 		mr := multipart.NewReader(strings.NewReader(a.Text), boundary)
 		for _, want := range []string{"12", "45"} {
@@ -109,7 +116,8 @@ func TestBridgeSendsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			f, err := os.Open(name)
 			if err != nil {
 				panic(err)
@@ -128,7 +136,8 @@ func TestBridgeSendsFiles(t *testing.T) {
 				t.Errorf("%d %v, %d %v, at %d", n1, err1, n2, err2, pos)
 			}
 			io.WriteString(w, "end")
-			if _, err := io.CopyN(w, f, 1); r.URL.Query().Has("length") && err != http.ErrContentLength {
+			if _, err := io.CopyN(w, f, 1); r.URL.Query().Has("length") &&
+				err != http.ErrContentLength {
 				t.Errorf("too much: %v", err)
 			}
 		}))})
@@ -158,18 +167,20 @@ func TestBridgeSendsWholeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "a/b")
-			f, err := os.Open(name)
-			if err != nil {
-				panic(err)
-			}
-			defer f.Close()
-			n, err := io.Copy(w, f)
-			if pos, _ := f.Seek(0, io.SeekCurrent); n != size || err != nil || pos != size {
-				t.Errorf("%d %v, at %d", n, err, pos)
-			}
-		}))})
+		s := start(t, m,
+			conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter,
+				r *http.Request) {
+				w.Header().Set("Content-Type", "a/b")
+				f, err := os.Open(name)
+				if err != nil {
+					panic(err)
+				}
+				defer f.Close()
+				n, err := io.Copy(w, f)
+				if pos, _ := f.Seek(0, io.SeekCurrent); n != size || err != nil || pos != size {
+					t.Errorf("%d %v, at %d", n, err, pos)
+				}
+			}))})
 		got := s.Exchange(getAndClose)
 		if !strings.Contains(got, fmt.Sprintf("\r\n\r\n%x\r\n", size)) {
 			t.Errorf("%q", clip(got))
@@ -230,7 +241,8 @@ var origin = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 func TestBridgeReverseProxy(t *testing.T) {
 	up := reference(t, origin)
 	run(t, func(t *testing.T, m mode) {
-		for _, before := range []string{"net/http", "a handler off the loop", "a handler on the loop"} {
+		for _, before := range []string{"net/http", "a handler off the loop",
+			"a handler on the loop"} {
 			s := start(t, m, conn.Config{Handler: hello})
 			to, behind := proxy(t, m, s.Addr), conn.HTTP(origin)
 			switch before {
@@ -257,18 +269,21 @@ func throughProxy(t *testing.T, s *site) {
 	c := server.NewClient(t, s.Dial().Conn)
 	for range 3 {
 		a := c.Do("GET", "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
-		if a.Text != "Hello" || a.Header.Get("Date") != "then" || a.Header.Get("X-For") != "127.0.0.1" {
+		if a.Text != "Hello" || a.Header.Get("Date") != "then" ||
+			a.Header.Get("X-For") != "127.0.0.1" {
 			t.Errorf("hello: %q %v", a.Text, a.Header)
 		}
 	}
-	if a := c.Do("GET", "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 103 || a.Header.Get("Link") != "</a>" {
+	if a := c.Do("GET", "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 103 ||
+		a.Header.Get("Link") != "</a>" {
 		t.Errorf("early: %v", a.Response)
 	}
 	if a := c.Answer("GET"); a.StatusCode != 404 {
 		t.Errorf("after early: %v", a.Response)
 	}
 
-	a := c.Do("POST", "POST /trailer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+	a := c.Do("POST",
+		"POST /trailer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
 	if a.Text != "body" || a.Trailer.Get("X-Sum") != "1" {
 		t.Errorf("trailer: %q %v", a.Text, a.Trailer)
 	}
@@ -374,7 +389,8 @@ func TestBridgeBehindTheRouter(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: router.Serve})
 		c := s.Dial()
 		for path, want := range map[string]string{
-			"/": "Hello, world!", "/x/item/5": "/item/5 5 GET /item/{id}", "/x/none": "404 page not found\n", "/x/late": "too late",
+			"/": "Hello, world!", "/x/item/5": "/item/5 5 GET /item/{id}",
+			"/x/none": "404 page not found\n", "/x/late": "too late",
 		} {
 			if a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.Text != want {
 				t.Errorf("%s: %q", path, a.Text)

@@ -94,7 +94,8 @@ func sameAsReference(t *testing.T, what string, got, want answer) {
 // TestBridgePanics: a panic costs its connection, and is logged with the stack of the handler.
 func TestBridgePanics(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			switch r.URL.Path {
 			case "/":
 				io.WriteString(w, "good")
@@ -111,18 +112,21 @@ func TestBridgePanics(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 		}))})
-		for path, want := range map[string]string{"/panic": "HTTP/1.1 500 ", "/late": "begun", "/abort": ""} {
+		for path, want := range map[string]string{"/panic": "HTTP/1.1 500 ", "/late": "begun",
+			"/abort": ""} {
 			c := s.Dial()
 			c.Do("GET", get)
 			before := strings.Count(s.Log.String(), "bridgePanics")
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
 			got, _ := io.ReadAll(c.R)
 			text := string(got)
-			if !strings.Contains(text, want) || strings.Contains(text, "secret") || strings.Contains(text, "good") ||
+			if !strings.Contains(text, want) || strings.Contains(text, "secret") ||
+				strings.Contains(text, "good") ||
 				want == "" && text != "" {
 				t.Errorf("%s: %q", path, text)
 			}
-			if logged := strings.Count(s.Log.String(), "bridgePanics") > before; logged != (path != "/abort") {
+			if logged := strings.Count(s.Log.String(),
+				"bridgePanics") > before; logged != (path != "/abort") {
 				t.Errorf("%s: logged %v\n%s", path, logged, s.Log)
 			}
 		}
@@ -135,7 +139,8 @@ func bridgePanics() { panic("for the test") }
 func TestBridgeContext(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		got := make(chan context.Context, 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if err := r.Context().Err(); err != nil {
 				t.Error(err)
 			}
@@ -161,7 +166,8 @@ func TestBridgeIsDeadAfterwards(t *testing.T) {
 			r *http.Request
 		}
 		left := make(chan kept, 1)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			left <- kept{w, r}
 		}))})
 		c := s.Dial()
@@ -187,7 +193,8 @@ func TestBridgeMiddleware(t *testing.T) {
 			fmt.Fprint(w, r.Header["X-User"])
 		}))
 		s := start(t, m, conn.Config{
-			Headers: []conn.Field{{Name: "C", Value: "configured"}, {Name: "B", Value: "configured"}},
+			Headers: []conn.Field{{Name: "C", Value: "configured"},
+				{Name: "B", Value: "configured"}},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				req.Header().Set("x-user", "u")
 				resp.Header().Add("a", "front")
@@ -196,7 +203,8 @@ func TestBridgeMiddleware(t *testing.T) {
 			},
 		})
 		a := s.Dial().Do("GET", "GET / HTTP/1.1\r\nHost: a\r\nX-User: forged\r\n\r\n")
-		if a.Text != "[u]" || a.Header.Get("A") != "front" || !slices.Equal(a.Header["B"], []string{"handler"}) ||
+		if a.Text != "[u]" || a.Header.Get("A") != "front" ||
+			!slices.Equal(a.Header["B"], []string{"handler"}) ||
 			a.Header.Get("C") != "configured" {
 			t.Errorf("%q %v", a.Text, a.Header)
 		}

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPlainRequestIsFree goes through the real parser, writer and loop, with a client that allocates nothing itself.
+// TestPlainRequestIsFree goes through the real parser, writer and loop, with a client that
+// allocates nothing itself.
 func TestPlainRequestIsFree(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads and writes cost epoll_ctl")
@@ -25,9 +26,12 @@ func TestPlainRequestIsFree(t *testing.T) {
 		resp.WriteString("Hello, world!")
 		return 200
 	}
-	raw := []byte("GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
+	raw :=
+		[]byte(
+			"GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: h, Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
+		s := start(t, m, conn.Config{Handler: h,
+			Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
 		f, err := s.Dial().TCP().File() // blocking, and out of Go's poller
 		if err != nil {
 			t.Fatal(err)

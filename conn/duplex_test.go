@@ -16,7 +16,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// echoDuplex writes what it reads, and nothing more as long as the client has not taken the last of it.
+// echoDuplex writes what it reads, and nothing more as long as the client has not taken the last of
+// it.
 func echoDuplex(req *conn.Request, w *conn.Response) int {
 	d, buf := req.Duplex(), make([]byte, 8<<10)
 	body, end := req.Body(), false
@@ -55,7 +56,8 @@ func echoDuplex(req *conn.Request, w *conn.Response) int {
 	return 200
 }
 
-// TestDuplex: every piece comes back before the next one is sent; and a client that sends all before it reads gets all.
+// TestDuplex: every piece comes back before the next one is sent; and a client that sends all
+// before it reads gets all.
 func TestDuplex(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: echoDuplex, MaxBodySize: -1})
@@ -89,7 +91,8 @@ func TestDuplex(t *testing.T) {
 
 		const big = 3 << 20
 		c = s.Dial()
-		go fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", big, strings.Repeat("x", big))
+		go fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", big,
+			strings.Repeat("x", big))
 		std, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -124,17 +127,19 @@ func TestDuplexHeld(t *testing.T) {
 	})
 }
 
-// TestDuplexLimits: a client that does not send, or does not read, ends the wait, and is told by the call that follows;
-// the handler's own limit and its other sources do so, too.
+// TestDuplexLimits: a client that does not send, or does not read, ends the wait, and is told by
+// the call that follows; the handler's own limit and its other sources do so, too.
 func TestDuplexLimits(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		told := make(chan error, 1)
-		s := start(t, m, conn.Config{BodyTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
+		s := start(t, m, conn.Config{BodyTimeout: 20 * time.Millisecond,
+			WriteTimeout: 20 * time.Millisecond,
 			Handler: byPath(map[string]conn.Handler{
 				"/body": func(req *conn.Request, w *conn.Response) int {
 					d := req.Duplex()
 					for {
-						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err, stream.ErrWouldBlock) {
+						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err,
+							stream.ErrWouldBlock) {
 							told <- err
 							return 200
 						}
@@ -169,15 +174,17 @@ func TestDuplexLimits(t *testing.T) {
 					return 200
 				},
 			})})
-		for path, want := range map[string]error{"/body": conn.ErrBodyTimeout, "/held": os.ErrDeadlineExceeded,
-			"/own": os.ErrDeadlineExceeded, "/source": nil} {
+		for path, want := range map[string]error{"/body": conn.ErrBodyTimeout,
+			"/held": os.ErrDeadlineExceeded,
+			"/own":  os.ErrDeadlineExceeded, "/source": nil} {
 			c := s.Dial()
 			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
 			if err := <-told; !errors.Is(err, want) {
 				t.Errorf("%s: %v", path, err)
 			}
 			if path == "/body" {
-				if std, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || std.StatusCode != 408 {
+				if std, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil ||
+					std.StatusCode != 408 {
 					t.Error(std, err)
 				}
 			}

@@ -155,7 +155,8 @@ func ExampleRequest_Form() {
 	// soup, 3 times
 }
 
-// A body that is needed whole, or twice, stays in memory up to a size, and goes to a file beyond it.
+// A body that is needed whole, or twice, stays in memory up to a size, and goes to a file beyond
+// it.
 func ExampleRequest_Spool() {
 	h := func(req *conn.Request, resp *conn.Response) int {
 		body, size, err := req.Spool(64 << 10)
@@ -245,7 +246,8 @@ func ExampleResponse_Hijack() {
 		if err != nil {
 			return http.StatusInternalServerError
 		}
-		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\n")
+		fmt.Fprint(c,
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\n")
 		for {
 			line, err := r.ReadString('\n')
 			if err != nil {
@@ -262,7 +264,8 @@ func ExampleResponse_Hijack() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nhello\n")
+	fmt.Fprint(c,
+		"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nhello\n")
 	r := bufio.NewReader(c)
 	answer, err := http.ReadResponse(r, nil)
 	if err != nil {

@@ -20,11 +20,12 @@ func TestBeyondMaxConnections(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
 		var waiting atomic.Int32
-		s := start(t, m, conn.Config{MaxConnections: 3, Handler: func(req *conn.Request, resp *conn.Response) int {
-			waiting.Add(1)
-			_, _ = req.AwaitAny(-1, release)
-			return hello(req, resp)
-		}})
+		s := start(t, m, conn.Config{MaxConnections: 3,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				waiting.Add(1)
+				_, _ = req.AwaitAny(-1, release)
+				return hello(req, resp)
+			}})
 		var in []*client
 		for range 3 {
 			c := s.Dial()
@@ -93,7 +94,8 @@ func TestDescriptorExhaustion(t *testing.T) {
 		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE,
+			&unix.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
 			t.Fatal(err)
 		}
 		close(block)
@@ -118,16 +120,18 @@ func TestDescriptorExhaustion(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestCutConnections cuts connections at random points of all kinds of requests and answers, in all kinds of ways.
-// What must not be left behind is also what TestMain looks for.
+// TestCutConnections cuts connections at random points of all kinds of requests and answers, in all
+// kinds of ways. What must not be left behind is also what TestMain looks for.
 func TestCutConnections(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	raws := []string{
 		get, get + get + get,
 		"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-		"POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" + string(noise()[:20_000]) + get,
-		"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:20_000], 777) + get,
+		"POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" +
+			string(noise()[:20_000]) + get,
+		"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunks(noise()[:20_000], 777) + get,
 		"POST /collect HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
 		"GET /file?300000 HTTP/1.1\r\nHost: a\r\n\r\n" + get,
 		"GET /unknown?300000 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -221,26 +225,27 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestNothingSpins: connections that are half-closed, reset, full, or have input that nobody asks for cost no
-// returns of epoll_wait while their handlers wait.
+// TestNothingSpins: connections that are half-closed, reset, full, or have input that nobody asks
+// for cost no returns of epoll_wait while their handlers wait.
 func TestNothingSpins(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var waiting atomic.Int32
-		s := start(t, m, conn.Config{WriteTimeout: time.Minute, Handler: byPath(map[string]conn.Handler{
-			"/": hello,
-			"/sleep": func(req *conn.Request, w *conn.Response) int {
-				waiting.Add(1)
-				req.KeepWaiting(true)
-				_ = req.Sleep(4 * time.Second)
-				return hello(req, w)
-			},
-			"/large": func(_ *conn.Request, w *conn.Response) int {
-				waiting.Add(1)
-				w.SetBody(append(noise(), noise()...))
-				return 200
-			},
-		})})
+		s := start(t, m, conn.Config{WriteTimeout: time.Minute,
+			Handler: byPath(map[string]conn.Handler{
+				"/": hello,
+				"/sleep": func(req *conn.Request, w *conn.Response) int {
+					waiting.Add(1)
+					req.KeepWaiting(true)
+					_ = req.Sleep(4 * time.Second)
+					return hello(req, w)
+				},
+				"/large": func(_ *conn.Request, w *conn.Response) int {
+					waiting.Add(1)
+					w.SetBody(append(noise(), noise()...))
+					return 200
+				},
+			})})
 		ask := func(path, more string) *client {
 			c := s.DialSmall()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+more)
@@ -270,7 +275,8 @@ func TestNothingSpins(t *testing.T) {
 		s.On(func(l *loop.Loop) { before = l.Stats() })
 		time.Sleep(time.Second)
 		s.On(func(l *loop.Loop) { after = l.Stats() })
-		// Probes of closed windows and the like come to a handful. What spins comes to tens of thousands.
+		// Probes of closed windows and the like come to a handful. What spins comes to tens of
+		// thousands.
 		if n := after.Waits - before.Waits; n > 50 {
 			t.Errorf("epoll_wait returned %d times in a second with nothing to do", n)
 		}

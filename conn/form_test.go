@@ -18,12 +18,14 @@ import (
 
 func TestUrlencodedForm(t *testing.T) {
 	rows := []struct{ kind, target, body, want string }{
-		{"application/x-www-form-urlencoded", "/?q=1&a=query", "a=1&b=2+3&a=%3D&empty=", "a=1&a=%3D&a=query&b=2+3&empty=&q=1"},
+		{"application/x-www-form-urlencoded", "/?q=1&a=query", "a=1&b=2+3&a=%3D&empty=",
+			"a=1&a=%3D&a=query&b=2+3&empty=&q=1"},
 		{"Application/X-WWW-Form-Urlencoded; charset=utf-8", "/", "a=1", "a=1"},
 		{"text/plain", "/?q=1", "a=1", "q=1"},
 		{"", "/?q=1", "", "q=1"},
 		{"application/x-www-form-urlencoded", "/", "a=%zz", "error"},
-		{"application/x-www-form-urlencoded", "/", "a=" + strings.Repeat("1", 2_000_000), "a=" + strings.Repeat("1", 2_000_000)},
+		{"application/x-www-form-urlencoded", "/", "a=" + strings.Repeat("1", 2_000_000),
+			"a=" + strings.Repeat("1", 2_000_000)},
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
@@ -40,24 +42,30 @@ func TestUrlencodedForm(t *testing.T) {
 		}})
 		c := s.Dial()
 		for _, row := range rows {
-			send(t, c, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", row.target, row.kind, len(row.body), row.body))
+			send(t, c,
+				fmt.Sprintf(
+					"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", row.target, row.kind, len(row.body), row.body))
 			if a := c.Answer("POST"); a.Text != row.want {
-				t.Errorf("%s %s: %q, want %q", row.kind, clip(row.body), clip(a.Text), clip(row.want))
+				t.Errorf("%s %s: %q, want %q", row.kind, clip(row.body), clip(a.Text),
+					clip(row.want))
 			}
 		}
 	}, plain, overTLS)
 }
 
 func TestFormOfAnUnboundedBody(t *testing.T) {
-	s := start(t, plain, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
-		if _, err := req.Form(); !errors.Is(err, conn.ErrBodyTooLarge) {
-			t.Errorf("Form: %v", err)
-		}
-		return 200
-	}})
+	s := start(t, plain, conn.Config{MaxBodySize: -1,
+		Handler: func(req *conn.Request, w *conn.Response) int {
+			if _, err := req.Form(); !errors.Is(err, conn.ErrBodyTooLarge) {
+				t.Errorf("Form: %v", err)
+			}
+			return 200
+		}})
 	c := s.Dial()
 	body := strings.Repeat("a=1&", 11<<18)
-	go io.WriteString(c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	go io.WriteString(c,
+		fmt.Sprintf(
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	if a := c.Answer("POST"); a.StatusCode != 413 {
 		t.Errorf("%v", a.Response)
 	}
@@ -71,10 +79,13 @@ func upload(file []byte) string {
 	part, _ := w.CreateFormFile("file", "name.bin")
 	_, _ = part.Write(file)
 	_ = w.Close()
-	return fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", w.FormDataContentType(), b.Len(), b.Bytes())
+	return fmt.Sprintf(
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		w.FormDataContentType(), b.Len(), b.Bytes())
 }
 
-// TestMultipartForm also looks at the temporary files: there during the request, gone after it, however it ended.
+// TestMultipartForm also looks at the temporary files: there during the request, gone after it,
+// however it ended.
 func TestMultipartForm(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -102,7 +113,8 @@ func TestMultipartForm(t *testing.T) {
 			if err != nil {
 				return 500
 			}
-			fmt.Fprintf(w, "%s %d %v temporary=%v", form.Value["field"], len(got), bytes.Equal(got, noise()[:len(got)]), during > 0)
+			fmt.Fprintf(w, "%s %d %v temporary=%v", form.Value["field"], len(got),
+				bytes.Equal(got, noise()[:len(got)]), during > 0)
 			switch req.RawQuery() {
 			case "panic":
 				panic("now")
@@ -116,7 +128,8 @@ func TestMultipartForm(t *testing.T) {
 		for _, size := range []int{10, 1000, 1 << 20} {
 			c := s.Dial()
 			a := c.Do("POST", upload(noise()[:size]))
-			if want := fmt.Sprintf("[value] %d true temporary=%v", size, size > 20<<10); a.Text != want {
+			if want := fmt.Sprintf("[value] %d true temporary=%v", size,
+				size > 20<<10); a.Text != want {
 				t.Errorf("%d bytes: %s %q, want %q", size, a.Status, a.Text, want)
 			}
 			c.Do("GET", get) // not a form; and the request before it has ended
@@ -197,18 +210,19 @@ func TestCookies(t *testing.T) {
 func TestMultipartFormOffTheLoop(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: func(req *conn.Request, w *conn.Response) int {
-			if req.Method() == "GET" {
-				return hello(req, w)
-			}
-			form, err := req.MultipartForm(1 << 20)
-			if err != nil {
-				w.WriteString(err.Error())
-				return 500
-			}
-			fmt.Fprint(w, form.File["file"][0].Size)
-			return 200
-		}})
+		s := start(t, m, conn.Config{MaxBodySize: -1,
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				if req.Method() == "GET" {
+					return hello(req, w)
+				}
+				form, err := req.MultipartForm(1 << 20)
+				if err != nil {
+					w.WriteString(err.Error())
+					return 500
+				}
+				fmt.Fprint(w, form.File["file"][0].Size)
+				return 200
+			}})
 		raw := upload(bytes.Repeat(noise(), 8))
 		for _, fin := range []bool{false, true} {
 			c := s.Dial()
@@ -218,7 +232,9 @@ func TestMultipartFormOffTheLoop(t *testing.T) {
 					c.CloseWrite()
 				}
 			}()
-			s.Settled("a function off the loop", func(l *loop.Loop) bool { return l.Stats().Calls > 0 })
+			s.Settled("a function off the loop", func(l *loop.Loop) bool {
+				return l.Stats().Calls > 0
+			})
 			if a := s.Dial().Do("GET", get); a.Text != "Hello, world!" {
 				t.Errorf("beside the form: %s", a.Status)
 			}
@@ -229,7 +245,8 @@ func TestMultipartFormOffTheLoop(t *testing.T) {
 	}, direct)
 }
 
-// TestMultipartFormWithinMaxSpool: the files of a form count for max_spool as the body does that they are made of.
+// TestMultipartFormWithinMaxSpool: the files of a form count for max_spool as the body does that
+// they are made of.
 func TestMultipartFormWithinMaxSpool(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	t.Setenv("TMPDIR", t.TempDir())

@@ -24,8 +24,11 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // failing are handlers that end in ways they should not.
 var failing = map[string]conn.Handler{
-	"/":      hello,
-	"/panic": func(_ *conn.Request, w *conn.Response) int { w.WriteString("secret"); panic("secret") },
+	"/": hello,
+	"/panic": func(_ *conn.Request, w *conn.Response) int {
+		w.WriteString("secret")
+		panic("secret")
+	},
 	"/late": func(_ *conn.Request, w *conn.Response) int {
 		w.WriteString("begun")
 		w.Flush()
@@ -43,13 +46,15 @@ var failing = map[string]conn.Handler{
 	},
 	"/goexit": func(*conn.Request, *conn.Response) int { runtime.Goexit(); return 200 },
 	"/sourcegoexit": func(_ *conn.Request, w *conn.Response) int {
-		w.SetBodyReader(readerFunc(func([]byte) (int, error) { runtime.Goexit(); return 0, nil }), 10)
+		w.SetBodyReader(readerFunc(func([]byte) (int, error) { runtime.Goexit(); return 0, nil }),
+			10)
 		return 200
 	},
 }
 
-// TestFailingHandlersCloseTheirConnectionAlone: what was answered before arrives; what was pipelined behind is not
-// served, by this connection or by the next one that runs on the same coroutine; others go on.
+// TestFailingHandlersCloseTheirConnectionAlone: what was answered before arrives; what was
+// pipelined behind is not served, by this connection or by the next one that runs on the same
+// coroutine; others go on.
 func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
@@ -74,7 +79,8 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			got, err := io.ReadAll(c.R)
 			switch text := string(got); path {
 			case "/panic":
-				if err != nil || parse(t, text, "GET")[0].StatusCode != 500 || !strings.Contains(text, "Connection: close") {
+				if err != nil || parse(t, text, "GET")[0].StatusCode != 500 ||
+					!strings.Contains(text, "Connection: close") {
 					t.Errorf("%s: %q, %v", path, text, err)
 				}
 			case "/abort", "/goexit": // no answer is what was asked for
@@ -94,7 +100,8 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			if path == "/abort" || strings.Contains(path, "goexit") {
 				want = 0
 			}
-			if strings.Count(logged, "\n") != want || strings.Count(logged, "handler_test.go") < want {
+			if strings.Count(logged, "\n") != want ||
+				strings.Count(logged, "handler_test.go") < want {
 				t.Errorf("%s: logged %q", path, logged)
 			}
 			if got := seen.take(); got != "/ "+path {
@@ -215,8 +222,14 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 				w.SetBodyReader(source(strings.NewReader("abc")), -1)
 				return 200
 			},
-			"/file": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 10); return 200 },
-			"/none": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 10); return 304 },
+			"/file": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 10)
+				return 200
+			},
+			"/none": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 10)
+				return 304
+			},
 			"/replace": func(_ *conn.Request, w *conn.Response) int {
 				w.SetBodyFile(source(nil), 0, 10)
 				w.SetBody([]byte("x"))
@@ -227,13 +240,19 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 				w.Header().Set("X", "\n")
 				return 200
 			},
-			"/panic": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 10); panic("now") },
+			"/panic": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 10)
+				panic("now")
+			},
 			"/goexit": func(_ *conn.Request, w *conn.Response) int {
 				w.SetBodyFile(source(nil), 0, 10)
 				runtime.Goexit()
 				return 200
 			},
-			"/short": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 1<<30); return 200 },
+			"/short": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 1<<30)
+				return 200
+			},
 			"/error": func(_ *conn.Request, w *conn.Response) int {
 				w.SetBodyReader(source(iotest.ErrReader(io.EOF)), 5)
 				return 200
@@ -256,7 +275,8 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 			return h(req, resp)
 		}})
 		for _, method := range []string{"GET", "HEAD"} {
-			for _, path := range []string{"/reader", "/all", "/file", "/none", "/replace", "/bad", "/panic", "/goexit", "/short", "/error", "/late"} {
+			for _, path := range []string{"/reader", "/all", "/file", "/none", "/replace", "/bad",
+				"/panic", "/goexit", "/short", "/error", "/late"} {
 				closed.Store(0)
 				deferred.Store(0)
 				c := s.Dial()
@@ -265,7 +285,8 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 				c.Close()
 				s.Idle()
 				if closed.Load() != 1 || deferred.Load() != 1 {
-					t.Errorf("%s %s: closed %d times, %d deferred calls", method, path, closed.Load(), deferred.Load())
+					t.Errorf("%s %s: closed %d times, %d deferred calls", method, path,
+						closed.Load(), deferred.Load())
 				}
 			}
 		}
@@ -284,7 +305,8 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 func TestLeavingIsNotLogged(t *testing.T) {
 	requests := []string{
 		get,
-		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", // the reader is asked before the head goes out
+		// the reader is asked before the head goes out
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
 	}
 	waiting := make(chan struct{})
 	h := func(req *conn.Request, w *conn.Response) int {

@@ -11,7 +11,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestBadFieldsAreNotSent: what a client put into a header value must not become a header, or a response, of its own.
+// TestBadFieldsAreNotSent: what a client put into a header value must not become a header, or a
+// response, of its own.
 func TestBadFieldsAreNotSent(t *testing.T) {
 	fields := []conn.Field{
 		{Name: "X-A", Value: "a\r\nInjected: b"},
@@ -45,14 +46,16 @@ func TestBadFieldsAreNotSent(t *testing.T) {
 			for path := range ways {
 				before := strings.Count(s.Log.String(), "header refused")
 				one := fmt.Sprintf("GET %s?%d HTTP/1.0\r\n", path, i)
-				got := s.Exchange(one + "Connection: keep-alive\r\n\r\n" + one + "Connection: keep-alive\r\n\r\n" + one + "\r\n")
+				got := s.Exchange(one + "Connection: keep-alive\r\n\r\n" + one +
+					"Connection: keep-alive\r\n\r\n" + one + "\r\n")
 				for _, a := range parse(t, got, "GET", "GET", "GET") {
 					if a.StatusCode != 500 || strings.Contains(got, "Injected") {
 						t.Errorf("%s: %q: %q: %s", path, field.Name, field.Value, got)
 					}
 				}
 				if lines := strings.Count(s.Log.String(), "header refused") - before; lines != 3 {
-					t.Errorf("%s: %q: %q: %d log lines for 3 requests", path, field.Name, field.Value, lines)
+					t.Errorf("%s: %q: %q: %d log lines for 3 requests", path, field.Name,
+						field.Value, lines)
 				}
 			}
 		}
@@ -60,7 +63,8 @@ func TestBadFieldsAreNotSent(t *testing.T) {
 }
 
 func TestLegalFieldsPass(t *testing.T) {
-	values := []string{"a: b; c=d, \"e\" (f)", "http://a:80/?b=c;d", "", "ü \xff", "a\tb", strings.Repeat("long ", 5000) + "."}
+	values := []string{"a: b; c=d, \"e\" (f)", "http://a:80/?b=c;d", "", "ü \xff", "a\tb",
+		strings.Repeat("long ", 5000) + "."}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 			for _, v := range values {
@@ -76,7 +80,8 @@ func TestLegalFieldsPass(t *testing.T) {
 }
 
 func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
-	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"}, {Name: "X-B", Value: "b"}, {Name: "Bad", Value: "a\nb"}}}
+	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"},
+		{Name: "X-B", Value: "b"}, {Name: "Bad", Value: "a\nb"}}}
 	cfg.Handler = func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/own" {
 			resp.Header().Set("SERVER", "own")
@@ -89,7 +94,8 @@ func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
 		c := s.Dial()
 		for path, want := range map[string]string{"/own": "own", "/": "configured"} {
 			a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if got := a.Header.Values("Server"); len(got) != 1 || got[0] != want || a.Header.Get("X-B") != "b" || a.Header.Get("Bad") != "" {
+			if got := a.Header.Values("Server"); len(got) != 1 || got[0] != want ||
+				a.Header.Get("X-B") != "b" || a.Header.Get("Bad") != "" {
 				t.Errorf("%s: %v", path, a.Header)
 			}
 		}
@@ -103,7 +109,8 @@ func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
 			t.Errorf("after Configure: %v", a.Header)
 		}
 		// A refusal has them too.
-		if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 || a.Header.Get("Server") != "new" || a.Header.Get("Date") == "" {
+		if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 || a.Header.Get("Server") != "new" ||
+			a.Header.Get("Date") == "" {
 			t.Errorf("refusal: %v", a.Response)
 		}
 	}, plain)
@@ -124,14 +131,17 @@ func TestTheServersOwnFields(t *testing.T) {
 		c := s.Dial()
 		for range 2 {
 			a := c.Do("GET", get)
-			if a.Text != "body" || a.ContentLength != 4 || len(a.TransferEncoding) > 0 || a.Header.Get("Keep-Alive") != "" || strings.Contains(a.Header.Get("Date"), "yesterday") {
+			if a.Text != "body" || a.ContentLength != 4 || len(a.TransferEncoding) > 0 ||
+				a.Header.Get("Keep-Alive") != "" ||
+				strings.Contains(a.Header.Get("Date"), "yesterday") {
 				t.Errorf("%v %q", a.Response, a.Text)
 			}
 		}
 	}, plain)
 }
 
-// TestDateAfterSilence: the cached text must not be that of the second in which the loop fell asleep.
+// TestDateAfterSilence: the cached text must not be that of the second in which the loop fell
+// asleep.
 func TestDateAfterSilence(t *testing.T) {
 	t.Parallel()
 	s := start(t, plain, conn.Config{Handler: hello})
@@ -143,8 +153,10 @@ func TestDateAfterSilence(t *testing.T) {
 		earliest := time.Now().Truncate(time.Second)
 		a := c.Do("GET", get)
 		date, err := time.Parse(time.RFC1123, a.Header.Get("Date"))
-		if err != nil || date.Before(earliest) || date.After(time.Now()) || !strings.HasSuffix(a.Header.Get("Date"), " GMT") {
-			t.Errorf("Date %q between %v and %v: %v", a.Header.Get("Date"), earliest, time.Now(), err)
+		if err != nil || date.Before(earliest) || date.After(time.Now()) ||
+			!strings.HasSuffix(a.Header.Get("Date"), " GMT") {
+			t.Errorf("Date %q between %v and %v: %v", a.Header.Get("Date"), earliest, time.Now(),
+				err)
 		}
 	}
 }
@@ -157,12 +169,17 @@ func TestRequestFields(t *testing.T) {
 			for name, value := range h.All() {
 				all = append(all, name+"="+value)
 			}
-			fmt.Fprintf(resp, "%q %d %q %s %v %s tls=%v from %v to %v length=%d q=%q", all, h.Len(), h.Values("x-MULTI"), h.Get("x-multi"), h.Has("none"),
-				req.Proto(), req.TLS() != nil, req.RemoteAddr().Addr(), req.LocalAddr(), req.ContentLength(), req.Query().Get("q"))
+			fmt.Fprintf(resp, "%q %d %q %s %v %s tls=%v from %v to %v length=%d q=%q", all, h.Len(),
+				h.Values("x-MULTI"), h.Get("x-multi"), h.Has("none"),
+				req.Proto(), req.TLS() != nil, req.RemoteAddr().Addr(), req.LocalAddr(),
+				req.ContentLength(), req.Query().Get("q"))
 			return 200
 		}})
-		got := s.Dial().Do("GET", "GET /?q=1%202 HTTP/1.1\r\nHost: a\r\nX-Multi: one\r\nEmpty:\r\nx-multi:\ttwo \r\n\r\n").Text
-		want := fmt.Sprintf(`["Host=a" "X-Multi=one" "Empty=" "x-multi=two"] 4 ["one" "two"] one false HTTP/1.1 tls=%v from 127.0.0.1 to %s length=0 q="1 2"`, m.TLS, s.Addr)
+		got := s.Dial().Do("GET",
+			"GET /?q=1%202 HTTP/1.1\r\nHost: a\r\nX-Multi: one\r\nEmpty:\r\nx-multi:\ttwo \r\n\r\n").Text
+		want :=
+			fmt.Sprintf(
+				`["Host=a" "X-Multi=one" "Empty=" "x-multi=two"] 4 ["one" "two"] one false HTTP/1.1 tls=%v from 127.0.0.1 to %s length=0 q="1 2"`, m.TLS, s.Addr)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -26,7 +26,8 @@ func TestHeadHasNoContent(t *testing.T) {
 			}
 			send(t, c, raw[at:])
 			got := rest(t, c)
-			if i := strings.Index(got, "\r\n\r\n"); !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", status)) || i+4 != len(got) {
+			if i := strings.Index(got, "\r\n\r\n"); !strings.HasPrefix(got,
+				fmt.Sprintf("HTTP/1.1 %d ", status)) || i+4 != len(got) {
 				t.Fatalf("%q, split at %d: %q", clip(raw), at, clip(got))
 			}
 		}
@@ -47,7 +48,8 @@ func TestHeadHasNoContent(t *testing.T) {
 				ask(row.raw, at, row.status)
 			}
 		}
-		for _, raw := range []string{"HEAD\rx / HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD\r\nHost: a\r\n\r\n", "HEAD\n", "HEAD\t/ HTTP/1.1\r\n\r\n", "\r\nHEAD /\n"} {
+		for _, raw := range []string{"HEAD\rx / HTTP/1.1\r\nHost: a\r\n\r\n",
+			"HEAD\r\nHost: a\r\n\r\n", "HEAD\n", "HEAD\t/ HTTP/1.1\r\n\r\n", "\r\nHEAD /\n"} {
 			for at := 1; at <= len(raw); at++ {
 				ask(raw, at, 400)
 			}

@@ -86,7 +86,8 @@ func TestHijackForGorilla(t *testing.T) {
 	})
 }
 
-// TestHijackThroughReverseProxy: a switch of protocols is passed on by the standard library's proxy.
+// TestHijackThroughReverseProxy: a switch of protocols is passed on by the standard library's
+// proxy.
 func TestHijackThroughReverseProxy(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for _, mount := range []mount{conn.HTTP, conn.HTTPOnLoop} {

@@ -25,7 +25,8 @@ const upgrade = "GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: e
 // echoLines speaks a protocol of lines, in all ways in which a handler can begin one.
 func echoLines(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switched := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+		switched :=
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 		switch r.URL.Path {
 		case "/":
 			io.WriteString(w, "plain")
@@ -66,8 +67,8 @@ func echoLines(t *testing.T) http.Handler {
 	})
 }
 
-// TestHijack: the connection is the handler's, with what the client has sent too early, behind the answers to what was
-// asked before.
+// TestHijack: the connection is the handler's, with what the client has sent too early, behind the
+// answers to what was asked before.
 func TestHijack(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(echoLines(t))})
@@ -79,7 +80,8 @@ func TestHijack(t *testing.T) {
 				t.Errorf("%s: %q", path, a.Text)
 			}
 			a := c.Answer("GET")
-			if a.StatusCode != 101 || a.Header.Get("Upgrade") != "echo" || a.Header.Get("Connection") != "Upgrade" {
+			if a.StatusCode != 101 || a.Header.Get("Upgrade") != "echo" ||
+				a.Header.Get("Connection") != "Upgrade" {
 				t.Errorf("%s: %v", path, a.Response)
 			}
 			for _, line := range []string{"early\n", "a\n", long, "b\n"} {
@@ -120,7 +122,8 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 		})
 		s := start(t, m, conn.Config{MaxHeaderSize: 64 << 10, Handler: mount(h)})
 		c := s.Dial()
-		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+strings.Repeat("y", 30000))
+		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+
+			strings.Repeat("y", 30000))
 		if n := <-entered; n != 30000 {
 			t.Error(n)
 		}
@@ -128,10 +131,12 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 	})
 }
 
-// TestHijackAfterAPartOfTheBody: what the handler has not read of it comes first, and then what came behind it.
+// TestHijackAfterAPartOfTheBody: what the handler has not read of it comes first, and then what
+// came behind it.
 func TestHijackAfterAPartOfTheBody(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != nil {
 				t.Error(err)
 			}
@@ -148,7 +153,9 @@ func TestHijackAfterAPartOfTheBody(t *testing.T) {
 		for _, n := range []int{2, 10, 100_000} {
 			c := s.Dial()
 			body := string(chacha(n))
-			send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sbehind", n, body))
+			send(t, c,
+				fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sbehind", n,
+					body))
 			c.CloseWrite()
 			if got, _ := io.ReadAll(c.R); string(got) != body[1:]+"behind" {
 				t.Errorf("of %d bytes: %d, or others", n, len(got))
@@ -157,13 +164,14 @@ func TestHijackAfterAPartOfTheBody(t *testing.T) {
 	})
 }
 
-// TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and the context lasts as
-// long as the handler.
+// TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and
+// the context lasts as long as the handler.
 func TestHijackOutlivesTheLoop(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var ctx context.Context
 		hijacked, stopped, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			ctx = r.Context()
 			c, brw, err := w.(http.Hijacker).Hijack()
 			if err != nil {
@@ -333,11 +341,14 @@ func TestHijackedStream(t *testing.T) {
 	})
 }
 
-// TestHijackOfTheGone: a client that has left cannot be hijacked, or is found to have left; the handler ends anyhow.
+// TestHijackOfTheGone: a client that has left cannot be hijacked, or is found to have left; the
+// handler ends anyhow.
 func TestHijackOfTheGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		entered, gone, ended := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered, gone, ended := make(chan context.Context, 1), make(chan struct{}),
+			make(chan error, 1)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- r.Context()
 			if mountsOffLoop(t) {
 				<-r.Context().Done()
@@ -366,7 +377,8 @@ func TestHijackOfTheGone(t *testing.T) {
 // TestHijackPanics: a panic afterwards is logged, and on the loop ends the connection.
 func TestHijackPanics(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			c, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
 				t.Error(err)
@@ -383,48 +395,54 @@ func TestHijackPanics(t *testing.T) {
 	})
 }
 
-// TestHijackLetsGo: a handler that has taken its connection over can still ask its request, whose context ends with it; the
-// request is in the access log by then; and what the handler does not use any more nobody holds.
+// TestHijackLetsGo: a handler that has taken its connection over can still ask its request, whose
+// context ends with it; the request is in the access log by then; and what the handler does not use
+// any more nobody holds.
 func TestHijackLetsGo(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		contexts, requests := make(chan context.Context, 1), make(chan weak.Pointer[conn.Request], 1)
+		contexts, requests := make(chan context.Context, 1),
+			make(chan weak.Pointer[conn.Request], 1)
 		log := new(recorder)
-		s := start(t, m, conn.Config{AccessLog: log, Handler: func(req *conn.Request, resp *conn.Response) int {
-			var ctx context.Context
-			path := req.Path()
-			if path == "/early" {
-				ctx = req.Context()
-			}
-			resp.Relay(http.StatusSwitchingProtocols, "")
-			resp.Header().Set("Connection", "Upgrade")
-			c, r, err := resp.Hijack()
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			if path == "/" {
-				requests <- weak.Make(req)
+		s := start(t, m, conn.Config{AccessLog: log,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				var ctx context.Context
+				path := req.Path()
+				if path == "/early" {
+					ctx = req.Context()
+				}
+				resp.Relay(http.StatusSwitchingProtocols, "")
+				resp.Header().Set("Connection", "Upgrade")
+				c, r, err := resp.Hijack()
+				if err != nil {
+					t.Error(err)
+					return 0
+				}
+				if path == "/" {
+					requests <- weak.Make(req)
+					line, _ := r.ReadString('\n')
+					_, _ = io.WriteString(c, line)
+					return 0
+				}
 				line, _ := r.ReadString('\n')
+				if path == "/late" {
+					ctx = req.Context()
+				}
+				if got := req.Method() + req.Target() + req.Host() + req.Header().Get("X-A") +
+					req.Query().Get("q"); got != "GET"+req.Path()+"?q=1ab1" {
+					t.Errorf("request is %q", got)
+				}
+				if v, _ := req.HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
+					t.Errorf("%q, %v", v, ctx.Err())
+				}
+				contexts <- ctx
 				_, _ = io.WriteString(c, line)
 				return 0
-			}
-			line, _ := r.ReadString('\n')
-			if path == "/late" {
-				ctx = req.Context()
-			}
-			if got := req.Method() + req.Target() + req.Host() + req.Header().Get("X-A") + req.Query().Get("q"); got != "GET"+req.Path()+"?q=1ab1" {
-				t.Errorf("request is %q", got)
-			}
-			if v, _ := req.HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
-				t.Errorf("%q, %v", v, ctx.Err())
-			}
-			contexts <- ctx
-			_, _ = io.WriteString(c, line)
-			return 0
-		}})
+			}})
 		for _, path := range []string{"/early", "/late", "/"} {
 			c := s.Dial()
-			send(t, c, "GET "+path+"?q=1 HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			send(t, c,
+				"GET "+
+					path+"?q=1 HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 			if a := c.Answer("GET"); a.StatusCode != 101 {
 				t.Error(a.Status)
 			}

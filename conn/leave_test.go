@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestWriteFindsClientGone: the loop may be too busy to hear from the kernel that the client has left, so that a write finds
-// it first. The context's cause is the same.
+// TestWriteFindsClientGone: the loop may be too busy to hear from the kernel that the client has
+// left, so that a write finds it first. The context's cause is the same.
 func TestWriteFindsClientGone(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, closed := make(chan context.Context, 1), make(chan struct{})

@@ -57,7 +57,8 @@ http {
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(name, "-p", dir, "-c", filepath.Join(dir, "conf"), "-e", filepath.Join(dir, "error.log"))
+	cmd := exec.Command(name, "-p", dir, "-c", filepath.Join(dir, "conf"), "-e",
+		filepath.Join(dir, "error.log"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ http {
 func TestUnreadBodiesBehindNginx(t *testing.T) {
 	waiting := func(h conn.Handler) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
-			_ = req.Sleep(5 * time.Millisecond) // nginx keeps the connection only if it has sent the whole body by then
+			// nginx keeps the connection only if it has sent the whole body by then
+			_ = req.Sleep(5 * time.Millisecond)
 			return h(req, w)
 		}
 	}

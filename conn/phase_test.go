@@ -24,9 +24,11 @@ func TestPhases(t *testing.T) {
 		late    bool   // another body is closed at once, and not sent
 	}{
 		{"open", func(*conn.Response) {}, "", false, "", false},
-		{"streamed", func(w *conn.Response) { w.Flush() }, "", true, "status ignored, response body set after", true},
+		{"streamed", func(w *conn.Response) { w.Flush() }, "", true,
+			"status ignored, response body set after", true},
 		{"aborted, nothing sent", func(w *conn.Response) { w.Abort() }, given, false, "", true},
-		{"aborted, head sent", func(w *conn.Response) { w.Flush(); w.Abort() }, given, true, "status ignored", true},
+		{"aborted, head sent", func(w *conn.Response) { w.Flush(); w.Abort() }, given, true,
+			"status ignored", true},
 		{"hijacked", func(w *conn.Response) {
 			if c, _, err := w.Hijack(); err == nil {
 				io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")

@@ -33,7 +33,9 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 			return 204
 		}
 		ways := map[string]conn.Handler{
-			"/any": func(req *conn.Request, w *conn.Response) int { return done(await(req.Thread)) },
+			"/any": func(req *conn.Request, w *conn.Response) int {
+				return done(await(req.Thread))
+			},
 			"/all": func(req *conn.Request, w *conn.Response) int {
 				return done(req.AwaitAll(-1, loop.FromChan(gate)))
 			},

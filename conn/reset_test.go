@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestResetIsNoError: a client that resets its connection is nothing that an operator has to look at, whatever the handler
-// was doing.
+// TestResetIsNoError: a client that resets its connection is nothing that an operator has to look
+// at, whatever the handler was doing.
 func TestResetIsNoError(t *testing.T) {
 	began := make(chan struct{}, 1)
 	note := func() {
@@ -65,14 +65,16 @@ func TestResetIsNoError(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); err != nil {
+			if _, err := io.WriteString(c,
+				"POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); err != nil {
 				t.Fatal(err)
 			}
 			<-began
 			_ = c.(*net.TCPConn).SetLinger(0)
 			c.Close()
 			s.Idle()
-			if log := s.Log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+			if log := s.Log.String(); strings.Contains(log, "level=ERROR") ||
+				strings.Contains(log, "level=WARN") {
 				t.Errorf("%s:\n%s", path, log)
 				return
 			}
@@ -108,7 +110,8 @@ func TestBadRecordEndsOrderly(t *testing.T) {
 		below.spoil = true
 		send(t, c, "2345")
 		var alert *net.OpError
-		if _, err := c.Read(make([]byte, 1)); !errors.As(err, &alert) || alert.Op != "remote error" {
+		if _, err := c.Read(make([]byte, 1)); !errors.As(err, &alert) ||
+			alert.Op != "remote error" {
 			t.Error(err)
 		}
 		if got, err := io.ReadAll(raw); err != nil {

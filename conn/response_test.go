@@ -25,10 +25,12 @@ var noise = sync.OnceValue(func() []byte {
 	return b
 })
 
-// sources are handlers that answer with the first n bytes of noise, n being the query, in every way there is.
+// sources are handlers that answer with the first n bytes of noise, n being the query, in every way
+// there is.
 func sources(t testing.TB) map[string]conn.Handler {
 	name := filepath.Join(t.TempDir(), "noise")
-	if err := os.WriteFile(name, append([]byte("some bytes before"), noise()...), 0o600); err != nil {
+	if err := os.WriteFile(name, append([]byte("some bytes before"), noise()...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	of := func(f func(w *conn.Response, body []byte) error) conn.Handler {
@@ -54,9 +56,15 @@ func sources(t testing.TB) map[string]conn.Handler {
 		return nil
 	}
 	return map[string]conn.Handler{
-		"/write": of(func(w *conn.Response, body []byte) error { _, err := w.Write(body); return err }),
+		"/write": of(func(w *conn.Response, body []byte) error {
+			_, err := w.Write(body)
+			return err
+		}),
 		"/pieces": of(func(w *conn.Response, body []byte) error {
-			return pieces(body, 1777, func(p []byte) error { _, err := w.WriteString(string(p)); return err })
+			return pieces(body, 1777, func(p []byte) error {
+				_, err := w.WriteString(string(p))
+				return err
+			})
 		}),
 		"/flush": of(func(w *conn.Response, body []byte) error {
 			return pieces(body, 99_999, func(p []byte) error { w.Write(p); return w.Flush() })
@@ -90,20 +98,23 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(h)})
 		for path := range h {
 			c := s.Dial()
-			for _, size := range []int{0, 1, 13, 4095, 4096, 16_384, 32_767, 32_768, 32_769, 70_000, 3 << 20} {
+			for _, size := range []int{0, 1, 13, 4095, 4096, 16_384, 32_767, 32_768, 32_769, 70_000,
+				3 << 20} {
 				// Twice in one go, so that the first one's end is where the second one begins.
 				target := fmt.Sprint(path, "?", size)
 				one := "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n"
 				send(t, c, one+one)
 				for _, a := range answers(t, c.R, "GET", "GET") {
 					if a.StatusCode != 200 || a.Text != string(noise()[:size]) {
-						t.Fatalf("%s: %s with %d bytes, which are not the ones", target, a.Status, len(a.Text))
+						t.Fatalf("%s: %s with %d bytes, which are not the ones", target, a.Status,
+							len(a.Text))
 					}
 				}
 				if size == 13 || size == 70_000 {
 					a := parse(t, s.Exchange("GET "+target+" HTTP/1.0\r\n\r\n"), "GET")[0]
 					if a.Text != string(noise()[:size]) || len(a.TransferEncoding) > 0 || !a.Close {
-						t.Errorf("%s to a 1.0 client: %v with %d bytes", target, a.Response, len(a.Text))
+						t.Errorf("%s to a 1.0 client: %v with %d bytes", target, a.Response,
+							len(a.Text))
 					}
 				}
 			}
@@ -111,15 +122,15 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 	})
 }
 
-// TestSlowReadersLoseNothing: a tiny receive buffer makes the server wait in every write, while another client of
-// the same loop is served.
+// TestSlowReadersLoseNothing: a tiny receive buffer makes the server wait in every write, while
+// another client of the same loop is served.
 func TestSlowReadersLoseNothing(t *testing.T) {
 	h := sources(t)
 	h["/"] = hello
 	size := 1 << 20
 	if invariants.Enabled {
-		// Pieces of odd sizes can leave the window a few bytes short of a segment for good, and then the kernel sends
-		// on its persist timer alone, 2 KiB every 200 ms.
+		// Pieces of odd sizes can leave the window a few bytes short of a segment for good, and
+		// then the kernel sends on its persist timer alone, 2 KiB every 200 ms.
 		size = 100 << 10
 	}
 	run(t, func(t *testing.T, m mode) {
@@ -170,10 +181,15 @@ func TestWrongLengthsCutTheConnection(t *testing.T) {
 			return 200
 		},
 		"/failing": func(_ *conn.Request, w *conn.Response) int {
-			w.SetBodyReader(io.MultiReader(strings.NewReader("12345"), iotest.ErrReader(io.ErrNoProgress)), -1)
+			w.SetBodyReader(io.MultiReader(strings.NewReader("12345"),
+				iotest.ErrReader(io.ErrNoProgress)), -1)
 			return 200
 		},
-		"/late": func(_ *conn.Request, w *conn.Response) int { w.Flush(); w.SetBody([]byte("too late")); return 200 },
+		"/late": func(_ *conn.Request, w *conn.Response) int {
+			w.Flush()
+			w.SetBody([]byte("too late"))
+			return 200
+		},
 		"/file": func(_ *conn.Request, w *conn.Response) int {
 			f, err := os.Open("doc.go")
 			if err != nil {
@@ -185,7 +201,8 @@ func TestWrongLengthsCutTheConnection(t *testing.T) {
 	})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
-		for _, path := range []string{"/less", "/none", "/more", "/reader", "/failing", "/late", "/file"} {
+		for _, path := range []string{"/less", "/none", "/more", "/reader", "/failing", "/late",
+			"/file"} {
 			c := s.Dial()
 			send(t, c, get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
 			if a := c.Answer("GET"); a.Text != "Hello, world!" {
@@ -238,12 +255,15 @@ func TestStatuses(t *testing.T) {
 			return status
 		}})
 		c := s.Dial()
-		for _, row := range []struct{ returned, want int }{{0, 200}, {201, 201}, {299, 299}, {404, 404}, {418, 418}, {499, 499}, {599, 599}, {999, 999}, {100, 500}, {101, 500}, {-1, 500}, {1000, 500}} {
+		for _, row := range []struct{ returned, want int }{{0, 200}, {201, 201}, {299, 299},
+			{404, 404}, {418, 418}, {499, 499}, {599, 599}, {999, 999}, {100, 500}, {101, 500},
+			{-1, 500}, {1000, 500}} {
 			a := c.Do("GET", fmt.Sprintf("GET /?%d HTTP/1.1\r\nHost: a\r\n\r\n", row.returned))
 			if a.StatusCode != row.want {
 				t.Errorf("%d: %s", row.returned, a.Status)
 			}
-			if page := strings.Contains(a.Text, "<h1>"+strconv.Itoa(row.want)); page != (row.want >= 400) {
+			if page := strings.Contains(a.Text,
+				"<h1>"+strconv.Itoa(row.want)); page != (row.want >= 400) {
 				t.Errorf("%d: body %q", row.returned, a.Text)
 			}
 		}

@@ -10,10 +10,14 @@ import (
 
 func TestHello(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
-		got := s.Exchange("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		s := start(t, m, conn.Config{Handler: hello,
+			Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
+		got :=
+			s.Exchange(
+				"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 		for i, a := range answers(t, strings.NewReader(got), "GET", "GET") {
-			if a.StatusCode != 200 || a.Text != "Hello, world!" || a.Header.Get("Server") != "lwango" || a.Header.Get("Date") == "" {
+			if a.StatusCode != 200 || a.Text != "Hello, world!" ||
+				a.Header.Get("Server") != "lwango" || a.Header.Get("Date") == "" {
 				t.Errorf("answer %d: %v %q", i, a.Response, a.Text)
 			}
 		}

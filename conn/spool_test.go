@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSpool: a body of any framing and size is there as a whole, twice, and leaves no file and no descriptor.
+// TestSpool: a body of any framing and size is there as a whole, twice, and leaves no file and no
+// descriptor.
 func TestSpool(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -47,10 +48,12 @@ func TestSpool(t *testing.T) {
 				chunks = fmt.Sprintf("%x\r\n%s\r\n", row.size, text)
 			}
 			for _, raw := range []string{
-				fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size, text),
+				fmt.Sprintf(
+					"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size, text),
 				"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n",
 			} {
-				if got := answers(t, strings.NewReader(s.Exchange(raw)), "POST")[0]; got.Text != want {
+				if got := answers(t, strings.NewReader(s.Exchange(raw)),
+					"POST")[0]; got.Text != want {
 					t.Errorf("%d bytes: %q, want %q", row.size, got.Text, want)
 				}
 			}
@@ -61,8 +64,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestMaxSpool: beyond max_spool a body is answered with 503, without any other harm, and what was held is given back in
-// whatever way requests end.
+// TestMaxSpool: beyond max_spool a body is answered with 503, without any other harm, and what was
+// held is given back in whatever way requests end.
 func TestMaxSpool(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
@@ -90,7 +93,8 @@ func TestMaxSpool(t *testing.T) {
 			},
 		})})
 		post := func(target string) string {
-			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target, size) + strings.Repeat("x", size)
+			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target,
+				size) + strings.Repeat("x", size)
 		}
 		holder := s.Dial()
 		send(t, holder, post("/spool?hold=1"))
@@ -130,11 +134,12 @@ func TestMaxSpool(t *testing.T) {
 	})
 }
 
-// TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being spooled, holds what has come
-// up to a limit, and little else.
+// TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being
+// spooled, holds what has come up to a limit, and little else.
 func TestStalledRequestIsCheap(t *testing.T) {
 	if invariants.Enabled || race.Enabled {
-		t.Skip("short reads make buffers grow in other steps, and the race detector has memory of its own")
+		t.Skip(
+			"short reads make buffers grow in other steps, and the race detector has memory of its own")
 	}
 	run(t, func(t *testing.T, m mode) {
 		const n = 200
@@ -145,7 +150,8 @@ func TestStalledRequestIsCheap(t *testing.T) {
 		}{
 			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 5_000, 20 << 10},
 			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 16_000, 26 << 10},
-			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 60_000, 12 << 10}, // in the file
+			// in the file
+			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 60_000, 12 << 10},
 			{"GET / HTTP/1.1\r\nHost: a\r\nX: ", 16_000, 26 << 10},
 		} {
 			s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
@@ -178,7 +184,8 @@ func TestStalledRequestIsCheap(t *testing.T) {
 			each := (inUse() - before) / n
 			t.Logf("%d bytes sent: %d held", row.sent, each)
 			if each > row.most {
-				t.Errorf("a stalled request of which %d bytes have come holds %d, want at most %d", row.sent, each, row.most)
+				t.Errorf("a stalled request of which %d bytes have come holds %d, want at most %d",
+					row.sent, each, row.most)
 			}
 			for _, c := range clients {
 				unix.Close(c)

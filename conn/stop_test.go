@@ -15,18 +15,20 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestStopUnderLoad: every request whose bytes were sent before the stop is answered, those of a pipeline and those of
-// connections that were not accepted yet too, and then the loops end, long before the grace period does.
+// TestStopUnderLoad: every request whose bytes were sent before the stop is answered, those of a
+// pipeline and those of connections that were not accepted yet too, and then the loops end, long
+// before the grace period does.
 func TestStopUnderLoad(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a forced EAGAIN hides what was sent from the last read")
 	}
-	h := byPath(map[string]conn.Handler{"/": hello, "/sleep": func(req *conn.Request, w *conn.Response) int {
-		if err := req.Sleep(5 * time.Millisecond); err != nil {
-			return 500
-		}
-		return hello(req, w)
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello,
+		"/sleep": func(req *conn.Request, w *conn.Response) int {
+			if err := req.Sleep(5 * time.Millisecond); err != nil {
+				return 500
+			}
+			return hello(req, w)
+		}})
 	run(t, func(t *testing.T, m mode) {
 		for round := range 5 {
 			s := start(t, m, conn.Config{Handler: h})
@@ -65,7 +67,8 @@ func TestStopUnderLoad(t *testing.T) {
 								return
 							}
 							if resp.StatusCode != 200 || resp.Close && k < n-1 {
-								t.Errorf("answer %d of %d: %s, close %v", k+1, n, resp.Status, resp.Close)
+								t.Errorf("answer %d of %d: %s, close %v", k+1, n, resp.Status,
+									resp.Close)
 								return
 							}
 							_, _ = c.R.Discard(int(resp.ContentLength))
@@ -95,7 +98,8 @@ func TestStopUnderLoad(t *testing.T) {
 	}, plain, direct, several)
 }
 
-// TestStopDoesNotWaitForTheSilent: connections without a request, also those that nobody has accepted yet.
+// TestStopDoesNotWaitForTheSilent: connections without a request, also those that nobody has
+// accepted yet.
 func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
@@ -104,8 +108,8 @@ func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 		c.Do("GET", get)
 		s.Dial()
 		s.Settle()
-		// The loop is held up twice: the second time with the stop behind, in the same turn, so that the listener's
-		// last look comes before any other.
+		// The loop is held up twice: the second time with the stop behind, in the same turn, so
+		// that the listener's last look comes before any other.
 		began := time.Now()
 		first, held, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		for _, f := range []func(){func() { <-first }, func() { close(held); <-second }} {
@@ -163,15 +167,16 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take its answer, holds up no
-// stop.
+// TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take
+// its answer, holds up no stop.
 func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		answered := make(chan struct{}, 1)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			w.Header().Set("Connection", "close")
-			w.SetBody(noise()[:200_000]) // more than a small window, and no more than the kernel takes
+			// more than a small window, and no more than the kernel takes
+			w.SetBody(noise()[:200_000])
 			req.Defer(func() { answered <- struct{}{} })
 			return 200
 		}})

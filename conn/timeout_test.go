@@ -17,8 +17,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// within fails the test if what began then did not end after at least least and well before a minute. The loop counts
-// from the beginning of its turn, which is a little earlier than what the client saw.
+// within fails the test if what began then did not end after at least least and well before a
+// minute. The loop counts from the beginning of its turn, which is a little earlier than what the
+// client saw.
 func within(t *testing.T, what string, began time.Time, least time.Duration) {
 	t.Helper()
 	if d := time.Since(began); d < least-10*time.Millisecond || d > 8*time.Second {
@@ -40,7 +41,8 @@ func TestSlowHead(t *testing.T) {
 	t.Parallel()
 	const limit = 150 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: time.Minute})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit,
+			KeepAliveTimeout: time.Minute})
 		for _, before := range []string{"", get} {
 			c := s.Dial()
 			if before != "" {
@@ -56,7 +58,8 @@ func TestSlowHead(t *testing.T) {
 			c.Ends()
 			c.Close()
 		}
-		// With a body's first bytes in the same segment the head was complete, and the limit is not the body's.
+		// With a body's first bytes in the same segment the head was complete, and the limit is not
+		// the body's.
 		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
 		time.Sleep(limit * 3 / 2)
@@ -78,8 +81,8 @@ func (d *dripping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSlowRecords: a TLS record that drips in gives no plaintext for a long time, and is a slow head or body all the
-// same, and not an idle client.
+// TestSlowRecords: a TLS record that drips in gives no plaintext for a long time, and is a slow
+// head or body all the same, and not an idle client.
 func TestSlowRecords(t *testing.T) {
 	defer conn.SetGraceOfRate(60 * time.Millisecond)()
 	const limit = 150 * time.Millisecond
@@ -124,7 +127,8 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: 2 * limit})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit,
+			KeepAliveTimeout: 2 * limit})
 		began := time.Now()
 		c := s.Dial()
 		if m.TLS { // not even a handshake
@@ -144,7 +148,8 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 		c.Do("GET", get)
 		began = time.Now()
 		c.Do("GET", get)
-		if _, err := c.R.ReadByte(); err != io.EOF && !(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
+		if _, err := c.R.ReadByte(); err != io.EOF &&
+			!(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
 			t.Errorf("idle connection: %v", err)
 		}
 		within(t, "idle connection closed", began, 2*limit)
@@ -175,7 +180,8 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 			c := s.Dial()
 			began := time.Now()
 			send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\n"+framing+"\r\n\r\n")
-			go drip(c.Conn, "400;"+strings.Repeat("a", 900), 2*time.Millisecond) // in the second case an extension of a chunk
+			// in the second case an extension of a chunk
+			go drip(c.Conn, "400;"+strings.Repeat("a", 900), 2*time.Millisecond)
 			if a := c.Answer("POST"); a.StatusCode != 408 {
 				t.Errorf("%s: %s", framing, a.Status)
 			}
@@ -202,7 +208,8 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestBurstIsNoCredit: a client that has sent a lot at first, and then next to nothing, is held to the rate soon.
+// TestBurstIsNoCredit: a client that has sent a lot at first, and then next to nothing, is held to
+// the rate soon.
 func TestBurstIsNoCredit(t *testing.T) {
 	const half = 150 * time.Millisecond
 	defer conn.SetGraceOfRate(100 * time.Millisecond)()
@@ -234,7 +241,8 @@ func TestBurstIsNoCredit(t *testing.T) {
 		burst := string(make([]byte, 1<<20))
 		for _, path := range []string{"/read", "/duplex"} {
 			c := s.Dial()
-			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+burst)
+			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+
+				burst)
 			began := time.Now()
 			go drip(c.Conn, burst, 2*time.Millisecond)
 			if err := <-over; !errors.Is(err, conn.ErrBodyTimeout) {
@@ -268,19 +276,33 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			given.Add(int64(len(p)))
 			return len(p), nil
 		})
-		s := start(t, m, conn.Config{WriteTimeout: limit, KeepAliveTimeout: time.Minute, Handler: byPath(map[string]conn.Handler{
-			"/source": func(_ *conn.Request, w *conn.Response) int { w.SetBodyReader(endless, 1<<40); return 200 },
-			"/write":  func(_ *conn.Request, w *conn.Response) int { _, _ = io.Copy(w, endless); return 200 },
-			"/small":  func(_ *conn.Request, w *conn.Response) int { given.Add(1000); w.SetBody(noise()[:1000]); return 200 },
-		})})
+		s := start(t, m, conn.Config{WriteTimeout: limit, KeepAliveTimeout: time.Minute,
+			Handler: byPath(map[string]conn.Handler{
+				"/source": func(_ *conn.Request, w *conn.Response) int {
+					w.SetBodyReader(endless, 1<<40)
+					return 200
+				},
+				"/write": func(_ *conn.Request, w *conn.Response) int {
+					_, _ = io.Copy(w, endless)
+					return 200
+				},
+				"/small": func(_ *conn.Request, w *conn.Response) int {
+					given.Add(1000)
+					w.SetBody(noise()[:1000])
+					return 200
+				},
+			})})
 		for _, path := range []string{"/source", "/write", "/small"} {
 			given.Store(0)
 			c := s.DialSmall()
 			began := time.Now()
-			if path == "/small" { // pipelined without end: requests are not read ahead of their answers
+			// pipelined without end: requests are not read ahead of their answers
+			if path == "/small" {
 				_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
 				for {
-					if _, err := io.WriteString(c, strings.Repeat("GET /small HTTP/1.1\r\nHost: a\r\n\r\n", 1000)); err != nil {
+					if _, err := io.WriteString(c,
+						strings.Repeat("GET /small HTTP/1.1\r\nHost: a\r\n\r\n",
+							1000)); err != nil {
 						break
 					}
 				}
@@ -297,11 +319,13 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestSlowClientsDoNotDelayAGoodOne: heads and bodies that drip in, and readers that do not read, 1,000 in all.
+// TestSlowClientsDoNotDelayAGoodOne: heads and bodies that drip in, and readers that do not read,
+// 1,000 in all.
 func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{HeaderTimeout: 1200 * time.Millisecond, BodyTimeout: time.Second, WriteTimeout: time.Second,
+		s := start(t, m, conn.Config{HeaderTimeout: 1200 * time.Millisecond,
+			BodyTimeout: time.Second, WriteTimeout: time.Second,
 			Handler: byPath(map[string]conn.Handler{
 				"/":    hello,
 				"/bad": echoes["/collect"],
@@ -310,8 +334,10 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 					return 200
 				},
 			})})
-		starts := []string{"GET / HTTP/1.1\r\nHost:", post + "Content-Length: 100\r\n\r\nabc", chunked + "5;"}
-		const n, readers = 1000, 40 // the kernel takes more than 2 MiB for each of these, which is a lot of copying
+		starts := []string{"GET / HTTP/1.1\r\nHost:", post + "Content-Length: 100\r\n\r\nabc",
+			chunked + "5;"}
+		// the kernel takes more than 2 MiB for each of these, which is a lot of copying
+		const n, readers = 1000, 40
 		slow := make([]net.Conn, n)
 		for i := range slow {
 			if i < readers {
@@ -343,7 +369,8 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 	}, plain)
 }
 
-// TestLingeringCloseIsBounded in time, in silence and in rate, for clients that go on as if nothing was.
+// TestLingeringCloseIsBounded in time, in silence and in rate, for clients that go on as if nothing
+// was.
 func TestLingeringCloseIsBounded(t *testing.T) {
 	const limit, silence = 400 * time.Millisecond, 100 * time.Millisecond
 	defer conn.SetLingerTime(limit, silence)()
@@ -357,7 +384,8 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 			{time.Minute, silence, limit - 10*time.Millisecond},
 		} {
 			c := s.Dial()
-			began := time.Now() // not after the answer, which the server may have given long before it is read here
+			// not after the answer, which the server may have given long before it is read here
+			began := time.Now()
 			if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
@@ -387,8 +415,8 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer, and until then holds
-// a record and nothing else.
+// TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer,
+// and until then holds a record and nothing else.
 func TestLargeBodyThatIsRefused(t *testing.T) {
 	defer conn.SetLingerTime(time.Minute, time.Minute)() // they linger until they are counted
 	run(t, func(t *testing.T, m mode) {
@@ -411,7 +439,8 @@ func TestLargeBodyThatIsRefused(t *testing.T) {
 		var all []*client
 		for range 200 {
 			c := s.Dial()
-			if a := c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
+			if a := c.Do("POST",
+				"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
 				t.Errorf("%v", a.Response)
 			}
 			all = append(all, c)

@@ -17,11 +17,12 @@ func TestIdleUntaken(t *testing.T) {
 	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var answered atomic.Int32
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second, Handler: func(_ *conn.Request, w *conn.Response) int {
-			w.SetBody([]byte(body))
-			answered.Add(1)
-			return 200
-		}})
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second,
+			Handler: func(_ *conn.Request, w *conn.Response) int {
+				w.SetBody([]byte(body))
+				answered.Add(1)
+				return 200
+			}})
 		c := s.DialSmall()
 		send(t, c, get)
 		s.Settled("answered", func(*loop.Loop) bool { return answered.Load() == 1 })
@@ -44,10 +45,11 @@ func TestIdleUntaken(t *testing.T) {
 func TestIdleNeverTaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: limit, Handler: func(_ *conn.Request, w *conn.Response) int {
-			w.SetBody(noise()[:200_000])
-			return 200
-		}})
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: limit,
+			Handler: func(_ *conn.Request, w *conn.Response) int {
+				w.SetBody(noise()[:200_000])
+				return 200
+			}})
 		c := s.DialSmall()
 		send(t, c, get)
 		s.Idle()
@@ -76,7 +78,9 @@ func TestLoggedBytes(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		logged := make(sizes, 1)
 		s := start(t, m, conn.Config{AccessLog: logged, Handler: byPath(ways)})
-		impatient := start(t, m, conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged, Handler: byPath(ways)})
+		impatient := start(t, m,
+			conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged,
+				Handler: byPath(ways)})
 		for path := range ways {
 			ask := "GET " + path + "?4194304 HTTP/1.1\r\nHost: a\r\n\r\n"
 			c := s.Dial()
@@ -97,13 +101,14 @@ func TestLoggedBytes(t *testing.T) {
 
 			small = s.DialSmall()
 			send(t, small, ask)
-			got, err := io.CopyN(io.Discard, small.R, 30_000) // few: the kernel may send 2 KiB every 200 ms
+			// few: the kernel may send 2 KiB every 200 ms
+			got, err := io.CopyN(io.Discard, small.R, 30_000)
 			if err != nil {
 				t.Fatal(err)
 			}
 			small.Reset()
-			// The head, the framing of the body and what the kernels have not acknowledged yet are no content
-			// that was sent for certain.
+			// The head, the framing of the body and what the kernels have not acknowledged yet are
+			// no content that was sent for certain.
 			if n := <-logged; n < got-(8<<10) || n > got+(256<<10) {
 				t.Errorf("%s: %d bytes logged, and the client has read %d", path, n, got)
 			}

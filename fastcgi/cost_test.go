@@ -115,10 +115,11 @@ func TestMemoryOfSilent(t *testing.T) {
 		p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
 			s.CheckFile, s.RequestBuffering = false, buffering
 		})
-		p.Server = module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
-			asked.Add(1)
-			return p.handler(req, resp)
-		})
+		p.Server = module.Start(t, modes.Direct, "/",
+			func(req *conn.Request, resp *conn.Response) int {
+				asked.Add(1)
+				return p.handler(req, resp)
+			})
 		ask := func(n int) {
 			for range n {
 				before := asked.Load()

@@ -143,17 +143,18 @@ func TestGoneAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
-				ctx := req.Context()
-				context.AfterFunc(ctx, func() {
-					// Where bytes move, the request may end before the server knows why.
-					if why := context.Cause(ctx); why != loop.ErrClientGone && !tt.moves {
-						t.Error("the request has ended first: ", why)
-					}
-					left <- time.Now()
+			s := module.Start(t, modes.Direct, "/",
+				func(req *conn.Request, resp *conn.Response) int {
+					ctx := req.Context()
+					context.AfterFunc(ctx, func() {
+						// Where bytes move, the request may end before the server knows why.
+						if why := context.Cause(ctx); why != loop.ErrClientGone && !tt.moves {
+							t.Error("the request has ended first: ", why)
+						}
+						left <- time.Now()
+					})
+					return h(req, resp)
 				})
-				return h(req, resp)
-			})
 			best := time.Hour
 			for try := 1; best > 100*time.Millisecond; try++ {
 				if try == 20 {

@@ -10,7 +10,8 @@ import (
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// greet is a module: settings with their keys, a function that makes a handler of them, and Register.
+// greet is a module: settings with their keys, a function that makes a handler of them, and
+// Register.
 type greet struct {
 	Name  string `toml:"name"`
 	Times int    `toml:"times"`
@@ -76,7 +77,8 @@ func ExampleNewRouter() {
 		}
 	}
 	router, err := handlers.NewRouter([]handlers.Site{
-		{Hosts: []string{"example.org"}, Routes: []handlers.Route{{Prefix: "/", Handler: says("example")}}},
+		{Hosts: []string{"example.org"},
+			Routes: []handlers.Route{{Prefix: "/", Handler: says("example")}}},
 		{Routes: []handlers.Route{ // every other host
 			{Prefix: "/", Handler: says("all")},
 			{Prefix: "/docs", Handler: says("docs")},

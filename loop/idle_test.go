@@ -43,7 +43,8 @@ func (i *idler) Ended() { *i.ended = append(*i.ended, i.n) }
 // newIdler attaches one. It is called on the loop, or before it runs.
 func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.Thread)) *idler {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,13 +33,15 @@ func TestAcceptRefused(t *testing.T) {
 			if fds[i], err = loop.Listen("tcp", "127.0.0.1:0", false); err != nil {
 				t.Fatal(err)
 			}
-			c, err := net.Dial("tcp", loop.LocalAddr(fds[i]).String()) // waits in the kernel's queue
+			// waits in the kernel's queue
+			c, err := net.Dial("tcp", loop.LocalAddr(fds[i]).String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
 		}
-		if _, err := l.Accept(fds[0], func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
+		if _, err := l.Accept(fds[0],
+			func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
 			t.Fatal(err)
 		}
 		var d loop.Shared

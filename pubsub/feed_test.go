@@ -30,7 +30,8 @@ func TestDeliverWaits(t *testing.T) {
 				subscribed, read := make(chan struct{}, subscribers), make(chan error, subscribers)
 				for i := range subscribers {
 					ls.Go(i, func(th *loop.Thread) {
-						sub := hub.Topic("room").Subscribe(th, pubsub.Options{Queue: i, Policy: pubsub.Policy(i % 3)})
+						sub := hub.Topic("room").Subscribe(th,
+							pubsub.Options{Queue: i, Policy: pubsub.Policy(i % 3)})
 						subscribed <- struct{}{}
 						for n := range messages {
 							m, err := sub.Receive(limit)

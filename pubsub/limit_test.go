@@ -29,7 +29,8 @@ func TestHubIsBounded(t *testing.T) {
 		var subs []*pubsub.Subscription
 		policies := []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest, pubsub.Disconnect}
 		for i := range topics {
-			subs = append(subs, hub.Topic(fmt.Sprint(i)).Subscribe(th, pubsub.Options{Policy: policies[i%3]}))
+			subs = append(subs, hub.Topic(fmt.Sprint(i)).Subscribe(th,
+				pubsub.Options{Policy: policies[i%3]}))
 		}
 		for n := range messages {
 			for i := range topics {
@@ -62,7 +63,8 @@ func TestHubIsBounded(t *testing.T) {
 				}
 			}
 			if sub.Dropped() != lost || lost == 0 || sub.Err() != nil {
-				t.Errorf("policy %d: %d of %d messages, and dropped %d, %v", policies[i%3], len(got), messages, sub.Dropped(), sub.Err())
+				t.Errorf("policy %d: %d of %d messages, and dropped %d, %v", policies[i%3],
+					len(got), messages, sub.Dropped(), sub.Err())
 			}
 		}
 		if got := rest(reader); got != "abc" || reader.Dropped() > 0 {
@@ -91,7 +93,8 @@ func TestMessageLargerThanTheHub(t *testing.T) {
 				t.Errorf("%d bytes are held", bytes)
 			}
 			if m := sub.Next(); m != nil || sub.Dropped() != 1 || sub.Ready() {
-				t.Errorf("got a message: %v, dropped %d, ready %v", m != nil, sub.Dropped(), sub.Ready())
+				t.Errorf("got a message: %v, dropped %d, ready %v", m != nil, sub.Dropped(),
+					sub.Ready())
 			}
 			publish(room, "a")
 			if got := rest(sub); got != "a" || sub.Dropped() != 1 {
@@ -121,7 +124,8 @@ func TestLimitBytes(t *testing.T) {
 	var publishing sync.WaitGroup
 	loops.Run(t, func(th *loop.Thread) {
 		for i := range 8 {
-			hub.Topic(fmt.Sprint(i)).Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3), Queue: 1000})
+			hub.Topic(fmt.Sprint(i)).Subscribe(th,
+				pubsub.Options{Policy: pubsub.Policy(i % 3), Queue: 1000})
 		}
 		for i := range 4 {
 			publishing.Go(func() {

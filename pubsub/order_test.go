@@ -24,7 +24,9 @@ const limit = 20 * time.Second
 // handoffs runs f with loops of each kind.
 func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops.Loops)) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
-		t.Run(h.String(), func(t *testing.T) { f(t, loops.Start(t, modes.Mode{Handoff: h, Loops: n}, nil, nil)) })
+		t.Run(h.String(), func(t *testing.T) {
+			f(t, loops.Start(t, modes.Mode{Handoff: h, Loops: n}, nil, nil))
+		})
 	}
 }
 
@@ -42,7 +44,8 @@ func TestOrderOfEachPublisher(t *testing.T) {
 			ls.Go(i, func(th *loop.Thread) {
 				defer done.Done()
 				topic := hub.Topic("room")
-				sub := topic.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue, Policy: pubsub.Policy(i % 3)})
+				sub := topic.Subscribe(th,
+					pubsub.Options{Queue: pubsub.MaxQueue, Policy: pubsub.Policy(i % 3)})
 				subscribed.Done()
 				_, _ = all.Await(th, limit)
 				next := make([]int, publishers)
@@ -60,13 +63,15 @@ func TestOrderOfEachPublisher(t *testing.T) {
 					who, number, _ := strings.Cut(string(m.Data), " ")
 					p, _ := strconv.Atoi(who)
 					if number != strconv.Itoa(next[p]) {
-						t.Errorf("subscriber %d: %s of publisher %d, want %d", i, number, p, next[p])
+						t.Errorf("subscriber %d: %s of publisher %d, want %d", i, number, p,
+							next[p])
 						return
 					}
 					next[p]++
 				}
 				if m := sub.Next(); m != nil || sub.Dropped() != 0 {
-					t.Errorf("subscriber %d: %q is one too many, %d dropped", i, m.Data, sub.Dropped())
+					t.Errorf("subscriber %d: %q is one too many, %d dropped", i, m.Data,
+						sub.Dropped())
 				}
 			})
 		}
@@ -96,7 +101,8 @@ func TestOrderOfEachPublisher(t *testing.T) {
 // gap. The same holds for what follows the last message that they know.
 func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
 	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
-		hub := pubsub.Hub{Limits: pubsub.Limits{History: pubsub.MaxQueue, TopicBytes: 1 << 30, IdleBytes: 1 << 30}}
+		hub := pubsub.Hub{Limits: pubsub.Limits{History: pubsub.MaxQueue, TopicBytes: 1 << 30,
+			IdleBytes: 1 << 30}}
 		stop := make(chan struct{})
 		var publishing, done sync.WaitGroup
 		publishing.Go(func() {
@@ -119,7 +125,8 @@ func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
 				defer done.Done()
 				last, lastID := -1, ""
 				for round := range 50 {
-					o := pubsub.Options{Queue: pubsub.MaxQueue, History: round % 20, Policy: pubsub.Policy(i % 3)}
+					o := pubsub.Options{Queue: pubsub.MaxQueue, History: round % 20,
+						Policy: pubsub.Policy(i % 3)}
 					after := round%3 == 2
 					if after {
 						o.After = lastID

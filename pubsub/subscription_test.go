@@ -57,7 +57,8 @@ func TestWhatComesFirst(t *testing.T) {
 		} {
 			sub := topic.Subscribe(th, row.o)
 			if got := rest(sub); got != row.want || sub.Dropped() != 0 || sub.Err() != nil {
-				t.Errorf("%s: %q, dropped %d, %v; want %q", row.name, got, sub.Dropped(), sub.Err(), row.want)
+				t.Errorf("%s: %q, dropped %d, %v; want %q", row.name, got, sub.Dropped(), sub.Err(),
+					row.want)
 			}
 			sub.Unsubscribe()
 		}
@@ -71,11 +72,13 @@ func TestPolicies(t *testing.T) {
 		subscribe := func(p pubsub.Policy) *pubsub.Subscription {
 			return topic.Subscribe(th, pubsub.Options{Queue: 4, Policy: p})
 		}
-		oldest, newest, disconnect := subscribe(pubsub.DropOldest), subscribe(pubsub.DropNewest), subscribe(pubsub.Disconnect)
+		oldest, newest, disconnect := subscribe(pubsub.DropOldest), subscribe(pubsub.DropNewest),
+			subscribe(pubsub.Disconnect)
 		expect := func(name string, s *pubsub.Subscription, got string, dropped int, err error) {
 			t.Helper()
 			if r := rest(s); r != got || s.Dropped() != dropped || s.Err() != err {
-				t.Errorf("%s: %q, dropped %d, %v; want %q, %d, %v", name, r, s.Dropped(), s.Err(), got, dropped, err)
+				t.Errorf("%s: %q, dropped %d, %v; want %q, %d, %v", name, r, s.Dropped(), s.Err(),
+					got, dropped, err)
 			}
 		}
 		publish(topic, "abcd") // just so
@@ -130,13 +133,16 @@ func TestPoliciesCountBytes(t *testing.T) {
 			}
 			return got
 		}
-		if got := first(subs[pubsub.DropOldest]); got != "de" || subs[pubsub.DropOldest].Dropped() != 3 {
+		if got := first(subs[pubsub.DropOldest]); got != "de" ||
+			subs[pubsub.DropOldest].Dropped() != 3 {
 			t.Errorf("oldest: %q", got)
 		}
-		if got := first(subs[pubsub.DropNewest]); got != "ab" || subs[pubsub.DropNewest].Dropped() != 3 {
+		if got := first(subs[pubsub.DropNewest]); got != "ab" ||
+			subs[pubsub.DropNewest].Dropped() != 3 {
 			t.Errorf("newest: %q", got)
 		}
-		if got := first(subs[pubsub.Disconnect]); got != "" || subs[pubsub.Disconnect].Err() != pubsub.ErrLagged {
+		if got := first(subs[pubsub.Disconnect]); got != "" ||
+			subs[pubsub.Disconnect].Err() != pubsub.ErrLagged {
 			t.Errorf("disconnect: %q", got)
 		}
 		// What is larger than all of it comes all the same, alone.
@@ -166,7 +172,8 @@ func TestReceive(t *testing.T) {
 			if m, err := sub.Receive(limit); err != nil || string(m.Data) != "a" {
 				t.Errorf("%v, %v", m, err)
 			}
-			child := th.Go(func(th *loop.Thread) error { // another thread of the loop waits, and has it to itself
+			// another thread of the loop waits, and has it to itself
+			child := th.Go(func(th *loop.Thread) error {
 				if _, err := sub.Receive(limit); err != net.ErrClosed {
 					t.Errorf("unsubscribed by another: %v", err)
 				}
@@ -179,7 +186,8 @@ func TestReceive(t *testing.T) {
 			sub.Unsubscribe()
 			sub.Unsubscribe()
 			_, _ = child.End().Await(th, limit)
-			if i, err := th.AwaitAny(limit, sub); i != 0 || err != nil || sub.Next() != nil || sub.Err() != net.ErrClosed {
+			if i, err := th.AwaitAny(limit, sub); i != 0 || err != nil || sub.Next() != nil ||
+				sub.Err() != net.ErrClosed {
 				t.Errorf("afterwards: %d, %v, %v", i, err, sub.Err())
 			}
 		})
@@ -293,7 +301,8 @@ func TestThousandsVanish(t *testing.T) {
 		subscribed := make(chan struct{}, many)
 		for i := range many {
 			ls.Go(i, func(th *loop.Thread) {
-				sub := hub.Topic("room").Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 2 * i % 3)})
+				sub := hub.Topic("room").Subscribe(th,
+					pubsub.Options{Policy: pubsub.Policy(i % 2 * i % 3)})
 				subscribed <- struct{}{}
 				for {
 					if _, err := sub.Receive(-1); err != nil {

@@ -14,7 +14,8 @@ import (
 
 // waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message
 // adds one to count, which belongs to the loop.
-func waiting(t testing.TB, ls *loops.Loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *int) {
+func waiting(t testing.TB, ls *loops.Loops, i, n int, topic *pubsub.Topic, o pubsub.Options,
+	count *int) {
 	for range n {
 		ls.Go(i, func(th *loop.Thread) {
 			for sub := topic.Subscribe(th, o); ; *count++ {
@@ -70,7 +71,8 @@ func TestOneWakeUpForABurst(t *testing.T) {
 		topic := hub.Topic("room")
 		var counts [2]int
 		for i := range counts {
-			waiting(t, ls, i, subscribers, topic, pubsub.Options{Policy: pubsub.Policy(i)}, &counts[i])
+			waiting(t, ls, i, subscribers, topic, pubsub.Options{Policy: pubsub.Policy(i)},
+				&counts[i])
 		}
 		var before, after [2]loop.Stats
 		busy, published := make(chan struct{}), make(chan struct{})

@@ -23,25 +23,38 @@ func TestEcho(t *testing.T) {
 			length            int64
 			why               string
 		}{
-			{"POST /echo", "Content-Length: 5", "hello", "hello", "application/octet-stream", 5, "no type"},
-			{"PUT /echo/x", "Content-Length: 2\r\nContent-Type: application/json", "{}", "{}", "application/json", 2, "the type it came in"},
+			{"POST /echo", "Content-Length: 5", "hello", "hello", "application/octet-stream", 5,
+				"no type"},
+			{"PUT /echo/x", "Content-Length: 2\r\nContent-Type: application/json", "{}", "{}",
+				"application/json", 2, "the type it came in"},
 			{"PATCH /echo", "Content-Length: 1", "x", "x", "application/octet-stream", 1, ""},
-			{"DELETE /echo", "Content-Length: 1", "x", "x", "application/octet-stream", 1, "DELETE may have a body"},
-			{"POST /echo", "Content-Length: 0", "", "", "application/octet-stream", 0, "an empty body"},
+			{"DELETE /echo", "Content-Length: 1", "x", "x", "application/octet-stream", 1,
+				"DELETE may have a body"},
+			{"POST /echo", "Content-Length: 0", "", "", "application/octet-stream", 0,
+				"an empty body"},
 			{"POST /echo", "X-Nothing: 1", "", "", "application/octet-stream", 0, "no body at all"},
-			{"POST /echo", "Transfer-Encoding: chunked", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", "abcde", "application/octet-stream", -2, "chunked"},
-			{"POST /echo", "Transfer-Encoding: chunked", "0\r\n\r\n", "", "application/octet-stream", 0, "chunked, empty"},
-			{"POST /echo", "Content-Length: 5000", strings.Repeat("x", 5000), strings.Repeat("x", 5000), "application/octet-stream", 5000, "more than the first piece"},
+			{"POST /echo", "Transfer-Encoding: chunked", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+				"abcde", "application/octet-stream", -2, "chunked"},
+			{"POST /echo", "Transfer-Encoding: chunked", "0\r\n\r\n", "",
+				"application/octet-stream", 0, "chunked, empty"},
+			{"POST /echo", "Content-Length: 5000", strings.Repeat("x", 5000),
+				strings.Repeat("x", 5000), "application/octet-stream", 5000,
+				"more than the first piece"},
 		} {
 			got := s.Request(c.line, []string{c.field}, c.body)
-			if got.StatusCode != 200 || got.Text != c.want || got.Header.Get("Content-Type") != c.wantType || c.length != -2 && got.ContentLength != c.length {
-				t.Errorf("%s %s: got %d, %d bytes (Content-Length %d), %v (%s)", c.line, c.field, got.StatusCode, len(got.Text), got.ContentLength, got.Header, c.why)
+			if got.StatusCode != 200 || got.Text != c.want ||
+				got.Header.Get("Content-Type") != c.wantType ||
+				c.length != -2 && got.ContentLength != c.length {
+				t.Errorf("%s %s: got %d, %d bytes (Content-Length %d), %v (%s)", c.line, c.field,
+					got.StatusCode, len(got.Text), got.ContentLength, got.Header, c.why)
 			}
 		}
-		if got := s.Request("OPTIONS /echo", nil, ""); got.StatusCode != 204 || got.Header.Get("Allow") != "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" {
+		if got := s.Request("OPTIONS /echo", nil, ""); got.StatusCode != 204 ||
+			got.Header.Get("Allow") != "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS" {
 			t.Errorf("OPTIONS: %+v", got)
 		}
-		if got := s.Request("POST /echo", []string{"Transfer-Encoding: chunked"}, "zz\r\n"); got.StatusCode != 400 {
+		if got := s.Request("POST /echo", []string{"Transfer-Encoding: chunked"},
+			"zz\r\n"); got.StatusCode != 400 {
 			t.Errorf("bad chunk: %+v", got)
 		}
 	}, modes.Plain, modes.Direct)
@@ -60,9 +73,11 @@ func TestStreaming(t *testing.T) {
 			go func() {
 				w := bufio.NewWriterSize(c, piece)
 				if chunked {
-					fmt.Fprint(w, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+					fmt.Fprint(w,
+						"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
 				} else {
-					fmt.Fprintf(w, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", pieces*piece)
+					fmt.Fprintf(w, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n",
+						pieces*piece)
 				}
 				for range pieces {
 					if chunked {
@@ -90,7 +105,8 @@ func TestStreaming(t *testing.T) {
 func TestContinue(t *testing.T) {
 	s := module.Start(t, modes.Plain, "/", echo.Serve)
 	c := s.Dial()
-	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n")
+	fmt.Fprint(c,
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\nExpect: 100-continue\r\n\r\n")
 	const want = "HTTP/1.1 100 Continue\r\n\r\n"
 	interim := make([]byte, len(want))
 	if _, err := io.ReadFull(c, interim); err != nil || string(interim) != want {

@@ -25,15 +25,19 @@ func TestHelloWorld(t *testing.T) {
 			{"GET /hello?name=%zz&name=Bert", "Hello, Bert!", "a malformed one is left out"},
 			{"GET /hello?name=%ff", "Hello, \uFFFD!", "not UTF-8"},
 			{"GET /hello?name=Zo%C3%AB", "Hello, Zoë!", ""},
-			{"GET /hello?name=%3Cb%3E%0d%0aX:%20y", "Hello, <b>\r\nX: y!", "text is not interpreted, and far from the header"},
+			{"GET /hello?name=%3Cb%3E%0d%0aX:%20y", "Hello, <b>\r\nX: y!",
+				"text is not interpreted, and far from the header"},
 			{"GET /hello?username=Anna", "Hello, world!", "another key"},
 		} {
 			got := s.Request(c.line, nil, "")
-			if got.StatusCode != 200 || got.Text != c.want || got.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
-				t.Errorf("%s: got %d %q %v, want %q (%s)", c.line, got.StatusCode, got.Text, got.Header, c.want, c.why)
+			if got.StatusCode != 200 || got.Text != c.want ||
+				got.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+				t.Errorf("%s: got %d %q %v, want %q (%s)", c.line, got.StatusCode, got.Text,
+					got.Header, c.want, c.why)
 			}
 		}
-		if head := s.Request("HEAD /hello", nil, ""); head.StatusCode != 200 || head.ContentLength != 13 || head.Text != "" {
+		if head := s.Request("HEAD /hello", nil, ""); head.StatusCode != 200 ||
+			head.ContentLength != 13 || head.Text != "" {
 			t.Errorf("HEAD: %+v", head)
 		}
 	}, modes.Plain, modes.Direct)
@@ -42,7 +46,8 @@ func TestHelloWorld(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		s := module.Start(t, m, "/", helloworld.Serve)
-		if n := s.Allocs("GET /hello HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n != 0 {
+		if n := s.Allocs(
+			"GET /hello HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n != 0 {
 			t.Errorf("%v allocations", n)
 		}
 	}, modes.Plain, modes.Direct)

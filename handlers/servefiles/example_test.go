@@ -18,7 +18,8 @@ func folder() (dir string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte("<p>Welcome"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte("<p>Welcome"),
+		0o600); err != nil {
 		log.Fatal(err)
 	}
 	return dir

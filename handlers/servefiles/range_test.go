@@ -33,17 +33,21 @@ func TestConditions(t *testing.T) {
 		{[]string{"If-None-Match: " + etag}, 304, ""},
 		{[]string{"If-None-Match: W/" + etag}, 304, "weak comparison"},
 		{[]string{"If-None-Match: " + other + ", " + etag}, 304, "one of a list"},
-		{[]string{"If-None-Match: " + other, "if-none-match: " + etag}, 304, "a list in two fields"},
+		{[]string{"If-None-Match: " + other, "if-none-match: " + etag}, 304,
+			"a list in two fields"},
 		{[]string{"If-None-Match: *"}, 304, "anything"},
 		{[]string{"If-None-Match: " + other}, 200, ""},
 		{[]string{"If-Modified-Since: " + lastModified}, 304, ""},
 		{[]string{"If-Modified-Since: " + later}, 304, ""},
 		{[]string{"If-Modified-Since: " + earlier}, 200, ""},
-		{[]string{"If-Modified-Since: Friday, 01-Mar-24 12:00:00 GMT"}, 304, "the old forms of dates"},
+		{[]string{"If-Modified-Since: Friday, 01-Mar-24 12:00:00 GMT"}, 304,
+			"the old forms of dates"},
 		{[]string{"If-Modified-Since: Fri Mar  1 12:00:00 2024"}, 304, ""},
 		{[]string{"If-Modified-Since: yesterday"}, 200, "no date"},
-		{[]string{"If-Modified-Since: " + lastModified, "If-Modified-Since: " + lastModified}, 200, "twice"},
-		{[]string{"If-None-Match: " + other, "If-Modified-Since: " + later}, 200, "the tag decides, the date is not looked at"},
+		{[]string{"If-Modified-Since: " + lastModified, "If-Modified-Since: " + lastModified}, 200,
+			"twice"},
+		{[]string{"If-None-Match: " + other, "If-Modified-Since: " + later}, 200,
+			"the tag decides, the date is not looked at"},
 		{[]string{"If-None-Match: " + etag, "If-Modified-Since: " + earlier}, 304, ""},
 		{[]string{"If-Match: " + etag}, 200, ""},
 		{[]string{"If-Match: *"}, 200, ""},
@@ -69,9 +73,11 @@ func TestConditions(t *testing.T) {
 			}
 			got := s.Request(method+" /a.txt", c.fields, "")
 			if got.StatusCode != status {
-				t.Errorf("%s %q: got %d, want %d (%s)", method, c.fields, got.StatusCode, status, c.why)
+				t.Errorf("%s %q: got %d, want %d (%s)", method, c.fields, got.StatusCode, status,
+					c.why)
 			}
-			if status == 304 && (got.Header.Get("ETag") != etag || got.Header.Get("Last-Modified") != lastModified || got.Text != "") {
+			if status == 304 && (got.Header.Get("ETag") != etag ||
+				got.Header.Get("Last-Modified") != lastModified || got.Text != "") {
 				t.Errorf("%s %q: 304 with %v %q", method, c.fields, got.Header, got.Text)
 			}
 			if status == 412 && got.Header.Get("ETag") != "" {
@@ -115,8 +121,10 @@ func TestSingleRange(t *testing.T) {
 		{"/big.bin", "bytes=-1", 206, "bytes 99999-99999/100000", big[99999:], ""},
 	} {
 		got := s.Request("GET "+c.path, []string{"Range: " + c.field}, "")
-		if got.StatusCode != c.status || got.Header.Get("Content-Range") != c.contentRange || c.status != 416 && got.Text != c.body {
-			t.Errorf("%s %q: got %d %q %.40q (%s)", c.path, c.field, got.StatusCode, got.Header.Get("Content-Range"), got.Text, c.why)
+		if got.StatusCode != c.status || got.Header.Get("Content-Range") != c.contentRange ||
+			c.status != 416 && got.Text != c.body {
+			t.Errorf("%s %q: got %d %q %.40q (%s)", c.path, c.field, got.StatusCode,
+				got.Header.Get("Content-Range"), got.Text, c.why)
 		}
 		switch c.status {
 		case 416:
@@ -124,13 +132,16 @@ func TestSingleRange(t *testing.T) {
 				t.Errorf("%s %q: 416 with %v", c.path, c.field, got.Header)
 			}
 		case 206:
-			if got.Header.Get("ETag") == "" || got.Header.Get("Accept-Ranges") != "bytes" || got.ContentLength != int64(len(c.body)) || got.Header.Get("Content-Type") == "" {
+			if got.Header.Get("ETag") == "" || got.Header.Get("Accept-Ranges") != "bytes" ||
+				got.ContentLength != int64(len(c.body)) || got.Header.Get("Content-Type") == "" {
 				t.Errorf("%s %q: 206 with %v", c.path, c.field, got.Header)
 			}
 		}
 	}
-	if got := s.Request("HEAD /a.txt", []string{"Range: bytes=0-3"}, ""); got.StatusCode != 200 || got.ContentLength != 10 {
-		t.Errorf("HEAD: got %d, Content-Length %d: Range is for GET", got.StatusCode, got.ContentLength)
+	if got := s.Request("HEAD /a.txt", []string{"Range: bytes=0-3"}, ""); got.StatusCode != 200 ||
+		got.ContentLength != 10 {
+		t.Errorf("HEAD: got %d, Content-Length %d: Range is for GET", got.StatusCode,
+			got.ContentLength)
 	}
 }
 
@@ -155,7 +166,8 @@ func TestIfRange(t *testing.T) {
 			t.Errorf("%q: got %d, want %d (%s)", c.fields, got.StatusCode, c.status, c.why)
 		}
 	}
-	if got := s.Request("GET /a.txt", []string{`If-Range: "other"`, "Range: bytes=50-"}, ""); got.StatusCode != 200 {
+	if got := s.Request("GET /a.txt", []string{`If-Range: "other"`, "Range: bytes=50-"},
+		""); got.StatusCode != 200 {
 		t.Errorf("a range that is not followed cannot be wrong: %d", got.StatusCode)
 	}
 }
@@ -175,7 +187,8 @@ func TestIfRangeOfAFreshFile(t *testing.T) {
 			want = 206 // the second is over
 		}
 		if got.StatusCode != want {
-			t.Errorf("If-Range: %s, at %s: got %d, want %d", date, got.Header.Get("Date"), got.StatusCode, want)
+			t.Errorf("If-Range: %s, at %s: got %d, want %d", date, got.Header.Get("Date"),
+				got.StatusCode, want)
 		}
 	}
 }
@@ -191,7 +204,8 @@ func TestSeveralRangesOfAnotherType(t *testing.T) {
 		return status
 	})
 	got := s.Request("GET /", []string{"Range: bytes=0-1,4-5"}, "")
-	if got.StatusCode != 206 || strings.Count(got.Text, "Content-Type: image/png\r\n") != 2 || strings.Contains(got.Text, "text/plain") {
+	if got.StatusCode != 206 || strings.Count(got.Text, "Content-Type: image/png\r\n") != 2 ||
+		strings.Contains(got.Text, "text/plain") {
 		t.Errorf("got %d %q", got.StatusCode, got.Text)
 	}
 }
@@ -207,7 +221,8 @@ func TestSeveralRanges(t *testing.T) {
 			{"/a.txt", "bytes=0-1,4-5", "text/plain; charset=utf-8", []string{"0-1", "4-5"}},
 			{"/a.txt", "bytes=8-, 0-1", "text/plain; charset=utf-8", []string{"8-9", "0-1"}},
 			{"/a.txt", "bytes=0-1,20-30,-1", "text/plain; charset=utf-8", []string{"0-1", "9-9"}},
-			{"/big.bin", "bytes=0-39999,50000-89999", "application/octet-stream", []string{"0-39999", "50000-89999"}},
+			{"/big.bin", "bytes=0-39999,50000-89999", "application/octet-stream",
+				[]string{"0-39999", "50000-89999"}},
 		} {
 			text, size := "0123456789", 10
 			if c.path == "/big.bin" {
@@ -215,12 +230,14 @@ func TestSeveralRanges(t *testing.T) {
 			}
 			got := s.Request("GET "+c.path, []string{"Range: " + c.field}, "")
 			mediaType, params, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
-			if got.StatusCode != 206 || err != nil || mediaType != "multipart/byteranges" || got.Header.Get("Content-Range") != "" {
+			if got.StatusCode != 206 || err != nil || mediaType != "multipart/byteranges" ||
+				got.Header.Get("Content-Range") != "" {
 				t.Errorf("%s: got %d %v", c.field, got.StatusCode, got.Header)
 				continue
 			}
 			if got.ContentLength != int64(len(got.Text)) || got.Header.Get("ETag") == "" {
-				t.Errorf("%s: Content-Length %d, body %d, %v", c.field, got.ContentLength, len(got.Text), got.Header)
+				t.Errorf("%s: Content-Length %d, body %d, %v", c.field, got.ContentLength,
+					len(got.Text), got.Header)
 			}
 			r := multipart.NewReader(strings.NewReader(got.Text), params["boundary"])
 			for _, part := range c.parts {
@@ -230,7 +247,9 @@ func TestSeveralRanges(t *testing.T) {
 				check(t, err)
 				var first, last int
 				fmt.Sscanf(part, "%d-%d", &first, &last)
-				if p.Header.Get("Content-Range") != fmt.Sprintf("bytes %s/%d", part, size) || p.Header.Get("Content-Type") != c.mediaType || string(body) != text[first:last+1] {
+				if p.Header.Get("Content-Range") != fmt.Sprintf("bytes %s/%d", part, size) ||
+					p.Header.Get("Content-Type") != c.mediaType ||
+					string(body) != text[first:last+1] {
 					t.Errorf("%s: part %s: %v %.40q", c.field, part, p.Header, body)
 				}
 			}
@@ -249,7 +268,8 @@ func TestTooManyRanges(t *testing.T) {
 		"bytes=" + strings.TrimSuffix(strings.Repeat("0-9,", 100), ","),
 	} {
 		got := s.Request("GET /a.txt", []string{"Range: " + field}, "")
-		if len(got.Text) > 10 || got.StatusCode != 200 && got.StatusCode != 206 && got.StatusCode != 416 {
+		if len(got.Text) > 10 ||
+			got.StatusCode != 200 && got.StatusCode != 206 && got.StatusCode != 416 {
 			t.Errorf("%.40s: got %d with %d bytes", field, got.StatusCode, len(got.Text))
 		}
 	}

@@ -41,11 +41,14 @@ func TestPaths(t *testing.T) {
 			{s, "GET /", 200, "<h1>root</h1>", "the index file"},
 			{s, "GET /index.html", 200, "<h1>root</h1>", "by its own name"},
 			{s, "GET /sub/", 200, "<h1>sub</h1>", ""},
-			{s, "GET /sub", 301, "/sub/", "a folder without its slash: relative links in it would go wrong"},
+			{s, "GET /sub", 301, "/sub/",
+				"a folder without its slash: relative links in it would go wrong"},
 			{s, "GET /sub?x=1&y", 301, "/sub/?x=1&y", "the query is kept"},
-			{s, "GET /sub?x=\xff\u00e4[]", 301, "/sub/?x=%FF%C3%A4%5B%5D", "but for what no address can have"},
+			{s, "GET /sub?x=\xff\u00e4[]", 301, "/sub/?x=%FF%C3%A4%5B%5D",
+				"but for what no address can have"},
 			{s, "GET /a%20b", 301, "/a%20b/", "escaped again"},
-			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/", "browsers take a backslash for a slash"},
+			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/",
+				"browsers take a backslash for a slash"},
 			{s, "GET //sub", 301, "/sub/", "never a Location that names a server"},
 			{s, "GET /%2Fsub", 301, "/sub/", ""},
 			{s, "GET //evil.example/../sub", 301, "/sub/", ""},
@@ -95,7 +98,8 @@ func TestPaths(t *testing.T) {
 			{below, "GET /static/", 200, "<h1>root</h1>", ""},
 			{below, "GET /static", 301, "/static/", "the prefix is a folder too"},
 			{below, "GET /static?x", 301, "/static/?x", ""},
-			{below, "GET /static/sub", 301, "/static/sub/", "the whole path, not what is below the prefix"},
+			{below, "GET /static/sub", 301, "/static/sub/",
+				"the whole path, not what is below the prefix"},
 			{below, "GET /static/.git/config", 404, "", ""},
 			{below, "GET /static/../a.txt", 404, "", "another route's path"},
 			{below, "GET /staticx", 404, "", ""},
@@ -106,9 +110,12 @@ func TestPaths(t *testing.T) {
 				body = got.Header.Get("Location")
 			}
 			if got.StatusCode != c.status || body != c.want && c.status < 400 {
-				t.Errorf("%.60s: got %d %.60q, want %d %.60q (%s)", c.line, got.StatusCode, body, c.status, c.want, c.why)
+				t.Errorf("%.60s: got %d %.60q, want %d %.60q (%s)", c.line, got.StatusCode, body,
+					c.status, c.want, c.why)
 			}
-			if strings.Contains(got.Text, "secret") || got.StatusCode >= 400 && (got.Header.Get("ETag") != "" || got.Header.Get("Last-Modified") != "") {
+			if strings.Contains(got.Text, "secret") ||
+				got.StatusCode >= 400 &&
+					(got.Header.Get("ETag") != "" || got.Header.Get("Last-Modified") != "") {
 				t.Errorf("%s: gives away %v %q", c.line, got.Header, got.Text)
 			}
 		}
@@ -128,7 +135,8 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 		"link-broken":       "",
 	} {
 		var log logtext.Buffer
-		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = root })
+		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+			func(s *servefiles.Settings) { s.Path = root })
 		check(t, err)
 		s := module.Start(t, modes.Plain, "/", h)
 		for range 3 { // and more than once a second it is not said
@@ -137,7 +145,9 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 			}
 		}
 		text := log.String()
-		if want == "" && text != "" || want != "" && (!strings.Contains(text, want) || !strings.Contains(text, "name="+name+" ")) {
+		if want == "" && text != "" ||
+			want != "" && (!strings.Contains(text, want) ||
+				!strings.Contains(text, "name="+name+" ")) {
 			t.Errorf("%s: logged %q, want %q", name, text, want)
 		}
 		if n := strings.Count(text, "\n"); n > 2 { // the clock may have gone on to the next second
@@ -148,11 +158,15 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 
 // TestFollowSymlinks: links lead anywhere that has files, and nothing else changes.
 func TestFollowSymlinks(t *testing.T) {
-	s := start(t, modes.Direct, tree(t), "/", func(s *servefiles.Settings) { s.FollowSymlinks = true })
+	s := start(t, modes.Direct, tree(t), "/", func(s *servefiles.Settings) {
+		s.FollowSymlinks = true
+	})
 	for line, want := range map[string]string{
-		"GET /link-out": "secret", "GET /link-out-folder/x.txt": "secret", "GET /link-absolute": "0123456789",
-		"GET /link-file": "0123456789", "GET /link-folder/page.html": "<h1>page</h1>",
-		"GET /link-loop": "404", "GET /link-broken": "404", "GET /link-device": "404", "GET /.hidden": "404",
+		"GET /link-out": "secret", "GET /link-out-folder/x.txt": "secret",
+		"GET /link-absolute": "0123456789",
+		"GET /link-file":     "0123456789", "GET /link-folder/page.html": "<h1>page</h1>",
+		"GET /link-loop": "404", "GET /link-broken": "404", "GET /link-device": "404",
+		"GET /.hidden":          "404",
 		"GET /link-magic":       "404", // it leads through a link of /proc
 		"GET /..%2foutside.txt": "400", "GET /sub/..%2f..%2foutside.txt": "400",
 	} {
@@ -182,8 +196,10 @@ func TestMethods(t *testing.T) {
 		{"PATCH /.git", 405, -1, "GET, HEAD, OPTIONS"},
 	} {
 		got := s.Request(c.line, nil, "")
-		if got.StatusCode != c.status || got.Header.Get("Allow") != c.allow || c.length >= 0 && got.ContentLength != c.length {
-			t.Errorf("%s: got %d, Content-Length %d, Allow %q", c.line, got.StatusCode, got.ContentLength, got.Header.Get("Allow"))
+		if got.StatusCode != c.status || got.Header.Get("Allow") != c.allow ||
+			c.length >= 0 && got.ContentLength != c.length {
+			t.Errorf("%s: got %d, Content-Length %d, Allow %q", c.line, got.StatusCode,
+				got.ContentLength, got.Header.Get("Allow"))
 		}
 	}
 	get, head := s.Request("GET /a.txt", nil, ""), s.Request("HEAD /a.txt", nil, "")
@@ -207,17 +223,20 @@ func TestFields(t *testing.T) {
 		fields map[string]string
 	}{
 		{s, "/a.txt", map[string]string{
-			"Content-Type": "text/plain; charset=utf-8", "ETag": etag, "Last-Modified": lastModified, "Accept-Ranges": "bytes", "Cache-Control": "max-age=60",
+			"Content-Type": "text/plain; charset=utf-8", "ETag": etag,
+			"Last-Modified": lastModified, "Accept-Ranges": "bytes", "Cache-Control": "max-age=60",
 		}},
 		{s, "/track.gpx", map[string]string{"Content-Type": "application/gpx+xml"}},
 		{s, "/", map[string]string{"Content-Type": "text/html"}},
 		{s, "/nothing", map[string]string{"Cache-Control": "", "Accept-Ranges": ""}},
 		{s, "/sub", map[string]string{"Cache-Control": ""}},
-		{plain, "/", map[string]string{"Content-Type": "text/html; charset=utf-8", "Cache-Control": ""}},
+		{plain, "/", map[string]string{"Content-Type": "text/html; charset=utf-8",
+			"Cache-Control": ""}},
 		{plain, "/A.HTML", map[string]string{"Content-Type": "text/html; charset=utf-8"}},
 		{plain, "/track.gpx", map[string]string{"Content-Type": "application/octet-stream"}},
 		{plain, "/noextension", map[string]string{"Content-Type": "application/octet-stream"}},
-		{plain, "/link-file", map[string]string{"Content-Type": "application/octet-stream", "ETag": etag}},
+		{plain, "/link-file", map[string]string{"Content-Type": "application/octet-stream",
+			"ETag": etag}},
 	} {
 		for range 2 { // the second answer takes its values from the cache
 			got := c.server.Request("GET "+c.path, nil, "")
@@ -253,10 +272,13 @@ func TestIndexAndFallback(t *testing.T) {
 		{[]string{"index.html"}, "sub", "/nothing", 404, ""},
 		{[]string{"index.html"}, "missing.html", "/nothing", 404, ""},
 	} {
-		s := start(t, modes.Plain, root, "/", func(s *servefiles.Settings) { s.Index, s.Fallback = c.index, c.fallback })
+		s := start(t, modes.Plain, root, "/", func(s *servefiles.Settings) {
+			s.Index, s.Fallback = c.index, c.fallback
+		})
 		got := s.Request("GET "+c.path, nil, "")
 		if got.StatusCode != c.status || c.want != "" && got.Text != c.want {
-			t.Errorf("index %q, fallback %q, %s: got %d %q", c.index, c.fallback, c.path, got.StatusCode, got.Text)
+			t.Errorf("index %q, fallback %q, %s: got %d %q", c.index, c.fallback, c.path,
+				got.StatusCode, got.Text)
 		}
 	}
 }
@@ -266,7 +288,8 @@ func TestIndexAndFallback(t *testing.T) {
 func TestSources(t *testing.T) {
 	root := t.TempDir()
 	const secret = "<?php /* secret */"
-	sources := []string{"a.php", "A.PHP", "config.php.save.1", "a.php.txt", "#config.php#", "config.php~", "lib.inc", "a.py"}
+	sources := []string{"a.php", "A.PHP", "config.php.save.1", "a.php.txt", "#config.php#",
+		"config.php~", "lib.inc", "a.py"}
 	for _, name := range append(sources, "a.pyc", "a.phpinfo") {
 		check(t, os.WriteFile(filepath.Join(root, name), []byte(secret), 0o644))
 	}
@@ -274,7 +297,8 @@ func TestSources(t *testing.T) {
 		scripts []string
 		sent    bool // script_sources
 		status  int
-	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404}, {[]string{".php", ".py"}, true, 200}} {
+	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404},
+		{[]string{".php", ".py"}, true, 200}} {
 		h, err := build(t, handlers.Env{Scripts: c.scripts}, func(s *servefiles.Settings) {
 			s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
 		})
@@ -282,7 +306,8 @@ func TestSources(t *testing.T) {
 		s := module.Start(t, modes.Direct, "/", h)
 		for _, name := range sources {
 			if got := s.Request("GET /"+url.PathEscape(name), nil, ""); got.StatusCode != c.status {
-				t.Errorf("scripts %q, script_sources %v, %s: %d", c.scripts, c.sent, name, got.StatusCode)
+				t.Errorf("scripts %q, script_sources %v, %s: %d", c.scripts, c.sent, name,
+					got.StatusCode)
 			}
 		}
 		if got := s.Request("GET /a.pyc", nil, ""); got.Text != secret {
@@ -301,12 +326,14 @@ func TestChange(t *testing.T) {
 		t.Fatalf("ETag %q", got.Header.Get("ETag"))
 	}
 	check(t, os.Chtimes(file, modified, modified.Add(time.Nanosecond)))
-	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag || got.Header.Get("Last-Modified") != lastModified {
+	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag ||
+		got.Header.Get("Last-Modified") != lastModified {
 		t.Errorf("touched: %v", got.Header)
 	}
 	check(t, os.WriteFile(file, []byte("new"), 0o644))
 	check(t, os.Chtimes(file, modified, modified))
-	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag || got.Text != "new" {
+	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag ||
+		got.Text != "new" {
 		t.Errorf("rewritten: %v %q", got.Header, got.Text)
 	}
 	check(t, os.Chtimes(file, modified, time.Now().Add(time.Hour)))
@@ -343,7 +370,8 @@ func TestTruncatedWhileSent(t *testing.T) {
 	_, err = io.CopyN(io.Discard, answer.Body, 1<<20)
 	check(t, err)
 	check(t, os.Truncate(file, 0))
-	if n, err := io.Copy(io.Discard, answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, unix.ECONNRESET) {
+	if n, err := io.Copy(io.Discard, answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) &&
+		!errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("after %d more bytes: %v", n, err)
 	}
 	if got := s.Request("GET /a.txt", nil, ""); got.StatusCode != 200 {
@@ -356,7 +384,8 @@ func TestTruncatedWhileSent(t *testing.T) {
 func TestNoDescriptors(t *testing.T) {
 	var log logtext.Buffer
 	root := tree(t)
-	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = "." })
+	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		func(s *servefiles.Settings) { s.Path = "." })
 	check(t, err)
 	s := module.Start(t, modes.Plain, "/", h)
 	c := s.Dial()
@@ -393,7 +422,8 @@ func TestNoDescriptors(t *testing.T) {
 	if got := ask(); got.StatusCode != 200 {
 		t.Errorf("afterwards: %d", got.StatusCode)
 	}
-	if text := log.String(); !strings.Contains(text, "name=a.txt") || !strings.Contains(text, "too many open files") {
+	if text := log.String(); !strings.Contains(text, "name=a.txt") ||
+		!strings.Contains(text, "too many open files") {
 		t.Errorf("the log says %q", text)
 	}
 }
@@ -404,24 +434,39 @@ func TestErrors(t *testing.T) {
 		change    func(*servefiles.Settings)
 		key, want string
 	}{
-		{func(s *servefiles.Settings) { s.Path = "" }, "path", "path: missing: the folder whose files are served"},
-		{func(s *servefiles.Settings) { s.Path = root + "/nothing" }, "path", fmt.Sprintf("path: cannot open the folder %q: no such file or directory", root+"/nothing")},
-		{func(s *servefiles.Settings) { s.Path = "a.txt" }, "path", fmt.Sprintf("path: cannot open the folder %q: not a directory", root+"/a.txt")},
-		{func(s *servefiles.Settings) { s.Index = []string{"sub/index.html"} }, "index", `index: expected the name of a file, not "sub/index.html"`},
-		{func(s *servefiles.Settings) { s.Index = []string{""} }, "index", `index: expected the name of a file, not ""`},
-		{func(s *servefiles.Settings) { s.Fallback = "../outside.txt" }, "fallback", `fallback: expected a file below path, not "../outside.txt"`},
-		{func(s *servefiles.Settings) { s.Index = []string{"index.html", "index.php"} }, "index", `index: "index.php" is a script, and its source would be sent (script_sources = true allows that)`},
-		{func(s *servefiles.Settings) { s.Fallback = "/app.php" }, "fallback", `fallback: "/app.php" is a script, and its source would be sent (script_sources = true allows that)`},
-		{func(s *servefiles.Settings) { s.CacheControl = "a\nb" }, "cache_control", "cache_control: a header value has no control characters"},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "text"} }, "types", `types: .x: expected a media type, such as text/plain, not "text"`},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{".tar.gz": "a/b"} }, "types", `types: ".tar.gz" is not an extension, such as .txt`},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{"": "a/b"} }, "types", `types: "" is not an extension, such as .txt`},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} }, "types", "types: .x: named twice"},
+		{func(s *servefiles.Settings) { s.Path = "" }, "path",
+			"path: missing: the folder whose files are served"},
+		{func(s *servefiles.Settings) { s.Path = root + "/nothing" }, "path",
+			fmt.Sprintf("path: cannot open the folder %q: no such file or directory",
+				root+"/nothing")},
+		{func(s *servefiles.Settings) { s.Path = "a.txt" }, "path",
+			fmt.Sprintf("path: cannot open the folder %q: not a directory", root+"/a.txt")},
+		{func(s *servefiles.Settings) { s.Index = []string{"sub/index.html"} }, "index",
+			`index: expected the name of a file, not "sub/index.html"`},
+		{func(s *servefiles.Settings) { s.Index = []string{""} }, "index",
+			`index: expected the name of a file, not ""`},
+		{func(s *servefiles.Settings) { s.Fallback = "../outside.txt" }, "fallback",
+			`fallback: expected a file below path, not "../outside.txt"`},
+		{func(s *servefiles.Settings) { s.Index = []string{"index.html", "index.php"} }, "index",
+			`index: "index.php" is a script, and its source would be sent (script_sources = true allows that)`},
+		{func(s *servefiles.Settings) { s.Fallback = "/app.php" }, "fallback",
+			`fallback: "/app.php" is a script, and its source would be sent (script_sources = true allows that)`},
+		{func(s *servefiles.Settings) { s.CacheControl = "a\nb" }, "cache_control",
+			"cache_control: a header value has no control characters"},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "text"} }, "types",
+			`types: .x: expected a media type, such as text/plain, not "text"`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".tar.gz": "a/b"} }, "types",
+			`types: ".tar.gz" is not an extension, such as .txt`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{"": "a/b"} }, "types",
+			`types: "" is not an extension, such as .txt`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} },
+			"types", "types: .x: named twice"},
 	} {
-		_, err := build(t, handlers.Env{Dir: root, Scripts: []string{".php"}}, func(s *servefiles.Settings) {
-			s.Path = "sub"
-			c.change(s)
-		})
+		_, err := build(t, handlers.Env{Dir: root, Scripts: []string{".php"}},
+			func(s *servefiles.Settings) {
+				s.Path = "sub"
+				c.change(s)
+			})
 		var bad *handlers.KeyError
 		if !errors.As(err, &bad) || bad.Key != c.key || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
@@ -441,7 +486,8 @@ func TestAllocations(t *testing.T) {
 			{"/4k.html", 0},
 			{"/big.bin", 0},
 		} {
-			if n := s.Allocs("GET " + c.path + " HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n > c.most {
+			if n := s.Allocs("GET " + c.path +
+				" HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n > c.most {
 				t.Errorf("%s: %v allocations", c.path, n)
 			}
 		}

@@ -95,13 +95,15 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func build(t testing.TB, env handlers.Env, change func(*servefiles.Settings)) (conn.Handler, error) {
+func build(t testing.TB, env handlers.Env, change func(*servefiles.Settings)) (conn.Handler,
+	error) {
 	t.Helper()
 	return module.Build(t, servefiles.Register, "serve_files", env, change)
 }
 
 // start serves a folder at a prefix with settings that change may change.
-func start(t testing.TB, m modes.Mode, root, prefix string, change func(*servefiles.Settings)) *server.Server {
+func start(t testing.TB, m modes.Mode, root, prefix string,
+	change func(*servefiles.Settings)) *server.Server {
 	t.Helper()
 	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) {
 		s.Path = root

@@ -65,7 +65,8 @@ func TestStream(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		send := make(chan sse.Event)
 		ended := make(chan error, 1)
-		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
+			resp *conn.Response) int {
 			resp.Header().Set("X-Mine", "kept")
 			stream, err := sse.Open(req, resp)
 			events := loop.FromChan(send)
@@ -81,7 +82,8 @@ func TestStream(t *testing.T) {
 			return 200
 		}})
 		resp, c := get(s, "GET / HTTP/1.1")
-		for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Mine": "kept"} {
+		for name, want := range map[string]string{"Content-Type": "text/event-stream",
+			"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Mine": "kept"} {
 			if got := resp.Header.Get(name); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
@@ -103,16 +105,19 @@ func TestStream(t *testing.T) {
 func TestNoKeepAlive(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, keepAlive := range []time.Duration{0, -1} {
-			s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
+				resp *conn.Response) int {
 				stream, err := sse.Open(req, resp)
 				if err != nil {
 					return 200
 				}
 				stream.KeepAlive = keepAlive
-				if i, err := stream.AwaitAny(50*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+				if i, err := stream.AwaitAny(50*time.Millisecond,
+					new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
 					t.Errorf("source %d, %v", i, err)
 				}
-				if i, err := stream.AwaitAny(-1, req.After(50*time.Millisecond)); i != 0 || err != nil {
+				if i, err := stream.AwaitAny(-1, req.After(50*time.Millisecond)); i != 0 ||
+					err != nil {
 					t.Errorf("source %d, %v", i, err)
 				}
 				_ = stream.Send(sse.Event{Data: []byte("end")})
@@ -131,22 +136,23 @@ func TestNoKeepAlive(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	ended := make(chan error, 1)
-	s := server.Start(t, modes.Plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		if err != nil {
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			stream, err := sse.Open(req, resp)
+			if err != nil {
+				return 200
+			}
+			stream.KeepAlive = limit / 10
+			began := time.Now()
+			_, err = stream.AwaitAny(limit)
+			// the loop's clock has whole milliseconds
+			if d := time.Since(began); d < limit-2*time.Millisecond {
+				t.Errorf("waited for %v only", d)
+			}
+			ended <- err
+			_ = stream.Send(sse.Event{Data: []byte("over")})
 			return 200
-		}
-		stream.KeepAlive = limit / 10
-		began := time.Now()
-		_, err = stream.AwaitAny(limit)
-		// the loop's clock has whole milliseconds
-		if d := time.Since(began); d < limit-2*time.Millisecond {
-			t.Errorf("waited for %v only", d)
-		}
-		ended <- err
-		_ = stream.Send(sse.Event{Data: []byte("over")})
-		return 200
-	}})
+		}})
 	resp, _ := get(s, "GET / HTTP/1.1")
 	all, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -165,13 +171,14 @@ func TestKeepAlive(t *testing.T) {
 }
 
 func TestLastEventID(t *testing.T) {
-	s := server.Start(t, modes.Plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		if err == nil {
-			_ = stream.Send(sse.Event{Data: []byte(stream.LastEventID())})
-		}
-		return 200
-	}})
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			stream, err := sse.Open(req, resp)
+			if err == nil {
+				_ = stream.Send(sse.Event{Data: []byte(stream.LastEventID())})
+			}
+			return 200
+		}})
 	for _, c := range []struct{ sent, want, why string }{
 		{"1732190000000-0", "1732190000000-0", ""},
 		{"caf\u00e9", "caf\u00e9", "UTF-8, as browsers send it"},
@@ -190,26 +197,29 @@ func TestLastEventID(t *testing.T) {
 
 // HEAD has the fields of GET, and the connection goes on.
 func TestHead(t *testing.T) {
-	s := server.Start(t, modes.Plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		if _, err := sse.Open(req, resp); err == nil {
-			t.Error("a stream for HEAD")
-		}
-		return 200
-	}})
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if _, err := sse.Open(req, resp); err == nil {
+				t.Error("a stream for HEAD")
+			}
+			return 200
+		}})
 	resp, _ := get(s, "HEAD / HTTP/1.1")
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Close {
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" ||
+		resp.Close {
 		t.Errorf("got %+v", resp)
 	}
 }
 
 // An HTTP/1.0 client knows no chunks: the connection's end is the stream's.
 func TestOldClient(t *testing.T) {
-	s := server.Start(t, modes.Plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		if stream, err := sse.Open(req, resp); err == nil {
-			_ = stream.Send(sse.Event{Data: []byte("old")})
-		}
-		return 200
-	}})
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if stream, err := sse.Open(req, resp); err == nil {
+				_ = stream.Send(sse.Event{Data: []byte("old")})
+			}
+			return 200
+		}})
 	resp, _ := get(s, "GET / HTTP/1.0", "Connection: keep-alive")
 	all, err := io.ReadAll(resp.Body)
 	if string(all) != "data: old\n\n" || err != nil || !resp.Close {
@@ -221,19 +231,21 @@ func TestOldClient(t *testing.T) {
 // beyond the kernel's.
 func TestNeverReads(t *testing.T) {
 	ended := make(chan error, 1)
-	s := server.Start(t, modes.Plain, conn.Config{WriteTimeout: 50 * time.Millisecond, Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		data := make([]byte, 100<<10)
-		for sent := 0; err == nil; sent++ {
-			if sent == 1000 {
-				t.Error("100 MB have gone to a client that does not read")
-				break
-			}
-			err = stream.Send(sse.Event{Data: data})
-		}
-		ended <- err
-		return 200
-	}})
+	s := server.Start(t, modes.Plain,
+		conn.Config{WriteTimeout: 50 * time.Millisecond,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				stream, err := sse.Open(req, resp)
+				data := make([]byte, 100<<10)
+				for sent := 0; err == nil; sent++ {
+					if sent == 1000 {
+						t.Error("100 MB have gone to a client that does not read")
+						break
+					}
+					err = stream.Send(sse.Event{Data: data})
+				}
+				ended <- err
+				return 200
+			}})
 	get(s, "GET / HTTP/1.1")
 	if err := receive(t, ended, "the end"); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("ended with %v", err)
@@ -244,7 +256,8 @@ func TestNeverReads(t *testing.T) {
 func TestStop(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		ended := make(chan error, 1)
-		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
+			resp *conn.Response) int {
 			stream, err := sse.Open(req, resp)
 			now := req.After(0)
 			for err == nil {
@@ -284,24 +297,26 @@ func TestStop(t *testing.T) {
 // Neither sending an event nor waiting for one allocates.
 func TestAllocations(t *testing.T) {
 	allocs := make(chan float64, 1)
-	s := server.Start(t, modes.Plain, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		if err != nil {
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			stream, err := sse.Open(req, resp)
+			if err != nil {
+				return 200
+			}
+			now, data := req.After(0), []byte(strings.Repeat("text\n", 20))
+			allocs <- testing.AllocsPerRun(500, func() {
+				if _, err := stream.AwaitAny(-1, now); err != nil {
+					t.Error(err)
+				}
+				if err := stream.Send(sse.Event{ID: "1", Name: "name", Data: data}); err != nil {
+					t.Error(err)
+				}
+			})
 			return 200
-		}
-		now, data := req.After(0), []byte(strings.Repeat("text\n", 20))
-		allocs <- testing.AllocsPerRun(500, func() {
-			if _, err := stream.AwaitAny(-1, now); err != nil {
-				t.Error(err)
-			}
-			if err := stream.Send(sse.Event{ID: "1", Name: "name", Data: data}); err != nil {
-				t.Error(err)
-			}
-		})
-		return 200
-	}})
+		}})
 	resp, _ := get(s, "GET / HTTP/1.1")
-	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 4096)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body,
+		make([]byte, 4096)); err != nil {
 		t.Fatal(err)
 	}
 	// what the client reads may allocate now and then

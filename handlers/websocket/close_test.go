@@ -141,7 +141,8 @@ func TestHandlerEnds(t *testing.T) {
 		}{
 			{"/", bye, 1000, ""},
 			{"/", "", 1000, ""}, // nor does a client hold it that does not answer
-			{"/", frame(0x82, strings.Repeat("x", 50000)) + frame(0x01, "x") + frame(0x89, "") + bye, 1000, ""},
+			{"/", frame(0x82, strings.Repeat("x", 50000)) + frame(0x01, "x") + frame(0x89, "") +
+				bye, 1000, ""},
 			{"/", frame(0x83, "not a frame"), 1000, ""},
 			{"/panic", bye, 1011, ""},
 			{"/panic-with-context", bye, 1011, ""},
@@ -153,7 +154,8 @@ func TestHandlerEnds(t *testing.T) {
 			c.Send(strings.Replace(handshake, "/", row.path, 1) + "\r\n")
 			c.answered()
 			f, err := c.next()
-			if want := string(binary.BigEndian.AppendUint16(nil, uint16(row.code))) + row.reason; err != nil || f.first != 0x88 || f.payload != want {
+			if want := string(binary.BigEndian.AppendUint16(nil, uint16(row.code))) +
+				row.reason; err != nil || f.first != 0x88 || f.payload != want {
 				t.Errorf("%s: %q, %v, want %q", row.path, f, err, want)
 			}
 			_, _ = io.WriteString(c, row.answer)

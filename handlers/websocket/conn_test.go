@@ -15,7 +15,8 @@ import (
 // gorilla connects with gorilla's client.
 func dialGorilla(s *site, compress bool) *gorilla.Conn {
 	s.T.Helper()
-	d := gorilla.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, EnableCompression: compress}
+	d := gorilla.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		EnableCompression: compress}
 	scheme := "ws"
 	if s.Mode.TLS {
 		scheme = "wss"
@@ -60,7 +61,8 @@ func TestEcho(t *testing.T) {
 // TestGorilla: the connection as gorilla knows it keeps to the same rules.
 func TestGorilla(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		u := &websocket.Upgrader{Compression: true, MessageTimeout: 30 * time.Millisecond, ReadLimit: maxMessage}
+		u := &websocket.Upgrader{Compression: true, MessageTimeout: 30 * time.Millisecond,
+			ReadLimit: maxMessage}
 		ends := make(chan error, 1)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)
@@ -87,7 +89,8 @@ func TestGorilla(t *testing.T) {
 		c.expect(pong("p"))
 		s.Settle()
 		time.Sleep(60 * time.Millisecond) // a lone ping has no limit
-		c.Send(frame(0x41, packed("Hello")[:3]) + frame(0x89, "q") + frame(0x80, packed("Hello")[3:]) + frame(0x82, "x") + bye)
+		c.Send(frame(0x41, packed("Hello")[:3]) + frame(0x89, "q") +
+			frame(0x80, packed("Hello")[3:]) + frame(0x82, "x") + bye)
 		c.expect(pong("q"), text("Hello"), bin("x"))
 		c.closed(1000)
 		if got := code(t, ends); got != 1000 {
@@ -139,7 +142,8 @@ func TestPrepared(t *testing.T) {
 			for _, fields := range []string{"", offered, "Sec-WebSocket-Protocol: p\r\n"} {
 				c := upgrade(s, fields)
 				f, err := c.read()
-				if err != nil || f.first == 0xc1 != (fields == offered) || len(f.payload) < len(long) != (fields == offered) {
+				if err != nil || f.first == 0xc1 != (fields == offered) ||
+					len(f.payload) < len(long) != (fields == offered) {
 					t.Errorf("%q: %x, %d bytes, %v", fields, f.first, len(f.payload), err)
 				}
 				c.Send(bye)

@@ -69,7 +69,8 @@ func (c *client) expect(want ...received) {
 func (c *client) closed(code int) {
 	c.T.Helper()
 	f, err := c.next()
-	if err != nil || f.first != 0x88 || len(f.payload) < 2 || int(binary.BigEndian.Uint16([]byte(f.payload))) != code {
+	if err != nil || f.first != 0x88 || len(f.payload) < 2 ||
+		int(binary.BigEndian.Uint16([]byte(f.payload))) != code {
 		c.T.Fatalf("got %.100q, %v; want a close with %d", f, err, code)
 	}
 	if code == 1001 {
@@ -85,7 +86,9 @@ func TestPeerLeaves(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(new(websocket.Upgrader), ends))
-		for _, before := range []string{"", frame(0x81, "x")[:1], frame(0x81, "x")[:4], frame(0x81, "xyz")[:8], frame(0x01, "x"), frame(0x89, "x")[:6], frame(0x01, "a") + frame(0x89, "x")[:3]} {
+		for _, before := range []string{"", frame(0x81, "x")[:1], frame(0x81, "x")[:4],
+			frame(0x81, "xyz")[:8], frame(0x01, "x"), frame(0x89, "x")[:6],
+			frame(0x01, "a") + frame(0x89, "x")[:3]} {
 			for _, reset := range []bool{false, true} {
 				c := upgrade(s)
 				c.Send(before)
@@ -110,7 +113,8 @@ func TestByteAMinute(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{MessageTimeout: 50 * time.Millisecond}, ends))
-		for _, before := range []string{"\x81", frame(0x81, "x")[:4], frame(0x81, "xyz")[:8], frame(0x01, "x"), frame(0x89, "x")[:6], frame(0x01, "a") + frame(0x89, "")} {
+		for _, before := range []string{"\x81", frame(0x81, "x")[:4], frame(0x81, "xyz")[:8],
+			frame(0x01, "x"), frame(0x89, "x")[:6], frame(0x01, "a") + frame(0x89, "")} {
 			c := upgrade(s)
 			c.Send(before)
 			if strings.HasSuffix(before, frame(0x89, "")) {
@@ -220,7 +224,8 @@ func TestManyVanish(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("slow")
 	}
-	u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond, IdleTimeout: 400 * time.Millisecond}
+	u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond,
+		IdleTimeout: 400 * time.Millisecond}
 	s := start(t, plain, echo(u))
 	before := 0
 	s.On(func(l *loop.Loop) { before = l.Threads() })

@@ -53,7 +53,8 @@ func FuzzClient(f *testing.F) {
 		for {
 			m, err := c.next()
 			if err != nil {
-				if err != io.EOF && !strings.Contains(err.Error(), "connection reset") || errors.Is(err, io.ErrUnexpectedEOF) {
+				if err != io.EOF && !strings.Contains(err.Error(), "connection reset") ||
+					errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Fatalf("%x: %v", raw, err)
 				}
 				break
@@ -63,7 +64,8 @@ func FuzzClient(f *testing.F) {
 				t.Fatalf("%x: %q after the close", raw, m)
 			case m.first == 0x88 && len(m.payload) != 1 && len(m.payload) <= 125:
 				ended = true
-			case m.first == 0x8a && len(m.payload) <= 125, m.first == 0x82, m.first == 0x81 && utf8.ValidString(m.payload):
+			case m.first == 0x8a && len(m.payload) <= 125, m.first == 0x82, m.first == 0x81 &&
+				utf8.ValidString(m.payload):
 			default:
 				t.Fatalf("%x: got %x, %q", raw, m.first, m.payload)
 			}

@@ -17,9 +17,11 @@ import (
 func TestReadLimitByDefault(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
-		check(s, row{"as long as may be", frame(0x82, strings.Repeat("x", 64<<10)) + bye, []received{bin(strings.Repeat("x", 64<<10))}, 1000},
+		check(s, row{"as long as may be", frame(0x82, strings.Repeat("x", 64<<10)) + bye,
+			[]received{bin(strings.Repeat("x", 64<<10))}, 1000},
 			"", frame(0x82, strings.Repeat("x", 64<<10))+bye)
-		check(s, row{"one byte more", long(0x82, 127, 64<<10+1, ""), nil, 1009}, "", long(0x82, 127, 64<<10+1, ""))
+		check(s, row{"one byte more", long(0x82, 127, 64<<10+1, ""), nil, 1009}, "",
+			long(0x82, 127, 64<<10+1, ""))
 	})
 }
 
@@ -29,7 +31,8 @@ func TestNegativeLimits(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
-			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1, WriteTimeout: -1, PingInterval: -1,
+			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1,
+			WriteTimeout: -1, PingInterval: -1,
 		}))
 		c := upgrade(s, offered)
 		var before, after loop.Stats
@@ -60,7 +63,8 @@ func TestNegativeLimits(t *testing.T) {
 // TestPingsWithoutLimit: a client is sent pings, and is not given up without an IdleTimeout.
 func TestPingsWithoutLimit(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, echo(&websocket.Upgrader{PingInterval: 10 * time.Millisecond, IdleTimeout: -1}))
+		s := start(t, m, echo(&websocket.Upgrader{PingInterval: 10 * time.Millisecond,
+			IdleTimeout: -1}))
 		c := upgrade(s)
 		c.expect(received{0x89, ""})
 		time.Sleep(100 * time.Millisecond) // the case is the silence
@@ -113,7 +117,8 @@ func TestSteadyButSlowReader(t *testing.T) {
 		t.Run(row.m.Name, func(t *testing.T) {
 			t.Parallel()
 			const size = 64 << 10
-			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond, IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
+			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond,
+				IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
 			ends := make(chan error, 1)
 			s := start(t, row.m, func(req *conn.Request, resp *conn.Response) int {
 				c, err := u.Upgrade(req, resp)
@@ -214,7 +219,8 @@ type slowly struct {
 func (s *slowly) starved() {
 	s.c.T.Helper()
 	if s.worst > 5*s.every {
-		s.c.T.Skipf("the machine is too busy: the client slept for %v instead of %v", s.worst, s.every)
+		s.c.T.Skipf("the machine is too busy: the client slept for %v instead of %v", s.worst,
+			s.every)
 	}
 }
 
@@ -261,14 +267,26 @@ func TestTextFailsFast(t *testing.T) {
 			{"within a frame", []string{part(0x81, "a", 100)}, frame(0x81, "a\xff")[7:], ""},
 			{"at once", nil, part(0x81, "\xc0", 100), ""},
 			{"in a fragment", nil, frame(0x01, "abc\xff"), ""},
-			{"in a later fragment", []string{frame(0x01, "abc"), frame(0x00, "def")}, frame(0x00, "g\x80"), ""},
-			{"a rune across fragments, and another", []string{frame(0x01, "a\xe2"), frame(0x00, "\x82"), frame(0x00, "\xac\xf0\x9f")}, frame(0x00, "\x20"), ""},
-			{"a surrogate, with its second byte", []string{frame(0x01, "\xed")}, frame(0x00, "\xa0"), ""},
-			{"beyond Unicode, with its second byte", []string{frame(0x01, "\xf4")}, frame(0x00, "\x90"), ""},
-			{"four bytes, the last one wrong", []string{frame(0x01, "\xf0"), frame(0x00, "\x9f"), frame(0x00, "\x98")}, frame(0x00, "a"), ""},
-			{"compressed, in a fragment", nil, frame(0x41, packed("abc\xff")+"\x00\x00\xff\xff"), offered},
-			{"compressed, the block not at its end", nil, frame(0x41, unfinished[:len(unfinished)-5]), offered},
-			{"compressed, in a later fragment", []string{frame(0x41, packed("é")[:1]), frame(0x00, packed("é")[1:]+"\x00\x00\xff\xff")}, frame(0x00, packed("\xff\xff0123456789")+"\x00\x00\xff\xff"), offered},
+			{"in a later fragment", []string{frame(0x01, "abc"), frame(0x00, "def")},
+				frame(0x00, "g\x80"), ""},
+			{"a rune across fragments, and another",
+				[]string{frame(0x01, "a\xe2"), frame(0x00, "\x82"), frame(0x00, "\xac\xf0\x9f")},
+				frame(0x00, "\x20"), ""},
+			{"a surrogate, with its second byte", []string{frame(0x01, "\xed")},
+				frame(0x00, "\xa0"), ""},
+			{"beyond Unicode, with its second byte", []string{frame(0x01, "\xf4")},
+				frame(0x00, "\x90"), ""},
+			{"four bytes, the last one wrong",
+				[]string{frame(0x01, "\xf0"), frame(0x00, "\x9f"), frame(0x00, "\x98")},
+				frame(0x00, "a"), ""},
+			{"compressed, in a fragment", nil, frame(0x41, packed("abc\xff")+"\x00\x00\xff\xff"),
+				offered},
+			{"compressed, the block not at its end", nil,
+				frame(0x41, unfinished[:len(unfinished)-5]), offered},
+			{"compressed, in a later fragment",
+				[]string{frame(0x41, packed("é")[:1]),
+					frame(0x00, packed("é")[1:]+"\x00\x00\xff\xff")},
+				frame(0x00, packed("\xff\xff0123456789")+"\x00\x00\xff\xff"), offered},
 		} {
 			c := upgrade(s, row.fields)
 			for _, p := range row.good {

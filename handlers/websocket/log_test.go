@@ -59,13 +59,15 @@ func TestAccessLog(t *testing.T) {
 			{"", func(c *client) { c.Reset(); c.Close() }, websocket.Abnormal},
 			{"", func(c *client) { c.Send(frame(0x83, "")) }, websocket.ProtocolError},
 			{"?close", func(c *client) { c.Send(frame(0x88, "\x0f\xa1")) }, 4001},
-			{"?return", func(c *client) { c.Send(frame(0x88, "\x03\xe8")) }, websocket.NormalClosure},
+			{"?return", func(c *client) { c.Send(frame(0x88, "\x03\xe8")) },
+				websocket.NormalClosure},
 		} {
 			c := upgrade(row.query)
 			row.end(c)
 			select {
 			case e := <-log:
-				if e.CloseCode != row.code || !e.Hijacked || e.Status != 101 || e.Duration <= 0 || string(e.Target) != "/ws"+row.query {
+				if e.CloseCode != row.code || !e.Hijacked || e.Status != 101 || e.Duration <= 0 ||
+					string(e.Target) != "/ws"+row.query {
 					t.Errorf("%s: code %d, want %d: %+v", row.query, e.CloseCode, row.code, e)
 				}
 			case <-time.After(20 * time.Second):

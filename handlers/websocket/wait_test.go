@@ -73,7 +73,8 @@ func TestFramesAlreadyThere(t *testing.T) {
 		c.expect(text("1"), text("2"))
 		other.Load().Resolve('x')
 		c.expect(text("x"))
-		c.Send(frame(0x01, "1") + frame(0x89, "p") + frame(0x80, "2") + frame(0x89, "q") + frame(0x81, "3") + frame(0x81, "4")[:3])
+		c.Send(frame(0x01, "1") + frame(0x89, "p") + frame(0x80, "2") + frame(0x89, "q") +
+			frame(0x81, "3") + frame(0x81, "4")[:3])
 		c.expect(pong("p"), text("12"), pong("q"), text("3"))
 		other.Load().Resolve('y') // a beginning of a header holds nothing up
 		c.expect(text("y"))
@@ -95,7 +96,8 @@ func TestMessageWaits(t *testing.T) {
 				return websocket.Status(err)
 			}
 			for range 2 {
-				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 ||
+					err != os.ErrDeadlineExceeded {
 					t.Errorf("source %d, %v", i, err)
 				}
 			}
@@ -142,7 +144,8 @@ func TestEarly(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
-		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 5 * time.Second}, ends))
+		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond,
+			IdleTimeout: 5 * time.Second}, ends))
 		c := upgrade(s)
 		for range 5 {
 			c.expect(received{0x89, ""})
@@ -159,7 +162,8 @@ func TestKeepAlive(t *testing.T) {
 		if got := code(t, ends); got != 1000 {
 			t.Errorf("ended with %d", got)
 		}
-		s = start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 60 * time.Millisecond}, ends))
+		s = start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond,
+			IdleTimeout: 60 * time.Millisecond}, ends))
 		c = upgrade(s)
 		c.expect(received{0x89, ""})
 		if got := code(t, ends); got != websocket.Abnormal {
@@ -172,7 +176,8 @@ func TestKeepAlive(t *testing.T) {
 // TestKeepAliveOfTheBusy: what a thread sends itself is no sign of life of its peer.
 func TestKeepAliveOfTheBusy(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 80 * time.Millisecond}
+		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond,
+			IdleTimeout: 80 * time.Millisecond}
 		ends := make(chan error, 1)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)

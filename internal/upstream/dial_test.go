@@ -38,14 +38,16 @@ func TestDialIsLeft(t *testing.T) {
 	if err := <-canceled; !errors.Is(err, loop.ErrCanceled) {
 		t.Error("canceled: ", err)
 	}
-	if g := next.get("x"); g.err == nil || !strings.Contains(g.err.Error(), "accepts no connection") {
+	if g := next.get("x"); g.err == nil ||
+		!strings.Contains(g.err.Error(), "accepts no connection") {
 		t.Error("behind one that was canceled: ", g)
 	}
 
 	connecting.ask("x", false, make(chan got))
 	wait.Until(t, "it connects", func() bool { return pool.Active() == 1 })
 	connecting.loops.Stop(0)
-	if g := next.get("x"); g.err == nil || !strings.Contains(g.err.Error(), "accepts no connection") {
+	if g := next.get("x"); g.err == nil ||
+		!strings.Contains(g.err.Error(), "accepts no connection") {
 		t.Error("behind one that was killed: ", g)
 	}
 }

@@ -21,7 +21,9 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	var followers []*follower
 	for i := range subscribers {
 		policy := []pubsub.Policy{pubsub.Disconnect, pubsub.DropOldest, pubsub.DropNewest}[i%3]
-		followers = append(followers, two.follow(room2, pubsub.Options{Policy: policy, Queue: []int{16, pubsub.DefaultQueue, 256}[i%3]}))
+		followers = append(followers,
+			two.follow(room2, pubsub.Options{Policy: policy,
+				Queue: []int{16, pubsub.DefaultQueue, 256}[i%3]}))
 	}
 	stuck := make(chan *pubsub.Subscription, 1)
 	two.loops.Go(0, func(th *loop.Thread) {
@@ -49,7 +51,11 @@ func TestCatchUpWaitsForSubscribers(t *testing.T) {
 	}
 	t.Logf("caught up after %v", time.Since(start))
 	ended := make(chan error)
-	if err := two.loops.All[0].Post(func() { m, err := sub.Next(), sub.Err(); go func() { _ = m; ended <- err }() }); err != nil {
+	if err := two.loops.All[0].Post(func() {
+		m, err := sub.Next(),
+			sub.Err()
+		go func() { _ = m; ended <- err }()
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != pubsub.ErrLagged {
@@ -72,7 +78,8 @@ func TestClocksDoNotMatter(t *testing.T) {
 
 	// What is published between Follow and the first answer.
 	b.Signal(syscall.SIGSTOP)
-	late, lateAll := one.follow(one.hub.Topic("late"), pubsub.Options{}), one.follow(one.hub.Topic("late"), pubsub.Options{History: 9})
+	late, lateAll := one.follow(one.hub.Topic("late"), pubsub.Options{}),
+		one.follow(one.hub.Topic("late"), pubsub.Options{History: 9})
 	b.Signal(syscall.SIGCONT)
 	b.Do(fmt.Sprintf("XADD lwango:topic:late * id x-1 time %d data meanwhile", behind))
 	late.expect("meanwhile")
@@ -98,7 +105,8 @@ func TestLongHistory(t *testing.T) {
 	w.set(false)
 	at1.expect(numbered("n", 0, 500)...)
 	one.status.expect("carried")
-	if got := collect(one.follow(room1, pubsub.Options{History: 64}), 64); got[63] != "n499" || got[0] != "n436" {
+	if got := collect(one.follow(room1, pubsub.Options{History: 64}), 64); got[63] != "n499" ||
+		got[0] != "n436" {
 		t.Errorf("history: %q to %q", got[0], got[63])
 	}
 }

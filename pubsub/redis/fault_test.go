@@ -37,7 +37,8 @@ func startWire(t testing.TB, b *broker.Broker) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{t: t, ln: ln, broker: fmt.Sprintf("127.0.0.1:%d", b.Port), conns: map[net.Conn]bool{}}
+	w := &wire{t: t, ln: ln, broker: fmt.Sprintf("127.0.0.1:%d", b.Port),
+		conns: map[net.Conn]bool{}}
 	w.ended.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -142,7 +143,8 @@ func TestCutOffWithoutTopics(t *testing.T) {
 			t.Fatalf("%d attempts", n)
 		}
 	}
-	if took := time.Since(start); took < 200*time.Millisecond { // at least half of 50, 100, 200 and 400
+	// at least half of 50, 100, 200 and 400
+	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("%d attempts in %v", attempts, took)
 	}
 	one.status.quiet()
@@ -238,7 +240,8 @@ func TestStreamIsTrimmedMeanwhile(t *testing.T) {
 	w := startWire(t, b)
 	one, two := startNode(t, w.url()), startNode(t, b.URL())
 	room2 := two.hub.Topic("room")
-	at1, at2 := one.follow(one.hub.Topic("room"), pubsub.Options{}), two.follow(room2, pubsub.Options{})
+	at1, at2 := one.follow(one.hub.Topic("room"), pubsub.Options{}),
+		two.follow(room2, pubsub.Options{})
 	publish(room2, "up")
 	at1.expect("up")
 	at2.expect("up")
@@ -269,14 +272,16 @@ func TestQueueIsBounded(t *testing.T) {
 	const more, batch = 1000, 128 // which the writer may have in its hands
 	n := redis.MaxQueued + more
 	publish(room1, numbered("a", 0, n)...)
-	if lost := one.engine.Lost(); lost > more || lost < more-batch || lost+one.engine.Pending() != n {
+	if lost := one.engine.Lost(); lost > more || lost < more-batch ||
+		lost+one.engine.Pending() != n {
 		t.Errorf("lost %d", lost)
 	}
 	big := one.hub.Topic("big") // more bytes than there may be
 	for range 40 {
 		big.Publish(make([]byte, 1<<20))
 	}
-	if lost, pending := one.engine.Lost(), one.engine.Pending(); lost+pending != n+40 || pending > batch+32 {
+	if lost, pending := one.engine.Lost(), one.engine.Pending(); lost+pending != n+40 ||
+		pending > batch+32 {
 		t.Errorf("lost %d, and %d wait", lost, pending)
 	}
 	publish(room1, "end")
@@ -347,7 +352,8 @@ func TestBrokerIsNotThere(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	got := collect(three.follow(three.hub.Topic("room"), pubsub.Options{History: 10}), 4)
-	if s := strings.Join(got, " "); strings.Replace(s, "b ", "", 1) != "a0 a1 a2" && s != "a0 a1 a2 b" {
+	if s := strings.Join(got, " "); strings.Replace(s, "b ", "", 1) != "a0 a1 a2" &&
+		s != "a0 a1 a2 b" {
 		t.Errorf("history: %q", got)
 	}
 }
@@ -358,7 +364,8 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	b.Do("SET lwango:topic:taken x")
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	taken1, room1 := one.hub.Topic("taken"), one.hub.Topic("room")
-	atTaken, at2 := one.follow(taken1, pubsub.Options{History: 3}), two.follow(two.hub.Topic("room"), pubsub.Options{})
+	atTaken, at2 := one.follow(taken1, pubsub.Options{History: 3}),
+		two.follow(two.hub.Topic("room"), pubsub.Options{})
 	publish(taken1, "here")
 	publish(room1, "a")
 	atTaken.expect("here")
@@ -369,7 +376,8 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	}
 	// It becomes so while it is read.
 	at1 := one.follow(room1, pubsub.Options{})
-	other1, other2 := one.follow(one.hub.Topic("other"), pubsub.Options{}), two.follow(two.hub.Topic("other"), pubsub.Options{})
+	other1, other2 := one.follow(one.hub.Topic("other"), pubsub.Options{}),
+		two.follow(two.hub.Topic("other"), pubsub.Options{})
 	publish(one.hub.Topic("other"), "x")
 	other2.expect("x")
 	other1.expect("x")
@@ -409,7 +417,8 @@ func TestStreamIsAtItsEnd(t *testing.T) {
 // Foreign entries in a stream are passed over.
 func TestForeignEntries(t *testing.T) {
 	b := broker.Start(t)
-	for _, fields := range []string{"a b", "id x-1 time 1", "id -1 time 1 data x", "id x- time 1 data x", "id x-1 time y data x",
+	for _, fields := range []string{"a b", "id x-1 time 1", "id -1 time 1 data x",
+		"id x- time 1 data x", "id x-1 time y data x",
 		"id " + strings.Repeat("x", 100) + "-1 time 1 data x"} {
 		b.Do("XADD lwango:topic:room * " + fields)
 	}
@@ -425,20 +434,26 @@ func TestForeignEntries(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	for _, url := range []string{"redis://localhost", "redis://u:p@[::1]:7000/3", "rediss://host:6379", "unix:///run/redis.sock?db=2",
+	for _, url := range []string{"redis://localhost", "redis://u:p@[::1]:7000/3",
+		"rediss://host:6379", "unix:///run/redis.sock?db=2",
 		"redis://u:p%2Fw@host"} {
 		if err := redis.Check(url); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	for _, url := range []string{"", "redis", "redis://", "http://u:secret@host", "redis://u:sec ret@host", "redis://u:secret@host:port",
-		"redis://u:1#secret@host", "redis://u:1?secret@host", "redis://u:1/secret@host", "redis://u:secret%2@host",
-		"redis://u:secret@host/1/2", "redis://u:secret@host?what=secret", "redis://u:secret@ho st", "://u:secret@host"} {
+	for _, url := range []string{"", "redis", "redis://", "http://u:secret@host",
+		"redis://u:sec ret@host", "redis://u:secret@host:port",
+		"redis://u:1#secret@host", "redis://u:1?secret@host", "redis://u:1/secret@host",
+		"redis://u:secret%2@host",
+		"redis://u:secret@host/1/2", "redis://u:secret@host?what=secret", "redis://u:secret@ho st",
+		"://u:secret@host"} {
 		err := redis.Check(url)
-		if err == nil || strings.Contains(strings.ReplaceAll(err.Error(), "unexpected option", ""), "secret") {
+		if err == nil || strings.Contains(strings.ReplaceAll(err.Error(), "unexpected option", ""),
+			"secret") {
 			t.Errorf("%s: %v", url, err)
 		}
-		if _, err2 := redis.Start(new(pubsub.Hub), url, slog.Default()); fmt.Sprint(err2) != fmt.Sprint(err) {
+		if _, err2 := redis.Start(new(pubsub.Hub), url,
+			slog.Default()); fmt.Sprint(err2) != fmt.Sprint(err) {
 			t.Errorf("%s: Start: %v", url, err2)
 		}
 	}

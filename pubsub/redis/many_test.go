@@ -18,7 +18,8 @@ func BenchmarkManyTopics(b *testing.B) {
 			var at1, at2 *follower
 			for i := range n {
 				name := fmt.Sprint("room", i)
-				at1, at2 = one.follow(one.hub.Topic(name), pubsub.Options{Queue: 64}), two.follow(two.hub.Topic(name), pubsub.Options{Queue: 64})
+				at1, at2 = one.follow(one.hub.Topic(name), pubsub.Options{Queue: 64}),
+					two.follow(two.hub.Topic(name), pubsub.Options{Queue: 64})
 			}
 			room := fmt.Sprint("room", n-1)
 			room1, room2 := one.hub.Topic(room), two.hub.Topic(room)

@@ -42,7 +42,8 @@ func startNodeLogging(t testing.TB, url string, log io.Writer) *node {
 	t.Helper()
 	n := &node{t: t, loops: loops.Start(t, modes.Direct, nil, nil)}
 	var err error
-	if n.engine, err = redis.Start(&n.hub, url, slog.New(slog.NewTextHandler(log, nil))); err != nil {
+	if n.engine, err = redis.Start(&n.hub, url,
+		slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { n.stop(0) })
@@ -94,7 +95,8 @@ func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	if o.Queue == 0 {
 		o.Queue = pubsub.MaxQueue
 	}
-	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue), done: make(chan struct{}), node: n}
+	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue),
+		done: make(chan struct{}), node: n}
 	subscribed := make(chan struct{})
 	n.loops.Go(0, func(th *loop.Thread) {
 		sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
@@ -125,8 +127,10 @@ func (f *follower) next() string {
 	case <-time.After(limit):
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		f.t.Fatalf("nothing comes; lost by the subscription: %d, by the engine: %d, pending %d, carried %v\n%s",
-			f.dropped.Load(), f.node.engine.Lost(), f.node.engine.Pending(), f.node.hub.Carried(), stacks)
+		f.t.Fatalf(
+			"nothing comes; lost by the subscription: %d, by the engine: %d, pending %d, carried %v\n%s",
+			f.dropped.Load(), f.node.engine.Lost(), f.node.engine.Pending(), f.node.hub.Carried(),
+			stacks)
 		return ""
 	}
 }
@@ -141,10 +145,10 @@ func (f *follower) expect(want ...string) {
 	}
 }
 
-// expectEnd is expect for a subscription with history, which has come late to a stream. It reads until
-// the stream's last message and all of own have come. Of the stream at least the last ones must
-// come, in order: what was published within the time that the broker takes to tell its own is news,
-// which comes behind the history, and then the history reaches back further. What the process
+// expectEnd is expect for a subscription with history, which has come late to a stream. It reads
+// until the stream's last message and all of own have come. Of the stream at least the last ones
+// must come, in order: what was published within the time that the broker takes to tell its own is
+// news, which comes behind the history, and then the history reaches back further. What the process
 // publishes itself it hears at once, before or behind such news.
 func (f *follower) expectEnd(stream []string, least int, own ...string) {
 	f.t.Helper()
@@ -158,7 +162,8 @@ func (f *follower) expectEnd(stream []string, least int, own ...string) {
 			got = append(got, m)
 		}
 	}
-	if len(got) < least || len(got) > len(stream) || !slices.Equal(got, stream[len(stream)-len(got):]) {
+	if len(got) < least || len(got) > len(stream) ||
+		!slices.Equal(got, stream[len(stream)-len(got):]) {
 		f.t.Fatalf("got %q, want the end of %q", got, stream)
 	}
 }

@@ -136,7 +136,8 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 	b.Kill()
 	numbers(200)
 	b.Restart()
-	for start := time.Now(); time.Since(start) < limit && (one.engine.Pending() > 0 || !one.hub.Carried()); {
+	for start := time.Now(); time.Since(start) < limit &&
+		(one.engine.Pending() > 0 || !one.hub.Carried()); {
 		numbers(10)
 	}
 	numbers(200)

@@ -152,7 +152,8 @@ func TestBrokerStandsStill(t *testing.T) {
 	one.status.expect("local")
 	two.status.expect("local")
 	at2.quiet()
-	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // no broker can give the history
+	// no broker can give the history
+	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10})
 	publish(one.hub.Topic("other"), "x")
 	late.expect("x")
 	b.Signal(syscall.SIGCONT)
@@ -224,12 +225,14 @@ func TestPassword(t *testing.T) {
 	b.Restart()
 	b.Do("CONFIG SET requirepass secret")
 	var log logtext.Buffer
-	right, wrong := startNode(t, "unix://:secret@"+socket), startNodeLogging(t, "unix://:other-secret@"+socket, &log)
+	right, wrong := startNode(t, "unix://:secret@"+socket),
+		startNodeLogging(t, "unix://:other-secret@"+socket, &log)
 	wrong.status.expect("local")
 	at := right.follow(right.hub.Topic("room"), pubsub.Options{History: 1})
 	publish(right.hub.Topic("room"), "a")
 	at.expect("a")
-	if !right.hub.Carried() || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "WRONGPASS") {
+	if !right.hub.Carried() || strings.Contains(log.String(), "secret") ||
+		!strings.Contains(log.String(), "WRONGPASS") {
 		t.Errorf("log: %s", log.String())
 	}
 }
@@ -238,8 +241,10 @@ func TestPassword(t *testing.T) {
 // many: that is its answer, though no command was carried out, and nothing of what waits is lost.
 func TestRefusedAtFirst(t *testing.T) {
 	for _, row := range []struct{ why, url, refuse, accept, counter string }{
-		{"password", "redis://:second@", "CONFIG SET requirepass first", "CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},
-		{"number", "redis://", "CONFIG SET maxclients 1", "CONFIG SET maxclients 100", "rejected_connections:"},
+		{"password", "redis://:second@", "CONFIG SET requirepass first",
+			"CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},
+		{"number", "redis://", "CONFIG SET maxclients 1", "CONFIG SET maxclients 100",
+			"rejected_connections:"},
 	} {
 		t.Run(row.why, func(t *testing.T) {
 			b := broker.Start(t)
@@ -251,7 +256,8 @@ func TestRefusedAtFirst(t *testing.T) {
 			room := one.hub.Topic("room")
 			at := one.follow(room, pubsub.Options{})
 			at.hears(room, numbered("a", 0, 300)...)
-			for start, n := time.Now(), 0; n < 8; time.Sleep(time.Millisecond) { // the writer and the reader were refused
+			// the writer and the reader were refused
+			for start, n := time.Now(), 0; n < 8; time.Sleep(time.Millisecond) {
 				if _, count, ok := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter); ok {
 					_, _ = fmt.Sscan(count, &n)
 				}

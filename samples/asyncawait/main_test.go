@@ -94,7 +94,11 @@ func connect(t *testing.T, network, address string) *client {
 	return &client{c, bufio.NewReader(c)}
 }
 
-func (c *client) request(t *testing.T) { t.Helper(); send(t, c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") }
+func (c *client) request(t *testing.T) {
+	t.Helper()
+	send(t, c,
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+}
 
 func (c *client) response(t *testing.T) *http.Response {
 	t.Helper()
@@ -151,7 +155,8 @@ func TestPieces(t *testing.T) {
 					t.Errorf("got %s, %d bytes", resp.Status, resp.ContentLength)
 				}
 				expect(t, resp.Body, "the first")
-				for _, piece := range []string{"second", "3", strings.Repeat("large", 100_000), "last"} {
+				for _, piece := range []string{"second", "3", strings.Repeat("large", 100_000),
+					"last"} {
 					sent := make(chan error, 1)
 					go func() { // the large one does not fit into the sockets' buffers
 						_, err := io.WriteString(up, piece)

@@ -32,7 +32,9 @@ func connect(t *testing.T, s *program.Server, path string) *client {
 // connectFrom connects from the n-th of the machine's own addresses.
 func connectFrom(t *testing.T, s *program.Server, path string, n int) *client {
 	t.Helper()
-	dialer := websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(n>>8), byte(n))}}).DialContext}
+	dialer :=
+		websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0,
+			byte(n>>8), byte(n))}}).DialContext}
 	ws, resp, err := dialer.Dial("ws://"+s.Address+path, nil)
 	if err != nil {
 		t.Fatal(err, resp)
@@ -167,7 +169,8 @@ func TestConversation(t *testing.T) {
 	for _, c := range []*client{ann, bob} {
 		got := []notice{c.next("message"), c.next("message")}
 		slices.SortFunc(got, func(a, b notice) int { return strings.Compare(a.Name, b.Name) })
-		if got[0].Text != "Hello" || got[1].Text != "<b>Hi</b>\n\"Ann\"" || got[0].Room != "garden" {
+		if got[0].Text != "Hello" || got[1].Text != "<b>Hi</b>\n\"Ann\"" ||
+			got[0].Room != "garden" {
 			t.Errorf("got %+v", got)
 		}
 		ids = append(ids, got[0].ID, got[1].ID)

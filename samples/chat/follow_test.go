@@ -24,7 +24,8 @@ func follows(t *testing.T, s *program.Server, room, last string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Address+"/sse-chat?room="+room, nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Address+"/sse-chat?room="+room,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func follows(t *testing.T, s *program.Server, room, last string) *stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 ||
+		got != "text/event-stream" {
 		t.Fatalf("%s, %s", resp.Status, got)
 	}
 	return &stream{t, bufio.NewScanner(resp.Body), cancel}

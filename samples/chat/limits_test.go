@@ -46,7 +46,8 @@ func TestQuickMessages(t *testing.T) {
 // A client that sends too many frames is sent away, even if they are no messages.
 func TestFrameFlood(t *testing.T) {
 	s := program.Start(t)
-	for _, frame := range []string{`{"type":"ping"}`, `{"type":"typing"}`, `{"type":"older","before":"x"}`} {
+	for _, frame := range []string{`{"type":"ping"}`, `{"type":"typing"}`,
+		`{"type":"older","before":"x"}`} {
 		c, _ := join(t, s, "r", "Bad")
 		go func() { // the answers must be read meanwhile
 			for range 10 * frameBurst {
@@ -89,7 +90,8 @@ func TestGuests(t *testing.T) {
 		join(t, s, "room 0", "Ann")
 	}
 	echo := connect(t, s, "/ws-read")
-	refused(connect(t, s, "/ws-chat?name=Ann&room=room+0"), "too many connections from your address")
+	refused(connect(t, s, "/ws-chat?name=Ann&room=room+0"),
+		"too many connections from your address")
 	for _, path := range []string{"/sse-chat?room=r", "/ws-write", "/ws-read"} {
 		resp, err := http.Get("http://" + s.Address + path)
 		if err != nil {
@@ -97,7 +99,8 @@ func TestGuests(t *testing.T) {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != 503 || string(body) != "too many connections from your address\n" || resp.Header.Get("Retry-After") == "" {
+		if resp.StatusCode != 503 || string(body) != "too many connections from your address\n" ||
+			resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s, %q", path, resp.Status, body)
 		}
 	}

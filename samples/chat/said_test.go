@@ -142,7 +142,8 @@ func TestOlder(t *testing.T) {
 		c.vanish()
 	}
 	back := func(after string) (*client, notice, []notice) {
-		c := connect(t, s, "/ws-chat?"+url.Values{"room": {"r"}, "name": {"Bob"}, "after": {after}}.Encode())
+		c := connect(t, s, "/ws-chat?"+
+			url.Values{"room": {"r"}, "name": {"Bob"}, "after": {after}}.Encode())
 		h := c.next("history")
 		return c, h, c.messages(h)
 	}
@@ -150,10 +151,12 @@ func TestOlder(t *testing.T) {
 	if len(messages) != 2 || h.After != ids[n-3] || h.More || messages[0].ID != ids[n-2] {
 		t.Errorf("got %+v", h)
 	}
-	if _, h, messages := back(ids[4]); len(messages) != n-5 || h.After != ids[4] || messages[0].ID != ids[5] {
+	if _, h, messages := back(ids[4]); len(messages) != n-5 || h.After != ids[4] ||
+		messages[0].ID != ids[5] {
 		t.Errorf("%d messages after %q", len(messages), h.After)
 	}
-	if _, h, messages := back("never heard of"); len(messages) != pageful || h.After != "" || !h.More {
+	if _, h, messages := back("never heard of"); len(messages) != pageful || h.After != "" ||
+		!h.More {
 		t.Errorf("%d messages, after %q, more: %v", len(messages), h.After, h.More)
 	}
 
@@ -161,7 +164,9 @@ func TestOlder(t *testing.T) {
 		c.say(fmt.Sprintf(`{"type":"older","before":%q}`, ids[before]))
 		h := c.next("older")
 		messages := c.messages(h)
-		if want := min(pageful, before); len(messages) != want || messages[want-1].ID != ids[before-1] || h.More != (before > pageful) || h.Before != ids[before] {
+		if want := min(pageful, before); len(messages) != want ||
+			messages[want-1].ID != ids[before-1] || h.More != (before > pageful) ||
+			h.Before != ids[before] {
 			t.Errorf("before %d: %d messages, more: %v", before, len(messages), h.More)
 		}
 	}
@@ -174,10 +179,13 @@ func TestOlder(t *testing.T) {
 // Both ways to write é are one.
 func TestNormalised(t *testing.T) {
 	s := program.Start(t)
-	one := connect(t, s, "/ws-chat?"+url.Values{"room": {"Caf\u00e9"}, "name": {"Zo\u00eb"}}.Encode())
+	one := connect(t, s, "/ws-chat?"+
+		url.Values{"room": {"Caf\u00e9"}, "name": {"Zo\u00eb"}}.Encode())
 	one.next("presence")
-	two := connect(t, s, "/ws-chat?"+url.Values{"room": {"Cafe\u0301"}, "name": {"Zoe\u0308"}}.Encode())
-	if n := two.next("presence"); n.Name != "Zo\u00eb" || len(n.Names) != 1 || n.Room != "Caf\u00e9" {
+	two := connect(t, s, "/ws-chat?"+
+		url.Values{"room": {"Cafe\u0301"}, "name": {"Zoe\u0308"}}.Encode())
+	if n := two.next("presence"); n.Name != "Zo\u00eb" || len(n.Names) != 1 ||
+		n.Room != "Caf\u00e9" {
 		t.Errorf("got %+v", n)
 	}
 }

@@ -46,7 +46,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	c.WriteMessage(websocket.BinaryMessage, []byte{1, 2})
-	if kind, p, err := c.ReadMessage(); err != nil || kind != websocket.BinaryMessage || string(p[len(p)-2:]) != "\x01\x02" {
+	if kind, p, err := c.ReadMessage(); err != nil || kind != websocket.BinaryMessage ||
+		string(p[len(p)-2:]) != "\x01\x02" {
 		t.Errorf("got kind %d, %q, %v", kind, p, err)
 	}
 }

@@ -65,7 +65,8 @@ func TestBrowserSwallowed(t *testing.T) {
 	p.swallow(toServer | toClient)
 	ann.say("one")
 	ann.say("two")
-	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
+	ann.until(
+		`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
 	bob.say("missed")
 	ann.until(`$("status").dataset.state !== "open"`) // no event has told it
 	ann.say("three")
@@ -75,7 +76,8 @@ func TestBrowserSwallowed(t *testing.T) {
 	for _, text := range []string{"one", "two", "three"} {
 		bob.hears("Ann", text)
 	}
-	if got, want := ann.shows("before", "missed", "one", "two", "three"), []string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
+	if got, want := ann.shows("before", "missed", "one", "two", "three"),
+		[]string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
 		t.Errorf("shown are %q", got)
 	}
 }

@@ -36,7 +36,8 @@ func random(n int) []byte {
 
 func TestEcho(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3") // the number of its loops
-	for handoff, signal := range map[string]syscall.Signal{"channel": syscall.SIGTERM, "direct": syscall.SIGINT} {
+	for handoff, signal := range map[string]syscall.Signal{"channel": syscall.SIGTERM,
+		"direct": syscall.SIGINT} {
 		t.Run(handoff, func(t *testing.T) {
 			s := program.Start(t, "-handoff", handoff)
 			addr := s.Address
@@ -86,7 +87,8 @@ func TestEcho(t *testing.T) {
 
 // If it cannot listen, or does not know the handoff, it says so and fails.
 func TestEchoCannotListen(t *testing.T) {
-	for _, args := range [][]string{{"-l", "nowhere"}, {"-l", "203.0.113.1:1"}, {"-handoff", "none"}} {
+	for _, args := range [][]string{{"-l", "nowhere"}, {"-l", "203.0.113.1:1"},
+		{"-handoff", "none"}} {
 		program.Fails(t, args, 1, "msg=ended")
 	}
 }

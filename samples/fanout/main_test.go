@@ -34,8 +34,9 @@ func upstream(t *testing.T, h http.HandlerFunc) (address string) {
 
 // silent is an upstream that takes a request and says nothing.
 type silent struct {
-	address     string
-	asked, left chan struct{} // closed when a request has arrived, and when its connection was closed
+	address string
+	// closed when a request has arrived, and when its connection was closed
+	asked, left chan struct{}
 }
 
 func newSilent(t *testing.T) *silent {
@@ -122,12 +123,14 @@ func TestFirst(t *testing.T) {
 // bad are upstreams that give no good answer.
 func bad(t *testing.T) map[string]string {
 	return map[string]string{
-		"refuses":    refusing(t),
-		"hangs up":   upstream(t, sends("")),
-		"no HTTP":    upstream(t, sends("220 mail.example ESMTP\r\n")),
-		"cut short":  upstream(t, sends("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")),
-		"too large":  upstream(t, says(strings.Repeat("x", maxBody+1))),
-		"fails":      upstream(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "sorry", 500) }),
+		"refuses":   refusing(t),
+		"hangs up":  upstream(t, sends("")),
+		"no HTTP":   upstream(t, sends("220 mail.example ESMTP\r\n")),
+		"cut short": upstream(t, sends("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")),
+		"too large": upstream(t, says(strings.Repeat("x", maxBody+1))),
+		"fails": upstream(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "sorry", 500)
+		}),
 		"not found":  upstream(t, http.NotFound),
 		"elsewhere":  upstream(t, http.RedirectHandler("http://other.example/", 302).ServeHTTP),
 		"no address": "nowhere",
@@ -148,7 +151,8 @@ func TestFirstAmongBadOnes(t *testing.T) {
 		http.Error(w, "sorry", 503)
 		close(release)
 	}))
-	if resp, body := get(t, start(t, "1m", all...), "/first"); resp.StatusCode != 200 || body != "good" {
+	if resp, body := get(t, start(t, "1m", all...), "/first"); resp.StatusCode != 200 ||
+		body != "good" {
 		t.Errorf("got %s, %q", resp.Status, body)
 	}
 }
@@ -188,7 +192,9 @@ func table(t *testing.T, body string) (answers []answer) {
 
 func TestAll(t *testing.T) {
 	slow := newSilent(t)
-	fails := upstream(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "sorry", 500) })
+	fails := upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "sorry", 500)
+	})
 	refuses := refusing(t)
 	one, two := upstream(t, says("one")), upstream(t, says("two"))
 	resp, body := get(t, start(t, "200ms", one, slow.address, fails, refuses, two), "/all/x")
@@ -237,7 +243,8 @@ func TestAllOfNone(t *testing.T) {
 		if resp.StatusCode != test.status {
 			t.Errorf("got %s, want %d", resp.Status, test.status)
 		}
-		if answers := table(t, body); len(answers) != 2 || answers[0].Error == "" || answers[1].Error == "" {
+		if answers := table(t, body); len(answers) != 2 || answers[0].Error == "" ||
+			answers[1].Error == "" {
 			t.Errorf("got %s", body)
 		}
 	}
@@ -254,7 +261,8 @@ func TestClientLeaves(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				if _, err := io.WriteString(c,
+					"GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 					t.Fatal(err)
 				}
 				wait(t, one.asked, "one is asked")

@@ -49,7 +49,8 @@ func TestCannotStart(t *testing.T) {
 		php  string
 		want []string // parts of what is said
 	}{
-		{"php-fpm-that-nobody-has", []string{"there is no php-fpm-that-nobody-has in PATH", "apt-get install php-fpm"}},
+		{"php-fpm-that-nobody-has",
+			[]string{"there is no php-fpm-that-nobody-has in PATH", "apt-get install php-fpm"}},
 		{"/nowhere/php-fpm", []string{"/nowhere/php-fpm", "no such file"}},
 		{"/bin/false", []string{"cannot start php-fpm", "exit status 1"}},
 	}
@@ -81,7 +82,8 @@ func TestPHPFPMRefuses(t *testing.T) {
 	}
 	temporary(t)
 	program.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
-		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78")
+		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm",
+		"exit status 78")
 }
 
 func TestFind(t *testing.T) {
@@ -153,7 +155,8 @@ func TestStopWhileStarting(t *testing.T) {
 		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
-		if !strings.Contains(said.String(), "cannot start php-fpm") || strings.Contains(said.String(), "listening") {
+		if !strings.Contains(said.String(), "cannot start php-fpm") ||
+			strings.Contains(said.String(), "listening") {
 			t.Errorf("%s: said %s", what, said.String())
 		}
 		wait.Until(t, "the process ends", func() bool { return !runs(process) })

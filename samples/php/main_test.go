@@ -248,7 +248,8 @@ func TestConfiguration(t *testing.T) {
 	cmd := program.Command(t, "-t")
 	program.Configure(t, cmd.Dir, "not = 'ours'")
 	out, err := cmd.Output()
-	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
+	if err != nil || !strings.HasPrefix(string(out), tmp) ||
+		!strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
 		t.Errorf("%v: %q", err, out)
 	}
 

@@ -234,7 +234,8 @@ func TestNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "none"), dir, fifo} {
-		if resp := request(t, t.Context(), "GET", program.Start(t, "-file", path)); resp.StatusCode != 404 {
+		if resp := request(t, t.Context(), "GET",
+			program.Start(t, "-file", path)); resp.StatusCode != 404 {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
 	}
@@ -250,7 +251,8 @@ func TestHead(t *testing.T) {
 func TestUsage(t *testing.T) {
 	var exit *exec.ExitError
 	out, err := program.Command(t).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-file is missing") {
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 ||
+		!strings.Contains(string(out), "-file is missing") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -80,7 +80,8 @@ func (s *Server) Request(line string, fields []string, body string) Answer {
 	s.T.Helper()
 	c := s.Dial()
 	defer c.Close()
-	head := append([]string{line + " HTTP/1.1", "Host: test.example", "Connection: close"}, fields...)
+	head := append([]string{line + " HTTP/1.1", "Host: test.example", "Connection: close"},
+		fields...)
 	method, _, _ := strings.Cut(line, " ")
 	answer := c.Do(method, strings.Join(head, "\r\n")+"\r\n\r\n"+body)
 	c.Ends()
