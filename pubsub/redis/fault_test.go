@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -138,11 +139,7 @@ func TestCutOffWithoutTopics(t *testing.T) {
 	one.status.expect("local")
 	const attempts = 6
 	start := time.Now()
-	for n := 0; n < attempts; time.Sleep(time.Millisecond) {
-		if n = w.attempts(); time.Since(start) > limit {
-			t.Fatalf("%d attempts", n)
-		}
-	}
+	wait.Until(t, "six attempts", func() bool { return w.attempts() >= attempts })
 	// at least half of 50, 100, 200 and 400
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("%d attempts in %v", attempts, took)
@@ -348,9 +345,7 @@ func TestBrokerIsNotThere(t *testing.T) {
 	at1.quiet()
 	at2.until("b")
 	three := startNode(t, b.URL())
-	for !one.hub.Carried() {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "the first is carried again", one.hub.Carried)
 	got := collect(three.follow(three.hub.Topic("room"), pubsub.Options{History: 10}), 4)
 	if s := strings.Join(got, " "); strings.Replace(s, "b ", "", 1) != "a0 a1 a2" &&
 		s != "a0 a1 a2 b" {
@@ -484,9 +479,9 @@ func TestKeep(t *testing.T) {
 	}
 	room2.PublishFor(time.Millisecond, []byte("briefer"))
 	at1.expect("briefer")
-	for b.Do("EXISTS lwango:topic:room").(int64) > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "the topic is forgotten", func() bool {
+		return b.Do("EXISTS lwango:topic:room").(int64) == 0
+	})
 	w.set(true)
 	one.status.expect("local")
 	w.set(false)

@@ -12,12 +12,13 @@ import (
 
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-const limit = 20 * time.Second // for what must come
+const limit = wait.Patience // for what must come
 
 // node is what a process is: a hub, its engine, and a loop.
 type node struct {
@@ -71,11 +72,7 @@ func (n *node) stop(grace time.Duration) {
 // acknowledged waits until the broker has everything.
 func (n *node) acknowledged() {
 	n.t.Helper()
-	for start := time.Now(); n.engine.Pending() > 0; time.Sleep(time.Millisecond) {
-		if time.Since(start) > limit {
-			n.t.Fatal("the broker does not acknowledge")
-		}
-	}
+	wait.Until(n.t, "the broker has everything", func() bool { return n.engine.Pending() == 0 })
 }
 
 // follower is a subscription whose messages are received as they come.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -185,11 +186,7 @@ func TestManyTopics(t *testing.T) {
 		f.expect("x", "y")
 		close(f.done)
 	}
-	for start := time.Now(); two.engine.Readers() > 1; time.Sleep(time.Millisecond) {
-		if time.Since(start) > limit {
-			t.Fatalf("%d readers", two.engine.Readers())
-		}
-	}
+	wait.Until(t, "one reader", func() bool { return two.engine.Readers() <= 1 })
 	last := two.follow(two.hub.Topic("last"), pubsub.Options{})
 	publish(one.hub.Topic("last"), "z")
 	last.expect("z")
@@ -257,14 +254,12 @@ func TestRefusedAtFirst(t *testing.T) {
 			at := one.follow(room, pubsub.Options{})
 			at.hears(room, numbered("a", 0, 300)...)
 			// the writer and the reader were refused
-			for start, n := time.Now(), 0; n < 8; time.Sleep(time.Millisecond) {
-				if _, count, ok := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter); ok {
-					_, _ = fmt.Sscan(count, &n)
-				}
-				if time.Since(start) > limit {
-					t.Fatalf("%d refused", n)
-				}
-			}
+			wait.Until(t, "eight are refused", func() bool {
+				_, count, _ := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter)
+				n := 0
+				_, _ = fmt.Sscan(count, &n)
+				return n >= 8
+			})
 			do(row.accept)
 			one.status.expect("carried")
 			one.acknowledged()

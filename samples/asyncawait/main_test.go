@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = program.Patience
+const patience = wait.Patience
 
 // upstream is a server that the test plays itself.
 type upstream struct{ net.Listener }

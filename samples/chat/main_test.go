@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // atATime is how many of the parallel tests run at a time. Most use a browser and wait for the
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 	program.Main(m, main)
 }
 
-const patience = program.Patience
+const patience = wait.Patience
 
 // A configuration in the folder where the program is started counts only if -c names it.
 func TestWithoutConfiguration(t *testing.T) {

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = program.Patience
+const patience = wait.Patience
 
-func wait(t *testing.T, event <-chan struct{}, what string) {
+func happens(t *testing.T, event <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-event:
@@ -117,7 +118,7 @@ func TestFirst(t *testing.T) {
 	if got := resp.Header.Get("X-Upstream"); got != good {
 		t.Errorf("X-Upstream %s, want %s", got, good)
 	}
-	wait(t, slow.left, "the slow upstream's connection is closed")
+	happens(t, slow.left, "the slow upstream's connection is closed")
 }
 
 // bad are upstreams that give no good answer.
@@ -178,7 +179,7 @@ func TestFirstTimeout(t *testing.T) {
 	if resp, _ := get(t, s, "/first"); resp.StatusCode != 504 {
 		t.Errorf("got %s", resp.Status)
 	}
-	wait(t, slow.left, "the slow upstream's connection is closed")
+	happens(t, slow.left, "the slow upstream's connection is closed")
 }
 
 // table is what /all answers.
@@ -224,7 +225,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	wait(t, slow.left, "the slow upstream's connection is closed")
+	happens(t, slow.left, "the slow upstream's connection is closed")
 }
 
 // Without any good answer the status says so; the table is there nevertheless.
@@ -265,16 +266,16 @@ func TestClientLeaves(t *testing.T) {
 					"GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 					t.Fatal(err)
 				}
-				wait(t, one.asked, "one is asked")
-				wait(t, two.asked, "two is asked")
+				happens(t, one.asked, "one is asked")
+				happens(t, two.asked, "two is asked")
 				if how == "reset" {
 					if err := c.(*net.TCPConn).SetLinger(0); err != nil {
 						t.Fatal(err)
 					}
 				}
 				c.Close()
-				wait(t, one.left, "one's connection is closed")
-				wait(t, two.left, "two's connection is closed")
+				happens(t, one.left, "one's connection is closed")
+				happens(t, two.left, "two's connection is closed")
 			})
 		}
 	}
@@ -299,12 +300,12 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 			t.Errorf("slow: got %q", body)
 		}
 	}()
-	wait(t, asked, "the slow request is at the upstream")
+	happens(t, asked, "the slow request is at the upstream")
 	if _, body := get(t, s, "/first/fast"); body != "/fast" {
 		t.Errorf("fast: got %q", body)
 	}
 	close(release)
-	wait(t, done, "the slow request is answered")
+	happens(t, done, "the slow request is answered")
 }
 
 func TestNoUpstream(t *testing.T) {

@@ -13,11 +13,12 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = program.Patience
+const patience = wait.Patience
 
 // client does not keep connections.
 var client = &http.Client{

@@ -12,15 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { program.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = wait.Patience
 
 // client is one that follows the file.
 type client struct {
@@ -159,11 +158,7 @@ func TestClientLeaves(t *testing.T) {
 		t.Errorf("%d inotify descriptors, want 1", n)
 	}
 	c.leave()
-	for began := time.Now(); instances(t) > 0; time.Sleep(time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatal("the inotify descriptor is still open")
-		}
-	}
+	wait.Until(t, "the inotify descriptor is closed", func() bool { return instances(t) == 0 })
 	c = follow(t, s)
 	appendTo(t, path, "line\n")
 	c.gets("line")
