@@ -326,8 +326,9 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		// A loop that waits for a slow client does so until its limit. On a busy machine a good
 		// client may wait for seconds, too, but not as long as that.
-		const limit = 5 * time.Second
+		const limit = 3 * time.Second
 		s := start(t, m, conn.Config{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
+			KeepAliveTimeout: time.Minute,
 			Handler: byPath(map[string]conn.Handler{
 				"/":    hello,
 				"/bad": echoes["/collect"],
