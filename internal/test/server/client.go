@@ -14,10 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Timeout bounds what a client waits for. It is for hangs, not for large bodies on a busy machine.
-const Timeout = time.Minute
+	"github.com/lwango/lwango/internal/test/wait"
+)
 
 // Client is a connection that keeps what it has buffered from one answer to the next.
 type Client struct {
@@ -61,7 +60,7 @@ func (s *Server) DialBy(d *net.Dialer) *Client {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	s.T.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(Timeout))
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	return NewClient(s.T, c)
 }
 
