@@ -58,7 +58,7 @@ func (r *reader) verify() error {
 	}, func(fd *feed, found []goredis.XMessage) {
 		if len(found) == 0 {
 			if !fd.brief {
-				r.log.Info("redis: the last message of a topic is gone from the broker, some may be missing",
+				r.log.Info("redis: the last message of a topic is gone, some may be missing",
 					"topic", fd.topic)
 			}
 			fd.last = beginning
