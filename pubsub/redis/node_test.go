@@ -155,10 +155,10 @@ func (f *follower) expect(want ...string) {
 	}
 }
 
-// expectEnd is expect for a subscription with history, which has come late to a stream. It reads until
-// the stream's last message and all of own have come. Of the stream at least the last ones must
-// come, in order: what was published within the time that the broker takes to tell its own is news,
-// which comes behind the history, and then the history reaches back further. What the process
+// expectEnd is expect for a subscription with history, which has come late to a stream. It reads
+// until the stream's last message and all of own have come. Of the stream at least the last ones
+// must come, in order: what was published within the time that the broker takes to tell its own is
+// news, which comes behind the history, and then the history reaches back further. What the process
 // publishes itself it hears at once, before or behind such news.
 func (f *follower) expectEnd(stream []string, least int, own ...string) {
 	f.t.Helper()
