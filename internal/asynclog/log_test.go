@@ -158,7 +158,7 @@ func TestReaderStalls(t *testing.T) {
 	if !strings.Contains(text, "msg=stopping") {
 		t.Error("a vital line is lost")
 	}
-	if !strings.Contains(text, `msg="log lines dropped`) {
+	if !strings.Contains(text, `msg="log: lines dropped`) {
 		t.Errorf("nothing is said of what is missing: ...%s", text[max(0, len(text)-500):])
 	}
 	log.Info("again")
