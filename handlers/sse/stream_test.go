@@ -12,10 +12,12 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/sse"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // get sends a request, given by its first line, and reads the head of the answer.
@@ -94,7 +96,11 @@ func TestStream(t *testing.T) {
 		send <- sse.Event{Name: "good", Data: []byte("goes on")}
 		expect(t, resp.Body, dispatched{"", "good", "goes on"})
 		c.Close()
-		if err := receive(t, ended, "the end"); !errors.Is(err, loop.ErrClientGone) {
+		err := receive(t, ended, "the end")
+		// The client has the event, but with writes that are shortened perhaps not yet the end of
+		// its chunk, and then it is a write that fails.
+		if !errors.Is(err, loop.ErrClientGone) && !(invariants.Enabled &&
+			(errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET))) {
 			t.Errorf("ended with %v", err)
 		}
 	}, modes.Plain, modes.Direct)
