@@ -22,7 +22,7 @@ type chatClient struct {
 }
 
 func newChatClient(j job) *chatClient {
-	ws := newWSClient()
+	ws := newWSClient(64 << 10)
 	ws.nap = j.Nap
 	return &chatClient{wsClient: ws, job: j, tally: newTally(j.Conns, j.Rooms, j.Talkers), latency: newHistogram()}
 }
@@ -132,7 +132,7 @@ func (c *chatClient) talk(d time.Duration) {
 
 func (c *chatClient) say(m chatMessage) error {
 	c.text = m.appendTo(c.text[:0])
-	return c.send(int(m.sender), c.text)
+	return c.sendText(int(m.sender), c.text)
 }
 
 // take counts a message that came. Where there are two servers, a latency is that of a way between

@@ -15,7 +15,7 @@ import (
 // gorillaServer ends with the test's process.
 func gorillaServer(t *testing.T) string {
 	ln := listen(t)
-	go serveChat(ln, frugal, tasks.Queue)
+	go serveNetHTTP(ln, &chatHub{upgrader: frugal, queue: tasks.Queue}, "", "", "")
 	return ln.Addr().String()
 }
 
@@ -43,7 +43,7 @@ func TestChat(t *testing.T) {
 func TestWSEcho(t *testing.T) {
 	o := echoOf(gorillaServer(t))
 	o.Path, o.Size = tasks.EchoPath, 125
-	f, err := attempt(loadEcho, o)
+	f, err := attempt(loadLoop, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestWSIdle(t *testing.T) {
 // badChat is a room whose deliveries of the test's messages, not those of settling, go through
 // change: what it gives is what the member gets instead.
 func badChat(t *testing.T, change func(delivery int64, text []byte) [][]byte) string {
-	hub := chatHub{rooms: map[string]*chatRoom{}}
+	var hub chatHub
 	var deliveries atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {

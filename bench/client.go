@@ -29,13 +29,15 @@ type job struct {
 	Settle           time.Duration // before resident memory is read
 	Spread           time.Duration // over which sleepers wake
 
-	Listen, Patience, Linger time.Duration // of the chat: see settle and loadChat
+	Listen           time.Duration // for what a connection begins with to be answered
+	Patience, Linger time.Duration // of the chat: see loadChat
 }
 
 // clients load a server, each in a process of its own, and report the figures.
 var clients = map[string]func(job) figures{
-	"openloop": openLoop,
-	"echo":     loadEcho,
+	"load":     loadHTTP,
+	"openloop": loadLoop,
+	"echo":     loadLoop,
 	"chat":     loadChat,
 	"idle":     loadIdle,
 	"idlews":   loadIdleWS,
@@ -104,7 +106,7 @@ func runClient(ctx context.Context, env *environment, w work, name string, j job
 	if err != nil {
 		return nil, err
 	}
-	out, _, err := run(ctx, env.clientFor(w), 0, env.self, "client", name, string(argument))
+	out, err := run(ctx, env.clientFor(w), env.self, "client", name, string(argument))
 	if err != nil {
 		return nil, fmt.Errorf("%s client: %w", name, err)
 	}
@@ -115,7 +117,6 @@ func runClient(ctx context.Context, env *environment, w work, name string, j job
 type crowd struct {
 	job
 	conns []net.Conn
-	in    bufio.Reader
 }
 
 // join opens n more connections and returns the last.
@@ -143,24 +144,22 @@ func (c *crowd) ask(conn net.Conn, method, path, more string) {
 }
 
 // answer reads the head of an answer, which must be good. The caller reads the body.
-func (c *crowd) answer(conn io.Reader) *http.Response {
-	c.in.Reset(conn)
-	resp := must(http.ReadResponse(&c.in, nil))
+func answer(conn io.Reader) *http.Response {
+	resp := must(http.ReadResponse(bufio.NewReader(conn), nil))
 	if resp.StatusCode != http.StatusOK {
 		failf("status %s", resp.Status)
 	}
 	return resp
 }
 
-func (c *crowd) text(conn io.Reader) string { return string(must(io.ReadAll(c.answer(conn).Body))) }
+func text(conn io.Reader) string { return string(must(io.ReadAll(answer(conn).Body))) }
 
 // once asks on a connection of its own.
-func (c *crowd) once(path string) string {
-	single := crowd{job: c.job}
-	defer single.leave()
-	conn := single.join(1)
-	single.ask(conn, http.MethodGet, path, "")
-	return single.text(conn)
+func (j job) once(path string) string {
+	c := crowd{job: j}
+	defer c.leave()
+	c.ask(c.join(1), http.MethodGet, path, "")
+	return text(c.conns[0])
 }
 
 const verifyLimit = 10 * time.Second
@@ -175,7 +174,7 @@ func verifyWork(s *server) bool {
 	case "idlews", "chat", "brokered":
 		verifyChat(j)
 	case "sleepers":
-		parseSleep((&crowd{job: j}).once(j.sleepPath(time.Millisecond)))
+		parseSleep(j.once(j.sleepPath(time.Millisecond)))
 	case "transfer":
 		j.move(100_000)
 	case "beside":
@@ -188,24 +187,48 @@ func verifyWork(s *server) bool {
 	return true
 }
 
-// verifyHTTP sends the work's request twice over one connection, pipelined when the work is.
-func verifyHTTP(j job) {
-	c := crowd{job: j}
-	defer c.leave()
-	c.join(1)
-	verifyOn(&c)
-	verifyOn(&c)
+// verifyEcho sends messages as long as the work's, of one byte and, on plain TCP, one far longer than
+// a server may hold, which it must not lose either.
+func verifyEcho(j job) bool {
+	j.Conns, j.Warmup, j.Duration = 1, 0, 0
+	for _, j.Size = range []int64{j.Size, 1} {
+		loadLoop(j)
+	}
+	if j.Path == "" {
+		c, long := crowd{job: j}, letters(1<<20)
+		defer c.leave()
+		conn := c.join(1)
+		check(conn.SetDeadline(time.Now().Add(verifyLimit)))
+		go conn.Write(long) // an error shows in what comes back
+		came := make([]byte, len(long))
+		must(io.ReadFull(conn, came))
+		must(echoed(came, long))
+	}
+	return true
 }
 
-// verifyOn compares the answers to the work's request on the crowd's only connection.
-func verifyOn(c *crowd) bool {
-	conn := c.conns[0]
+// verifyHTTP sends the work's request twice over one connection, pipelined when the work is, and
+// returns how long an answer is with its head.
+func verifyHTTP(j job) int {
+	c := crowd{job: j}
+	defer c.leave()
+	conn := c.join(1)
+	size := j.exchange(conn)
+	if again := j.exchange(conn); again != size {
+		failf("GET %s: answers of %d bytes and of %d", c.Path, size, again)
+	}
+	return size
+}
+
+// exchange sends the work's request, compares the answers and returns how long one is with its head.
+func (j job) exchange(conn net.Conn) int {
 	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
-	must(conn.Write(c.request(c.Addrs[0])))
-	c.in.Reset(conn)
-	for range c.Depth {
-		resp := must(http.ReadResponse(&c.in, nil))
-		got, want, server := must(io.ReadAll(resp.Body)), c.body(), resp.Header.Get("Server")
+	must(conn.Write(j.request(j.Addrs[0])))
+	var seen bytes.Buffer
+	in := bufio.NewReader(io.TeeReader(conn, &seen))
+	for range j.Depth {
+		resp := must(http.ReadResponse(in, nil))
+		got, want, server := must(io.ReadAll(resp.Body)), j.body(), resp.Header.Get("Server")
 		kind := resp.Header.Get("Content-Type")
 		for _, fault := range []struct {
 			found bool
@@ -215,17 +238,17 @@ func verifyOn(c *crowd) bool {
 			{resp.Close, "the connection does not stay open"},
 			{resp.ContentLength != int64(len(want)), fmt.Sprintf("Content-Length %d", resp.ContentLength)},
 			{!bytes.Equal(got, want), fmt.Sprintf("wrong body, begins with %.60q", got)},
-			{files[c.Path] == nil && !strings.HasPrefix(kind, "text/plain"), "Content-Type " + kind},
+			{files[j.Path] == nil && !strings.HasPrefix(kind, "text/plain"), "Content-Type " + kind},
 			{resp.Header.Get("Date") == "" || server == "" || kind == "", "Date, Server or Content-Type is missing"},
-			{c.Path == tasks.BridgePath && server != tasks.Server, "not the handler of net/http, but " + server},
+			{j.Path == tasks.BridgePath && server != tasks.Server, "not the handler of net/http, but " + server},
 		} {
 			if fault.found {
-				failf("GET %s: %s", c.Path, fault.text)
+				failf("GET %s: %s", j.Path, fault.text)
 			}
 		}
 	}
-	if c.in.Buffered() > 0 {
-		failf("GET %s: more bytes than the answers asked for", c.Path)
+	if in.Buffered() > 0 || seen.Len()%j.Depth != 0 {
+		failf("GET %s: other bytes than the answers asked for", j.Path)
 	}
-	return true
+	return seen.Len() / j.Depth
 }

@@ -37,11 +37,11 @@ func (env *environment) clientFor(w work) int {
 }
 
 // packages are Debian's of the programs that are not built here.
-var packages = map[string]string{"wrk": "wrk", "nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server"}
+var packages = map[string]string{"nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server"}
 
 // patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its
 // version.
-var patterns = map[string]string{"wrk": "wrk", "nginx": "nginx", "php": "php-fpm*", "redis": "redis-server"}
+var patterns = map[string]string{"nginx": "nginx", "php": "php-fpm*", "redis": "redis-server"}
 
 // missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is
 // set: there everything is to be installed, and a measurement less would go unnoticed.
@@ -53,7 +53,7 @@ func (env *environment) missing(name string) bool {
 		}
 	}
 	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, packages[name])
-	if name == "wrk" || os.Getenv("LWANGO_CI") == "1" {
+	if os.Getenv("LWANGO_CI") == "1" {
 		failf("%s", text)
 	}
 	fmt.Fprintln(os.Stderr, text+" and left out")
@@ -70,7 +70,6 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	limit.Cur, env.maxFiles = limit.Max, limit.Max
 	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers, too
-	env.missing("wrk")
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
 		return w.Upstream.Kind == "php" && env.missing("php") || w.Kind == "brokered" && env.missing("redis")
 	})
@@ -86,7 +85,7 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 		}
 	}
 	env.dir = must(os.MkdirTemp("", "lwango-bench-"))
-	if text, err := os.ReadFile(filepath.Join(procRoot, "loadavg")); err == nil {
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Sscan(string(text), &env.load)
 	}
 	return env
@@ -152,7 +151,7 @@ func (env *environment) describe(ctx context.Context) string {
 		unix.ByteSliceToString(uts.Release[:]), strings.Join(versions, ", "), runtime.Version())
 }
 
-// output is what a program prints on either stream; to print a version, wrk exits with 1.
+// output is what a program prints on either stream.
 func output(ctx context.Context, dir, name string, args ...string) string {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -8,7 +8,6 @@ require (
 	github.com/gobwas/ws v1.5.0
 	github.com/gorilla/websocket v1.5.3
 	github.com/lwango/lwango v0.0.0-00010101000000-000000000000
-	github.com/prometheus/procfs v0.23.0
 	github.com/valyala/fasthttp v1.65.0
 	golang.org/x/sys v0.49.0
 )

@@ -6,12 +6,13 @@
 //	main.go, env.go, run.go      flags; programs and the machine; rounds
 //	peers.go, process.go         how servers are configured, started and ended
 //	client.go                    the clients, each a process; what they check before
-//	load.go, echo.go             as many requests as possible, or a fixed rate; echoes
+//	load.go                      as many requests or echoes as possible, or a fixed rate
 //	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies, bursts
 //	chat.go, ws.go               rooms, and what of their messages is lost; WebSockets
-//	reactor.go                   the event loop of the clients and of the servers in epollserve.go
+//	reactor.go                   the event loop of the clients and of the server in epollserve.go
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
 //	serve.go, chatserve.go       the servers in Go; tasks: what they do as lwangoapp does it
+//	respond.go                   the FastCGI application
 package main
 
 import (
@@ -47,7 +48,7 @@ type settings struct {
 // subcommands are what this binary runs of itself: each in a process of its own, so that servers
 // and clients have their own heap, their own scheduler and their own CPU.
 var subcommands = map[string]func(args []string) error{
-	"client": clientCommand, "serve": serveCommand, "respond": responderCommand,
+	"client": clientCommand, "serve": serveCommand,
 }
 
 func main() {

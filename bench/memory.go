@@ -33,7 +33,7 @@ func (j job) grow(warm, open func()) (figures, meter) {
 func (j job) settled() int64 {
 	time.Sleep(j.Settle)
 	if j.Collect != "" {
-		(&crowd{job: j}).once(j.Collect)
+		j.once(j.Collect)
 	}
 	return must(residentMemory(j.PIDs))
 }
@@ -59,7 +59,7 @@ func loadIdle(j job) figures {
 	defer c.leave()
 	return j.stay(func(int) { c.join(1) }, func(i int) {
 		c.ask(c.conns[i], http.MethodGet, j.Path, "")
-		if got := c.text(c.conns[i]); int64(len(got)) != j.Size {
+		if got := text(c.conns[i]); int64(len(got)) != j.Size {
 			failf("connection %d: %.60q", i+1, got)
 		}
 	}, c.leave)
@@ -136,7 +136,7 @@ func loadSleepers(j job) figures {
 	}
 	late := newHistogram()
 	for _, conn := range c.conns { // in the order of their waking
-		each, _ := parseSleep(c.text(conn))
+		each, _ := parseSleep(text(conn))
 		late.add(each.Abs(), 1) // early would be no better
 	}
 	f["cpu"] = m.figures(float64(j.Conns))["cpu"]
@@ -168,9 +168,9 @@ func loadWaiting(j job) figures {
 	f, _ := j.grow(func() {
 		c.hold(min(warmConns, j.Conns))
 		c.release()
-		alone = openLoop(beside)
+		alone = loadLoop(beside)
 	}, func() { c.hold(j.Conns) })
-	loaded := openLoop(beside)
+	loaded := loadLoop(beside)
 	if n := c.once(heldScript); n != strconv.Itoa(j.Conns) {
 		failf("%s requests waited to the end, want %d", n, j.Conns)
 	}
@@ -200,7 +200,7 @@ func (c *crowd) hold(n int) {
 func (c *crowd) release() {
 	c.once(releaseScript)
 	for i, conn := range c.conns {
-		if body := c.text(conn); body != hello {
+		if body := text(conn); body != hello {
 			failf("request %d of %d, released: %.100q", i+1, len(c.conns), body)
 		}
 	}

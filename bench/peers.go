@@ -139,7 +139,7 @@ func startUpstream(ctx context.Context, env *environment, w work) *server {
 			c.argv = append(c.argv, "-R")
 		}
 	case "responder":
-		c.argv = []string{env.self, "respond", s.Addr}
+		c.argv = []string{env.self, "serve", "responder", s.Addr, "", "", ""}
 	default:
 		s.Addr = must(freeAddress())
 		c.ask = accepts("tcp", s.Addr)

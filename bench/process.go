@@ -9,12 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -24,42 +21,28 @@ const (
 	unpinned = -1 // lets a process run on any CPU
 )
 
-// startOn starts a command held to a CPU: its threads and children inherit the affinity of the
-// thread that forks. It has a process group of its own: an interrupt typed at the terminal reaches
-// bench alone, which then ends its servers in order, and what one leaves behind can be ended by the
-// group.
-func startOn(cpu int, cmd *exec.Cmd) error {
+// pinned is a command held to a CPU, with its threads and children. It has a process group of its
+// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in order,
+// and what one leaves behind can be ended by the group.
+func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
+	if cpu != unpinned {
+		argv = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if cpu == unpinned {
-		return cmd.Start()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var all, one unix.CPUSet
-	one.Set(cpu)
-	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedSetaffinity(0, &one)); err != nil {
-		return fmt.Errorf("CPU %d: %w", cpu, err)
-	}
-	defer unix.SchedSetaffinity(0, &all)
-	return cmd.Start()
+	return cmd
 }
 
-// run runs a command to its end. An interrupt is sent after that time; 0: none.
-func run(ctx context.Context, cpu int, interrupt time.Duration, argv ...string) (out []byte, used cpuUsage, err error) {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := startOn(cpu, cmd); err != nil {
-		return nil, used, err
+// run runs a command to its end.
+func run(ctx context.Context, cpu int, argv ...string) ([]byte, error) {
+	cmd := pinned(ctx, cpu, argv...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	if interrupt > 0 {
-		early := time.AfterFunc(interrupt, func() { cmd.Process.Signal(os.Interrupt) })
-		defer early.Stop()
-	}
-	if err := cmd.Wait(); err != nil {
-		return nil, used, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
-	}
-	return stdout.Bytes(), cpuUsage{cmd.ProcessState.UserTime(), cmd.ProcessState.SystemTime()}, nil
+	return out, err
 }
 
 // A command is how a server is started in the foreground, and how one knows that it serves.
@@ -92,11 +75,11 @@ func accepts(network, addr string) func() error {
 
 // start returns when the command serves. The caller stops it.
 func start(ctx context.Context, c command) (*process, error) {
-	p := &process{command: c, done: make(chan struct{}), cmd: exec.Command(c.argv[0], c.argv[1:]...)}
+	p := &process{command: c, done: make(chan struct{}), cmd: pinned(context.Background(), c.cpu, c.argv...)}
 	log := must(os.Create(filepath.Join(c.dir, "log")))
 	defer log.Close()
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), c.environ...), c.dir, log, log
-	if err := startOn(c.cpu, p.cmd); err != nil {
+	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {

@@ -13,23 +13,6 @@ import (
 	"github.com/lwango/lwango/bench/tasks"
 )
 
-func TestParseWrk(t *testing.T) {
-	const out = "Running 1s test @ http://127.0.0.1:1/\nRequests/sec: 3\n\nbench {\"requests\":123,\"microseconds\":500000,\"connect\":0,\"read\":1,\"write\":0,\"status\":0}\n"
-	report, err := parseWrk([]byte(out))
-	if err != nil || report.Requests != 123 || report.Microseconds != 500000 || report.Read != 1 {
-		t.Errorf("%+v, %v", report, err)
-	}
-	if report.check() == nil {
-		t.Error("a read error passed")
-	}
-	if report.Read = 0; report.check() != nil {
-		t.Errorf("late answers: %v", report.check())
-	}
-	if _, err := parseWrk([]byte("unable to connect\n")); err == nil {
-		t.Error("output without counters passed")
-	}
-}
-
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.6: "1,234,568", -4321: "-4,321", -432: "-432"} {
 		if got := number(v, 0); got != want {
@@ -136,7 +119,7 @@ func TestVerify(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, w := range []work{works[0], works[1]} {
-			_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: w.load, Addrs: []string{startHandler(t, row.handler)}})
+			_, err := attempt(verifyHTTP, job{load: w.load, Addrs: []string{startHandler(t, row.handler)}})
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("%s, %s: %v, want %q", row.name, w.Name, err, row.want)
 			}
@@ -176,7 +159,7 @@ func TestVerifyBridge(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain")
 			io.WriteString(w, hello)
 		}))
-		_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: bridge.load, Addrs: []string{addr}})
+		_, err := attempt(verifyHTTP, job{load: bridge.load, Addrs: []string{addr}})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -134,37 +134,15 @@ func (t trial) measure() figures {
 	}
 	s := startServer(t.ctx, t.env, t.peer, t.work, t.up, "")
 	f, err := attempt(func(j job) (f figures) {
-		switch t.Kind {
-		case "load":
-			f = t.measureLoad(s, j)
-		case "beside":
+		if t.Kind == "beside" {
 			f = t.measureBeside(s, j)
-		default:
+		} else {
 			f = t.client(t.Kind, j)
 		}
 		f["peak"] = mebi(must(peakMemory(s.pids)))
 		return f
 	}, t.env.job(t.work, s))
 	check(errors.Join(err, s.stop()))
-	return f
-}
-
-func (t trial) measureLoad(s *server, j job) figures {
-	if j.Warmup > 0 { // not checked: thousands of connections may take that long to come about
-		must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Warmup))
-	}
-	before := must(readCPU(s.pids))
-	closed := must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Duration))
-	used := must(readCPU(s.pids)).since(before)
-	check(closed.check())
-	f := spent(used, closed.used, time.Duration(closed.Microseconds)*time.Microsecond, float64(closed.Requests))
-	j.Rate = f["perSecond"] / 2
-	open := t.client("openloop", j)
-	if open["perSecond"] == 0 {
-		failf("open loop: no request was answered")
-	}
-	f["halfRate"], f["halfCPU"] = j.Rate, open["cpu"]
-	f["latency50"], f["latency90"], f["latency99"] = open["latency50"], open["latency90"], open["latency99"]
 	return f
 }
 
@@ -178,7 +156,7 @@ func (t trial) measureBeside(s *server, j job) figures {
 			if j.Rate > 0 {
 				return t.client("openloop", j)
 			}
-			(&crowd{job: j}).once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
+			j.once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
 			return nil
 		}, loaded)
 		done <- err

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/bench/tasks"
 	"github.com/valyala/fasthttp"
 )
@@ -22,33 +23,39 @@ func serveCommand(args []string) error {
 	if len(args) != 5 {
 		return errors.New("usage: bench serve NAME ADDRESS FILES BESIDE BACKEND")
 	}
-	ln := must(net.Listen("tcp", args[1]))
+	network := "tcp"
+	if filepath.IsAbs(args[1]) {
+		network = "unix"
+	}
+	ln := must(net.Listen(network, args[1]))
 	switch args[0] {
-	case "nethttp":
-		return serveNetHTTP(ln, args[2], args[3], args[4])
+	case "nethttp", "gorilla":
+		return serveNetHTTP(ln, &chatHub{upgrader: frugal, queue: tasks.Queue}, args[2], args[3], args[4])
+	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
+		return serveNetHTTP(ln, &chatHub{queue: 256}, args[2], args[3], args[4])
 	case "fasthttp":
 		return serveFastHTTP(ln, args[2])
 	case "goecho":
 		return serveGoEcho(ln)
 	case "epollecho":
 		return serveEpollEcho(ln)
-	case "gorilla":
-		return serveChat(ln, frugal, tasks.Queue)
-	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
-		return serveChat(ln, websocket.Upgrader{}, 256)
+	case "responder":
+		check(os.Chmod(args[1], 0o666)) // nginx's workers, which are not root, connect too
+		return serveResponder(ln)
 	}
 	return fmt.Errorf("no server %q", args[0])
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
-	if beside != "" {
-		go tasks.Serve(must(net.Listen("tcp", beside)))
-	}
+func serveNetHTTP(ln net.Listener, chat *chatHub, files, beside, backend string) error {
 	mux := http.NewServeMux()
+	tasks.Start(beside, backend, mux.Handle)
 	mux.Handle("/", tasks.Hello)
 	mux.HandleFunc(tasks.SleepPath, sleepNetHTTP)
-	mux.Handle(tasks.ProxyPath, tasks.Proxy(backend))
+	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
+		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
+	})
+	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) { chat.serve(w, r, nil) })
 	mux.HandleFunc(tasks.BurnPath, func(w http.ResponseWriter, r *http.Request) {
 		var both sync.WaitGroup
 		for range 2 {

@@ -57,13 +57,13 @@ func (j job) move(n int64) {
 		for left := n; left > 0; left -= int64(len(transferPiece)) {
 			must(conn.Write(transferPiece[:min(left, int64(len(transferPiece)))]))
 		}
-		if got := c.text(conn); got != strconv.FormatInt(n, 10) {
+		if got := text(conn); got != strconv.FormatInt(n, 10) {
 			failf("%.100q bytes have come of %d", got, n)
 		}
 		return
 	}
 	c.ask(conn, http.MethodGet, j.Path+"?bytes="+strconv.FormatInt(n, 10), "")
-	body := c.answer(conn).Body
+	body := answer(conn).Body
 	buf := make([]byte, len(transferPiece)-16)
 	for came := int64(0); ; {
 		k, err := body.Read(buf)
@@ -86,17 +86,14 @@ func loadBurst(j job) figures {
 	var bursts, fails float64
 	var took time.Duration
 	for start := time.Now(); bursts == 0 || time.Since(start) < j.Duration; bursts++ {
-		all := make([]crowd, j.Conns)
-		for i := range all {
-			all[i].job = j
-			all[i].join(1)
-		}
+		c := crowd{job: j}
+		c.join(j.Conns)
 		var bad atomic.Int64
 		var asking sync.WaitGroup
 		begin := time.Now()
-		for i := range all {
+		for _, conn := range c.conns {
 			asking.Go(func() {
-				if _, err := attempt(verifyOn, &all[i]); err != nil {
+				if _, err := attempt(j.exchange, conn); err != nil {
 					bad.Add(1)
 				}
 			})
@@ -104,9 +101,7 @@ func loadBurst(j job) figures {
 		asking.Wait()
 		took += time.Since(begin)
 		fails += float64(bad.Load())
-		for i := range all {
-			all[i].leave()
-		}
+		c.leave()
 	}
 	return figures{"failed": fails / bursts, "lastAnswer": took.Seconds() * 1000 / bursts}
 }

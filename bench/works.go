@@ -14,7 +14,6 @@ import (
 // A work is one thing that all servers are asked to do.
 type work struct {
 	Name, Title string
-	Kind        string
 	Peers       []string
 
 	Program  string // lwango's, a folder of its repository
@@ -33,6 +32,7 @@ func (w work) name() string { return w.Name }
 
 // A load is what clients are told of a work.
 type load struct {
+	Kind           string
 	Path, Collect  string
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
@@ -57,7 +57,7 @@ type upstream struct {
 type probe struct {
 	Path  string
 	Rate  float64
-	Plain bool // another listener of the program, with a plain goroutine for each connection
+	Plain bool // another listener of the program, with a goroutine for each connection
 }
 
 // A figure is one number of a work, by its name in works.toml.
@@ -165,7 +165,7 @@ func (l load) body() []byte {
 	return []byte(hello)
 }
 
-// request is the bytes that the Go clients send; wrk's own request has the same two lines.
+// request is the bytes that clients send.
 func (l load) request(addr string) []byte {
 	return bytes.Repeat([]byte("GET "+l.Path+" HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"), l.Depth)
 }

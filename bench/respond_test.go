@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -25,20 +27,22 @@ func fcgiRequest(keep byte, script, body string) []byte {
 	return record(p, fcgiStdin, "")
 }
 
-func TestRequestEnd(t *testing.T) {
-	whole := fcgiRequest(1, "/app/hello.php", "some body")
-	for i := range whole[:len(whole)-1] {
-		if n, _, err := requestEnd(whole[:i]); n != 0 || err != nil {
-			t.Fatalf("%d of %d bytes: %d, %v", i, len(whole), n, err)
+func TestReadRequest(t *testing.T) {
+	whole := fcgiRequest(1, holdScript, "some body")
+	for i := range whole {
+		in := bufio.NewReader(iotest.OneByteReader(bytes.NewReader(whole[:i])))
+		if _, _, err := readRequest(in); err != io.EOF {
+			t.Fatalf("%d of %d bytes: %v", i, len(whole), err)
 		}
 	}
-	if n, keep, err := requestEnd(append(whole, "next"...)); n != len(whole) || !keep || err != nil {
-		t.Errorf("%d, %v, %v; want %d", n, keep, err, len(whole))
+	in := bufio.NewReader(bytes.NewReader(append(whole, fcgiRequest(0, "/app/hello.php", "")...)))
+	if script, keep, err := readRequest(in); script != holdScript || !keep || err != nil {
+		t.Errorf("%q, %v, %v", script, keep, err)
 	}
-	if _, keep, _ := requestEnd(fcgiRequest(0, "/app/hello.php", "")); keep {
-		t.Error("kept without FCGI_KEEP_CONN")
+	if script, keep, err := readRequest(in); script != "" || keep || err != nil {
+		t.Errorf("%q, kept %v without FCGI_KEEP_CONN, %v", script, keep, err)
 	}
-	if _, _, err := requestEnd([]byte("GET / HTTP/1.1\r\n\r\n")); err == nil {
+	if _, _, err := readRequest(bufio.NewReader(strings.NewReader("GET / HTTP/1.1\r\n\r\n"))); err == nil {
 		t.Error("HTTP passed for FastCGI")
 	}
 }
@@ -47,7 +51,7 @@ func TestRequestEnd(t *testing.T) {
 func startResponder(t *testing.T) (dial func() net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
-	go attempt(responderCommand, []string{path})
+	go attempt(serveCommand, []string{"responder", path, "", "", ""})
 	return func() net.Conn {
 		t.Helper()
 		for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
