@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -106,7 +107,10 @@ func runClient(ctx context.Context, env *environment, w work, name string, j job
 	if err != nil {
 		return nil, err
 	}
-	out, err := run(ctx, env.clientFor(w), env.self, "client", name, string(argument))
+	out, err := pinned(ctx, env.clientFor(w), env.self, "client", name, string(argument)).Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(failed.Stderr))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s client: %w", name, err)
 	}

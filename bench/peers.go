@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 )
@@ -51,51 +55,56 @@ type server struct {
 	MaxFiles     uint64
 	Folders      []string // nginx's for temporary files
 	env          *environment
-	*process
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has exited; err is set before
+	err  error
+	ends bool  // exits with 0 on SIGTERM
 	pids []int // the process and its children (nginx's workers)
 }
 
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
-func (env *environment) newServer(w work) *server {
-	s := &server{work: w, env: env, Root: env.dir, MaxFiles: env.maxFiles, Dir: must(os.MkdirTemp(env.dir, "server-"))}
+func (env *environment) newServer(w work, addr string) *server {
+	s := &server{work: w, env: env, Root: env.dir, MaxFiles: env.maxFiles, Addr: addr}
+	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
 	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach their folders
 	return s
 }
 
-// configure writes a configuration to a folder and returns the file.
-func configure(name, dir string, options any) string {
-	f := must(os.Create(filepath.Join(dir, name)))
+// configure writes a configuration to the server's folder and returns the file.
+func (s *server) configure(name string) string {
+	f := must(os.Create(filepath.Join(s.Dir, name)))
 	defer f.Close()
-	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, options))
+	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, s))
 	return f.Name()
+}
+
+// bench is a server of this binary (serve.go).
+func (s *server) bench(name string) []string {
+	return []string{s.env.self, "serve", name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend}
 }
 
 // startServer returns when the server has answered the work's request with the right bytes. The
 // caller stops it.
 func startServer(ctx context.Context, env *environment, p peer, w work, up *server, broker string) *server {
-	s := env.newServer(w)
-	s.Peer, s.Addr, s.Broker = p, must(freeAddress()), broker
+	s := env.newServer(w, freeAddress())
+	s.Peer, s.Broker, s.ends = p, broker, p.Ends
 	if up != nil {
 		s.Backend = up.Addr
 	}
 	if w.Probe.Path != "" {
-		s.Beside = must(freeAddress())
+		s.Beside = freeAddress()
 	}
-	c := command{dir: s.Dir, ask: accepts("tcp", s.Addr), ends: p.Ends, cpu: env.serverCPU,
-		environ: []string{fmt.Sprint("GOMAXPROCS=", w.Threads)}}
-	if w.Threads > 1 {
-		c.cpu = unpinned
-	}
+	var argv []string
 	switch {
 	case p.Program == "lwango" && w.Kind == "echo" && w.Path == "": // a sample with two flags
-		c.argv = []string{env.lwango[w.Program], "-l", s.Addr, "-handoff", p.Handoff}
+		argv = []string{env.lwango[w.Program], "-l", s.Addr, "-handoff", p.Handoff}
 	case p.Program == "lwango":
-		c.environ = nil
-		c.argv = []string{env.lwango[w.Program], "-c", configure("lwango.conf", s.Dir, s)}
+		argv = []string{env.lwango[w.Program], "-c", s.configure("lwango.conf")}
 		if s.Beside != "" {
-			c.argv = append(c.argv, "-beside", s.Beside, "-backend", s.Backend)
+			argv = append(argv, "-beside", s.Beside, "-backend", s.Backend)
 		}
 	case p.Program == "nginx":
 		build := output(ctx, "", env.programs["nginx"], "-V")
@@ -104,11 +113,15 @@ func startServer(ctx context.Context, env *environment, p peer, w work, up *serv
 				s.Folders = append(s.Folders, name)
 			}
 		}
-		c.argv = []string{env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"), "-c", configure("nginx.conf", s.Dir, s)}
+		argv = []string{env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"), "-c", s.configure("nginx.conf")}
 	default:
-		c.argv = []string{env.self, "serve", p.Name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend}
+		argv = append([]string{"env", fmt.Sprint("GOMAXPROCS=", w.Threads)}, s.bench(p.Name)...)
 	}
-	s.process = must(start(ctx, c))
+	cpu := env.serverCPU
+	if w.Threads > 1 {
+		cpu = unpinned
+	}
+	check(s.start(ctx, cpu, argv...))
 	_, err := attempt(verifyWork, s)
 	if err == nil { // only now: nginx's master listens before its workers start
 		s.pids, err = family(s.cmd.Process.Pid)
@@ -126,55 +139,126 @@ func startUpstream(ctx context.Context, env *environment, w work) *server {
 	if w.Upstream.Kind == "" {
 		return nil
 	}
-	s := env.newServer(w)
-	s.Addr = filepath.Join(s.Dir, "s")
-	s.Backend = s.Addr
-	c := command{dir: s.Dir, ask: accepts("unix", s.Addr), cpu: env.clientFor(w)} // with the client
-	switch w.Upstream.Kind {
-	case "php": // without the machine's php.ini (-n): all that is set is here
-		c.ends, c.cpu = true, unpinned
-		c.argv = []string{env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1", "-F", "-O",
-			"-y", configure("php-fpm.conf", s.Dir, s)}
-		if os.Getuid() == 0 {
-			c.argv = append(c.argv, "-R")
-		}
-	case "responder":
-		c.argv = []string{env.self, "serve", "responder", s.Addr, "", "", ""}
-	default:
-		s.Addr = must(freeAddress())
-		c.ask = accepts("tcp", s.Addr)
-		c.argv = []string{env.self, "serve", "nethttp", s.Addr, filepath.Join(s.Root, "files"), "", ""}
+	s := env.newServer(w, freeAddress())
+	if s.Fcgi() {
+		s.Addr = filepath.Join(s.Dir, "s")
 	}
-	s.process = must(start(ctx, c))
+	s.Backend = s.Addr
+	cpu, argv := env.clientFor(w), s.bench(w.Upstream.Kind) // with the client
+	if w.Upstream.Kind == "php" {                           // without the machine's php.ini (-n): all that is set is here
+		s.ends, cpu = true, unpinned
+		argv = []string{env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1", "-F", "-O",
+			"-y", s.configure("php-fpm.conf")}
+		if os.Getuid() == 0 {
+			argv = append(argv, "-R")
+		}
+	}
+	check(s.start(ctx, cpu, argv...))
 	return s
 }
 
 // startBroker starts a redis-server that forgets nothing that it has acknowledged, in a folder that
 // it may have used before, on the servers' CPU.
-func startBroker(ctx context.Context, env *environment, dir, addr string) (*process, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	return start(ctx, command{dir: dir, cpu: env.serverCPU,
-		ask: func() error { return askBroker(addr, "PING", "+PONG") },
-		argv: []string{env.programs["redis"], "--bind", host, "--port", port, "--dir", dir,
-			"--appendonly", "yes", "--appendfsync", "always", "--save", ""}})
+func (s *server) startBroker(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(s.Addr)
+	check(err)
+	return s.start(ctx, s.env.serverCPU, s.env.programs["redis"], "--bind", host, "--port", port, "--dir", s.Dir,
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "")
 }
 
-// askBroker is for a command in one line, answered with one. While the broker reads its file again
-// it refuses even PING.
-func askBroker(addr, command, want string) error {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
+const (
+	startLimit = 10 * time.Second
+	stopLimit  = 10 * time.Second
+
+	unpinned = -1 // lets a process run on any CPU
+)
+
+// pinned is a command held to a CPU, with its threads and children. It has a process group of its
+// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in order,
+// and what one leaves behind can be ended by the group.
+func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
+	if cpu != unpinned {
+		argv = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// start returns when the command accepts connections at the server's address, which it asks for
+// every few milliseconds: not every server says when it is ready. The command's output is in the
+// file log of the server's folder. The caller stops it.
+func (s *server) start(ctx context.Context, cpu int, argv ...string) error {
+	log := must(os.Create(filepath.Join(s.Dir, "log")))
+	defer log.Close()
+	s.cmd, s.done = pinned(context.Background(), cpu, argv...), make(chan struct{})
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.Dir, log, log
+	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(time.Second))
-	var got string
-	fmt.Fprintf(conn, "%s\r\n", command)
-	if _, err := fmt.Fscan(conn, &got); err != nil || got != want {
-		return errors.Join(err, fmt.Errorf("%s is answered with %q", command, got))
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	network := "tcp"
+	if filepath.IsAbs(s.Addr) {
+		network = "unix"
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		conn, err := net.Dial(network, s.Addr)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+			continue
+		case <-s.done:
+			err = fmt.Errorf("ended before it served: %v", s.err)
+		case <-ctx.Done():
+			err = fmt.Errorf("does not serve: %w: %w", ctx.Err(), err)
+		}
+		s.kill()
+		return s.explain(err)
+	}
+}
+
+// explain adds the command and the end of its output.
+func (s *server) explain(err error) error {
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
+	text = bytes.TrimSpace(text[max(0, len(text)-8<<10):])
+	return fmt.Errorf("%s: %w\n%s", s.cmd, err, text)
+}
+
+// stop ends the process and reports one that did not end as it should.
+func (s *server) stop() error {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(stopLimit):
+		s.kill()
+		return s.explain(fmt.Errorf("still running %v after SIGTERM", stopLimit))
+	}
+	switch {
+	case s.kill() == nil:
+		return s.explain(errors.New("left a process behind"))
+	case s.ends && s.err != nil:
+		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))
 	}
 	return nil
+}
+
+// kill ends the whole group at once. An error says that there was none.
+func (s *server) kill() error {
+	err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.done
+	return err
+}
+
+// freeAddress is a loopback address where nothing listens.
+func freeAddress() string {
+	ln := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer ln.Close()
+	return ln.Addr().String()
 }

@@ -24,8 +24,7 @@ func TestLineNumber(t *testing.T) {
 
 // A server's children are found by their group, whose leader need not live.
 func TestFamily(t *testing.T) {
-	p := must(start(t.Context(), command{argv: []string{"bash", "-c", "sleep 60 & sleep 60 & wait"}, dir: t.TempDir(),
-		cpu: unpinned, ask: func() error { return nil }}))
+	p := startScript(t, "sleep 60 & sleep 60 & wait")
 	group := p.cmd.Process.Pid
 	for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
 		got, err := family(group)

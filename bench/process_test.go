@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,26 +19,39 @@ func TestBroker(t *testing.T) {
 		}
 		t.Skip("redis-server is not installed")
 	}
-	env := &environment{programs: map[string]string{"redis": program}, settings: settings{serverCPU: unpinned}}
-	dir, addr := t.TempDir(), must(freeAddress())
-	b, err := startBroker(t.Context(), env, dir, addr)
-	if err != nil {
+	env := &environment{dir: t.TempDir(), programs: map[string]string{"redis": program}, settings: settings{serverCPU: unpinned}}
+	b := env.newServer(work{}, freeAddress())
+	if err := b.startBroker(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { b.kill() }()
-	if err := askBroker(addr, "SET a 1", "+OK"); err != nil {
+	defer b.kill()
+	ask := func(command, want string) error {
+		conn, err := net.Dial("tcp", b.Addr)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(verifyLimit))
+		fmt.Fprintf(conn, "%s\r\n", command)
+		var got string
+		if _, err := fmt.Fscan(conn, &got); err != nil || got != want {
+			return fmt.Errorf("%s is answered with %q, %v", command, got, err)
+		}
+		return nil
+	}
+	if err := ask("SET a 1", "+OK"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.kill(); err != nil {
 		t.Fatal(err)
 	}
-	if askBroker(addr, "PING", "+PONG") == nil {
+	if ask("PING", "+PONG") == nil {
 		t.Error("killed, it answers")
 	}
-	if b, err = startBroker(t.Context(), env, dir, addr); err != nil {
+	if err = b.startBroker(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := askBroker(addr, "APPEND a 2", ":2"); err != nil {
+	if err := ask("APPEND a 2", ":2"); err != nil {
 		t.Error(err)
 	}
 	if err := b.kill(); err != nil {
@@ -49,7 +63,7 @@ func TestBroker(t *testing.T) {
 
 	// What ends at once says why.
 	env.programs["redis"] = "/bin/ls"
-	if _, err := startBroker(t.Context(), env, dir, addr); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
+	if err := b.startBroker(t.Context()); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
 		t.Error(err)
 	}
 }
@@ -61,7 +75,7 @@ func TestPinned(t *testing.T) {
 		cpu  int
 		want string
 	}{{cpu, fmt.Sprintf("Cpus_allowed_list:\t%d\n", cpu)}, {unpinned, "Cpus_allowed_list:"}} {
-		out, err := run(t.Context(), row.cpu, "sh", "-c", "cat /proc/self/status")
+		out, err := pinned(t.Context(), row.cpu, "sh", "-c", "cat /proc/self/status").Output()
 		if err != nil || !strings.Contains(string(out), row.want) {
 			t.Errorf("CPU %d: %v, %s", row.cpu, err, out)
 		}
@@ -74,14 +88,20 @@ func TestStop(t *testing.T) {
 		"trap 'echo gone wrong; exit 3' TERM; echo; read x & wait": "gone wrong",
 		"sleep 60 & exec sleep 60":                                 "left a process behind",
 	} {
-		p, err := start(t.Context(), command{argv: []string{"bash", "-c", script + " < <(sleep 60)"}, dir: t.TempDir(), cpu: unpinned, ask: func() error { return nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := startScript(t, script+" < <(sleep 60)")
 		p.ends = strings.Contains(want, "wrong")
 		time.Sleep(300 * time.Millisecond)
 		if err := p.stop(); want == "" && p.ends && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", script, err, want)
 		}
 	}
+}
+
+// startScript starts a server that is a script; another one accepts connections for it.
+func startScript(t *testing.T, script string) *server {
+	s := &server{Dir: t.TempDir(), Addr: listen(t).Addr().String()}
+	if err := s.start(t.Context(), unpinned, "bash", "-c", script); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

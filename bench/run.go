@@ -192,12 +192,12 @@ const (
 // measureBrokered runs two servers of one kind with a broker between them. Twice: undisturbed, for
 // the latency, and with the broker killed and started again while the members go on talking.
 func (t trial) measureBrokered() figures {
-	dir, addr := must(os.MkdirTemp(t.env.dir, "redis-")), must(freeAddress())
-	broker := must(startBroker(t.ctx, t.env, dir, addr))
-	defer func() { broker.kill() }()
+	broker := t.env.newServer(t.work, freeAddress())
+	check(broker.startBroker(t.ctx))
+	defer broker.kill()
 	var servers []*server
 	for range 2 {
-		s := startServer(t.ctx, t.env, t.peer, t.work, nil, addr)
+		s := startServer(t.ctx, t.env, t.peer, t.work, nil, broker.Addr)
 		defer func() { check(s.stop()) }()
 		servers = append(servers, s)
 	}
@@ -216,10 +216,7 @@ func (t trial) measureBrokered() figures {
 	time.Sleep(j.Settle + downAt)
 	broker.kill()
 	time.Sleep(upAt - downAt)
-	again, err := startBroker(t.ctx, t.env, dir, addr)
-	if err == nil {
-		broker = again
-	}
+	err := broker.startBroker(t.ctx)
 	check(errors.Join(err, <-done))
 	for _, name := range []string{"lost", "reordered", "doubled"} {
 		f[name] += disturbed[name]
