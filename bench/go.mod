@@ -10,6 +10,7 @@ require (
 	github.com/lwango/lwango v0.0.0-00010101000000-000000000000
 	github.com/valyala/fasthttp v1.65.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/text v0.43.0
 )
 
 require (

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // quietLoad is how much else may run: above it the report says so, since server and client want a
@@ -15,26 +18,38 @@ const quietLoad = 0.5
 
 // report is the whole result as Markdown.
 func (env *environment) report(head string, all results) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "## %s\n\n%s\n", time.Now().Format(time.DateOnly), head)
-	fmt.Fprintf(&text, "Rounds: %d of %v each, medians; server on CPU %d, client on CPU %d.", env.rounds, env.duration, env.serverCPU, env.clientCPU)
+	text := fmt.Sprintf("## %s\n\n%s\n\nRounds: %d of %v each, medians; server on CPU %d, client on CPU %d.",
+		time.Now().Format(time.DateOnly), head, env.rounds, env.duration, env.serverCPU, env.clientCPU)
 	if env.smoke {
-		text.WriteString(" A smoke run: too short for its figures to mean anything.")
+		text += " A smoke run: too short for its figures to mean anything."
 	}
 	if env.serverCPU == env.clientCPU {
-		text.WriteString(" Server and client share that CPU: only CPU times compare.")
+		text += " Server and client share that CPU: only CPU times compare."
 	}
 	if env.load > quietLoad {
-		fmt.Fprintf(&text, " The machine was busy at the start (load %.2f): requests/s and latencies say little.", env.load)
+		text += fmt.Sprintf(" The machine was busy at the start (load %.2f): requests/s and latencies say little.", env.load)
 	}
-	text.WriteString("\n\n")
+	text += "\n\n"
+	bounds := [][]string{{"work", "figure", "bound", "direct (default)", "channel", "default"}}
 	for _, w := range env.works {
-		fmt.Fprintf(&text, "### %s: %s%s\n\n%s\n", w.Name, w.Title, w.less(), table(w, env.peersOf(w), all))
+		text += fmt.Sprintf("### %s: %s%s\n\n%s\n", w.Name, w.Title, w.less(), markdown(w.rows(env.peersOf(w), all), "---:"))
+		bounds = append(bounds, w.boundRows(all)...)
 	}
-	if !env.smoke {
-		text.WriteString(boundsTable(env.works, all))
+	if !env.smoke && len(bounds) > 1 {
+		text += "### Bounds\n\n" + markdown(bounds, "---") + "\n"
 	}
-	return text.String()
+	return text
+}
+
+// markdown is a table whose first row is its head.
+func markdown(rows [][]string, align string) (text string) {
+	for i, row := range rows {
+		text += "| " + strings.Join(row, " | ") + " |\n"
+		if i == 0 {
+			text += "|---|" + strings.Repeat(align+"|", len(row)-1) + "\n"
+		}
+	}
+	return text
 }
 
 // less says so where a smoke run or the descriptor limit has taken something away.
@@ -48,81 +63,70 @@ func (w work) less() string {
 	return ""
 }
 
-// table has a row for each peer. A column is a figure, x:FIGURE its ratio to the baseline's,
-// ~FIGURE its spread over the rounds.
-func table(w work, peers []peer, all results) string {
-	head, line := "| server |", "|---|"
-	unit := w.kind.Unit[strings.LastIndex(w.kind.Unit, " ")+1:]
+// rows has a row for each peer. A column is a figure, x:FIGURE its ratio to the baseline's, ~FIGURE
+// its spread over the rounds.
+func (w work) rows(peers []peer, all results) [][]string {
+	rows := [][]string{{"server"}}
 	columns := strings.Fields(w.kind.Columns)
 	for _, column := range columns {
-		title := "spread"
-		if name, ratio := strings.CutPrefix(column, "x:"); ratio {
+		title := w.kind.named(figureTable[column].Title, w.kind.Unit)
+		switch {
+		case column == "x:both":
+			title = "both x lwango"
+		case column[0] == 'x':
 			title = "x lwango"
-			if name == "both" {
-				title = "both x lwango"
-			}
-		} else if !strings.HasPrefix(column, "~") {
-			title = named(figureTable[column].Title, unit)
+		case column[0] == '~':
+			title = "spread"
 		}
-		head, line = head+" "+title+" |", line+"---:|"
+		rows[0] = append(rows[0], title)
 	}
-	text := head + "\n" + line + "\n"
 	for _, p := range peers {
-		c := all[cellKey{w.Name, p.Name}]
-		text += "| " + p.Name + " |"
+		c, row := all[cellKey{w.Name, p.Name}], []string{p.Name}
 		for _, column := range columns {
-			shown := ""
+			text := number(c.value(column), figureTable[column].Digits)
 			if name, ok := strings.CutPrefix(column, "x:"); ok {
-				shown = number(ratio(c.values(name), all[cellKey{w.Name, baseline}].values(name)), 2)
+				text = number(ratio(c.values(name), all[cellKey{w.Name, baseline}].values(name)), 2)
 			} else if name, ok := strings.CutPrefix(column, "~"); ok {
-				shown = number(100*spread(c.values(name)), 0) + "%"
-			} else {
-				shown = number(c.value(column), figureTable[column].Digits)
+				text = number(100*spread(c.values(name)), 0) + "%"
 			}
-			text += " " + shown + " |"
+			row = append(row, text)
 		}
 		if len(c.errs) > 0 {
-			text += " failed: " + firstLine(strings.ReplaceAll(c.errs[0].Error(), "|", "/")) + " |"
+			row = append(row, "failed: "+firstLine(strings.ReplaceAll(c.errs[0].Error(), "|", "/")))
 		}
-		text += "\n"
+		rows = append(rows, row)
 	}
-	return text
+	return rows
 }
 
-// boundsTable is empty without lwango. The default handoff must hold; the other is for information.
-func boundsTable(works []work, all results) string {
-	var text strings.Builder
-	for _, w := range works {
-		for _, b := range w.Bounds {
-			own, rest := b.measured(w, baseline, all), b.measured(w, other, all)
-			if math.IsNaN(own) && math.IsNaN(rest) {
-				continue
-			}
-			verdict := "holds"
-			switch {
-			case b.Most == nil && b.Least == nil:
-				verdict = "-"
-			case math.IsNaN(own):
-				verdict = "not measured"
-			case !b.holds(own):
-				verdict = "falls short"
-			}
-			title, digits, limit := named(figureTable[b.Figure].Bound, w.kind.Unit), figureTable[b.Figure].Digits, "-"
-			if b.Of != "" {
-				title, digits = title+", lwango / "+b.Of, 2
-			}
-			if b.Most != nil {
-				limit = number(*b.Most, digits)
-			} else if b.Least != nil {
-				limit = "at least " + number(*b.Least, digits)
-			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s |\n", w.Name, title, limit, number(own, digits), number(rest, digits), verdict)
+// boundRows is empty without lwango. The default handoff must hold; the other is for information.
+func (w work) boundRows(all results) (rows [][]string) {
+	for _, b := range w.Bounds {
+		own, rest := b.measured(w, baseline, all), b.measured(w, other, all)
+		if math.IsNaN(own) && math.IsNaN(rest) {
+			continue
 		}
+		verdict := "holds"
+		switch {
+		case b.Most == nil && b.Least == nil:
+			verdict = "-"
+		case math.IsNaN(own):
+			verdict = "not measured"
+		case !b.holds(own):
+			verdict = "falls short"
+		}
+		title, digits, limit := w.kind.named(figureTable[b.Figure].Bound, cmp.Or(w.kind.Long, w.kind.Unit)), figureTable[b.Figure].Digits, "-"
+		if b.Of != "" {
+			title, digits = title+", lwango / "+b.Of, 2
+		}
+		if b.Most != nil {
+			limit = number(*b.Most, digits)
+		} else if b.Least != nil {
+			limit = "at least " + number(*b.Least, digits)
+		}
+		rows = append(rows, []string{w.Name, title, limit, number(own, digits), number(rest, digits), verdict})
 	}
-	if text.Len() == 0 {
-		return ""
-	}
-	return "### Bounds\n\n| work | figure | bound | direct (default) | channel | default |\n|---|---|---|---|---|---|\n" + text.String() + "\n"
+	return rows
 }
 
 // measured is NaN where something was not measured.
@@ -139,26 +143,13 @@ func number(v float64, digits int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "-"
 	}
-	whole, rest, point := strings.Cut(strconv.FormatFloat(math.Abs(v), 'f', digits, 64), ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if point {
-		whole += "." + rest
-	}
-	if v < 0 {
-		whole = "-" + whole
-	}
-	return whole
+	return message.NewPrinter(language.English).Sprintf("%.*f", digits, v)
 }
 
 // median leaves out NaN, a round that failed. Of no values it is NaN, which the report shows as a
 // dash.
 func median(values []float64) float64 {
 	sorted := sortedNumbers(values)
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
@@ -176,22 +167,22 @@ func ratio(values, base []float64) float64 {
 
 // most is the largest value.
 func most(values []float64) float64 {
-	if sorted := sortedNumbers(values); len(sorted) > 0 {
-		return sorted[len(sorted)-1]
-	}
-	return math.NaN()
+	sorted := sortedNumbers(values)
+	return sorted[len(sorted)-1]
 }
 
 // spread is the distance between the extremes as a part of the median.
 func spread(values []float64) float64 {
-	if sorted := sortedNumbers(values); len(sorted) > 0 {
-		return (sorted[len(sorted)-1] - sorted[0]) / median(sorted)
-	}
-	return math.NaN()
+	sorted := sortedNumbers(values)
+	return (sorted[len(sorted)-1] - sorted[0]) / median(sorted)
 }
 
+// sortedNumbers has NaN only where there is nothing else.
 func sortedNumbers(values []float64) []float64 {
 	numbers := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+	if len(numbers) == 0 {
+		return []float64{math.NaN()}
+	}
 	slices.Sort(numbers)
 	return numbers
 }

@@ -70,7 +70,7 @@ type figure struct {
 // figures are what a client or one round has found.
 type figures map[string]float64
 
-type kind struct{ Unit, Columns string }
+type kind struct{ Unit, Units, Long, Columns string }
 
 // A bound is what lwango is to reach: a figure or, with a peer, its ratio to the peer's.
 type bound struct {
@@ -130,16 +130,9 @@ func (w *work) complete(kinds map[string]kind) {
 	}
 }
 
-// named puts a work's unit into a text of the table of figures.
-func named(text, unit string) string {
-	many := unit + "s"
-	switch {
-	case unit == "MiB":
-		many = unit
-	case strings.HasSuffix(unit, "y"):
-		many = strings.TrimSuffix(unit, "y") + "ies"
-	}
-	return strings.NewReplacer("%s", many, "%", unit).Replace(text)
+// named puts a unit into a text of the table of figures.
+func (k kind) named(text, unit string) string {
+	return strings.NewReplacer("%s", k.Units, "%", unit).Replace(text)
 }
 
 // shrink takes from a work what a smoke run has no time for.
