@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -95,16 +96,12 @@ func newEnvironment(ctx context.Context, s settings) *environment {
 // responder, but servers look whether they exist.
 func (env *environment) writeFiles() {
 	check(os.Chmod(env.dir, 0o755))
-	app := filepath.Join(env.dir, "scripts", appPrefix)
-	check(os.MkdirAll(app, 0o755))
 	check(os.Mkdir(filepath.Join(env.dir, "files"), 0o755))
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
-	for _, entry := range must(data.ReadDir("scripts")) {
-		body := must(data.ReadFile("scripts/" + entry.Name()))
-		check(os.WriteFile(filepath.Join(app, entry.Name()), body, 0o644))
-	}
+	app := filepath.Join(env.dir, "scripts", appPrefix)
+	check(os.CopyFS(app, must(fs.Sub(data, "scripts"))))
 	for _, path := range []string{holdScript, releaseScript, heldScript} {
 		check(os.WriteFile(filepath.Join(env.dir, "scripts", path), nil, 0o644))
 	}

@@ -83,11 +83,10 @@ type usageError struct{ error }
 
 func parseSettings(args []string) (s settings, err error) {
 	s = settings{settle: 2 * time.Second, spread: 2 * time.Second}
-	allWorks, allPeers := names(works, work.name), names(peers, peer.name)
 	first, second := defaultCPUs()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	worksFlag := flags.String("works", allWorks, "works to measure, comma separated")
-	peersFlag := flags.String("peers", allPeers, "servers to measure, comma separated")
+	worksFlag := flags.String("works", "", "works to measure, comma separated (default all of works.toml)")
+	peersFlag := flags.String("peers", "", "servers to measure, comma separated (default all of works.toml)")
 	flags.IntVar(&s.rounds, "rounds", 5, "rounds per work; the report shows medians")
 	flags.DurationVar(&s.duration, "duration", 3*time.Second, "length of one measurement; CPU times are fine-grained from 2s")
 	flags.DurationVar(&s.warmup, "warmup", time.Second, "closed-loop load before each measurement, not counted")
@@ -101,22 +100,20 @@ func parseSettings(args []string) (s settings, err error) {
 	} else if err != nil {
 		return s, usageError{err}
 	}
-	switch {
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.rounds < 1 || s.duration < 50*time.Millisecond:
-		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
-	default:
-		var unknown error
-		s.works, err = choose(*worksFlag, works, work.name)
-		s.peers, unknown = choose(*peersFlag, peers, peer.name)
-		err = errors.Join(err, unknown)
+	s.works, err = choose(*worksFlag, works)
+	if err == nil {
+		s.peers, err = choose(*peersFlag, peers)
 	}
 	// A peer without a part in any of the works need not be built or installed.
 	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool {
 		return !slices.ContainsFunc(s.works, func(w work) bool { return slices.Contains(w.Peers, p.Name) })
 	})
-	if err == nil && len(s.peers) == 0 {
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.rounds < 1 || s.duration < 50*time.Millisecond:
+		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
+	case err == nil && len(s.peers) == 0:
 		err = errors.New("none of these peers has a part in these works")
 	}
 	if err != nil {

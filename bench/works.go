@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -165,11 +166,7 @@ func (l load) request(addr string) []byte {
 
 func pattern(n int) []byte {
 	b := make([]byte, n)
-	x := uint32(1)
-	for i := range b {
-		x = x*1664525 + 1013904223 // the linear congruential generator of Numerical Recipes
-		b[i] = byte(x >> 24)
-	}
+	rand.NewChaCha8([32]byte{}).Read(b)
 	return b
 }
 
@@ -182,22 +179,17 @@ func letters(n int) []byte {
 	return b
 }
 
-// choose picks the named entries of all, in the order of all.
-func choose[T any](list string, all []T, name func(T) string) ([]T, error) {
-	wanted := strings.Split(list, ",")
-	known := strings.Split(names(all, name), ",")
-	for _, one := range wanted {
-		if !slices.Contains(known, one) {
-			return nil, fmt.Errorf("unknown name %q", one)
+// choose picks the entries of all that a list names; of an empty list, all.
+func choose[T interface{ name() string }](list string, all []T) (chosen []T, err error) {
+	if list == "" {
+		return slices.Clone(all), nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(all, func(entry T) bool { return entry.name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown name %q", name)
 		}
+		chosen = append(chosen, all[i])
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(entry T) bool { return !slices.Contains(wanted, name(entry)) }), nil
-}
-
-func names[T any](all []T, name func(T) string) string {
-	var text []string
-	for _, entry := range all {
-		text = append(text, name(entry))
-	}
-	return strings.Join(text, ",")
+	return chosen, nil
 }
