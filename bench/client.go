@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -96,25 +94,6 @@ func clientCommand(args []string) error {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(f)
-}
-
-// runClient runs a client on the client's CPU. Its time limit only ends one that hangs.
-func runClient(ctx context.Context, env *environment, w work, name string, j job) (f figures, err error) {
-	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience + j.Linger
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	argument, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	out, err := pinned(ctx, env.clientFor(w), env.self, "client", name, string(argument)).Output()
-	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
-		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(failed.Stderr))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s client: %w", name, err)
-	}
-	return f, json.Unmarshal(out, &f)
 }
 
 // A crowd is HTTP connections that are used one after the other.

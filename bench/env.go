@@ -37,23 +37,25 @@ func (env *environment) clientFor(w work) int {
 	return env.clientCPU
 }
 
-// packages are Debian's of the programs that are not built here.
-var packages = map[string]string{"nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server"}
-
-// patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its
-// version.
-var patterns = map[string]string{"nginx": "nginx", "php": "php-fpm*", "redis": "redis-server"}
+// programs are those that are not built here: a pattern of the file (PHP-FPM's name ends with its
+// version), and Debian's packages.
+var programs = map[string]struct{ pattern, packages string }{
+	"nginx": {"nginx", "nginx-light"},
+	"php":   {"php-fpm*", "php-fpm php-opcache"},
+	"redis": {"redis-server", "redis-server"},
+}
 
 // missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is
-// set: there everything is to be installed, and a measurement less would go unnoticed.
+// set: there everything is to be installed, and a measurement less would go unnoticed. It looks in
+// sbin too, which is not in every PATH.
 func (env *environment) missing(name string) bool {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
-		if found, _ := filepath.Glob(filepath.Join(dir, patterns[name])); len(found) > 0 {
+		if found, _ := filepath.Glob(filepath.Join(dir, programs[name].pattern)); len(found) > 0 {
 			env.programs[name] = found[len(found)-1]
 			return false
 		}
 	}
-	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, packages[name])
+	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, programs[name].packages)
 	if os.Getenv("LWANGO_CI") == "1" {
 		failf("%s", text)
 	}

@@ -88,8 +88,8 @@ func (c *loadClient) connect() {
 	c.answers = 0
 }
 
-// echoPatience is for connections on which nothing came back in time: a smoke run is short.
-const echoPatience = 4 * time.Second
+// patience is for what did not come back in time: a smoke run is short.
+const patience = 4 * time.Second
 
 func (c *loadClient) closedLoop() figures {
 	c.closed = true
@@ -103,14 +103,14 @@ func (c *loadClient) closedLoop() figures {
 	c.answers = 0
 	m := newMeter(c.PIDs)
 	c.run(c.Duration)
-	f := m.figures(float64(max(c.answers, 1)))
-	if c.answers == 0 && c.Duration > 0 {
-		failf("no request was answered")
+	if !c.until(patience, func() bool { return c.answers > 0 }) {
+		failf("nothing came back in %v", c.Duration+patience)
 	}
+	f := m.figures(float64(c.answers))
 	// An echo server that got its figures by serving only some of its connections has not done the
 	// work. With PHP it may be that few workers serve few connections.
 	silent := func() int { return slices.IndexFunc(c.turns, func(t turn) bool { return t.came == 0 }) }
-	if c.source != nil && !c.until(echoPatience, func() bool { return silent() < 0 }) {
+	if c.source != nil && !c.until(patience, func() bool { return silent() < 0 }) {
 		failf("connection %d of %d: nothing came back", silent()+1, c.Conns)
 	}
 	return f

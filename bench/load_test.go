@@ -177,6 +177,8 @@ func TestOpenLoopUsesAllConnections(t *testing.T) {
 	if _, err := attempt(loadLoop, jobAt(addr, 3, 1, 100, 60*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	for _, addr := range order[2:5] { // one each before the clock starts, after the two that tell the size
 		if n := len(slices.DeleteFunc(slices.Clone(order), func(other string) bool { return other != addr })); n < 2 || n > 4 {
 			t.Errorf("order %v, want three in turn", order)

@@ -4,7 +4,7 @@
 //
 //	works.toml, works.go         what is measured, on which servers, and the bounds; conf, scripts
 //	main.go, env.go, run.go      flags; programs and the machine; rounds
-//	peers.go, process.go         how servers are configured, started and ended
+//	peers.go                     how servers are configured, started and ended
 //	client.go                    the clients, each a process; what they check before
 //	load.go                      as many requests or echoes as possible, or a fixed rate
 //	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies, bursts
@@ -45,33 +45,30 @@ type settings struct {
 	smoke                bool
 }
 
-// subcommands are what this binary runs of itself: each in a process of its own, so that servers
-// and clients have their own heap, their own scheduler and their own CPU.
-var subcommands = map[string]func(args []string) error{
-	"client": clientCommand, "serve": serveCommand,
-}
-
 func main() {
 	run := func(args []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return bench(ctx, args, os.Stdout)
 	}
+	// What this binary runs of itself has a process of its own: servers and clients have their own
+	// heap, their own scheduler and their own CPU.
 	args := os.Args[1:]
-	if len(args) > 0 && subcommands[args[0]] != nil {
-		run, args = subcommands[args[0]], args[1:]
+	if len(args) > 0 && args[0] == "client" {
+		run, args = clientCommand, args[1:]
+	} else if len(args) > 0 && args[0] == "serve" {
+		run, args = serveCommand, args[1:]
 	}
-	if err, failed := attempt(run, args); err != nil || failed != nil {
-		err = errors.Join(err, failed)
-		if errors.Is(err, flag.ErrHelp) {
-			return
-		}
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		if errors.As(err, new(usageError)) {
-			os.Exit(2)
-		}
-		os.Exit(1)
+	err, failed := attempt(run, args)
+	err = errors.Join(err, failed)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	if errors.As(err, new(usageError)) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
 // peersOf are the chosen peers that have a row for the work.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -123,8 +126,33 @@ func (env *environment) job(w work, servers ...*server) job {
 	return j
 }
 
-func (t trial) client(name string, j job) figures {
-	return must(runClient(t.ctx, t.env, t.work, name, j))
+// client runs a client on the client's CPU. Its time limit only ends one that hangs.
+func (t trial) client(name string, j job) (f figures) {
+	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience + j.Linger
+	ctx, cancel := context.WithTimeout(t.ctx, limit)
+	defer cancel()
+	out, err := pinned(ctx, t.env.clientFor(t.work), t.env.self, "client", name, string(must(json.Marshal(j)))).Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		failf("%s client: %w: %s", name, err, bytes.TrimSpace(failed.Stderr))
+	}
+	check(err)
+	check(json.Unmarshal(out, &f))
+	return f
+}
+
+// meanwhile begins something that goes on beside the caller, and returns what waits for its result.
+func meanwhile(do func() figures) (result func() (figures, error)) {
+	var f figures
+	var err error
+	done := make(chan struct{})
+	go func() {
+		f, err = attempt(func(struct{}) figures { return do() }, struct{}{})
+		close(done)
+	}()
+	return func() (figures, error) {
+		<-done
+		return f, err
+	}
 }
 
 // measure starts a fresh server, so that memory is that of this work alone.
@@ -150,21 +178,18 @@ func (t trial) measure() figures {
 func (t trial) measureBeside(s *server, j job) figures {
 	loaded := j
 	loaded.Duration += j.Duration / 2
-	done := make(chan error, 1)
-	go func() {
-		_, err := attempt(func(j job) figures {
-			if j.Rate > 0 {
-				return t.client("openloop", j)
-			}
-			j.once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
-			return nil
-		}, loaded)
-		done <- err
-	}()
+	load := meanwhile(func() figures {
+		if j.Rate > 0 {
+			return t.client("openloop", loaded)
+		}
+		j.once(fmt.Sprint(tasks.BurnPath, "?ms=", loaded.Duration.Milliseconds()))
+		return nil
+	})
 	time.Sleep(j.Duration / 4)
 	j.load, j.Addrs = t.probed(s)
-	f, err := runClient(t.ctx, t.env, t.work, "openloop", j)
-	check(errors.Join(err, <-done))
+	f, err := meanwhile(func() figures { return t.client("openloop", j) })()
+	_, failed := load()
+	check(errors.Join(err, failed))
 	return f
 }
 
@@ -206,18 +231,13 @@ func (t trial) measureBrokered() figures {
 	f := t.client("chat", j)
 
 	j.Warmup, j.Duration, j.Patience = 0, disturbedFor, brokerPatience
-	var disturbed figures
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		disturbed, err = runClient(t.ctx, t.env, t.work, "chat", j)
-		done <- err
-	}()
+	talk := meanwhile(func() figures { return t.client("chat", j) })
 	time.Sleep(j.Settle + downAt)
 	broker.kill()
 	time.Sleep(upAt - downAt)
 	err := broker.startBroker(t.ctx)
-	check(errors.Join(err, <-done))
+	disturbed, failed := talk()
+	check(errors.Join(err, failed))
 	for _, name := range []string{"lost", "reordered", "doubled"} {
 		f[name] += disturbed[name]
 	}

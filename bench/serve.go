@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -101,7 +102,7 @@ func serveFastHTTP(ln net.Listener, folder string) error {
 const echoBuffer = 16 << 10
 
 // serveGoEcho is what one writes in Go without a thought: a goroutine per connection, read, write.
-// io.Copy would splice, and so do something else.
+// Were the connection itself given to the copy, it would splice, and so do something else.
 func serveGoEcho(ln net.Listener) error {
 	for {
 		conn, err := ln.Accept()
@@ -110,15 +111,7 @@ func serveGoEcho(ln net.Listener) error {
 		}
 		go func() {
 			defer conn.Close()
-			for buf := make([]byte, echoBuffer); ; {
-				n, err := conn.Read(buf)
-				if err == nil {
-					_, err = conn.Write(buf[:n])
-				}
-				if err != nil {
-					return
-				}
-			}
+			io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, echoBuffer))
 		}()
 	}
 }

@@ -20,25 +20,21 @@ func loadTransfer(j job) figures {
 	j.move(1 << 20)
 	before := must(anonymousMemory(j.PIDs))
 	highest, m := before, newMeter(j.PIDs)
-	stop, watched := make(chan struct{}), sync.WaitGroup{}
-	watched.Go(func() {
-		every := time.NewTicker(10 * time.Millisecond)
-		defer every.Stop()
-		for {
-			if now, err := anonymousMemory(j.PIDs); err == nil {
-				highest = max(highest, now)
-			}
-			select {
-			case <-stop:
-				return
-			case <-every.C:
-			}
+	moved := make(chan error, 1)
+	go func() {
+		_, err := attempt(j.move, j.Size)
+		moved <- err
+	}()
+	var f figures
+	for f == nil {
+		select {
+		case err := <-moved:
+			check(err)
+			f = m.figures(mebi(j.Size))
+		case <-time.After(10 * time.Millisecond):
 		}
-	})
-	j.move(j.Size)
-	f := m.figures(mebi(j.Size))
-	close(stop)
-	watched.Wait()
+		highest = max(highest, must(anonymousMemory(j.PIDs)))
+	}
 	f["growth"] = mebi(highest - before)
 	return f
 }
@@ -48,7 +44,7 @@ func loadTransfer(j job) figures {
 var transferPiece = bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 
 // move moves a body of n bytes, on a connection of its own.
-func (j job) move(n int64) {
+func (j job) move(n int64) bool {
 	c := crowd{job: j}
 	defer c.leave()
 	conn := c.join(1)
@@ -60,7 +56,7 @@ func (j job) move(n int64) {
 		if got := text(conn); got != strconv.FormatInt(n, 10) {
 			failf("%.100q bytes have come of %d", got, n)
 		}
-		return
+		return true
 	}
 	c.ask(conn, http.MethodGet, j.Path+"?bytes="+strconv.FormatInt(n, 10), "")
 	body := answer(conn).Body
@@ -71,7 +67,7 @@ func (j job) move(n int64) {
 			failf("wrong bytes after %d", came)
 		}
 		if came += int64(k); err == io.EOF && came == n {
-			return
+			return true
 		}
 		if err != nil {
 			failf("after %d bytes: %w", came, err)

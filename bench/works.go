@@ -46,7 +46,7 @@ type load struct {
 }
 
 // An upstream is what requests are passed on to. php is Debian's PHP-FPM with its opcache,
-// responder the least that a FastCGI application can be, http net/http's hello.
+// responder the least that a FastCGI application can be, nethttp the peer's server.
 type upstream struct {
 	Kind             string
 	Workers, Backlog int  // PHP's, and its socket's
