@@ -74,6 +74,20 @@ func ExampleHTTP() {
 	// This is room 12.
 }
 
+// A handler of net/http that does not block runs on the request's own thread, which costs less.
+func ExampleHTTPOnLoop() {
+	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "Hello, %s!", r.FormValue("name"))
+	})
+
+	url, stop := exampletest.Serve(lwango.HTTPOnLoop(hello))
+	defer stop()
+	exampletest.Show(http.Get(url + "/?name=Lwan"))
+	// Output:
+	// 200 OK
+	// Hello, Lwan!
+}
+
 // A program with a flag and a configuration file of its own, which stops after a day.
 func ExampleRun() {
 	greeting := flag.String("greeting", "Hello", "what clients are told")

@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
 	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/leaktest", "internal/names", "internal/sysio"},
-	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
+	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},

@@ -24,7 +24,9 @@ type chatClient struct {
 func newChatClient(j job) *chatClient {
 	ws := newWSClient(64 << 10)
 	ws.nap = j.Nap
-	return &chatClient{wsClient: ws, job: j, tally: newTally(j.Conns, j.Rooms, j.Talkers), latency: newHistogram()}
+	return &chatClient{
+		wsClient: ws, job: j, tally: newTally(j.Conns, j.Rooms, j.Talkers), latency: newHistogram(),
+	}
 }
 
 // server is where a member is connected.
@@ -38,7 +40,8 @@ func (c *chatClient) joinRoom(i int) {
 // leaves late counts from the moment it was due. It waits j.Patience for the last message, and
 // j.Linger longer for what comes a second time.
 func loadChat(j job) figures {
-	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns || j.Rate <= 0 {
+	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns ||
+		j.Rate <= 0 {
 		failf("%d members in %d rooms with %d talkers each, %v messages/s, %d servers",
 			j.Conns, j.Rooms, j.Talkers, j.Rate, len(j.Addrs))
 	}
@@ -83,7 +86,8 @@ func (c *chatClient) settle() {
 	}
 	for end := c.now() + c.Listen; missing > 0; {
 		if c.now() > end {
-			failf("%d of %d members do not hear everybody in their room after %v", missing, c.Conns, c.Listen)
+			failf("%d of %d members do not hear everybody in their room after %v",
+				missing, c.Conns, c.Listen)
 		}
 		for i := range c.Rooms * len(c.Addrs) {
 			check(c.say(chatMessage{sender: uint32(i)}))
@@ -160,7 +164,8 @@ func verifyChat(j job) {
 // checkChat refuses what no chat may do, whatever it costs.
 func checkChat(f figures) error {
 	if f["lost"] != 0 || f["reordered"] != 0 || f["doubled"] != 0 {
-		return fmt.Errorf("%v deliveries lost, %v reordered, %v doubled", f["lost"], f["reordered"], f["doubled"])
+		return fmt.Errorf("%v deliveries lost, %v reordered, %v doubled",
+			f["lost"], f["reordered"], f["doubled"])
 	}
 	return nil
 }

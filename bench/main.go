@@ -73,7 +73,9 @@ func main() {
 
 // peersOf are the chosen peers that have a row for the work.
 func (s settings) peersOf(w work) []peer {
-	return slices.DeleteFunc(slices.Clone(s.peers), func(p peer) bool { return !slices.Contains(w.Peers, p.Name) })
+	return slices.DeleteFunc(slices.Clone(s.peers), func(p peer) bool {
+		return !slices.Contains(w.Peers, p.Name)
+	})
 }
 
 type usageError struct{ error }
@@ -85,13 +87,17 @@ func parseSettings(args []string) (s settings, err error) {
 	worksFlag := flags.String("works", "", "works to measure, comma separated (default all of works.toml)")
 	peersFlag := flags.String("peers", "", "servers to measure, comma separated (default all of works.toml)")
 	flags.IntVar(&s.rounds, "rounds", 5, "rounds per work; the report shows medians")
-	flags.DurationVar(&s.duration, "duration", 3*time.Second, "length of one measurement; CPU times are fine-grained from 2s")
-	flags.DurationVar(&s.warmup, "warmup", time.Second, "closed-loop load before each measurement, not counted")
+	flags.DurationVar(&s.duration, "duration", 3*time.Second,
+		"length of one measurement; CPU times are fine-grained from 2s")
+	flags.DurationVar(&s.warmup, "warmup", time.Second,
+		"closed-loop load before each measurement, not counted")
 	flags.IntVar(&s.serverCPU, "server-cpu", first, "CPU of the server")
 	flags.IntVar(&s.clientCPU, "client-cpu", second, "CPU of the client")
 	flags.StringVar(&s.repo, "repo", "..", "folder of the lwango module")
-	flags.StringVar(&s.command, "lwango", "", "lwango command to measure in the works that need no other program of it (default: built from -repo)")
-	flags.BoolVar(&s.smoke, "smoke", false, "run everything once and briefly, check the answers, judge no figures")
+	flags.StringVar(&s.command, "lwango", "",
+		"lwango command to measure in the works that need no other program of it (default: built from -repo)")
+	flags.BoolVar(&s.smoke, "smoke", false,
+		"run everything once and briefly, check the answers, judge no figures")
 	if err := flags.Parse(args); err == flag.ErrHelp {
 		return s, err
 	} else if err != nil {
@@ -103,7 +109,9 @@ func parseSettings(args []string) (s settings, err error) {
 	}
 	// A peer without a part in any of the works need not be built or installed.
 	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool {
-		return !slices.ContainsFunc(s.works, func(w work) bool { return slices.Contains(w.Peers, p.Name) })
+		return !slices.ContainsFunc(s.works, func(w work) bool {
+			return slices.Contains(w.Peers, p.Name)
+		})
 	})
 	switch {
 	case flags.NArg() > 0:
@@ -117,7 +125,8 @@ func parseSettings(args []string) (s settings, err error) {
 		return s, usageError{err}
 	}
 	if s.smoke {
-		s.rounds, s.duration, s.warmup, s.settle, s.spread = 1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
+		s.rounds, s.duration, s.warmup, s.settle, s.spread =
+			1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
 		for i := range s.works {
 			s.works[i].shrink()
 		}

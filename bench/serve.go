@@ -73,7 +73,10 @@ func serveNetHTTP(ln net.Listener, chat *chatHub, files, beside, backend string)
 }
 
 func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
-	text, err := tasks.Sleep(r.URL.Query().Get("ms"), func(d time.Duration) error { time.Sleep(d); return nil })
+	text, err := tasks.Sleep(r.URL.Query().Get("ms"), func(d time.Duration) error {
+		time.Sleep(d)
+		return nil
+	})
 	if err != nil {
 		http.Error(w, "ms", http.StatusBadRequest)
 		return
@@ -85,7 +88,10 @@ func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
 // serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open
 // per request that nginx and net/http make.
 func serveFastHTTP(ln net.Listener, folder string) error {
-	root := fasthttp.FS{Root: folder, PathRewrite: fasthttp.NewPathPrefixStripper(len("/files")), AcceptByteRange: true}
+	root := fasthttp.FS{
+		Root: folder, PathRewrite: fasthttp.NewPathPrefixStripper(len("/files")),
+		AcceptByteRange: true,
+	}
 	files := root.NewRequestHandler()
 	handler := func(ctx *fasthttp.RequestCtx) {
 		if path := ctx.Path(); len(path) > 7 && string(path[:7]) == "/files/" {
@@ -95,7 +101,9 @@ func serveFastHTTP(ln net.Listener, folder string) error {
 		ctx.SetContentType("text/plain")
 		ctx.SetBodyString(hello)
 	}
-	return (&fasthttp.Server{Handler: handler, Name: "fasthttp", IdleTimeout: idleTimeout}).Serve(ln)
+	return (&fasthttp.Server{
+		Handler: handler, Name: "fasthttp", IdleTimeout: idleTimeout,
+	}).Serve(ln)
 }
 
 // echoBuffer is what an echo server reads at once: more than a message.

@@ -68,7 +68,9 @@ func (c *wsClient) sendFrame(i int, op ws.OpCode, payload []byte) error {
 
 // appendFrame appends one masked frame, as clients send it (RFC 6455, section 5.3).
 func appendFrame(b *bytes.Buffer, op ws.OpCode, payload []byte) {
-	head := ws.Header{Fin: true, OpCode: op, Masked: true, Mask: ws.NewMask(), Length: int64(len(payload))}
+	head := ws.Header{
+		Fin: true, OpCode: op, Masked: true, Mask: ws.NewMask(), Length: int64(len(payload)),
+	}
 	check(ws.WriteHeader(b, head))
 	b.Write(payload)
 	ws.Cipher(b.Bytes()[b.Len()-len(payload):], head.Mask, 0)

@@ -410,3 +410,30 @@ func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
 		s.stop(time.Second)
 	}, plain, direct)
 }
+
+// A request that is left to a function off the loop leaves a body behind, which the client has to
+// send as fast as any other.
+func TestAbandonedBodyHasItsLimits(t *testing.T) {
+	t.Parallel()
+	const post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n1234"
+	for _, timeout := range []time.Duration{time.Minute, 50 * time.Millisecond} {
+		run(t, func(t *testing.T, m mode) {
+			block := make(chan struct{})
+			defer close(block)
+			c := start(t, m, conn.Config{BodyTimeout: timeout, Handler: func(req *conn.Request, _ *conn.Response) int {
+				_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
+				return 200
+			}}).client()
+			if a := c.do("POST", post); a.StatusCode != 200 || a.Close {
+				t.Errorf("%d, close: %v", a.StatusCode, a.Close)
+			}
+			if timeout == time.Minute { // the rest comes in time
+				send(t, c, "5")
+				c.do("GET", get)
+				return
+			}
+			_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+			c.ends()
+		}, plain, direct, overTLS)
+	}
+}

@@ -40,7 +40,8 @@ func (w *Response) inform(status int, h http.Header) {
 func (w *Response) open(status int, h http.Header) {
 	w.manner, w.early = relayed, status
 	_, typed := h["Content-Type"]
-	if !typed && !w.header.Has("Content-Type") && h.Get("Content-Encoding") == "" && h.Get("Transfer-Encoding") == "" {
+	if !typed && !w.header.Has("Content-Type") &&
+		h.Get("Content-Encoding") == "" && h.Get("Transfer-Encoding") == "" {
 		w.manner = sniffed
 	}
 	_, w.dated = h["Date"]

@@ -30,7 +30,6 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	}()
 	c.duplex.begin(x)
 	for {
-		c.setLimits(x)
 		// First, since take leaves the handler's output while something is held, and nothing would
 		// call it again for that.
 		_, _ = c.duplex.SendHeld()
@@ -59,22 +58,13 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 	return resp.early
 }
 
-// setLimits sets the deadlines that the handler has asked for.
-func (c *crossing) setLimits(x *exchange) {
-	c.mu.Lock()
-	limits := c.limits
-	c.mu.Unlock()
-	_ = x.stream.SetReadDeadline(limits.read)
-	_ = x.stream.SetWriteDeadline(limits.write)
-}
-
 // take takes what the handler has for the client, unless earlier output is still held, and reports
 // whether the handler has returned, or waits in Hijack.
 func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	x, held := resp.x, c.duplex.Held()
 	c.mu.Lock()
 	c.news = false
-	status, header := c.status, c.header
+	status, header, limit := c.status, c.header, c.limits.write
 	var informs []interim
 	var out []byte
 	push := c.push
@@ -99,6 +89,7 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	}
 	c.mu.Unlock()
 
+	_ = x.stream.SetWriteDeadline(limit)
 	for _, i := range informs {
 		resp.inform(i.status, i.header)
 	}
@@ -127,14 +118,16 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 	return returned, hijack
 }
 
-// give reads what the handler asks for, and reports whether that has still to arrive.
+// give reads what the handler asks for, and reports whether that has still to arrive. The deadline
+// is looked at together with the question: the handler may just have set one.
 func (c *crossing) give(b *Body) bool {
 	c.mu.Lock()
-	asked := c.asked && !c.closed
+	asked, limit := c.asked && !c.closed, c.limits.read
 	c.mu.Unlock()
 	if !asked {
 		return false
 	}
+	_ = b.x.stream.SetReadDeadline(limit)
 	if c.inBuf == nil {
 		size := int64(pipeSize)
 		if !b.chunked {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"runtime"
@@ -269,4 +270,35 @@ func TestBridgeBodyTooLarge(t *testing.T) {
 		}
 		c.ends()
 	})
+}
+
+// TestBridgeDeadlineWhileTheThreadLooks: a deadline counts, whatever the thread is doing when it is set.
+func TestBridgeDeadlineWhileTheThreadLooks(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{
+			Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ended := make(chan error, 1)
+				go func() {
+					_, err := r.Body.Read(make([]byte, 1))
+					ended <- err
+				}()
+				rc := http.NewResponseController(w)
+				for range rand.IntN(100) { // each makes the thread look
+					_ = rc.SetReadDeadline(time.Now().Add(3 * time.Second))
+				}
+				_ = rc.SetReadDeadline(time.Now())
+				began := time.Now()
+				if err := <-ended; time.Since(began) > 2*time.Second || !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+			}))})
+		c := s.client()
+		for range 2000 {
+			if c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"); t.Failed() {
+				return
+			}
+			send(t, c, "1")
+		}
+	}, plain, direct)
 }

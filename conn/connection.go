@@ -11,7 +11,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// connection is the record of one client. While the client is idle it is all there is of it, so every field counts
+// connection is the record of one client. An idle client costs nothing else, so every field counts
 // thousands of times: what a request needs belongs to exchange.
 type connection struct {
 	loop.Thread
@@ -21,13 +21,14 @@ type connection struct {
 	remote peer
 
 	standing standing
-	served   bool  // there has been a request
-	lingers  bool  // it is to be closed, see lingering
-	logRound uint8 // its Share of the access log, and logUsed
+	served   bool  // a request has come
+	lingers  bool  // a lingering close follows, see lingering
+	logRound uint8 // with logUsed: its Share of the access log
 	logUsed  uint16
 }
 
-// Run is the loop's: it serves requests until none is left that could be served without waiting.
+// Run is called by the loop. It serves requests until none is left that can be served without
+// waiting.
 func (c *connection) Run(t *loop.Thread) coro.Code {
 	x, _ := loop.Local(t).(*exchange)
 	if x == nil {
@@ -49,27 +50,29 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 	return code
 }
 
-// Flush is the loop's: before the thread waits, the answers to earlier requests go out. While
-// threads do not wait, the answers to pipelined requests go out together.
+// Flush is called by the loop before the thread waits. It sends the answers to earlier requests. As
+// long as the thread does not wait, the answers to pipelined requests are gathered and go out
+// together.
 func (c *connection) Flush() {
 	if c.x != nil {
 		_ = c.x.flush()
 	}
 }
 
-// Left is the loop's: the client sends no more. A read or a write of the thread's own may find that before the loop hears
-// of it, and ends the request's context just so.
+// Left is called by the loop when the client sends no more. The thread calls it as well, if its own
+// read or write finds that before the loop does. Left cancels the request's context.
 func (c *connection) Left() {
 	if c.x != nil && c.x.req.cancel != nil {
 		c.x.req.cancel(loop.ErrClientGone)
 	}
 }
 
-// Overdue is the loop's: the idle time is over. A client that has not taken all of its answers yet
-// is not idle. Closing would leave them to the kernel, which holds up to megabytes for a client
-// that does not read, of a connection that does not count any more; and a request that came then
-// would be answered with a reset, which takes the rest of them away. So the connection stays while
-// the client takes what it has asked for, by the measure of write_timeout and min_rate.
+// Overdue is called by the loop when the idle time is over. A client that has not taken all of its
+// answers yet is not idle. If the server closed the connection now, the kernel would hold up to
+// megabytes for a client that does not read, and the server would not count that connection any
+// more. If a request arrived then, the kernel would answer with a reset, which takes the rest of
+// the answers away. So the connection stays while the client takes its answers as fast as
+// write_timeout and min_rate demand.
 func (c *connection) Overdue() time.Duration {
 	set := c.port.server.settings.Load()
 	left := sysio.Unsent(c.FD())
@@ -81,7 +84,8 @@ func (c *connection) Overdue() time.Duration {
 	if !again {
 		return set.WriteTimeout
 	}
-	if taken := float64(before - left); taken > 0 && taken >= float64(set.MinRate)*set.WriteTimeout.Seconds() {
+	if taken := float64(before - left); taken > 0 &&
+		taken >= float64(set.MinRate)*set.WriteTimeout.Seconds() {
 		return set.WriteTimeout
 	}
 	c.resetOnClose()
@@ -99,13 +103,13 @@ func (c *connection) failed(what string, args ...any) {
 	c.port.server.settings.Load().Logger.Error(what, append(args, "remote", c.remote.addrPort())...)
 }
 
-// Ended is the loop's.
+// Ended is called by the loop when the thread has ended.
 func (c *connection) Ended() {
 	delete(c.port.untaken, c)
 	c.port.server.admission.dismiss(c)
 }
 
-// serve answers requests as long as there are any, and says what the loop does next.
+// serve answers requests as long as there are any, and returns what the loop does next.
 func (x *exchange) serve() coro.Code {
 	c := x.c
 	if c.standing == refused {
@@ -124,7 +128,7 @@ func (x *exchange) serve() coro.Code {
 			if !x.exchange() {
 				return coro.Abort
 			}
-			x = c.x // it may have been abandoned
+			x = c.x // another one, if this one was abandoned
 			continue
 		}
 		if err == stream.ErrWouldBlock {
@@ -149,8 +153,9 @@ func (x *exchange) serve() coro.Code {
 	}
 }
 
-// reject answers what cannot be served, and closes: after a framing error nobody can say where the next request
-// begins (RFC 9112 section 9.3.1 allows it, section 11.2 is why).
+// reject answers a request that cannot be served, and closes the connection: after a framing error
+// the server cannot tell where the next request begins (RFC 9112 section 9.3.1 allows the close,
+// section 11.2 gives the reason).
 func (x *exchange) reject(e *http1.Error) {
 	line := x.refusedLine()
 	x.begin()

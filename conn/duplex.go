@@ -5,19 +5,19 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// Duplex is a time in a request in which body and answer move at once: a handler that passes both on
-// needs it. Nothing waits but Await. Body.Read returns stream.ErrWouldBlock where it would wait. What
-// is written goes out as far as the client has room for it, and the rest is held: see stream.Duplex.
-// The limits of both directions are the server's, as ever: body_timeout, write_timeout and min_rate.
-// A client that exceeds one ends Await, and the next Body.Read, or SendHeld, returns the error.
+// Duplex is a mode of a request in which body and answer move at once. A handler that passes on
+// both needs it. Only Await waits. A Body.Read that would wait returns stream.ErrWouldBlock. A
+// write sends as much as the client has room for, and the Duplex holds the rest: see stream.Duplex.
+// The server's limits hold for both directions as usual: body_timeout, write_timeout and min_rate.
+// If the client exceeds one, Await ends, and the next Body.Read or SendHeld returns the error.
 //
-// It ends with End, or the handler. Only the request's thread may use it.
+// The mode ends with End, or with the handler. Only the request's thread may use a Duplex.
 type Duplex struct {
 	stream.Duplex
 	x *exchange
 }
 
-// Duplex begins such a time.
+// Duplex lets body and answer move at once from now on, until Duplex.End or the end of the handler.
 func (r *Request) Duplex() *Duplex {
 	d := new(Duplex)
 	d.begin(r.x)
@@ -25,15 +25,15 @@ func (r *Request) Duplex() *Duplex {
 }
 
 func (d *Duplex) begin(x *exchange) {
-	x.settle()    // what an earlier one holds
-	_ = x.flush() // answers to earlier requests: what is held later is this one's
+	x.settle()    // an earlier Duplex writes what it holds
+	_ = x.flush() // answers to earlier requests; what is held from now on is this one's
 	loop.Hold(&x.c.Thread, false)
 	d.x = x
 	x.duplex, x.req.body.tryOnly = d, true
 	x.stream.Duplex(&d.Duplex)
 }
 
-// drop ends it without a wait: what is held is not written, so the connection must end.
+// drop ends the mode without a wait. What is held is not written, so the connection must end.
 func (d *Duplex) drop() {
 	if x := d.x; x != nil && x.duplex == d {
 		x.duplex, x.req.body.tryOnly = nil, false
@@ -41,14 +41,15 @@ func (d *Duplex) drop() {
 	}
 }
 
-// End ends it. What is held is written first, for which it waits as every write does. The error is that of writing.
+// End ends the mode and writes what is held, waiting as every write does. The error is that of
+// writing.
 func (d *Duplex) End() error {
 	d.x.settle()
 	return d.x.writeErr
 }
 
-// SendHeld writes what is held, as far as there is room, and returns how many bytes are left. The error is that of
-// writing, now or before.
+// SendHeld writes as much of what is held as there is room for, and returns how many bytes are
+// left. The error is that of this write or of an earlier one.
 func (d *Duplex) SendHeld() (left int, err error) {
 	left, err = d.Duplex.SendHeld()
 	if err = d.x.wrote(left, err); err == nil {

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	firstInput = 2 << 10  // bytes of the input buffer to begin with; most heads fit, and a sleeping handler holds it
-	keptBuffer = 64 << 10 // larger ones are not kept for the next request
+	firstInput = 2 << 10  // the first input buffer; most heads fit, and a sleeping handler holds it
+	keptBuffer = 64 << 10 // larger buffers are not kept for the next request
 	turnBudget = stream.TurnBudget
 )
 
-// exchange is what a connection needs while it is being served. It belongs to a coroutine, not to a connection, and
-// so the few that are in use stay in the cache.
+// exchange is all that a connection needs while it is being served. It belongs to a coroutine and
+// not to a connection, so that the few exchanges in use stay in the cache.
 type exchange struct {
 	c   *connection
 	set *settings // of the present request
 
-	// The connection's bytes: with TLS those below it. A handler's deadlines are the stream's.
+	// The connection's bytes; with TLS, the encrypted ones. A handler's deadlines are the stream's.
 	stream stream.Stream
 
-	// What the client has to keep up with, in this request, and how it does.
+	// The pace that the client must keep during this request, and what it has moved so far.
 	reading, writing stream.Pace
 
-	// Input. in[r:w] has been read and not been used. What is before base belongs to the present request's head and
-	// must stay where it is.
+	// Input. in[r:w] was read and is not used yet. in[:base] belongs to the present request's head
+	// and must stay where it is.
 	in   []byte
 	base int
 	r, w int
@@ -40,11 +40,11 @@ type exchange struct {
 	// Output.
 	out      []byte // not written yet
 	writeErr error  // sticky
-	unsent   int    // bytes that were written when it came, and that the kernel has not sent
+	unsent   int    // bytes that the kernel had not sent when writeErr was set
 	duplex   *Duplex
 
 	began   time.Time
-	unheard bool // before the head went out, a wait of the handler ended because the client had left
+	unheard bool // the client left before the head went out, which ended a wait of the handler
 	crowded bool // the access log has too many lines of this connection
 	req     Request
 	resp    Response
@@ -69,26 +69,26 @@ func (x *exchange) attach(c *connection) {
 	}
 }
 
-// pace is what the client has to keep up with: it moves a byte each idle, and min_rate.
+// pace returns the pace that the client must keep: a byte within each time idle, and min_rate.
 func (x *exchange) pace(idle time.Duration) stream.Pace {
 	return stream.Pace{Idle: idle, MinRate: x.set.MinRate, Grace: graceOfRate, Window: rateWindow}
 }
 
-// They are variables for the tests alone.
+// They are variables only for the tests.
 var (
-	graceOfRate = 10 * time.Second // the time waited for a peer before its rate counts
-	rateWindow  = 30 * time.Second // waited, of which it counts
+	graceOfRate = 10 * time.Second // the time waited for a client before its rate counts
+	rateWindow  = 30 * time.Second // the waited time over which the rate is measured
 )
 
-// leave ends the connection's turn. What was answered goes out, whichever way the turn has ended: only after a panic
-// or runtime.Goexit is there anything left to write.
+// leave ends the connection's turn and sends its answers. There is something left to send only if
+// the turn has ended with a panic or runtime.Goexit.
 func (x *exchange) leave() {
 	defer x.detach()
-	defer x.c.RunDeferred(0) // while request and response are still theirs
+	defer x.c.RunDeferred(0) // before detach: the functions may use request and response
 	_ = x.flush()
 }
 
-// strand has nobody use the exchange any more, which a function off the loop may hold.
+// strand abandons the exchange to a function that still runs off the loop and may hold it.
 func (x *exchange) strand() {
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -98,7 +98,7 @@ func (x *exchange) strand() {
 	x.resp.discard()
 }
 
-// detach leaves the exchange fit for another connection.
+// detach makes the exchange ready for another connection.
 func (x *exchange) detach() {
 	if loop.Stranded(&x.c.Thread) {
 		x.strand()
@@ -113,7 +113,7 @@ func (x *exchange) detach() {
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
-	x.req.body.err = io.EOF // nothing of it is the next client's
+	x.req.body.err = io.EOF // the next client must not read this body
 	x.stream = stream.Stream{}
 	x.reading, x.writing, x.unsent = stream.Pace{}, stream.Pace{}, 0
 	x.duplex, x.req.body.tryOnly = nil, false
@@ -128,7 +128,7 @@ func (x *exchange) detach() {
 	invariants.Mangle(x.out[:cap(x.out)])
 }
 
-// end drops what the present request and its answer hold, if there is one.
+// end drops what the present request and its answer hold, if there is a request.
 func (x *exchange) end() {
 	if x.req.Thread == nil {
 		return
@@ -140,8 +140,9 @@ func (x *exchange) end() {
 	x.resp.reset()
 }
 
-// exchange serves the request whose head was read, and reports whether the connection goes on, with c.x. Else it has done
-// what comes before the close.
+// exchange serves the request whose head was read, and reports whether the connection goes on. If
+// so, c.x is its exchange, which may be another one. If not, all that comes before the close has
+// been done.
 func (x *exchange) exchange() bool {
 	c := x.c
 	c.served = true
@@ -168,7 +169,7 @@ func (x *exchange) exchange() bool {
 	x.completed()
 	last := x.writeErr != nil || x.resp.close
 	x.end()
-	full := len(x.out) >= gather // answers without a body come to something, too
+	full := len(x.out) >= gather // many answers without a body fill it, too
 	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowded && x.awaitLog() != nil {
 		x.closeAfter()
 		return false
@@ -187,8 +188,8 @@ func (x *exchange) completed() {
 	}
 }
 
-// abandon leaves the exchange to a function off the loop, which is still running and may hold the request. The
-// connection goes on with another one, unless it has to end, too.
+// abandon leaves the exchange to a function that still runs off the loop and may hold the request.
+// It gives the connection a new exchange, and reports whether the connection goes on.
 func (x *exchange) abandon() bool {
 	c := x.c
 	x.completed()
@@ -204,6 +205,7 @@ func (x *exchange) abandon() bool {
 	}
 	y.w = copy(y.in, x.in[x.r:x.w])
 	y.req.body, y.req.body.x = body, y
+	y.reading = x.reading // the client's pace is that of the same body
 	if y.writeErr != nil {
 		return false
 	}
@@ -223,10 +225,10 @@ func (x *exchange) begin() {
 	x.req.begin(x)
 	x.resp.begin(x)
 	loop.Hold(&x.c.Thread, len(x.out) > 0)
-	x.c.KeepWaiting(false) // the last handler's wish is not this one's
+	x.c.KeepWaiting(false) // the last handler's choice is not this one's
 }
 
-// precheck answers what no handler needs to see; 0: go on.
+// precheck returns the status of a request that no handler needs to see; 0: the handler runs.
 func (x *exchange) precheck() int {
 	h := &x.req.head
 	switch {
@@ -235,7 +237,7 @@ func (x *exchange) precheck() int {
 		// section 7.4). A gateway that ends TLS in front sends the origin-form. An http target on a
 		// secured connection does no harm: it asks for less than the connection gives.
 		return http.StatusMisdirectedRequest
-	case h.Method == http1.CONNECT: // we are no proxy (RFC 9110 section 9.3.6)
+	case h.Method == http1.CONNECT: // this server is no proxy (RFC 9110 section 9.3.6)
 		x.resp.header.Set("Allow", allowed)
 		x.resp.close = true
 		return http.StatusMethodNotAllowed
@@ -255,11 +257,12 @@ func (x *exchange) precheck() int {
 
 const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler, and waits for the threads that it has started. A panic costs this connection, and nothing
-// else; with http.ErrAbortHandler it is no error, and gets no answer.
+// call runs the handler, and waits for the threads that the handler has started. A panic ends this
+// connection and nothing else. A panic with http.ErrAbortHandler is not logged and gets no answer.
 //
-// Here and in the callers x is not used any more once the handler runs, but looked up anew: a handler that has taken the
-// connection over, and may go on for hours, is the only one to hold what is left of its request.
+// Once the handler runs, call and its callers do not use x any more; they look c.x up anew. A
+// handler that has hijacked the connection may go on for hours, and nothing but the handler may
+// hold what is left of its request.
 func (x *exchange) call() (status int) {
 	c, returned := x.c, false
 	defer func() {
@@ -273,7 +276,7 @@ func (x *exchange) call() (status int) {
 			return
 		}
 		stack := debug.Stack()
-		if e, ok := p.(*loop.PanicError); ok { // it comes from elsewhere
+		if e, ok := p.(*loop.PanicError); ok { // a panic of another thread or goroutine
 			p, stack = e.Value, e.Stack
 		}
 		if p != http.ErrAbortHandler {

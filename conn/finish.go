@@ -12,7 +12,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// finish sends what is not yet sent of the response. status is the handler's.
+// finish sends the part of the response that was not sent yet. status is the one that the handler
+// returned.
 func (w *Response) finish(status int) {
 	switch w.phase {
 	case open:
@@ -51,8 +52,8 @@ func (w *Response) finishWhole(status int) {
 	}
 }
 
-// decideAnswer returns the status to send, which is the handler's unless its answer cannot be sent:
-// then that is dropped, for an error page. n and err are what readAhead has returned.
+// decideAnswer returns the status to send. It is the handler's, unless the answer cannot be sent;
+// then that answer is dropped for an error page. n and err are what readAhead has returned.
 func (w *Response) decideAnswer(status int) (_, n int, err error) {
 	x := w.x
 	if status == 0 {
@@ -63,13 +64,15 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 		status = 500
 	}
 	if bad := w.badField(); bad != nil {
-		x.set.Logger.Error("response header refused: not a valid field", "name", bad.Name, "value", bad.Value, "target", x.req.Target())
+		x.set.Logger.Error("response header refused: not a valid field",
+			"name", bad.Name, "value", bad.Value, "target", x.req.Target())
 		w.clear()
 		status = 500
 	}
 	n, err = w.readAhead()
 	unreadable := err != nil && err != io.EOF
-	if failed := x.req.body.failure(); failed != 0 && w.manner == native && (unreadable || !w.explains(status)) {
+	if failed := x.req.body.failure(); failed != 0 && w.manner == native &&
+		(unreadable || !w.explains(status)) {
 		w.clear()
 		return failed, 0, nil
 	}
@@ -99,26 +102,28 @@ func (w *Response) sendBody(n int, err error) {
 	}
 }
 
-// final reports whether status can be that of an answer, and logs one that a handler should not
-// have given.
+// final reports whether status is a final one, and logs a status of a handler that is not.
 func (w *Response) final(status int) bool {
 	if 200 <= status && status <= 999 {
 		return true
 	}
-	w.x.set.Logger.Error("handler gave no final status", "status", status, "target", w.x.req.Target())
+	w.x.set.Logger.Error("handler gave no final status",
+		"status", status, "target", w.x.req.Target())
 	return false
 }
 
-// explains reports that the answer is the handler's own account of an error, which says more than
-// an error page.
+// explains reports whether the answer is the handler's own account of an error, which says more
+// than an error page.
 func (w *Response) explains(status int) bool {
 	return status >= 400 && (w.kind != gathered && w.size != 0 || len(w.buf) > 0)
 }
 
-// readAhead reads a first piece from a source that may lead back to the request's body, which is not read to its end.
-// A client that waits for 100 (Continue) gets it before the head then, and a bad body can still have its status.
+// readAhead reads a first piece from the body's reader if the request's body was not read to its
+// end, because the reader may be reading that. A client that waits for 100 (Continue) then gets it
+// before the head, and a bad request body can still decide the status.
 func (w *Response) readAhead() (int, error) {
-	if w.kind != reader || w.x.req.body.err != nil || w.x.req.head.Method == http1.HEAD || w.size == 0 {
+	if w.kind != reader || w.x.req.body.err != nil ||
+		w.x.req.head.Method == http1.HEAD || w.size == 0 {
 		return 0, nil
 	}
 	return w.readPiece(w.x.copyBuffer(), w.size)
@@ -127,7 +132,8 @@ func (w *Response) readAhead() (int, error) {
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
 	if status != 0 && status != w.status && w.x.writeErr == nil {
-		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned", "sent", w.status, "returned", status, "target", w.x.req.Target())
+		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned",
+			"sent", w.status, "returned", status, "target", w.x.req.Target())
 	}
 	if w.stream(w.buf) != nil || w.extent == byLength && w.left > 0 {
 		w.cut(errShortBody)
@@ -151,8 +157,8 @@ func (w *Response) appendEnd(out []byte) []byte {
 	return append(out, "\r\n"...)
 }
 
-// sendHead gathers the head. w.size is the body's size, -1 if it is not known; first is what it
-// begins with, as far as it was gathered.
+// sendHead gathers the head. w.size is the size of the body, -1 if it is not known. first is the
+// beginning of the body, as far as it was gathered.
 func (w *Response) sendHead(status int, first []byte) {
 	x := w.x
 	w.phase, w.status, w.left = streamed, status, w.size
@@ -169,7 +175,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		out = w.appendType(out, first)
 	}
 	out = w.appendExtent(out)
-	if upgrade { // an offer, as with 426, which has to be named here, too (RFC 9110 section 7.8)
+	if upgrade { // Connection names Upgrade, even for an offer with 426 (RFC 9110 section 7.8)
 		out = append(out, "Connection: Upgrade\r\n"...)
 	}
 	if w.close {
@@ -189,7 +195,7 @@ func (w *Response) decideExtent() {
 	h := &w.x.req.head
 	switch {
 	case w.status == 204: // no Content-Length (RFC 9110 section 8.6)
-	case w.status == 304: // not that of an empty body either: it would be the representation's
+	case w.status == 304: // no length of 0: the client would take it for the representation's
 	case w.size >= 0:
 		w.extent = byLength
 	case h.Minor >= 1:
@@ -200,8 +206,8 @@ func (w *Response) decideExtent() {
 	}
 }
 
-// appendOwn adds the handler's fields, except those that are the server's business. It reports
-// whether Content-Type and Upgrade are among them.
+// appendOwn adds the handler's fields, except those that the server sets itself. It reports whether
+// Content-Type and Upgrade are among them.
 func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
@@ -232,7 +238,8 @@ func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 	return out, hasType, upgrade
 }
 
-// appendType adds a Content-Type where the handler has set none. first is what the body begins with.
+// appendType adds a Content-Type where the handler has set none. first is what the body begins
+// with.
 func (w *Response) appendType(out, first []byte) []byte {
 	switch {
 	case w.manner == sniffed && len(first) > 0:
@@ -250,11 +257,11 @@ func (w *Response) appendExtent(out []byte) []byte {
 		return append(out, "Transfer-Encoding: chunked\r\n"...)
 	case byLength:
 		n := w.size
-		if w.x.req.head.Method == http1.HEAD { // the handler may not have bothered to make the body
+		if w.x.req.head.Method == http1.HEAD { // the handler need not have made the body
 			if d, ok := w.declared(); ok {
 				n = d
 			} else if w.manner != native && n == 0 {
-				return out // not made, or empty: nobody can say
+				return out // not made, or empty: the server cannot tell
 			}
 		}
 		out = append(out, "Content-Length: "...)
@@ -264,7 +271,9 @@ func (w *Response) appendExtent(out []byte) []byte {
 	return out
 }
 
-// decideClose: the client's wish (RFC 9112 section 9.3), the handler's, a body that nobody will read, a stop.
+// decideClose decides whether the connection ends with this response: because the client wants it
+// (RFC 9112 section 9.3) or the handler, because the rest of the request's body will not be read,
+// or because of a stop.
 func (w *Response) decideClose() {
 	if w.close || w.x.req.raw == nil {
 		w.close = true
@@ -272,7 +281,7 @@ func (w *Response) decideClose() {
 	}
 	h := &w.x.req.head
 	w.x.req.body.look()
-	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // what was pipelined is in flight too
+	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // pipelined requests are in flight, too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 	if !w.close && w.header.Len() > 0 {
 		w.close = ascii.HasToken(w.header.Get("Connection"), "close")
@@ -303,7 +312,7 @@ func (w *Response) appendStanding(out []byte) []byte {
 	return out
 }
 
-// declared is the Content-Length that the handler has set.
+// declared returns the Content-Length that the handler has set.
 func (w *Response) declared() (int64, bool) {
 	text := w.header.Get("Content-Length")
 	if text == "" {
@@ -313,8 +322,8 @@ func (w *Response) declared() (int64, bool) {
 	return int64(n), err == nil
 }
 
-// badField returns a header field that must not be sent: CR or LF in it would let a client's input write header
-// fields and whole responses (RFC 9110 section 5.5).
+// badField returns a header field that must not be sent. With CR or LF in a field, a client's input
+// could write header fields and whole responses (RFC 9110 section 5.5).
 func (w *Response) badField() *Field {
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
@@ -325,15 +334,15 @@ func (w *Response) badField() *Field {
 	return nil
 }
 
-// maxEmptyReads is how often in turn a reader may give nothing, as in package bufio.
+// maxEmptyReads is how many times in a row a reader may return nothing, as in package bufio.
 const maxEmptyReads = 100
 
-// sendFrom sends the body from a reader, beginning with what readAhead has read. What a read gives goes out before the
-// next one: the reader may have nothing more for a long time.
+// sendFrom sends the body from its reader, beginning with what readAhead has read. What one read
+// returns goes out before the next read, because the reader may have nothing more for a long time.
 func (w *Response) sendFrom(n int, err error) {
 	x := w.x
 	buf := x.copyBuffer()
-	for empty := -1; ; { // -1: readAhead need not have read
+	for empty := -1; ; { // -1: readAhead may not have read at all
 		if n > 0 {
 			empty = 0
 			if w.frame(buf[:n]) != nil || w.left != 0 && x.flush() != nil {
@@ -363,10 +372,11 @@ func (w *Response) sendFrom(n int, err error) {
 	}
 }
 
-// logReader logs that the body's reader has failed. A client that leaves while the reader waits is no failure, nor is
-// one that does not send the request's body to its end where that is what the reader reads.
+// logReader logs that the body's reader has failed. It logs nothing if the client has left while
+// the reader waited, or if the reader reads a request body that the client has not sent to its end.
 func (w *Response) logReader(what string, err error) {
-	if errors.Is(err, loop.ErrClientGone) || w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {
+	if errors.Is(err, loop.ErrClientGone) ||
+		w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {
 		return
 	}
 	w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
@@ -380,8 +390,8 @@ func (w *Response) readPiece(buf []byte, left int64) (int, error) {
 	return w.from.Read(buf)
 }
 
-// cut ends the connection within the body. Where the end of the connection is the body's, only a reset tells the client
-// (RFC 9112 section 8).
+// cut ends the connection within the body. If the end of the connection is the end of the body,
+// only a reset tells the client of the cut (RFC 9112 section 8).
 func (w *Response) cut(err error) {
 	_ = w.x.flush()
 	if w.extent == byClose {

@@ -96,7 +96,8 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if size <= turnBudget {
 		err = read()
 	} else {
-		was := r.KeepWaiting(true) // the body is complete: a client that has sent FIN gets its answer
+		// The body is complete: a client that has sent FIN gets its answer.
+		was := r.KeepWaiting(true)
 		err = r.Await(read, -1)
 		r.KeepWaiting(was)
 	}

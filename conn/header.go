@@ -9,11 +9,11 @@ import (
 // Field is one header field.
 type Field struct{ Name, Value string }
 
-// Header is a list of header fields in order. Names are compared without regard to ASCII case (RFC 9110 section
-// 5.1). The zero value is empty.
+// Header is a list of header fields in order. Names are compared without regard to ASCII case (RFC
+// 9110 section 5.1). The zero value is empty.
 type Header struct{ fields []Field }
 
-// Get returns the value of the first field of that name, "" where there is none.
+// Get returns the value of the first field of that name; "" if there is none.
 func (h *Header) Get(name string) string {
 	if i := h.index(name, 0); i >= 0 {
 		return h.fields[i].Value
@@ -33,8 +33,8 @@ func (h *Header) Values(name string) []string {
 	return v
 }
 
-// Set puts one field of that name in the place of all there were. A name that is no token or a value with CR, LF,
-// NUL or another control in it is found when the response goes out, and makes it a 500.
+// Set replaces all fields of that name by one. If the name is no token, or the value has CR, LF,
+// NUL or another control character in it, the response becomes a 500 when it goes out.
 func (h *Header) Set(name, value string) {
 	i := h.index(name, 0)
 	if i < 0 {
@@ -85,7 +85,7 @@ func (h *Header) deleteFrom(from int, name string) {
 	h.fields = kept
 }
 
-// reset empties the list and keeps its memory, but nothing it pointed to.
+// reset empties the list. It keeps the list's memory, but nothing that the list pointed to.
 func (h *Header) reset() {
 	clear(h.fields)
 	h.fields = h.fields[:0]

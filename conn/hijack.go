@@ -13,21 +13,25 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// hijackedBuffer is the size of the Reader that comes with a hijacked connection. Package gorilla/websocket takes it for
-// its own if it is larger than 256 bytes.
+// hijackedBuffer is the size of the Reader that comes with a hijacked connection. Package
+// gorilla/websocket uses the Reader itself if it is larger than 256 bytes.
 const hijackedBuffer = 4 << 10
 
-// Hijack hands the connection over to the handler, to speak another protocol on it, after a 101 that the handler writes
-// itself, say. c is a *stream.Stream, with TLS a *tls.Conn over one (StreamOf), and is read through r,
-// in which there is what the client has sent already; nothing but the handler limits it any more. It
-// belongs to the request's thread, and is closed when the handler returns. Response and Body are of no use afterwards, and the access log tells of the request at the end
-// of the connection. Buffers are let go of, and all the rest of the request where the handler does not use it any more.
+// Hijack hands the connection over to the handler. The handler may then speak another protocol on
+// it, after a 101 that it writes itself, for example. c is a *stream.Stream, or with TLS a
+// *tls.Conn over one; see StreamOf. The handler reads c through r, which holds what the client has
+// sent already. From now on only the handler limits the connection. c belongs to the request's
+// thread, and is closed when the handler returns.
+//
+// After Hijack, Response and Body are of no use. The access log gets the request's line when the
+// connection ends. Hijack gives up the buffers, and the rest of the request as soon as the handler
+// does not use it any more.
 func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
 	}
 	x := w.x
-	s := new(stream.Stream) // the exchange is not to be held by its own
+	s := new(stream.Stream) // a part of the exchange would hold all of it
 	s.Own(&x.c.Thread, x.c.remote.addrPort())
 	c = x.c.over(s)
 	h := new(takeover)
@@ -45,8 +49,9 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	return c, r, nil
 }
 
-// letGo leaves the exchange to the handler that has hijacked the connection. Most will not use it any more, and may have
-// thousands of connections for hours. A context of the request has to be canceled at its end, so that keeps it.
+// letGo leaves the exchange to the handler that has hijacked the connection. Most handlers do not
+// use it any more, and there may be thousands of such connections for hours. If the request has a
+// context, the exchange stays, because the context must be canceled when the request ends.
 func (x *exchange) letGo() {
 	if x.req.cancel == nil {
 		x.req.compact()
@@ -55,28 +60,29 @@ func (x *exchange) letGo() {
 	}
 }
 
-// takeover is left with the coroutine of a handler that has hijacked its connection.
+// takeover stays with the coroutine of a handler that has hijacked its connection.
 type takeover struct {
 	closeCode int // 0: unknown
 	panicked  bool
 }
 
-// SetCloseCode notes for the access log with what code a WebSocket over a connection from Hijack has ended. t is the
-// request's thread.
+// SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
+// connection has ended. t is the request's thread.
 func SetCloseCode(t *loop.Thread, code int) {
 	if h, ok := loop.Local(t).(*takeover); ok {
 		h.closeCode = code
 	}
 }
 
-// Panicked tells a function that the handler has deferred with Request.Defer, after Hijack, whether the handler has
-// panicked. t is the request's thread. A protocol that has a way to tell the peer can do so then.
+// Panicked reports whether the handler has panicked after Hijack. It is for a function that the
+// handler has deferred with Request.Defer: if the protocol has a way to tell the peer, the function
+// can do so. t is the request's thread.
 func Panicked(t *loop.Thread) bool {
 	h, ok := loop.Local(t).(*takeover)
 	return ok && h.panicked
 }
 
-// detach is Hijack for other goroutines.
+// detach is Hijack for a connection that other goroutines will use.
 func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	if err := w.clearTheWay(); err != nil {
 		return nil, nil, err
@@ -91,8 +97,9 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	return c, w.giveUp(c), nil
 }
 
-// clearTheWay sends what there is to send before the connection changes hands: the answers to earlier requests, and the
-// head of this one's if the handler has decided it, which has its Connection field then and no framing.
+// clearTheWay sends what must go out before the connection changes hands: the answers to earlier
+// requests, and the head of this answer if the handler has decided it. That head then has the
+// handler's Connection field, and no framing.
 func (w *Response) clearTheWay() error {
 	x := w.x
 	switch {
@@ -116,7 +123,8 @@ func (w *Response) clearTheWay() error {
 	return x.flush()
 }
 
-// giveUp has the exchange keep its hands off a connection that is c's now, and returns c's reader.
+// giveUp makes the exchange stop using a connection that belongs to c now, and returns the Reader
+// for c.
 func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	x := w.x
 	rest := bytes.Clone(x.in[x.r:x.w])
@@ -131,12 +139,14 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	if len(rest) == 0 {
 		return bufio.NewReaderSize(c, hijackedBuffer)
 	}
-	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), c), max(len(rest), hijackedBuffer))
-	_, _ = r.Peek(len(rest)) // Buffered is what others go by
+	r := bufio.NewReaderSize(
+		io.MultiReader(bytes.NewReader(rest), c), max(len(rest), hijackedBuffer))
+	_, _ = r.Peek(len(rest)) // users of r ask r.Buffered
 	return r
 }
 
-// over returns the connection over below, which is a handler's from now on.
+// over returns the connection over below, which belongs to a handler from now on: below itself, or
+// the tls.Conn on it.
 func (c *connection) over(below net.Conn) net.Conn {
 	if c.tls == nil {
 		return below
@@ -192,7 +202,7 @@ func (c *crossing) Hijack() (net.Conn, *bufio.Reader, error) {
 	return h.conn, h.reader, h.err
 }
 
-// handOver gives the connection to the handler, and reports whether it has got it.
+// handOver gives the connection to the handler, and reports whether the handler has got it.
 func (c *crossing) handOver(req *Request, resp *Response) bool {
 	conn, reader, err := resp.detach()
 	c.mu.Lock()
@@ -201,14 +211,15 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	if err == nil {
 		h.ended = req.x.logLater()
 	}
-	if err == nil && c.returned { // whoever asked for it is not the handler any more
+	if err == nil && c.returned { // a goroutine asks that the handler has left behind
 		h.end()
 		_ = conn.Close()
 		return true
 	}
 	if n := len(c.in); err == nil && n > 0 && !req.body.chunked { // it has been read ahead
 		size := max(n+reader.Buffered(), hijackedBuffer)
-		reader = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bytes.Clone(c.in)), reader), size)
+		reader = bufio.NewReaderSize(
+			io.MultiReader(bytes.NewReader(bytes.Clone(c.in)), reader), size)
 		_, _ = reader.Peek(n)
 		c.in = nil
 	}

@@ -11,23 +11,25 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// readHead reads until the head of the next request is there. stream.ErrWouldBlock means that nothing of it has come;
-// an *http1.Error is to be answered; with any other the client is gone.
+// readHead reads until the head of the next request is complete. The error stream.ErrWouldBlock
+// means that nothing of the head has arrived. The caller must answer an *http1.Error. After any
+// other error the client is gone.
 func (x *exchange) readHead() error {
 	h := &x.req.head
 	h.Reset()
 	x.req.raw = nil
-	_ = x.stream.SetReadDeadline(time.Time{}) // the last handler's
+	_ = x.stream.SetReadDeadline(time.Time{}) // was the last handler's
 	x.reading = stream.Pace{}                 // nothing is demanded of an idle client
-	x.base = 0                                // the head before is done with
+	x.base = 0                                // the previous head is not used any more
 	if x.r == x.w {
 		x.r, x.w = 0, 0
 	}
 	timed := false  // the head has begun, and has its deadline
-	sealed := false // a part of a TLS record has come: the beginning of a head, as far as time is concerned
+	sealed := false // a part of a TLS record has come: for the time limit, the head has begun
 	for {
 		if x.r < x.w {
-			// Nothing beyond the limit is looked at, so that the answer does not depend on how the bytes came.
+			// The parser sees nothing beyond the limit, so that the answer does not depend on how
+			// the bytes arrive.
 			n, err := h.Parse(x.in[x.r:min(x.w, x.r+x.set.MaxHeaderSize)])
 			if err != nil {
 				return err
@@ -74,7 +76,7 @@ var (
 	errOverload      = &http1.Error{Status: 503, Reason: "too many connections"}
 )
 
-// leastBody is how much room there is at least behind a head for reading its body.
+// leastBody is the least room behind a head for reading its body.
 const leastBody = 512
 
 // fill reads more into the buffer, at least one byte, as read does.
@@ -84,7 +86,8 @@ func (x *exchange) fill(wait bool) error {
 			x.w = x.base + copy(x.in[x.base:], x.in[x.r:x.w])
 			x.r = x.base
 		} else {
-			// A new buffer: the old one lives on where the present head points into it. Only a head makes it grow.
+			// A new buffer: the present head may point into the old one, which lives on then. Only
+			// a head makes it grow.
 			size := min(max(2*(x.w-x.r), firstInput), x.set.MaxHeaderSize+firstInput)
 			grown := make([]byte, size)
 			x.w = copy(grown, x.in[x.r:x.w])
@@ -96,11 +99,12 @@ func (x *exchange) fill(wait bool) error {
 	return err
 }
 
-// read reads at least one byte. Without wait the error is stream.ErrWouldBlock where there is none.
-// Before it waits it writes what there is to write: the client may be waiting for that.
+// read reads at least one byte. If none has arrived, and wait is false, the error is
+// stream.ErrWouldBlock. Before read waits, it sends the gathered output: the client may be waiting
+// for that.
 //
-// Over TLS a wait can be for the rest of a record, and be ended by any byte of it. So the head has its absolute limit
-// here, and a body must keep its pace.
+// Over TLS a wait can be one for the rest of a record, and any byte of the record ends it. So the
+// head needs its absolute limit here, and a body must keep its pace.
 func (x *exchange) read(p []byte, wait bool) (int, error) {
 	for {
 		n, err := x.tryRead(p)
@@ -122,7 +126,7 @@ func (x *exchange) tryRead(p []byte) (int, error) {
 	}
 	n, err := x.c.tls.Read(p)
 	if n > 0 {
-		return n, nil // an error that came with it comes again
+		return n, nil // the next read returns an error that came with it
 	}
 	var below *net.OpError // the stream's
 	if errors.As(err, &below) {
@@ -131,7 +135,8 @@ func (x *exchange) tryRead(p []byte) (int, error) {
 	return 0, err
 }
 
-// own returns the error of a wait for the client. A thread other than the request's cannot wait for it.
+// own returns the error of a wait for the client. It panics if the waiting thread is not the
+// request's, because only that one can wait for the client.
 func own(err error) error {
 	if errors.Is(err, loop.ErrAwaited) {
 		panic("conn: a thread waits for the client of another thread's request")

@@ -8,24 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lingering close (RFC 9112 section 9.6) takes two steps: a socket that is closed with input unread is reset, and a
-// reset can take the answer away from a client that has not read it yet. So the server closes its sending half first, and
-// reads and drops what the client still sends: a client may send all of a large body before it reads that the body is
-// refused. For the loop such a connection is idle: it holds no coroutine and no buffer between events, and gives way to
-// others like any idle one.
+// A lingering close (RFC 9112 section 9.6) takes two steps: a socket that is closed with input
+// unread is reset, and a reset can take the answer away from a client that has not read it yet. So
+// the server closes its sending half first, and reads and drops what the client still sends: a
+// client may send all of a large body before it reads that the body is refused. For the loop such a
+// connection is idle: it holds no coroutine and no buffer between events, and gives way to others
+// like any idle one.
 
-// Limits of a lingering close. They are variables for the tests alone.
+// Limits of a lingering close. They are variables only for the tests.
 var (
 	lingerTime    = 30 * time.Second // in all
 	lingerSilence = 5 * time.Second  // in which nothing comes
 )
 
-// lingerSpan is how long a turnBudget lasts: of a client that sends without end, the server takes 25 MB in a second, and
-// spends no more of the processor than that costs.
+// lingerSpan is the time in which the server reads at most one turnBudget. From a client that sends
+// without end it takes 25 MB in a second, and spends no more processor time than that costs.
 const lingerSpan = 10 * time.Millisecond
 
-// close flushes and leaves the rest to the loop, which closes the socket. Input that is known to be unread makes it
-// a lingering close.
+// close flushes and leaves the rest to the loop, which closes the socket. If input is known to be
+// unread, close begins a lingering close instead.
 func (x *exchange) close() {
 	if x.flush() != nil {
 		return
@@ -37,7 +38,8 @@ func (x *exchange) close() {
 	x.closeTLS()
 }
 
-// closeAfter closes behind an answer. A client that did not ask for the end may be sending its next request already.
+// closeAfter closes the connection behind an answer. A client that did not ask for the end may be
+// sending its next request already.
 func (x *exchange) closeAfter() {
 	if x.req.head.Persistent() {
 		x.lingeringClose()
@@ -46,7 +48,8 @@ func (x *exchange) closeAfter() {
 	x.close()
 }
 
-// lingeringClose begins a lingering close. The caller does nothing more with the connection; Run leaves it to a lingering.
+// lingeringClose begins a lingering close. The caller does nothing more with the connection; Run
+// leaves it to a lingering.
 func (x *exchange) lingeringClose() {
 	c := x.c
 	if x.flush() != nil {
@@ -61,30 +64,30 @@ type lingering struct {
 	*connection
 	began    time.Time
 	end      time.Time
-	stopping bool // and end is the one for that
+	stopping bool // a stop has begun, and end is early enough for it
 
 	spanned time.Time // begin of the present lingerSpan
 	dropped int       // bytes in it
 }
 
-// linger makes a lingering the body of c's thread, and returns its word to the loop.
+// linger makes a lingering the body of c's thread, runs it, and returns its code to the loop.
 func (c *connection) linger() coro.Code {
 	c.tls = nil
 	l := &lingering{connection: c, began: c.Loop().Time()}
 	l.end = l.began.Add(lingerTime)
 	if c.standing == refused {
-		l.end = l.began.Add(lingerSilence) // its place is wanted for others that are refused
+		l.end = l.began.Add(lingerSilence) // other refused connections need its place
 	}
 	loop.Become(&c.Thread, l)
-	c.KeepWaiting(true) // its end comes behind what is still to be read
+	c.KeepWaiting(true) // the client's end comes behind input that is still unread
 	return l.Run(&c.Thread)
 }
 
-// Run is the loop's: something has come, or the pause is over.
+// Run is called by the loop when something has come, or when the pause is over.
 func (l *lingering) Run(t *loop.Thread) coro.Code {
 	now := t.Loop().Time()
-	if t.Loop().Stopping() && !l.stopping { // a stop is not to wait for clients that keep their end open
-		l.stopping = true
+	if t.Loop().Stopping() && !l.stopping {
+		l.stopping = true // a stop does not wait for clients that keep their end open
 		if soon := now.Add(lingerSilence / 10); soon.Before(l.end) {
 			l.end = soon
 		}
@@ -116,8 +119,9 @@ func (l *lingering) Run(t *loop.Thread) coro.Code {
 	return coro.Suspend
 }
 
-// Overdue is the loop's: nothing has come for long. A client that takes its answer has the time of connection.Overdue, but
-// neither a stop nor those that are refused next wait for that; what the kernel has it sends on.
+// Overdue is called by the loop when nothing has come for long. A client that still takes its
+// answer gets the time of connection.Overdue. A stop does not wait for that, and a refused
+// connection makes way for the next one; the kernel sends what it has all the same.
 func (l *lingering) Overdue() time.Duration {
 	if l.stopping || l.standing == refused {
 		return 0
@@ -125,5 +129,5 @@ func (l *lingering) Overdue() time.Duration {
 	return l.connection.Overdue()
 }
 
-// Left is the loop's; the end is still to be read.
+// Left is called by the loop, and does nothing: the client's end is still to be read.
 func (l *lingering) Left() {}

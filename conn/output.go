@@ -14,7 +14,7 @@ import (
 
 const (
 	gather    = 16 << 10 // output is written at this size at the latest
-	copyBelow = 4 << 10  // smaller pieces are copied to the output rather than written from where they are
+	copyBelow = 4 << 10  // smaller pieces are copied to the output, others are not
 )
 
 // flush writes what has been gathered.
@@ -27,14 +27,15 @@ func (x *exchange) flush() error {
 	return x.write(out, nil, false)
 }
 
-// heldBuffer is how large a buffer may be that is held by a handler which has flushed and now waits.
+// heldBuffer is the largest buffer that a response keeps when its handler has flushed and now
+// waits.
 const heldBuffer = 4 << 10
 
-// buffers are those of responses that outgrow it.
+// buffers are for responses that outgrow heldBuffer.
 var buffers = sync.Pool{New: func() any { return new([streamAt]byte) }}
 
-// reserve has the buffer take n more bytes, up to streamAt of them in all. It is not left to append where they are many,
-// as that would go through several sizes.
+// reserve makes room for n more bytes in the buffer, up to streamAt of them in all. For many bytes
+// it takes a buffer from the pool, because append would go through several sizes.
 func (w *Response) reserve(n int) {
 	if n += len(w.buf); n > cap(w.buf) && n > heldBuffer {
 		b := buffers.Get().(*[streamAt]byte)
@@ -42,7 +43,8 @@ func (w *Response) reserve(n int) {
 	}
 }
 
-// slim gives up what is too large to be held. Output is gathered from small pieces, seldom of many.
+// slim gives up buffers that are too large to be held during a wait. Output is gathered from small
+// pieces, and seldom from many.
 func (x *exchange) slim() {
 	switch w := &x.resp; {
 	case cap(w.buf) == streamAt:
@@ -58,7 +60,7 @@ func (x *exchange) slim() {
 	}
 }
 
-// send gathers p, or writes it after what was gathered where it is large.
+// send gathers a small p. It writes a large one at once, behind what was gathered.
 func (x *exchange) send(p []byte) error {
 	if len(p) < copyBelow {
 		x.out = append(x.out, p...)
@@ -72,8 +74,8 @@ func (x *exchange) send(p []byte) error {
 	return x.write(out, p, false)
 }
 
-// write writes a and then b, all of both, waiting as long as the client takes some at times. more: the next write
-// follows at once.
+// write writes all of a and then all of b. It waits as long as the client keeps its pace. more says
+// that the next write follows at once.
 func (x *exchange) write(a, b []byte, more bool) error {
 	switch {
 	case x.writeErr != nil:
@@ -89,18 +91,20 @@ func (x *exchange) write(a, b []byte, more bool) error {
 	return x.writeErr
 }
 
-// wrote acts on what a write has come to. After a failure the connection ends with a reset: an orderly
-// close would leave the client's unread data to the kernel for minutes.
+// wrote handles the result of a write. If a limit has passed, the connection ends with a reset:
+// after an orderly close the kernel would hold the data that the client has not read for minutes.
+// After any other error it does not: a TLS alert may be under way, which a reset would take back.
 func (x *exchange) wrote(_ int, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = own(err)
-	x.c.resetOnClose()
+	if errors.Is(own(err), os.ErrDeadlineExceeded) {
+		x.c.resetOnClose()
+	}
 	return x.lose(err)
 }
 
-// settle ends a time of duplex, if there is one: what is held is written first.
+// settle ends the request's Duplex, if there is one, and writes what it holds.
 func (x *exchange) settle() {
 	if d := x.duplex; d != nil {
 		if x.writeErr != nil {
@@ -112,8 +116,8 @@ func (x *exchange) settle() {
 	}
 }
 
-// lose is fail where the client does not take what is written: its request's context ends, and what
-// the kernel still holds has not been sent.
+// lose is fail for a client that does not take what is written. It cancels the request's context,
+// and notes how much the kernel has not sent.
 func (x *exchange) lose(err error) error {
 	if x.writeErr == nil {
 		x.unsent = sysio.Unsent(x.c.FD())
@@ -135,7 +139,8 @@ func (x *exchange) fail(err error) error {
 	return x.writeErr
 }
 
-// cut ends the connection in the middle of a body, so that the client can tell; what was complete before goes out.
+// cut ends the connection within a body, so that the client can tell. What was complete before goes
+// out.
 func (x *exchange) cut(err error) error {
 	_ = x.flush()
 	return x.fail(err)
@@ -146,7 +151,7 @@ var (
 	errAborted   = errors.New("response given up by its handler")
 )
 
-// sendFile writes n bytes of f from off on, without copying them where the connection is plain.
+// sendFile writes n bytes of f from off on. If the connection is plain, it does not copy them.
 func (x *exchange) sendFile(f File, off, n int64) error {
 	fd := int(f.Fd())
 	if x.c.tls != nil {

@@ -16,8 +16,9 @@ import (
 
 // Request is a request as its handler sees it, with what the handler's thread can wait for.
 //
-// It belongs to that thread and to the time of the call. Strings may be kept; they are cut from one copy of the head
-// that is made when the first of them is asked for.
+// A Request belongs to that thread, and is valid until the handler returns. Strings may be kept.
+// They are parts of one copy of the head, which is made when the handler asks for the first of
+// them.
 type Request struct {
 	// Thread is the green thread that the handler runs on, for functions that take one: loop.Go,
 	// Dial, Subscribe of a topic. A handler does not need its methods: those that are meant for a
@@ -48,7 +49,7 @@ func (r *Request) begin(x *exchange) {
 	r.body.reset(x)
 }
 
-// release drops what the last request left but the head and its bytes, which are readHead's.
+// release drops what the last request left. The head and its bytes stay: they belong to readHead.
 func (r *Request) release() {
 	r.Thread = nil
 	r.text, r.prefix = "", ""
@@ -60,7 +61,7 @@ func (r *Request) release() {
 	}
 }
 
-// compact frees the request of buffers that are larger than it needs.
+// compact gives up buffers that are larger than the request needs.
 func (r *Request) compact() {
 	path := string(r.path)
 	r.raw = bytes.Clone(r.raw)
@@ -104,8 +105,8 @@ func (r *Request) cleanPath() bool {
 
 var rootPath = []byte("/")
 
-// Path returns the target's path with percent-encoding, dot segments and empty segments resolved. It begins with a
-// slash and never leads above the root.
+// Path returns the target's path with percent-encoding, dot segments and empty segments resolved.
+// It begins with a slash and never leads above the root.
 func (r *Request) Path() string {
 	if len(r.path) > 0 && r.head.Path.Len() > 0 && &r.path[0] == &r.raw[r.head.Path.Start] {
 		return r.string(r.head.Path)
@@ -113,16 +114,16 @@ func (r *Request) Path() string {
 	return string(r.path)
 }
 
-// PathView is Path without a copy, good until the handler returns.
+// PathView is Path without a copy, valid until the handler returns.
 func (r *Request) PathView() []byte { return r.path }
 
-// SetPrefix notes the path prefix of the route that was taken. It is the router's.
+// SetPrefix notes the path prefix of the route that was taken. The router calls it.
 func (r *Request) SetPrefix(prefix string) { r.prefix = prefix }
 
 // Prefix returns the path prefix of the route.
 func (r *Request) Prefix() string { return r.prefix }
 
-// SubPath returns what Path has below the route's prefix; it begins with a slash.
+// SubPath returns the part of Path below the route's prefix; it begins with a slash.
 func (r *Request) SubPath() string {
 	n := len(r.prefix)
 	if n > 0 && r.prefix[n-1] == '/' {
@@ -153,14 +154,14 @@ func (r *Request) Proto() string {
 	return "HTTP/1.1"
 }
 
-// Host returns the effective authority: the target's, where it has one, or else the Host field (RFC 9112 section
-// 3.3). It may have a port.
+// Host returns the effective authority: that of the target if it has one, else the Host field (RFC
+// 9112 section 3.3). It may have a port.
 func (r *Request) Host() string { return r.string(r.head.Host) }
 
-// HostView is Host without a copy, good until the handler returns.
+// HostView is Host without a copy, valid until the handler returns.
 func (r *Request) HostView() []byte { return r.head.Host.Of(r.raw) }
 
-// Header returns the header fields. A handler may change them, for whom it calls.
+// Header returns the header fields. A handler may change them for the handlers that it calls.
 func (r *Request) Header() *Header {
 	if r.header.Len() == 0 {
 		for _, f := range r.head.Fields {
@@ -170,13 +171,15 @@ func (r *Request) Header() *Header {
 	return &r.header
 }
 
-// HeaderView returns the value of the first field of that name without a copy, good until the handler returns.
+// HeaderView returns the value of the first field of that name without a copy. The value is valid
+// until the handler returns.
 func (r *Request) HeaderView(name string) ([]byte, bool) { return r.head.Get(r.raw, name) }
 
-// Body returns the request body, decoded; it is empty where there is none. Reading waits for the client.
+// Body returns the request body, decoded; it is empty if there is none. Reading it waits for the
+// client.
 func (r *Request) Body() *Body { return &r.body }
 
-// ContentLength returns the length of the body in bytes, -1 where it is chunked.
+// ContentLength returns the length of the body in bytes; -1 if it is chunked.
 func (r *Request) ContentLength() int64 {
 	if r.head.Chunked {
 		return -1
@@ -215,8 +218,8 @@ func (r *Request) ID() uint64 {
 	return r.id
 }
 
-// Context returns a context that is cancelled when the request ends, or when the loop sees the client leave; then
-// its cause is loop.ErrClientGone. The context may be given to other goroutines.
+// Context returns a context that is canceled when the request ends, or when the loop sees the
+// client leave; then its cause is loop.ErrClientGone. Other goroutines may use the context.
 func (r *Request) Context() context.Context {
 	if r.ctx == nil {
 		r.ctx, r.cancel = context.WithCancelCause(context.Background())

@@ -1,6 +1,8 @@
 package conn_test
 
 import (
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -76,4 +78,41 @@ func TestResetIsNoError(t *testing.T) {
 			}
 		}
 	}, plain, direct)
+}
+
+// corrupter changes one byte of the record that it is told to spoil.
+type corrupter struct {
+	net.Conn
+	spoil bool
+}
+
+func (c *corrupter) Write(p []byte) (int, error) {
+	if c.spoil {
+		p = append([]byte(nil), p...)
+		p[len(p)-1] ^= 1
+	}
+	return c.Conn.Write(p)
+}
+
+// TestBadRecordEndsOrderly: the alert about a spoiled record is not taken away by a reset.
+func TestBadRecordEndsOrderly(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			_, _ = io.ReadAll(req.Body())
+			return 200
+		}})
+		raw := s.client().tcp()
+		below := &corrupter{Conn: raw}
+		c := tls.Client(below, &tls.Config{InsecureSkipVerify: true})
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n1")
+		below.spoil = true
+		send(t, c, "2345")
+		var alert *net.OpError
+		if _, err := c.Read(make([]byte, 1)); !errors.As(err, &alert) || alert.Op != "remote error" {
+			t.Error(err)
+		}
+		if got, err := io.ReadAll(raw); err != nil {
+			t.Errorf("after the alert: %q, %v", got, err)
+		}
+	}, overTLS)
 }

@@ -18,28 +18,28 @@ var (
 	ErrBadField     = errors.New("conn: response header has a name or value that is not valid")
 )
 
-// streamAt is how much Write gathers before the head has to go out.
+// streamAt is how much Write gathers before it sends the head.
 const streamAt = 32 << 10
 
-// File is a file that a response's body can come from: an *os.File, for one.
+// File is a file from which a response's body can come, such as an *os.File.
 type File interface {
 	Fd() uintptr
 	Close() error
 }
 
-// Response is the answer a handler builds. There are two ways to give it a body.
+// Response is the answer that a handler builds. There are two ways to give it a body.
 //
-// SetBody, SetBodyReader and SetBodyFile say where it comes from; it is sent after the handler
-// returned, with the status that was returned. Write gathers it; when more than 32 KiB come
-// together, or at Flush, the head goes out with the status of SetStatus, or else 200, and what
-// follows is streamed, chunked unless Content-Length was set. The two do not mix.
+// SetBody, SetBodyReader and SetBodyFile set where the body comes from. It is sent after the
+// handler has returned, with the returned status. Write gathers the body instead. At Flush, or when
+// more than 32 KiB have come together, the head goes out with the status of SetStatus, or else 200.
+// What follows is streamed, in chunks unless Content-Length was set. The two ways do not mix.
 type Response struct {
 	x      *exchange
 	header Header
 	buf    []byte // gathered by Write; elsewhere a buffer to copy through
 
 	phase  phase
-	status int  // that has gone out; 0: none has
+	status int  // the one that has gone out; 0: none
 	close  bool // the connection ends with this response
 
 	// The head that is still to come.
@@ -118,7 +118,7 @@ func (w *Response) begin(x *exchange) {
 	w.x, w.phase = x, open
 }
 
-// reset drops all that there is of an answer. Buffers stay, for the next one.
+// reset drops the whole answer. Buffers stay, for the next one.
 func (w *Response) reset() {
 	w.discard()
 	if w.header.Len() > 0 {
@@ -128,14 +128,15 @@ func (w *Response) reset() {
 	if cap(buf) > keptBuffer {
 		buf = nil
 	}
-	*w = Response{} // and then the rest: as one literal it would be copied here
+	*w = Response{} // a literal with the fields below would be copied
 	w.x, w.header, w.buf = x, header, buf
 }
 
 // discard drops the body.
 func (w *Response) discard() {
 	from, file := w.from, w.file
-	w.kind, w.body, w.from, w.file = gathered, nil, nil, nil // first: a Close that panics is not called again
+	// First, so that a Close that panics is not called again.
+	w.kind, w.body, w.from, w.file = gathered, nil, nil, nil
 	w.buf = w.buf[:0]
 	if c, ok := from.(io.Closer); ok {
 		_ = c.Close()
@@ -145,15 +146,15 @@ func (w *Response) discard() {
 	}
 }
 
-// clear makes an open response as if the handler had not begun with it.
+// clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
 	last := w.close
 	w.reset()
 	w.phase, w.close = open, last
 }
 
-// fail ends an answer whose handler has failed. What has gone out of it is cut, and all is if cut
-// says so; else there will be another answer.
+// fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it
+// has not, cut says whether it is cut as well, or whether another answer will take its place.
 func (w *Response) fail(cut bool) {
 	switch {
 	case w.phase == streamed, w.phase == open && cut:
@@ -163,19 +164,21 @@ func (w *Response) fail(cut bool) {
 	}
 }
 
-// Header returns the header fields to send. Date, Connection, Transfer-Encoding and, unless the body is streamed,
-// Content-Length are the server's business; setting Connection to "close" closes the connection afterwards.
+// Header returns the header fields to send. The server itself sets Date, Connection,
+// Transfer-Encoding and, unless the body is streamed, Content-Length. If the handler sets
+// Connection to "close", the server closes the connection afterwards.
 func (w *Response) Header() *Header { return &w.header }
 
 // SetStatus sets the status of a head that goes out before the handler returns: at the first Flush,
-// or when Write has gathered more than 32 KiB. Without it that is 200. Where nothing was sent by
-// then, the status counts that the handler returns; 0 stands for the one of SetStatus then. A code
-// that is no final status, 200 to 999, is logged and replaced by 500. Once the head has gone out it
-// is too late for another one, which is logged.
+// or when Write has gathered more than 32 KiB. Without SetStatus that status is 200. If nothing has
+// gone out when the handler returns, the returned status counts, and 0 stands for the one of
+// SetStatus. A code that is no final status, 200 to 999, is logged and replaced by 500. Once the
+// head has gone out, it is too late for another status; the attempt is logged.
 func (w *Response) SetStatus(code int) {
 	switch {
 	case w.HeadSent() && code != w.status:
-		w.x.set.Logger.Warn("status ignored: the head was sent before it was set", "sent", w.status, "set", code, "target", w.x.req.Target())
+		w.x.set.Logger.Warn("status ignored: the head was sent before it was set",
+			"sent", w.status, "set", code, "target", w.x.req.Target())
 	case w.phase != open:
 	case w.final(code):
 		w.early, w.reason = code, ""
@@ -184,9 +187,10 @@ func (w *Response) SetStatus(code int) {
 	}
 }
 
-// Relay says that the answer is another server's, with that status and reason phrase (empty: the usual one), streamed or
-// not: it gets no error page and no Content-Type that it does not have. The status that the handler returns has to be the
-// same, unless the body is set otherwise after all. A reason that has control characters is not sent.
+// Relay says that the answer is another server's, with that status and reason phrase (empty: the
+// usual one), streamed or not. The server adds no error page to it and no Content-Type. The handler
+// must return the same status, unless it sets another body after all. A reason that has control
+// characters is not sent.
 func (w *Response) Relay(status int, reason string) {
 	if w.phase != open {
 		return
@@ -197,16 +201,17 @@ func (w *Response) Relay(status int, reason string) {
 	}
 }
 
-// Clear drops body, header and what Relay said, for another answer. Once the head has gone out it is too late.
+// Clear drops the body, the header and the effect of Relay, to make room for another answer. Once
+// the head has gone out, it does nothing.
 func (w *Response) Clear() {
 	if w.phase == open {
 		w.clear()
 	}
 }
 
-// Abort says that the answer cannot be completed: when the handler has returned, the connection is
-// cut, so that the client can tell. What was written before goes out, if the head has; nothing can be
-// written after it.
+// Abort says that the answer cannot be completed. When the handler has returned, the server cuts
+// the connection, so that the client can tell. If the head has gone out, what was written before
+// Abort goes out, too. After Abort nothing can be written.
 func (w *Response) Abort() {
 	switch w.phase {
 	case streamed:
@@ -223,8 +228,9 @@ func (w *Response) Abort() {
 // HeadSent reports whether status and header have gone out, and cannot be changed any more.
 func (w *Response) HeadSent() bool { return w.status != 0 }
 
-// Write adds to the body. Once the body is being streamed it may wait for the client, and returns an error when
-// that has gone, is too slow (write_timeout, min_rate), or more is written than Content-Length declared.
+// Write adds to the body. Once the body is being streamed, Write may wait for the client. It
+// returns an error if the client has gone or is too slow (write_timeout, min_rate), or if the
+// handler writes more than Content-Length declared.
 func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
@@ -270,9 +276,9 @@ func (w *Response) writable() error {
 	return nil
 }
 
-// SetBody makes b the body, without copying it: it must not change until the response is out. What was written or
-// set before is dropped. Once the head has gone out it is too late for this and the other two: it is logged, and the
-// connection is cut.
+// SetBody makes b the body, without copying it: b must not change until the response is out. What
+// was written or set before is dropped. Once the head has gone out, it is too late for SetBody,
+// SetBodyReader and SetBodyFile: the call is logged, and the connection is cut.
 func (w *Response) SetBody(b []byte) {
 	if w.replace() {
 		w.kind, w.body, w.size = given, b, int64(len(b))
@@ -286,15 +292,16 @@ func (w *Response) replace() bool {
 		w.discard()
 		return true
 	case streamed:
-		w.x.set.Logger.Error("response body set after the head was sent", "target", w.x.req.Target())
+		w.x.set.Logger.Error("response body set after the head was sent",
+			"target", w.x.req.Target())
 		w.phase = aborted
 	}
 	return false
 }
 
-// SetBodyReader makes the body what r gives, n bytes of it, or all to io.EOF where n is negative. r is read on the
-// request's thread and may use it to wait; it is closed afterwards if it is an io.Closer. If it fails, or ends
-// early, the connection is cut, so that the client can tell.
+// SetBodyReader makes n bytes from r the body, or all up to io.EOF if n is negative. The request's
+// thread reads r, which may use the thread to wait. If r is an io.Closer, it is closed afterwards.
+// If r fails or ends early, the connection is cut, so that the client can tell.
 func (w *Response) SetBodyReader(r io.Reader, n int64) {
 	if w.replace() {
 		w.kind, w.from, w.size = reader, r, max(n, -1)
@@ -303,8 +310,8 @@ func (w *Response) SetBodyReader(r io.Reader, n int64) {
 	}
 }
 
-// SetBodyFile makes n bytes of f from off on the body, sent by sendfile(2), and closes f afterwards. f must be a
-// regular file. If it turns out shorter the connection is cut.
+// SetBodyFile makes n bytes of f from off on the body, sends them by sendfile(2), and closes f
+// afterwards. f must be a regular file. If it turns out to be shorter, the connection is cut.
 func (w *Response) SetBodyFile(f File, off, n int64) {
 	if w.replace() {
 		w.kind, w.file, w.off, w.size = file, f, off, max(n, 0)
@@ -314,8 +321,8 @@ func (w *Response) SetBodyFile(f File, off, n int64) {
 }
 
 // Flush sends the head, with the status of SetStatus, if it has not gone out, and all that was
-// written so far. It is for whoever then waits, perhaps for long: buffers of some size are held no
-// longer.
+// written so far. A handler that calls it may then wait for long, so Flush also gives up large
+// buffers.
 func (w *Response) Flush() error {
 	if err := w.writable(); err != nil {
 		return err

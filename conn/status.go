@@ -14,8 +14,8 @@ var statusLines = func() (lines [600][]byte) {
 	return lines
 }()
 
-// appendStatusLine announces HTTP/1.1 whatever the client speaks (RFC 9110 section 6.2: a server's version is its
-// own). An empty reason is the usual one.
+// appendStatusLine appends a status line. It says HTTP/1.1 whatever the client speaks (RFC 9110
+// section 6.2: a server sends its own version). An empty reason stands for the usual one.
 func appendStatusLine(b []byte, status int, reason string) []byte {
 	if reason == "" && status < len(statusLines) && statusLines[status] != nil {
 		return append(b, statusLines[status]...)
@@ -26,14 +26,16 @@ func appendStatusLine(b []byte, status int, reason string) []byte {
 	return append(append(b, reason...), "\r\n"...)
 }
 
-// appendErrorPage is what a client sees of an error: its name, and nothing of the inside.
+// appendErrorPage appends the page that a client sees of an error: the error's name, and nothing of
+// the server's internals.
 func appendErrorPage(b []byte, status int) []byte {
 	title := strconv.Itoa(status)
 	if text := http.StatusText(status); text != "" {
 		title += " " + text
 	}
-	b = append(b, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"+
-		"<meta name=\"color-scheme\" content=\"light dark\">\n<title>"...)
+	b = append(b,
+		"<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"+
+			"<meta name=\"color-scheme\" content=\"light dark\">\n<title>"...)
 	b = append(b, title...)
 	b = append(b, "</title>\n<h1>"...)
 	b = append(b, title...)

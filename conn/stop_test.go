@@ -185,3 +185,30 @@ func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 		}
 	}, plain, direct)
 }
+
+// TestStopEndsHandshakes: a client in the middle of its handshake, however busy, holds up no stop.
+func TestStopEndsHandshakes(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		c := s.client().tcp()
+		send(t, c, "\x16\x03\x01\x02\x00\x01") // the beginning of a ClientHello
+		s.settle()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range 500 {
+				if _, err := c.Write([]byte{0}); err != nil {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		began := time.Now()
+		s.stop(4 * time.Second)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("stopped after %v", took)
+		}
+		<-ended
+	}, overTLS)
+}

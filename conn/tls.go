@@ -5,20 +5,23 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
-// transport is what the connection's TLS runs on: the stream of the exchange that serves it, or after a
-// hijack what the handler has got.
+// transport is the net.Conn below the connection's tls.Conn: the stream of the exchange that serves
+// the connection, or after a hijack the one that the handler owns.
 type transport struct {
 	net.Conn // nil while the connection is idle
 	hijacked bool
 }
 
-// transport returns what TLS runs on.
+// transport returns the net.Conn below c.tls.
 func (c *connection) transport() *transport { return c.tls.NetConn().(*transport) }
 
-// attach lets TLS run on the stream of x, whose reads do not wait from now on: exchange.read waits,
-// when it has written what the client may be waiting for.
+// attach puts TLS on the stream of x, whose reads do not wait from now on. exchange.read waits
+// instead, after it has sent what the client may be waiting for.
 func (t *transport) attach(x *exchange) {
 	if !t.hijacked {
 		x.stream.SetNoWait(true)
@@ -32,7 +35,7 @@ func (t *transport) detach() {
 	}
 }
 
-// SetWriteDeadline leaves the limits of an exchange alone: crypto/tls gives its last record five
+// SetWriteDeadline does not change the limits of an exchange: crypto/tls gives its last record five
 // seconds, and a slow client may need longer to make room for it.
 func (t *transport) SetWriteDeadline(by time.Time) error {
 	if !t.hijacked {
@@ -41,20 +44,40 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 	return t.Conn.SetWriteDeadline(by)
 }
 
-// handshake makes the connection a TLS one. Its reads wait, for a handshake cannot be interrupted and
-// taken up again.
+// greeting is the stream of an exchange during the handshake. Its reads wait, because a handshake
+// that was interrupted cannot be resumed. They do not hold up a stop: no request is in flight yet.
+type greeting struct {
+	*stream.Stream
+	loop *loop.Loop
+}
+
+// Read implements net.Conn.
+func (g greeting) Read(p []byte) (int, error) {
+	for {
+		n, err := g.TryRead(p)
+		if err != stream.ErrWouldBlock {
+			return n, err
+		}
+		if g.loop.Stopping() {
+			return 0, net.ErrClosed
+		}
+		if err := g.AwaitInput(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// handshake makes the connection a TLS connection.
 func (x *exchange) handshake() error {
 	c := x.c
-	if c.Loop().Stopping() { // no request is in flight yet
-		return net.ErrClosed
-	}
 	_ = x.stream.SetReadDeadline(c.Loop().Time().Add(x.set.HeaderTimeout))
-	t := &transport{Conn: &x.stream}
+	t := &transport{Conn: greeting{&x.stream, c.Loop()}}
 	conn := tls.Server(t, c.port.tls)
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
-			_ = x.wrote(x.stream.Send([]byte("HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"), nil, false))
+			_ = x.wrote(x.stream.Send([]byte(
+				"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"), nil, false))
 			x.lingeringClose()
 		}
 		x.set.Logger.Debug("tls handshake", "remote", c.remote.addrPort(), "error", err)
@@ -73,7 +96,8 @@ func looksLikeHTTP(b [5]byte) bool {
 	return false
 }
 
-// closeTLS says that no more will be sent, which keeps a cut apart from an end (RFC 8446 section 6.1).
+// closeTLS tells the client that no more will be sent, so that the client can tell an end from a
+// cut (RFC 8446 section 6.1).
 func (x *exchange) closeTLS() {
 	if x.c.tls != nil && x.writeErr == nil {
 		_ = x.wrote(0, x.c.tls.CloseWrite())

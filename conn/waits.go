@@ -6,10 +6,10 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// What a handler can do with the thread that it runs on. The methods only pass on: embedding the
-// thread would hide them from the documentation of Request, and would give handlers the methods
-// that are meant for the bodies of threads, which wait on the connection's descriptor and run its
-// deferred calls.
+// What a handler can do with the thread that it runs on. The methods only pass on the call:
+// embedding the thread would hide them from the documentation of Request. It would also give
+// handlers the methods that are meant for the bodies of threads, which wait on the connection's
+// descriptor and run its deferred calls.
 
 // Sleep waits for d. It returns nil, loop.ErrClientGone as soon as the client leaves (see
 // KeepWaiting), or loop.ErrCanceled.
@@ -80,11 +80,11 @@ func (r *Request) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, er
 func (r *Request) CloseFD(fd int) error { return r.Thread.CloseFD(fd) }
 
 // Go starts f as a thread on the same loop, within the present scope: that of the innermost call of
-// Scope, or else that of the whole request, which waits for f before it ends. An error or a panic of
-// f cancels the other threads of the scope, and ends the handler's waits until it joins them. An
-// error that the handler does not take with Join makes the answer a 500. When the client leaves, the
-// waits of all threads end. Of f and the handler only one runs at a time, so they share variables
-// without locks; but Body and Response are for the handler alone.
+// Scope, or else that of the whole request, which waits for f before it ends. An error or a panic
+// of f cancels the other threads of the scope, and ends the handler's waits until it joins them. An
+// error that the handler does not take with Join makes the answer a 500. When the client leaves,
+// the waits of all threads end. Of f and the handler only one runs at a time, so they share
+// variables without locks; but Body and Response are for the handler alone.
 func (r *Request) Go(f func(t *loop.Thread) error) *loop.Thread { return r.Thread.Go(f) }
 
 // Join waits for the threads of the present scope. It returns the error, or the panic as a
@@ -96,21 +96,21 @@ func (r *Request) Join() error { return r.Thread.Join() }
 // they have ended.
 func (r *Request) Cancel() { r.Thread.Cancel() }
 
-// Scope runs f with a scope of its own for the threads that f starts with Go, and returns when these
-// have ended. The error is that of f, or theirs if f has none. If f fails, or panics, they are
-// canceled.
+// Scope runs f with a scope of its own for the threads that f starts with Go, and returns when
+// these have ended. The error is that of f, or theirs if f has none. If f fails, or panics, they
+// are canceled.
 func (r *Request) Scope(f func() error) error { return r.Thread.Scope(f) }
 
-// Defer registers f to be called when the answer has gone out, or when the thread is killed. What
-// is deferred last is called first.
+// Defer registers f to be called when the answer has gone out, or when the thread is killed. The
+// last one registered is called first.
 func (r *Request) Defer(f func()) { r.Thread.Defer(f) }
 
-// Gone reports that the client was seen to send no more, or to have left altogether. What it sent
-// before may still be unread.
+// Gone reports whether the loop has seen the client send no more, or leave altogether. What the
+// client sent before may still be unread.
 func (r *Request) Gone() bool { return r.Thread.Gone() }
 
-// KeepWaiting says whether the handler's waits go on after the client has left; without it they end
-// with loop.ErrClientGone. It returns what was said before.
+// KeepWaiting decides whether the handler's waits go on after the client has left; without it they
+// end with loop.ErrClientGone. It returns the previous choice.
 func (r *Request) KeepWaiting(on bool) (was bool) { return r.Thread.KeepWaiting(on) }
 
 // Loop returns the loop on which the handler runs.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 var errShort = errors.New("response body is shorter than its Content-Length")
@@ -71,8 +71,8 @@ func (c *call) open(h *cgi.Header) {
 			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,
 			// 10.2.3).
 			switch {
-			case strings.EqualFold(f.Name, "WWW-Authenticate"), strings.EqualFold(f.Name, "Allow"),
-				strings.EqualFold(f.Name, "Retry-After"):
+			case ascii.EqualFold(f.Name, "WWW-Authenticate"), ascii.EqualFold(f.Name, "Allow"),
+				ascii.EqualFold(f.Name, "Retry-After"):
 				out.Add(f.Name, f.Value)
 			}
 		}
@@ -82,7 +82,7 @@ func (c *call) open(h *cgi.Header) {
 next:
 	for _, f := range h.Fields {
 		for _, hidden := range c.m.set.HideHeader {
-			if strings.EqualFold(f.Name, hidden) {
+			if ascii.EqualFold(f.Name, hidden) {
 				continue next
 			}
 		}

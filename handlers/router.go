@@ -93,7 +93,8 @@ func NewRouter(sites []Site) (*Router, error) {
 		case defaultSite >= 0:
 			return nil, &RouteError{Site: i, Route: -1, Key: "host",
 				Err: fmt.Errorf(
-					"missing, and site %d has none either: only one site can be the default", defaultSite+1)}
+					"missing, and site %d has none either: only one site can be the default",
+					defaultSite+1)}
 		default:
 			defaultSite = i
 			r.hosts.other = tree

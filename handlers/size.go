@@ -37,8 +37,8 @@ func ParseSize(s string) (Size, error) {
 			}
 		}
 		if factor == 0 {
-			return 0, fmt.Errorf("unknown unit %q: write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB",
-				unit)
+			return 0, fmt.Errorf(
+				"unknown unit %q: write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB", unit)
 		}
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)

@@ -14,36 +14,39 @@ import (
 )
 
 const (
-	acceptsPerTurn = 64 // connections, failed ones included; the rest stays in the kernel's queue for the next turn
+	acceptsPerTurn = 64 // failed ones included; the rest stay in the kernel's queue
 	firstBackOff   = 10 * time.Millisecond
 	lastBackOff    = time.Second
 )
 
-// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with each connection.
+// noteEvery is how long, in milliseconds, a shortage is not logged again: it may come and go with
+// each connection.
 const noteEvery = 60_000
 
-// Acceptor accepts the connections of one listening socket, call by call. The zero value is good.
+// Acceptor accepts the connections of one listening socket, one with each call of Accept. The zero
+// Acceptor is ready for use.
 type Acceptor struct {
-	closing bool
+	closing bool          // Listener.Close was called
 	turn    int           // calls of accept4 since other threads had their turn
-	failed  int           // since a connection was accepted
-	backOff time.Duration // the last one; 0 once all that had come were accepted
-	told    bool          // the log knows that connections wait
-	quiet   int64         // no further line in the log until then, in milliseconds of the loop
+	failed  int           // calls that failed since a connection was accepted
+	backOff time.Duration // the last one; 0 once all waiting connections were accepted
+	told    bool          // the log says that connections wait
+	quiet   int64         // until then nothing is logged, in milliseconds of the loop
 }
 
-// ErrNoConnection says that all connections that had come were accepted.
-var ErrNoConnection = errors.New("no connection has come")
+// ErrNoConnection is the error of Accept when no connection waits.
+var ErrNoConnection = errors.New("no connection waits")
 
-// Accept accepts a connection to the listening socket d, which is the own one of t, the thread that
-// calls it, or one that Open has made. remote is the zero AddrPort for UNIX sockets. Where no
-// connection has come, the error is ErrNoConnection, and the caller waits until d can be read.
+// Accept accepts a connection to the listening socket d. t is the calling thread; d is t's own, or
+// one that Open has made. remote is the zero AddrPort for UNIX sockets. If no connection waits, the
+// error is ErrNoConnection, and the caller waits until d can be read.
 //
-// Errors of single connections are passed over. The loop keeps a spare descriptor from now on. Where
-// there is no other one (EMFILE, ENFILE), a connection is accepted with that, and Scarce reports it.
-// While there is none at all, or memory is short (ENOBUFS, ENOMEM), or call after call fails (a filter
-// may refuse them), Accept waits, for times that double up to a second; the connections wait in the
-// kernel, and everything else goes on. When the loop is to stop meanwhile, the error is net.ErrClosed.
+// Accept passes over the errors of single connections. From now on the loop keeps a spare
+// descriptor. If there is no other one (EMFILE, ENFILE), Accept uses it for the connection, and
+// Scarce reports that. While there is none at all, or memory is short (ENOBUFS, ENOMEM), or one
+// call after the other fails (a filter may refuse them), Accept waits, for times that double up to
+// a second. The connections wait in the kernel meanwhile, and the loop's other threads go on. If
+// the loop stops during that, or d was closed, the error is net.ErrClosed.
 func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPort, err error) {
 	var sa unix.RawSockaddrAny
 	for l := t.loop; ; {
@@ -89,7 +92,8 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 			return -1, remote, net.ErrClosed
 		}
 		a.turn, a.backOff = 0, min(max(2*a.backOff, firstBackOff), lastBackOff)
-		if _, err := t.AwaitAny(a.backOff, l.Stopped()); err != nil && err != os.ErrDeadlineExceeded {
+		_, err := t.AwaitAny(a.backOff, l.Stopped())
+		if err != nil && err != os.ErrDeadlineExceeded {
 			return -1, remote, err
 		}
 	}
@@ -102,8 +106,10 @@ type Listener struct {
 	accept   func(fd int, remote netip.AddrPort)
 }
 
-// Accept calls accept on the loop for every connection to the listening socket fd, which is the Listener's from now
-// on. remote is the zero AddrPort for UNIX sockets. accept owns the connection's descriptor. See Acceptor.Accept.
+// Accept calls accept on the loop for every connection to the listening socket fd, which belongs to
+// the Listener from now on. accept owns the connection's descriptor; remote is the zero AddrPort
+// for UNIX sockets. Acceptor.Accept says what happens when descriptors or memory are short. With an
+// error fd is still the caller's: see Attach.
 func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*Listener, error) {
 	ln := &Listener{accept: accept}
 	if err := l.Attach(&ln.Thread, fd, ln, -1); err != nil {
@@ -113,20 +119,24 @@ func (l *Loop) Accept(fd int, accept func(fd int, remote netip.AddrPort)) (*List
 	return ln, nil
 }
 
-// Scarce reports that the loop's spare descriptor is used up: the connection that is being accepted has taken it. Unless
-// some other descriptor is closed, the next one has to wait. It is the loop's.
+// Scarce reports that the loop's spare descriptor is in use: the connection that was accepted last
+// has taken it. Unless some descriptor is closed, the next connection has to wait. Scarce is called
+// on the loop.
 func (l *Loop) Scarce() bool { return l.spare < 0 }
 
-// keepSpare opens the spare descriptor, if it can. It is the eventfd again: nothing that needs a file system.
+// keepSpare opens the spare descriptor, if it can. That is a duplicate of the eventfd, which needs
+// no file system.
 func (l *Loop) keepSpare() {
 	if l.spare < 0 {
 		l.spare, _ = unix.FcntlInt(uintptr(l.wakefd), unix.F_DUPFD_CLOEXEC, 0) // -1 with an error
 	}
 }
 
-// acceptSpare accepts a connection in the place of the spare descriptor. The kernel looks for a descriptor before it
-// looks for a connection, so EAGAIN, that there is no connection, is among the answers.
-func (l *Loop) acceptSpare(ln int, sa *unix.RawSockaddrAny, errno syscall.Errno) (int, syscall.Errno) {
+// acceptSpare closes the spare descriptor and accepts a connection in its place. errno is the error
+// without it. The kernel looks for a free descriptor before it looks for a connection, so EAGAIN
+// (no connection waits) is among the results.
+func (l *Loop) acceptSpare(ln int, sa *unix.RawSockaddrAny,
+	errno syscall.Errno) (int, syscall.Errno) {
 	if l.spare < 0 {
 		return -1, errno
 	}
@@ -139,19 +149,20 @@ func (l *Loop) acceptSpare(ln int, sa *unix.RawSockaddrAny, errno syscall.Errno)
 	return fd, errno
 }
 
-// Close accepts what has come so far and then closes the listening socket. It is the loop's.
+// Close makes the Listener accept the connections that wait, and then close its socket. It is
+// called on the loop.
 func (ln *Listener) Close() {
 	ln.acceptor.closing = true
 	Wake(&ln.Thread)
 }
 
-// Left is the loop's; a listener has no peer.
+// Left implements Body; a listener has no peer.
 func (ln *Listener) Left() {}
 
-// Ended is the loop's.
+// Ended implements Body.
 func (ln *Listener) Ended() {}
 
-// Run is the loop's.
+// Run implements Body.
 func (ln *Listener) Run(t *Thread) coro.Code {
 	for {
 		fd, remote, err := ln.acceptor.Accept(t, &t.own)
@@ -169,12 +180,13 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 	}
 }
 
-// passing reports an error of the connection that was to be accepted, not of the listener (accept(2), "Error
-// handling").
+// passing reports whether an error is that of a single connection and not of the listener
+// (accept(2), "Error handling").
 func passing(errno syscall.Errno) bool {
 	switch errno {
-	case unix.ECONNABORTED, unix.ENETDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET,
-		unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH, unix.EPERM, unix.ETIMEDOUT:
+	case unix.ECONNABORTED, unix.ENETDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN,
+		unix.ENONET, unix.EHOSTUNREACH, unix.EOPNOTSUPP, unix.ENETUNREACH, unix.EPERM,
+		unix.ETIMEDOUT:
 		return true
 	}
 	return false

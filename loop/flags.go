@@ -78,8 +78,12 @@ func (f flags) next(c coro.Code) flags { return (f | orMask[c]) & andMask[c] }
 // awaitCode and wantCode are the codes that wait for an interest, of another descriptor and of the
 // thread's own.
 var (
-	awaitCode = byInterest{in: coro.AsyncAwaitRead, out: coro.AsyncAwaitWrite, in | out: coro.AsyncAwaitReadWrite}
-	wantCode  = byInterest{0: coro.Suspend, in: coro.WantRead, out: coro.WantWrite, in | out: coro.WantReadWrite}
+	awaitCode = byInterest{
+		in: coro.AsyncAwaitRead, out: coro.AsyncAwaitWrite, in | out: coro.AsyncAwaitReadWrite,
+	}
+	wantCode = byInterest{
+		0: coro.Suspend, in: coro.WantRead, out: coro.WantWrite, in | out: coro.WantReadWrite,
+	}
 )
 
 // byInterest is indexed by an interest: IN is 1 and OUT is 4.

@@ -76,8 +76,10 @@ func (l *Loop) cutOut(t *Thread) {
 	before, behind := t.idle.before, t.idle.behind
 	if invariants.Enabled {
 		if t.own.flags&listed == 0 ||
-			before >= 0 && l.table[before].thread.idle.behind != t.own.fd || before < 0 && l.idle.first != t.own.fd ||
-			behind >= 0 && l.table[behind].thread.idle.before != t.own.fd || behind < 0 && l.idle.last != t.own.fd {
+			before >= 0 && l.table[before].thread.idle.behind != t.own.fd ||
+			before < 0 && l.idle.first != t.own.fd ||
+			behind >= 0 && l.table[behind].thread.idle.before != t.own.fd ||
+			behind < 0 && l.idle.last != t.own.fd {
 			panic("loop: the list of idle threads is broken")
 		}
 	}

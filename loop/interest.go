@@ -109,7 +109,9 @@ func (l *Loop) arm(d *Descriptor) (over bool) {
 
 func (l *Loop) modify(d *Descriptor, known uint16) error {
 	l.stats.Ctls++
-	if e := sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_MOD, int(d.fd), edge|uint32(known), d.gen); e != 0 {
+	if e := sysio.EpollCtl(
+		l.epfd, unix.EPOLL_CTL_MOD, int(d.fd), edge|uint32(known), d.gen,
+	); e != 0 {
 		return os.NewSyscallError("epoll_ctl", e)
 	}
 	d.known, d.armed = known, known

@@ -29,8 +29,9 @@ func Listen(network, address string, reusePort bool) (fd int, err error) {
 	return -1, fmt.Errorf("listen %s %s: network must be tcp or unix", network, address)
 }
 
-// ListenUnix is Listen for a path. If bound is not nil, it is called when the file exists and no
-// client can connect yet. If it fails, ListenUnix removes the file and returns its error as it is.
+// ListenUnix is Listen for a path. If bound is not nil, ListenUnix calls it when the file exists
+// and no client can connect yet. If bound fails, ListenUnix removes the file and returns the error
+// of bound as it is.
 func ListenUnix(path string, bound func() error) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -83,7 +84,8 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 	if a.Addr().Is4() {
 		family = unix.AF_INET
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		unix.IPPROTO_TCP)
 	if err != nil {
 		return -1, listenError("tcp", a.String(), "socket", err)
 	}
@@ -96,14 +98,16 @@ func listenAddr(a netip.AddrPort, reusePort bool) (int, error) {
 		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 	}
 	if reusePort {
-		options = append(options, struct{ level, name, value int }{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
+		options = append(options,
+			struct{ level, name, value int }{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
 	}
 	if family == unix.AF_INET6 {
 		v6only := 1
 		if a.Addr().IsUnspecified() {
 			v6only = 0 // one socket for both families
 		}
-		options = append(options, struct{ level, name, value int }{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, v6only})
+		options = append(options,
+			struct{ level, name, value int }{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, v6only})
 	}
 	for _, o := range options {
 		if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {
@@ -147,7 +151,7 @@ func noIPv6(err error) bool {
 	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)
 }
 
-// remoteAddr reads the address that accept4 has stored. It is the zero AddrPort for families
+// remoteAddr reads the address that accept4 has stored. It returns the zero AddrPort for families
 // without ports.
 func remoteAddr(sa *unix.RawSockaddrAny) netip.AddrPort {
 	switch sa.Addr.Family {
@@ -166,7 +170,7 @@ func networkOrder(port uint16) uint16 {
 	return uint16(b[0])<<8 | uint16(b[1])
 }
 
-// LocalAddr returns the address that a socket is bound to, the zero AddrPort for UNIX sockets.
+// LocalAddr returns the address to which a socket is bound; the zero AddrPort for UNIX sockets.
 func LocalAddr(fd int) netip.AddrPort {
 	sa, err := unix.Getsockname(fd)
 	if err != nil {

@@ -105,7 +105,9 @@ func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, 
 		d = nil
 	}
 	if d == nil {
-		d = &Shared{Descriptor{thread: t, fd: int32(fd), flags: shared | borrowed | mask(events)}, t}
+		d = &Shared{
+			Descriptor{thread: t, fd: int32(fd), flags: shared | borrowed | mask(events)}, t,
+		}
 		if err := l.add(&d.Descriptor); err != nil {
 			return nil, false, err
 		}

@@ -33,7 +33,9 @@ func (t *Thread) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
 
 type readFunc func(fd int, p []byte) (int, error)
 
-func (t *Thread) readFD(call string, fd int, p []byte, d time.Duration, read readFunc) (int, error) {
+func (t *Thread) readFD(
+	call string, fd int, p []byte, d time.Duration, read readFunc,
+) (int, error) {
 	for {
 		n, err := read(fd, p)
 		switch {

@@ -255,7 +255,8 @@ func (l *Loop) Check() {
 			owner = &l.current.owner
 		}
 		if !owner.Here() {
-			panic("loop: use of what belongs to a loop by a goroutine that is not one of its threads")
+			panic(
+				"loop: use of what belongs to a loop by a goroutine that is not one of its threads")
 		}
 	}
 }
@@ -330,7 +331,8 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 		l.end(t)
 		return
 	}
-	if invariants.Enabled && (v.Code() != coro.WantRead && v.Code() != coro.Suspend || t.own.fd < 0) {
+	if invariants.Enabled &&
+		(v.Code() != coro.WantRead && v.Code() != coro.Suspend || t.own.fd < 0) {
 		panic("loop: a body returns Abort, or on a socket WantRead or Suspend")
 	}
 	if t.more != nil && t.more.end == nil {

@@ -15,16 +15,16 @@ import (
 // output. Such a wait begins with a claim.
 //
 // The embedded Descriptor's thread is told of input, and writer is told of output. They differ only
-// while two threads have claims. Otherwise both are the thread that made the last claim.
+// while two threads have claims. Otherwise both are the thread that has a claim, or had the last.
 type Shared struct {
 	Descriptor
 	writer *Thread
 }
 
-// asShared returns the Shared that d is the first field of, or nil where d is a thread's own. The
-// flag shared is set in every Shared and nowhere else, so the conversion is safe. A pointer from
-// each Descriptor to its Shared would do as well, but it would make the record of every idle
-// connection larger.
+// asShared returns the Shared that d is the first field of, or nil if d is a thread's own. Open and
+// borrow set the flag shared in a Shared, and nothing sets it elsewhere, so the conversion is safe.
+// A pointer from each Descriptor to its Shared would do as well, but it would make the record of
+// every idle connection larger.
 func (d *Descriptor) asShared() *Shared {
 	if d.flags&shared == 0 {
 		return nil

@@ -356,7 +356,9 @@ func (t *Thread) Sleep(d time.Duration) error {
 		return err
 	}
 	t.loop.tick() // what the thread did before may have taken its time
-	if err := t.wait(coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0))); err != os.ErrDeadlineExceeded {
+	if err := t.wait(
+		coro.Make(coro.Suspend, 0), t.loop.after(max(d, 0)),
+	); err != os.ErrDeadlineExceeded {
 		return err
 	}
 	return nil

@@ -56,7 +56,9 @@ func NewWatchdog(log *slog.Logger, limit time.Duration, loops ...*Loop) *Watchdo
 	return newWatchdog(log, time.Now, limit, loops)
 }
 
-func newWatchdog(log *slog.Logger, now func() time.Time, limit time.Duration, loops []*Loop) *Watchdog {
+func newWatchdog(
+	log *slog.Logger, now func() time.Time, limit time.Duration, loops []*Loop,
+) *Watchdog {
 	w := &Watchdog{
 		log:     log,
 		now:     now,
@@ -175,8 +177,8 @@ func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration) {
 		return
 	}
 	w.logged[place] = now
-	w.log.Warn("loop held up", "held", now.Sub(c.since).Round(time.Millisecond), "limit", limit, "place", place,
-		"stack", stack.String())
+	w.log.Warn("loop held up", "held", now.Sub(c.since).Round(time.Millisecond), "limit", limit,
+		"place", place, "stack", stack.String())
 }
 
 // pulse is what a loop shows its watchdog.
@@ -215,7 +217,8 @@ func (p *pulse) wake() {
 // goroutine makes theirs.
 func (p *pulse) run(number int) (stopped func()) {
 	p.name = strconv.Itoa(number)
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(loopLabel, p.name)))
+	pprof.SetGoroutineLabels(
+		pprof.WithLabels(context.Background(), pprof.Labels(loopLabel, p.name)))
 	p.wake()
 	return func() {
 		p.sleep()

@@ -165,7 +165,9 @@ func (l *log) pass() {
 		}
 	}
 	each(func(_ *Subscription, unread int) { slowest = max(slowest, unread) })
-	each(func(s *Subscription, unread int) { s.late = unread > 0 && (unread >= s.share() || unread == slowest) })
+	each(func(s *Subscription, unread int) {
+		s.late = unread > 0 && (unread >= s.share() || unread == slowest)
+	})
 	l.room = 0
 }
 

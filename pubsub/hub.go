@@ -135,7 +135,8 @@ func (h *Hub) relieve() {
 	level := int64(0) // what a topic with more keeps, so that all of them fit into room
 	for i, x := range holders {
 		rest -= int64(x.total)
-		if level = (room - rest) / int64(i+1); i+1 < len(holders) && level >= int64(holders[i+1].total) {
+		if level = (room - rest) / int64(i+1); i+1 < len(holders) &&
+			level >= int64(holders[i+1].total) {
 			break
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name finds out what kind of socket New was given, and who its peer is. One that has reset the connection has no
-// address any more.
+// name asks the kernel for the kind of the socket that New was given, and for the peer's address.
+// After the peer has reset the connection, the kernel has no address any more.
 func (s *Stream) name() {
 	if !s.unnamed || s.gone() {
 		return
@@ -31,7 +31,7 @@ func (s *Stream) name() {
 	}
 }
 
-// LocalAddr implements net.Conn. Asked for after Close for the first time, it is empty.
+// LocalAddr implements net.Conn. The address is empty if LocalAddr is first called after Close.
 func (s *Stream) LocalAddr() net.Addr {
 	s.name()
 	switch {
@@ -49,8 +49,8 @@ func (s *Stream) LocalAddr() net.Addr {
 	return s.local
 }
 
-// RemoteAddr implements net.Conn. Of a stream that New has made, it is empty when it is asked for the first time
-// after Close, or after the peer has reset the connection.
+// RemoteAddr implements net.Conn. For a stream from New, the address is empty if RemoteAddr is
+// first called after Close, or after the peer has reset the connection.
 func (s *Stream) RemoteAddr() net.Addr {
 	s.name()
 	switch {
@@ -70,7 +70,7 @@ func unixAddr(sa unix.Sockaddr, _ error) net.Addr {
 	return addr
 }
 
-// addrOf is the address that a listener was given.
+// addrOf returns the address on which a listener listens.
 func addrOf(network, path string, tcp netip.AddrPort) net.Addr {
 	if network == "unix" {
 		return &net.UnixAddr{Net: network, Name: path}

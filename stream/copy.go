@@ -13,15 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyBuffers are for copies from and to streams. A copy from a stream holds one while there is something in it, and
-// none while it waits for more.
+// copyBuffers are for copies from and to streams. A copy from a stream holds a buffer only while
+// there are bytes in it, and not while it waits for more.
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 const copySize = 64 << 10
 
-// ReadFrom implements io.ReaderFrom: it writes what r gives, up to its end. A regular *os.File is sent by
-// sendfile(2), a Stream is spliced as WriteTo does it, both also below an *io.LimitedReader. Other readers must not
-// block but by waiting on their thread.
+// ReadFrom implements io.ReaderFrom: it writes all that r returns, up to io.EOF. It sends a regular
+// *os.File by sendfile(2), and splices from a Stream as WriteTo does; either may be inside an
+// *io.LimitedReader. Any other reader may wait on the calling thread, and must not block in any
+// other way.
 func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 	limited, ok := r.(*io.LimitedReader)
 	if !ok {
@@ -66,7 +67,8 @@ func (s *Stream) readFrom(r io.Reader, limit int64) (int64, error) {
 	return copied, nil
 }
 
-// fileLike is an *os.File, or what it passes itself off as in its own WriteTo, which io.Copy calls.
+// fileLike is an *os.File, or the wrapper that the file's own WriteTo puts around it when io.Copy
+// calls it.
 type fileLike interface {
 	Stat() (fs.FileInfo, error)
 	SyscallConn() (syscall.RawConn, error)
@@ -74,8 +76,8 @@ type fileLike interface {
 
 var errNoSendfile = errors.New("not a file for sendfile")
 
-// sendOpen sends a file from its present position on, which it moves. errNoSendfile means that nothing has been done:
-// some files below /proc cannot be sent that way, for example.
+// sendOpen sends a file from its present position on, and moves the position. errNoSendfile means
+// that nothing was sent: sendfile(2) refuses some files below /proc, for example.
 func (s *Stream) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
@@ -98,12 +100,14 @@ func (s *Stream) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	return sent, err
 }
 
-// WriteTo implements io.WriterTo: it reads up to the end, and writes what comes to w. After SetNoWait it ends with
-// ErrWouldBlock, and w has got all that was read.
+// WriteTo implements io.WriterTo: it reads up to the end, and writes all that it reads to w. After
+// SetNoWait it returns ErrWouldBlock when nothing more has arrived; then w has got all that was
+// read.
 //
-// Where w is a Stream, bytes that come in bulk are spliced. Going by a proxy's processor time per byte, that is 0.6 of
-// what copying takes in bulk, the same for messages of 64 KiB, and 1.2 of it for messages of 16 KiB: so it is done when
-// a read has filled the buffer, and until a splice moves less than that.
+// If w is a Stream, bytes that come in bulk are spliced. A proxy's processor time per byte is then
+// 0.6 of that for copying in bulk, the same for messages of 64 KiB, and 1.2 of it for messages of
+// 16 KiB. So WriteTo splices after a read has filled the buffer, until a splice moves less than
+// that.
 func (s *Stream) WriteTo(w io.Writer) (int64, error) { return s.copyTo(w, math.MaxInt64) }
 
 // copyTo copies at most limit bytes.
@@ -135,7 +139,7 @@ func (s *Stream) copyTo(w io.Writer, limit int64) (copied int64, err error) {
 	return copied, nil
 }
 
-// copySome copies what one read gives without waiting.
+// copySome copies what one read returns, and does not wait for input.
 func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 	if !s.unread() {
 		return 0, ErrWouldBlock
@@ -149,7 +153,8 @@ func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 	return w.Write(buf[:n])
 }
 
-// spliceSome copies what one read gives by way of a pipe, which takes the pages and not the bytes.
+// spliceSome copies what one read returns through a pipe, which takes the pages and does not copy
+// the bytes.
 func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	if !s.unread() {
 		return 0, ErrWouldBlock
@@ -171,7 +176,7 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 		}
 	}()
 	n, errno := s.d.SpliceTo(p.w, int(min(limit, int64(p.size))))
-	empty = n <= 0 // before anything else: the thread may give way in received, and be killed there
+	empty = n <= 0 // first: the thread may yield in received, and be killed there
 	if refusesSplice(errno) {
 		noSplice.Store(true)
 		return s.copySome(to, limit)
@@ -192,11 +197,11 @@ func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
 	return moved, nil
 }
 
-// noSplice notes that splice(2) is refused here, by the filter of a container.
+// noSplice notes that the system refuses splice(2), as the filter of a container may.
 var noSplice atomic.Bool
 
-// refusesSplice tells a refusal of the call from what happens to a connection: none of these is an error of recv(2) on a
-// connected socket.
+// refusesSplice reports whether errno means that the system refuses the call. It is not an error of
+// the connection then: recv(2) on a connected socket returns none of these.
 func refusesSplice(errno syscall.Errno) bool {
 	switch errno {
 	case unix.EPERM, unix.ENOSYS, unix.EACCES, unix.EINVAL:
@@ -205,7 +210,8 @@ func refusesSplice(errno syscall.Errno) bool {
 	return false
 }
 
-// pipes are for splicing. As with the buffers, a copy holds one while there is something in it: idle copies hold none.
+// pipes are for splicing. As with copyBuffers, a copy holds a pipe only while there are bytes in
+// it, so idle copies hold none.
 var pipes = sync.Pool{New: func() any { return newPipe() }}
 
 // pipe is empty while it is in the pool.
@@ -214,8 +220,9 @@ type pipe struct {
 	cleanup    runtime.Cleanup
 }
 
-// newPipe makes a pipe, of size 0 where there are no descriptors left. The size is what a turn may move; users with
-// many pipes get smaller ones (pipe(7), pipe-user-pages-soft).
+// newPipe makes a pipe. Its size is 0 if there are no descriptors left. It is large enough for all
+// that a turn may move, unless the kernel grants less to a user with many pipes (pipe(7),
+// pipe-user-pages-soft).
 func newPipe() *pipe {
 	var fds [2]int
 	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {

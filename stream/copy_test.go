@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCopyBetweenStreams: from one peer through two streams to another, or back to the first, in bulk and in small
-// pieces, and the end of input after it. Bulk takes the way through a pipe.
+// TestCopyBetweenStreams copies from one peer through two streams to another, or back to the first,
+// in bulk and in small pieces, and then the end of input. Bulk goes through a pipe.
 func TestCopyBetweenStreams(t *testing.T) {
 	bulk := chacha(10 << 20)
 	copyN := func(n int64) func(io.Writer, io.Reader) (int64, error) {
@@ -90,11 +90,13 @@ func TestCopyBetweenStreams(t *testing.T) {
 	}
 }
 
-// TestEchoIsExact: a stream copied to itself, while the peer reads late and little, and half-closes.
+// TestEchoIsExact copies a stream to itself while the peer reads late and little, and half-closes.
 func TestEchoIsExact(t *testing.T) {
 	for _, noWait := range []bool{false, true} {
 		onLoop(t, func(t *testing.T, l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(_ *loop.Thread, s *stream.Stream) error {
+			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
+				_ *loop.Thread, s *stream.Stream,
+			) error {
 				s.SetNoWait(noWait)
 				_, err := io.Copy(s, s)
 				return err
@@ -116,7 +118,7 @@ func TestEchoIsExact(t *testing.T) {
 					}
 					return c.CloseWrite()
 				})
-				must(t, th.Sleep(30*time.Millisecond)) // it cannot write all of it meanwhile
+				must(t, th.Sleep(30*time.Millisecond)) // the echo cannot write all of it meanwhile
 				got, err := io.ReadAll(c)
 				if err != nil || !bytes.Equal(got, data) {
 					t.Errorf("got %d of %d bytes, or others, %v", len(got), len(data), err)
@@ -174,7 +176,7 @@ func TestSendfile(t *testing.T) {
 	})
 }
 
-// TestCopyErrors: those of either side come through, with what was copied until then.
+// TestCopyErrors: a copy returns the error of either side, and what was copied until then.
 func TestCopyErrors(t *testing.T) {
 	broken := errors.New("broken")
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
@@ -182,7 +184,8 @@ func TestCopyErrors(t *testing.T) {
 			a, b := pair(t, l, "tcp")
 			defer a.Close()
 			defer b.Close()
-			n, err := io.Copy(a, io.MultiReader(strings.NewReader("12345"), iotest.ErrReader(broken)))
+			n, err := io.Copy(a,
+				io.MultiReader(strings.NewReader("12345"), iotest.ErrReader(broken)))
 			if n != 5 || err != broken {
 				t.Errorf("reader breaks: %d, %v", n, err)
 			}
@@ -226,7 +229,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestCopyWithoutDescriptors: there are none for a pipe, and bulk is copied all the same.
+// TestCopyWithoutDescriptors: no descriptors are left for a pipe, and bulk is copied all the same.
 func TestCopyWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		from, src := pair(t, l, "tcp")
@@ -255,10 +258,11 @@ func TestCopyWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// TestKilledCopyLeavesNothing: what a copy had in its pipe when its thread was killed is not the next one's.
+// TestKilledCopyLeavesNothing: the next copy does not get what was in the pipe of a copy whose
+// thread was killed.
 func TestKilledCopyLeavesNothing(t *testing.T) {
 	secret, data := bytes.Repeat([]byte("secret"), 100_000), bytes.Repeat([]byte("a"), 1<<20)
-	for turns := range 12 { // in one of them the copy gives way with its pipe full
+	for turns := range 12 { // in one of these the copy yields with its pipe full
 		l, err := loop.New(loop.Options{Logger: slog.New(slog.DiscardHandler)})
 		must(t, err)
 		from, src := pair(t, l, "tcp")
@@ -312,7 +316,7 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 	}
 }
 
-// noDescriptors has the process get no descriptors any more, until restore.
+// noDescriptors leaves the process no descriptors, until restore.
 func noDescriptors(t *testing.T) (restore func()) {
 	var old unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
@@ -320,7 +324,8 @@ func noDescriptors(t *testing.T) (restore func()) {
 	return func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }
 }
 
-// TestOneStreamDoesNotHoldItsLoop: others get their turns also where nothing has to be waited for.
+// TestOneStreamDoesNotHoldItsLoop: other threads get their turns even if the stream never has to
+// wait.
 func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 	const total = 8 << 20
 	path := filepath.Join(t.TempDir(), "file")
@@ -335,14 +340,16 @@ func TestOneStreamDoesNotHoldItsLoop(t *testing.T) {
 			n, err := a.Send(make([]byte, total/2), make([]byte, total/2), false)
 			return int64(n), err
 		},
-		"ReadFrom": func(a, _ *stream.Stream) (int64, error) { return a.ReadFrom(bytes.NewReader(make([]byte, total))) },
+		"ReadFrom": func(a, _ *stream.Stream) (int64, error) {
+			return a.ReadFrom(bytes.NewReader(make([]byte, total)))
+		},
 		"sendfile": func(a, _ *stream.Stream) (int64, error) {
 			f, err := os.Open(path)
 			must(t, err)
 			defer f.Close()
 			return io.Copy(a, f)
 		},
-		"to and fro": func(a, b *stream.Stream) (n int64, err error) { // both ends by one thread
+		"to and fro": func(a, b *stream.Stream) (n int64, err error) { // one thread, both ends
 			for ; n < total && err == nil; n += total / 256 {
 				if _, err = a.Write(one); err == nil {
 					_, err = b.Read(one)

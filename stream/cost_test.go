@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// costs returns what f allocates each time, and what it has a loop ask of epoll.
+// costs returns what one call of f allocates, and how often the loop asks epoll for it.
 func costs(t *testing.T, l *loop.Loop, f func()) (allocs float64, ctls int64) {
 	t.Helper()
 	var before, after loop.Stats
@@ -22,7 +22,8 @@ func costs(t *testing.T, l *loop.Loop, f func()) (allocs float64, ctls int64) {
 	return allocs, after.Ctls - before.Ctls
 }
 
-// TestMessageIsFree: one that comes, is read, and answered, in each of the ways to write a service.
+// TestMessageIsFree: a message that arrives, is read and answered costs nothing, in each of the
+// ways to write a service.
 func TestMessageIsFree(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads and writes cost epoll_ctl")
@@ -96,7 +97,8 @@ func TestMessageIsFree(t *testing.T) {
 	}
 }
 
-// TestStreamOfItsOwnIsFree: between two streams of a loop, neither of which is its thread's own, a deadline included.
+// TestStreamOfItsOwnIsFree: a message between two streams of a loop costs nothing, a deadline
+// included. Neither stream is its thread's own.
 func TestStreamOfItsOwnIsFree(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads and writes cost epoll_ctl")

@@ -14,35 +14,38 @@ import (
 
 // Dialer connects. The zero value is good.
 type Dialer struct {
-	// Timeout limits the whole, the look-up of the name included; 0: none but the kernel's.
+	// Timeout limits the whole Dial, the look-up of the name included; 0: only the kernel's limits.
 	Timeout time.Duration
 
-	// FallbackDelay is how long one address of a name is tried alone, before the next one is tried beside it (RFC 8305,
-	// section 5); 0: 250 ms; negative: until it has failed.
+	// FallbackDelay is how long Dial tries one address of a name alone, before it tries the next
+	// one at the same time (RFC 8305, section 5); 0: 250 ms; negative: until the first one has
+	// failed.
 	FallbackDelay time.Duration
 
 	// Resolver looks names up; nil: net.DefaultResolver.
 	Resolver *net.Resolver
 }
 
-// Dial connects with a timeout; 0: none. See Dialer.Dial.
+// Dial is Dialer.Dial with a timeout; 0: none.
 func Dial(t *loop.Thread, network, address string, timeout time.Duration) (*Stream, error) {
 	d := Dialer{Timeout: timeout}
 	return d.Dial(t, network, address)
 }
 
-// Dial connects t to an address: network "tcp", "tcp4" or "tcp6" with host:port, or "unix" with a path. Names of
-// hosts and services are looked up off the loop. A host's addresses are tried in the resolver's order, families by
-// turns, with staggered starts, and the first that connects wins (RFC 8305).
+// Dial connects to an address: network "tcp", "tcp4" or "tcp6" with host:port, or "unix" with a
+// path. t is the calling thread. The resolver looks up names of hosts and services off the loop.
+// Dial tries a host's addresses in the resolver's order, the two families by turns, with staggered
+// starts; the first that connects wins (RFC 8305).
 //
-// Errors are *net.OpError around that of the first address that failed, a *net.DNSError, os.ErrDeadlineExceeded, or
-// loop.ErrClientGone and loop.ErrCanceled. Whatever the end, no descriptor is left.
+// The error is a *net.OpError. It holds the error of the first address that failed, a
+// *net.DNSError, os.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled. However Dial ends,
+// it leaves no descriptor behind but the stream's.
 func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) {
 	l := t.Loop()
 	l.Check()
 	a := attempts{Dialer: d, thread: t, network: network}
 	if d.Timeout > 0 {
-		a.by = instantOf(time.Now().Add(d.Timeout))
+		a.deadline = instantOf(time.Now().Add(d.Timeout))
 	}
 	var s *Stream
 	var addr net.Addr
@@ -69,29 +72,18 @@ func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) 
 	return nil, &net.OpError{Op: "dial", Net: network, Addr: addr, Err: err}
 }
 
-// attempts is one Dial.
+// attempts is the state of one Dial.
 type attempts struct {
 	*Dialer
 	thread  *loop.Thread
 	network string
-	by      instant
+	limit
 	running []attempt
-	next    *loop.Timer // says when to try another address, nil: when none is running
-	first   error       // of those that failed
+	next    *loop.Timer // when to try another address; nil: when no attempt is running
+	first   error       // the error of the first attempt that failed
 }
 
-// left is how much time there is, negative: no limit.
-func (a *attempts) left() (time.Duration, error) {
-	if !a.by.set() {
-		return -1, nil
-	}
-	if d := a.by.left(); d > 0 {
-		return d, nil
-	}
-	return 0, os.ErrDeadlineExceeded
-}
-
-// attempt is one address's.
+// attempt is the try to connect to one address.
 type attempt struct {
 	stream   *Stream
 	writable *loop.Readiness
@@ -141,7 +133,8 @@ func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
 	}
 }
 
-// nextAfter tells when to try the address after the one that is tried now.
+// nextAfter returns the timer that says when to try the address after the present one; nil: when no
+// attempt is running.
 func (a *attempts) nextAfter() *loop.Timer {
 	switch {
 	case a.FallbackDelay < 0:
@@ -169,13 +162,15 @@ func (a *attempts) start(to netip.AddrPort) {
 	a.running = append(a.running, attempt{s, s.d.Writable()})
 }
 
-// failed notes an error. The next address need not wait any more.
+// failed notes the error of an attempt, and makes the next one begin at once.
 func (a *attempts) failed(to netip.AddrPort, err error) {
 	if a.next != nil {
 		a.next.Reset(0)
 	}
 	if a.first == nil {
-		a.first = &net.OpError{Op: "dial", Net: a.network, Addr: net.TCPAddrFromAddrPort(to), Err: err}
+		a.first = &net.OpError{
+			Op: "dial", Net: a.network, Addr: net.TCPAddrFromAddrPort(to), Err: err,
+		}
 	}
 }
 
@@ -185,7 +180,7 @@ func (a *attempts) closeAll() {
 	}
 }
 
-// connected returns what connecting came to, once the socket can be written.
+// connected returns the result of connecting, once the socket can be written.
 func (s *Stream) connected() error {
 	errno, err := unix.GetsockoptInt(s.d.FD(), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -195,7 +190,8 @@ func (s *Stream) connected() error {
 		return os.NewSyscallError("connect", unix.Errno(errno))
 	}
 	if s.remote.Addr().IsLoopback() && loop.LocalAddr(s.d.FD()) == s.remote {
-		// Nobody listens, and the kernel gave the socket that very port: it is connected to itself.
+		// No socket listens there, and the kernel has given this one that very port: it is
+		// connected to itself.
 		return os.NewSyscallError("connect", unix.ECONNREFUSED)
 	}
 	return nil
@@ -210,7 +206,8 @@ func connectTCP(to netip.AddrPort) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		unix.IPPROTO_TCP)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
@@ -225,7 +222,7 @@ func connectTCP(to netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// connect is connect(2). One that a signal interrupts goes on by itself.
+// connect is connect(2). If a signal interrupts the call, the kernel goes on connecting.
 func connect(fd int, sa unix.Sockaddr) error {
 	err := unix.Connect(fd, sa)
 	if err == unix.EINTR {
@@ -234,8 +231,9 @@ func connect(fd int, sa unix.Sockaddr) error {
 	return err
 }
 
-// dialUnix connects to a UNIX socket. That is done at once, but for a listener whose queue is full: a blocking connect
-// would wait there, and a non-blocking one has no way to be told.
+// dialUnix connects to a UNIX socket. The kernel does that at once unless the listener's queue is
+// full. Then a blocking connect would wait; a non-blocking one fails, and no event says when there
+// is room. So dialUnix pauses and tries again.
 func (a *attempts) dialUnix(path string) (_ *Stream, err error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// names is a resolver that knows the given addresses. Other names do not exist.
+// names returns a resolver that knows the given addresses. Other names do not exist.
 func names(table map[string][]string) *net.Resolver {
 	answer := func(query []byte) []byte {
 		name, rest := "", query[12:]
@@ -44,13 +44,16 @@ func names(table map[string][]string) *net.Resolver {
 				continue
 			}
 			reply[7]++
-			reply = append(reply, 0xC0, 12, 0, byte(kind), 0, 1, 0, 0, 0, 60, 0, byte(len(ip.AsSlice())))
+			reply = append(reply,
+				0xC0, 12, 0, byte(kind), 0, 1, 0, 0, 0, 60, 0, byte(len(ip.AsSlice())))
 			reply = append(reply, ip.AsSlice()...)
 		}
 		return reply
 	}
-	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		client, server := net.Pipe() // not a packet connection: each message has its length before it
+	return &net.Resolver{PreferGo: true, Dial: func(
+		context.Context, string, string,
+	) (net.Conn, error) {
+		client, server := net.Pipe() // a stream: each message begins with its length
 		go func() {
 			defer server.Close()
 			for {
@@ -63,23 +66,27 @@ func names(table map[string][]string) *net.Resolver {
 					return
 				}
 				reply := answer(query)
-				_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
+				_, _ = server.Write(append(
+					binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
 			}
 		}()
 		return client, nil
 	}}
 }
 
-// noAnswer makes a resolver that gives none, until it is told to give up. One that has several look-ups of a name at
-// a time would not be: they share one.
+// noAnswer makes a resolver that gives no answer until it is told to give up. A test must not share
+// one resolver between several look-ups of a name at a time: they would be one look-up.
 func noAnswer() *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &net.Resolver{PreferGo: true, Dial: func(
+		ctx context.Context, _, _ string,
+	) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
 }
 
-// deaf listens at an address and is overrun: who connects waits. free accepts one.
+// deaf listens at an address with its queue full: a client that connects has to wait. free accepts
+// one client.
 func deaf(t *testing.T, network, address string) (free func()) {
 	t.Helper()
 	free, err := tryDeaf(t, network, address)
@@ -146,7 +153,7 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 		"silent.test":  {"127.0.0.2", "127.0.0.2"},
 		"closed.test":  {"127.0.0.3", "127.0.0.5"},
 		"both.test":    {"127.0.0.2", "127.0.0.3"},
-		"sixth.test":   {"::1", "127.0.0.4"}, // refused, if there is IPv6 at all
+		"sixth.test":   {"::1", "127.0.0.4"}, // ::1 refuses, if there is IPv6 at all
 	})
 	const quick, never = 10 * time.Millisecond, time.Hour
 	tests := []struct {
@@ -177,7 +184,9 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 		for _, test := range tests {
 			l.Go(func(th *loop.Thread) {
 				what := fmt.Sprintf("%s %s after %v", test.network, test.host, test.delay)
-				d := stream.Dialer{Timeout: 20 * time.Second, FallbackDelay: test.delay, Resolver: resolver}
+				d := stream.Dialer{
+					Timeout: 20 * time.Second, FallbackDelay: test.delay, Resolver: resolver,
+				}
 				if test.host == "unanswered.test" {
 					d.Resolver = noAnswer()
 				}
@@ -194,8 +203,10 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 						t.Errorf("%s: %v", what, err)
 						return
 					}
-					nodelay, err := unix.GetsockoptInt(stream.FD(s), unix.IPPROTO_TCP, unix.TCP_NODELAY)
-					if got := s.RemoteAddr().String(); got != "127.0.0.4:"+port || nodelay != 1 || err != nil {
+					nodelay, err := unix.GetsockoptInt(
+						stream.FD(s), unix.IPPROTO_TCP, unix.TCP_NODELAY)
+					if got := s.RemoteAddr().String(); got != "127.0.0.4:"+port ||
+						nodelay != 1 || err != nil {
 						t.Errorf("%s: connected to %s, TCP_NODELAY %d, %v", what, got, nodelay, err)
 					}
 					_ = s.Close()
@@ -227,24 +238,28 @@ func TestDialRefusesWhatMakesNoSense(t *testing.T) {
 			{"udp", "127.0.0.1:1", "dial udp: unknown network udp"},
 			{"tcp", "127.0.0.1", "dial tcp: address 127.0.0.1: missing port in address"},
 			{"tcp", "127.0.0.1:99999", "dial tcp: address 99999: invalid port"},
-			{"tcp", "127.0.0.1:no-such-service", "dial tcp: lookup tcp/no-such-service: unknown port"},
+			{"tcp", "127.0.0.1:no-such-service",
+				"dial tcp: lookup tcp/no-such-service: unknown port"},
 			{"tcp4", "[::1]:1", "dial tcp4: address ::1: no suitable address"},
 			{"tcp6", "127.0.0.1:1", "dial tcp6: address 127.0.0.1: no suitable address"},
 			{"tcp", "none.test:1", "dial tcp: lookup none.test"},
 			{"tcp4", "six.test:1", "dial tcp4: lookup six.test"},
 			{"tcp", "127.0.0.1:telnet", "dial tcp 127.0.0.1:23: connect: connection refused"},
-			{"unix", "/no/such/socket", "dial unix /no/such/socket: connect: no such file or directory"},
+			{"unix", "/no/such/socket",
+				"dial unix /no/such/socket: connect: no such file or directory"},
 			{"unix", strings.Repeat("x", 200), "dial unix xxx"},
 		} {
 			l.Go(func(th *loop.Thread) {
 				d := stream.Dialer{Resolver: resolver}
 				_, err := d.Dial(th, test.network, test.address)
 				var detail *net.OpError
-				if err == nil || !strings.HasPrefix(err.Error(), test.want) || !errors.As(err, &detail) {
+				if err == nil || !strings.HasPrefix(err.Error(), test.want) ||
+					!errors.As(err, &detail) {
 					t.Errorf("%s %s: %v, want %s", test.network, test.address, err, test.want)
 				}
 				var noName *net.DNSError
-				if strings.HasPrefix(test.address, "none") && (!errors.As(err, &noName) || !noName.IsNotFound) {
+				if strings.HasPrefix(test.address, "none") &&
+					(!errors.As(err, &noName) || !noName.IsNotFound) {
 					t.Errorf("%v is no DNSError", err)
 				}
 			})
@@ -252,7 +267,8 @@ func TestDialRefusesWhatMakesNoSense(t *testing.T) {
 	})
 }
 
-// TestDialByName: of hosts and services, as this machine knows them; and without a host.
+// TestDialByName dials names of hosts and services as this machine knows them, and an address
+// without a host.
 func TestDialByName(t *testing.T) {
 	port := listening(t, "127.0.0.1")
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
@@ -297,14 +313,17 @@ func TestLookUpHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// TestDialEndsWithItsThread: the client leaves, the thread is canceled, or killed, in each of the ways in which a Dial
-// waits. No descriptor is left, and no look-up goes on, which the package's check for goroutines would see.
+// TestDialEndsWithItsThread: the client leaves, or the thread is canceled or killed, in each of the
+// ways in which a Dial waits. No descriptor is left, and no look-up goes on: the package's check
+// for goroutines would see it.
 func TestDialEndsWithItsThread(t *testing.T) {
 	port := deafBeside(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	deaf(t, "unix", path)
 	resolver := names(map[string][]string{"silent.test": {"127.0.0.2", "127.0.0.2", "127.0.0.2"}})
-	for _, target := range []string{"tcp silent.test:" + port, "tcp unanswered.test:" + port, "unix " + path} {
+	for _, target := range []string{
+		"tcp silent.test:" + port, "tcp unanswered.test:" + port, "unix " + path,
+	} {
 		network, address, _ := strings.Cut(target, " ")
 		dial := func(th *loop.Thread) error {
 			d := stream.Dialer{FallbackDelay: time.Millisecond, Resolver: resolver}
@@ -317,7 +336,9 @@ func TestDialEndsWithItsThread(t *testing.T) {
 		onLoop(t, func(t *testing.T, l *loop.Loop) {
 			var dialing, ended loop.Promise[int]
 			before := 0
-			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *stream.Stream) error {
+			srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
+				th *loop.Thread, s *stream.Stream,
+			) error {
 				before = openDescriptors(t)
 				dialing.Resolve(0)
 				wants(t, target+": client left", dial(th), loop.ErrClientGone, "dial")
@@ -406,8 +427,8 @@ func TestDialWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// TestDialWaitsQuietly: neither attempts that wait nor an upstream that has closed or reset its connection, and that
-// nobody reads, keep the loop busy.
+// TestDialWaitsQuietly: the loop is not kept busy by attempts that wait, nor by an upstream that
+// has closed or reset a connection from which no thread reads.
 func TestDialWaitsQuietly(t *testing.T) {
 	port := deafBeside(t)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
@@ -425,7 +446,8 @@ func TestDialWaitsQuietly(t *testing.T) {
 				must(t, err)
 				_, _ = unix.Write(y, []byte("unread"))
 				if reset {
-					must(t, unix.SetsockoptLinger(y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
+					must(t, unix.SetsockoptLinger(
+						y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
 				}
 				unix.Close(y)
 				quiet(th, fmt.Sprint("upstream gone, reset ", reset))

@@ -1,13 +1,13 @@
-// Package stream moves bytes on a loop: Stream is a net.Conn whose calls yield to the loop where they
-// would block. Dial and Listen make streams for threads, and Serve calls a handler for connections that
-// cost nothing between messages. The package knows nothing of HTTP, which is package conn's.
+// Package stream moves bytes on a loop. A Stream is a net.Conn whose calls yield to the loop where
+// they would block. Dial and Listen make streams for threads. Serve calls a handler for connections
+// that cost nothing between messages. HTTP is the business of package conn.
 //
-// A Stream belongs to its loop: the loop's threads call its methods, and nothing else does, unless a
-// method says otherwise.
+// A Stream belongs to its loop: only the loop's threads may call its methods, unless a method says
+// otherwise.
 //
 //	stream.go    Stream: reading, writing, closing, Detach
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
-//	duplex.go    Duplex: both directions at once
+//	duplex.go    Duplex: both directions move at once
 //	addr.go      addresses
 //	copy.go      ReadFrom and WriteTo: buffers, sendfile, splice
 //	dial.go      Dialer: attempts at addresses

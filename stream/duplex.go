@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Duplex is a time in which both directions of a stream move at once. Code that passes both on needs
-// it: nothing waits but Await. Reads return ErrWouldBlock where they would wait. What is written goes
-// out as far as the peer has room for it, and the rest is held. The writer must bound what is held: it
-// writes no more until SendHeld says that nothing is left.
+// Duplex is a mode in which both directions of a stream move at once. Code that passes on both
+// needs it. Only Await waits. A read that would wait returns ErrWouldBlock. A write sends as much
+// as the peer has room for, and the Duplex holds the rest. The writer must bound what is held: it
+// writes no more until SendHeld reports that nothing is left.
 //
-// Stream.Duplex begins it, and End ends it. Methods are for one thread of the stream's loop.
+// Stream.Duplex begins the mode, and End ends it. The methods are for one thread of the stream's
+// loop.
 type Duplex struct {
 	s                  *Stream
 	held               []byte
@@ -22,19 +23,19 @@ type Duplex struct {
 	sources            []loop.Source
 }
 
-// heldBuffer is how large a buffer may be that is kept for what will be held next; it is seldom needed twice.
+// heldBuffer is the largest buffer that an empty Duplex keeps. A larger one is seldom needed twice.
 const heldBuffer = 4 << 10
 
-// Duplex begins such a time, with whatever value d has. nil ends one without a wait, and what is held
-// is not written.
+// Duplex lets both directions move at once from now on, until Duplex.End. The old value of d does
+// not matter. With nil it ends the mode without a wait, and what is held is not written.
 func (s *Stream) Duplex(d *Duplex) {
 	if s.duplex = d; d != nil {
 		*d = Duplex{s: s}
 	}
 }
 
-// End ends it. What is held is written first, and End waits for that as Write does. The error has no
-// net.OpError around it.
+// End ends the mode and writes what is held, waiting as Write does. The error has no net.OpError
+// around it.
 func (d *Duplex) End() error {
 	d.s.duplex = nil
 	held := d.held
@@ -49,12 +50,14 @@ func (d *Duplex) End() error {
 // Held returns how many bytes are held.
 func (d *Duplex) Held() int { return len(d.held) }
 
-// hold keeps a and b for SendHeld. TLS writes where it reads, too, when its peer changes keys: some
-// bytes for each record that comes, until the limit of writes has passed.
+// hold keeps a and b for SendHeld. A read of a TLS connection may write, too: if the peer changes
+// keys again and again, crypto/tls answers each such record with some bytes, until the limit of
+// writes has passed.
 func (d *Duplex) hold(a, b []byte) { d.held = append(append(d.held, a...), b...) }
 
-// SendHeld writes what is held, as far as there is room, and returns how many bytes are left. On an
-// error, that of a system call or of a limit that has passed, the rest is dropped.
+// SendHeld writes as much of what is held as there is room for, and returns how many bytes are
+// left. The error is that of a system call, or of a limit that has passed; then the rest is
+// dropped.
 func (d *Duplex) SendHeld() (left int, err error) {
 	s, held := d.s, d.held
 	for len(held) > 0 && err == nil {
@@ -75,10 +78,10 @@ func (d *Duplex) SendHeld() (left int, err error) {
 	return len(held), err
 }
 
-// Await waits until one of the sources is ready, at most limit (negative: without limit); with read,
-// until there is perhaps something to read; and where something is held, until there is perhaps room
-// for it. A limit of the stream's own for one of these two ends the wait as well, and the next read,
-// or SendHeld, returns its error.
+// Await waits until one of the sources is ready, at most limit; negative: without limit. With read
+// it also waits until there may be something to read, and if something is held, until there may be
+// room for it. The stream's own limit for one of these two ends the wait as well, and the next read
+// or SendHeld returns its error.
 //
 // The error is os.ErrDeadlineExceeded after limit, or one of AwaitAny's.
 func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) error {
@@ -87,7 +90,7 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	if t == nil {
 		return errNoThread
 	}
-	if d.readable == nil { // most peers take what is written without a wait for it
+	if d.readable == nil { // not earlier: most peers take what is written at once
 		d.readable, d.writable = s.d.Readable(), s.d.Writable()
 	}
 	least, write := limit, len(d.held) > 0
@@ -117,12 +120,12 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 		s.out.waited(waited)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && least != limit {
-		return nil // the stream's own limit, which the next call finds passed unless something has moved
+		return nil // the stream's own limit: the next call finds it passed if no byte has moved
 	}
 	return err
 }
 
-// shorter is the shorter one of two limits.
+// shorter returns the shorter of two limits; negative: none.
 func shorter(a, b time.Duration) time.Duration {
 	if a < 0 || 0 <= b && b < a {
 		return b

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// TestDuplex: a thread that passes everything back waits for nothing but Await, and loses nothing; its peer sends all
-// before it reads.
+// TestDuplex: a thread that passes everything back waits only in Await, and loses nothing. Its peer
+// sends all before it reads.
 func TestDuplex(t *testing.T) {
 	data := chacha(2 << 20)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
@@ -69,7 +69,7 @@ func TestDuplex(t *testing.T) {
 	})
 }
 
-// TestDuplexCopies: what is held comes before a file and before what is spliced.
+// TestDuplexCopies: what is held goes out before a file, and before spliced bytes.
 func TestDuplexCopies(t *testing.T) {
 	path := t.TempDir() + "/file"
 	must(t, os.WriteFile(path, []byte("file"), 0o600))
@@ -105,7 +105,8 @@ func TestDuplexCopies(t *testing.T) {
 			_ = th.Sleep(10 * time.Millisecond) // the socket is full by then
 			got, err := io.ReadAll(a)
 			must(t, err)
-			if want := append(append(bytes.Clone(data16), "file"...), bulk...); !bytes.Equal(got, want) {
+			if want := append(append(bytes.Clone(data16), "file"...), bulk...); !bytes.Equal(
+				got, want) {
 				t.Errorf("%d bytes, or in another order", len(got))
 			}
 		})
@@ -114,8 +115,8 @@ func TestDuplexCopies(t *testing.T) {
 
 var data16 = make([]byte, 16<<20) // more than sockets take
 
-// TestPace: a peer that does not move a byte in time, or too few, ends reads, writes and the waits of a Duplex; a
-// deadline takes its place; and nothing counts but the time in which the stream waits.
+// TestPace: a peer that does not move a byte in time, or too few bytes, ends reads, writes and the
+// waits of a Duplex. A deadline replaces the pace. Only the time in which the stream waits counts.
 func TestPace(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
@@ -126,7 +127,8 @@ func TestPace(t *testing.T) {
 			var in, out stream.Pace
 			tooSlow := func(what string, began time.Time, least time.Duration, err error) {
 				t.Helper()
-				if d := time.Since(began); !errors.Is(err, stream.ErrTooSlow) || !errors.Is(err, os.ErrDeadlineExceeded) || d < least {
+				if d := time.Since(began); !errors.Is(err, stream.ErrTooSlow) ||
+					!errors.Is(err, os.ErrDeadlineExceeded) || d < least {
 					t.Errorf("%s: %v after %v", what, err, d)
 				}
 			}
@@ -142,15 +144,15 @@ func TestPace(t *testing.T) {
 				t.Errorf("%T without the addresses", err)
 			}
 			_, _ = b.Write([]byte("x"))
-			th.Yield() // the loop is told
+			th.Yield() // so that the loop hears of it
 			n, err := a.Read(buf)
-			for try := 0; invariants.Enabled && err != nil && try < 100; try++ { // made to find nothing
+			for try := 0; invariants.Enabled && err != nil && try < 100; try++ { // a forced EAGAIN
 				n, err = a.Read(buf)
 			}
 			if n != 1 || err != nil || in.Bytes() != 1 {
 				t.Errorf("what has come counts: %d, %v, %d", n, err, in.Bytes())
 			}
-			_ = th.Sleep(2 * idle) // not in a read
+			_ = th.Sleep(2 * idle) // while no thread reads
 			a.SetNoWait(true)
 			if _, err := a.Read(buf); err != stream.ErrWouldBlock {
 				t.Errorf("in time, without a wait: %v", err)
@@ -166,10 +168,11 @@ func TestPace(t *testing.T) {
 			// A deadline instead, longer than the pace.
 			must(t, a.SetReadDeadline(time.Now().Add(3*idle)))
 			began, in = time.Now(), stream.Pace{Idle: idle}
-			if err := a.AwaitInput(); err != nil { // it says perhaps
+			if err := a.AwaitInput(); err != nil { // there may be something to read
 				t.Errorf("deadline: %v", err)
 			}
-			if _, err := a.Read(buf); errors.Is(err, stream.ErrTooSlow) || !errors.Is(err, os.ErrDeadlineExceeded) {
+			if _, err := a.Read(buf); errors.Is(err, stream.ErrTooSlow) ||
+				!errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("deadline: %v", err)
 			}
 			if d := time.Since(began); d < 3*idle {
@@ -185,8 +188,10 @@ func TestPace(t *testing.T) {
 			}
 			a.SetNoWait(false)
 
-			// A byte now and then.
-			in = stream.Pace{Idle: time.Minute, MinRate: 10_000, Grace: 2 * idle, Window: time.Minute}
+			// The peer sends a byte now and then.
+			in = stream.Pace{
+				Idle: time.Minute, MinRate: 10_000, Grace: 2 * idle, Window: time.Minute,
+			}
 			l.Go(func(th *loop.Thread) {
 				for {
 					if _, err := b.Write([]byte("x")); err != nil {

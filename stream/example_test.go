@@ -11,7 +11,7 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// A raw TCP service with a thread for each connection, and a client of it, on one loop.
+// A raw TCP service with a thread for each connection, and its client, on one loop.
 func ExampleListen() {
 	l, err := loop.New(loop.Options{})
 	if err != nil {
@@ -25,7 +25,7 @@ func ExampleListen() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
-				return // it was closed, or the loop is to stop
+				return // the listener was closed, or the loop stops
 			}
 			l.Go(func(t *loop.Thread) {
 				defer c.Close()
@@ -59,15 +59,17 @@ func ExampleListen() {
 	// Hello, Lwan
 }
 
-// The same where most connections are idle: a handler is called when something has come, and connections that wait for
-// more are not threads that wait.
+// The same service for connections that are mostly idle. The loop calls a handler when something
+// has come, and a connection that waits for more is not a thread that waits.
 func ExampleServe() {
 	l, err := loop.New(loop.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", time.Minute, func(t *loop.Thread, s *stream.Stream) error {
-		s.SetNoWait(true) // take what there is, and be called again
+	srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", time.Minute, func(
+		t *loop.Thread, s *stream.Stream,
+	) error {
+		s.SetNoWait(true) // read what has come; the loop calls again
 		_, err := io.Copy(s, s)
 		return err
 	})

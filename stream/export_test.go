@@ -1,7 +1,7 @@
 package stream
 
-// ByTurns is the order in which addresses are tried.
+// ByTurns returns addresses in the order in which Dial tries them.
 var ByTurns = byTurns
 
-// FD is the descriptor of a stream.
+// FD returns the descriptor of a stream.
 func FD(s *Stream) int { return s.d.FD() }

@@ -12,16 +12,16 @@ import (
 // os.ErrDeadlineExceeded.
 var ErrTooSlow = fmt.Errorf("peer is too slow: %w", os.ErrDeadlineExceeded)
 
-// Pace is what a peer has to keep up with in one direction as long as that has no deadline. Only the
-// time counts in which the stream waits for the peer. The zero Pace demands nothing.
+// Pace is the least that a peer must move in one direction while that direction has no deadline.
+// Only the time in which the stream waits for the peer counts. The zero Pace demands nothing.
 type Pace struct {
-	Idle    time.Duration // within which a byte must move; 0 or negative: no limit
+	Idle    time.Duration // a byte must move within this time; 0 or negative: no limit
 	MinRate int           // bytes per second; 0 or negative: none
 	Grace   time.Duration // the time waited before the rate counts
 
-	// Window is the time waited of which the rate counts. It has two halves, of which the older is
-	// dropped when the newer is full: so an early burst is no credit for later, and at least half
-	// of the window counts.
+	// Window is the waited time over which the rate is measured. It has two halves; when the newer
+	// one is full, the older one is dropped. So an early burst is no credit for later, and the rate
+	// covers at least half of the window.
 	Window time.Duration
 
 	bytes int64         // moved, in all
@@ -39,7 +39,8 @@ func (p *Pace) Bytes() int64 { return p.bytes }
 func (p *Pace) left() (time.Duration, error) {
 	waited := p.waitedBefore + p.waited
 	switch {
-	case p.MinRate > 0 && waited > p.Grace && float64(p.bytes-p.fromBefore) < float64(p.MinRate)*waited.Seconds():
+	case p.MinRate > 0 && waited > p.Grace &&
+		float64(p.bytes-p.fromBefore) < float64(p.MinRate)*waited.Seconds():
 		return 0, ErrTooSlow
 	case p.Idle <= 0:
 		return -1, nil
@@ -49,7 +50,8 @@ func (p *Pace) left() (time.Duration, error) {
 	return p.Idle - p.quiet, nil
 }
 
-// limit is how long the peer may keep one direction waiting. A deadline takes the place of the pace.
+// limit is how long the peer may keep one direction waiting. A deadline takes the place of the
+// pace.
 type limit struct {
 	deadline instant
 	pace     *Pace // nil: none
@@ -92,8 +94,9 @@ func (l *limit) waited(d time.Duration) {
 	}
 }
 
-// SetPace says what the peer has to keep up with; nil: with nothing. The stream counts in the Paces.
-// The caller may assign a new value to them at any time, which begins the count anew.
+// SetPace sets the pace that the peer must keep in each direction; nil: none. The stream counts in
+// the two Paces. The caller may assign a new value to one of them at any time, which begins its
+// count anew.
 func (s *Stream) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
 
 // ReadExpired reports that the deadline of reads has passed.
@@ -122,12 +125,15 @@ func (s *Stream) setDeadlines(t time.Time, limits ...*limit) error {
 		l.deadline = by
 	}
 	if earlier {
-		s.loop.Rouse(s.d) // a wait that has begun is for the old one; that it ends late is seen when it ends
+		// A wait that has begun would last until the old deadline, which is too late. A later
+		// deadline needs no help: the wait sees it when it ends.
+		s.loop.Rouse(s.d)
 	}
 	return nil
 }
 
-// instant is a point in time on the monotonic clock, in a third of a time.Time's size; 0 is none.
+// instant is a point in time on the monotonic clock; 0: none. It takes a third of the size of a
+// time.Time.
 type instant int64
 
 var epoch = time.Now()
@@ -136,7 +142,7 @@ func instantOf(t time.Time) instant {
 	if t.IsZero() {
 		return 0
 	}
-	// Half of what there is leaves room to reckon with.
+	// Half of the range leaves room for arithmetic.
 	if at := instant(min(max(t.Sub(epoch), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
 		return at
 	}
@@ -147,8 +153,8 @@ func (i instant) set() bool { return i != 0 }
 
 func (i instant) passed() bool { return i.set() && i.left() <= 0 }
 
-// before reports that i comes sooner than j; none is the last of all.
+// before reports whether i is earlier than j. No instant (0) is later than all.
 func (i instant) before(j instant) bool { return i != 0 && (j == 0 || i < j) }
 
-// left returns how much time there is until then.
+// left returns how much time there is until i.
 func (i instant) left() time.Duration { return time.Duration(i) - time.Since(epoch) }

@@ -65,11 +65,12 @@ func TestDeadlines(t *testing.T) {
 			if d := time.Since(began); d < 20*time.Millisecond || n == 64<<20 {
 				t.Errorf("%d bytes after %v", n, d)
 			}
-			if n := l.Stats().Waits - before; n > 50 && !invariants.Enabled { // which forces short writes and EAGAIN
+			// The invariants tag forces short writes and EAGAIN.
+			if n := l.Stats().Waits - before; n > 50 && !invariants.Enabled {
 				t.Errorf("%d turns of the loop meanwhile", n)
 			}
 
-			// From now on it is the other thread that says when. It goes on when this one waits.
+			// From now on the other thread sets the deadline. It goes on when this one waits.
 			must(t, a.SetDeadline(time.Time{}))
 			steps[0].Resolve(0)
 			_, err = a.Read(buf)
@@ -115,7 +116,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// Deadlines may be farther away than a Duration goes.
+// Deadlines may be farther away than a Duration reaches.
 func TestDeadlinesFarAway(t *testing.T) {
 	past, future := time.Time{}.Add(1), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
@@ -144,10 +145,13 @@ func TestDeadlinesFarAway(t *testing.T) {
 	})
 }
 
-// A deadline that is set again and again, as many protocols do it, wakes nobody who does not wait.
+// A deadline that is set again and again, as many protocols do it, wakes no thread that does not
+// wait.
 func TestDeadlinesOfOnesOwn(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
-		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *stream.Stream) error {
+		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
+			th *loop.Thread, s *stream.Stream,
+		) error {
 			b := make([]byte, 4)
 			for {
 				_ = s.SetDeadline(time.Now().Add(time.Minute))
@@ -156,7 +160,8 @@ func TestDeadlinesOfOnesOwn(t *testing.T) {
 				}
 				began := time.Now()
 				_ = s.SetDeadline(time.Now().Add(time.Second))
-				if err := th.Sleep(5 * time.Millisecond); err != nil || time.Since(began) < 5*time.Millisecond {
+				if err := th.Sleep(5 * time.Millisecond); err != nil ||
+					time.Since(began) < 5*time.Millisecond {
 					t.Errorf("slept %v, %v", time.Since(began), err)
 				}
 				if _, err := s.Write(b); err != nil {

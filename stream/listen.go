@@ -18,10 +18,10 @@ type Listener struct {
 	path     string // of a UNIX socket
 }
 
-// Listen listens on a loop: it is called by one of its threads, on the loop, or before it runs. Networks and
-// addresses are those of loop.Listen: "tcp" with host:port, where the host is an IP address, or "*" or nothing for
-// all, or "unix" with a path. Every loop of a process can listen to the same TCP address, and the kernel spreads the
-// connections.
+// Listen listens on the loop l. It must be called on the loop, or before the loop runs. Networks
+// and addresses are those of loop.Listen: "tcp" with host:port, where the host is an IP address, or
+// "*" or nothing for all addresses, or "unix" with a path. Every loop of a process can listen to
+// the same TCP address, and the kernel spreads the connections.
 func Listen(l *loop.Loop, network, address string) (*Listener, error) {
 	fd, addr, err := listen(network, address)
 	if err != nil {
@@ -46,9 +46,10 @@ func listen(network, address string) (fd int, addr net.Addr, err error) {
 	return fd, addrOf(network, address, loop.LocalAddr(fd)), nil
 }
 
-// Accept waits for a connection, and gives it as a *Stream. The error is net.ErrClosed after Close, and when the loop
-// is to stop and all that had come were accepted. While descriptors or memory are short, connections wait in the
-// kernel, and Accept for better times.
+// Accept waits for a connection and returns it as a *Stream. After Close the error is
+// net.ErrClosed, and so it is when the loop stops, once all connections that had arrived were
+// accepted. While descriptors or memory are short, connections wait in the kernel, and Accept tries
+// again after a pause.
 func (ln *Listener) Accept() (net.Conn, error) {
 	c, err := ln.accept()
 	if err != nil {
@@ -81,7 +82,7 @@ func (ln *Listener) accept() (*Stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i == 1 { // and the listener is not ready
+		if i == 1 { // the loop stops, and no connection has come
 			return nil, net.ErrClosed
 		}
 	}
@@ -90,7 +91,7 @@ func (ln *Listener) accept() (*Stream, error) {
 // Addr returns the address, with the real port where 0 was asked for.
 func (ln *Listener) Addr() net.Addr { return ln.addr }
 
-// Close ends it, and a wait in Accept. A UNIX socket's path is removed.
+// Close closes the listener, which ends a wait in Accept, and removes the path of a UNIX socket.
 func (ln *Listener) Close() error {
 	ln.loop.Check()
 	if ln.d.FD() < 0 {

@@ -18,7 +18,9 @@ import (
 )
 
 // serving runs as many loops as the mode has, each made ready by begin, until stop.
-func serving(t *testing.T, m mode, begin func(l *loop.Loop)) (loops []*loop.Loop, stop func(grace time.Duration)) {
+func serving(t *testing.T, m mode, begin func(l *loop.Loop)) (
+	loops []*loop.Loop, stop func(grace time.Duration),
+) {
 	t.Helper()
 	for range m.Loops {
 		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler)})
@@ -52,7 +54,7 @@ func on(t *testing.T, l *loop.Loop, f func()) {
 	<-done
 }
 
-// caller is an ordinary connection.
+// caller returns an ordinary connection.
 func caller(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	network := "tcp"
@@ -77,7 +79,7 @@ func asks(t *testing.T, c net.Conn, message string) {
 	}
 }
 
-// accepting serves an echo the long way, with a thread for each connection.
+// accepting serves an echo with a listener, and a thread for each connection.
 func accepting(t *testing.T, l *loop.Loop, ln net.Listener) {
 	l.Go(func(*loop.Thread) {
 		for {
@@ -159,7 +161,8 @@ func TestListenErrors(t *testing.T) {
 				{"tcp", "203.0.113.1:0", "cannot assign"},
 				{"unix", taken, "in use"},
 			} {
-				if err := f(test.network, test.address); err == nil || !strings.Contains(err.Error(), test.want) {
+				if err := f(test.network, test.address); err == nil ||
+					!strings.Contains(err.Error(), test.want) {
 					t.Errorf("%s %s: %v, want %s", test.network, test.address, err, test.want)
 				}
 			}
@@ -167,7 +170,7 @@ func TestListenErrors(t *testing.T) {
 	})
 }
 
-// TestAcceptWithoutDescriptors: connections wait until there are some again.
+// TestAcceptWithoutDescriptors: connections wait until there are descriptors again.
 func TestAcceptWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
@@ -196,7 +199,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// TestStopWithoutDescriptors: Accept ends, though it waits for better times.
+// TestStopWithoutDescriptors: a stop ends Accept while it waits for descriptors.
 func TestStopWithoutDescriptors(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		ln, err := stream.Listen(l, "tcp", "127.0.0.1:0")
@@ -241,7 +244,8 @@ func TestOneThreadAccepts(t *testing.T) {
 	})
 }
 
-// TestDetach: an accepted, a dialed and a served stream go on as connections of ordinary goroutines.
+// TestDetach: an accepted, a dialed and a served stream go on as connections of ordinary
+// goroutines.
 func TestDetach(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		detached := make(chan net.Conn, 1)
@@ -268,7 +272,9 @@ func TestDetach(t *testing.T) {
 				must(t, err)
 				detach(c.(*stream.Stream))
 			})
-			serves, err = stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *stream.Stream) error {
+			serves, err = stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
+				th *loop.Thread, s *stream.Stream,
+			) error {
 				_, _ = s.Read(make([]byte, 1))
 				detach(s)
 				if err := th.Sleep(time.Millisecond); err != nil { // the thread lives on
@@ -290,7 +296,8 @@ func TestDetach(t *testing.T) {
 			c := <-detached
 			defer c.Close()
 			defer peer.Close()
-			if _, ok := c.(*net.TCPConn); !ok || c.RemoteAddr().String() != peer.LocalAddr().String() {
+			if _, ok := c.(*net.TCPConn); !ok ||
+				c.RemoteAddr().String() != peer.LocalAddr().String() {
 				t.Errorf("%s: %T from %v", what, c, c.RemoteAddr())
 			}
 			go func() { _, _ = io.Copy(c, c) }()
@@ -318,7 +325,8 @@ func TestDetach(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestDetachEndsWaits: another thread waits, and no descriptors are left for the new connection.
+// TestDetachEndsWaits: Detach ends the wait of another thread, and fails if no descriptors are
+// left.
 func TestDetachEndsWaits(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// resolve returns the addresses in the order in which they are to be tried. There is at least one.
+// resolve returns the addresses in the order in which Dial tries them. There is at least one.
 func (a *attempts) resolve(address string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -29,9 +29,10 @@ func (a *attempts) resolve(address string) ([]netip.AddrPort, error) {
 	return addrs, nil
 }
 
-// lookUp finds the addresses of a host and the port of a service. Names are for the resolver, off the loop.
+// lookUp returns the addresses of a host and the port of a service. The resolver looks up names,
+// off the loop.
 func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, err error) {
-	if host == "" { // this machine, as net.Dial has it
+	if host == "" { // this machine, as for net.Dial
 		host = "127.0.0.1"
 		if a.network == "tcp6" {
 			host = "::1"
@@ -63,13 +64,14 @@ func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, 
 		return err
 	}, left)
 	if err != nil {
-		return nil, 0, err // it may be running still, so nothing of what it found is looked at
+		return nil, 0, err // the look-up may still be running, and writing to found
 	}
 	return found.ips, uint16(found.port), nil
 }
 
-// byTurns orders addresses so that the families take turns, beginning with the first one's (RFC 8305, section 4): where
-// one family does not work at all, the other is tried second and not last.
+// byTurns orders addresses so that the two families take turns, beginning with that of the first
+// address (RFC 8305, section 4). If one family does not work at all, Dial tries the other one
+// second and not last.
 func byTurns(ips []netip.Addr) []netip.Addr {
 	ordered := make([]netip.Addr, 0, len(ips))
 	var same, other []netip.Addr

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Server is what Serve has begun.
+// Server is a service that Serve has begun.
 type Server struct {
 	listener *loop.Listener
 	loop     *loop.Loop
@@ -24,14 +24,17 @@ type Server struct {
 	handler  func(t *loop.Thread, s *Stream) error
 }
 
-// Serve serves connections to an address, which is as for Listen, at the cost of an event loop with callbacks:
-// the handler is called on a thread of the connection's own whenever there is something to read. It may wait, as any
-// thread. When it returns nil or ErrWouldBlock the connection stays, without a coroutine, until there is more to
-// read, at most for the time idle; 0: for ever. With any other error, io.EOF for an orderly end, it is closed.
+// Serve serves connections to an address, which is as for Listen, at the cost of an event loop with
+// callbacks. Each connection has a thread of its own; whenever there is something to read, the loop
+// calls the handler on that thread. The handler may wait like any thread. If it returns nil or
+// ErrWouldBlock, the connection waits without a coroutine until there is more to read, at most for
+// the time idle; 0: without limit. If it returns any other error, such as io.EOF for an orderly
+// end, the loop closes the connection.
 //
-// So a handler is cheapest that takes all there is (SetNoWait tells where that ends), and returns. One that leaves
-// something is called again; one that does not read at all is an error. When a loop stops, handlers are called once
-// more where there is something, and their connections closed.
+// The cheapest handler reads all that has arrived (SetNoWait tells where that ends) and returns. If
+// the handler leaves something unread, the loop calls it again. A handler that does not read at all
+// is at fault, and its connection is closed. When a loop stops, it calls the handlers of
+// connections with something to read once more, and closes all connections.
 func Serve(l *loop.Loop, network, address string, idle time.Duration,
 	handler func(t *loop.Thread, s *Stream) error) (*Server, error) {
 	fd, addr, err := listen(network, address)
@@ -55,19 +58,21 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 // Addr returns the address, with the real port where 0 was asked for.
 func (srv *Server) Addr() net.Addr { return srv.addr }
 
-// Close accepts what has come so far, and no more. Connections go on. It is called on the loop. A UNIX socket's path is
-// removed.
+// Close accepts the connections that have come so far, and no more. Accepted connections go on.
+// Close must be called on the loop. It removes the path of a UNIX socket.
 func (srv *Server) Close() error {
 	srv.loop.Check()
 	if srv.closed {
-		return &net.OpError{Op: "close", Net: srv.addr.Network(), Addr: srv.addr, Err: net.ErrClosed}
+		return &net.OpError{
+			Op: "close", Net: srv.addr.Network(), Addr: srv.addr, Err: net.ErrClosed,
+		}
 	}
 	srv.closed = true
 	srv.listener.Close()
 	return unlink(srv.path)
 }
 
-// served is a connection.
+// served is one connection of a Server.
 type served struct {
 	loop.Thread
 	server *Server
@@ -82,12 +87,12 @@ func (srv *Server) accept(fd int, remote netip.AddrPort) {
 		return
 	}
 	c.stream.Own(&c.Thread, remote)
-	if srv.loop.Stopping() { // the stop has been past those that had nothing to say yet
+	if srv.loop.Stopping() { // the loop has woken its idle connections already
 		loop.Wake(&c.Thread)
 	}
 }
 
-// Run is the loop's.
+// Run is called by the loop when there is something to read, or a stop begins.
 func (c *served) Run(t *loop.Thread) coro.Code {
 	s := &c.stream
 	if t.Loop().Stopping() && !s.pending() {
@@ -107,7 +112,8 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	case s.gone() || s.ended || t.Loop().Stopping():
 		return coro.Abort
 	case !s.asked:
-		t.Loop().Logger().Error("connection closed: its handler does not read, and would be called for ever",
+		t.Loop().Logger().Error(
+			"connection closed: its handler does not read, and would be called for ever",
 			"remote", s.RemoteAddr())
 		return coro.Abort
 	}
@@ -115,13 +121,13 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	return coro.WantRead
 }
 
-// Left is the loop's; the next read tells.
+// Left is called by the loop when the client has left. The next read finds that.
 func (c *served) Left() {}
 
-// Ended is the loop's.
+// Ended is called by the loop when the thread has ended.
 func (c *served) Ended() { c.stream.closed = true }
 
-// pending reports whether there is something to read, the end included.
+// pending reports whether there is something to read, which may be the end.
 func (s *Stream) pending() bool {
 	fds := []unix.PollFd{{Fd: int32(s.d.FD()), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)

@@ -15,7 +15,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// TestServe: a handler that takes a line each time it is called, in whatever pieces it comes.
+// TestServe: the handler takes one line each time it is called, in whatever pieces the line
+// arrives.
 func TestServe(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		run(t, func(t *testing.T, m mode) {
@@ -24,7 +25,9 @@ func TestServe(t *testing.T) {
 				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
 			loops, stop := serving(t, m, func(l *loop.Loop) {
-				srv, err := stream.Serve(l, network, addr, 0, func(th *loop.Thread, s *stream.Stream) error {
+				srv, err := stream.Serve(l, network, addr, 0, func(
+					th *loop.Thread, s *stream.Stream,
+				) error {
 					if l.Current() != th || s.RemoteAddr().Network() != network {
 						t.Errorf("on %v, from %v", l.Current(), s.RemoteAddr())
 					}
@@ -52,7 +55,7 @@ func TestServe(t *testing.T) {
 			for range 30 {
 				c := caller(t, addr)
 				asks(t, c, "hello\n")
-				asks(t, c, "three\nlines\natend\n") // the handler leaves two of them, and is called again
+				asks(t, c, "three\nlines\natend\n") // the handler is called again for two of them
 			}
 			slow := caller(t, addr)
 			for _, piece := range strings.Split("slowl\n", "") {
@@ -82,17 +85,24 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeEndsWithTheInput, whether the handler has seen the end of it, has swallowed it as io.Copy does, or
-// has an error instead; and it does not go on for a handler that does not read at all.
+// TestServeEndsWithTheInput: a connection ends with its input, whether the handler has seen the
+// end, has swallowed it as io.Copy does, or returns an error instead. It also ends if the handler
+// does not read at all.
 func TestServeEndsWithTheInput(t *testing.T) {
 	handlers := map[string]func(th *loop.Thread, s *stream.Stream) error{
-		"copies": func(_ *loop.Thread, s *stream.Stream) error { _, err := io.Copy(io.Discard, s); return err },
+		"copies": func(_ *loop.Thread, s *stream.Stream) error {
+			_, err := io.Copy(io.Discard, s)
+			return err
+		},
 		"tries": func(_ *loop.Thread, s *stream.Stream) error {
 			s.SetNoWait(true)
 			_, err := s.Read(make([]byte, 9))
 			return err
 		},
-		"hides errors": func(_ *loop.Thread, s *stream.Stream) error { _, _ = s.Read(make([]byte, 9)); return nil },
+		"hides errors": func(_ *loop.Thread, s *stream.Stream) error {
+			_, _ = s.Read(make([]byte, 9))
+			return nil
+		},
 		"wraps": func(_ *loop.Thread, s *stream.Stream) error {
 			s.SetNoWait(true)
 			for {
@@ -145,7 +155,7 @@ func TestServeIdleTimeout(t *testing.T) {
 		handler := func(th *loop.Thread, s *stream.Stream) error {
 			_, err := s.Read(make([]byte, 9))
 			if err == nil {
-				err = th.Sleep(100 * time.Millisecond) // that is not idle
+				err = th.Sleep(100 * time.Millisecond) // this wait is not idle time
 			}
 			return err
 		}
@@ -160,10 +170,12 @@ func TestServeIdleTimeout(t *testing.T) {
 			must(t, err)
 			defer other.Close()
 			_, _ = other.Write([]byte("x"))
-			if _, err := silent.Read(make([]byte, 1)); err != io.EOF || time.Since(began) < 50*time.Millisecond {
+			if _, err := silent.Read(make([]byte, 1)); err != io.EOF ||
+				time.Since(began) < 50*time.Millisecond {
 				t.Errorf("silent from the start: %v after %v", err, time.Since(began))
 			}
-			if _, err := other.Read(make([]byte, 1)); err != io.EOF || time.Since(began) < 150*time.Millisecond {
+			if _, err := other.Read(make([]byte, 1)); err != io.EOF ||
+				time.Since(began) < 150*time.Millisecond {
 				t.Errorf("silent later: %v after %v", err, time.Since(began))
 			}
 			must(t, srv.Close())
@@ -171,13 +183,16 @@ func TestServeIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestServeStops: what was sent before the stop is served, a handler that waits gets its time, and no more.
+// TestServeStops: what was sent before the stop is served; a handler that waits gets its time, and
+// no more.
 func TestServeStops(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		stuck := make(chan struct{}, 1)
 		loops, stop := serving(t, m, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, 0, func(th *loop.Thread, s *stream.Stream) error {
+			srv, err := stream.Serve(l, "tcp", addr, 0, func(
+				th *loop.Thread, s *stream.Stream,
+			) error {
 				s.SetNoWait(true)
 				_, err := io.Copy(s, s)
 				if err == nil {
@@ -205,7 +220,7 @@ func TestServeStops(t *testing.T) {
 			want := map[net.Conn]string{late: "in flight"}[c]
 			rest, err := io.ReadAll(c)
 			if c == late && invariants.Enabled {
-				continue // the last read can be made to find nothing
+				continue // the last read may be a forced EAGAIN
 			}
 			if string(rest) != want || err != nil {
 				t.Errorf("at the stop: %q, %v; want %q", rest, err, want)

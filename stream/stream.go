@@ -13,16 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is a net.Conn on a loop: what waits in it is a thread of the loop, and nothing else. Code that takes a
-// net.Conn, such as crypto/tls, runs unchanged on a thread.
+// Stream is a net.Conn on a loop. A call that has to wait makes its thread wait, and not the loop.
+// Code that takes a net.Conn, such as crypto/tls, runs unchanged on a thread.
 //
-// A Stream is for the threads of its loop. One of them may read while another one writes; a second reader or writer
-// that would have to wait gets loop.ErrAwaited. A Stream over a thread's own descriptor (Own, Serve) is
-// waited for by that thread alone. Close and the deadlines are for any of them, and end waits. Other goroutines must
-// not touch it, which the invariants build tag checks; Detach is the way to them.
+// A Stream is for the threads of its loop. One thread may read while another one writes; a second
+// reader or writer that would have to wait gets loop.ErrAwaited. If the stream is over a thread's
+// own descriptor (Own, Serve), only that thread may wait for it. Any thread of the loop may call
+// Close and set deadlines, and both act on waits that have begun. Other goroutines must not touch a
+// Stream, and the invariants build tag checks that; Detach makes a connection for them.
 //
-// Besides those of net.Conn a wait can end with loop.ErrClientGone, when what is waited for is not the thread's own
-// client, and that one has left, and with loop.ErrCanceled.
+// Besides the errors of net.Conn a wait can return two more: loop.ErrClientGone, if the thread
+// waits for a stream that is not its own client and its own client has left, and loop.ErrCanceled.
 type Stream struct {
 	d    *loop.Descriptor
 	loop *loop.Loop
@@ -31,26 +32,28 @@ type Stream struct {
 	duplex  *Duplex // nil: writes wait
 
 	remote netip.AddrPort // of TCP
-	local  net.Addr       // once it was asked for
-	spent  int32          // of the turn's budget
+	local  net.Addr       // set when it is first asked for
+	spent  int32          // how much of the turn's budget is used up
 	unix   bool
-	// unnamed: whose socket it is was not asked yet, and neither unix nor remote is known. A connection that is used
-	// for one small exchange at a time is made a stream for each.
+	// unnamed: the stream has not asked the kernel for the peer's address yet, so it knows neither
+	// unix nor remote. A connection may get a new stream for each small exchange, and most of these
+	// never need the address.
 	unnamed bool
 
 	noWait bool
 	closed bool
 	ended  bool // there is nothing more to read
-	asked  bool // somebody has tried to read, in this call of Serve' handler
+	asked  bool // the handler of Serve has tried to read during this call
 }
 
 // TurnBudget is how many bytes one connection may move before others get their turn.
 const TurnBudget = 256 << 10
 
-const opCost = 4 << 10 // what a system call counts at least
+const opCost = 4 << 10 // the least that one system call counts
 
-// ErrWouldBlock is the error of a read that has nothing to give at the moment, after SetNoWait. It is a net.Error and
-// temporary: crypto/tls keeps its state over such an error, and takes any other for the end.
+// ErrWouldBlock is the error of a call that would have to wait and must not, such as a read after
+// SetNoWait. It is a temporary net.Error: crypto/tls keeps its state after such an error, and takes
+// any other error for the end of the connection.
 var ErrWouldBlock error = wouldBlock{}
 
 type wouldBlock struct{}
@@ -59,10 +62,12 @@ func (wouldBlock) Error() string   { return "read would block" }
 func (wouldBlock) Timeout() bool   { return false }
 func (wouldBlock) Temporary() bool { return true }
 
-var errNoThread = errors.New("no thread of the stream's loop is running; other goroutines need Detach")
+var errNoThread = errors.New(
+	"no thread of the stream's loop is running; other goroutines need Detach",
+)
 
-// New makes a stream of the connected socket fd, non-blocking, TCP or UNIX. It is called on the loop. On an
-// error fd is still the caller's.
+// New makes a stream of fd, a connected non-blocking TCP or UNIX socket. It must be called on the
+// loop. On an error fd still belongs to the caller.
 func New(l *loop.Loop, fd int) (*Stream, error) {
 	s, err := open(l, fd)
 	if err != nil {
@@ -85,39 +90,44 @@ func open(l *loop.Loop, fd int) (*Stream, error) {
 	return &s.Stream, nil
 }
 
-// Own makes s, which is the zero Stream or is not used any more, a stream of t's own socket, whose
-// peer is remote; the zero AddrPort for UNIX sockets. Once it is closed or detached, t is a thread
-// without a descriptor. It must not be used after t's end.
+// Own makes s a stream of t's own socket. s is the zero Stream, or one that is not used any more.
+// remote is the peer's address, the zero AddrPort for UNIX sockets. After Close, Detach or Release,
+// t is a thread without a descriptor. s must not be used after t has ended.
 func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
 	*s = Stream{d: loop.Own(t), loop: t.Loop(), remote: remote, unix: !remote.IsValid()}
 }
 
-// SetNoWait says whether reads that would wait return ErrWouldBlock instead, or the error of a limit that has passed.
+// SetNoWait decides what a read does that would wait. With on it does not wait, and returns
+// ErrWouldBlock, or the error of a limit that has passed.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }
 
-// Readable returns a source that is ready when there is something to read. It can be used again and again.
+// Readable returns a source that is ready when there is something to read. It can be awaited any
+// number of times.
 func (s *Stream) Readable() *loop.Readiness { return s.d.Readable() }
 
 // Writable returns a source that is ready when there is room to write.
 func (s *Stream) Writable() *loop.Readiness { return s.d.Writable() }
 
-// AwaitRead waits until there is perhaps something to read, at most d; negative: without limit. Deadlines play no part
-// here and in AwaitWrite and AwaitReadWrite. The errors are those of loop.Descriptor's methods of the same name.
+// AwaitRead waits until there may be something to read, at most d; negative: without limit.
+// AwaitRead, AwaitWrite and AwaitReadWrite ignore the stream's deadlines. Their errors are those of
+// the methods of loop.Descriptor with the same names.
 func (s *Stream) AwaitRead(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitRead, d)
 }
 
-// AwaitWrite waits until there is perhaps room to write.
+// AwaitWrite waits until there may be room to write.
 func (s *Stream) AwaitWrite(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitWrite, d)
 }
 
-// AwaitReadWrite waits until there is perhaps something to read, or room to write.
+// AwaitReadWrite waits until there may be something to read, or room to write.
 func (s *Stream) AwaitReadWrite(d time.Duration) error {
 	return s.await((*loop.Descriptor).AwaitReadWrite, d)
 }
 
-func (s *Stream) await(wait func(*loop.Descriptor, *loop.Thread, time.Duration) error, d time.Duration) error {
+func (s *Stream) await(
+	wait func(*loop.Descriptor, *loop.Thread, time.Duration) error, d time.Duration,
+) error {
 	s.loop.Check()
 	t := s.loop.Current()
 	switch {
@@ -134,7 +144,7 @@ func (s *Stream) await(wait func(*loop.Descriptor, *loop.Thread, time.Duration) 
 	return err
 }
 
-// Unread reports whether a read may have something to give at once.
+// Unread reports whether a read may return at once.
 func (s *Stream) Unread() bool { return s.d.Unread() }
 
 // Read implements net.Conn.
@@ -156,9 +166,9 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 }
 
-// TryRead reads what is there, of a large amount a part. Where nothing is there, the error is
-// ErrWouldBlock, or that of a limit that has passed. What has come counts, however late it is read.
-// The error has no net.OpError around it.
+// TryRead reads what has arrived, or a part of it if that is much, and does not wait. If nothing
+// has arrived, the error is ErrWouldBlock, or that of a limit that has passed. Data that has
+// arrived is returned, however late the caller reads it. The error has no net.OpError around it.
 func (s *Stream) TryRead(p []byte) (int, error) {
 	s.loop.Check()
 	switch {
@@ -174,7 +184,7 @@ func (s *Stream) TryRead(p []byte) (int, error) {
 	return n, err
 }
 
-// AwaitInput waits until there is perhaps something to read, within the limits of Read. The error has
+// AwaitInput waits until there may be something to read, within the limits of Read. The error has
 // no net.OpError around it.
 func (s *Stream) AwaitInput() error {
 	s.loop.Check()
@@ -184,7 +194,7 @@ func (s *Stream) AwaitInput() error {
 	return s.wait((*loop.Descriptor).AwaitRead, &s.in)
 }
 
-// receive reads what is there.
+// receive reads what has arrived, and does not wait.
 func (s *Stream) receive(p []byte) (int, error) {
 	if !s.unread() {
 		return 0, ErrWouldBlock
@@ -192,15 +202,15 @@ func (s *Stream) receive(p []byte) (int, error) {
 	return s.received(s.d.Recv(p[:min(len(p), TurnBudget)]))
 }
 
-// unread reports whether the kernel is worth asking. Where nothing has come since the socket was
-// read empty, that would be a system call for nothing; but at a stop the kernel is asked, since what
-// came in this very moment is in flight, too.
+// unread reports whether a read is worth a system call. If nothing has arrived since the socket was
+// read empty, the call would be wasted. During a stop the stream asks the kernel all the same,
+// because bytes that arrived this very moment count as in flight.
 func (s *Stream) unread() bool {
 	s.asked = true
 	return s.d.Unread() || s.loop.Stopping()
 }
 
-// received acts on what a read came to.
+// received handles the result of a read.
 func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 	switch {
 	case errno == unix.EAGAIN:
@@ -213,11 +223,12 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 		return 0, io.EOF
 	}
 	s.in.moved(n)
-	_ = s.spend(n) // whether it was closed meanwhile is for whatever is next to find out
+	_ = s.spend(n) // if it was closed meanwhile, the next call finds out
 	return n, nil
 }
 
-// Write implements net.Conn. It returns when all of p was written, or held in a Duplex, or with an error.
+// Write implements net.Conn. It returns when all of p was written or is held in a Duplex, or on an
+// error.
 func (s *Stream) Write(p []byte) (int, error) {
 	n, err := s.Send(p, nil, false)
 	if err != nil {
@@ -226,11 +237,11 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Send is Write of a and then b, with as few system calls as it takes. more announces that further
-// data follows at once. The error has no net.OpError around it.
+// Send writes a and then b, as Write does, with as few system calls as possible. more says that the
+// caller will write more data at once. The error has no net.OpError around it.
 func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	err = s.beginWrite()
-	if d := s.duplex; err == nil && d != nil && len(d.held) > 0 { // the order of things
+	if d := s.duplex; err == nil && d != nil && len(d.held) > 0 { // what is held goes out first
 		d.hold(a, b)
 		return len(a) + len(b), nil
 	}
@@ -240,7 +251,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 		if len(a) == 0 {
 			a, b = b, nil
 		}
-		// The kernel may take megabytes at once, and nobody else is served meanwhile.
+		// The kernel may take megabytes at once, and the loop serves no other connection meanwhile.
 		if len(b) == 0 || len(a) >= TurnBudget {
 			n, errno = s.d.Send(a[:min(len(a), TurnBudget)], more)
 		} else {
@@ -258,9 +269,9 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 	return written, err
 }
 
-// SendFile sends n bytes of the regular file fd from off on, by sendfile(2). If it sends fewer without
-// an error, the file ends there. It is not for a Duplex: it waits, and what is held would come after
-// the file. The error has no net.OpError around it.
+// SendFile sends n bytes of the regular file fd from offset off on, by sendfile(2). If it sends
+// fewer without an error, the file ends there. It must not be called during a Duplex: it waits, and
+// the peer would get the held bytes after the file. The error has no net.OpError around it.
 func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 	if err := s.beginWrite(); err != nil {
 		return 0, err
@@ -268,8 +279,8 @@ func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 	return s.sendFile(fd, &off, n)
 }
 
-// sendFile sends up to n bytes of a file, from *off on or, without off, from the file's own position on; it moves
-// either. errNoSendfile means that nothing has been done.
+// sendFile sends up to n bytes of a file, from *off on, or from the file's own position on if off
+// is nil. It advances the one that it uses. errNoSendfile means that nothing was sent.
 func (s *Stream) sendFile(fd int, off *int64, n int64) (sent int64, err error) {
 	for sent < n && err == nil {
 		k, errno := s.d.Sendfile(fd, off, int(min(n-sent, TurnBudget)))
@@ -277,7 +288,7 @@ func (s *Stream) sendFile(fd int, off *int64, n int64) (sent int64, err error) {
 		case sent == 0 && errno == unix.EINVAL:
 			return 0, errNoSendfile
 		case k == 0 && errno == 0:
-			return sent, nil // the end
+			return sent, nil // the file ends here
 		}
 		sent += int64(k)
 		err = s.wrote(k, errno)
@@ -285,7 +296,7 @@ func (s *Stream) sendFile(fd int, off *int64, n int64) (sent int64, err error) {
 	return sent, err
 }
 
-// TryWrite writes what there is room for, and returns ErrWouldBlock where that is nothing.
+// TryWrite writes as much of p as there is room for. If there is no room, it returns ErrWouldBlock.
 func (s *Stream) TryWrite(p []byte) (int, error) {
 	if err := s.beginWrite(); err != nil {
 		return 0, s.fail("write", err)
@@ -303,7 +314,7 @@ func (s *Stream) TryWrite(p []byte) (int, error) {
 	return n, nil
 }
 
-// wrote acts on what a write came to: it waits where there was no room.
+// wrote handles the result of a write. If there was no room, it waits for some.
 func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
@@ -315,7 +326,7 @@ func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	return os.NewSyscallError("write", errno)
 }
 
-// beginRead and beginWrite refuse what cannot be.
+// beginRead and beginWrite return the error of a call that cannot begin.
 func (s *Stream) beginRead() error  { return s.begin(&s.in, s.noWait || s.duplex != nil) }
 func (s *Stream) beginWrite() error { return s.begin(&s.out, false) }
 
@@ -324,13 +335,13 @@ func (s *Stream) begin(l *limit, try bool) error {
 	switch {
 	case s.gone():
 		return net.ErrClosed
-	case !try && l.deadline.passed(): // one that only tries is told when there is nothing, see blocked
+	case !try && l.deadline.passed(): // a try reads what has arrived first, see blocked
 		return os.ErrDeadlineExceeded
 	}
 	return nil
 }
 
-// blocked is the error of a read that would have to wait and must not.
+// blocked returns the error of a read that would have to wait and must not.
 func (s *Stream) blocked() error {
 	if _, err := s.in.left(); err != nil {
 		return err
@@ -338,11 +349,11 @@ func (s *Stream) blocked() error {
 	return ErrWouldBlock
 }
 
-// gone reports that there is no descriptor any more.
+// gone reports whether the stream has no descriptor any more.
 func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
 
-// Spend counts work that moves no bytes as one system call in the turn's budget, and gives the loop's
-// other threads their turn when that is used up.
+// Spend charges the turn's budget with one system call, for work that moves no bytes. If the budget
+// is used up, the loop's other threads get their turn.
 func (s *Stream) Spend() { _ = s.spend(0) }
 
 func (s *Stream) spend(n int) error {
@@ -359,7 +370,7 @@ func (s *Stream) spend(n int) error {
 	return nil
 }
 
-// waitRead waits until there is perhaps something to read, if reads may wait.
+// waitRead waits until there may be something to read, if reads may wait.
 func (s *Stream) waitRead() error {
 	if s.noWait || s.duplex != nil {
 		return s.blocked()
@@ -367,7 +378,9 @@ func (s *Stream) waitRead() error {
 	return s.wait((*loop.Descriptor).AwaitRead, &s.in)
 }
 
-func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *limit) error {
+func (s *Stream) wait(
+	await func(*loop.Descriptor, *loop.Thread, time.Duration) error, l *limit,
+) error {
 	t := s.loop.Current()
 	if t == nil {
 		return errNoThread
@@ -384,12 +397,15 @@ func (s *Stream) wait(await func(*loop.Descriptor, *loop.Thread, time.Duration) 
 		return net.ErrClosed
 	}
 	if err == os.ErrDeadlineExceeded {
-		return nil // what has come meanwhile counts, and the deadline may have been moved; else it is found above
+		// The caller tries again: bytes that have arrived meanwhile count, and the deadline may
+		// have been moved. If it was not, the next wait finds above that it has passed.
+		return nil
 	}
 	return err
 }
 
-// Close implements net.Conn. Who waits for the stream gets net.ErrClosed, as does a second Close.
+// Close implements net.Conn. Threads that wait for the stream get net.ErrClosed, and so does a
+// second Close.
 func (s *Stream) Close() error {
 	s.loop.Check()
 	if s.gone() {
@@ -412,8 +428,9 @@ func (s *Stream) CloseWrite() error {
 	return nil
 }
 
-// Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UNIXConn, for any goroutines, and leaves the
-// stream as after Close. On an error it is closed. Deadlines are not taken over.
+// Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UnixConn, which any
+// goroutine may use. The stream is then as after Close. On an error the connection is closed. The
+// new net.Conn has no deadlines.
 func (s *Stream) Detach() (net.Conn, error) {
 	s.loop.Check()
 	if s.gone() {
@@ -429,8 +446,8 @@ func (s *Stream) Detach() (net.Conn, error) {
 	return c, nil
 }
 
-// Release takes the socket out of the loop, which is left to the caller, and leaves the stream as after Close. It may
-// be given to New later, on any loop.
+// Release takes the socket out of the loop and returns it. The caller owns it from then on, and may
+// give it to New later, on any loop. The stream is then as after Close.
 func (s *Stream) Release() (fd int, err error) {
 	s.loop.Check()
 	if s.gone() {
@@ -440,13 +457,13 @@ func (s *Stream) Release() (fd int, err error) {
 	return s.loop.Release(s.d), nil
 }
 
-// fail says in which operation and on what connection an error came up, as package net does.
+// fail adds the operation and the connection's addresses to an error, as package net does.
 func (s *Stream) fail(op string, err error) error {
 	local := s.LocalAddr()
 	return &net.OpError{Op: op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: err}
 }
 
-// failRead is fail for a read, the common ends of which go as they are.
+// failRead is fail for a read. It returns the usual ends of a read as they are.
 func (s *Stream) failRead(err error) error {
 	if err == nil || err == io.EOF || err == ErrWouldBlock {
 		return err

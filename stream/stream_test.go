@@ -27,12 +27,15 @@ var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
 
 var plain, direct, several = modes.Plain, modes.Direct, modes.Several
 
-// onLoop gives each handoff the same test: f starts threads, and the loop runs until they have ended.
+// onLoop runs the same test with each handoff: f starts threads, and the loop runs until they have
+// ended.
 func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 	t.Helper()
 	for _, m := range []mode{plain, direct} {
 		t.Run(m.Name, func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler)})
+			l, err := loop.New(loop.Options{
+				Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +56,8 @@ func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 func sockets(t *testing.T, network string) (a, b int) {
 	t.Helper()
 	if network == "unix" {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		fds, err := unix.Socketpair(
+			unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,11 +101,12 @@ func pair(t *testing.T, l *loop.Loop, network string) (a, b *stream.Stream) {
 	return a, b
 }
 
-// wants checks an error: it is the given one, and an *net.OpError of that operation.
+// wants checks that an error is want, inside an *net.OpError of that operation.
 func wants(t *testing.T, what string, err, want error, op string) {
 	t.Helper()
 	var detail *net.OpError
-	if !errors.Is(err, want) || !errors.As(err, &detail) || detail.Op != op || detail.Addr == nil && op != "dial" {
+	if !errors.Is(err, want) || !errors.As(err, &detail) || detail.Op != op ||
+		detail.Addr == nil && op != "dial" {
 		t.Errorf("%s: %v (%T), want %v from %s", what, err, err, want, op)
 	}
 }
@@ -123,9 +128,11 @@ func TestStreamIsANetConn(t *testing.T) {
 			a, b := pair(t, l, network)
 			l.Go(func(*loop.Thread) {
 				defer a.Close()
-				if a.LocalAddr().Network() != network || a.LocalAddr().String() != b.RemoteAddr().String() ||
+				if a.LocalAddr().Network() != network ||
+					a.LocalAddr().String() != b.RemoteAddr().String() ||
 					a.RemoteAddr().String() != b.LocalAddr().String() {
-					t.Errorf("addresses: %v-%v, %v-%v", a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
+					t.Errorf("addresses: %v-%v, %v-%v",
+						a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
 				}
 				if n, err := a.Write(nil); n != 0 || err != nil {
 					t.Errorf("empty write: %d, %v", n, err)
@@ -161,7 +168,7 @@ func TestStreamIsANetConn(t *testing.T) {
 	}
 }
 
-// Every way of writing gives the bytes as they are, whatever the peer takes at a time.
+// Every way of writing sends the bytes unchanged, however many the peer takes at a time.
 func TestStreamWritesAreExact(t *testing.T) {
 	data := make([]byte, 3<<20)
 	for i := range data {
@@ -174,7 +181,10 @@ func TestStreamWritesAreExact(t *testing.T) {
 		rest = rest[k:]
 	}
 	writes := map[string]func(s *stream.Stream) (int64, error){
-		"Write": func(s *stream.Stream) (int64, error) { n, err := s.Write(data); return int64(n), err },
+		"Write": func(s *stream.Stream) (int64, error) {
+			n, err := s.Write(data)
+			return int64(n), err
+		},
 		"Send": func(s *stream.Stream) (sent int64, err error) {
 			for i := 0; i < len(pieces) && err == nil; i += 3 {
 				var n int
@@ -195,7 +205,9 @@ func TestStreamWritesAreExact(t *testing.T) {
 			n, err := s.Send(data[:len(data)/2], data[len(data)/2:], false)
 			return int64(n), err
 		},
-		"ReadFrom": func(s *stream.Stream) (int64, error) { return s.ReadFrom(bytes.NewReader(data)) },
+		"ReadFrom": func(s *stream.Stream) (int64, error) {
+			return s.ReadFrom(bytes.NewReader(data))
+		},
 	}
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +239,8 @@ func TestStreamWritesAreExact(t *testing.T) {
 	}
 }
 
-// One thread reads while another writes; a third is one too many. The writer goes on when the reader is gone.
+// One thread reads while another one writes; a third is refused. The writer goes on when the reader
+// is gone.
 func TestStreamHasOneReaderAndOneWriter(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "unix")
@@ -320,7 +333,8 @@ func TestPeerErrors(t *testing.T) {
 				x, y := sockets(t, "tcp")
 				s, err := stream.New(l, x)
 				must(t, err)
-				must(t, unix.SetsockoptLinger(y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
+				must(t, unix.SetsockoptLinger(
+					y, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}))
 				unix.Close(y)
 				return s
 			}
@@ -339,12 +353,15 @@ func TestPeerErrors(t *testing.T) {
 	})
 }
 
-// TestWaitsEndForTheThread: with the client of the thread that waits, and with its scope. Nothing is left of the wait.
+// TestWaitsEndForTheThread: a wait ends when the client of the thread that waits leaves, and when
+// the thread's scope is canceled. Nothing is left of the wait.
 func TestWaitsEndForTheThread(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		up, far := pair(t, l, "tcp")
 		waiting, over := new(loop.Promise[int]), new(loop.Promise[int])
-		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(th *loop.Thread, s *stream.Stream) error {
+		srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(
+			th *loop.Thread, s *stream.Stream,
+		) error {
 			waiting.Resolve(0)
 			_, err := up.Read(make([]byte, 1))
 			wants(t, "the client left", err, loop.ErrClientGone, "read")
@@ -403,7 +420,8 @@ func TestNoWait(t *testing.T) {
 					}
 					var ne net.Error
 					//lint:ignore SA1019 gorilla/websocket asks for it
-					if !errors.As(err, &ne) || ne.Timeout() || !ne.Temporary() || !errors.Is(err, stream.ErrWouldBlock) {
+					if !errors.As(err, &ne) || ne.Timeout() || !ne.Temporary() ||
+						!errors.Is(err, stream.ErrWouldBlock) {
 						return err.Error()
 					}
 					if _, err := th.AwaitAny(time.Minute, readable); err != nil {
@@ -443,7 +461,8 @@ func TestNoWait(t *testing.T) {
 	})
 }
 
-// TestForeignGoroutines: a stream is not for them. Where it could be told only by luck, the invariants tag tells it.
+// TestForeignGoroutines: other goroutines must not use a stream. Without the invariants tag only
+// luck could tell; with it, the call panics.
 func TestForeignGoroutines(t *testing.T) {
 	l, err := loop.New(loop.Options{})
 	must(t, err)
@@ -469,7 +488,8 @@ func TestForeignGoroutines(t *testing.T) {
 				defer func() { p, _ := recover().(string); asked <- p }()
 				use()
 			}()
-			if p := <-asked; !strings.Contains(p, "goroutine") { // this thread holds its loop meanwhile
+			// This thread holds its loop meanwhile.
+			if p := <-asked; !strings.Contains(p, "goroutine") {
 				t.Errorf("panic %q", p)
 			}
 		}

@@ -56,12 +56,13 @@ func TestTLSOverStreams(t *testing.T) {
 	}
 }
 
-// TestTLSInTryMode: crypto/tls can be asked again and again, in the middle of a record, too; a deadline is not the end
-// either. So a thread can wait for a message or for something else.
+// TestTLSInTryMode: after ErrWouldBlock crypto/tls can be asked again and again, even in the middle
+// of a record, and a deadline is not the end either. So a thread can wait for a message or for
+// something else.
 func TestTLSInTryMode(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		a, b := pair(t, l, "tcp")
-		x, y := pair(t, l, "tcp") // between the two, passing on a byte at a time
+		x, y := pair(t, l, "tcp") // x and y pass on a byte at a time
 		for _, way := range [][2]*stream.Stream{{b, x}, {x, b}} {
 			l.Go(func(th *loop.Thread) {
 				buf := make([]byte, 1)
@@ -138,9 +139,12 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// TestHTTPOverStreams: a request of package net/http's to its own server, plain and over TLS.
+// TestHTTPOverStreams: a client of package net/http asks a server of package net/http, plain and
+// over TLS.
 func TestHTTPOverStreams(t *testing.T) {
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	})
 	plainServer, tlsServer := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer plainServer.Close()
 	defer tlsServer.Close()
@@ -178,12 +182,15 @@ func TestHTTPOverStreams(t *testing.T) {
 	})
 }
 
-// TestServeHTTPOverStreams: requests of an ordinary client to a handler that parses them with package net/http.
+// TestServeHTTPOverStreams: an ordinary client sends requests to a handler that parses them with
+// package net/http.
 func TestServeHTTPOverStreams(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		serving(t, m, func(l *loop.Loop) {
-			srv, err := stream.Serve(l, "tcp", addr, time.Minute, func(_ *loop.Thread, s *stream.Stream) error {
+			srv, err := stream.Serve(l, "tcp", addr, time.Minute, func(
+				_ *loop.Thread, s *stream.Stream,
+			) error {
 				var c net.Conn = s
 				if m.TLS {
 					c = tls.Server(s, serverTLS())
@@ -212,7 +219,8 @@ func TestServeHTTPOverStreams(t *testing.T) {
 		scheme := map[bool]string{false: "http://", true: "https://"}[m.TLS]
 		for _, n := range []int{0, 10, 300_000} {
 			body := chacha(n)
-			resp, err := (&http.Client{Transport: transport}).Post(scheme+addr, "", bytes.NewReader(body))
+			resp, err := (&http.Client{Transport: transport}).Post(
+				scheme+addr, "", bytes.NewReader(body))
 			must(t, err)
 			got, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()

@@ -16,7 +16,8 @@ import (
 )
 
 func main() {
-	address := flag.String("beside", "", "let goroutines answer at this `ADDRESS`, beside the loops")
+	address := flag.String("beside", "",
+		"let goroutines answer at this `ADDRESS`, beside the loops")
 	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
 	lwango.ParseFlags()
 	tasks.Start(*address, *backend, func(path string, h http.Handler) { lwango.Handle(path, lwango.HTTP(h)) })
@@ -41,7 +42,9 @@ func sleep(req *lwango.Request, resp *lwango.Response) int {
 func burn(req *lwango.Request, _ *lwango.Response) int {
 	ms := req.Query().Get("ms")
 	work := func() (int, error) { tasks.Burn(ms); return 0, nil }
-	if err := req.AwaitAll(time.Minute, loop.Call(req.Thread, work), loop.Call(req.Thread, work)); err != nil {
+	if err := req.AwaitAll(
+		time.Minute, loop.Call(req.Thread, work), loop.Call(req.Thread, work),
+	); err != nil {
 		return 500
 	}
 	return 200
@@ -70,7 +73,9 @@ func room(req *lwango.Request, resp *lwango.Response) int {
 	}
 	name := strings.Clone(req.Query().Get("room")) // a part of the head would keep all of it
 	topic := lwango.Topics().Topic(name)
-	heard := topic.Subscribe(req.Thread, pubsub.Options{Queue: tasks.Queue, Policy: pubsub.Disconnect})
+	heard := topic.Subscribe(req.Thread, pubsub.Options{
+		Queue: tasks.Queue, Policy: pubsub.Disconnect,
+	})
 	for {
 		i, err := c.AwaitAny(-1, c, heard)
 		if err != nil {

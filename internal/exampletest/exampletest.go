@@ -43,8 +43,8 @@ func Serve(h conn.Handler) (url string, stop func()) {
 	}
 }
 
-// Show prints the status line of an answer, which a method of http.Client has returned, and then the
-// body.
+// Show prints the status line of an answer, which a method of http.Client has returned, and then
+// the body.
 func Show(answer *http.Response, err error) {
 	if err != nil {
 		log.Fatal(err)

@@ -12,6 +12,16 @@ func (p *Pool) Waiting() (n int) {
 	return n
 }
 
+// Active returns how many connections are in use, or are being made.
+func (p *Pool) Active() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		n += it.active
+	}
+	return n
+}
+
 // Idle returns how many connections are kept.
 func (p *Pool) Idle() (n int) {
 	p.mu.Lock()

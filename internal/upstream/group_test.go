@@ -117,7 +117,9 @@ func TestQueue(t *testing.T) {
 		next := make(chan bool)
 		var now, most atomic.Int32
 		s := start(t, func(int, string) string {
-			most.Store(max(most.Load(), now.Add(1)))
+			n := now.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
 			<-next
 			now.Add(-1)
 			return "hello"

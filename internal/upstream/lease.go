@@ -25,7 +25,8 @@ type Lease struct {
 func (g *Group) Lease() Lease { return Lease{group: g} }
 
 // Connect gets a place and a connection: a kept one, which has served other requests, or else a new
-// one. fresh: a kept one will not do, and is closed to make room.
+// one. fresh: a kept one will not do, and is closed to make room. The lease must have no place, and
+// an upstream that was not excluded.
 //
 // It tries as many upstreams as it takes. Each of them has its share of ConnectTimeout, so that one
 // that says nothing leaves some for the others. The wait for a place does not count: a burst waits

@@ -68,7 +68,9 @@ func (p *peer) dialName(t *loop.Thread, limit time.Duration) (*stream.Stream, er
 	return p.dialHost(t, second, limit)
 }
 
-func (p *peer) dialHost(t *loop.Thread, address string, limit time.Duration) (*stream.Stream, error) {
+func (p *peer) dialHost(
+	t *loop.Thread, address string, limit time.Duration,
+) (*stream.Stream, error) {
 	s, err := stream.Dial(t, p.network, address, limit)
 	if err == nil && address == p.address {
 		p.learn(s.RemoteAddr().String())

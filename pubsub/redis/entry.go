@@ -58,7 +58,10 @@ func parse(x goredis.XMessage) (entry, error) {
 	}
 	keep, _ := x.Values[fieldKeep].(string)
 	millis, _ := strconv.ParseInt(keep, 10, 64)
-	m := &pubsub.Message{ID: id, Time: time.Unix(0, at), Keep: time.Duration(millis) * time.Millisecond, Data: []byte(data)}
+	m := &pubsub.Message{
+		ID: id, Time: time.Unix(0, at), Keep: time.Duration(millis) * time.Millisecond,
+		Data: []byte(data),
+	}
 	return entry{m, origin, seq}, nil
 }
 

@@ -48,13 +48,18 @@ func (r *reader) verify() error {
 	for _, fd := range r.all() {
 		fd.broken = false // it is tried again
 	}
-	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" || fd.last == beginning })
-	return r.ask(known, func(ctx context.Context, p goredis.Pipeliner, fd *feed) *goredis.XMessageSliceCmd {
+	known := slices.DeleteFunc(r.all(), func(fd *feed) bool {
+		return fd.last == "" || fd.last == beginning
+	})
+	return r.ask(known, func(
+		ctx context.Context, p goredis.Pipeliner, fd *feed,
+	) *goredis.XMessageSliceCmd {
 		return p.XRange(ctx, fd.key, fd.last, fd.last)
 	}, func(fd *feed, found []goredis.XMessage) {
 		if len(found) == 0 {
 			if !fd.brief {
-				r.log.Info("the broker does not have the last message of a topic any more; some may be missing", "topic", fd.topic)
+				r.log.Info("the broker does not have the last message of a topic any more; some may be missing",
+					"topic", fd.topic)
 			}
 			fd.last = beginning
 		}
@@ -66,7 +71,9 @@ func (r *reader) verify() error {
 // broker puts its time into the IDs, and load asks it for the time, so the clock of the broker is
 // compared only with itself.
 func (r *reader) load(all []*feed) error {
-	fresh := slices.DeleteFunc(slices.Clone(all), func(fd *feed) bool { return fd.last != "" || fd.broken })
+	fresh := slices.DeleteFunc(slices.Clone(all), func(fd *feed) bool {
+		return fd.last != "" || fd.broken
+	})
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -83,7 +90,9 @@ func (r *reader) load(all []*feed) error {
 	}
 	for len(fresh) > 0 {
 		var unfinished []*feed
-		err := r.ask(fresh, func(ctx context.Context, p goredis.Pipeliner, fd *feed) *goredis.XMessageSliceCmd {
+		err := r.ask(fresh, func(
+			ctx context.Context, p goredis.Pipeliner, fd *feed,
+		) *goredis.XMessageSliceCmd {
 			return p.XRevRangeN(ctx, fd.key, pages[fd].end, "-", perPage)
 		}, func(fd *feed, found []goredis.XMessage) {
 			pg := pages[fd]
@@ -94,7 +103,9 @@ func (r *reader) load(all []*feed) error {
 			slices.Reverse(pg.found)
 			history := fd.fresh(pg.found, "")
 			for _, m := range fd.pending {
-				if !slices.ContainsFunc(history, func(o *pubsub.Message) bool { return o.ID == m.ID }) {
+				if !slices.ContainsFunc(history, func(o *pubsub.Message) bool {
+					return o.ID == m.ID
+				}) {
 					history = append(history, m)
 				}
 			}
@@ -162,7 +173,9 @@ func before(ms, seq uint64) string {
 // ask makes one command for each feed, and calls answer with what it returns. If a key is not a
 // stream, its feed is left out until the next session, because a read of many streams would fail
 // with it.
-func (r *reader) ask(fds []*feed, command func(context.Context, goredis.Pipeliner, *feed) *goredis.XMessageSliceCmd,
+func (r *reader) ask(
+	fds []*feed,
+	command func(context.Context, goredis.Pipeliner, *feed) *goredis.XMessageSliceCmd,
 	answer func(*feed, []goredis.XMessage)) error {
 	for part := range slices.Chunk(fds, perCommand) {
 		ctx, cancel := r.within(0)
@@ -210,7 +223,9 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 	}
 	ctx, cancel := r.within(max(block, 0))
 	defer cancel()
-	got, err := r.client.XRead(ctx, &goredis.XReadArgs{Streams: append(keys, positions...), Count: perStream, Block: block}).Result()
+	got, err := r.client.XRead(ctx, &goredis.XReadArgs{
+		Streams: append(keys, positions...), Count: perStream, Block: block,
+	}).Result()
 	if err == goredis.Nil { // nothing came
 		return false, nil
 	}

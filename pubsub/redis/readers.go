@@ -40,8 +40,9 @@ type readers struct {
 // start starts another reader. The caller holds the readers' lock.
 func (rs *readers) start(e *Engine) *reader {
 	rs.number++
-	r := &reader{Engine: e, client: e.connect(), wakeup: fmt.Sprint(wakePrefix, e.hub.Origin(), ":", rs.number),
-		added: make(chan struct{}, 1), feeds: make(map[string]*feed)}
+	r := &reader{Engine: e, client: e.connect(),
+		wakeup: fmt.Sprint(wakePrefix, e.hub.Origin(), ":", rs.number),
+		added:  make(chan struct{}, 1), feeds: make(map[string]*feed)}
 	rs.all = append(rs.all, r)
 	rs.ended.Go(r.run)
 	return r
@@ -57,13 +58,16 @@ func (e *Engine) Follow(topic string, to *pubsub.Feed) {
 		return
 	}
 	var r *reader
-	if i := slices.IndexFunc(rs.all, func(r *reader) bool { return len(r.feeds) < perReader }); i >= 0 {
+	if i := slices.IndexFunc(rs.all, func(r *reader) bool {
+		return len(r.feeds) < perReader
+	}); i >= 0 {
 		r = rs.all[i]
 	} else {
 		r = rs.start(e)
 	}
-	fd := &feed{topic: topic, key: streamPrefix + topic, to: to, reader: r, since: time.Now(), pending: e.queue.waiting(topic),
-		seen: make(map[string]uint64)}
+	fd := &feed{topic: topic, key: streamPrefix + topic, to: to, reader: r, since: time.Now(),
+		pending: e.queue.waiting(topic),
+		seen:    make(map[string]uint64)}
 	rs.feeds[topic], r.feeds[topic] = fd, fd
 	select {
 	case r.added <- struct{}{}:

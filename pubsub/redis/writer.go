@@ -198,7 +198,9 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	age := make(map[string]time.Duration) // the last message of a topic says how long it is kept
 	for i, it := range batch {
 		key := streamPrefix + it.topic
-		added[i] = p.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message)})
+		added[i] = p.XAdd(ctx, &goredis.XAddArgs{
+			Stream: key, MaxLen: maxLength, Approx: true, Values: fields(it.Message),
+		})
 		if age[key] = maxAge; it.Keep > 0 {
 			age[key] = max(it.Keep, time.Millisecond) // 0 would remove the stream at once
 		}
@@ -224,7 +226,8 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	for i, cmd := range added {
 		if refused := goredis.Error(nil); errors.As(cmd.Err(), &refused) {
 			lost++
-			e.log.Error("the broker refuses a message", "key", streamPrefix+batch[i].topic, "error", refused)
+			e.log.Error("the broker refuses a message",
+				"key", streamPrefix+batch[i].topic, "error", refused)
 		}
 	}
 	return lost, nil
@@ -235,7 +238,9 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 // which look as if they had been carried out. So exec gives it to the commands.
 func exec(ctx context.Context, p goredis.Pipeliner) ([]goredis.Cmder, error) {
 	cmds, err := p.Exec(ctx)
-	if err != nil && !slices.ContainsFunc(cmds, func(cmd goredis.Cmder) bool { return cmd.Err() != nil }) {
+	if err != nil && !slices.ContainsFunc(cmds, func(cmd goredis.Cmder) bool {
+		return cmd.Err() != nil
+	}) {
 		for _, cmd := range cmds {
 			cmd.SetErr(err)
 		}

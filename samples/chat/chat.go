@@ -95,8 +95,10 @@ func sit(req *lwango.Request, c *websocket.Conn) (*seat, error) {
 	}
 	topic := said(where)
 	return &seat{
-		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"), goAway: goAway,
-		topic: topic, messages: topic.Subscribe(req.Thread, pubsub.Options{History: remembered, Queue: messageQueue}),
+		Conn: c, thread: req.Thread, room: room, name: name, after: query.Get("after"),
+		goAway: goAway, topic: topic, messages: topic.Subscribe(req.Thread, pubsub.Options{
+			History: remembered, Queue: messageQueue,
+		}),
 		notices: notices, quota: newQuota(time.Now()),
 	}, nil
 }

@@ -102,7 +102,7 @@ func (f *followed) follow(t *loop.Thread, resp *lwango.Response) error {
 	buf := make([]byte, 4096) // also for events, of which one takes 272 bytes at most
 	for {
 		named := f.named() // before the last bytes are read
-		if err := f.send(resp, buf); err != nil {
+		if err := f.send(t, resp, buf); err != nil {
 			return err
 		}
 		if resp.Flush() != nil || !named {
@@ -118,13 +118,13 @@ func (f *followed) follow(t *loop.Thread, resp *lwango.Response) error {
 	}
 }
 
-// send sends what has been appended. The error is that of a read. If the client has failed, the
-// next Flush in follow fails as well.
-func (f *followed) send(resp *lwango.Response, buf []byte) error {
+// send sends what has been appended, unless the server stops meanwhile: a client may be far behind.
+// The error is that of a read. If the client has failed, the next Flush in follow fails as well.
+func (f *followed) send(t *loop.Thread, resp *lwango.Response, buf []byte) error {
 	if info, err := f.Stat(); err == nil && info.Size() < f.offset {
 		f.offset = 0 // the file was truncated, and begins anew
 	}
-	for {
+	for !t.Loop().Stopping() {
 		n, err := f.ReadAt(buf, f.offset)
 		f.offset += int64(n)
 		if _, err := resp.Write(buf[:n]); err != nil {
@@ -137,6 +137,7 @@ func (f *followed) send(resp *lwango.Response, buf []byte) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // named reports whether the file still has the name under which it was opened.

@@ -204,6 +204,29 @@ func TestStop(t *testing.T) {
 	c.ends()
 }
 
+// A stop also ends the answer to a client that is far behind the end of the file.
+func TestStopFarBehind(t *testing.T) {
+	s, path := start(t)
+	c := follow(t, s)
+	if err := os.Truncate(path, 1<<40); err != nil { // it has a hole, and takes no room
+		t.Fatal(err)
+	}
+	if _, err := c.lines.ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	rest := make(chan error)
+	go func() {
+		_, err := io.Copy(io.Discard, c.lines)
+		rest <- err
+	}()
+	if code := s.End(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := <-rest; err != nil {
+		t.Errorf("the answer is cut: %v", err)
+	}
+}
+
 func TestNoFile(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")

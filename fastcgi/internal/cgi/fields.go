@@ -148,7 +148,8 @@ func (r *Request) options(named *[maxOptions]string, h *wire.Head) (list []strin
 			!ascii.EqualFold(f.Value, "keep-alive") && !ascii.EqualFold(f.Value, "close"):
 			ascii.EachElement(f.Value, func(o string) bool {
 				switch {
-				case ours(o) || ascii.EqualFold(o, "close") || r.trusted(o): // always dropped, or never
+				// An option that is always dropped, or never.
+				case ours(o) || ascii.EqualFold(o, "close") || r.trusted(o):
 				case n == maxOptions:
 					h.Fail(ErrOptions)
 				default:

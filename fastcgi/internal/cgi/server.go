@@ -39,7 +39,8 @@ func ServerName(names []string, authority string) string {
 // plain reports whether a name consists of letters, digits, hyphens and dots.
 func plain(name string) bool {
 	for _, c := range []byte(name) {
-		if c = ascii.Lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+		if c = ascii.Lower(c); (c < 'a' || c > 'z') && (c < '0' || c > '9') &&
+			c != '-' && c != '.' {
 			return false
 		}
 	}
