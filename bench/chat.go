@@ -37,8 +37,7 @@ func (c *chatClient) joinRoom(i int) {
 }
 
 // loadChat joins, watches, and talks at a fixed rate, whatever the server does: a message that
-// leaves late counts from the moment it was due. It waits j.Patience for the last message, and
-// j.Linger longer for what comes a second time.
+// leaves late counts from the moment it was due. It waits j.Patience for the last message.
 func loadChat(j job) figures {
 	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns ||
 		j.Rate <= 0 {
@@ -63,7 +62,6 @@ func loadChat(j job) figures {
 	f := m.figures(float64(max(c.tally.came-came, 1)))
 	f.quantiles("latency", c.latency)
 	maps.Copy(f, silence)
-	c.run(j.Linger)
 	f["lost"], f["reordered"] = float64(c.tally.lost()), float64(c.tally.reordered)
 	f["doubled"] = float64(c.tally.doubled)
 	return f

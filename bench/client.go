@@ -28,22 +28,34 @@ type job struct {
 	Settle           time.Duration // before resident memory is read
 	Spread           time.Duration // over which sleepers wake
 
-	Listen           time.Duration // for what a connection begins with to be answered
-	Patience, Linger time.Duration // of the chat: see loadChat
+	Listen   time.Duration // for what a connection begins with to be answered
+	Patience time.Duration // of the chat: see loadChat
+	cpu      int           // of the client
 }
 
-// clients load a server, each in a process of its own, and report the figures.
-var clients = map[string]func(job) figures{
-	"load":     loadHTTP,
-	"openloop": loadLoop,
-	"echo":     loadLoop,
-	"chat":     loadChat,
-	"idle":     loadIdle,
-	"idlews":   loadIdleWS,
-	"sleepers": loadSleepers,
-	"waiting":  loadWaiting,
-	"transfer": loadTransfer,
-	"burst":    loadBurst,
+// clients load a server, each in a process of its own, and report the figures; before, verify asks
+// for what is going to be measured.
+var clients map[string]client
+
+type client struct {
+	load   func(job) figures
+	verify func(job)
+}
+
+func init() {
+	http := func(j job) { verifyHTTP(j) }
+	clients = map[string]client{
+		"load":     {loadHTTP, http},
+		"beside":   {loadLoop, http},
+		"echo":     {loadLoop, verifyEcho},
+		"chat":     {loadChat, verifyChat},
+		"idle":     {loadIdle, http},
+		"idlews":   {loadIdleWS, verifyChat},
+		"sleepers": {loadSleepers, func(j job) { parseSleep(j.once(j.sleepPath(time.Millisecond))) }},
+		"waiting":  {loadWaiting, http},
+		"transfer": {loadTransfer, func(j job) { j.move(100_000) }},
+		"burst":    {loadBurst, http},
+	}
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,
@@ -76,20 +88,20 @@ func attempt[A, R any](do func(A) R, with A) (result R, err error) {
 	return do(with), nil
 }
 
-// clientCommand is `bench client NAME JOB`. One thread does everything and no garbage is collected,
+// clientCommand is `bench client JOB`. One thread does everything and no garbage is collected,
 // so neither Go's scheduler nor its collector adds to what is measured.
 func clientCommand(args []string) error {
-	if len(args) != 2 || clients[args[0]] == nil {
-		return errors.New("usage: bench client NAME JOB")
-	}
 	var j job
-	if err := json.Unmarshal([]byte(args[1]), &j); err != nil {
+	if len(args) != 1 {
+		return errors.New("usage: bench client JOB")
+	}
+	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
 	}
 	runtime.GOMAXPROCS(1)
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
-	f, err := attempt(clients[args[0]], j)
+	f, err := attempt(clients[j.Kind].load, j)
 	if err != nil {
 		return err
 	}
@@ -147,32 +159,9 @@ func (j job) once(path string) string {
 
 const verifyLimit = 10 * time.Second
 
-// verifyWork asks a server for what is going to be measured. A server that closes, answers short,
-// or in the wrong order is not worth measuring.
-func verifyWork(s *server) bool {
-	j := s.env.job(s.work, s)
-	switch s.Kind {
-	case "echo":
-		verifyEcho(j)
-	case "idlews", "chat", "brokered":
-		verifyChat(j)
-	case "sleepers":
-		parseSleep(j.once(j.sleepPath(time.Millisecond)))
-	case "transfer":
-		j.move(100_000)
-	case "beside":
-		verifyHTTP(j)
-		j.load, j.Addrs = s.probed(s)
-		verifyHTTP(j)
-	default:
-		verifyHTTP(j)
-	}
-	return true
-}
-
 // verifyEcho sends messages as long as the work's, of one byte and, on plain TCP, one far longer than
 // a server may hold, which it must not lose either.
-func verifyEcho(j job) bool {
+func verifyEcho(j job) {
 	j.Conns, j.Warmup, j.Duration = 1, 0, 0
 	for _, j.Size = range []int64{j.Size, 1} {
 		loadLoop(j)
@@ -187,7 +176,6 @@ func verifyEcho(j job) bool {
 		must(io.ReadFull(conn, came))
 		must(echoed(came, long))
 	}
-	return true
 }
 
 // verifyHTTP sends the work's request twice over one connection, pipelined when the work is, and

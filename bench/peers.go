@@ -17,10 +17,21 @@ import (
 	"time"
 )
 
-// A peer is one server that takes part.
+// A program is how servers are found and started.
+type program struct {
+	Pattern, Packages string   // of an installed program's file, and Debian's; else it is built
+	Version           []string // arguments that make it say its version
+	Has               string   // what must be in that
+	Argv              []string // templates, of which those that come out empty are left out
+	Ends              bool     // with 0 on SIGTERM
+}
+
+// A peer is one server that takes part, or an application that servers pass requests on to.
 type peer struct {
 	Name, Program, Handoff string
-	Unqueued, Nopush, Ends bool
+	Unqueued, Nopush       bool
+	Socket                 bool // it listens on a UNIX socket
+	Anywhere               bool // on any CPU
 }
 
 func (p peer) name() string   { return p.Name }
@@ -44,126 +55,109 @@ const appPrefix = "/app"
 //go:embed conf scripts
 var data embed.FS
 
-// A server is what a peer is told, for the templates of its configuration, and its process.
+// A server is what a peer is told, for the templates of its command and its configuration, and its
+// process.
 type server struct {
-	Peer peer
 	work
+	Peer         peer
+	File         string // the program
 	Root, Dir    string // of all files, and of its own
 	Addr, Beside string
 	Backend      string // the address of what it passes requests on to
-	Broker       string // the address of Redis
 	MaxFiles     uint64
-	Folders      []string // nginx's for temporary files
-	env          *environment
 
+	env  *environment
+	argv []string // templates
+	cpu  int
+	ends bool
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has exited; err is set before
 	err  error
-	ends bool  // exits with 0 on SIGTERM
 	pids []int // the process and its children (nginx's workers)
+}
+
+// newServer prepares a server, of which the caller starts any number one after the other.
+func (env *environment) newServer(w work, p peer, backend string) *server {
+	name := p.Program
+	if p.isLwango() {
+		name = w.Program
+	}
+	s := &server{
+		work: w, Peer: p, File: env.files[name], Root: env.dir, MaxFiles: env.maxFiles,
+		Addr: freeAddress(), Backend: backend, env: env, argv: programs[name].Argv,
+		cpu: env.serverCPU, ends: programs[name].Ends,
+	}
+	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
+	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach their folders
+	if p.Socket {
+		s.Addr = filepath.Join(s.Dir, "s")
+	}
+	if backend == "" && w.Upstream.Kind != "" { // the application itself: with the client
+		s.cpu = env.clientFor(w)
+	}
+	if w.Threads > 1 || p.Anywhere {
+		s.cpu = unpinned
+	}
+	if w.Probe.Plain {
+		s.Beside = freeAddress()
+	}
+	return s
 }
 
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
-func (env *environment) newServer(w work, addr string) *server {
-	s := &server{work: w, env: env, Root: env.dir, MaxFiles: env.maxFiles, Addr: addr}
-	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
-	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach their folders
-	return s
+// Port is that of the address.
+func (s *server) Port() (string, error) {
+	_, port, err := net.SplitHostPort(s.Addr)
+	return port, err
 }
 
-// configure writes a configuration to the server's folder and returns the file.
-func (s *server) configure(name string) string {
+// Folders are nginx's for temporary files: it refuses to be told one that its build does not have.
+func (s *server) Folders() (folders []string) {
+	build := s.env.output(s.File, "-V")
+	for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		if !strings.Contains(build, "--without-http_"+name+"_module") {
+			folders = append(folders, name)
+		}
+	}
+	return folders
+}
+
+// Configure writes a configuration to the server's folder and returns the file.
+func (s *server) Configure(name string) string {
 	f := must(os.Create(filepath.Join(s.Dir, name)))
 	defer f.Close()
 	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, s))
 	return f.Name()
 }
 
-// bench is a server of this binary (serve.go).
-func (s *server) bench(name string) []string {
-	return []string{s.env.self, "serve", name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend}
-}
-
-// startServer returns when the server has answered the work's request with the right bytes. The
-// caller stops it.
-func startServer(ctx context.Context, env *environment, p peer, w work, up *server, broker string) *server {
-	s := env.newServer(w, freeAddress())
-	s.Peer, s.Broker, s.ends = p, broker, p.Ends
-	if up != nil {
-		s.Backend = up.Addr
-	}
-	if w.Probe.Path != "" {
-		s.Beside = freeAddress()
-	}
-	var argv []string
-	switch {
-	case p.Program == "lwango" && w.Kind == "echo" && w.Path == "": // a sample with two flags
-		argv = []string{env.lwango[w.Program], "-l", s.Addr, "-handoff", p.Handoff}
-	case p.Program == "lwango":
-		argv = []string{env.lwango[w.Program], "-c", s.configure("lwango.conf")}
-		if s.Beside != "" {
-			argv = append(argv, "-beside", s.Beside, "-backend", s.Backend)
+// verify asks for what is going to be measured. A server that closes, answers short, or in the wrong
+// order is not worth measuring.
+func (s *server) verify() {
+	_, err := attempt(func(j job) bool {
+		clients[s.Kind].verify(j)
+		if s.Probe.Path != "" {
+			verifyHTTP(s.probe(j))
 		}
-	case p.Program == "nginx":
-		build := output(ctx, "", env.programs["nginx"], "-V")
-		for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			if !strings.Contains(build, "--without-http_"+name+"_module") {
-				s.Folders = append(s.Folders, name)
-			}
-		}
-		argv = []string{env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"), "-c", s.configure("nginx.conf")}
-	default:
-		argv = append([]string{"env", fmt.Sprint("GOMAXPROCS=", w.Threads)}, s.bench(p.Name)...)
-	}
-	cpu := env.serverCPU
-	if w.Threads > 1 {
-		cpu = unpinned
-	}
-	check(s.start(ctx, cpu, argv...))
-	_, err := attempt(verifyWork, s)
+		return true
+	}, s.env.job(s.work, s))
 	if err == nil { // only now: nginx's master listens before its workers start
 		s.pids, err = family(s.cmd.Process.Pid)
 	}
 	if err != nil {
-		s.stop()
 		check(s.explain(err))
 	}
-	return s
 }
 
-// startUpstream starts what the work passes requests on to; nil: nothing. All servers of a work
-// share it, round after round. The caller stops it.
-func startUpstream(ctx context.Context, env *environment, w work) *server {
-	if w.Upstream.Kind == "" {
-		return nil
+// probe is what is asked of the server beside its load. The connections are enough for the probe
+// never to wait for one unless the server is late.
+func (s *server) probe(j job) job {
+	j.Path, j.Rate, j.Conns = s.Probe.Path, s.Probe.Rate, 8
+	if s.Probe.Plain {
+		j.Addrs = []string{s.Beside}
 	}
-	s := env.newServer(w, freeAddress())
-	if s.Fcgi() {
-		s.Addr = filepath.Join(s.Dir, "s")
-	}
-	s.Backend = s.Addr
-	cpu, argv := env.clientFor(w), s.bench(w.Upstream.Kind) // with the client
-	if w.Upstream.Kind == "php" {                           // without the machine's php.ini (-n): all that is set is here
-		s.ends, cpu = true, unpinned
-		argv = []string{env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1", "-F", "-O",
-			"-y", s.configure("php-fpm.conf")}
-		if os.Getuid() == 0 {
-			argv = append(argv, "-R")
-		}
-	}
-	check(s.start(ctx, cpu, argv...))
-	return s
-}
-
-// startBroker starts a redis-server that forgets nothing that it has acknowledged, in a folder that
-// it may have used before, on the servers' CPU.
-func (s *server) startBroker(ctx context.Context) error {
-	host, port, err := net.SplitHostPort(s.Addr)
-	check(err)
-	return s.start(ctx, s.env.serverCPU, s.env.programs["redis"], "--bind", host, "--port", port, "--dir", s.Dir,
-		"--appendonly", "yes", "--appendfsync", "always", "--save", "")
+	return j
 }
 
 const (
@@ -188,10 +182,18 @@ func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
 // start returns when the command accepts connections at the server's address, which it asks for
 // every few milliseconds: not every server says when it is ready. The command's output is in the
 // file log of the server's folder. The caller stops it.
-func (s *server) start(ctx context.Context, cpu int, argv ...string) error {
+func (s *server) start() error {
+	var argv []string
+	for _, text := range s.argv {
+		var arg strings.Builder
+		check(template.Must(template.New("").Parse(text)).Execute(&arg, s))
+		if arg.Len() > 0 {
+			argv = append(argv, arg.String())
+		}
+	}
 	log := must(os.Create(filepath.Join(s.Dir, "log")))
 	defer log.Close()
-	s.cmd, s.done = pinned(context.Background(), cpu, argv...), make(chan struct{})
+	s.cmd, s.done = pinned(context.Background(), s.cpu, argv...), make(chan struct{})
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.Dir, log, log
 	if err := s.cmd.Start(); err != nil {
 		return err
@@ -204,7 +206,7 @@ func (s *server) start(ctx context.Context, cpu int, argv ...string) error {
 	if filepath.IsAbs(s.Addr) {
 		network = "unix"
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(s.env.ctx, startLimit)
 	defer cancel()
 	for {
 		conn, err := net.Dial(network, s.Addr)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What it has acknowledged is there when it comes back from being killed, at the same address.
+// It answers at once, and is gone when it is killed.
 func TestBroker(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -19,9 +19,10 @@ func TestBroker(t *testing.T) {
 		}
 		t.Skip("redis-server is not installed")
 	}
-	env := &environment{dir: t.TempDir(), programs: map[string]string{"redis": program}, settings: settings{serverCPU: unpinned}}
-	b := env.newServer(work{}, freeAddress())
-	if err := b.startBroker(t.Context()); err != nil {
+	env := testEnvironment(t)
+	env.files["redis"] = program
+	b := env.newServer(work{}, application("redis"), "")
+	if err := b.start(); err != nil {
 		t.Fatal(err)
 	}
 	defer b.kill()
@@ -48,24 +49,19 @@ func TestBroker(t *testing.T) {
 	if ask("PING", "+PONG") == nil {
 		t.Error("killed, it answers")
 	}
-	if err = b.startBroker(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := ask("APPEND a 2", ":2"); err != nil {
-		t.Error(err)
-	}
-	if err := b.kill(); err != nil {
-		t.Error(err)
-	}
 	if err := b.kill(); err == nil {
 		t.Error("killed twice")
 	}
 
 	// What ends at once says why.
-	env.programs["redis"] = "/bin/ls"
-	if err := b.startBroker(t.Context()); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
+	b.File = "/bin/ls"
+	if err := b.start(); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
 		t.Error(err)
 	}
+}
+
+func testEnvironment(t *testing.T) *environment {
+	return &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{}, serverCPU: unpinned}
 }
 
 // A server runs on the CPU that it is given, with its children.
@@ -99,8 +95,9 @@ func TestStop(t *testing.T) {
 
 // startScript starts a server that is a script; another one accepts connections for it.
 func startScript(t *testing.T, script string) *server {
-	s := &server{Dir: t.TempDir(), Addr: listen(t).Addr().String()}
-	if err := s.start(t.Context(), unpinned, "bash", "-c", script); err != nil {
+	s := &server{Dir: t.TempDir(), Addr: listen(t).Addr().String(), env: testEnvironment(t),
+		cpu: unpinned, argv: []string{"bash", "-c", script}}
+	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"math"
@@ -30,9 +29,9 @@ func TestNumber(t *testing.T) {
 }
 
 // sample has lwango at 6 µs, nginx at 8 and a net/http that failed.
-func sample(t *testing.T) (settings, results) {
+func sample(t *testing.T) (*environment, results) {
 	t.Helper()
-	s, err := parseSettings([]string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
+	s, err := parse(t.Context(), []string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +55,8 @@ func sample(t *testing.T) (settings, results) {
 }
 
 func TestReport(t *testing.T) {
-	s, all := sample(t)
-	text := (&environment{settings: s}).report("some CPU; nginx 1.", all)
+	env, all := sample(t)
+	text := env.report("some CPU; nginx 1.", all)
 	for _, want := range []string{
 		"### hello: keep-alive hello, 64 connections\n", "| nginx | 8 | 1.33 | 8.00 |",
 		"| hello | CPU per request, lwango / nginx | 1.00 | 0.75 | - | holds |",
@@ -78,13 +77,13 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestParseSettings(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-works", "hello", "-peers", "nginx-nopush"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
-		if _, err := parseSettings(args); !errors.As(err, new(usageError)) {
+		if _, err := parse(t.Context(), args); !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want a usage error", args, err)
 		}
 	}
-	s, err := parseSettings([]string{"-smoke"})
+	s, err := parse(t.Context(), []string{"-smoke"})
 	if err != nil || s.rounds != 1 || len(s.works) != len(works) || len(s.peers) != len(peers) {
 		t.Errorf("-smoke: %+v, %v", s, err)
 	}
@@ -128,8 +127,8 @@ func TestVerify(t *testing.T) {
 }
 
 func TestUnknownBuild(t *testing.T) {
-	env := &environment{dir: t.TempDir(), lwango: map[string]string{}, settings: settings{repo: t.TempDir(), works: works[:1], peers: peers[:1]}}
-	if _, err := attempt(func(ctx context.Context) bool { env.build(ctx); return true }, t.Context()); err == nil || !strings.Contains(err.Error(), "building ") {
+	env := &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{}, repo: t.TempDir()}
+	if _, err := attempt(func(program string) bool { env.build(program); return true }, lwangoCommand); err == nil || !strings.Contains(err.Error(), "building ") {
 		t.Errorf("a build in an empty folder: %v", err)
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -17,34 +19,37 @@ import (
 
 const idleTimeout = 300 * time.Second
 
-// serveCommand is `bench serve NAME ADDRESS FILES BESIDE BACKEND`: it serves until it is killed.
-// BESIDE and BACKEND are for works of kind beside: another address to answer at, and that of a
-// server to pass requests on to.
+// serveCommand is `bench serve FLAGS NAME ADDRESS`: it serves until it is killed.
 func serveCommand(args []string) error {
-	if len(args) != 5 {
-		return errors.New("usage: bench serve NAME ADDRESS FILES BESIDE BACKEND")
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	files := flags.String("files", "", "serve this `FOLDER`")
+	beside := flags.String("beside", "", "let goroutines answer at this `ADDRESS` too")
+	backend := flags.String("backend", "", "pass /proxy on to this `ADDRESS`")
+	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
+		return cmp.Or(err, errors.New("usage: bench serve FLAGS NAME ADDRESS"))
 	}
-	network := "tcp"
-	if filepath.IsAbs(args[1]) {
+	name, addr, network := flags.Arg(0), flags.Arg(1), "tcp"
+	if filepath.IsAbs(addr) {
 		network = "unix"
 	}
-	ln := must(net.Listen(network, args[1]))
-	switch args[0] {
+	ln := must(net.Listen(network, addr))
+	switch name {
 	case "nethttp", "gorilla":
-		return serveNetHTTP(ln, &chatHub{upgrader: frugal, queue: tasks.Queue}, args[2], args[3], args[4])
+		chat := &chatHub{upgrader: frugal, queue: tasks.Queue}
+		return serveNetHTTP(ln, chat, *files, *beside, *backend)
 	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
-		return serveNetHTTP(ln, &chatHub{queue: 256}, args[2], args[3], args[4])
+		return serveNetHTTP(ln, &chatHub{queue: 256}, *files, *beside, *backend)
 	case "fasthttp":
-		return serveFastHTTP(ln, args[2])
+		return serveFastHTTP(ln, *files)
 	case "goecho":
 		return serveGoEcho(ln)
 	case "epollecho":
 		return serveEpollEcho(ln)
 	case "responder":
-		check(os.Chmod(args[1], 0o666)) // nginx's workers, which are not root, connect too
+		check(os.Chmod(addr, 0o666)) // nginx's workers, which are not root, connect too
 		return serveResponder(ln)
 	}
-	return fmt.Errorf("no server %q", args[0])
+	return fmt.Errorf("no server %q", name)
 }
 
 // serveNetHTTP answers with a Server field because the others have one.

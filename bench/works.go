@@ -19,6 +19,7 @@ type work struct {
 
 	Program  string // lwango's, a folder of its repository
 	Threads  int
+	Servers  int // of one peer, at the same time
 	Upstream upstream
 	Probe    probe
 	load
@@ -45,13 +46,12 @@ type load struct {
 	Watch          bool          // the silence before
 }
 
-// An upstream is what requests are passed on to. php is Debian's PHP-FPM with its opcache,
-// responder the least that a FastCGI application can be, nethttp the peer's server.
+// An upstream is what requests or messages are passed on to.
 type upstream struct {
-	Kind             string
-	Workers, Backlog int  // PHP's, and its socket's
-	Kept             int  // connections that may stay between requests; 0: each request has its own
-	Streamed         bool // request bodies go on as they come
+	Kind             string // an application
+	Workers, Backlog int    // PHP's, and its socket's
+	Kept             int    // connections that may stay between requests; 0: each request has its own
+	Streamed         bool   // request bodies go on as they come
 }
 
 // A probe is what is asked for at a low rate while the server does something else.
@@ -88,23 +88,31 @@ var worksText string
 
 // The tables of works.toml, in its order.
 var (
-	works       []work
-	peers       []peer
-	figureTable map[string]figure
+	programs     map[string]program
+	peers        []peer
+	applications []peer
+	works        []work
+	figureTable  map[string]figure
 )
+
+// application is one of that name.
+func application(name string) peer { return must(choose(name, applications))[0] }
 
 func init() {
 	var file struct {
-		Peer   []peer
-		Figure map[string]figure
-		Kind   map[string]kind
-		Work   []work
+		Program     map[string]program
+		Peer        []peer
+		Application []peer
+		Figure      map[string]figure
+		Kind        map[string]kind
+		Work        []work
 	}
 	meta := must(toml.Decode(worksText, &file))
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		failf("works.toml: unknown key %s", unknown[0])
 	}
-	works, peers, figureTable = file.Work, file.Peer, file.Figure
+	works, figureTable = file.Work, file.Figure
+	programs, peers, applications = file.Program, file.Peer, file.Application
 	for i := range works {
 		works[i].complete(file.Kind)
 	}
@@ -118,7 +126,7 @@ func (w *work) complete(kinds map[string]kind) {
 	if w.Size == 0 {
 		w.Size = int64(len(hello))
 	}
-	w.Threads, w.Depth = max(w.Threads, 1), max(w.Depth, 1)
+	w.Threads, w.Servers, w.Depth = max(w.Threads, 1), max(w.Servers, 1), max(w.Depth, 1)
 	w.kind, w.planned = kinds[w.Kind], w.load
 	names := strings.Fields(w.kind.Columns)
 	for _, b := range w.Bounds {
