@@ -203,28 +203,21 @@ func parseChatMessage(p []byte) (m chatMessage, err error) {
 type tally struct {
 	rooms, talkers int
 	sent           []uint32 // by talker, who is a member: messages so far
-	high           []uint32 // by member and talker of the room: the highest number that came
-	gaps           map[gap]struct{}
+	seen           [][]bool // by member and talker of the room, by number: it came
 
 	expected, came     int64 // deliveries
 	reordered, doubled int64 // that came after a later one; that came again
 }
 
-// A gap is a message that did not come, though a later one did.
-type gap struct {
-	place  int // in high
-	number uint32
-}
-
 func newTally(members, rooms, talkers int) *tally {
 	return &tally{rooms: rooms, talkers: talkers, sent: make([]uint32, rooms*talkers),
-		high: make([]uint32, members*talkers), gaps: map[gap]struct{}{}}
+		seen: make([][]bool, members*talkers)}
 }
 
 // next is the number of the message that the member sends now.
 func (t *tally) next(sender int) uint32 {
 	t.sent[sender]++
-	members := len(t.high) / t.talkers
+	members := len(t.seen) / t.talkers
 	t.expected += int64((members - sender%t.rooms + t.rooms - 1) / t.rooms)
 	return t.sent[sender]
 }
@@ -239,22 +232,18 @@ func (t *tally) add(member int, m chatMessage) error {
 	if member%t.rooms != sender%t.rooms {
 		return errors.New("a message of another room")
 	}
-	place := member*t.talkers + sender/t.rooms
-	if high := t.high[place]; m.number > high {
-		for missed := high + 1; missed < m.number; missed++ {
-			t.gaps[gap{place, missed}] = struct{}{}
-		}
-		t.high[place] = m.number
-		t.came++
-		return nil
-	}
-	if _, ok := t.gaps[gap{place, m.number}]; !ok {
+	seen := &t.seen[member*t.talkers+sender/t.rooms]
+	switch n := int(m.number); {
+	case n >= len(*seen):
+		*seen = append(*seen, make([]bool, n+1-len(*seen))...)
+	case (*seen)[n]:
 		t.doubled++
 		return nil
+	default:
+		t.reordered++
 	}
-	delete(t.gaps, gap{place, m.number})
+	(*seen)[m.number] = true
 	t.came++
-	t.reordered++
 	return nil
 }
 

@@ -51,8 +51,8 @@ func init() {
 		"chat":     {loadChat, verifyChat},
 		"idle":     {loadIdle, http},
 		"idlews":   {loadIdleWS, verifyChat},
-		"sleepers": {loadSleepers, func(j job) { parseSleep(j.once(j.sleepPath(time.Millisecond))) }},
-		"waiting":  {loadWaiting, http},
+		"sleepers": {loadSleepers, verifySleep},
+		"waiting":  {loadSleepers, verifySleep},
 		"transfer": {loadTransfer, func(j job) { j.move(100_000) }},
 		"burst":    {loadBurst, http},
 	}

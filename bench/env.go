@@ -48,32 +48,26 @@ func (e usageError) Unwrap() error { return e.error }
 // parse reads the command line.
 func parse(ctx context.Context, args []string) (*environment, error) {
 	env := &environment{
-		ctx: ctx, settle: 2 * time.Second, spread: 2 * time.Second,
+		ctx: ctx, warmup: time.Second, settle: 2 * time.Second, spread: 2 * time.Second,
 		files: map[string]string{"serve": must(os.Executable())},
 	}
-	first, second := defaultCPUs()
+	env.serverCPU, env.clientCPU = defaultCPUs()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	worksFlag := flags.String("works", "", "works to measure, comma separated (default all)")
 	peersFlag := flags.String("peers", "", "servers to measure, comma separated (default all)")
 	flags.IntVar(&env.rounds, "rounds", 5, "rounds per work; the report shows medians")
 	flags.DurationVar(&env.duration, "duration", 3*time.Second,
 		"length of one measurement; CPU times are fine-grained from 2s")
-	flags.DurationVar(&env.warmup, "warmup", time.Second,
-		"closed-loop load before each measurement, not counted")
-	flags.IntVar(&env.serverCPU, "server-cpu", first, "CPU of the server")
-	flags.IntVar(&env.clientCPU, "client-cpu", second, "CPU of the client")
 	flags.StringVar(&env.repo, "repo", "..", "folder of the lwango module")
-	command := flags.String("lwango", "", "lwango command to measure in the works that need no "+
-		"other program of it (default: built from -repo)")
 	flags.BoolVar(&env.smoke, "smoke", false,
 		"run everything once and briefly, check the answers, judge no figures")
 	if err := flags.Parse(args); err != nil {
 		return nil, usageError{err} // or a wish for help
 	}
-	var unknown, none error
-	env.works, unknown = choose(*worksFlag, works)
-	env.peers, none = choose(*peersFlag, peers)
-	err := errors.Join(unknown, none)
+	var err, unknown error
+	env.works, err = choose(*worksFlag, works)
+	env.peers, unknown = choose(*peersFlag, peers)
+	err = errors.Join(err, unknown)
 	// A peer without a part in any of the works need not be built or installed.
 	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool {
 		return !slices.ContainsFunc(env.works, func(w work) bool {
@@ -91,14 +85,11 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if *command != "" {
-		env.files[lwangoCommand] = must(filepath.Abs(*command))
-	}
 	if env.smoke {
 		env.rounds, env.duration, env.warmup, env.settle, env.spread =
 			1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
 		for i := range env.works {
-			env.works[i].shrink()
+			env.works[i].limit(100, 8<<20)
 		}
 	}
 	return env, nil
@@ -136,8 +127,7 @@ func (env *environment) clientFor(w work) int {
 // reservedFiles is for everything that is not a client's connection.
 const reservedFiles = 200
 
-// prepare finds or builds the programs and writes the files that are served, and the scripts. PHP
-// does not see those of the responder, but servers look whether they exist.
+// prepare finds or builds the programs and writes the files that are served, and the scripts.
 func (env *environment) prepare() {
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		fmt.Sscan(string(text), &env.load)
@@ -154,7 +144,7 @@ func (env *environment) prepare() {
 		if most := int(limit.Max) - reservedFiles; w.Conns > most {
 			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n",
 				w.Name, most, limit.Max)
-			env.works[i].Conns = most
+			env.works[i].limit(most, w.Size)
 		}
 		if slices.ContainsFunc(env.peersOf(w), peer.isLwango) {
 			env.build(w.Program)
@@ -165,11 +155,9 @@ func (env *environment) prepare() {
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
-	app := filepath.Join(env.dir, "scripts", appPrefix)
+	// PHP finds them as the route does: below /app.
+	app := filepath.Join(env.dir, "scripts/app")
 	check(os.CopyFS(app, must(fs.Sub(data, "scripts"))))
-	for _, path := range []string{holdScript, releaseScript, heldScript} {
-		check(os.WriteFile(filepath.Join(env.dir, "scripts", path), nil, 0o644))
-	}
 }
 
 // missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is

@@ -47,9 +47,6 @@ const (
 // lwangoCommand is the program of lwango that answers most works, a folder of its repository.
 const lwangoCommand = "cmd/lwango"
 
-// appPrefix is the route of the scripts, as which PHP finds them too.
-const appPrefix = "/app"
-
 // conf has the configurations as templates, scripts what PHP runs.
 //
 //go:embed conf scripts

@@ -66,18 +66,15 @@ func family(group int) (pids []int, err error) {
 }
 
 // residentMemory sums Rss over the processes, in bytes.
-func residentMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_rollup", "Rss:") }
+func residentMemory(pids []int) (int64, error) { return sumLines(pids, "smaps_rollup", "Rss:") }
 
 // peakMemory sums the highest Rss that each process ever had, in bytes.
-func peakMemory(pids []int) (int64, error) { return sumMemory(pids, "status", "VmHWM:") }
+func peakMemory(pids []int) (int64, error) { return sumLines(pids, "status", "VmHWM:") }
 
 // anonymousMemory sums what belongs to no file, in bytes; shared memory is divided among its
 // sharers.
-func anonymousMemory(pids []int) (int64, error) { return sumMemory(pids, "smaps_rollup", "Pss_Anon:") }
-
-func sumMemory(pids []int, file, key string) (int64, error) {
-	n, err := sumLines(pids, file, key)
-	return n << 10, err
+func anonymousMemory(pids []int) (int64, error) {
+	return sumLines(pids, "smaps_rollup", "Pss_Anon:")
 }
 
 // readSwitches sums the voluntary context switches of all threads. Each is a thread that had run
@@ -92,16 +89,14 @@ func readSwitches(pids []int) (int64, error) {
 func sumLines(pids []int, files, key string) (sum int64, err error) {
 	for _, pid := range pids {
 		found := false
-		for _, name := range must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), files))) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				continue
+		for _, name := range must(filepath.Glob(fmt.Sprintf("/proc/%d/%s", pid, files))) {
+			if text, err := os.ReadFile(name); err == nil {
+				n, err := lineNumber(text, key)
+				if err != nil {
+					return 0, err
+				}
+				sum, found = sum+n, true
 			}
-			n, err := lineNumber(text, key)
-			if err != nil {
-				return 0, err
-			}
-			sum, found = sum+n, true
 		}
 		if !found {
 			return 0, fmt.Errorf("process %d has no %s to read", pid, files)
@@ -110,11 +105,15 @@ func sumLines(pids []int, files, key string) (sum int64, err error) {
 	return sum, nil
 }
 
-// lineNumber is the number in the line of a key.
+// lineNumber is the number in the line of a key, in bytes where it is one of kB.
 func lineNumber(text []byte, key string) (int64, error) {
 	for line := range bytes.Lines(text) {
 		if words := bytes.Fields(line); len(words) > 1 && string(words[0]) == key {
-			return strconv.ParseInt(string(words[1]), 10, 64)
+			n, err := strconv.ParseInt(string(words[1]), 10, 64)
+			if len(words) > 2 {
+				n <<= 10
+			}
+			return n, err
 		}
 	}
 	return 0, fmt.Errorf("no %s in %.200q", key, text)

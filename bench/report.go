@@ -32,7 +32,8 @@ func (env *environment) report(head string, all results) string {
 	text += "\n\n"
 	bounds := [][]string{{"work", "figure", "bound", "direct (default)", "channel", "default"}}
 	for _, w := range env.works {
-		text += fmt.Sprintf("### %s: %s%s\n\n%s\n", w.Name, w.Title, w.less(), markdown(w.rows(env.peersOf(w), all), "---:"))
+		text += fmt.Sprintf("### %s: %s\n\n%s\n", w.Name, w.Title,
+			markdown(w.rows(env.peersOf(w), all), "---:"))
 		bounds = append(bounds, w.boundRows(all)...)
 	}
 	if !env.smoke && len(bounds) > 1 {
@@ -50,17 +51,6 @@ func markdown(rows [][]string, align string) (text string) {
 		}
 	}
 	return text
-}
-
-// less says so where a smoke run or the descriptor limit has taken something away.
-func (w work) less() string {
-	switch {
-	case w.Size != w.planned.Size:
-		return fmt.Sprintf(" (here %.0f MiB)", mebi(w.Size))
-	case w.Conns != w.planned.Conns:
-		return fmt.Sprintf(" (here %d)", w.Conns)
-	}
-	return ""
 }
 
 // rows has a row for each peer. A column is a figure, x:FIGURE its ratio to the baseline's, ~FIGURE

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -28,7 +29,7 @@ func fcgiRequest(keep byte, script, body string) []byte {
 }
 
 func TestReadRequest(t *testing.T) {
-	whole := fcgiRequest(1, holdScript, "some body")
+	whole := fcgiRequest(1, "/app/sleep.php?ms=27", "some body")
 	for i := range whole {
 		in := bufio.NewReader(iotest.OneByteReader(bytes.NewReader(whole[:i])))
 		if _, _, err := readRequest(in); err != io.EOF {
@@ -36,7 +37,7 @@ func TestReadRequest(t *testing.T) {
 		}
 	}
 	in := bufio.NewReader(bytes.NewReader(append(whole, fcgiRequest(0, "/app/hello.php", "")...)))
-	if script, keep, err := readRequest(in); script != holdScript || !keep || err != nil {
+	if script, keep, err := readRequest(in); script != "27" || !keep || err != nil {
 		t.Errorf("%q, %v, %v", script, keep, err)
 	}
 	if script, keep, err := readRequest(in); script != "" || keep || err != nil {
@@ -51,7 +52,7 @@ func TestReadRequest(t *testing.T) {
 func startResponder(t *testing.T) (dial func() net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
-	go attempt(serveCommand, []string{"responder", path, "", "", ""})
+	go attempt(serveCommand, []string{"responder", path})
 	return func() net.Conn {
 		t.Helper()
 		for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
@@ -89,36 +90,30 @@ func TestResponder(t *testing.T) {
 	}
 }
 
-func TestResponderHolds(t *testing.T) {
+// It sleeps for the milliseconds of the query, and several sleep at one time.
+func TestResponderSleeps(t *testing.T) {
 	dial := startResponder(t)
-	ask := func(script string) net.Conn {
+	start := time.Now()
+	var conns []net.Conn
+	for range 3 {
 		conn := dial()
-		conn.Write(fcgiRequest(0, script, ""))
-		return conn
+		conn.Write(fcgiRequest(0, "/app/sleep.php?ms=300", ""))
+		conns = append(conns, conn)
 	}
-	held := func(want string) {
-		t.Helper()
-		for {
-			got, err := io.ReadAll(ask(heldScript))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(got), "\r\n\r\n"+want) {
-				return
-			}
+	sum := 0
+	for i, conn := range conns {
+		got, err := io.ReadAll(conn)
+		_, body, _ := strings.Cut(string(got), "\r\n\r\n")
+		var late, asleep int
+		if n, _ := fmt.Sscan(body, &late, &asleep); n != 2 || err != nil {
+			t.Errorf("answer %d: %q, %v", i+1, got, err)
 		}
+		sum += asleep
 	}
-	first, second, leaver := ask(holdScript), ask(holdScript), ask(holdScript)
-	held("3")
-	leaver.Close()
-	held("2")
-	if got, err := io.ReadAll(ask(releaseScript)); err != nil || !bytes.Contains(got, []byte(hello)) {
-		t.Fatalf("%q, %v", got, err)
+	if sum != 1+2+3 {
+		t.Errorf("in all %d slept just before the three woke, want 3, 2 and 1", sum)
 	}
-	for _, conn := range []net.Conn{first, second} {
-		if got, err := io.ReadAll(conn); err != nil || !bytes.Contains(got, []byte(hello)) {
-			t.Errorf("%q, %v", got, err)
-		}
+	if took := time.Since(start); took < 300*time.Millisecond {
+		t.Errorf("all answered after %v", took)
 	}
-	held("0")
 }

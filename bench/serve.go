@@ -78,10 +78,7 @@ func serveNetHTTP(ln net.Listener, chat *chatHub, files, beside, backend string)
 }
 
 func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
-	text, err := tasks.Sleep(r.URL.Query().Get("ms"), func(d time.Duration) error {
-		time.Sleep(d)
-		return nil
-	})
+	text, err := tasks.Sleep(r.URL.Query().Get("ms"), tasks.Nap)
 	if err != nil {
 		http.Error(w, "ms", http.StatusBadRequest)
 		return

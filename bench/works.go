@@ -26,8 +26,7 @@ type work struct {
 
 	Bounds []bound
 
-	kind    kind
-	planned load // before a smoke run or the descriptor limit took something away
+	kind kind
 }
 
 func (w work) name() string { return w.Name }
@@ -36,6 +35,7 @@ func (w work) name() string { return w.Name }
 type load struct {
 	Kind           string
 	Path, Collect  string
+	Beside         string // another route, which is asked for meanwhile
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client
@@ -127,7 +127,7 @@ func (w *work) complete(kinds map[string]kind) {
 		w.Size = int64(len(hello))
 	}
 	w.Threads, w.Servers, w.Depth = max(w.Threads, 1), max(w.Servers, 1), max(w.Depth, 1)
-	w.kind, w.planned = kinds[w.Kind], w.load
+	w.kind = kinds[w.Kind]
 	names := strings.Fields(w.kind.Columns)
 	for _, b := range w.Bounds {
 		names = append(names, b.Figure)
@@ -144,14 +144,16 @@ func (k kind) named(text, unit string) string {
 	return strings.NewReplacer("%s", k.Units, "%", unit).Replace(text)
 }
 
-// shrink takes from a work what a smoke run has no time for.
-func (w *work) shrink() {
-	if w.Conns > 64 {
-		w.Conns = 100
-	} else {
-		w.Conns = min(w.Conns, 16)
+// limit takes away what a smoke run has no time for, or the machine no descriptors.
+func (w *work) limit(conns int, size int64) {
+	if w.Conns > conns {
+		w.Conns = conns
+		w.Title += fmt.Sprintf(" (here %d)", conns)
 	}
-	w.Size = min(w.Size, 8<<20)
+	if w.Size > size {
+		w.Size = size
+		w.Title += fmt.Sprintf(" (here %.0f MiB)", mebi(size))
+	}
 }
 
 // The bodies of answers, of the same length for all servers. The files' bytes look random but are

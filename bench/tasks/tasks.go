@@ -50,6 +50,9 @@ var Hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 
 var sleeping atomic.Int64 // handlers
 
+// Sleeping is how many sleep now.
+func Sleeping() int { return int(sleeping.Load()) }
+
 // Sleep runs a server's own sleep for the query's ms milliseconds and returns the answer: by how
 // many microseconds it woke late, and how many handlers slept just before.
 func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
@@ -64,6 +67,9 @@ func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
 	late := time.Since(start) - d
 	return fmt.Sprint(late.Microseconds(), sleeping.Add(-1)+1), err
 }
+
+// Nap is the sleep of a goroutine.
+func Nap(d time.Duration) error { time.Sleep(d); return nil }
 
 // Start begins to answer with Hello at an address beside the server's own listener, if there is
 // one, with a goroutine for each connection. It gives to handle what any server answers alike. A
