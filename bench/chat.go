@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 )
@@ -33,10 +32,10 @@ func newChatClient(j job) *chatClient {
 func (c *chatClient) server(member int) string { return c.Addrs[member/c.Rooms%len(c.Addrs)] }
 
 func (c *chatClient) joinRoom(i int) {
-	c.join(c.server(i), c.Path+"?room="+strconv.Itoa(c.FirstRoom+i%c.Rooms))
+	c.join(c.server(i), c.Path+"?room="+strconv.Itoa(c.FirstRoom+i%c.Rooms), nil)
 }
 
-// loadChat joins, watches, and talks at a fixed rate, whatever the server does: a message that
+// loadChat joins, and talks at a fixed rate, whatever the server does: a message that
 // leaves late counts from the moment it was due. It waits j.Patience for the last message.
 func loadChat(j job) figures {
 	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns ||
@@ -51,17 +50,12 @@ func loadChat(j job) figures {
 	}
 	c.settle()
 	c.message = c.take
-	silence := figures{}
-	if j.Watch {
-		silence = c.watch()
-	}
 	c.talk(j.Warmup)
 	m, came := newMeter(j.PIDs), c.tally.came
 	c.latency = newHistogram()
 	c.talk(j.Duration)
 	f := m.figures(float64(max(c.tally.came-came, 1)))
 	f.quantiles("latency", c.latency)
-	maps.Copy(f, silence)
 	f["lost"], f["reordered"] = float64(c.tally.lost()), float64(c.tally.reordered)
 	f["doubled"] = float64(c.tally.doubled)
 	return f
@@ -93,28 +87,6 @@ func (c *chatClient) settle() {
 		c.until(200*time.Millisecond, func() bool { return missing == 0 })
 	}
 	c.run(c.Settle)
-}
-
-// Silence begins and lasts so many times longer than a load is measured: what a server has to do
-// some seconds after a connection came (lwango ends coroutines that have been idle for ten) it does
-// once, and all of it is done before the first ping.
-const (
-	quietAfter = 4
-	watchFor   = 3
-	// switchesPerPing is what a ping takes that shares its moment with no other: the server wakes
-	// to send it, and to read the answer.
-	switchesPerPing = 2
-)
-
-// watch counts how often the servers are woken up while no member says anything, beside their
-// pings.
-func (c *chatClient) watch() figures {
-	c.run(quietAfter * c.Duration)
-	before, pinged := must(readSwitches(c.PIDs)), c.pings
-	c.run(watchFor * c.Duration)
-	pinged = c.pings - pinged
-	woken := must(readSwitches(c.PIDs)) - before - switchesPerPing*pinged
-	return figures{"wakeUps": float64(max(0, woken)), "pings": float64(pinged)}
 }
 
 // talk sends messages for d, at least one, and returns when all have come everywhere or patience is

@@ -31,9 +31,6 @@ func TestChat(t *testing.T) {
 	if f["perSecond"] < 200 || f["perSecond"] > 1600 || f["cpu"] <= 0 || f["latency50"] <= 0 || f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] {
 		t.Errorf("%+v", f)
 	}
-	if _, ok := f["wakeUps"]; !ok {
-		t.Errorf("the silence was not watched: %+v", f)
-	}
 	// The server outlives its members.
 	if _, err := attempt(func(j job) bool { verifyChat(j); return true }, o); err != nil {
 		t.Error(err)
@@ -141,7 +138,7 @@ func TestChatNoticesWhatIsWrong(t *testing.T) {
 	}
 	for _, row := range rows {
 		o := chatTestOptions(badChat(t, row.change))
-		o.Conns, o.Rooms, o.Talkers, o.Watch = 1, 1, 1, false // whose deliveries are in the order of what is sent
+		o.Conns, o.Rooms, o.Talkers = 1, 1, 1 // whose deliveries are in the order of what is sent
 		f, err := attempt(loadChat, o)
 		switch {
 		case row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)):
@@ -191,7 +188,7 @@ func TestChatNoticesWhoHangsUp(t *testing.T) {
 
 func chatTestOptions(addrs ...string) job {
 	return job{Addrs: addrs, Duration: 50 * time.Millisecond, Listen: verifyLimit, Patience: 200 * time.Millisecond, PIDs: ownPID,
-		load: load{Path: tasks.RoomPath, Conns: 12, Rooms: 3, Talkers: 2, Rate: 400, Watch: true}}
+		load: load{Path: tasks.RoomPath, Conns: 12, Rooms: 3, Talkers: 2, Rate: 400}}
 }
 
 func TestChatMessage(t *testing.T) {

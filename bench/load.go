@@ -81,11 +81,11 @@ func loadLoop(j job) figures {
 func (c *loadClient) connect() {
 	c.message = func(i int, p []byte, _ time.Duration) error { return c.take(i, p) }
 	for i := range c.Conns {
-		if c.source != nil && c.Path != "" {
-			c.join(c.Addrs[0], c.Path)
-		} else {
-			c.dial(c.Addrs[0], func(p []byte) error { return c.take(i, p) })
+		path := c.Path
+		if c.source == nil {
+			path = ""
 		}
+		c.join(c.Addrs[0], path, func(p []byte) error { return c.take(i, p) })
 		check(c.send(i, 0))
 		if !c.until(c.Listen, func() bool { return c.turns[i].waiting == 0 }) {
 			failf("connection %d of %d: nothing came back within %v", i+1, c.Conns, c.Listen)

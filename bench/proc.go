@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -13,41 +12,35 @@ import (
 )
 
 // The CPU clocks of a process as clock_gettime numbers them (clock_getcpuclockid(3)). Each has the
-// time of all threads that the process ever had. The scheduler's is exact. The others may be counted
-// in ticks, and so only tell which part was spent in the process's own code.
+// time of all threads that the process ever had. The scheduler's is exact. That of the process's own
+// code may be counted in ticks.
 const (
-	countedClock   = 0 // in its own code and in the kernel
-	userClock      = 1 // in its own code
+	userClock      = 1
 	schedulerClock = 2
 )
 
 // A cpuSample is the sum of some processes' CPU clocks up to now.
-type cpuSample [3]time.Duration
+type cpuSample struct{ user, all time.Duration }
 
 func readCPU(pids []int) (sample cpuSample, err error) {
 	for _, pid := range pids {
-		for clock := range sample {
+		for id, sum := range map[int]*time.Duration{
+			userClock: &sample.user, schedulerClock: &sample.all,
+		} {
 			var now unix.Timespec
-			if err := unix.ClockGettime(int32(^pid<<3|clock), &now); err != nil {
+			if err := unix.ClockGettime(int32(^pid<<3|id), &now); err != nil {
 				return sample, fmt.Errorf("the CPU time of process %d: %w", pid, err)
 			}
-			sample[clock] += time.Duration(now.Nano())
+			*sum += time.Duration(now.Nano())
 		}
 	}
 	return sample, nil
 }
 
-// since is the exact time since an earlier sample, divided as the other clocks divide theirs. What
-// is too short for them to have moved is all user.
-func (s cpuSample) since(before cpuSample) (user, system time.Duration) {
-	for clock := range s {
-		s[clock] -= before[clock]
-	}
-	user = s[schedulerClock]
-	if s[countedClock] > 0 {
-		user = time.Duration(float64(user) * float64(s[userClock]) / float64(s[countedClock]))
-	}
-	return user, s[schedulerClock] - user
+// since is the time since an earlier sample. Ticks may count more than there was.
+func (s cpuSample) since(before cpuSample) cpuSample {
+	all := s.all - before.all
+	return cpuSample{min(s.user-before.user, all), all}
 }
 
 // family is the processes of a group, which a server and its children are.
@@ -77,30 +70,18 @@ func anonymousMemory(pids []int) (int64, error) {
 	return sumLines(pids, "smaps_rollup", "Pss_Anon:")
 }
 
-// readSwitches sums the voluntary context switches of all threads. Each is a thread that had run
-// and went to sleep: between two readings of sleeping processes it is the number of times that they
-// were woken up. The other switches are no wake-ups: another thread got the CPU.
-func readSwitches(pids []int) (int64, error) {
-	return sumLines(pids, "task/*/status", "voluntary_ctxt_switches:")
-}
-
-// sumLines sums the numbers of the lines "key: number" in those files of the processes. It leaves
-// out a thread that has just ended, but not all threads of a process.
-func sumLines(pids []int, files, key string) (sum int64, err error) {
+// sumLines sums the numbers of the lines "key: number" in that file of the processes.
+func sumLines(pids []int, file, key string) (sum int64, err error) {
 	for _, pid := range pids {
-		found := false
-		for _, name := range must(filepath.Glob(fmt.Sprintf("/proc/%d/%s", pid, files))) {
-			if text, err := os.ReadFile(name); err == nil {
-				n, err := lineNumber(text, key)
-				if err != nil {
-					return 0, err
-				}
-				sum, found = sum+n, true
-			}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+		if err != nil {
+			return 0, err
 		}
-		if !found {
-			return 0, fmt.Errorf("process %d has no %s to read", pid, files)
+		n, err := lineNumber(text, key)
+		if err != nil {
+			return 0, err
 		}
+		sum += n
 	}
 	return sum, nil
 }
@@ -134,17 +115,16 @@ func newMeter(pids []int) meter {
 // figures are those of n requests, or whatever the work counts.
 func (m meter) figures(n float64) figures {
 	took := time.Since(m.start)
-	user, system := must(readCPU(m.pids)).since(m.server)
-	ownUser, ownSystem := must(readCPU([]int{os.Getpid()})).since(m.own)
-	server, own := user+system, ownUser+ownSystem
+	server := must(readCPU(m.pids)).since(m.server)
+	own := must(readCPU([]int{os.Getpid()})).since(m.own)
 	return figures{
 		"perSecond": n / took.Seconds(),
-		"cpu":       micro(server) / n,
-		"user":      micro(user) / n,
-		"system":    micro(system) / n,
-		"client":    micro(own) / n,
-		"both":      micro(server+own) / n,
-		"busy":      server.Seconds() / took.Seconds(),
+		"cpu":       micro(server.all) / n,
+		"user":      micro(server.user) / n,
+		"system":    micro(server.all-server.user) / n,
+		"client":    micro(own.all) / n,
+		"both":      micro(server.all+own.all) / n,
+		"busy":      server.all.Seconds() / took.Seconds(),
 	}
 }
 

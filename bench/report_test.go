@@ -168,7 +168,7 @@ func TestVerifyBridge(t *testing.T) {
 // No work is lost, and each has what its kind needs.
 func TestWorks(t *testing.T) {
 	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
-		"download,upload,uploadstream,waiting,burst,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,redis"
+		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,redis"
 	var names []string
 	for _, w := range works {
 		names = append(names, w.Name)

@@ -32,6 +32,9 @@ func serveCommand(args []string) error {
 	if filepath.IsAbs(addr) {
 		network = "unix"
 	}
+	if name == "gnet" || name == "gnetecho" {
+		return serveGnet(addr, name == "gnetecho")
+	}
 	ln := must(net.Listen(network, addr))
 	switch name {
 	case "nethttp", "gorilla":
@@ -43,8 +46,6 @@ func serveCommand(args []string) error {
 		return serveFastHTTP(ln, *files)
 	case "goecho":
 		return serveGoEcho(ln)
-	case "epollecho":
-		return serveEpollEcho(ln)
 	case "responder":
 		check(os.Chmod(addr, 0o666)) // nginx's workers, which are not root, connect too
 		return serveResponder(ln)

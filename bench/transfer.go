@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -73,31 +71,4 @@ func (j job) move(n int64) bool {
 			failf("after %d bytes: %w", came, err)
 		}
 	}
-}
-
-// loadBurst sends one request on each connection at the same time, again and again. The application
-// serves one at a time, and few may wait at its socket: every request counts that gets anything but
-// its answer.
-func loadBurst(j job) figures {
-	var bursts, fails float64
-	var took time.Duration
-	for start := time.Now(); bursts == 0 || time.Since(start) < j.Duration; bursts++ {
-		c := crowd{job: j}
-		c.join(j.Conns)
-		var bad atomic.Int64
-		var asking sync.WaitGroup
-		begin := time.Now()
-		for _, conn := range c.conns {
-			asking.Go(func() {
-				if _, err := attempt(j.exchange, conn); err != nil {
-					bad.Add(1)
-				}
-			})
-		}
-		asking.Wait()
-		took += time.Since(begin)
-		fails += float64(bad.Load())
-		c.leave()
-	}
-	return figures{"failed": fails / bursts, "lastAnswer": took.Seconds() * 1000 / bursts}
 }

@@ -43,7 +43,6 @@ type load struct {
 	Rooms, Talkers int           // talkers in each room
 	FirstRoom      int           // the number of the first
 	Nap            time.Duration // of the client, so that frames gather
-	Watch          bool          // the silence before
 }
 
 // An upstream is what requests or messages are passed on to.

@@ -18,7 +18,6 @@ type wsClient struct {
 	start time.Time // messages carry the time since then
 	conns []*link
 	frame bytes.Buffer // the one being sent
-	pings int64        // that servers sent
 
 	// message takes the text messages of the i-th connection; p is valid until it returns. It may
 	// send.
@@ -31,16 +30,15 @@ func newWSClient(buffer int) *wsClient {
 
 func (c *wsClient) now() time.Duration { return time.Since(c.start) }
 
-// dial opens one more connection.
-func (c *wsClient) dial(addr string, take func(p []byte) error) {
-	single := crowd{job: job{Addrs: []string{addr}}}
-	c.conns = append(c.conns, c.adopt(single.join(1), len(c.conns)+1, take))
-}
-
-// join opens one more connection and returns when it is upgraded, without any extension.
-func (c *wsClient) join(addr, path string) {
+// join opens one more connection. Without a path, take is given what comes. Otherwise it becomes a
+// WebSocket, without any extension, before join returns.
+func (c *wsClient) join(addr, path string, take func(p []byte) error) {
 	single := crowd{job: job{Addrs: []string{addr}}}
 	i, tcp := len(c.conns), single.join(1)
+	if path == "" {
+		c.conns = append(c.conns, c.adopt(tcp, i+1, take))
+		return
+	}
 	check(tcp.SetDeadline(time.Now().Add(verifyLimit)))
 	early, _, err := ws.Dialer{}.Upgrade(tcp, must(url.Parse("ws://"+addr+path)))
 	if err != nil {
@@ -96,7 +94,6 @@ func (c *wsClient) feed(i int, p []byte) error {
 		case ws.OpText:
 			err = c.message(i, f.Payload, now)
 		case ws.OpPing:
-			c.pings++
 			err = c.sendFrame(i, ws.OpPong, f.Payload)
 		case ws.OpClose:
 			code, reason := ws.ParseCloseFrameData(f.Payload)

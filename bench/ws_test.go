@@ -111,7 +111,7 @@ func TestJoinNoticesWhatIsWrong(t *testing.T) {
 		_, err := attempt(func(addr string) bool {
 			c := newWSClient(1 << 10)
 			defer c.shut()
-			c.join(addr, "/")
+			c.join(addr, "/", nil)
 			return true
 		}, ln.Addr().String())
 		if err == nil || !strings.Contains(err.Error(), want) {
