@@ -7,11 +7,12 @@
 //	peers.go                     how servers are configured, started and ended
 //	client.go                    the clients, each a process; what they check before
 //	load.go                      as many requests or echoes as possible, or a fixed rate
-//	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies, bursts
+//	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
 //	chat.go, ws.go               rooms, and what of their messages is lost; WebSockets
-//	reactor.go                   the event loop of the clients and of the server in epollserve.go
+//	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
-//	serve.go, chatserve.go       the servers in Go; tasks: what they do as lwangoapp does it
+//	serve.go, gnetserve.go,      the servers in Go; tasks: what they do as lwangoapp does it
+//	chatserve.go
 //	respond.go                   the FastCGI application
 package main
 
