@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,8 +25,7 @@ import (
 // An environment is one run: what the command line asks for, the machine, the programs.
 type environment struct {
 	ctx                  context.Context
-	works                []work
-	peers                []peer
+	works                []work // each with those of its peers that take part
 	rounds               int
 	duration             time.Duration // of one measurement
 	warmup               time.Duration // of closed-loop load before it, not counted
@@ -33,6 +33,8 @@ type environment struct {
 	spread               time.Duration // over which sleepers wake
 	serverCPU, clientCPU int
 	repo                 string // where lwango's module is
+	save                 string // a file for the record of this run
+	earlier              *record
 	smoke                bool
 
 	dir      string            // removed at the end
@@ -59,28 +61,28 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 	flags.DurationVar(&env.duration, "duration", 3*time.Second,
 		"length of one measurement; CPU times are fine-grained from 2s")
 	flags.StringVar(&env.repo, "repo", "..", "folder of the lwango module")
+	flags.StringVar(&env.save, "save", "", "keep the results in this `FILE`, for -compare")
+	compare := flags.String("compare", "", "show medians over those of a run kept in this `FILE`")
 	flags.BoolVar(&env.smoke, "smoke", false,
 		"run everything once and briefly, check the answers, judge no figures")
 	if err := flags.Parse(args); err != nil {
 		return nil, usageError{err} // or a wish for help
 	}
-	var err, unknown error
-	env.works, err = choose(*worksFlag, works)
-	env.peers, unknown = choose(*peersFlag, peers)
-	err = errors.Join(err, unknown)
-	// A peer without a part in any of the works need not be built or installed.
-	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool {
-		return !slices.ContainsFunc(env.works, func(w work) bool {
-			return slices.Contains(w.Peers, p.Name)
-		})
-	})
+	chosen, err := choose(*peersFlag, peers)
+	if err == nil {
+		env.works, err = choose(*worksFlag, works)
+	}
+	env.keep(func(p peer) bool { return slices.Contains(chosen, p) })
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case env.rounds < 1 || env.duration < 50*time.Millisecond:
 		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
-	case err == nil && len(env.peers) == 0:
+	case err == nil && len(env.works) == 0:
 		err = errors.New("none of these peers has a part in these works")
+	}
+	if text, failed := os.ReadFile(*compare); *compare != "" {
+		err = errors.Join(err, failed, json.Unmarshal(text, &env.earlier))
 	}
 	if err != nil {
 		return nil, usageError{err}
@@ -101,19 +103,24 @@ func defaultCPUs() (server, client int) {
 	var set unix.CPUSet
 	check(unix.SchedGetaffinity(0, &set))
 	var cpus []int
-	for cpu := range 1024 {
+	for cpu := 0; len(cpus) < min(2, set.Count()); cpu++ {
 		if set.IsSet(cpu) {
 			cpus = append(cpus, cpu)
 		}
 	}
-	return cpus[0], cpus[min(1, len(cpus)-1)]
+	return cpus[0], cpus[len(cpus)-1]
 }
 
-// peersOf are the chosen peers that have a row for the work.
-func (env *environment) peersOf(w work) []peer {
-	return slices.DeleteFunc(slices.Clone(env.peers), func(p peer) bool {
-		return !slices.Contains(w.Peers, p.Name)
-	})
+// keep leaves the works with the peers that take part, and out those without one.
+func (env *environment) keep(takesPart func(peer) bool) {
+	var kept []work
+	for _, w := range env.works {
+		w.peers = slices.DeleteFunc(slices.Clone(w.peers), func(p peer) bool { return !takesPart(p) })
+		if len(w.peers) > 0 {
+			kept = append(kept, w)
+		}
+	}
+	env.works = kept
 }
 
 // clientFor is the CPU of a client: of its own, unless the work lets all run anywhere.
@@ -137,16 +144,16 @@ func (env *environment) prepare() {
 	limit.Cur, env.maxFiles = limit.Max, limit.Max
 	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers, too
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
-		return w.Upstream.Kind != "" && env.missing(application(w.Upstream.Kind).Program)
+		return w.Upstream.Kind != "" && !env.has(application(w.Upstream.Kind).Program)
 	})
-	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool { return env.missing(p.Program) })
+	env.keep(func(p peer) bool { return env.has(p.Program) })
 	for i, w := range env.works {
 		if most := int(limit.Max) - reservedFiles; w.Conns > most {
 			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n",
 				w.Name, most, limit.Max)
 			env.works[i].limit(most, w.Size)
 		}
-		if slices.ContainsFunc(env.peersOf(w), peer.isLwango) {
+		if slices.ContainsFunc(w.peers, peer.isLwango) {
 			env.build(w.Program)
 		}
 	}
@@ -160,28 +167,29 @@ func (env *environment) prepare() {
 	check(os.CopyFS(app, must(fs.Sub(data, "scripts"))))
 }
 
-// missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is
+// has looks for a program that something needs: without it, that is left out, unless LWANGO_CI is
 // set: there everything is to be installed, and a measurement less would go unnoticed. It looks in
 // sbin too, which is not in every PATH.
-func (env *environment) missing(name string) bool {
+func (env *environment) has(name string) bool {
 	p := programs[name]
-	if p.Pattern == "" {
-		return false // a program of this repository
+	if file, known := env.files[name]; known || p.Pattern == "" { // "": a program of this repository
+		return file != "" || p.Pattern == ""
 	}
 	folders := filepath.SplitList(os.Getenv("PATH"))
 	for _, dir := range append(folders, "/usr/sbin", "/usr/local/sbin") {
 		found, _ := filepath.Glob(filepath.Join(dir, p.Pattern))
 		if len(found) > 0 && strings.Contains(env.output(found[len(found)-1], p.Version...), p.Has) {
 			env.files[name] = found[len(found)-1]
-			return false
+			return true
 		}
 	}
+	env.files[name] = ""
 	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, p.Packages)
 	if os.Getenv("LWANGO_CI") == "1" {
 		failf("%s", text)
 	}
 	fmt.Fprintln(os.Stderr, text+" and left out")
-	return true
+	return false
 }
 
 // build builds a program of lwango in its own folder, because not all are of the same module.

@@ -18,6 +18,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -61,13 +62,17 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	env.dir = must(os.MkdirTemp("", "lwango-bench-"))
 	defer os.RemoveAll(env.dir)
 	env.prepare()
-	all := results{}
+	now := record{env.describe(), results{}}
 	for _, w := range env.works {
-		env.runWork(w, all)
+		now.Cells[w.Name] = env.runWork(w)
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	must(io.WriteString(out, env.report(env.describe(), all)))
-	return all.failures()
+	failed := now.Cells.failures()
+	if env.save != "" {
+		check(os.WriteFile(env.save, must(json.Marshal(now)), 0o644))
+	}
+	must(io.WriteString(out, env.report(now, env.earlier)))
+	return failed
 }

@@ -16,10 +16,17 @@ import (
 // CPU each.
 const quietLoad = 0.5
 
-// report is the whole result as Markdown.
-func (env *environment) report(head string, all results) string {
-	text := fmt.Sprintf("## %s\n\n%s\n\nRounds: %d of %v each, medians; server on CPU %d, client on CPU %d.",
-		time.Now().Format(time.DateOnly), head, env.rounds, env.duration, env.serverCPU, env.clientCPU)
+// A record is what a run has found, as it is kept for a later run to compare itself with.
+type record struct {
+	Head  string // the machine and the versions
+	Cells results
+}
+
+// report is the whole result as Markdown. earlier is nil when there is nothing to compare it with.
+func (env *environment) report(now record, earlier *record) string {
+	text := fmt.Sprintf("## %s\n\n%s\n\nRounds: %d of %v each, medians; server on CPU %d, "+
+		"client on CPU %d.", time.Now().Format(time.DateOnly), now.Head, env.rounds, env.duration,
+		env.serverCPU, env.clientCPU)
 	if env.smoke {
 		text += " A smoke run: too short for its figures to mean anything."
 	}
@@ -27,17 +34,34 @@ func (env *environment) report(head string, all results) string {
 		text += " Server and client share that CPU: only CPU times compare."
 	}
 	if env.load > quietLoad {
-		text += fmt.Sprintf(" The machine was busy at the start (load %.2f): requests/s and latencies say little.", env.load)
+		text += fmt.Sprintf(" The machine was busy at the start (load %.2f): requests/s and latencies "+
+			"say little.", env.load)
+	}
+	if earlier != nil {
+		text += "\n\nThe second table of each work has medians over those of an earlier run. The " +
+			"rows of other servers tell how much of it is the machine. That run: " + earlier.Head
 	}
 	text += "\n\n"
 	bounds := [][]string{{"work", "figure", "bound", "direct (default)", "channel", "default"}}
 	for _, w := range env.works {
-		text += fmt.Sprintf("### %s: %s\n\n%s\n", w.Name, w.Title,
-			markdown(w.rows(env.peersOf(w), all), "---:"))
-		bounds = append(bounds, w.boundRows(all)...)
+		cells, columns := now.Cells[w.Name], strings.Fields(w.kind.Columns)
+		text += fmt.Sprintf("### %s: %s\n\n", w.Name, w.Title)
+		text += markdown(w.rows(columns, cells, func(p, column string) string {
+			return show(cells[p], cells[baseline], column)
+		}), "---:")
+		if earlier != nil {
+			columns = slices.DeleteFunc(columns, func(column string) bool {
+				return column[0] == '~' || column[0] == 'x'
+			})
+			text += markdown(w.rows(columns, cells, func(p, column string) string {
+				then := earlier.Cells[w.Name][p].value(column)
+				return number(cells[p].value(column)/then, 2)
+			}), "---:")
+		}
+		bounds = append(bounds, w.boundRows(cells)...)
 	}
 	if !env.smoke && len(bounds) > 1 {
-		text += "### Bounds\n\n" + markdown(bounds, "---") + "\n"
+		text += "### Bounds\n\n" + markdown(bounds, "---")
 	}
 	return text
 }
@@ -50,14 +74,14 @@ func markdown(rows [][]string, align string) (text string) {
 			text += "|---|" + strings.Repeat(align+"|", len(row)-1) + "\n"
 		}
 	}
-	return text
+	return text + "\n"
 }
 
-// rows has a row for each peer. A column is a figure, x:FIGURE its ratio to the baseline's, ~FIGURE
-// its spread over the rounds.
-func (w work) rows(peers []peer, all results) [][]string {
+// rows has a row for each peer, and what is to be shown of each column.
+func (w work) rows(
+	columns []string, cells map[string]*cell, show func(peer, column string) string,
+) [][]string {
 	rows := [][]string{{"server"}}
-	columns := strings.Fields(w.kind.Columns)
 	for _, column := range columns {
 		title := w.kind.named(figureTable[column].Title, w.kind.Unit)
 		switch {
@@ -70,29 +94,34 @@ func (w work) rows(peers []peer, all results) [][]string {
 		}
 		rows[0] = append(rows[0], title)
 	}
-	for _, p := range peers {
-		c, row := all[cellKey{w.Name, p.Name}], []string{p.Name}
+	for _, p := range w.peers {
+		row := []string{p.Name}
 		for _, column := range columns {
-			text := number(c.value(column), figureTable[column].Digits)
-			if name, ok := strings.CutPrefix(column, "x:"); ok {
-				text = number(ratio(c.values(name), all[cellKey{w.Name, baseline}].values(name)), 2)
-			} else if name, ok := strings.CutPrefix(column, "~"); ok {
-				text = number(100*spread(c.values(name)), 0) + "%"
-			}
-			row = append(row, text)
+			row = append(row, show(p.Name, column))
 		}
-		if len(c.errs) > 0 {
-			row = append(row, "failed: "+firstLine(strings.ReplaceAll(c.errs[0].Error(), "|", "/")))
+		if c := cells[p.Name]; len(c.Errs) > 0 {
+			row = append(row, "failed: "+firstLine(strings.ReplaceAll(c.Errs[0], "|", "/")))
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
+// show is a figure: x:FIGURE its ratio to the baseline's, ~FIGURE its spread over the rounds.
+func show(c, base *cell, column string) string {
+	if name, ok := strings.CutPrefix(column, "x:"); ok {
+		return number(ratio(c.values(name), base.values(name)), 2)
+	}
+	if name, ok := strings.CutPrefix(column, "~"); ok {
+		return number(100*spread(c.values(name)), 0) + "%"
+	}
+	return number(c.value(column), figureTable[column].Digits)
+}
+
 // boundRows is empty without lwango. The default handoff must hold; the other is for information.
-func (w work) boundRows(all results) (rows [][]string) {
+func (w work) boundRows(cells map[string]*cell) (rows [][]string) {
 	for _, b := range w.Bounds {
-		own, rest := b.measured(w, baseline, all), b.measured(w, other, all)
+		own, rest := b.measured(baseline, cells), b.measured(other, cells)
 		if math.IsNaN(own) && math.IsNaN(rest) {
 			continue
 		}
@@ -105,7 +134,8 @@ func (w work) boundRows(all results) (rows [][]string) {
 		case !b.holds(own):
 			verdict = "falls short"
 		}
-		title, digits, limit := w.kind.named(figureTable[b.Figure].Bound, cmp.Or(w.kind.Long, w.kind.Unit)), figureTable[b.Figure].Digits, "-"
+		title := w.kind.named(figureTable[b.Figure].Bound, cmp.Or(w.kind.Long, w.kind.Unit))
+		digits, limit := figureTable[b.Figure].Digits, "-"
 		if b.Of != "" {
 			title, digits = title+", lwango / "+b.Of, 2
 		}
@@ -114,18 +144,18 @@ func (w work) boundRows(all results) (rows [][]string) {
 		} else if b.Least != nil {
 			limit = "at least " + number(*b.Least, digits)
 		}
-		rows = append(rows, []string{w.Name, title, limit, number(own, digits), number(rest, digits), verdict})
+		rows = append(rows,
+			[]string{w.Name, title, limit, number(own, digits), number(rest, digits), verdict})
 	}
 	return rows
 }
 
 // measured is NaN where something was not measured.
-func (b bound) measured(w work, handoff string, all results) float64 {
-	own := all[cellKey{w.Name, handoff}]
+func (b bound) measured(handoff string, cells map[string]*cell) float64 {
 	if b.Of == "" {
-		return own.value(b.Figure)
+		return cells[handoff].value(b.Figure)
 	}
-	return ratio(own.values(b.Figure), all[cellKey{w.Name, b.Of}].values(b.Figure))
+	return ratio(cells[handoff].values(b.Figure), cells[b.Of].values(b.Figure))
 }
 
 // number groups thousands, which makes long columns readable.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,14 +32,14 @@ func TestNumber(t *testing.T) {
 }
 
 // sample has lwango at 6 µs, nginx at 8 and a net/http that failed.
-func sample(t *testing.T) (*environment, results) {
+func sample(t *testing.T) (*environment, record) {
 	t.Helper()
 	s, err := parse(t.Context(), []string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := results{}
-	for key, values := range map[cellKey][]float64{
+	all := record{"some CPU; nginx 1.", results{"hello": {}, "idle": {}}}
+	for key, values := range map[[2]string][]float64{
 		{"hello", "lwango-direct"}: {6, 6, 6}, {"hello", "nginx"}: {8, 4, 8}, {"hello", "nethttp"}: {10, 10, 10},
 		{"idle", "lwango-direct"}: {501, 502, 503}, {"idle", "nginx"}: {525, 525, 525}, {"idle", "nethttp"}: {},
 	} {
@@ -46,17 +49,17 @@ func sample(t *testing.T) (*environment, results) {
 			for name := range figureTable {
 				f[name] = v
 			}
-			c.rounds = append(c.rounds, f)
+			c.Rounds = append(c.Rounds, f)
 		}
-		all[key] = c
+		all.Cells[key[0]][key[1]] = c
 	}
-	all[cellKey{"idle", "nethttp"}].errs = []error{errors.New("gone | away\nlog")}
+	all.Cells["idle"]["nethttp"].Errs = []string{"gone | away\nlog"}
 	return s, all
 }
 
 func TestReport(t *testing.T) {
 	env, all := sample(t)
-	text := env.report("some CPU; nginx 1.", all)
+	text := env.report(all, nil)
 	for _, want := range []string{
 		"### hello: keep-alive hello, 64 connections\n", "| nginx | 8 | 1.33 | 8.00 |",
 		"| hello | CPU per request, lwango / nginx | 1.00 | 0.75 | - | holds |",
@@ -68,12 +71,42 @@ func TestReport(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
 	}
-	if err := all.failures(); err == nil || !strings.Contains(err.Error(), "idle, nethttp: gone") {
+	if err := all.Cells.failures(); err == nil || !strings.Contains(err.Error(), "idle, nethttp: gone") {
 		t.Errorf("failures: %v", err)
 	}
-	all[cellKey{"idle", "nethttp"}] = &cell{rounds: []figures{{}, nil}}
-	if err := all.failures(); err == nil || err.Error() != "idle, nethttp: was not measured" {
+	all.Cells["idle"]["nethttp"] = &cell{Rounds: []figures{{}, nil}}
+	if err := all.Cells.failures(); err == nil || err.Error() != "idle, nethttp: was not measured" {
 		t.Errorf("a round without figures: %v", err)
+	}
+}
+
+// A later run says how many times as much it took, by figure and server.
+func TestCompare(t *testing.T) {
+	env, then := sample(t)
+	kept := filepath.Join(t.TempDir(), "kept")
+	check(os.WriteFile(kept, must(json.Marshal(then)), 0o600))
+	later, err := parse(t.Context(), []string{"-compare", kept, "-works", "hello,pipelined"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, now := sample(t)
+	for _, f := range now.Cells["hello"]["nginx"].Rounds {
+		f["cpu"] *= 2
+	}
+	text := env.report(now, later.earlier)
+	for _, want := range []string{"That run: some CPU; nginx 1.\n", "| nginx | 1.00 | 2.00 | 1.00 |", "| nethttp | - |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+	for _, text := range []string{"", "{", "[]"} {
+		check(os.WriteFile(kept, []byte(text), 0o600))
+		if _, err := parse(t.Context(), []string{"-compare", kept}); !errors.As(err, new(usageError)) {
+			t.Errorf("a file with %q: %v", text, err)
+		}
+	}
+	if _, err := parse(t.Context(), []string{"-compare", kept + "x"}); !errors.As(err, new(usageError)) {
+		t.Errorf("no file: %v", err)
 	}
 }
 
@@ -84,7 +117,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	s, err := parse(t.Context(), []string{"-smoke"})
-	if err != nil || s.rounds != 1 || len(s.works) != len(works) || len(s.peers) != len(peers) {
+	if err != nil || s.rounds != 1 || len(s.works) != len(works) {
 		t.Errorf("-smoke: %+v, %v", s, err)
 	}
 	if works[4].Conns != 4000 {

@@ -18,8 +18,8 @@ import (
 
 // A cell is one server at one work.
 type cell struct {
-	rounds []figures // nil where a round failed
-	errs   []error
+	Rounds []figures // nil where a round failed
+	Errs   []string
 }
 
 // values are a figure's, by round: NaN where there is none. A nil cell has none at all.
@@ -27,7 +27,7 @@ func (c *cell) values(name string) (values []float64) {
 	if c == nil {
 		return nil
 	}
-	for _, f := range c.rounds {
+	for _, f := range c.Rounds {
 		v, ok := f[name]
 		if !ok {
 			v = math.NaN()
@@ -44,21 +44,21 @@ func (c *cell) value(name string) float64 {
 	return median(c.values(name))
 }
 
-type cellKey struct{ work, peer string }
-
 // results has a cell for each work and peer of the run.
-type results map[cellKey]*cell
+type results map[string]map[string]*cell
 
 // failures joins all errors; nil when everything was measured.
 func (r results) failures() error {
 	var lines []string
-	for key, c := range r {
-		for _, err := range c.errs {
-			lines = append(lines, fmt.Sprintf("%s, %s: %v", key.work, key.peer, err))
-		}
-		failed := func(f figures) bool { return f == nil }
-		if len(c.errs) == 0 && slices.ContainsFunc(c.rounds, failed) {
-			lines = append(lines, fmt.Sprintf("%s, %s: was not measured", key.work, key.peer))
+	for work, cells := range r {
+		for peer, c := range cells {
+			failed := func(f figures) bool { return f == nil }
+			if len(c.Errs) == 0 && slices.ContainsFunc(c.Rounds, failed) {
+				c.Errs = []string{"was not measured"}
+			}
+			for _, err := range c.Errs {
+				lines = append(lines, fmt.Sprintf("%s, %s: %s", work, peer, err))
+			}
 		}
 	}
 	if len(lines) == 0 {
@@ -71,25 +71,23 @@ func (r results) failures() error {
 // runWork interleaves the rounds, all servers once per round, and each round begins with another
 // server: what changes slowly on the machine, and what one server leaves behind for the next, meets
 // all of them. A server that fails keeps its other rounds.
-func (env *environment) runWork(w work, all results) {
-	peers := env.peersOf(w)
-	for _, p := range peers {
-		all[cellKey{w.Name, p.Name}] = &cell{rounds: make([]figures, env.rounds)}
+func (env *environment) runWork(w work) map[string]*cell {
+	cells, n := map[string]*cell{}, len(w.peers)
+	for _, p := range w.peers {
+		cells[p.Name] = &cell{Rounds: make([]figures, env.rounds)}
 	}
-	for i := range env.rounds * len(peers) {
-		if env.ctx.Err() != nil {
-			return
-		}
-		p, round := peers[(i/len(peers)+i)%len(peers)], i/len(peers)
+	for i := 0; i < env.rounds*n && env.ctx.Err() == nil; i++ {
+		p, round := w.peers[(i/n+i)%n], i/n
 		fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.Name, round+1, env.rounds, p.Name)
 		f, err := env.measure(w, p)
-		c := all[cellKey{w.Name, p.Name}]
-		c.rounds[round] = f
+		c := cells[p.Name]
+		c.Rounds[round] = f
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.Name, p.Name, err)
-			c.errs = append(c.errs, err)
+			c.Errs = append(c.Errs, err.Error())
 		}
 	}
+	return cells
 }
 
 // measure starts fresh servers, so that memory is that of this work alone, and what they pass

@@ -26,7 +26,8 @@ type work struct {
 
 	Bounds []bound
 
-	kind kind
+	kind  kind
+	peers []peer
 }
 
 func (w work) name() string { return w.Name }
@@ -127,6 +128,7 @@ func (w *work) complete(kinds map[string]kind) {
 	}
 	w.Threads, w.Servers, w.Depth = max(w.Threads, 1), max(w.Servers, 1), max(w.Depth, 1)
 	w.kind = kinds[w.Kind]
+	w.peers = must(choose(strings.Join(w.Peers, ","), peers))
 	names := strings.Fields(w.kind.Columns)
 	for _, b := range w.Bounds {
 		names = append(names, b.Figure)
