@@ -13,7 +13,9 @@ import (
 
 // frugal has a small buffer for reading, and one for writing from a pool. The Upgrader as it comes
 // keeps the two buffers of 4 KiB that net/http had for the request.
-var frugal = websocket.Upgrader{ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{}}
+var frugal = websocket.Upgrader{
+	ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{},
+}
 
 // A chatHub is the chat as one writes it well with net/http and gorilla/websocket: two goroutines
 // per member, which outlive the handler so that what net/http needs for a request is free again; a
@@ -75,7 +77,8 @@ func (room *chatRoom) join(m *chatMember) {
 func (room *chatRoom) leave(m *chatMember) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
-	room.members = slices.DeleteFunc(room.members, func(other *chatMember) bool { return other == m })
+	i := slices.Index(room.members, m)
+	room.members = slices.Delete(room.members, i, i+1)
 }
 
 // publish never waits. The lock gives all members one order.

@@ -179,7 +179,8 @@ func verifyHTTP(j job) int {
 	return size
 }
 
-// exchange sends the work's request, compares the answers and returns how long one is with its head.
+// exchange sends the work's request, compares the answers and returns how long one is with its
+// head.
 func (j job) exchange(conn net.Conn) int {
 	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
 	must(conn.Write(j.request(j.Addrs[0])))
@@ -187,23 +188,27 @@ func (j job) exchange(conn net.Conn) int {
 	in := bufio.NewReader(io.TeeReader(conn, &seen))
 	for range j.Depth {
 		resp := must(http.ReadResponse(in, nil))
-		got, want, server := must(io.ReadAll(resp.Body)), j.body(), resp.Header.Get("Server")
-		kind := resp.Header.Get("Content-Type")
-		for _, fault := range []struct {
-			found bool
-			text  string
-		}{
-			{resp.StatusCode != http.StatusOK, "status " + resp.Status},
-			{resp.Close, "the connection does not stay open"},
-			{resp.ContentLength != int64(len(want)), fmt.Sprintf("Content-Length %d", resp.ContentLength)},
-			{!bytes.Equal(got, want), fmt.Sprintf("wrong body, begins with %.60q", got)},
-			{files[j.Path] == nil && !strings.HasPrefix(kind, "text/plain"), "Content-Type " + kind},
-			{resp.Header.Get("Date") == "" || server == "" || kind == "", "Date, Server or Content-Type is missing"},
-			{j.Path == tasks.BridgePath && server != tasks.Server, "not the handler of net/http, but " + server},
-		} {
-			if fault.found {
-				failf("GET %s: %s", j.Path, fault.text)
-			}
+		got, want := must(io.ReadAll(resp.Body)), j.body()
+		server, kind := resp.Header.Get("Server"), resp.Header.Get("Content-Type")
+		fault := ""
+		switch {
+		case resp.StatusCode != http.StatusOK:
+			fault = "status " + resp.Status
+		case resp.Close:
+			fault = "the connection does not stay open"
+		case resp.ContentLength != int64(len(want)):
+			fault = fmt.Sprintf("Content-Length %d", resp.ContentLength)
+		case !bytes.Equal(got, want):
+			fault = fmt.Sprintf("wrong body, begins with %.60q", got)
+		case files[j.Path] == nil && !strings.HasPrefix(kind, "text/plain"):
+			fault = "Content-Type " + kind
+		case resp.Header.Get("Date") == "" || server == "" || kind == "":
+			fault = "Date, Server or Content-Type is missing"
+		case j.Path == tasks.BridgePath && server != tasks.Server:
+			fault = "not the handler of net/http, but " + server
+		}
+		if fault != "" {
+			failf("GET %s: %s", j.Path, fault)
 		}
 	}
 	if in.Buffered() > 0 || seen.Len()%j.Depth != 0 {

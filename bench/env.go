@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -115,7 +114,9 @@ func defaultCPUs() (server, client int) {
 func (env *environment) keep(takesPart func(peer) bool) {
 	var kept []work
 	for _, w := range env.works {
-		w.peers = slices.DeleteFunc(slices.Clone(w.peers), func(p peer) bool { return !takesPart(p) })
+		w.peers = slices.DeleteFunc(slices.Clone(w.peers), func(p peer) bool {
+			return !takesPart(p)
+		})
 		if len(w.peers) > 0 {
 			kept = append(kept, w)
 		}
@@ -172,14 +173,17 @@ func (env *environment) prepare() {
 // sbin too, which is not in every PATH.
 func (env *environment) has(name string) bool {
 	p := programs[name]
-	if file, known := env.files[name]; known || p.Pattern == "" { // "": a program of this repository
-		return file != "" || p.Pattern == ""
+	if file, known := env.files[name]; p.Pattern == "" || known {
+		return p.Pattern == "" || file != "" // of this repository, or found before
 	}
 	folders := filepath.SplitList(os.Getenv("PATH"))
 	for _, dir := range append(folders, "/usr/sbin", "/usr/local/sbin") {
 		found, _ := filepath.Glob(filepath.Join(dir, p.Pattern))
-		if len(found) > 0 && strings.Contains(env.output(found[len(found)-1], p.Version...), p.Has) {
-			env.files[name] = found[len(found)-1]
+		if len(found) == 0 {
+			continue
+		}
+		if file := found[len(found)-1]; strings.Contains(env.output(file, p.Version...), p.Has) {
+			env.files[name] = file
 			return true
 		}
 	}
@@ -220,8 +224,10 @@ func (env *environment) describe() string {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
-			if strings.Contains(dep.Path, "fasthttp") || strings.Contains(dep.Path, "gorilla") {
-				versions = append(versions, path.Base(dep.Path)+" "+dep.Version)
+			for _, name := range []string{"fasthttp", "gnet", "gorilla"} {
+				if strings.Contains(dep.Path, "/"+name) {
+					versions = append(versions, name+" "+dep.Version)
+				}
 			}
 		}
 	}

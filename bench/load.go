@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A loadClient has something under way on its connections: requests over HTTP, or a message, bare or
-// in a frame of WebSocket, of which it compares every byte that comes back: that takes some 20 ns,
-// beside two system calls.
+// A loadClient has something under way on its connections: requests over HTTP, or a message, bare
+// or in a frame of WebSocket, of which it compares every byte that comes back: that takes some 20
+// ns, beside two system calls.
 //
 // A closed loop sends the next when the last is answered, as fast as the server answers. An open
 // loop sends at a fixed rate.
@@ -62,7 +62,9 @@ func loadLoop(j job) figures {
 	if j.Rate > 0 {
 		buffer = 256 << 10
 	}
-	c := &loadClient{wsClient: newWSClient(buffer), job: j, turns: make([]turn, j.Conns), latency: newHistogram()}
+	c := &loadClient{
+		wsClient: newWSClient(buffer), job: j, turns: make([]turn, j.Conns), latency: newHistogram(),
+	}
 	defer c.shut()
 	if j.Kind == "echo" {
 		c.source = letters(echoSource + int(j.Size))
@@ -115,7 +117,9 @@ func (c *loadClient) closedLoop() figures {
 	f := m.figures(float64(c.answers))
 	// An echo server that got its figures by serving only some of its connections has not done the
 	// work. With PHP it may be that few workers serve few connections.
-	silent := func() int { return slices.IndexFunc(c.turns, func(t turn) bool { return t.came == 0 }) }
+	silent := func() int {
+		return slices.IndexFunc(c.turns, func(t turn) bool { return t.came == 0 })
+	}
 	if c.source != nil && !c.until(patience, func() bool { return silent() < 0 }) {
 		failf("connection %d of %d: nothing came back", silent()+1, c.Conns)
 	}
@@ -130,7 +134,8 @@ func (c *loadClient) openLoop() figures {
 	c.latency.Reset()
 	rate := c.Rate / float64(c.Depth) // of arrivals
 	arrivals := max(int(c.Duration.Seconds()*rate), 1)
-	due := func(i int) time.Duration { return time.Duration(float64(i) * float64(time.Second) / rate) }
+	every := float64(time.Second) / rate
+	due := func(i int) time.Duration { return time.Duration(float64(i) * every) }
 	limit := 2*c.Duration + time.Second
 	m := newMeter(c.PIDs)
 	c.start = m.start
@@ -185,7 +190,7 @@ func (c *loadClient) take(i int, p []byte) error {
 	} else if t.want, err = echoed(p, t.want); len(t.want) == 0 {
 		ended = 1
 	} else if c.Path != "" {
-		err = errors.Join(err, fmt.Errorf("a message came back without its last %d bytes", len(t.want)))
+		err = errors.Join(err, fmt.Errorf("the last %d bytes did not come back", len(t.want)))
 	}
 	if err != nil || ended == 0 {
 		return err

@@ -85,7 +85,7 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 		cpu: env.serverCPU, ends: programs[name].Ends,
 	}
 	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
-	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach their folders
+	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach it
 	if p.Socket {
 		s.Addr = filepath.Join(s.Dir, "s")
 	}
@@ -129,8 +129,8 @@ func (s *server) Configure(name string) string {
 	return f.Name()
 }
 
-// verify asks for what is going to be measured. A server that closes, answers short, or in the wrong
-// order is not worth measuring.
+// verify asks for what is going to be measured. A server that closes, answers short, or in the
+// wrong order is not worth measuring.
 func (s *server) verify() {
 	_, err := attempt(func(j job) bool {
 		clients[s.Kind].verify(j)

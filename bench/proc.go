@@ -12,8 +12,8 @@ import (
 )
 
 // The CPU clocks of a process as clock_gettime numbers them (clock_getcpuclockid(3)). Each has the
-// time of all threads that the process ever had. The scheduler's is exact. That of the process's own
-// code may be counted in ticks.
+// time of all threads that the process ever had. The scheduler's is exact. That of the process's
+// own code may be counted in ticks.
 const (
 	userClock      = 1
 	schedulerClock = 2
@@ -47,7 +47,7 @@ func (s cpuSample) since(before cpuSample) cpuSample {
 func family(group int) (pids []int, err error) {
 	for _, entry := range must(os.ReadDir("/proc")) {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if its, err := unix.Getpgid(pid); err == nil && its == group { // an error: it has ended since
+			if its, _ := unix.Getpgid(pid); its == group { // an error: it has ended since
 				pids = append(pids, pid)
 			}
 		}

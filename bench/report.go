@@ -34,8 +34,8 @@ func (env *environment) report(now record, earlier *record) string {
 		text += " Server and client share that CPU: only CPU times compare."
 	}
 	if env.load > quietLoad {
-		text += fmt.Sprintf(" The machine was busy at the start (load %.2f): requests/s and latencies "+
-			"say little.", env.load)
+		text += fmt.Sprintf(" The machine was busy at the start (load %.2f): requests/s and "+
+			"latencies say little.", env.load)
 	}
 	if earlier != nil {
 		text += "\n\nThe second table of each work has medians over those of an earlier run. The " +

@@ -62,7 +62,9 @@ func serveNetHTTP(ln net.Listener, chat *chatHub, files, beside, backend string)
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
 	})
-	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) { chat.serve(w, r, nil) })
+	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
+		chat.serve(w, r, nil)
+	})
 	mux.HandleFunc(tasks.BurnPath, func(w http.ResponseWriter, r *http.Request) {
 		var both sync.WaitGroup
 		for range 2 {
@@ -122,7 +124,8 @@ func serveGoEcho(ln net.Listener) error {
 		}
 		go func() {
 			defer conn.Close()
-			io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, echoBuffer))
+			buf := make([]byte, echoBuffer)
+			io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, buf)
 		}()
 	}
 }

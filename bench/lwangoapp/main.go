@@ -20,7 +20,9 @@ func main() {
 		"let goroutines answer at this `ADDRESS`, beside the loops")
 	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
 	lwango.ParseFlags()
-	tasks.Start(*address, *backend, func(path string, h http.Handler) { lwango.Handle(path, lwango.HTTP(h)) })
+	tasks.Start(*address, *backend, func(path string, h http.Handler) {
+		lwango.Handle(path, lwango.HTTP(h))
+	})
 	lwango.Handle(tasks.SleepPath, sleep)
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.RoomPath, room)
