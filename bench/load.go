@@ -56,8 +56,8 @@ func loadLoop(j job) figures {
 	if j.Conns < 1 || j.Size < 1 || j.Depth < 1 || j.Rate < 0 {
 		failf("rate %v, depth %d, %d connections, %d bytes", j.Rate, j.Depth, j.Conns, j.Size)
 	}
-	// On loopback the size of reads decides which side sends most of a large file (README.md, Closed
-	// loop). 8 KiB are what wrk reads, which gave the earlier results.
+	// On loopback the size of reads decides which side sends most of a large file (README.md,
+	// Closed loop). 8 KiB are what wrk reads, which gave the earlier results.
 	buffer := 8 << 10
 	if j.Rate > 0 {
 		buffer = 256 << 10

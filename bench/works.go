@@ -50,7 +50,7 @@ type load struct {
 type upstream struct {
 	Kind             string // an application
 	Workers, Backlog int    // PHP's, and its socket's
-	Kept             int    // connections that may stay between requests; 0: each request has its own
+	Kept             int    // connections that may stay; 0: each request has its own
 	Streamed         bool   // request bodies go on as they come
 }
 
