@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 )
@@ -22,7 +21,7 @@ type chatClient struct {
 }
 
 func newChatClient(j job) *chatClient {
-	ws := newWSClient()
+	ws := newWSClient(64 << 10)
 	ws.nap = j.Nap
 	return &chatClient{
 		wsClient: ws, job: j, tally: newTally(j.Conns, j.Rooms, j.Talkers), latency: newHistogram(),
@@ -33,12 +32,11 @@ func newChatClient(j job) *chatClient {
 func (c *chatClient) server(member int) string { return c.Addrs[member/c.Rooms%len(c.Addrs)] }
 
 func (c *chatClient) joinRoom(i int) {
-	c.join(c.server(i), c.Path+"?room="+strconv.Itoa(c.FirstRoom+i%c.Rooms))
+	c.join(c.server(i), c.Path+"?room="+strconv.Itoa(c.FirstRoom+i%c.Rooms), nil)
 }
 
-// loadChat joins, watches, and talks at a fixed rate, whatever the server does: a message that
-// leaves late counts from the moment it was due. It waits j.Patience for the last message, and
-// j.Linger longer for what comes a second time.
+// loadChat joins, and talks at a fixed rate, whatever the server does: a message that
+// leaves late counts from the moment it was due. It waits j.Patience for the last message.
 func loadChat(j job) figures {
 	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns ||
 		j.Rate <= 0 {
@@ -52,18 +50,12 @@ func loadChat(j job) figures {
 	}
 	c.settle()
 	c.message = c.take
-	silence := figures{}
-	if j.Watch {
-		silence = c.watch()
-	}
 	c.talk(j.Warmup)
 	m, came := newMeter(j.PIDs), c.tally.came
 	c.latency = newHistogram()
 	c.talk(j.Duration)
 	f := m.figures(float64(max(c.tally.came-came, 1)))
 	f.quantiles("latency", c.latency)
-	maps.Copy(f, silence)
-	c.run(j.Linger)
 	f["lost"], f["reordered"] = float64(c.tally.lost()), float64(c.tally.reordered)
 	f["doubled"] = float64(c.tally.doubled)
 	return f
@@ -97,28 +89,6 @@ func (c *chatClient) settle() {
 	c.run(c.Settle)
 }
 
-// Silence begins and lasts so many times longer than a load is measured: what a server has to do
-// some seconds after a connection came (lwango ends coroutines that have been idle for ten) it does
-// once, and all of it is done before the first ping.
-const (
-	quietAfter = 4
-	watchFor   = 3
-	// switchesPerPing is what a ping takes that shares its moment with no other: the server wakes
-	// to send it, and to read the answer.
-	switchesPerPing = 2
-)
-
-// watch counts how often the servers are woken up while no member says anything, beside their
-// pings.
-func (c *chatClient) watch() figures {
-	c.run(quietAfter * c.Duration)
-	before, pinged := must(readSwitches(c.PIDs)), c.pings
-	c.run(watchFor * c.Duration)
-	pinged = c.pings - pinged
-	woken := must(readSwitches(c.PIDs)) - before - switchesPerPing*pinged
-	return figures{"wakeUps": float64(max(0, woken)), "pings": float64(pinged)}
-}
-
 // talk sends messages for d, at least one, and returns when all have come everywhere or patience is
 // at its end: what is lost is counted, and no error here.
 func (c *chatClient) talk(d time.Duration) {
@@ -136,7 +106,7 @@ func (c *chatClient) talk(d time.Duration) {
 
 func (c *chatClient) say(m chatMessage) error {
 	c.text = m.appendTo(c.text[:0])
-	return c.send(int(m.sender), c.text)
+	return c.sendText(int(m.sender), c.text)
 }
 
 // take counts a message that came. Where there are two servers, a latency is that of a way between
@@ -205,28 +175,21 @@ func parseChatMessage(p []byte) (m chatMessage, err error) {
 type tally struct {
 	rooms, talkers int
 	sent           []uint32 // by talker, who is a member: messages so far
-	high           []uint32 // by member and talker of the room: the highest number that came
-	gaps           map[gap]struct{}
+	seen           [][]bool // by member and talker of the room, by number: it came
 
 	expected, came     int64 // deliveries
 	reordered, doubled int64 // that came after a later one; that came again
 }
 
-// A gap is a message that did not come, though a later one did.
-type gap struct {
-	place  int // in high
-	number uint32
-}
-
 func newTally(members, rooms, talkers int) *tally {
 	return &tally{rooms: rooms, talkers: talkers, sent: make([]uint32, rooms*talkers),
-		high: make([]uint32, members*talkers), gaps: map[gap]struct{}{}}
+		seen: make([][]bool, members*talkers)}
 }
 
 // next is the number of the message that the member sends now.
 func (t *tally) next(sender int) uint32 {
 	t.sent[sender]++
-	members := len(t.high) / t.talkers
+	members := len(t.seen) / t.talkers
 	t.expected += int64((members - sender%t.rooms + t.rooms - 1) / t.rooms)
 	return t.sent[sender]
 }
@@ -241,22 +204,18 @@ func (t *tally) add(member int, m chatMessage) error {
 	if member%t.rooms != sender%t.rooms {
 		return errors.New("a message of another room")
 	}
-	place := member*t.talkers + sender/t.rooms
-	if high := t.high[place]; m.number > high {
-		for missed := high + 1; missed < m.number; missed++ {
-			t.gaps[gap{place, missed}] = struct{}{}
-		}
-		t.high[place] = m.number
-		t.came++
-		return nil
-	}
-	if _, ok := t.gaps[gap{place, m.number}]; !ok {
+	seen := &t.seen[member*t.talkers+sender/t.rooms]
+	switch n := int(m.number); {
+	case n >= len(*seen):
+		*seen = append(*seen, make([]bool, n+1-len(*seen))...)
+	case (*seen)[n]:
 		t.doubled++
 		return nil
+	default:
+		t.reordered++
 	}
-	delete(t.gaps, gap{place, m.number})
+	(*seen)[m.number] = true
 	t.came++
-	t.reordered++
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 // gorillaServer ends with the test's process.
 func gorillaServer(t *testing.T) string {
 	ln := listen(t)
-	go serveChat(ln, frugal, tasks.Queue)
+	go serveNetHTTP(ln, &chatHub{upgrader: frugal, queue: tasks.Queue}, "", "", "")
 	return ln.Addr().String()
 }
 
@@ -31,9 +31,6 @@ func TestChat(t *testing.T) {
 	if f["perSecond"] < 200 || f["perSecond"] > 1600 || f["cpu"] <= 0 || f["latency50"] <= 0 || f["latency50"] > f["latency99"] || f["latency99"] > f["longest"] {
 		t.Errorf("%+v", f)
 	}
-	if _, ok := f["wakeUps"]; !ok {
-		t.Errorf("the silence was not watched: %+v", f)
-	}
 	// The server outlives its members.
 	if _, err := attempt(func(j job) bool { verifyChat(j); return true }, o); err != nil {
 		t.Error(err)
@@ -43,7 +40,7 @@ func TestChat(t *testing.T) {
 func TestWSEcho(t *testing.T) {
 	o := echoOf(gorillaServer(t))
 	o.Path, o.Size = tasks.EchoPath, 125
-	f, err := attempt(loadEcho, o)
+	f, err := attempt(loadLoop, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +63,7 @@ func TestWSIdle(t *testing.T) {
 // badChat is a room whose deliveries of the test's messages, not those of settling, go through
 // change: what it gives is what the member gets instead.
 func badChat(t *testing.T, change func(delivery int64, text []byte) [][]byte) string {
-	hub := chatHub{rooms: map[string]*chatRoom{}}
+	var hub chatHub
 	var deliveries atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +138,7 @@ func TestChatNoticesWhatIsWrong(t *testing.T) {
 	}
 	for _, row := range rows {
 		o := chatTestOptions(badChat(t, row.change))
-		o.Conns, o.Rooms, o.Talkers, o.Watch = 1, 1, 1, false // whose deliveries are in the order of what is sent
+		o.Conns, o.Rooms, o.Talkers = 1, 1, 1 // whose deliveries are in the order of what is sent
 		f, err := attempt(loadChat, o)
 		switch {
 		case row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)):
@@ -191,7 +188,7 @@ func TestChatNoticesWhoHangsUp(t *testing.T) {
 
 func chatTestOptions(addrs ...string) job {
 	return job{Addrs: addrs, Duration: 50 * time.Millisecond, Listen: verifyLimit, Patience: 200 * time.Millisecond, PIDs: ownPID,
-		load: load{Path: tasks.RoomPath, Conns: 12, Rooms: 3, Talkers: 2, Rate: 400, Watch: true}}
+		load: load{Path: tasks.RoomPath, Conns: 12, Rooms: 3, Talkers: 2, Rate: 400}}
 }
 
 func TestChatMessage(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,35 +11,25 @@ import (
 	"github.com/lwango/lwango/bench/tasks"
 )
 
-// serveChat is the chat as one writes it well with net/http and gorilla/websocket: two goroutines
-// per member, which outlive the handler so that what net/http needs for a request is free again; a
-// frame that is made once for all; a bounded queue, whose overflow sends the member away.
-func serveChat(ln net.Listener, upgrader websocket.Upgrader, queue int) error {
-	hub := chatHub{upgrader: upgrader, queue: queue, rooms: map[string]*chatRoom{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
-		hub.serve(w, r, hub.room(r.URL.Query().Get("room")))
-	})
-	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
-		hub.serve(w, r, nil)
-	})
-	mux.HandleFunc(tasks.CollectPath, func(http.ResponseWriter, *http.Request) { tasks.Collect() })
-	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
-}
-
 // frugal has a small buffer for reading, and one for writing from a pool. The Upgrader as it comes
 // keeps the two buffers of 4 KiB that net/http had for the request.
 var frugal = websocket.Upgrader{
 	ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: &sync.Pool{},
 }
 
-// A chatHub is all rooms. Safe from any goroutine.
+// A chatHub is the chat as one writes it well with net/http and gorilla/websocket: two goroutines
+// per member, which outlive the handler so that what net/http needs for a request is free again; a
+// frame that is made once for all; a bounded queue, whose overflow sends the member away. Safe from
+// any goroutine.
 type chatHub struct {
 	upgrader websocket.Upgrader
 	queue    int
+	rooms    sync.Map // of *chatRoom, by name
+}
 
-	mu    sync.Mutex
-	rooms map[string]*chatRoom
+func (h *chatHub) room(name string) *chatRoom {
+	room, _ := h.rooms.LoadOrStore(name, &chatRoom{})
+	return room.(*chatRoom)
 }
 
 // A chatRoom keeps its members in a slice, which is quicker to walk than a map.
@@ -54,15 +43,6 @@ type chatMember struct {
 	room  *chatRoom // nil: an echo
 	queue chan *websocket.PreparedMessage
 	gone  chan struct{} // closed when it reads no more
-}
-
-func (h *chatHub) room(name string) *chatRoom {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.rooms[name] == nil {
-		h.rooms[name] = &chatRoom{}
-	}
-	return h.rooms[name]
 }
 
 // serve reads in one goroutine and writes in another. An echo is written by the one that reads;
@@ -97,9 +77,8 @@ func (room *chatRoom) join(m *chatMember) {
 func (room *chatRoom) leave(m *chatMember) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
-	room.members = slices.DeleteFunc(room.members, func(other *chatMember) bool {
-		return other == m
-	})
+	i := slices.Index(room.members, m)
+	room.members = slices.Delete(room.members, i, i+1)
 }
 
 // publish never waits. The lock gives all members one order.

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,20 +28,33 @@ type job struct {
 	Settle           time.Duration // before resident memory is read
 	Spread           time.Duration // over which sleepers wake
 
-	Listen, Patience, Linger time.Duration // of the chat: see settle and loadChat
+	Listen   time.Duration // for what a connection begins with to be answered
+	Patience time.Duration // of the chat: see loadChat
+	cpu      int           // of the client
 }
 
-// clients load a server, each in a process of its own, and report the figures.
-var clients = map[string]func(job) figures{
-	"openloop": openLoop,
-	"echo":     loadEcho,
-	"chat":     loadChat,
-	"idle":     loadIdle,
-	"idlews":   loadIdleWS,
-	"sleepers": loadSleepers,
-	"waiting":  loadWaiting,
-	"transfer": loadTransfer,
-	"burst":    loadBurst,
+// clients load a server, each in a process of its own, and report the figures; before, verify asks
+// for what is going to be measured.
+var clients map[string]client
+
+type client struct {
+	load   func(job) figures
+	verify func(job)
+}
+
+func init() {
+	http := func(j job) { verifyHTTP(j) }
+	clients = map[string]client{
+		"load":     {loadHTTP, http},
+		"beside":   {loadLoop, http},
+		"echo":     {loadLoop, verifyEcho},
+		"chat":     {loadChat, verifyChat},
+		"idle":     {loadIdle, http},
+		"idlews":   {loadIdleWS, verifyChat},
+		"sleepers": {loadSleepers, verifySleep},
+		"waiting":  {loadSleepers, verifySleep},
+		"transfer": {loadTransfer, func(j job) { j.move(100_000) }},
+	}
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,
@@ -75,49 +87,30 @@ func attempt[A, R any](do func(A) R, with A) (result R, err error) {
 	return do(with), nil
 }
 
-// clientCommand is `bench client NAME JOB`. One thread does everything and no garbage is collected,
+// clientCommand is `bench client JOB`. One thread does everything and no garbage is collected,
 // so neither Go's scheduler nor its collector adds to what is measured.
 func clientCommand(args []string) error {
-	if len(args) != 2 || clients[args[0]] == nil {
-		return errors.New("usage: bench client NAME JOB")
-	}
 	var j job
-	if err := json.Unmarshal([]byte(args[1]), &j); err != nil {
+	if len(args) != 1 {
+		return errors.New("usage: bench client JOB")
+	}
+	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
 	}
 	runtime.GOMAXPROCS(1)
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
-	f, err := attempt(clients[args[0]], j)
+	f, err := attempt(clients[j.Kind].load, j)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// runClient runs a client on the client's CPU. Its time limit only ends one that hangs.
-func runClient(
-	ctx context.Context, env *environment, w work, name string, j job,
-) (f figures, err error) {
-	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience + j.Linger
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	argument, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	out, _, err := run(ctx, env.clientFor(w), 0, env.self, "client", name, string(argument))
-	if err != nil {
-		return nil, fmt.Errorf("%s client: %w", name, err)
-	}
-	return f, json.Unmarshal(out, &f)
-}
-
 // A crowd is HTTP connections that are used one after the other.
 type crowd struct {
 	job
 	conns []net.Conn
-	in    bufio.Reader
 }
 
 // join opens n more connections and returns the last.
@@ -145,93 +138,81 @@ func (c *crowd) ask(conn net.Conn, method, path, more string) {
 }
 
 // answer reads the head of an answer, which must be good. The caller reads the body.
-func (c *crowd) answer(conn io.Reader) *http.Response {
-	c.in.Reset(conn)
-	resp := must(http.ReadResponse(&c.in, nil))
+func answer(conn io.Reader) *http.Response {
+	resp := must(http.ReadResponse(bufio.NewReader(conn), nil))
 	if resp.StatusCode != http.StatusOK {
 		failf("status %s", resp.Status)
 	}
 	return resp
 }
 
-func (c *crowd) text(conn io.Reader) string { return string(must(io.ReadAll(c.answer(conn).Body))) }
+func text(conn io.Reader) string { return string(must(io.ReadAll(answer(conn).Body))) }
 
 // once asks on a connection of its own.
-func (c *crowd) once(path string) string {
-	single := crowd{job: c.job}
-	defer single.leave()
-	conn := single.join(1)
-	single.ask(conn, http.MethodGet, path, "")
-	return single.text(conn)
+func (j job) once(path string) string {
+	c := crowd{job: j}
+	defer c.leave()
+	c.ask(c.join(1), http.MethodGet, path, "")
+	return text(c.conns[0])
 }
 
 const verifyLimit = 10 * time.Second
 
-// verifyWork asks a server for what is going to be measured. A server that closes, answers short,
-// or in the wrong order is not worth measuring.
-func verifyWork(s *server) bool {
-	j := s.env.job(s.work, s)
-	switch s.Kind {
-	case "echo":
-		verifyEcho(j)
-	case "idlews", "chat", "brokered":
-		verifyChat(j)
-	case "sleepers":
-		parseSleep((&crowd{job: j}).once(j.sleepPath(time.Millisecond)))
-	case "transfer":
-		j.move(100_000)
-	case "beside":
-		verifyHTTP(j)
-		j.load, j.Addrs = s.probed(s)
-		verifyHTTP(j)
-	default:
-		verifyHTTP(j)
+// verifyEcho sends messages as long as the work's, and of one byte.
+func verifyEcho(j job) {
+	j.Conns, j.Warmup, j.Duration = 1, 0, 0
+	for _, j.Size = range []int64{j.Size, 1} {
+		loadLoop(j)
 	}
-	return true
 }
 
-// verifyHTTP sends the work's request twice over one connection, pipelined when the work is.
-func verifyHTTP(j job) {
+// verifyHTTP sends the work's request twice over one connection, pipelined when the work is, and
+// returns how long an answer is with its head.
+func verifyHTTP(j job) int {
 	c := crowd{job: j}
 	defer c.leave()
-	c.join(1)
-	verifyOn(&c)
-	verifyOn(&c)
+	conn := c.join(1)
+	size := j.exchange(conn)
+	if again := j.exchange(conn); again != size {
+		failf("GET %s: answers of %d bytes and of %d", c.Path, size, again)
+	}
+	return size
 }
 
-// verifyOn compares the answers to the work's request on the crowd's only connection.
-func verifyOn(c *crowd) bool {
-	conn := c.conns[0]
+// exchange sends the work's request, compares the answers and returns how long one is with its
+// head.
+func (j job) exchange(conn net.Conn) int {
 	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
-	must(conn.Write(c.request(c.Addrs[0])))
-	c.in.Reset(conn)
-	for range c.Depth {
-		resp := must(http.ReadResponse(&c.in, nil))
-		got, want, server := must(io.ReadAll(resp.Body)), c.body(), resp.Header.Get("Server")
-		kind := resp.Header.Get("Content-Type")
-		for _, fault := range []struct {
-			found bool
-			text  string
-		}{
-			{resp.StatusCode != http.StatusOK, "status " + resp.Status},
-			{resp.Close, "the connection does not stay open"},
-			{resp.ContentLength != int64(len(want)),
-				fmt.Sprintf("Content-Length %d", resp.ContentLength)},
-			{!bytes.Equal(got, want), fmt.Sprintf("wrong body, begins with %.60q", got)},
-			{files[c.Path] == nil && !strings.HasPrefix(kind, "text/plain"),
-				"Content-Type " + kind},
-			{resp.Header.Get("Date") == "" || server == "" || kind == "",
-				"Date, Server or Content-Type is missing"},
-			{c.Path == tasks.BridgePath && server != tasks.Server,
-				"not the handler of net/http, but " + server},
-		} {
-			if fault.found {
-				failf("GET %s: %s", c.Path, fault.text)
-			}
+	must(conn.Write(j.request(j.Addrs[0])))
+	var seen bytes.Buffer
+	in := bufio.NewReader(io.TeeReader(conn, &seen))
+	for range j.Depth {
+		resp := must(http.ReadResponse(in, nil))
+		got, want := must(io.ReadAll(resp.Body)), j.body()
+		server, kind := resp.Header.Get("Server"), resp.Header.Get("Content-Type")
+		fault := ""
+		switch {
+		case resp.StatusCode != http.StatusOK:
+			fault = "status " + resp.Status
+		case resp.Close:
+			fault = "the connection does not stay open"
+		case resp.ContentLength != int64(len(want)):
+			fault = fmt.Sprintf("Content-Length %d", resp.ContentLength)
+		case !bytes.Equal(got, want):
+			fault = fmt.Sprintf("wrong body, begins with %.60q", got)
+		case files[j.Path] == nil && !strings.HasPrefix(kind, "text/plain"):
+			fault = "Content-Type " + kind
+		case resp.Header.Get("Date") == "" || server == "" || kind == "":
+			fault = "Date, Server or Content-Type is missing"
+		case j.Path == tasks.BridgePath && server != tasks.Server:
+			fault = "not the handler of net/http, but " + server
+		}
+		if fault != "" {
+			failf("GET %s: %s", j.Path, fault)
 		}
 	}
-	if c.in.Buffered() > 0 {
-		failf("GET %s: more bytes than the answers asked for", c.Path)
+	if in.Buffered() > 0 || seen.Len()%j.Depth != 0 {
+		failf("GET %s: other bytes than the answers asked for", j.Path)
 	}
-	return true
+	return seen.Len() / j.Depth
 }

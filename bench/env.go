@@ -2,30 +2,126 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// An environment is what all measurements share: programs, a temporary folder, CPUs.
+// An environment is one run: what the command line asks for, the machine, the programs.
 type environment struct {
-	settings
-	dir      string // removed at the end
-	self     string // this binary
-	maxFiles uint64 // the hard limit of descriptors per process
-	programs map[string]string
-	lwango   map[string]string // a built command for each of its programs
+	ctx                  context.Context
+	works                []work // each with those of its peers that take part
+	rounds               int
+	duration             time.Duration // of one measurement
+	warmup               time.Duration // of closed-loop load before it, not counted
+	settle               time.Duration // before resident memory is read
+	spread               time.Duration // over which sleepers wake
+	serverCPU, clientCPU int
+	repo                 string // where lwango's module is
+	save                 string // a file for the record of this run
+	earlier              *record
+	smoke                bool
+
+	dir      string            // removed at the end
+	maxFiles uint64            // the hard limit of descriptors per process
+	files    map[string]string // of the programs, by name
 	load     float64           // average over the minute before the run
+}
+
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// parse reads the command line.
+func parse(ctx context.Context, args []string) (*environment, error) {
+	env := &environment{
+		ctx: ctx, warmup: time.Second, settle: 2 * time.Second, spread: 2 * time.Second,
+		files: map[string]string{"serve": must(os.Executable())},
+	}
+	env.serverCPU, env.clientCPU = defaultCPUs()
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	worksFlag := flags.String("works", "", "works to measure, comma separated (default all)")
+	peersFlag := flags.String("peers", "", "servers to measure, comma separated (default all)")
+	flags.IntVar(&env.rounds, "rounds", 5, "rounds per work; the report shows medians")
+	flags.DurationVar(&env.duration, "duration", 3*time.Second,
+		"length of one measurement; CPU times are fine-grained from 2s")
+	flags.StringVar(&env.repo, "repo", "..", "folder of the lwango module")
+	flags.StringVar(&env.save, "save", "", "keep the results in this `FILE`, for -compare")
+	compare := flags.String("compare", "", "show medians over those of a run kept in this `FILE`")
+	flags.BoolVar(&env.smoke, "smoke", false,
+		"run everything once and briefly, check the answers, judge no figures")
+	if err := flags.Parse(args); err != nil {
+		return nil, usageError{err} // or a wish for help
+	}
+	chosen, err := choose(*peersFlag, peers)
+	if err == nil {
+		env.works, err = choose(*worksFlag, works)
+	}
+	env.keep(func(p peer) bool { return slices.Contains(chosen, p) })
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case env.rounds < 1 || env.duration < 50*time.Millisecond:
+		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
+	case err == nil && len(env.works) == 0:
+		err = errors.New("none of these peers has a part in these works")
+	}
+	if text, failed := os.ReadFile(*compare); *compare != "" {
+		err = errors.Join(err, failed, json.Unmarshal(text, &env.earlier))
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if env.smoke {
+		env.rounds, env.duration, env.warmup, env.settle, env.spread =
+			1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
+		for i := range env.works {
+			env.works[i].limit(100, 8<<20)
+		}
+	}
+	return env, nil
+}
+
+// defaultCPUs are the first two that this process may use; on a machine with one CPU, that one
+// twice.
+func defaultCPUs() (server, client int) {
+	var set unix.CPUSet
+	check(unix.SchedGetaffinity(0, &set))
+	var cpus []int
+	for cpu := 0; len(cpus) < min(2, set.Count()); cpu++ {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus[0], cpus[len(cpus)-1]
+}
+
+// keep leaves the works with the peers that take part, and out those without one.
+func (env *environment) keep(takesPart func(peer) bool) {
+	var kept []work
+	for _, w := range env.works {
+		w.peers = slices.DeleteFunc(slices.Clone(w.peers), func(p peer) bool {
+			return !takesPart(p)
+		})
+		if len(w.peers) > 0 {
+			kept = append(kept, w)
+		}
+	}
+	env.works = kept
 }
 
 // clientFor is the CPU of a client: of its own, unless the work lets all run anywhere.
@@ -36,126 +132,102 @@ func (env *environment) clientFor(w work) int {
 	return env.clientCPU
 }
 
-// packages are Debian's of the programs that are not built here.
-var packages = map[string]string{
-	"wrk": "wrk", "nginx": "nginx-light", "php": "php-fpm php-opcache", "redis": "redis-server",
-}
-
-// patterns find them, in sbin too, which is not in every PATH. PHP-FPM's name ends with its
-// version.
-var patterns = map[string]string{
-	"wrk": "wrk", "nginx": "nginx", "php": "php-fpm*", "redis": "redis-server",
-}
-
-// missing is for a program that something needs: without it, that is left out, unless LWANGO_CI is
-// set: there everything is to be installed, and a measurement less would go unnoticed.
-func (env *environment) missing(name string) bool {
-	for _, dir := range append(
-		filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
-		if found, _ := filepath.Glob(filepath.Join(dir, patterns[name])); len(found) > 0 {
-			env.programs[name] = found[len(found)-1]
-			return false
-		}
-	}
-	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, packages[name])
-	if name == "wrk" || os.Getenv("LWANGO_CI") == "1" {
-		failf("%s", text)
-	}
-	fmt.Fprintln(os.Stderr, text+" and left out")
-	return true
-}
-
 // reservedFiles is for everything that is not a client's connection.
 const reservedFiles = 200
 
-func newEnvironment(ctx context.Context, s settings) *environment {
-	env := &environment{settings: s, programs: map[string]string{}, lwango: map[string]string{}}
-	env.self = must(os.Executable())
+// prepare finds or builds the programs and writes the files that are served, and the scripts.
+func (env *environment) prepare() {
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Sscan(string(text), &env.load)
+	}
 	var limit syscall.Rlimit
 	check(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	limit.Cur, env.maxFiles = limit.Max, limit.Max
 	check(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) // for the servers, too
-	env.missing("wrk")
 	env.works = slices.DeleteFunc(env.works, func(w work) bool {
-		return w.Upstream.Kind == "php" && env.missing("php") ||
-			w.Kind == "brokered" && env.missing("redis")
+		return w.Upstream.Kind != "" && !env.has(application(w.Upstream.Kind).Program)
 	})
-	env.peers = slices.DeleteFunc(env.peers, func(p peer) bool {
-		return p.Program == "nginx" && env.missing("nginx")
-	})
-	if php := env.programs["php"]; php != "" && // without it, it is another PHP
-		!strings.Contains(
-			output(ctx, "", php, "-n", "-d", "zend_extension=opcache", "-v"), "OPcache") {
-		failf("php-fpm has no opcache (Debian: apt-get install php-opcache)")
-	}
+	env.keep(func(p peer) bool { return env.has(p.Program) })
 	for i, w := range env.works {
 		if most := int(limit.Max) - reservedFiles; w.Conns > most {
 			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n",
 				w.Name, most, limit.Max)
-			env.works[i].Conns = most
+			env.works[i].limit(most, w.Size)
+		}
+		if slices.ContainsFunc(w.peers, peer.isLwango) {
+			env.build(w.Program)
 		}
 	}
-	env.dir = must(os.MkdirTemp("", "lwango-bench-"))
-	if text, err := os.ReadFile(filepath.Join(procRoot, "loadavg")); err == nil {
-		fmt.Sscan(string(text), &env.load)
-	}
-	return env
-}
-
-// writeFiles writes the files that are served, and the scripts. PHP does not see those of the
-// responder, but servers look whether they exist.
-func (env *environment) writeFiles() {
 	check(os.Chmod(env.dir, 0o755))
-	app := filepath.Join(env.dir, "scripts", appPrefix)
-	check(os.MkdirAll(app, 0o755))
 	check(os.Mkdir(filepath.Join(env.dir, "files"), 0o755))
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
-	for _, entry := range must(data.ReadDir("scripts")) {
-		body := must(data.ReadFile("scripts/" + entry.Name()))
-		check(os.WriteFile(filepath.Join(app, entry.Name()), body, 0o644))
-	}
-	for _, path := range []string{holdScript, releaseScript, heldScript} {
-		check(os.WriteFile(filepath.Join(env.dir, "scripts", path), nil, 0o644))
-	}
+	// PHP finds them as the route does: below /app.
+	app := filepath.Join(env.dir, "scripts/app")
+	check(os.CopyFS(app, must(fs.Sub(data, "scripts"))))
 }
 
-// build builds what the works need of lwango, each program in its own folder, because not all are
-// of the same module.
-func (env *environment) build(ctx context.Context) {
-	if env.command != "" {
-		env.lwango[lwangoCommand] = must(filepath.Abs(env.command))
+// has looks for a program that something needs: without it, that is left out, unless LWANGO_CI is
+// set: there everything is to be installed, and a measurement less would go unnoticed. It looks in
+// sbin too, which is not in every PATH.
+func (env *environment) has(name string) bool {
+	p := programs[name]
+	if file, known := env.files[name]; p.Pattern == "" || known {
+		return p.Pattern == "" || file != "" // of this repository, or found before
 	}
-	for _, w := range env.works {
-		if env.lwango[w.Program] != "" || !slices.ContainsFunc(env.peersOf(w), peer.isLwango) {
+	folders := filepath.SplitList(os.Getenv("PATH"))
+	for _, dir := range append(folders, "/usr/sbin", "/usr/local/sbin") {
+		found, _ := filepath.Glob(filepath.Join(dir, p.Pattern))
+		if len(found) == 0 {
 			continue
 		}
-		file := filepath.Join(env.dir, filepath.Base(w.Program))
-		build := exec.CommandContext(ctx, "go", "build", "-o", file, ".")
-		build.Dir = filepath.Join(env.repo, w.Program)
-		if out, err := build.CombinedOutput(); err != nil {
-			failf("building %s: %w\n%s", build.Dir, err, out)
+		if file := found[len(found)-1]; strings.Contains(env.output(file, p.Version...), p.Has) {
+			env.files[name] = file
+			return true
 		}
-		env.lwango[w.Program] = file
+	}
+	env.files[name] = ""
+	text := fmt.Sprintf("%s is not installed (Debian: apt-get install %s)", name, p.Packages)
+	if os.Getenv("LWANGO_CI") == "1" {
+		failf("%s", text)
+	}
+	fmt.Fprintln(os.Stderr, text+" and left out")
+	return false
+}
+
+// build builds a program of lwango in its own folder, because not all are of the same module.
+func (env *environment) build(program string) {
+	if env.files[program] != "" {
+		return
+	}
+	env.files[program] = filepath.Join(env.dir, filepath.Base(program))
+	build := exec.CommandContext(env.ctx, "go", "build", "-o", env.files[program], ".")
+	build.Dir = filepath.Join(env.repo, program)
+	if out, err := build.CombinedOutput(); err != nil {
+		failf("building %s: %w\n%s", build.Dir, err, out)
 	}
 }
 
 // describe is the report's head: the machine, and the versions of what is measured.
-func (env *environment) describe(ctx context.Context) string {
+func (env *environment) describe() string {
 	var uts unix.Utsname
 	check(unix.Uname(&uts))
 	_, cpu, _ := strings.Cut(string(must(os.ReadFile("/proc/cpuinfo"))), "model name")
 	versions := []string{"lwango " + firstLine(
-		output(ctx, env.repo, "git", "describe", "--always", "--dirty", "--tags"))}
-	for _, name := range slices.Sorted(maps.Keys(env.programs)) {
-		line := strings.Fields(firstLine(output(ctx, "", env.programs[name], "-v")))
-		versions = append(versions, strings.Join(line[:min(3, len(line))], " "))
+		env.output("git", "-C", env.repo, "describe", "--always", "--dirty", "--tags"))}
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		if file := env.files[name]; file != "" && programs[name].Version != nil {
+			line := strings.Fields(firstLine(env.output(file, programs[name].Version...)))
+			versions = append(versions, strings.Join(line[:min(3, len(line))], " "))
+		}
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
-			if strings.Contains(dep.Path, "fasthttp") || strings.Contains(dep.Path, "gorilla") {
-				versions = append(versions, path.Base(dep.Path)+" "+dep.Version)
+			for _, name := range []string{"fasthttp", "gnet", "gorilla"} {
+				if strings.Contains(dep.Path, "/"+name) {
+					versions = append(versions, name+" "+dep.Version)
+				}
 			}
 		}
 	}
@@ -164,11 +236,9 @@ func (env *environment) describe(ctx context.Context) string {
 		unix.ByteSliceToString(uts.Release[:]), strings.Join(versions, ", "), runtime.Version())
 }
 
-// output is what a program prints on either stream; to print a version, wrk exits with 1.
-func output(ctx context.Context, dir, name string, args ...string) string {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	out, _ := cmd.CombinedOutput()
+// output is what a program prints on either stream.
+func (env *environment) output(name string, args ...string) string {
+	out, _ := exec.CommandContext(env.ctx, name, args...).CombinedOutput()
 	return string(out)
 }
 

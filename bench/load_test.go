@@ -16,7 +16,7 @@ const goodAnswer = "HTTP/1.1 200 OK\r\nServer: x\r\ncontent-length:  5\r\nDate: 
 func TestFeed(t *testing.T) {
 	stream := []byte(strings.Repeat(goodAnswer, 3))
 	for cut := range stream {
-		var c openConn
+		var c turn
 		first, err := c.feed(stream[:cut], len(goodAnswer))
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
@@ -26,7 +26,7 @@ func TestFeed(t *testing.T) {
 			t.Fatalf("cut at %d: %d and %d answers, %v", cut, first, second, err)
 		}
 	}
-	var c openConn
+	var c turn
 	ended := 0
 	for i := range stream {
 		n, err := c.feed(stream[i:i+1], len(goodAnswer))
@@ -48,7 +48,7 @@ func TestFeedRejects(t *testing.T) {
 		"other bytes": "hello" + goodAnswer,
 	}
 	for name, stream := range rows {
-		var c openConn
+		var c turn
 		if ended, err := c.feed([]byte(stream+goodAnswer), len(goodAnswer)); err == nil {
 			t.Errorf("%s: %d answers and no error", name, ended)
 		}
@@ -59,7 +59,7 @@ func TestFeedRejects(t *testing.T) {
 func TestOpenLoopRejects(t *testing.T) {
 	for want, answer := range map[string]string{
 		"status 503":         strings.Replace(goodAnswer, "200 OK", "503 No", 1),
-		"want 13":            goodAnswer,
+		"Content-Length 5":   goodAnswer,
 		"unexpected EOF":     strings.Replace(goodAnswer, "  5", "  6", 1),
 		"bad Content-Length": strings.Replace(goodAnswer, "  5", "  x", 1),
 	} {
@@ -75,7 +75,7 @@ func TestOpenLoopRejects(t *testing.T) {
 				conn.Close()
 			}
 		}()
-		if _, err := attempt(openLoop, jobAt(ln.Addr().String(), 1, 1, 100, 0)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := attempt(loadLoop, jobAt(ln.Addr().String(), 1, 1, 100, 0)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -88,7 +88,10 @@ func startHandler(t *testing.T, h http.Handler) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: h}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", "x") // which every server has
+		h.ServeHTTP(w, r)
+	})}
 	go srv.Serve(ln)
 	t.Cleanup(func() { srv.Close() })
 	return ln.Addr().String()
@@ -96,13 +99,13 @@ func startHandler(t *testing.T, h http.Handler) string {
 
 func jobAt(addr string, conns, depth int, perSecond float64, d time.Duration) job {
 	return job{Addrs: []string{addr}, PIDs: ownPID, Duration: d,
-		load: load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
+		Listen: verifyLimit, load: load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
 }
 
 func TestOpenLoopSendsAllOfThem(t *testing.T) {
 	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(hello)) }))
 	for _, depth := range []int{1, 4} {
-		f, err := attempt(openLoop, jobAt(addr, 3, depth, 500*float64(depth), 100*time.Millisecond))
+		f, err := attempt(loadLoop, jobAt(addr, 3, depth, 500*float64(depth), 100*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +130,7 @@ func TestOpenLoopCountsTheStall(t *testing.T) {
 		}
 		w.Write([]byte(hello))
 	}))
-	f, err := attempt(openLoop, jobAt(addr, 1, 1, 250, 400*time.Millisecond))
+	f, err := attempt(loadLoop, jobAt(addr, 1, 1, 250, 400*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,13 +149,13 @@ func TestOpenLoopGivesUp(t *testing.T) {
 	served := 0
 	block := make(chan struct{})
 	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if served++; served > 2 { // the first tells the size, the second the connection is ready
+		if served++; served > 3 { // two tell the size, the third the connection is ready
 			<-block
 		}
 		w.Write([]byte(hello))
 	}))
 	defer close(block)
-	f, err := attempt(openLoop, jobAt(addr, 1, 1, 100, 50*time.Millisecond))
+	f, err := attempt(loadLoop, jobAt(addr, 1, 1, 100, 50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,10 +174,12 @@ func TestOpenLoopUsesAllConnections(t *testing.T) {
 		order = append(order, r.RemoteAddr)
 		w.Write([]byte(hello))
 	}))
-	if _, err := attempt(openLoop, jobAt(addr, 3, 1, 100, 60*time.Millisecond)); err != nil {
+	if _, err := attempt(loadLoop, jobAt(addr, 3, 1, 100, 60*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	for _, addr := range order[1:4] { // one each before the clock starts, after the one that tells the size
+	mu.Lock()
+	defer mu.Unlock()
+	for _, addr := range order[2:5] { // one each before the clock starts, after the two that tell the size
 		if n := len(slices.DeleteFunc(slices.Clone(order), func(other string) bool { return other != addr })); n < 2 || n > 4 {
 			t.Errorf("order %v, want three in turn", order)
 		}

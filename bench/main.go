@@ -3,52 +3,30 @@
 // and how to read the figures.
 //
 //	works.toml, works.go         what is measured, on which servers, and the bounds; conf, scripts
-//	main.go, env.go, run.go      flags; programs and the machine; rounds
-//	peers.go, process.go         how servers are configured, started and ended
+//	env.go, run.go               flags, programs and the machine; rounds
+//	peers.go                     how servers are configured, started and ended
 //	client.go                    the clients, each a process; what they check before
-//	load.go, echo.go             as many requests as possible, or a fixed rate; echoes
-//	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies, bursts
+//	load.go                      as many requests or echoes as possible, or a fixed rate
+//	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
 //	chat.go, ws.go               rooms, and what of their messages is lost; WebSockets
-//	reactor.go                   the event loop of the clients and of the servers in epollserve.go
+//	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
-//	serve.go, chatserve.go       the servers in Go; tasks: what they do as lwangoapp does it
+//	serve.go, gnetserve.go,      the servers in Go; tasks: what they do as lwangoapp does it
+//	chatserve.go
+//	respond.go                   the FastCGI application
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// settings are the command line's wishes.
-type settings struct {
-	works                []work
-	peers                []peer
-	rounds               int
-	duration             time.Duration // of one measurement
-	warmup               time.Duration // of closed-loop load before it, not counted
-	settle               time.Duration // before resident memory is read
-	spread               time.Duration // over which sleepers wake
-	serverCPU, clientCPU int
-	repo                 string // where lwango's module is
-	command              string // a built command to use instead of building one
-	smoke                bool
-}
-
-// subcommands are what this binary runs of itself: each in a process of its own, so that servers
-// and clients have their own heap, their own scheduler and their own CPU.
-var subcommands = map[string]func(args []string) error{
-	"client": clientCommand, "serve": serveCommand, "respond": responderCommand,
-}
 
 func main() {
 	run := func(args []string) error {
@@ -56,119 +34,45 @@ func main() {
 		defer stop()
 		return bench(ctx, args, os.Stdout)
 	}
+	// What this binary runs of itself has a process of its own: servers and clients have their own
+	// heap, their own scheduler and their own CPU.
 	args := os.Args[1:]
-	if len(args) > 0 && subcommands[args[0]] != nil {
-		run, args = subcommands[args[0]], args[1:]
+	if len(args) > 0 && args[0] == "client" {
+		run, args = clientCommand, args[1:]
+	} else if len(args) > 0 && args[0] == "serve" {
+		run, args = serveCommand, args[1:]
 	}
-	if err, failed := attempt(run, args); err != nil || failed != nil {
-		err = errors.Join(err, failed)
-		if errors.Is(err, flag.ErrHelp) {
-			return
-		}
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		if errors.As(err, new(usageError)) {
-			os.Exit(2)
-		}
-		os.Exit(1)
+	err, failed := attempt(run, args)
+	err = errors.Join(err, failed)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
-}
-
-// peersOf are the chosen peers that have a row for the work.
-func (s settings) peersOf(w work) []peer {
-	return slices.DeleteFunc(slices.Clone(s.peers), func(p peer) bool {
-		return !slices.Contains(w.Peers, p.Name)
-	})
-}
-
-type usageError struct{ error }
-
-func parseSettings(args []string) (s settings, err error) {
-	s = settings{settle: 2 * time.Second, spread: 2 * time.Second}
-	allWorks, allPeers := names(works, work.name), names(peers, peer.name)
-	first, second := defaultCPUs()
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	worksFlag := flags.String("works", allWorks, "works to measure, comma separated")
-	peersFlag := flags.String("peers", allPeers, "servers to measure, comma separated")
-	flags.IntVar(&s.rounds, "rounds", 5, "rounds per work; the report shows medians")
-	flags.DurationVar(&s.duration, "duration", 3*time.Second,
-		"length of one measurement; CPU times are fine-grained from 2s")
-	flags.DurationVar(&s.warmup, "warmup", time.Second,
-		"closed-loop load before each measurement, not counted")
-	flags.IntVar(&s.serverCPU, "server-cpu", first, "CPU of the server")
-	flags.IntVar(&s.clientCPU, "client-cpu", second, "CPU of the client")
-	flags.StringVar(&s.repo, "repo", "..", "folder of the lwango module")
-	flags.StringVar(&s.command, "lwango", "",
-		"lwango command to measure in the works that need no other program of it (default: built from -repo)")
-	flags.BoolVar(&s.smoke, "smoke", false,
-		"run everything once and briefly, check the answers, judge no figures")
-	if err := flags.Parse(args); err == flag.ErrHelp {
-		return s, err
-	} else if err != nil {
-		return s, usageError{err}
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	if errors.As(err, new(usageError)) {
+		os.Exit(2)
 	}
-	switch {
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case s.rounds < 1 || s.duration < 50*time.Millisecond:
-		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
-	default:
-		var unknown error
-		s.works, err = choose(*worksFlag, works, work.name)
-		s.peers, unknown = choose(*peersFlag, peers, peer.name)
-		err = errors.Join(err, unknown)
-	}
-	// A peer without a part in any of the works need not be built or installed.
-	s.peers = slices.DeleteFunc(s.peers, func(p peer) bool {
-		return !slices.ContainsFunc(s.works, func(w work) bool {
-			return slices.Contains(w.Peers, p.Name)
-		})
-	})
-	if err == nil && len(s.peers) == 0 {
-		err = errors.New("none of these peers has a part in these works")
-	}
-	if err != nil {
-		return s, usageError{err}
-	}
-	if s.smoke {
-		s.rounds, s.duration, s.warmup, s.settle, s.spread =
-			1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
-		for i := range s.works {
-			s.works[i].shrink()
-		}
-	}
-	return s, nil
+	os.Exit(1)
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {
-	s, err := parseSettings(args)
+	env, err := parse(ctx, args)
 	if err != nil {
 		return err
 	}
-	env := newEnvironment(ctx, s)
+	env.dir = must(os.MkdirTemp("", "lwango-bench-"))
 	defer os.RemoveAll(env.dir)
-	env.writeFiles()
-	env.build(ctx)
-	head, all := env.describe(ctx), results{}
+	env.prepare()
+	now := record{env.describe(), results{}}
 	for _, w := range env.works {
-		env.runWork(ctx, w, all)
+		now.Cells[w.Name] = env.runWork(w)
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	must(io.WriteString(out, env.report(head, all)))
-	return all.failures()
-}
-
-// defaultCPUs are the first two that this process may use; on a machine with one CPU, that one
-// twice.
-func defaultCPUs() (server, client int) {
-	var set unix.CPUSet
-	check(unix.SchedGetaffinity(0, &set))
-	var cpus []int
-	for cpu := range 1024 {
-		if set.IsSet(cpu) {
-			cpus = append(cpus, cpu)
-		}
+	failed := now.Cells.failures()
+	if env.save != "" {
+		check(os.WriteFile(env.save, must(json.Marshal(now)), 0o644))
 	}
-	return cpus[0], cpus[min(1, len(cpus)-1)]
+	must(io.WriteString(out, env.report(now, env.earlier)))
+	return failed
 }

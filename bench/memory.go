@@ -33,7 +33,7 @@ func (j job) grow(warm, open func()) (figures, meter) {
 func (j job) settled() int64 {
 	time.Sleep(j.Settle)
 	if j.Collect != "" {
-		(&crowd{job: j}).once(j.Collect)
+		j.once(j.Collect)
 	}
 	return must(residentMemory(j.PIDs))
 }
@@ -59,7 +59,7 @@ func loadIdle(j job) figures {
 	defer c.leave()
 	return j.stay(func(int) { c.join(1) }, func(i int) {
 		c.ask(c.conns[i], http.MethodGet, j.Path, "")
-		if got := c.text(c.conns[i]); int64(len(got)) != j.Size {
+		if got := text(c.conns[i]); int64(len(got)) != j.Size {
 			failf("connection %d: %.60q", i+1, got)
 		}
 	}, c.leave)
@@ -89,9 +89,13 @@ func loadIdleWS(j job) figures {
 }
 
 // lead is when the first sleeper wakes, since the first request. Until then all requests are to be
-// sent, and memory read.
+// sent, memory read and the other route asked.
 func (j job) lead() time.Duration {
-	return j.Settle + 500*time.Millisecond + time.Duration(j.Conns)*300*time.Microsecond
+	lead := j.Settle + 500*time.Millisecond + time.Duration(j.Conns)*300*time.Microsecond
+	if j.Beside != "" {
+		lead += 2*j.Duration + time.Second
+	}
+	return lead
 }
 
 // due is when the i-th wakes.
@@ -104,21 +108,32 @@ func (j job) sleepPath(d time.Duration) string {
 	return j.Path + "?ms=" + strconv.FormatInt(max(d.Round(time.Millisecond).Milliseconds(), 0), 10)
 }
 
-// loadSleepers makes one request sleep on each connection: for so long that all sleep at one time,
-// and wake one after the other.
+// usualFields make the head of a sleeping request as long as a browser's least.
+const usualFields = "User-Agent: one of the usual length\r\nAccept: */*\r\n"
+
+// loadSleepers makes one request sleep on each connection, in a handler or in the application that
+// it is passed on to: for so long that all sleep at one time, and wake one after the other. Another
+// route may be asked for before, and while all sleep.
 func loadSleepers(j job) figures {
 	c := crowd{job: j}
 	defer c.leave()
+	other := j // far below what any server can do: what is seen is how long one is kept from it
+	other.Path, other.Rate, other.Conns = j.Beside, 2000, min(16, j.Conns)
+	var alone, beside figures
 	var start time.Time
 	f, m := j.grow(func() {
 		for range min(warmConns, j.Conns) {
 			parseSleep(c.once(j.sleepPath(time.Millisecond)))
 		}
+		if j.Beside != "" {
+			alone = loadLoop(other)
+		}
 	}, func() {
 		c.join(j.Conns)
 		start = time.Now()
 		for i, conn := range c.conns {
-			c.ask(conn, http.MethodGet, j.sleepPath(j.due(i)-time.Since(start)), "")
+			path := j.sleepPath(j.due(i) - time.Since(start))
+			c.ask(conn, http.MethodGet, path, usualFields)
 		}
 		for { // one more handler says how many sleep
 			_, asleep := parseSleep(c.once(j.sleepPath(0)))
@@ -131,17 +146,29 @@ func loadSleepers(j job) figures {
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
+	if j.Beside != "" {
+		beside = loadLoop(other)
+	}
 	if took := time.Since(start); took > j.lead() {
-		failf("memory was read after %v, when the first had woken at %v", took, j.lead())
+		failf("measuring took %v, when the first had woken at %v", took, j.lead())
 	}
 	late := newHistogram()
 	for _, conn := range c.conns { // in the order of their waking
-		each, _ := parseSleep(c.text(conn))
+		each, _ := parseSleep(text(conn))
 		late.add(each.Abs(), 1) // early would be no better
 	}
 	f["cpu"] = m.figures(float64(j.Conns))["cpu"]
 	f.quantiles("late", late)
+	f["alone50"], f["alone99"] = alone["latency50"], alone["latency99"]
+	f["beside50"], f["beside99"] = beside["latency50"], beside["latency99"]
 	return f
+}
+
+func verifySleep(j job) {
+	parseSleep(j.once(j.sleepPath(time.Millisecond)))
+	if j.Path = j.Beside; j.Path != "" {
+		verifyHTTP(j)
+	}
 }
 
 // parseSleep reads a server's answer, "MICROSECONDS SLEEPERS": how late the handler woke, and how
@@ -152,57 +179,4 @@ func parseSleep(body string) (late time.Duration, asleep int) {
 		failf("answer %.60q, want how late it is and how many slept", body)
 	}
 	return time.Duration(us) * time.Microsecond, asleep
-}
-
-// usualFields make the head of a waiting request as long as a browser's least.
-const usualFields = "User-Agent: one of the usual length\r\nAccept: */*\r\n"
-
-// loadWaiting makes requests wait for an application that answers none of them until it is told to,
-// and asks another route before and meanwhile.
-func loadWaiting(j job) figures {
-	c := crowd{job: j}
-	defer c.leave()
-	beside := j // far below what any server can do: what is seen is how long one is kept from it
-	beside.Rate, beside.Conns = 2000, min(16, j.Conns)
-	var alone figures
-	f, _ := j.grow(func() {
-		c.hold(min(warmConns, j.Conns))
-		c.release()
-		alone = openLoop(beside)
-	}, func() { c.hold(j.Conns) })
-	loaded := openLoop(beside)
-	if n := c.once(heldScript); n != strconv.Itoa(j.Conns) {
-		failf("%s requests waited to the end, want %d", n, j.Conns)
-	}
-	c.release()
-	f["alone50"], f["alone99"] = alone["latency50"], alone["latency99"]
-	f["beside50"], f["beside99"] = loaded["latency50"], loaded["latency99"]
-	return f
-}
-
-// hold returns when the application holds n requests, each on a connection of its own.
-func (c *crowd) hold(n int) {
-	for range n {
-		c.ask(c.join(1), http.MethodGet, holdScript, usualFields)
-	}
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		got := c.once(heldScript)
-		if got == strconv.Itoa(n) {
-			return
-		}
-		if time.Since(start) > verifyLimit {
-			failf("%s of %d requests have reached the application after %v", got, n, verifyLimit)
-		}
-	}
-}
-
-// release lets the application answer all of them, and reads the answers.
-func (c *crowd) release() {
-	c.once(releaseScript)
-	for i, conn := range c.conns {
-		if body := c.text(conn); body != hello {
-			failf("request %d of %d, released: %.100q", i+1, len(c.conns), body)
-		}
-	}
-	c.leave()
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 func TestParseSleep(t *testing.T) {
@@ -80,42 +81,31 @@ func TestSleepersNoticesWhoDoesNotSleep(t *testing.T) {
 	}
 }
 
-// waitingHandler is a server with an application that holds requests.
-func waitingHandler() http.Handler {
-	var waiting atomic.Int64
-	release := make(chan chan struct{}, 1)
-	release <- make(chan struct{})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case heldScript:
-			fmt.Fprint(w, waiting.Load())
-			return
-		case releaseScript:
-			close(<-release)
-			release <- make(chan struct{})
-		case holdScript:
-			c := <-release
-			waiting.Add(1)
-			release <- c
-			<-c
-			waiting.Add(-1)
+// Another route is asked for before, and while all sleep.
+func TestBeside(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/sleep", sleepNetHTTP)
+	var asked, asleep atomic.Int64
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if tasks.Sleeping() == 20 {
+			asleep.Add(1)
 		}
+		w.Header().Set("Content-Type", "text/plain")
 		io.WriteString(w, hello)
 	})
-}
-
-func TestWaiting(t *testing.T) {
-	options := func(h http.Handler) job {
-		j := jobAt(startHandler(t, h), 20, 1, 0, 50*time.Millisecond)
-		j.Settle = time.Millisecond
-		return j
-	}
-	f, err := attempt(loadWaiting, options(waitingHandler()))
-	if _, ok := f["bytesEach"]; !ok || err != nil || f["resident"] <= 0 || f["alone50"] <= 0 || f["beside99"] < f["beside50"] {
+	j := sleepersOf(startHandler(t, mux))
+	j.Beside, j.Size, j.Depth, j.Listen, j.Duration = "/", int64(len(hello)), 1, verifyLimit, 50*time.Millisecond
+	f, err := attempt(loadSleepers, j)
+	if err != nil || f["bytesEach"] == 0 && f["resident"] <= 0 || f["alone50"] <= 0 || f["beside99"] < f["beside50"] {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if _, err := attempt(loadWaiting, options(http.NotFoundHandler())); err == nil {
-		t.Error("a server without the application passed")
+	if n := asleep.Load(); n < 100 || n > asked.Load()-100 {
+		t.Errorf("%d of %d requests came while all slept", n, asked.Load())
+	}
+	j.Beside = "/sleep" // which answers no hello
+	if _, err := attempt(loadSleepers, j); err == nil {
+		t.Error("a route without an answer passed")
 	}
 }
 

@@ -1,22 +1,37 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 )
 
-// A peer is one server that takes part.
+// A program is how servers are found and started.
+type program struct {
+	Pattern, Packages string   // of an installed program's file, and Debian's; else it is built
+	Version           []string // arguments that make it say its version
+	Has               string   // what must be in that
+	Argv              []string // templates, of which those that come out empty are left out
+	Ends              bool     // with 0 on SIGTERM
+}
+
+// A peer is one server that takes part, or an application that servers pass requests on to.
 type peer struct {
 	Name, Program, Handoff string
-	Unqueued, Nopush, Ends bool
+	Unqueued, Nopush       bool
+	Socket                 bool // it listens on a UNIX socket
+	Anywhere               bool // on any CPU
 }
 
 func (p peer) name() string   { return p.Name }
@@ -32,163 +47,217 @@ const (
 // lwangoCommand is the program of lwango that answers most works, a folder of its repository.
 const lwangoCommand = "cmd/lwango"
 
-// appPrefix is the route of the scripts, as which PHP finds them too.
-const appPrefix = "/app"
-
 // conf has the configurations as templates, scripts what PHP runs.
 //
 //go:embed conf scripts
 var data embed.FS
 
-// A server is what a peer is told, for the templates of its configuration, and its process.
+// A server is what a peer is told, for the templates of its command and its configuration, and its
+// process.
 type server struct {
-	Peer peer
 	work
+	Peer         peer
+	File         string // the program
 	Root, Dir    string // of all files, and of its own
 	Addr, Beside string
 	Backend      string // the address of what it passes requests on to
-	Broker       string // the address of Redis
 	MaxFiles     uint64
-	Folders      []string // nginx's for temporary files
-	env          *environment
-	*process
+
+	env  *environment
+	argv []string // templates
+	cpu  int
+	ends bool
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has exited; err is set before
+	err  error
 	pids []int // the process and its children (nginx's workers)
+}
+
+// newServer prepares a server, of which the caller starts any number one after the other.
+func (env *environment) newServer(w work, p peer, backend string) *server {
+	name := p.Program
+	if p.isLwango() {
+		name = w.Program
+	}
+	s := &server{
+		work: w, Peer: p, File: env.files[name], Root: env.dir, MaxFiles: env.maxFiles,
+		Addr: freeAddress(), Backend: backend, env: env, argv: programs[name].Argv,
+		cpu: env.serverCPU, ends: programs[name].Ends,
+	}
+	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
+	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach it
+	if p.Socket {
+		s.Addr = filepath.Join(s.Dir, "s")
+	}
+	if backend == "" && w.Upstream.Kind != "" { // the application itself: with the client
+		s.cpu = env.clientFor(w)
+	}
+	if w.Threads > 1 || p.Anywhere {
+		s.cpu = unpinned
+	}
+	if w.Probe.Plain {
+		s.Beside = freeAddress()
+	}
+	return s
 }
 
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
-func (env *environment) newServer(w work) *server {
-	s := &server{
-		work: w, env: env, Root: env.dir, MaxFiles: env.maxFiles,
-		Dir: must(os.MkdirTemp(env.dir, "server-")),
-	}
-	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach their folders
-	return s
+// Port is that of the address.
+func (s *server) Port() (string, error) {
+	_, port, err := net.SplitHostPort(s.Addr)
+	return port, err
 }
 
-// configure writes a configuration to a folder and returns the file.
-func configure(name, dir string, options any) string {
-	f := must(os.Create(filepath.Join(dir, name)))
+// Folders are nginx's for temporary files: it refuses to be told one that its build does not have.
+func (s *server) Folders() (folders []string) {
+	build := s.env.output(s.File, "-V")
+	for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		if !strings.Contains(build, "--without-http_"+name+"_module") {
+			folders = append(folders, name)
+		}
+	}
+	return folders
+}
+
+// Configure writes a configuration to the server's folder and returns the file.
+func (s *server) Configure(name string) string {
+	f := must(os.Create(filepath.Join(s.Dir, name)))
 	defer f.Close()
-	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, options))
+	check(template.Must(template.ParseFS(data, "conf/"+name)).Execute(f, s))
 	return f.Name()
 }
 
-// startServer returns when the server has answered the work's request with the right bytes. The
-// caller stops it.
-func startServer(
-	ctx context.Context, env *environment, p peer, w work, up *server, broker string,
-) *server {
-	s := env.newServer(w)
-	s.Peer, s.Addr, s.Broker = p, must(freeAddress()), broker
-	if up != nil {
-		s.Backend = up.Addr
-	}
-	if w.Probe.Path != "" {
-		s.Beside = must(freeAddress())
-	}
-	c := command{dir: s.Dir, ask: accepts("tcp", s.Addr), ends: p.Ends, cpu: env.serverCPU,
-		environ: []string{fmt.Sprint("GOMAXPROCS=", w.Threads)}}
-	if w.Threads > 1 {
-		c.cpu = unpinned
-	}
-	switch {
-	case p.Program == "lwango" && w.Kind == "echo" && w.Path == "": // a sample with two flags
-		c.argv = []string{env.lwango[w.Program], "-l", s.Addr, "-handoff", p.Handoff}
-	case p.Program == "lwango":
-		c.environ = nil
-		c.argv = []string{env.lwango[w.Program], "-c", configure("lwango.conf", s.Dir, s)}
-		if s.Beside != "" {
-			c.argv = append(c.argv, "-beside", s.Beside, "-backend", s.Backend)
+// verify asks for what is going to be measured. A server that closes, answers short, or in the
+// wrong order is not worth measuring.
+func (s *server) verify() {
+	_, err := attempt(func(j job) bool {
+		clients[s.Kind].verify(j)
+		if s.Probe.Path != "" {
+			verifyHTTP(s.probe(j))
 		}
-	case p.Program == "nginx":
-		build := output(ctx, "", env.programs["nginx"], "-V")
-		for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			if !strings.Contains(build, "--without-http_"+name+"_module") {
-				s.Folders = append(s.Folders, name)
-			}
-		}
-		c.argv = []string{
-			env.programs["nginx"], "-p", s.Dir, "-e", filepath.Join(s.Dir, "error.log"),
-			"-c", configure("nginx.conf", s.Dir, s),
-		}
-	default:
-		c.argv = []string{
-			env.self, "serve", p.Name, s.Addr, filepath.Join(s.Root, "files"), s.Beside, s.Backend,
-		}
-	}
-	s.process = must(start(ctx, c))
-	_, err := attempt(verifyWork, s)
+		return true
+	}, s.env.job(s.work, s))
 	if err == nil { // only now: nginx's master listens before its workers start
 		s.pids, err = family(s.cmd.Process.Pid)
 	}
 	if err != nil {
-		s.stop()
 		check(s.explain(err))
 	}
-	return s
 }
 
-// startUpstream starts what the work passes requests on to; nil: nothing. All servers of a work
-// share it, round after round. The caller stops it.
-func startUpstream(ctx context.Context, env *environment, w work) *server {
-	if w.Upstream.Kind == "" {
-		return nil
+// probe is what is asked of the server beside its load. The connections are enough for the probe
+// never to wait for one unless the server is late.
+func (s *server) probe(j job) job {
+	j.Path, j.Rate, j.Conns = s.Probe.Path, s.Probe.Rate, 8
+	if s.Probe.Plain {
+		j.Addrs = []string{s.Beside}
 	}
-	s := env.newServer(w)
-	s.Addr = filepath.Join(s.Dir, "s")
-	s.Backend = s.Addr
-	c := command{dir: s.Dir, ask: accepts("unix", s.Addr), cpu: env.clientFor(w)} // with the client
-	switch w.Upstream.Kind {
-	case "php": // without the machine's php.ini (-n): all that is set is here
-		c.ends, c.cpu = true, unpinned
-		c.argv = []string{
-			env.programs["php"], "-n", "-d", "zend_extension=opcache", "-d", "opcache.enable=1",
-			"-F", "-O", "-y", configure("php-fpm.conf", s.Dir, s),
-		}
-		if os.Getuid() == 0 {
-			c.argv = append(c.argv, "-R")
-		}
-	case "responder":
-		c.argv = []string{env.self, "respond", s.Addr}
-	default:
-		s.Addr = must(freeAddress())
-		c.ask = accepts("tcp", s.Addr)
-		c.argv = []string{
-			env.self, "serve", "nethttp", s.Addr, filepath.Join(s.Root, "files"), "", "",
-		}
-	}
-	s.process = must(start(ctx, c))
-	return s
+	return j
 }
 
-// startBroker starts a redis-server that forgets nothing that it has acknowledged, in a folder that
-// it may have used before, on the servers' CPU.
-func startBroker(ctx context.Context, env *environment, dir, addr string) (*process, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
+const (
+	startLimit = 10 * time.Second
+	stopLimit  = 10 * time.Second
+
+	unpinned = -1 // lets a process run on any CPU
+)
+
+// pinned is a command held to a CPU, with its threads and children. It has a process group of its
+// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in order,
+// and what one leaves behind can be ended by the group.
+func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
+	if cpu != unpinned {
+		argv = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, argv...)
 	}
-	return start(ctx, command{dir: dir, cpu: env.serverCPU,
-		ask: func() error { return askBroker(addr, "PING", "+PONG") },
-		argv: []string{env.programs["redis"], "--bind", host, "--port", port, "--dir", dir,
-			"--appendonly", "yes", "--appendfsync", "always", "--save", ""}})
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
 }
 
-// askBroker is for a command in one line, answered with one. While the broker reads its file again
-// it refuses even PING.
-func askBroker(addr, command, want string) error {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
+// start returns when the command accepts connections at the server's address, which it asks for
+// every few milliseconds: not every server says when it is ready. The command's output is in the
+// file log of the server's folder. The caller stops it.
+func (s *server) start() error {
+	var argv []string
+	for _, text := range s.argv {
+		var arg strings.Builder
+		check(template.Must(template.New("").Parse(text)).Execute(&arg, s))
+		if arg.Len() > 0 {
+			argv = append(argv, arg.String())
+		}
+	}
+	log := must(os.Create(filepath.Join(s.Dir, "log")))
+	defer log.Close()
+	s.cmd, s.done = pinned(context.Background(), s.cpu, argv...), make(chan struct{})
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.Dir, log, log
+	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(time.Second))
-	var got string
-	fmt.Fprintf(conn, "%s\r\n", command)
-	if _, err := fmt.Fscan(conn, &got); err != nil || got != want {
-		return errors.Join(err, fmt.Errorf("%s is answered with %q", command, got))
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	network := "tcp"
+	if filepath.IsAbs(s.Addr) {
+		network = "unix"
+	}
+	ctx, cancel := context.WithTimeout(s.env.ctx, startLimit)
+	defer cancel()
+	for {
+		conn, err := net.Dial(network, s.Addr)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+			continue
+		case <-s.done:
+			err = fmt.Errorf("ended before it served: %v", s.err)
+		case <-ctx.Done():
+			err = fmt.Errorf("does not serve: %w: %w", ctx.Err(), err)
+		}
+		s.kill()
+		return s.explain(err)
+	}
+}
+
+// explain adds the command and the end of its output.
+func (s *server) explain(err error) error {
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
+	text = bytes.TrimSpace(text[max(0, len(text)-8<<10):])
+	return fmt.Errorf("%s: %w\n%s", s.cmd, err, text)
+}
+
+// stop ends the process and reports one that did not end as it should.
+func (s *server) stop() error {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(stopLimit):
+		s.kill()
+		return s.explain(fmt.Errorf("still running %v after SIGTERM", stopLimit))
+	}
+	switch {
+	case s.kill() == nil:
+		return s.explain(errors.New("left a process behind"))
+	case s.ends && s.err != nil:
+		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))
 	}
 	return nil
+}
+
+// kill ends the whole group at once. An error says that there was none.
+func (s *server) kill() error {
+	err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.done
+	return err
+}
+
+// freeAddress is a loopback address where nothing listens.
+func freeAddress() string {
+	ln := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer ln.Close()
+	return ln.Addr().String()
 }

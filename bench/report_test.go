@@ -1,34 +1,19 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/bench/tasks"
 )
-
-func TestParseWrk(t *testing.T) {
-	const out = "Running 1s test @ http://127.0.0.1:1/\nRequests/sec: 3\n\nbench {\"requests\":123,\"microseconds\":500000,\"connect\":0,\"read\":1,\"write\":0,\"status\":0}\n"
-	report, err := parseWrk([]byte(out))
-	if err != nil || report.Requests != 123 || report.Microseconds != 500000 || report.Read != 1 {
-		t.Errorf("%+v, %v", report, err)
-	}
-	if report.check() == nil {
-		t.Error("a read error passed")
-	}
-	if report.Read = 0; report.check() != nil {
-		t.Errorf("late answers: %v", report.check())
-	}
-	if _, err := parseWrk([]byte("unable to connect\n")); err == nil {
-		t.Error("output without counters passed")
-	}
-}
 
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.6: "1,234,568", -4321: "-4,321", -432: "-432"} {
@@ -47,14 +32,14 @@ func TestNumber(t *testing.T) {
 }
 
 // sample has lwango at 6 µs, nginx at 8 and a net/http that failed.
-func sample(t *testing.T) (settings, results) {
+func sample(t *testing.T) (*environment, record) {
 	t.Helper()
-	s, err := parseSettings([]string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
+	s, err := parse(t.Context(), []string{"-works", "hello,idle", "-peers", "lwango-direct,nginx,nethttp"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := results{}
-	for key, values := range map[cellKey][]float64{
+	all := record{"some CPU; nginx 1.", results{"hello": {}, "idle": {}}}
+	for key, values := range map[[2]string][]float64{
 		{"hello", "lwango-direct"}: {6, 6, 6}, {"hello", "nginx"}: {8, 4, 8}, {"hello", "nethttp"}: {10, 10, 10},
 		{"idle", "lwango-direct"}: {501, 502, 503}, {"idle", "nginx"}: {525, 525, 525}, {"idle", "nethttp"}: {},
 	} {
@@ -64,17 +49,17 @@ func sample(t *testing.T) (settings, results) {
 			for name := range figureTable {
 				f[name] = v
 			}
-			c.rounds = append(c.rounds, f)
+			c.Rounds = append(c.Rounds, f)
 		}
-		all[key] = c
+		all.Cells[key[0]][key[1]] = c
 	}
-	all[cellKey{"idle", "nethttp"}].errs = []error{errors.New("gone | away\nlog")}
+	all.Cells["idle"]["nethttp"].Errs = []string{"gone | away\nlog"}
 	return s, all
 }
 
 func TestReport(t *testing.T) {
-	s, all := sample(t)
-	text := (&environment{settings: s}).report("some CPU; nginx 1.", all)
+	env, all := sample(t)
+	text := env.report(all, nil)
 	for _, want := range []string{
 		"### hello: keep-alive hello, 64 connections\n", "| nginx | 8 | 1.33 | 8.00 |",
 		"| hello | CPU per request, lwango / nginx | 1.00 | 0.75 | - | holds |",
@@ -86,23 +71,53 @@ func TestReport(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
 	}
-	if err := all.failures(); err == nil || !strings.Contains(err.Error(), "idle, nethttp: gone") {
+	if err := all.Cells.failures(); err == nil || !strings.Contains(err.Error(), "idle, nethttp: gone") {
 		t.Errorf("failures: %v", err)
 	}
-	all[cellKey{"idle", "nethttp"}] = &cell{rounds: []figures{{}, nil}}
-	if err := all.failures(); err == nil || err.Error() != "idle, nethttp: was not measured" {
+	all.Cells["idle"]["nethttp"] = &cell{Rounds: []figures{{}, nil}}
+	if err := all.Cells.failures(); err == nil || err.Error() != "idle, nethttp: was not measured" {
 		t.Errorf("a round without figures: %v", err)
 	}
 }
 
-func TestParseSettings(t *testing.T) {
+// A later run says how many times as much it took, by figure and server.
+func TestCompare(t *testing.T) {
+	env, then := sample(t)
+	kept := filepath.Join(t.TempDir(), "kept")
+	check(os.WriteFile(kept, must(json.Marshal(then)), 0o600))
+	later, err := parse(t.Context(), []string{"-compare", kept, "-works", "hello,pipelined"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, now := sample(t)
+	for _, f := range now.Cells["hello"]["nginx"].Rounds {
+		f["cpu"] *= 2
+	}
+	text := env.report(now, later.earlier)
+	for _, want := range []string{"That run: some CPU; nginx 1.\n", "| nginx | 1.00 | 2.00 | 1.00 |", "| nethttp | - |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+	for _, text := range []string{"", "{", "[]"} {
+		check(os.WriteFile(kept, []byte(text), 0o600))
+		if _, err := parse(t.Context(), []string{"-compare", kept}); !errors.As(err, new(usageError)) {
+			t.Errorf("a file with %q: %v", text, err)
+		}
+	}
+	if _, err := parse(t.Context(), []string{"-compare", kept + "x"}); !errors.As(err, new(usageError)) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestParse(t *testing.T) {
 	for _, args := range [][]string{{"-works", "helo"}, {"-peers", "nginx,apache"}, {"-works", "hello", "-peers", "nginx-nopush"}, {"-rounds", "0"}, {"-duration", "1ms"}, {"extra"}, {"-no"}} {
-		if _, err := parseSettings(args); !errors.As(err, new(usageError)) {
+		if _, err := parse(t.Context(), args); !errors.As(err, new(usageError)) {
 			t.Errorf("%q: %v, want a usage error", args, err)
 		}
 	}
-	s, err := parseSettings([]string{"-smoke"})
-	if err != nil || s.rounds != 1 || len(s.works) != len(works) || len(s.peers) != len(peers) {
+	s, err := parse(t.Context(), []string{"-smoke"})
+	if err != nil || s.rounds != 1 || len(s.works) != len(works) {
 		t.Errorf("-smoke: %+v, %v", s, err)
 	}
 	if works[4].Conns != 4000 {
@@ -136,7 +151,7 @@ func TestVerify(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, w := range []work{works[0], works[1]} {
-			_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: w.load, Addrs: []string{startHandler(t, row.handler)}})
+			_, err := attempt(verifyHTTP, job{load: w.load, Addrs: []string{startHandler(t, row.handler)}})
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("%s, %s: %v, want %q", row.name, w.Name, err, row.want)
 			}
@@ -145,8 +160,8 @@ func TestVerify(t *testing.T) {
 }
 
 func TestUnknownBuild(t *testing.T) {
-	env := &environment{dir: t.TempDir(), lwango: map[string]string{}, settings: settings{repo: t.TempDir(), works: works[:1], peers: peers[:1]}}
-	if _, err := attempt(func(ctx context.Context) bool { env.build(ctx); return true }, t.Context()); err == nil || !strings.Contains(err.Error(), "building ") {
+	env := &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{}, repo: t.TempDir()}
+	if _, err := attempt(func(program string) bool { env.build(program); return true }, lwangoCommand); err == nil || !strings.Contains(err.Error(), "building ") {
 		t.Errorf("a build in an empty folder: %v", err)
 	}
 }
@@ -176,7 +191,7 @@ func TestVerifyBridge(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain")
 			io.WriteString(w, hello)
 		}))
-		_, err := attempt(func(j job) bool { verifyHTTP(j); return true }, job{load: bridge.load, Addrs: []string{addr}})
+		_, err := attempt(verifyHTTP, job{load: bridge.load, Addrs: []string{addr}})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -186,8 +201,12 @@ func TestVerifyBridge(t *testing.T) {
 // No work is lost, and each has what its kind needs.
 func TestWorks(t *testing.T) {
 	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
-		"download,upload,uploadstream,waiting,burst,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,redis"
-	if got := names(works, work.name); got != all {
+		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,redis"
+	var names []string
+	for _, w := range works {
+		names = append(names, w.Name)
+	}
+	if got := strings.Join(names, ","); got != all {
 		t.Errorf("works %s", got)
 	}
 	for _, w := range works {
@@ -195,7 +214,7 @@ func TestWorks(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 		for _, name := range w.Peers {
-			if _, err := choose(name, peers, peer.name); err != nil {
+			if _, err := choose(name, peers); err != nil {
 				t.Errorf("%s: %v", w.Name, err)
 			}
 		}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +18,8 @@ import (
 
 // A cell is one server at one work.
 type cell struct {
-	rounds []figures // nil where a round failed
-	errs   []error
+	Rounds []figures // nil where a round failed
+	Errs   []string
 }
 
 // values are a figure's, by round: NaN where there is none. A nil cell has none at all.
@@ -24,7 +27,7 @@ func (c *cell) values(name string) (values []float64) {
 	if c == nil {
 		return nil
 	}
-	for _, f := range c.rounds {
+	for _, f := range c.Rounds {
 		v, ok := f[name]
 		if !ok {
 			v = math.NaN()
@@ -41,22 +44,21 @@ func (c *cell) value(name string) float64 {
 	return median(c.values(name))
 }
 
-type cellKey struct{ work, peer string }
-
-// results has a cell for each work and peer of the settings.
-type results map[cellKey]*cell
+// results has a cell for each work and peer of the run.
+type results map[string]map[string]*cell
 
 // failures joins all errors; nil when everything was measured.
 func (r results) failures() error {
 	var lines []string
-	for key, c := range r {
-		for _, err := range c.errs {
-			lines = append(lines, fmt.Sprintf("%s, %s: %v", key.work, key.peer, err))
-		}
-		if len(c.errs) == 0 && slices.ContainsFunc(c.rounds, func(f figures) bool {
-			return f == nil
-		}) {
-			lines = append(lines, fmt.Sprintf("%s, %s: was not measured", key.work, key.peer))
+	for work, cells := range r {
+		for peer, c := range cells {
+			failed := func(f figures) bool { return f == nil }
+			if len(c.Errs) == 0 && slices.ContainsFunc(c.Rounds, failed) {
+				c.Errs = []string{"was not measured"}
+			}
+			for _, err := range c.Errs {
+				lines = append(lines, fmt.Sprintf("%s, %s: %s", work, peer, err))
+			}
 		}
 	}
 	if len(lines) == 0 {
@@ -69,58 +71,65 @@ func (r results) failures() error {
 // runWork interleaves the rounds, all servers once per round, and each round begins with another
 // server: what changes slowly on the machine, and what one server leaves behind for the next, meets
 // all of them. A server that fails keeps its other rounds.
-func (env *environment) runWork(ctx context.Context, w work, all results) {
-	peers := env.peersOf(w)
-	if len(peers) == 0 {
-		return
+func (env *environment) runWork(w work) map[string]*cell {
+	cells, n := map[string]*cell{}, len(w.peers)
+	for _, p := range w.peers {
+		cells[p.Name] = &cell{Rounds: make([]figures, env.rounds)}
 	}
-	for _, p := range peers {
-		all[cellKey{w.Name, p.Name}] = &cell{rounds: make([]figures, env.rounds)}
-	}
-	up, err := attempt(func(w work) *server { return startUpstream(ctx, env, w) }, w)
-	for i := range env.rounds * len(peers) {
-		p := peers[(i/len(peers)+i)%len(peers)]
-		if ctx.Err() != nil {
-			break
-		}
-		c := all[cellKey{w.Name, p.Name}]
-		fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n",
-			w.Name, i/len(peers)+1, env.rounds, p.Name)
-		t := trial{ctx: ctx, env: env, work: w, peer: p, up: up}
-		failed := err
-		if failed == nil {
-			f, err := attempt(trial.measure, t)
-			c.rounds[i/len(peers)], failed = f, err
-			if err == nil {
-				failed = checkChat(f)
-			}
-		}
-		if failed != nil {
-			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.Name, p.Name, failed)
-			c.errs = append(c.errs, failed)
+	for i := 0; i < env.rounds*n && env.ctx.Err() == nil; i++ {
+		p, round := w.peers[(i/n+i)%n], i/n
+		fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", w.Name, round+1, env.rounds, p.Name)
+		f, err := env.measure(w, p)
+		c := cells[p.Name]
+		c.Rounds[round] = f
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.Name, p.Name, err)
+			c.Errs = append(c.Errs, err.Error())
 		}
 	}
-	if up != nil {
-		if err := up.stop(); err != nil {
-			c := all[cellKey{w.Name, peers[0].Name}]
-			c.errs = append(c.errs, err)
-		}
-	}
+	return cells
 }
 
-// A trial is one server at one work in one round. Like a client it ends with its first error.
-type trial struct {
-	ctx context.Context
-	env *environment
-	work
-	peer peer
-	up   *server
+// measure starts fresh servers, so that memory is that of this work alone, and what they pass
+// requests on to.
+func (env *environment) measure(w work, p peer) (f figures, err error) {
+	var started []*server
+	start := func(p peer, backend string) *server {
+		s := env.newServer(w, p, backend)
+		check(s.start())
+		started = append(started, s)
+		return s
+	}
+	f, err = attempt(func(w work) figures {
+		backend := ""
+		if kind := w.Upstream.Kind; kind != "" {
+			backend = start(application(kind), "").Addr
+		}
+		var servers []*server
+		for range w.Servers {
+			servers = append(servers, start(p, backend))
+			servers[len(servers)-1].verify()
+		}
+		j := env.job(w, servers...)
+		var f figures
+		if w.Probe.Path != "" {
+			f = env.measureBeside(servers[0], j)
+		} else {
+			f = env.client(j)
+		}
+		f["peak"] = mebi(must(peakMemory(j.PIDs)))
+		return f
+	}, w)
+	for _, s := range slices.Backward(started) {
+		err = errors.Join(err, s.stop())
+	}
+	return f, errors.Join(err, checkChat(f))
 }
 
 func (env *environment) job(w work, servers ...*server) job {
 	j := job{
 		load: w.load, Warmup: env.warmup, Duration: env.duration, Settle: env.settle,
-		Spread: env.spread, Listen: verifyLimit, Patience: 3 * time.Second,
+		Spread: env.spread, Listen: verifyLimit, Patience: 3 * time.Second, cpu: env.clientFor(w),
 	}
 	for _, s := range servers {
 		j.Addrs, j.PIDs = append(j.Addrs, s.Addr), append(j.PIDs, s.pids...)
@@ -128,130 +137,37 @@ func (env *environment) job(w work, servers ...*server) job {
 	return j
 }
 
-func (t trial) client(name string, j job) figures {
-	return must(runClient(t.ctx, t.env, t.work, name, j))
-}
-
-// measure starts a fresh server, so that memory is that of this work alone.
-func (t trial) measure() figures {
-	if t.Kind == "brokered" {
-		return t.measureBrokered()
+// client runs a client in a process of its own. Its time limit only ends one that hangs.
+func (env *environment) client(j job) (f figures) {
+	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience
+	ctx, cancel := context.WithTimeout(env.ctx, limit)
+	defer cancel()
+	told := string(must(json.Marshal(j)))
+	out, err := pinned(ctx, j.cpu, must(os.Executable()), "client", told).Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		failf("%s client: %w: %s", j.Kind, err, bytes.TrimSpace(failed.Stderr))
 	}
-	s := startServer(t.ctx, t.env, t.peer, t.work, t.up, "")
-	f, err := attempt(func(j job) (f figures) {
-		switch t.Kind {
-		case "load":
-			f = t.measureLoad(s, j)
-		case "beside":
-			f = t.measureBeside(s, j)
-		default:
-			f = t.client(t.Kind, j)
-		}
-		f["peak"] = mebi(must(peakMemory(s.pids)))
-		return f
-	}, t.env.job(t.work, s))
-	check(errors.Join(err, s.stop()))
-	return f
-}
-
-func (t trial) measureLoad(s *server, j job) figures {
-	if j.Warmup > 0 { // not checked: thousands of connections may take that long to come about
-		must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Warmup))
-	}
-	before := must(readCPU(s.pids))
-	closed := must(runWrk(t.ctx, t.env, t.work, s.Addr, j.Duration))
-	used := must(readCPU(s.pids)).since(before)
-	check(closed.check())
-	f := spent(used, closed.used, time.Duration(closed.Microseconds)*time.Microsecond,
-		float64(closed.Requests))
-	j.Rate = f["perSecond"] / 2
-	open := t.client("openloop", j)
-	if open["perSecond"] == 0 {
-		failf("open loop: no request was answered")
-	}
-	f["halfRate"], f["halfCPU"] = j.Rate, open["cpu"]
-	f["latency50"], f["latency90"], f["latency99"] =
-		open["latency50"], open["latency90"], open["latency99"]
+	check(err)
+	check(json.Unmarshal(out, &f))
 	return f
 }
 
 // measureBeside measures a probe. What goes on meanwhile is under way before it and outlasts it.
-func (t trial) measureBeside(s *server, j job) figures {
-	loaded := j
+func (env *environment) measureBeside(s *server, j job) figures {
+	loaded, ended := j, make(chan error, 1)
 	loaded.Duration += j.Duration / 2
-	done := make(chan error, 1)
 	go func() {
 		_, err := attempt(func(j job) figures {
 			if j.Rate > 0 {
-				return t.client("openloop", j)
+				return env.client(j)
 			}
-			(&crowd{job: j}).once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
+			j.once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
 			return nil
 		}, loaded)
-		done <- err
+		ended <- err
 	}()
 	time.Sleep(j.Duration / 4)
-	j.load, j.Addrs = t.probed(s)
-	f, err := runClient(t.ctx, t.env, t.work, "openloop", j)
-	check(errors.Join(err, <-done))
-	return f
-}
-
-// probed is the probe as a load of its own, and where it goes. Its connections are enough for it
-// never to wait for one unless the server is late.
-func (t work) probed(s *server) (load, []string) {
-	l, addr := t.load, s.Addr
-	l.Path, l.Rate, l.Conns = t.Probe.Path, t.Probe.Rate, 8
-	if t.Probe.Plain {
-		addr = s.Beside
-	}
-	return l, []string{addr}
-}
-
-// The broker is away from downAt to upAt of a run of disturbedFor: messages are published before,
-// meanwhile and after.
-const (
-	downAt         = 1500 * time.Millisecond
-	upAt           = 3 * time.Second
-	disturbedFor   = 6 * time.Second
-	brokerPatience = 20 * time.Second // for reconnecting, and for everything that waited
-	brokerLinger   = time.Second      // for what a reconnected peer brings once more
-)
-
-// measureBrokered runs two servers of one kind with a broker between them. Twice: undisturbed, for
-// the latency, and with the broker killed and started again while the members go on talking.
-func (t trial) measureBrokered() figures {
-	dir, addr := must(os.MkdirTemp(t.env.dir, "redis-")), must(freeAddress())
-	broker := must(startBroker(t.ctx, t.env, dir, addr))
-	defer func() { broker.kill() }()
-	var servers []*server
-	for range 2 {
-		s := startServer(t.ctx, t.env, t.peer, t.work, nil, addr)
-		defer func() { check(s.stop()) }()
-		servers = append(servers, s)
-	}
-	j := t.env.job(t.work, servers...)
-	j.Linger = brokerLinger
-	f := t.client("chat", j)
-
-	j.Warmup, j.Duration, j.Patience = 0, disturbedFor, brokerPatience
-	var disturbed figures
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		disturbed, err = runClient(t.ctx, t.env, t.work, "chat", j)
-		done <- err
-	}()
-	time.Sleep(j.Settle + downAt)
-	broker.kill()
-	time.Sleep(upAt - downAt)
-	again, err := startBroker(t.ctx, t.env, dir, addr)
-	if err == nil {
-		broker = again
-	}
-	check(errors.Join(err, <-done))
-	for _, name := range []string{"lost", "reordered", "doubled"} {
-		f[name] += disturbed[name]
-	}
+	f, err := attempt(env.client, s.probe(j))
+	check(errors.Join(err, <-ended))
 	return f
 }

@@ -1,54 +1,70 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/bench/tasks"
 	"github.com/valyala/fasthttp"
 )
 
 const idleTimeout = 300 * time.Second
 
-// serveCommand is `bench serve NAME ADDRESS FILES BESIDE BACKEND`: it serves until it is killed.
-// BESIDE and BACKEND are for works of kind beside: another address to answer at, and that of a
-// server to pass requests on to.
+// serveCommand is `bench serve FLAGS NAME ADDRESS`: it serves until it is killed.
 func serveCommand(args []string) error {
-	if len(args) != 5 {
-		return errors.New("usage: bench serve NAME ADDRESS FILES BESIDE BACKEND")
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	files := flags.String("files", "", "serve this `FOLDER`")
+	beside := flags.String("beside", "", "let goroutines answer at this `ADDRESS` too")
+	backend := flags.String("backend", "", "pass /proxy on to this `ADDRESS`")
+	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
+		return cmp.Or(err, errors.New("usage: bench serve FLAGS NAME ADDRESS"))
 	}
-	ln := must(net.Listen("tcp", args[1]))
-	switch args[0] {
-	case "nethttp":
-		return serveNetHTTP(ln, args[2], args[3], args[4])
+	name, addr, network := flags.Arg(0), flags.Arg(1), "tcp"
+	if filepath.IsAbs(addr) {
+		network = "unix"
+	}
+	if name == "gnet" || name == "gnetecho" {
+		return serveGnet(addr, name == "gnetecho")
+	}
+	ln := must(net.Listen(network, addr))
+	switch name {
+	case "nethttp", "gorilla":
+		chat := &chatHub{upgrader: frugal, queue: tasks.Queue}
+		return serveNetHTTP(ln, chat, *files, *beside, *backend)
+	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
+		return serveNetHTTP(ln, &chatHub{queue: 256}, *files, *beside, *backend)
 	case "fasthttp":
-		return serveFastHTTP(ln, args[2])
+		return serveFastHTTP(ln, *files)
 	case "goecho":
 		return serveGoEcho(ln)
-	case "epollecho":
-		return serveEpollEcho(ln)
-	case "gorilla":
-		return serveChat(ln, frugal, tasks.Queue)
-	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
-		return serveChat(ln, websocket.Upgrader{}, 256)
+	case "responder":
+		check(os.Chmod(addr, 0o666)) // nginx's workers, which are not root, connect too
+		return serveResponder(ln)
 	}
-	return fmt.Errorf("no server %q", args[0])
+	return fmt.Errorf("no server %q", name)
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
-	if beside != "" {
-		go tasks.Serve(must(net.Listen("tcp", beside)))
-	}
+func serveNetHTTP(ln net.Listener, chat *chatHub, files, beside, backend string) error {
 	mux := http.NewServeMux()
+	tasks.Start(beside, backend, mux.Handle)
 	mux.Handle("/", tasks.Hello)
 	mux.HandleFunc(tasks.SleepPath, sleepNetHTTP)
-	mux.Handle(tasks.ProxyPath, tasks.Proxy(backend))
+	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
+		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
+	})
+	mux.HandleFunc(tasks.EchoPath, func(w http.ResponseWriter, r *http.Request) {
+		chat.serve(w, r, nil)
+	})
 	mux.HandleFunc(tasks.BurnPath, func(w http.ResponseWriter, r *http.Request) {
 		var both sync.WaitGroup
 		for range 2 {
@@ -65,10 +81,7 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
 }
 
 func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
-	text, err := tasks.Sleep(r.URL.Query().Get("ms"), func(d time.Duration) error {
-		time.Sleep(d)
-		return nil
-	})
+	text, err := tasks.Sleep(r.URL.Query().Get("ms"), tasks.Nap)
 	if err != nil {
 		http.Error(w, "ms", http.StatusBadRequest)
 		return
@@ -102,7 +115,7 @@ func serveFastHTTP(ln net.Listener, folder string) error {
 const echoBuffer = 16 << 10
 
 // serveGoEcho is what one writes in Go without a thought: a goroutine per connection, read, write.
-// io.Copy would splice, and so do something else.
+// Were the connection itself given to the copy, it would splice, and so do something else.
 func serveGoEcho(ln net.Listener) error {
 	for {
 		conn, err := ln.Accept()
@@ -111,15 +124,8 @@ func serveGoEcho(ln net.Listener) error {
 		}
 		go func() {
 			defer conn.Close()
-			for buf := make([]byte, echoBuffer); ; {
-				n, err := conn.Read(buf)
-				if err == nil {
-					_, err = conn.Write(buf[:n])
-				}
-				if err != nil {
-					return
-				}
-			}
+			buf := make([]byte, echoBuffer)
+			io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, buf)
 		}()
 	}
 }

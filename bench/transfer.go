@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,25 +18,21 @@ func loadTransfer(j job) figures {
 	j.move(1 << 20)
 	before := must(anonymousMemory(j.PIDs))
 	highest, m := before, newMeter(j.PIDs)
-	stop, watched := make(chan struct{}), sync.WaitGroup{}
-	watched.Go(func() {
-		every := time.NewTicker(10 * time.Millisecond)
-		defer every.Stop()
-		for {
-			if now, err := anonymousMemory(j.PIDs); err == nil {
-				highest = max(highest, now)
-			}
-			select {
-			case <-stop:
-				return
-			case <-every.C:
-			}
+	moved := make(chan error, 1)
+	go func() {
+		_, err := attempt(j.move, j.Size)
+		moved <- err
+	}()
+	var f figures
+	for f == nil {
+		select {
+		case err := <-moved:
+			check(err)
+			f = m.figures(mebi(j.Size))
+		case <-time.After(10 * time.Millisecond):
 		}
-	})
-	j.move(j.Size)
-	f := m.figures(mebi(j.Size))
-	close(stop)
-	watched.Wait()
+		highest = max(highest, must(anonymousMemory(j.PIDs)))
+	}
 	f["growth"] = mebi(highest - before)
 	return f
 }
@@ -48,7 +42,7 @@ func loadTransfer(j job) figures {
 var transferPiece = bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 
 // move moves a body of n bytes, on a connection of its own.
-func (j job) move(n int64) {
+func (j job) move(n int64) bool {
 	c := crowd{job: j}
 	defer c.leave()
 	conn := c.join(1)
@@ -57,13 +51,13 @@ func (j job) move(n int64) {
 		for left := n; left > 0; left -= int64(len(transferPiece)) {
 			must(conn.Write(transferPiece[:min(left, int64(len(transferPiece)))]))
 		}
-		if got := c.text(conn); got != strconv.FormatInt(n, 10) {
+		if got := text(conn); got != strconv.FormatInt(n, 10) {
 			failf("%.100q bytes have come of %d", got, n)
 		}
-		return
+		return true
 	}
 	c.ask(conn, http.MethodGet, j.Path+"?bytes="+strconv.FormatInt(n, 10), "")
-	body := c.answer(conn).Body
+	body := answer(conn).Body
 	buf := make([]byte, len(transferPiece)-16)
 	for came := int64(0); ; {
 		k, err := body.Read(buf)
@@ -71,42 +65,10 @@ func (j job) move(n int64) {
 			failf("wrong bytes after %d", came)
 		}
 		if came += int64(k); err == io.EOF && came == n {
-			return
+			return true
 		}
 		if err != nil {
 			failf("after %d bytes: %w", came, err)
 		}
 	}
-}
-
-// loadBurst sends one request on each connection at the same time, again and again. The application
-// serves one at a time, and few may wait at its socket: every request counts that gets anything but
-// its answer.
-func loadBurst(j job) figures {
-	var bursts, fails float64
-	var took time.Duration
-	for start := time.Now(); bursts == 0 || time.Since(start) < j.Duration; bursts++ {
-		all := make([]crowd, j.Conns)
-		for i := range all {
-			all[i].job = j
-			all[i].join(1)
-		}
-		var bad atomic.Int64
-		var asking sync.WaitGroup
-		begin := time.Now()
-		for i := range all {
-			asking.Go(func() {
-				if _, err := attempt(verifyOn, &all[i]); err != nil {
-					bad.Add(1)
-				}
-			})
-		}
-		asking.Wait()
-		took += time.Since(begin)
-		fails += float64(bad.Load())
-		for i := range all {
-			all[i].leave()
-		}
-	}
-	return figures{"failed": fails / bursts, "lastAnswer": took.Seconds() * 1000 / bursts}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
@@ -51,21 +50,5 @@ func TestTransferNoticesWrongBytes(t *testing.T) {
 	}
 	if _, err := attempt(loadTransfer, transferOf(startHandler(t, http.NotFoundHandler()), true, 10)); err == nil {
 		t.Error("an upload to nowhere passed")
-	}
-}
-
-func TestBurst(t *testing.T) {
-	var asked atomic.Int64
-	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Server", "x")
-		w.Header().Set("Content-Type", "text/plain")
-		if asked.Add(1)%3 == 0 {
-			w.WriteHeader(http.StatusBadGateway)
-		}
-		io.WriteString(w, hello)
-	}))
-	f, err := attempt(loadBurst, jobAt(addr, 6, 1, 0, 0))
-	if err != nil || f["failed"] != 2 || f["lastAnswer"] <= 0 {
-		t.Errorf("%+v, %v; want 2 of 6 to fail", f, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -14,26 +15,28 @@ import (
 // A work is one thing that all servers are asked to do.
 type work struct {
 	Name, Title string
-	Kind        string
 	Peers       []string
 
 	Program  string // lwango's, a folder of its repository
 	Threads  int
+	Servers  int // of one peer, at the same time
 	Upstream upstream
 	Probe    probe
 	load
 
 	Bounds []bound
 
-	kind    kind
-	planned load // before a smoke run or the descriptor limit took something away
+	kind  kind
+	peers []peer
 }
 
 func (w work) name() string { return w.Name }
 
 // A load is what clients are told of a work.
 type load struct {
+	Kind           string
 	Path, Collect  string
+	Beside         string // another route, which is asked for meanwhile
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client
@@ -41,23 +44,21 @@ type load struct {
 	Rooms, Talkers int           // talkers in each room
 	FirstRoom      int           // the number of the first
 	Nap            time.Duration // of the client, so that frames gather
-	Watch          bool          // the silence before
 }
 
-// An upstream is what requests are passed on to. php is Debian's PHP-FPM with its opcache,
-// responder the least that a FastCGI application can be, http net/http's hello.
+// An upstream is what requests or messages are passed on to.
 type upstream struct {
-	Kind             string
-	Workers, Backlog int  // PHP's, and its socket's
-	Kept             int  // connections that may stay between requests; 0: each request has its own
-	Streamed         bool // request bodies go on as they come
+	Kind             string // an application
+	Workers, Backlog int    // PHP's, and its socket's
+	Kept             int    // connections that may stay; 0: each request has its own
+	Streamed         bool   // request bodies go on as they come
 }
 
 // A probe is what is asked for at a low rate while the server does something else.
 type probe struct {
 	Path  string
 	Rate  float64
-	Plain bool // another listener of the program, with a plain goroutine for each connection
+	Plain bool // another listener of the program, with a goroutine for each connection
 }
 
 // A figure is one number of a work, by its name in works.toml.
@@ -70,7 +71,7 @@ type figure struct {
 // figures are what a client or one round has found.
 type figures map[string]float64
 
-type kind struct{ Unit, Columns string }
+type kind struct{ Unit, Units, Long, Columns string }
 
 // A bound is what lwango is to reach: a figure or, with a peer, its ratio to the peer's.
 type bound struct {
@@ -87,23 +88,31 @@ var worksText string
 
 // The tables of works.toml, in its order.
 var (
-	works       []work
-	peers       []peer
-	figureTable map[string]figure
+	programs     map[string]program
+	peers        []peer
+	applications []peer
+	works        []work
+	figureTable  map[string]figure
 )
+
+// application is one of that name.
+func application(name string) peer { return must(choose(name, applications))[0] }
 
 func init() {
 	var file struct {
-		Peer   []peer
-		Figure map[string]figure
-		Kind   map[string]kind
-		Work   []work
+		Program     map[string]program
+		Peer        []peer
+		Application []peer
+		Figure      map[string]figure
+		Kind        map[string]kind
+		Work        []work
 	}
 	meta := must(toml.Decode(worksText, &file))
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		failf("works.toml: unknown key %s", unknown[0])
 	}
-	works, peers, figureTable = file.Work, file.Peer, file.Figure
+	works, figureTable = file.Work, file.Figure
+	programs, peers, applications = file.Program, file.Peer, file.Application
 	for i := range works {
 		works[i].complete(file.Kind)
 	}
@@ -117,8 +126,9 @@ func (w *work) complete(kinds map[string]kind) {
 	if w.Size == 0 {
 		w.Size = int64(len(hello))
 	}
-	w.Threads, w.Depth = max(w.Threads, 1), max(w.Depth, 1)
-	w.kind, w.planned = kinds[w.Kind], w.load
+	w.Threads, w.Servers, w.Depth = max(w.Threads, 1), max(w.Servers, 1), max(w.Depth, 1)
+	w.kind = kinds[w.Kind]
+	w.peers = must(choose(strings.Join(w.Peers, ","), peers))
 	names := strings.Fields(w.kind.Columns)
 	for _, b := range w.Bounds {
 		names = append(names, b.Figure)
@@ -130,26 +140,21 @@ func (w *work) complete(kinds map[string]kind) {
 	}
 }
 
-// named puts a work's unit into a text of the table of figures.
-func named(text, unit string) string {
-	many := unit + "s"
-	switch {
-	case unit == "MiB":
-		many = unit
-	case strings.HasSuffix(unit, "y"):
-		many = strings.TrimSuffix(unit, "y") + "ies"
-	}
-	return strings.NewReplacer("%s", many, "%", unit).Replace(text)
+// named puts a unit into a text of the table of figures.
+func (k kind) named(text, unit string) string {
+	return strings.NewReplacer("%s", k.Units, "%", unit).Replace(text)
 }
 
-// shrink takes from a work what a smoke run has no time for.
-func (w *work) shrink() {
-	if w.Conns > 64 {
-		w.Conns = 100
-	} else {
-		w.Conns = min(w.Conns, 16)
+// limit takes away what a smoke run has no time for, or the machine no descriptors.
+func (w *work) limit(conns int, size int64) {
+	if w.Conns > conns {
+		w.Conns = conns
+		w.Title += fmt.Sprintf(" (here %d)", conns)
 	}
-	w.Size = min(w.Size, 8<<20)
+	if w.Size > size {
+		w.Size = size
+		w.Title += fmt.Sprintf(" (here %.0f MiB)", mebi(size))
+	}
 }
 
 // The bodies of answers, of the same length for all servers. The files' bytes look random but are
@@ -165,18 +170,14 @@ func (l load) body() []byte {
 	return []byte(hello)
 }
 
-// request is the bytes that the Go clients send; wrk's own request has the same two lines.
+// request is the bytes that clients send.
 func (l load) request(addr string) []byte {
 	return bytes.Repeat([]byte("GET "+l.Path+" HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"), l.Depth)
 }
 
 func pattern(n int) []byte {
 	b := make([]byte, n)
-	x := uint32(1)
-	for i := range b {
-		x = x*1664525 + 1013904223 // the linear congruential generator of Numerical Recipes
-		b[i] = byte(x >> 24)
-	}
+	rand.NewChaCha8([32]byte{}).Read(b)
 	return b
 }
 
@@ -189,24 +190,17 @@ func letters(n int) []byte {
 	return b
 }
 
-// choose picks the named entries of all, in the order of all.
-func choose[T any](list string, all []T, name func(T) string) ([]T, error) {
-	wanted := strings.Split(list, ",")
-	known := strings.Split(names(all, name), ",")
-	for _, one := range wanted {
-		if !slices.Contains(known, one) {
-			return nil, fmt.Errorf("unknown name %q", one)
+// choose picks the entries of all that a list names; of an empty list, all.
+func choose[T interface{ name() string }](list string, all []T) (chosen []T, err error) {
+	if list == "" {
+		return slices.Clone(all), nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(all, func(entry T) bool { return entry.name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown name %q", name)
 		}
+		chosen = append(chosen, all[i])
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(entry T) bool {
-		return !slices.Contains(wanted, name(entry))
-	}), nil
-}
-
-func names[T any](all []T, name func(T) string) string {
-	var text []string
-	for _, entry := range all {
-		text = append(text, name(entry))
-	}
-	return strings.Join(text, ",")
+	return chosen, nil
 }

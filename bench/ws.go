@@ -16,43 +16,38 @@ import (
 type wsClient struct {
 	*reactor
 	start time.Time // messages carry the time since then
-	conns []*wsConn
+	conns []*link
 	frame bytes.Buffer // the one being sent
-	pings int64        // that servers sent
 
 	// message takes the text messages of the i-th connection; p is valid until it returns. It may
 	// send.
 	message func(i int, p []byte, now time.Duration) error
 }
 
-type wsConn struct {
-	*link
-	part []byte // the beginning of a frame
-}
-
-func newWSClient() *wsClient {
-	return &wsClient{reactor: newReactor(64 << 10), start: time.Now()}
+func newWSClient(buffer int) *wsClient {
+	return &wsClient{reactor: newReactor(buffer), start: time.Now()}
 }
 
 func (c *wsClient) now() time.Duration { return time.Since(c.start) }
 
-// join opens one more connection and returns when it is upgraded, without any extension.
-func (c *wsClient) join(addr, path string) {
-	i, u := len(c.conns), must(url.Parse("ws://"+addr+path))
+// join opens one more connection. Without a path, take is given what comes. Otherwise it becomes a
+// WebSocket, without any extension, before join returns.
+func (c *wsClient) join(addr, path string, take func(p []byte) error) {
 	single := crowd{job: job{Addrs: []string{addr}}}
-	tcp := single.join(1)
+	i, tcp := len(c.conns), single.join(1)
+	if path == "" {
+		c.conns = append(c.conns, c.adopt(tcp, i+1, take))
+		return
+	}
 	check(tcp.SetDeadline(time.Now().Add(verifyLimit)))
-	early, _, err := ws.Dialer{}.Upgrade(tcp, u)
+	early, _, err := ws.Dialer{}.Upgrade(tcp, must(url.Parse("ws://"+addr+path)))
 	if err != nil {
 		tcp.Close()
 		failf("connection %d: the upgrade: %w", i+1, err)
 	}
-	conn := &wsConn{}
-	c.conns = append(c.conns, conn)
-	conn.link = c.adopt(tcp, i+1, func(p []byte) error { return c.feed(i, p) })
+	c.conns = append(c.conns, c.adopt(tcp, i+1, func(p []byte) error { return c.feed(i, p) }))
 	if early != nil { // the server's first frames
-		p := must(early.Peek(early.Buffered()))
-		check(c.feed(i, p))
+		check(c.feed(i, must(early.Peek(early.Buffered()))))
 	}
 }
 
@@ -61,13 +56,12 @@ func (c *wsClient) leave() {
 	c.conns = nil
 }
 
-// send sends one text message.
-func (c *wsClient) send(i int, text []byte) error { return c.sendFrame(i, ws.OpText, text) }
+func (c *wsClient) sendText(i int, text []byte) error { return c.sendFrame(i, ws.OpText, text) }
 
 func (c *wsClient) sendFrame(i int, op ws.OpCode, payload []byte) error {
 	c.frame.Reset()
 	appendFrame(&c.frame, op, payload)
-	return c.write(c.conns[i].link, c.frame.Bytes())
+	return c.write(c.conns[i], c.frame.Bytes())
 }
 
 // appendFrame appends one masked frame, as clients send it (RFC 6455, section 5.3).
@@ -100,7 +94,6 @@ func (c *wsClient) feed(i int, p []byte) error {
 		case ws.OpText:
 			err = c.message(i, f.Payload, now)
 		case ws.OpPing:
-			c.pings++
 			err = c.sendFrame(i, ws.OpPong, f.Payload)
 		case ws.OpClose:
 			code, reason := ws.ParseCloseFrameData(f.Payload)
@@ -134,17 +127,14 @@ func parseFrame(p []byte) (f ws.Frame, used int, err error) {
 	}
 	head, op := f.Header, f.Header.OpCode
 	used = len(p) - in.Len()
+	if err = ws.CheckHeader(head, ws.StateClientSide); err != nil {
+		return f, 0, err
+	}
 	switch {
-	case head.Rsv != 0:
-		err = errors.New("a reserved bit without an extension")
 	case !head.Fin:
 		err = errors.New("a fragmented message")
-	case head.Masked:
-		err = errors.New("a masked frame from a server")
-	case op != ws.OpText && !op.IsControl() || op.IsReserved():
+	case op != ws.OpText && !op.IsControl():
 		err = fmt.Errorf("opcode %d", op)
-	case op.IsControl() && head.Length > ws.MaxControlFramePayloadSize:
-		err = errors.New("a control frame of more than 125 bytes")
 	case head.Length >= maxPayload:
 		err = fmt.Errorf("a message of more than %d bytes", maxPayload-1)
 	case used > 2 && head.Length < 126:

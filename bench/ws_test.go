@@ -36,15 +36,15 @@ func TestParseFrame(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"\xc1\x00":                 "reserved bit", // compressed, which nobody asked for
-		"\x91\x00":                 "reserved bit",
+		"\xc1\x00":                 "rsv bits", // compressed, which nobody asked for
+		"\x91\x00":                 "rsv bits",
 		"\x01\x00":                 "fragmented",
-		"\x80\x00":                 "opcode 0", // the rest of a message that has not begun
-		"\x82\x00":                 "opcode 2", // these servers send text
-		"\x83\x00":                 "opcode 3",
-		"\x8b\x00":                 "opcode 11",
-		"\x81\x80\x00\x00\x00\x00": "masked",
-		"\x89\x7e\x00\x7e":         "control frame",
+		"\x80\x00":                 "unexpected continuation", // the rest of a message that has not begun
+		"\x82\x00":                 "opcode 2",                // these servers send text
+		"\x83\x00":                 "reserved op code",
+		"\x8b\x00":                 "reserved op code",
+		"\x81\x80\x00\x00\x00\x00": "must be not masked",
+		"\x89\x7e\x00\x7e":         "control frame payload",
 		"\x81\x7e\x00\x7d":         "more bytes than it needs",
 		"\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00": "more than 65535",
 		"\x81\x7f\x80\x00\x00\x00\x00\x01\x00\x00": "most significant bit",
@@ -109,9 +109,9 @@ func TestJoinNoticesWhatIsWrong(t *testing.T) {
 			conn.Close()
 		}()
 		_, err := attempt(func(addr string) bool {
-			c := newWSClient()
+			c := newWSClient(1 << 10)
 			defer c.shut()
-			c.join(addr, "/")
+			c.join(addr, "/", nil)
 			return true
 		}, ln.Addr().String())
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -125,7 +125,7 @@ func TestWSClientFeed(t *testing.T) {
 	stream := "\x81\x01a\x8a\x01x\x81\x00\x81\x02bc"
 	for _, size := range []int{1, 2, 3, 7, len(stream)} {
 		var got []string
-		c := &wsClient{conns: []*wsConn{{}}}
+		c := &wsClient{conns: []*link{{}}}
 		c.message = func(i int, p []byte, _ time.Duration) error {
 			got = append(got, string(p))
 			return nil

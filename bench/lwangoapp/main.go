@@ -4,8 +4,7 @@ package main
 
 import (
 	"flag"
-	"log"
-	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -21,20 +20,13 @@ func main() {
 		"let goroutines answer at this `ADDRESS`, beside the loops")
 	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
 	lwango.ParseFlags()
-	if *address != "" {
-		ln, err := net.Listen("tcp", *address)
-		if err != nil {
-			log.Fatal(err)
-		}
-		go tasks.Serve(ln)
-		lwango.Handle(tasks.ProxyPath, lwango.HTTP(tasks.Proxy(*backend)))
-	}
-	lwango.Handle(tasks.BridgePath, lwango.HTTP(tasks.Hello))
+	tasks.Start(*address, *backend, func(path string, h http.Handler) {
+		lwango.Handle(path, lwango.HTTP(h))
+	})
 	lwango.Handle(tasks.SleepPath, sleep)
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.RoomPath, room)
 	lwango.Handle(tasks.EchoPath, echo)
-	lwango.Handle(tasks.CollectPath, collect)
 	lwango.Main()
 }
 
@@ -55,14 +47,6 @@ func burn(req *lwango.Request, _ *lwango.Response) int {
 	if err := req.AwaitAll(
 		time.Minute, loop.Call(req.Thread, work), loop.Call(req.Thread, work),
 	); err != nil {
-		return 500
-	}
-	return 200
-}
-
-// collect is off the loop: it takes its time.
-func collect(req *lwango.Request, _ *lwango.Response) int {
-	if err := req.Await(func() error { tasks.Collect(); return nil }, -1); err != nil {
 		return 500
 	}
 	return 200

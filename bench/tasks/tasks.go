@@ -4,16 +4,15 @@
 package tasks
 
 import (
-	"bufio"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -51,6 +50,9 @@ var Hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 
 var sleeping atomic.Int64 // handlers
 
+// Sleeping is how many sleep now.
+func Sleeping() int { return int(sleeping.Load()) }
+
 // Sleep runs a server's own sleep for the query's ms milliseconds and returns the answer: by how
 // many microseconds it woke late, and how many handlers slept just before.
 func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
@@ -66,44 +68,36 @@ func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
 	return fmt.Sprint(late.Microseconds(), sleeping.Add(-1)+1), err
 }
 
-// Collect returns when no garbage is left and the kernel has the memory back: a sync.Pool outlives
+// Nap is the sleep of a goroutine.
+func Nap(d time.Duration) error { time.Sleep(d); return nil }
+
+// Start begins to answer with Hello at an address beside the server's own listener, if there is
+// one, with a goroutine for each connection. It gives to handle what any server answers alike. A
+// backend is where the proxy passes requests on to.
+func Start(beside, backend string, handle func(path string, h http.Handler)) {
+	if beside != "" {
+		ln, err := net.Listen("tcp", beside)
+		if err != nil {
+			log.Fatal(err)
+		}
+		go http.Serve(ln, Hello)
+	}
+	handle(BridgePath, Hello)
+	handle(ProxyPath, proxy(backend))
+	handle(CollectPath, http.HandlerFunc(collect))
+}
+
+// collect answers when no garbage is left and the kernel has the memory back: a sync.Pool outlives
 // one collection, and a stack is halved by each that finds it too large.
-func Collect() {
+func collect(http.ResponseWriter, *http.Request) {
 	for range 4 {
 		debug.FreeOSMemory()
 	}
 }
 
-// Answer is what Serve answers, as long as the servers' own answers.
-const Answer = "HTTP/1.1 200 OK\r\nServer: goroutine\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n" +
-	"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\nHello, world!"
-
-// Serve has a plain goroutine for each connection, which reads a request's lines up to the empty
-// one and writes Answer.
-func Serve(ln net.Listener) {
-	for {
-		c, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer c.Close()
-			for in := bufio.NewReader(c); ; {
-				line, err := in.ReadString('\n')
-				if err == nil && strings.TrimSpace(line) == "" {
-					_, err = io.WriteString(c, Answer)
-				}
-				if err != nil {
-					return
-				}
-			}
-		}()
-	}
-}
-
-// Proxy passes requests on to the server at an address, as requests for hello. It keeps
+// proxy passes requests on to the server at an address, as requests for hello. It keeps
 // connections.
-func Proxy(backend string) http.Handler {
+func proxy(backend string) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: backend})

@@ -22,21 +22,28 @@ func listen(t *testing.T) net.Listener {
 }
 
 func echoOf(addr string) job {
-	return job{Addrs: []string{addr}, load: load{Conns: 3, Size: 1 << 10}, Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond, PIDs: ownPID}
+	return job{Addrs: []string{addr}, load: load{Kind: "echo", Conns: 3, Size: 1 << 10, Depth: 1}, Listen: verifyLimit, Warmup: 10 * time.Millisecond, Duration: 50 * time.Millisecond, PIDs: ownPID}
 }
 
 func verifiedEcho(j job) bool { verifyEcho(j); return true }
 
 func TestEchoServers(t *testing.T) {
-	for name, serve := range map[string]func(net.Listener) error{"goecho": serveGoEcho, "epollecho": serveEpollEcho} {
+	for _, name := range []string{"goecho", "gnetecho"} {
 		t.Run(name, func(t *testing.T) {
-			ln := listen(t)
-			addr := ln.Addr().String()
-			go serve(ln)
+			addr := freeAddress()
+			go attempt(serveCommand, []string{name, addr})
+			for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
+				if conn, err := net.Dial("tcp", addr); err == nil {
+					conn.Close()
+					break
+				} else if time.Now().After(end) {
+					t.Fatal(err)
+				}
+			}
 			if _, err := attempt(verifiedEcho, echoOf(addr)); err != nil {
 				t.Fatal(err)
 			}
-			f, err := attempt(loadEcho, echoOf(addr))
+			f, err := attempt(loadLoop, echoOf(addr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,11 +109,13 @@ func TestEchoNoticesWhatIsWrong(t *testing.T) {
 	for _, row := range rows {
 		options := echoOf(badEcho(t, 2, row.change))
 		options.Conns = 1
-		if _, err := attempt(loadEcho, options); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := attempt(loadLoop, options); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}
 	}
-	if _, err := attempt(loadEcho, echoOf(badEcho(t, 1, func([]byte) []byte { return nil }))); err == nil || !strings.Contains(err.Error(), "nothing came back") {
+	silent := echoOf(badEcho(t, 1, func([]byte) []byte { return nil }))
+	silent.Listen = 100 * time.Millisecond
+	if _, err := attempt(loadLoop, silent); err == nil || !strings.Contains(err.Error(), "nothing came back") {
 		t.Errorf("silent: %v", err)
 	}
 }
@@ -128,7 +137,9 @@ func TestEchoServesAll(t *testing.T) {
 			first.Write(buf[:n])
 		}
 	}()
-	if _, err := attempt(loadEcho, echoOf(ln.Addr().String())); err == nil || !strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
+	j := echoOf(ln.Addr().String())
+	j.Listen = 500 * time.Millisecond
+	if _, err := attempt(loadLoop, j); err == nil || !strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
 		t.Errorf("%v, want a complaint about the second connection", err)
 	}
 }
@@ -156,7 +167,7 @@ func TestEchoed(t *testing.T) {
 func TestEchoMessagesDiffer(t *testing.T) {
 	source := letters(echoSource + 64)
 	seen := map[string]bool{}
-	for sent := range int64(echoSource) {
+	for sent := range echoSource {
 		at := messageAt(sent)
 		seen[string(source[at:at+64])] = true
 	}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -25,20 +28,22 @@ func fcgiRequest(keep byte, script, body string) []byte {
 	return record(p, fcgiStdin, "")
 }
 
-func TestRequestEnd(t *testing.T) {
-	whole := fcgiRequest(1, "/app/hello.php", "some body")
-	for i := range whole[:len(whole)-1] {
-		if n, _, err := requestEnd(whole[:i]); n != 0 || err != nil {
-			t.Fatalf("%d of %d bytes: %d, %v", i, len(whole), n, err)
+func TestReadRequest(t *testing.T) {
+	whole := fcgiRequest(1, "/app/sleep.php?ms=27", "some body")
+	for i := range whole {
+		in := bufio.NewReader(iotest.OneByteReader(bytes.NewReader(whole[:i])))
+		if _, _, err := readRequest(in); err != io.EOF {
+			t.Fatalf("%d of %d bytes: %v", i, len(whole), err)
 		}
 	}
-	if n, keep, err := requestEnd(append(whole, "next"...)); n != len(whole) || !keep || err != nil {
-		t.Errorf("%d, %v, %v; want %d", n, keep, err, len(whole))
+	in := bufio.NewReader(bytes.NewReader(append(whole, fcgiRequest(0, "/app/hello.php", "")...)))
+	if script, keep, err := readRequest(in); script != "27" || !keep || err != nil {
+		t.Errorf("%q, %v, %v", script, keep, err)
 	}
-	if _, keep, _ := requestEnd(fcgiRequest(0, "/app/hello.php", "")); keep {
-		t.Error("kept without FCGI_KEEP_CONN")
+	if script, keep, err := readRequest(in); script != "" || keep || err != nil {
+		t.Errorf("%q, kept %v without FCGI_KEEP_CONN, %v", script, keep, err)
 	}
-	if _, _, err := requestEnd([]byte("GET / HTTP/1.1\r\n\r\n")); err == nil {
+	if _, _, err := readRequest(bufio.NewReader(strings.NewReader("GET / HTTP/1.1\r\n\r\n"))); err == nil {
 		t.Error("HTTP passed for FastCGI")
 	}
 }
@@ -47,7 +52,7 @@ func TestRequestEnd(t *testing.T) {
 func startResponder(t *testing.T) (dial func() net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
-	go attempt(responderCommand, []string{path})
+	go attempt(serveCommand, []string{"responder", path})
 	return func() net.Conn {
 		t.Helper()
 		for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
@@ -85,36 +90,30 @@ func TestResponder(t *testing.T) {
 	}
 }
 
-func TestResponderHolds(t *testing.T) {
+// It sleeps for the milliseconds of the query, and several sleep at one time.
+func TestResponderSleeps(t *testing.T) {
 	dial := startResponder(t)
-	ask := func(script string) net.Conn {
+	start := time.Now()
+	var conns []net.Conn
+	for range 3 {
 		conn := dial()
-		conn.Write(fcgiRequest(0, script, ""))
-		return conn
+		conn.Write(fcgiRequest(0, "/app/sleep.php?ms=300", ""))
+		conns = append(conns, conn)
 	}
-	held := func(want string) {
-		t.Helper()
-		for {
-			got, err := io.ReadAll(ask(heldScript))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(got), "\r\n\r\n"+want) {
-				return
-			}
+	sum := 0
+	for i, conn := range conns {
+		got, err := io.ReadAll(conn)
+		_, body, _ := strings.Cut(string(got), "\r\n\r\n")
+		var late, asleep int
+		if n, _ := fmt.Sscan(body, &late, &asleep); n != 2 || err != nil {
+			t.Errorf("answer %d: %q, %v", i+1, got, err)
 		}
+		sum += asleep
 	}
-	first, second, leaver := ask(holdScript), ask(holdScript), ask(holdScript)
-	held("3")
-	leaver.Close()
-	held("2")
-	if got, err := io.ReadAll(ask(releaseScript)); err != nil || !bytes.Contains(got, []byte(hello)) {
-		t.Fatalf("%q, %v", got, err)
+	if sum != 1+2+3 {
+		t.Errorf("in all %d slept just before the three woke, want 3, 2 and 1", sum)
 	}
-	for _, conn := range []net.Conn{first, second} {
-		if got, err := io.ReadAll(conn); err != nil || !bytes.Contains(got, []byte(hello)) {
-			t.Errorf("%q, %v", got, err)
-		}
+	if took := time.Since(start); took < 300*time.Millisecond {
+		t.Errorf("all answered after %v", took)
 	}
-	held("0")
 }

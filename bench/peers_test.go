@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// It answers at once, and is gone when it is killed.
+func TestBroker(t *testing.T) {
+	program, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("LWANGO_CI") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip("redis-server is not installed")
+	}
+	env := testEnvironment(t)
+	env.files["redis"] = program
+	b := env.newServer(work{}, application("redis"), "")
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	defer b.kill()
+	ask := func(command, want string) error {
+		conn, err := net.Dial("tcp", b.Addr)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(verifyLimit))
+		fmt.Fprintf(conn, "%s\r\n", command)
+		var got string
+		if _, err := fmt.Fscan(conn, &got); err != nil || got != want {
+			return fmt.Errorf("%s is answered with %q, %v", command, got, err)
+		}
+		return nil
+	}
+	if err := ask("SET a 1", "+OK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.kill(); err != nil {
+		t.Fatal(err)
+	}
+	if ask("PING", "+PONG") == nil {
+		t.Error("killed, it answers")
+	}
+	if err := b.kill(); err == nil {
+		t.Error("killed twice")
+	}
+
+	// What ends at once says why.
+	b.File = "/bin/ls"
+	if err := b.start(); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
+		t.Error(err)
+	}
+}
+
+func testEnvironment(t *testing.T) *environment {
+	return &environment{ctx: t.Context(), dir: t.TempDir(), files: map[string]string{}, serverCPU: unpinned}
+}
+
+// A server runs on the CPU that it is given, with its children.
+func TestPinned(t *testing.T) {
+	_, cpu := defaultCPUs()
+	for _, row := range []struct {
+		cpu  int
+		want string
+	}{{cpu, fmt.Sprintf("Cpus_allowed_list:\t%d\n", cpu)}, {unpinned, "Cpus_allowed_list:"}} {
+		out, err := pinned(t.Context(), row.cpu, "sh", "-c", "cat /proc/self/status").Output()
+		if err != nil || !strings.Contains(string(out), row.want) {
+			t.Errorf("CPU %d: %v, %s", row.cpu, err, out)
+		}
+	}
+}
+
+func TestStop(t *testing.T) {
+	for script, want := range map[string]string{
+		"read x": "",
+		"trap 'echo gone wrong; exit 3' TERM; echo; read x & wait": "gone wrong",
+		"sleep 60 & exec sleep 60":                                 "left a process behind",
+	} {
+		p := startScript(t, script+" < <(sleep 60)")
+		p.ends = strings.Contains(want, "wrong")
+		time.Sleep(300 * time.Millisecond)
+		if err := p.stop(); want == "" && p.ends && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", script, err, want)
+		}
+	}
+}
+
+// startScript starts a server that is a script; another one accepts connections for it.
+func startScript(t *testing.T, script string) *server {
+	s := &server{Dir: t.TempDir(), Addr: listen(t).Addr().String(), env: testEnvironment(t),
+		cpu: unpinned, argv: []string{"bash", "-c", script}}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
