@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
 )
 
 // TestSetStatus: the status that was set goes out with a head that does not wait for the handler,
@@ -158,6 +159,9 @@ func TestOwnErrorOfABadBody(t *testing.T) {
 			{"/unread" + tooLarge, 413, false},
 			{"/unread" + bad, 400, false},
 		} {
+			if invariants.Enabled && strings.HasPrefix(row.request, "/itself") {
+				continue // the first piece, shortened on purpose, may be one that is not too large
+			}
 			a := parse(t, s.Exchange("POST "+row.request), "POST")[0]
 			if a.StatusCode != row.status || (a.Text == answer) != row.own || !a.Close {
 				t.Errorf("%s: %s %q", row.request[:7], a.Status, a.Text)
