@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -288,6 +289,11 @@ func TestTextFailsFast(t *testing.T) {
 					frame(0x00, packed("é")[1:]+"\x00\x00\xff\xff")},
 				frame(0x00, packed("\xff\xff0123456789")+"\x00\x00\xff\xff"), offered},
 		} {
+			if invariants.Enabled && row.fields != "" {
+				// Where reads are shortened the server may have inflated the most of it already, and
+				// does so again only when the input has doubled.
+				continue
+			}
 			c := upgrade(s, row.fields)
 			for _, p := range row.good {
 				c.Send(p)
