@@ -46,6 +46,7 @@ func init() {
 	http := func(j job) { verifyHTTP(j) }
 	clients = map[string]client{
 		"load":     {loadHTTP, http},
+		"steady":   {loadLoop, http},
 		"beside":   {loadLoop, http},
 		"echo":     {loadLoop, verifyEcho},
 		"chat":     {loadChat, verifyChat},

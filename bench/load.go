@@ -45,7 +45,7 @@ func loadHTTP(j job) figures {
 	j.Rate = f["perSecond"] / 2
 	open := loadLoop(j)
 	f["halfRate"], f["halfCPU"] = j.Rate, open["cpu"]
-	for _, name := range []string{"latency50", "latency90", "latency99"} {
+	for _, name := range []string{"latency50", "latency90", "latency99", "latency999"} {
 		f[name] = open[name]
 	}
 	return f

@@ -22,6 +22,7 @@ type program struct {
 	Pattern, Packages string   // of an installed program's file, and Debian's; else it is built
 	Version           []string // arguments that make it say its version
 	Has               string   // what must be in that
+	Optional          bool     // a measurement more, where it is installed
 	Argv              []string // templates, of which those that come out empty are left out
 	Ends              bool     // with 0 on SIGTERM
 }
@@ -29,7 +30,8 @@ type program struct {
 // A peer is one server that takes part, or an application that servers pass requests on to.
 type peer struct {
 	Name, Program, Handoff string
-	Unqueued, Nopush       bool
+	Unqueued               bool
+	Nopush, Cache          bool // nginx: tcp_nopush, open_file_cache
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
 }

@@ -62,9 +62,9 @@ func TestReport(t *testing.T) {
 	text := env.report(all, nil)
 	for _, want := range []string{
 		"### hello: keep-alive hello, 64 connections\n", "| nginx | 8 | 1.33 | 8.00 |",
-		"| hello | CPU per request, lwango / nginx | 1.00 | 0.75 | - | holds |",
+		"| hello | CPU per request, lwango / nginx | 0.92 | 0.75 | - | holds |",
 		"| hello | CPU per request, lwango / nethttp | 0.60 | 0.60 | - | holds |",
-		"| idle | bytes per idle connection | 500 | 502 | - | falls short |",
+		"| idle | bytes per idle connection | 230 | 502 | - | falls short |",
 		"failed: gone / away |\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -200,8 +200,8 @@ func TestVerifyBridge(t *testing.T) {
 
 // No work is lost, and each has what its kind needs.
 func TestWorks(t *testing.T) {
-	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
-		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,redis"
+	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,steady,twosteady,twobusier,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
+		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,pauses,redis"
 	var names []string
 	for _, w := range works {
 		names = append(names, w.Name)

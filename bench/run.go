@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,5 +170,6 @@ func (env *environment) measureBeside(s *server, j job) figures {
 	time.Sleep(j.Duration / 4)
 	f, err := attempt(env.client, s.probe(j))
 	check(errors.Join(err, <-ended))
+	f["pause99"] = must(strconv.ParseFloat(j.once(tasks.PausesPath), 64))
 	return f
 }
