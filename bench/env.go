@@ -41,6 +41,7 @@ type environment struct {
 	maxFiles uint64            // the hard limit of descriptors per process
 	files    map[string]string // of the programs, by name
 	load     float64           // average over the minute before the run
+	failed   int               // measurements
 }
 
 type usageError struct{ error }

@@ -69,7 +69,7 @@ func loadLoop(j job) figures {
 	if j.Kind == "echo" {
 		c.source = letters(echoSource + int(j.Size))
 	} else {
-		c.request, c.size = j.request(j.Addrs[0]), verifyHTTP(j)
+		c.request, c.size = j.request(j.Addrs[0]), j.answerSize()
 	}
 	c.connect()
 	if j.Rate > 0 {

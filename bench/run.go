@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lwango/lwango/bench/tasks"
@@ -48,27 +47,6 @@ func (c *cell) value(name string) float64 {
 // results has a cell for each work and peer of the run.
 type results map[string]map[string]*cell
 
-// failures joins all errors; nil when everything was measured.
-func (r results) failures() error {
-	var lines []string
-	for work, cells := range r {
-		for peer, c := range cells {
-			failed := func(f figures) bool { return f == nil }
-			if len(c.Errs) == 0 && slices.ContainsFunc(c.Rounds, failed) {
-				c.Errs = []string{"was not measured"}
-			}
-			for _, err := range c.Errs {
-				lines = append(lines, fmt.Sprintf("%s, %s: %s", work, peer, err))
-			}
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	slices.Sort(lines)
-	return errors.New(strings.Join(lines, "\n"))
-}
-
 // runWork interleaves the rounds, all servers once per round, and each round begins with another
 // server: what changes slowly on the machine, and what one server leaves behind for the next, meets
 // all of them. A server that fails keeps its other rounds.
@@ -86,6 +64,7 @@ func (env *environment) runWork(w work) map[string]*cell {
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.Name, p.Name, err)
 			c.Errs = append(c.Errs, err.Error())
+			env.failed++
 		}
 	}
 	return cells
