@@ -65,14 +65,13 @@ type server struct {
 	Backend      string // the address of what it passes requests on to
 	MaxFiles     uint64
 
-	env  *environment
-	argv []string // templates
-	cpu  int
-	ends bool
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has exited; err is set before
-	err  error
-	pids []int // the process and its children (nginx's workers)
+	env     *environment
+	program program
+	cpu     int
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when it has exited; err is set before
+	err     error
+	pids    []int // the process and its children (nginx's workers)
 }
 
 // newServer prepares a server, of which the caller starts any number one after the other.
@@ -83,8 +82,8 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 	}
 	s := &server{
 		work: w, Peer: p, File: env.files[name], Root: env.dir, MaxFiles: env.maxFiles,
-		Addr: freeAddress(), Backend: backend, env: env, argv: programs[name].Argv,
-		cpu: env.serverCPU, ends: programs[name].Ends,
+		Addr: freeAddress(), Backend: backend, env: env, program: programs[name],
+		cpu: env.serverCPU,
 	}
 	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
 	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach it
@@ -183,7 +182,7 @@ func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
 // file log of the server's folder. The caller stops it.
 func (s *server) start() error {
 	var argv []string
-	for _, text := range s.argv {
+	for _, text := range s.program.Argv {
 		var arg strings.Builder
 		check(template.Must(template.New("").Parse(text)).Execute(&arg, s))
 		if arg.Len() > 0 {
@@ -205,23 +204,21 @@ func (s *server) start() error {
 	if filepath.IsAbs(s.Addr) {
 		network = "unix"
 	}
-	ctx, cancel := context.WithTimeout(s.env.ctx, startLimit)
-	defer cancel()
-	for {
+	for end := time.Now().Add(startLimit); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := net.Dial(network, s.Addr)
 		if err == nil {
 			return conn.Close()
 		}
 		select {
-		case <-time.After(5 * time.Millisecond):
-			continue
 		case <-s.done:
 			err = fmt.Errorf("ended before it served: %v", s.err)
-		case <-ctx.Done():
-			err = fmt.Errorf("does not serve: %w: %w", ctx.Err(), err)
+		default:
+			if time.Now().Before(end) && s.env.ctx.Err() == nil {
+				continue
+			}
 		}
 		s.kill()
-		return s.explain(err)
+		return s.explain(fmt.Errorf("does not serve: %w", err))
 	}
 }
 
@@ -244,7 +241,7 @@ func (s *server) stop() error {
 	switch {
 	case s.kill() == nil:
 		return s.explain(errors.New("left a process behind"))
-	case s.ends && s.err != nil:
+	case s.program.Ends && s.err != nil:
 		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))
 	}
 	return nil
