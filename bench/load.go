@@ -63,7 +63,8 @@ func loadLoop(j job) figures {
 		buffer = 256 << 10
 	}
 	c := &loadClient{
-		wsClient: newWSClient(buffer), job: j, turns: make([]turn, j.Conns), latency: newHistogram(),
+		wsClient: newWSClient(buffer), job: j, latency: newHistogram(),
+		turns: make([]turn, j.Conns),
 	}
 	defer c.shut()
 	if j.Kind == "echo" {

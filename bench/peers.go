@@ -166,8 +166,8 @@ const (
 )
 
 // pinned is a command held to a CPU, with its threads and children. It has a process group of its
-// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in order,
-// and what one leaves behind can be ended by the group.
+// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in
+// order, and what one leaves behind can be ended by the group.
 func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
 	if cpu != unpinned {
 		argv = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, argv...)

@@ -37,8 +37,8 @@ func newReactor(buffer int) *reactor {
 }
 
 // adopt takes a connection made by Go, which has set TCP_NODELAY, away from Go's poller. Its watch
-// is edge-triggered: a read that leaves room in the buffer has taken everything and is the only one.
-// number is for error messages.
+// is edge-triggered: a read that leaves room in the buffer has taken everything and is the only
+// one. number is for error messages.
 func (r *reactor) adopt(conn net.Conn, number int, take func(p []byte) error) *link {
 	l := &link{number: number, take: take}
 	raw, err := conn.(*net.TCPConn).SyscallConn()
