@@ -92,12 +92,11 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 	}
 	if backend == "" && w.Upstream.Kind != "" { // the application itself: with the client
 		s.cpu = env.clientFor(w)
+	} else if w.Probe.Plain {
+		s.Beside = freeAddress()
 	}
 	if w.Threads > 1 || p.Anywhere {
 		s.cpu = unpinned
-	}
-	if w.Probe.Plain {
-		s.Beside = freeAddress()
 	}
 	return s
 }
