@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/loop"
 )
 
 func TestMain(m *testing.M) {
-	sampletest.Main(m, func() {
+	program.Main(m, func() {
 		if os.Getenv(refused) != "" {
 			restricted()
 		} else {
@@ -34,8 +34,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// neighbours is a program that does other things beside serving: a goroutine for each connection of another listener,
-// functions that compute off the loops, and a reverse proxy. With -std it is net/http that serves.
+// neighbours is a program that does other things beside serving: a goroutine for each connection of
+// another listener, functions that compute off the loops, and a reverse proxy. With -std it is
+// net/http that serves.
 func neighbours() {
 	std := flag.Bool("std", false, "serve by net/http")
 	address := flag.String("l", "", "listen at this `ADDRESS`") // lwango's own, but for net/http
@@ -56,7 +57,9 @@ func neighbours() {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: *backend})
 
 	if *std {
-		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+		http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "hello")
+		})
 		if *backend != "" {
 			http.Handle("/proxy", proxy)
 		}
@@ -123,12 +126,14 @@ func burn() {
 var sink atomic.Uint64
 
 const (
-	round    = 500 * time.Millisecond // how long one server is measured before it is the other's turn
+	// how long one server is measured before it is the other's turn
+	round    = 500 * time.Millisecond
 	burnTime = round
 )
 
-// TestBeside measures what a program's other work and its loops do to each other, against net/http in the same
-// moments: what else the machine is doing meets both. A figure that misses its bound is measured again a few times.
+// TestBeside measures what a program's other work and its loops do to each other, against net/http
+// in the same moments: what else the machine is doing meets both. A figure that misses its bound is
+// measured again a few times.
 func TestBeside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures for some seconds")
@@ -142,29 +147,30 @@ func TestBeside(t *testing.T) {
 		name     string
 		quantile float64
 		bound    float64 // ours to theirs
-		measure  func(t *testing.T, p program) []time.Duration
+		measure  func(t *testing.T, p neighbour) []time.Duration
 	}{
-		{"goroutine echo beside hello", 0.9, 2, func(t *testing.T, p program) []time.Duration {
+		{"goroutine echo beside hello", 0.9, 2, func(t *testing.T, p neighbour) []time.Duration {
 			defer p.load(t)()
 			return p.probe(t, p.echo, "ping", "ping", 2*time.Millisecond)
 		}},
-		{"hello beside functions that compute", 0.5, 0.2, func(t *testing.T, p program) []time.Duration {
-			burning := make(chan error, 1)
-			go func() {
-				resp, err := http.Get("http://" + p.Address + "/burn")
-				if err == nil {
-					resp.Body.Close()
-				}
-				burning <- err
-			}()
-			defer func() {
-				if err := <-burning; err != nil {
-					t.Error(err)
-				}
-			}()
-			return p.probe(t, p.Address, rawGet("/"), "hello", 20*time.Millisecond)
-		}},
-		{"reverse proxy beside hello", 0.5, 2, func(t *testing.T, p program) []time.Duration {
+		{"hello beside functions that compute", 0.5, 0.2,
+			func(t *testing.T, p neighbour) []time.Duration {
+				burning := make(chan error, 1)
+				go func() {
+					resp, err := http.Get("http://" + p.Address + "/burn")
+					if err == nil {
+						resp.Body.Close()
+					}
+					burning <- err
+				}()
+				defer func() {
+					if err := <-burning; err != nil {
+						t.Error(err)
+					}
+				}()
+				return p.probe(t, p.Address, rawGet("/"), "hello", 20*time.Millisecond)
+			}},
+		{"reverse proxy beside hello", 0.5, 2, func(t *testing.T, p neighbour) []time.Duration {
 			defer p.load(t)()
 			return p.probe(t, p.Address, rawGet("/proxy"), "hello", 10*time.Millisecond)
 		}},
@@ -183,7 +189,8 @@ func TestBeside(t *testing.T) {
 				if middle := ratios[(try-1)/2]; middle <= test.bound {
 					return
 				} else if try == 9 {
-					t.Fatalf("median of %d: %.2f x net/http, want at most %.2f", try, middle, test.bound)
+					t.Fatalf("median of %d: %.2f x net/http, want at most %.2f", try, middle,
+						test.bound)
 				}
 			}
 		})
@@ -198,14 +205,14 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[int(q*float64(len(d)-1))]
 }
 
-type program struct {
-	*sampletest.Server
+type neighbour struct {
+	*program.Server
 	echo string // address
 }
 
-func startNeighbours(t *testing.T, args ...string) program {
-	s := sampletest.Start(t, args...)
-	return program{s, s.Logged(t, `msg=echo address=(\S+)`)[1]}
+func startNeighbours(t *testing.T, args ...string) neighbour {
+	s := program.Start(t, args...)
+	return neighbour{s, s.Logged(t, `msg=echo address=(\S+)`)[1]}
 }
 
 const (
@@ -214,7 +221,7 @@ const (
 )
 
 // load asks for hello at loadRate until the end.
-func (p program) load(t *testing.T) (end func()) {
+func (p neighbour) load(t *testing.T) (end func()) {
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	for range loadConns {
@@ -243,7 +250,8 @@ func (p program) load(t *testing.T) (end func()) {
 }
 
 // probe asks every interval for a round, and returns how long each answer took.
-func (p program) probe(t *testing.T, addr, question, answer string, every time.Duration) (took []time.Duration) {
+func (p neighbour) probe(t *testing.T, addr, question, answer string,
+	every time.Duration) (took []time.Duration) {
 	c := dial(t, addr)
 	defer c.Close()
 	for begin := time.Now(); time.Since(begin) < round; time.Sleep(every) {

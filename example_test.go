@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -40,8 +40,12 @@ func ExampleHandle() {
 // with the request.
 func ExampleHandler() {
 	var h lwango.Handler = func(req *lwango.Request, resp *lwango.Response) int {
-		price := loop.Go(req.Thread, func(t *loop.Thread) (int, error) { return 7, t.Sleep(time.Millisecond) })
-		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) { return 3, t.Sleep(time.Millisecond) })
+		price := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
+			return 7, t.Sleep(time.Millisecond)
+		})
+		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
+			return 3, t.Sleep(time.Millisecond)
+		})
 		if err := req.AwaitAll(time.Second, price, stock); err != nil {
 			return http.StatusGatewayTimeout
 		}
@@ -51,9 +55,9 @@ func ExampleHandler() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h) // in a program: lwango.Handle("/price", h)
+	url, stop := server.Serve(h) // in a program: lwango.Handle("/price", h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// 3 left, 7 each
@@ -66,9 +70,10 @@ func ExampleHTTP() {
 		fmt.Fprintf(w, "This is room %s.", r.PathValue("name"))
 	})
 
-	url, stop := exampletest.Serve(lwango.HTTP(mux)) // in a program: lwango.Handle("/app", lwango.HTTP(mux))
+	// in a program: lwango.Handle("/app", lwango.HTTP(mux))
+	url, stop := server.Serve(lwango.HTTP(mux))
 	defer stop()
-	exampletest.Show(http.Get(url + "/app/rooms/12"))
+	server.Show(http.Get(url + "/app/rooms/12"))
 	// Output:
 	// 200 OK
 	// This is room 12.
@@ -80,9 +85,9 @@ func ExampleHTTPOnLoop() {
 		fmt.Fprintf(w, "Hello, %s!", r.FormValue("name"))
 	})
 
-	url, stop := exampletest.Serve(lwango.HTTPOnLoop(hello))
+	url, stop := server.Serve(lwango.HTTPOnLoop(hello))
 	defer stop()
-	exampletest.Show(http.Get(url + "/?name=Lwan"))
+	server.Show(http.Get(url + "/?name=Lwan"))
 	// Output:
 	// 200 OK
 	// Hello, Lwan!

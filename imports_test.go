@@ -25,19 +25,14 @@ var allowed = map[string][]string{
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},
-	"internal/leaktest":         {},
-	"internal/sampletest":       {},
-	"internal/exampletest":      {"conn", "loop"},
-	"internal/redistest":        {},
-	"internal/refusetest":       {},
-	"internal/test/*":           {"coro"},
+	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
-	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/leaktest", "internal/names", "internal/sysio"},
+	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names"},
 	"fastcgi/internal/wire":     {},
@@ -53,13 +48,13 @@ var allowed = map[string][]string{
 // only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
 var only = map[string][]string{
 	"github.com/gorilla/websocket":                    {"handlers/websocket"},
-	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/redistest"},
-	"github.com/redis/go-redis/v9/logging":            {"pubsub/redis", "internal/redistest"},
+	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/test/broker"},
+	"github.com/redis/go-redis/v9/logging":            {"pubsub/redis", "internal/test/broker"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
-	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/refusetest", "samples/tail"},
+	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "internal/server", "internal/test/*", "samples/tail"},
 	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
-	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/exampletest", "samples/fanout"},
+	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
@@ -103,7 +98,7 @@ func TestImportsPointOneWay(t *testing.T) {
 				t.Errorf("%s imports %s", path, name)
 			}
 			std := !strings.Contains(strings.Split(name, "/")[0], ".")
-			if !std && only[name] == nil && dir != "internal/leaktest" {
+			if !std && only[name] == nil && dir != "internal/test/leak" {
 				t.Errorf("%s imports %s, which no package may", path, name)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/refusetest"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -26,9 +26,10 @@ import (
 // refused is the variable with the errno by which a program's newer system calls are refused.
 const refused = "LWANGO_REFUSED"
 
-// newer are the system calls in use that are younger than what Go itself takes for granted. Kernels without them, and filters
-// that do not know them, are still about.
-var newer = []uint32{unix.SYS_EPOLL_PWAIT2, unix.SYS_OPENAT2, unix.SYS_SPLICE, unix.SYS_MEMFD_CREATE, unix.SYS_STATX}
+// newer are the system calls in use that are younger than what Go itself takes for granted. Kernels
+// without them, and filters that do not know them, are still about.
+var newer = []uint32{unix.SYS_EPOLL_PWAIT2, unix.SYS_OPENAT2, unix.SYS_SPLICE,
+	unix.SYS_MEMFD_CREATE, unix.SYS_STATX}
 
 // restricted is a program that sleeps, serves files and echoes, without newer system calls.
 func restricted() {
@@ -36,7 +37,7 @@ func restricted() {
 	if err != nil {
 		panic(err)
 	}
-	refusetest.Refuse(syscall.Errno(errno), newer...)
+	refuse.Refuse(syscall.Errno(errno), newer...)
 	if _, err := unix.EpollWait(-1, make([]unix.EpollEvent, 1), 0); err != unix.EBADF {
 		panic(err)
 	}
@@ -49,10 +50,11 @@ func restricted() {
 	if err != nil {
 		panic(err)
 	}
-	ln, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, func(_ *loop.Thread, s *stream.Stream) error {
-		_, err := io.Copy(s, s)
-		return err
-	})
+	ln, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0,
+		func(_ *loop.Thread, s *stream.Stream) error {
+			_, err := io.Copy(s, s)
+			return err
+		})
 	if err != nil {
 		panic(err)
 	}
@@ -68,8 +70,8 @@ func restricted() {
 	os.Exit(lwango.Run(context.Background(), ""))
 }
 
-// TestRefusedSystemCalls: with a filter that is older than some system calls, or a kernel that is, everything works by
-// others.
+// TestRefusedSystemCalls: with a filter that is older than some system calls, or a kernel that is,
+// everything works by others.
 func TestRefusedSystemCalls(t *testing.T) {
 	for _, errno := range []syscall.Errno{unix.EPERM, unix.ENOSYS, unix.EACCES} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
@@ -85,14 +87,15 @@ func TestRefusedSystemCalls(t *testing.T) {
 			write("www/a.txt", "a file")
 			write("www/sub/index.html", "an index")
 			write("secret", "not served")
-			for name, to := range map[string]string{"in": "a.txt", "out": "../secret", "away": root + "/secret"} {
+			for name, to := range map[string]string{"in": "a.txt", "out": "../secret",
+				"away": root + "/secret"} {
 				if err := os.Symlink(to, filepath.Join(root, "www", name)); err != nil {
 					t.Fatal(err)
 				}
 			}
 
 			t.Setenv(refused, strconv.Itoa(int(errno)))
-			s := sampletest.Start(t, "-r", filepath.Join(root, "www"))
+			s := program.Start(t, "-r", filepath.Join(root, "www"))
 			for _, want := range []struct {
 				path   string
 				status int
@@ -112,7 +115,8 @@ func TestRefusedSystemCalls(t *testing.T) {
 				}
 				body, err := io.ReadAll(resp.Body)
 				resp.Body.Close()
-				if err != nil || resp.StatusCode != want.status || want.status == 200 && string(body) != want.body {
+				if err != nil || resp.StatusCode != want.status ||
+					want.status == 200 && string(body) != want.body {
 					t.Errorf("%s: %s, %q, %v", want.path, resp.Status, body, err)
 				}
 			}

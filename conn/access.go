@@ -14,8 +14,8 @@ import (
 // handler's goroutine.
 type AccessLog interface {
 	// LogRequest logs one request. It notes in e.Share how much of the room for l's lines the
-	// connection has used, and returns false if that is too much: then the connection waits until
-	// HasRoom, five seconds at most.
+	// connection has used, and returns false if that is too much. Then the connection waits until
+	// HasRoom returns true, for five seconds at most.
 	LogRequest(l *loop.Loop, e *AccessEntry) bool
 
 	// HasRoom reports whether a connection with that share may have more requests.
@@ -37,7 +37,7 @@ type AccessEntry struct {
 	Duration time.Duration
 	Method   string // "": refused, see Line
 	Proto    string
-	Status   int   // 499: the client has left before there was an answer
+	Status   int   // 499: the client left before there was an answer
 	Bytes    int64 // of the response's body as framed; if it broke off, those acknowledged
 
 	// The first KiB of each.
@@ -143,7 +143,7 @@ func (x *exchange) logLater() func(closeCode int) {
 	}
 	e := x.accessEntry()
 	for _, text := range []*[]byte{&e.Target, &e.Host, &e.Referer, &e.UserAgent} {
-		*text = slices.Clone(*text) // the request is let go of
+		*text = slices.Clone(*text) // the request does not live that long
 	}
 	e.Hijacked = true
 	server, l := x.c.port.server, x.c.Loop()
@@ -155,15 +155,15 @@ func (x *exchange) logLater() func(closeCode int) {
 	}
 }
 
-// awaitLog makes a connection wait that has used more than its share of the access log's room; the
-// lines of others would find none. Answers go out first, and the error is that of writing them.
+// awaitLog waits because the connection has used more than its share of the access log's room: the
+// lines of others would find none. It sends the answers first, and returns the error of that.
 func (x *exchange) awaitLog() error {
 	x.crowded = false
 	if err := x.flush(); err != nil {
 		return err
 	}
 	c, log := x.c, x.set.AccessLog
-	c.KeepWaiting(true) // the client may have sent thousands of requests, and then a FIN
+	c.KeepWaiting(true) // the client may have sent thousands of requests and then a FIN
 	defer c.KeepWaiting(false)
 	until := c.Loop().Time().Add(maxLogWait)
 	pause := time.Millisecond

@@ -16,7 +16,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// entries is an access log that keeps what it is told, and has room for a connection as long as full is false.
+// entries is an access log that keeps what it is told, and has room for a connection as long as
+// full is false.
 type entries struct {
 	full  atomic.Bool
 	asked chan struct{}
@@ -73,10 +74,12 @@ func TestAccessLogText(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: hello, AccessLog: log})
 		for _, n := range []int{1, 1023, 1024, 1025, 4000} {
 			x := strings.Repeat("x", n)
-			s.client().do("GET", "GET /"+x+" HTTP/1.1\r\nHost: a\r\nReferer: "+x+"\r\nUser-Agent: "+x+"\r\n\r\n")
+			s.Dial().Do("GET", "GET /"+x+" HTTP/1.1\r\nHost: a\r\nReferer: "+x+"\r\nUser-Agent: "+
+				x+"\r\n\r\n")
 			e := log.one(t)
 			want := min(n, 1024)
-			if len(e.Target) != min(n+1, 1024) || len(e.Referer) != want || len(e.UserAgent) != want {
+			if len(e.Target) != min(n+1, 1024) || len(e.Referer) != want ||
+				len(e.UserAgent) != want {
 				t.Errorf("%d bytes: %d, %d, %d", n, len(e.Target), len(e.Referer), len(e.UserAgent))
 			}
 		}
@@ -87,20 +90,25 @@ func TestAccessLogText(t *testing.T) {
 func TestAccessLogOfRefused(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
-		s := start(t, m, conn.Config{Handler: hello, AccessLog: log, MaxHeaderSize: 4 << 10, HeaderTimeout: 200 * time.Millisecond})
+		s := start(t, m, conn.Config{Handler: hello, AccessLog: log, MaxHeaderSize: 4 << 10,
+			HeaderTimeout: 200 * time.Millisecond})
 		for _, row := range []struct {
 			raw, line string
 			status    int
 			why       string
 		}{
-			{"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00", 400, "TLS on a plain port"},
-			{"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /\x01 HTTP/1.1", 400, "a control character"},
+			{"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00", 400,
+				"TLS on a plain port"},
+			{"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /\x01 HTTP/1.1", 400,
+				"a control character"},
 			{"GET / HTTP/1.1\nHost a\n\n", "GET / HTTP/1.1", 400, "lines that end in LF alone"},
-			{"\r\nGET / HTTP/1.1\r\nHost : a\r\n\r\n", "GET / HTTP/1.1", 400, "an empty line before it, and a later line at fault"},
-			{"GET /" + strings.Repeat("x", 5000), "GET /" + strings.Repeat("x", 251), 414, "too long"},
+			{"\r\nGET / HTTP/1.1\r\nHost : a\r\n\r\n", "GET / HTTP/1.1", 400,
+				"an empty line before it, and a later line at fault"},
+			{"GET /" + strings.Repeat("x", 5000), "GET /" + strings.Repeat("x", 251), 414,
+				"too long"},
 			{"GET /slow HTT", "GET /slow HTT", 408, "cut short, and nothing more"},
 		} {
-			c := s.dial()
+			c := s.Dial()
 			send(t, c, row.raw)
 			_, _ = io.Copy(io.Discard, c)
 			e := log.one(t)
@@ -108,7 +116,7 @@ func TestAccessLogOfRefused(t *testing.T) {
 				t.Errorf("%s: %q %d, want %q %d", row.why, e.Line, e.Status, row.line, row.status)
 			}
 		}
-		s.client().do("GET", get)
+		s.Dial().Do("GET", get)
 		if e := log.one(t); e.Line != nil || e.Method != "GET" {
 			t.Errorf("%q %q", e.Line, e.Method)
 		}
@@ -148,14 +156,18 @@ func TestAccessLogOfLeft(t *testing.T) {
 			<-r.Context().Done()
 			panic(http.ErrAbortHandler)
 		})),
-		"/there": func(req *conn.Request, resp *conn.Response) int { began <- struct{}{}; resp.Abort(); return 0 },
+		"/there": func(req *conn.Request, resp *conn.Response) int {
+			began <- struct{}{}
+			resp.Abort()
+			return 0
+		},
 	}
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
 		s := start(t, m, conn.Config{Handler: byPath(handlers), AccessLog: log})
 		for path := range handlers {
 			for _, reset := range []bool{false, true} {
-				c, err := net.Dial("tcp", s.addr)
+				c, err := net.Dial("tcp", s.Addr)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -163,7 +175,8 @@ func TestAccessLogOfLeft(t *testing.T) {
 				if path == "/upload" {
 					length = "10"
 				}
-				send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: "+length+"\r\n\r\n")
+				send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: "+
+					length+"\r\n\r\n")
 				<-began
 				want := 499
 				if path == "/there" {
@@ -179,12 +192,11 @@ func TestAccessLogOfLeft(t *testing.T) {
 				}
 			}
 		}
-		// A client that has only said that it sends no more gets its answer, and that is what is logged.
-		c := s.dial()
+		// A client that has only said that it sends no more gets its answer, and that is what is
+		// logged.
+		c := s.Dial()
 		send(t, c, "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		c.CloseWrite()
 		if a := answers(t, c, "GET")[0]; a.StatusCode != 404 {
 			t.Error(a.Status)
 		}
@@ -192,12 +204,10 @@ func TestAccessLogOfLeft(t *testing.T) {
 			t.Error(e.Status)
 		}
 		// So does the request behind one whose handler was told that the client has left.
-		c = s.dial()
+		c = s.Dial()
 		send(t, c, "GET /sleep HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-began
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
+		c.CloseWrite()
 		answers(t, c, "GET", "GET")
 		log.mu.Lock()
 		defer log.mu.Unlock()
@@ -207,7 +217,8 @@ func TestAccessLogOfLeft(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestAccessLogOfHijacked: a connection that was taken over is logged at its end, with its duration.
+// TestAccessLogOfHijacked: a connection that was taken over is logged at its end, with its
+// duration.
 func TestAccessLogOfHijacked(t *testing.T) {
 	const lasts = 50 * time.Millisecond
 	talk := func(c net.Conn, r io.Reader) {
@@ -240,14 +251,15 @@ func TestAccessLogOfHijacked(t *testing.T) {
 		log := new(entries)
 		s := start(t, m, conn.Config{Handler: byPath(handlers), AccessLog: log})
 		for path := range handlers {
-			c := s.client()
-			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\nUser-Agent: agent\r\nReferer: from\r\n\r\n")
-			if line, err := c.br.ReadString('\n'); !strings.Contains(line, "101") {
+			c := s.Dial()
+			send(t, c,
+				"GET "+path+" HTTP/1.1\r\nHost: a\r\nUser-Agent: agent\r\nReferer: from\r\n\r\n")
+			if line, err := c.R.ReadString('\n'); !strings.Contains(line, "101") {
 				t.Fatalf("%q, %v", line, err)
 			}
 			// The time that it lasts is what is measured here.
 			_ = c.SetReadDeadline(time.Now().Add(lasts))
-			if _, err := io.Copy(io.Discard, c.br); !os.IsTimeout(err) {
+			if _, err := io.Copy(io.Discard, c.R); !os.IsTimeout(err) {
 				t.Fatal(err)
 			}
 			log.mu.Lock()
@@ -255,33 +267,37 @@ func TestAccessLogOfHijacked(t *testing.T) {
 			log.mu.Unlock()
 			send(t, c, "x")
 			e := log.one(t)
-			if early > 0 || !e.Hijacked || e.Status != 101 || e.Duration < lasts || e.CloseCode != 0 ||
-				e.Method != "GET" || string(e.Target) != path || string(e.UserAgent) != "agent" || string(e.Referer) != "from" {
+			if early > 0 || !e.Hijacked || e.Status != 101 || e.Duration < lasts ||
+				e.CloseCode != 0 ||
+				e.Method != "GET" || string(e.Target) != path || string(e.UserAgent) != "agent" ||
+				string(e.Referer) != "from" {
 				t.Errorf("%s: %d before the end, %+v", path, early, e)
 			}
 		}
 	})
 }
 
-// TestAccessLogFull: a connection that has used up its share waits, with its answers sent, and no other does. It does not
-// hold its loop, and neither a client that leaves nor a stop has to wait for it.
+// TestAccessLogFull: a connection that has used up its share waits, with its answers sent, and no
+// other does. It does not hold its loop, and neither a client that leaves nor a stop has to wait
+// for it.
 func TestAccessLogFull(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		log := &entries{asked: make(chan struct{}, 1)}
 		var served atomic.Int32
-		s := start(t, m, conn.Config{AccessLog: log, Handler: func(req *conn.Request, resp *conn.Response) int {
-			served.Add(1)
-			return hello(req, resp)
-		}})
-		other := s.client()
-		other.do("GET", get)
+		s := start(t, m, conn.Config{AccessLog: log,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				served.Add(1)
+				return hello(req, resp)
+			}})
+		other := s.Dial()
+		other.Do("GET", get)
 		for _, leave := range []string{"", "end", "reset"} {
 			log.full.Store(true)
 			served.Store(0)
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get+get+get)
-			c.answer("GET")
+			c.Answer("GET")
 			for range 3 { // it has looked again and again
 				<-log.asked
 			}
@@ -298,29 +314,32 @@ func TestAccessLogFull(t *testing.T) {
 			<-log.asked
 			log.full.Store(false)
 			if leave != "reset" {
-				c.answer("GET")
-				c.answer("GET")
+				c.Answer("GET")
+				c.Answer("GET")
 			}
-			other.do("GET", get)
+			other.Do("GET", get)
 			c.Close()
 		}
 		log.full.Store(true)
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get+get)
-		c.answer("GET")
+		c.Answer("GET")
 		<-log.asked
 		<-log.asked
-		s.stop(10 * time.Second)
-		c.answer("GET")
+		s.Stop(10 * time.Second)
+		c.Answer("GET")
 	}, plain, direct)
 }
 
-// TestAccessLogOfUnread: a handler's 400 is its own, even if it has left a body unread that has not all come.
+// TestAccessLogOfUnread: a handler's 400 is its own, even if it has left a body unread that has not
+// all come.
 func TestAccessLogOfUnread(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		log := new(entries)
-		s := start(t, m, conn.Config{AccessLog: log, Handler: func(*conn.Request, *conn.Response) int { return 400 }})
-		a := s.client().do("POST", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
+		s := start(t, m, conn.Config{AccessLog: log,
+			Handler: func(*conn.Request, *conn.Response) int { return 400 }})
+		a := s.Dial().Do("POST",
+			"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
 		if e := log.one(t); e.Status != 400 || a.StatusCode != 400 || !a.Close {
 			t.Errorf("%d logged of %v", e.Status, a.Response)
 		}

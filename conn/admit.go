@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Admission decides which connections are let in, and which are closed for them.
+// Admission decides which connections may stay, and which ones the server closes to make room.
 //
 // At max_connections, or without a free descriptor, the server closes the connection that has been
 // idle longest, on whichever loop it lives, and a newcomer takes its place. A newcomer is refused
@@ -22,23 +22,23 @@ import (
 
 const (
 	maxRefusing = 128 // connections that get 503, beyond MaxConnections
-	maxOwed     = 64  // connections that other loops have still to close
+	maxOwed     = 64  // connections that other loops still have to close
 )
 
 // admission is the part of a Server that counts connections. It is safe for any goroutine.
 type admission struct {
 	active   atomic.Int64 // open connections, without those that are refused
 	refusing atomic.Int64
-	owed     atomic.Int64 // of the active ones, those that other loops have still to close
+	owed     atomic.Int64 // of the active ones, those that other loops still have to close
 	loops    atomic.Pointer[[]*loop.Loop]
 	networks networks
 
-	// Since the last line in the log.
+	// Counted since the last line in the log.
 	gaveUp, refused, ofNetwork atomic.Int64
 	line                       seldom
 }
 
-// serves notes that connections live on l.
+// serves notes that l accepts connections.
 func (a *admission) serves(l *loop.Loop) {
 	for {
 		old := a.loops.Load()
@@ -93,7 +93,7 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 }
 
 // makeRoom closes the connection that has been idle longest, or asks its loop to close it, and
-// reports whether there was one. It is called on the loop own.
+// reports whether there was one. It runs on the loop own.
 func (a *admission) makeRoom(own *loop.Loop) bool {
 	for {
 		var best *loop.Loop
@@ -111,7 +111,7 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 				a.gaveUp.Add(1)
 				return true
 			}
-			// None of them was idle any more, and own has published that.
+			// None of own's connections was idle any more, and own has published that.
 		case a.ask(best):
 			return true
 		case own.GiveUp(): // best is busy, or has ended
@@ -123,8 +123,8 @@ func (a *admission) makeRoom(own *loop.Loop) bool {
 	}
 }
 
-// ask asks another loop to close a connection. If that loop has no idle one any more, there is one
-// connection too many, and the next newcomer takes the places of two.
+// ask asks another loop to close an idle connection. If that loop has none by then, there is one
+// connection too many, and the server closes two for the next newcomer.
 func (a *admission) ask(l *loop.Loop) bool {
 	if a.owed.Add(1) > maxOwed {
 		a.owed.Add(-1)
@@ -142,7 +142,7 @@ func (a *admission) ask(l *loop.Loop) bool {
 	return err == nil
 }
 
-// dismiss ends the counting of c.
+// dismiss counts c no more.
 func (a *admission) dismiss(c *connection) {
 	if c.standing == refused {
 		a.refusing.Add(-1)
@@ -159,7 +159,7 @@ func (a *admission) note(l *loop.Loop, set *settings) {
 	if a.gaveUp.Load()+a.refused.Load()+a.ofNetwork.Load() == 0 || !a.line.now(l) {
 		return
 	}
-	set.Logger.Warn("too many connections: idle ones are closed, others refused",
+	set.Logger.Warn("conn: too many connections, idle ones are closed, newcomers refused",
 		"open", a.active.Load(), "max_connections", set.MaxConnections,
 		"closed", a.gaveUp.Swap(0), "refused", a.refused.Swap(0),
 		"beyond_max_connections_per_address", a.ofNetwork.Swap(0),

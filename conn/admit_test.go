@@ -2,7 +2,6 @@ package conn_test
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -18,58 +17,38 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
 // from dials from another address of the loopback network.
-func (s *site) from(ip string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 10 * time.Second}
-	c, err := d.Dial("tcp", s.addr)
-	if err != nil {
-		return nil, err
-	}
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if s.m.TLS {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
-	}
-	return c, nil
+func from(s *site, ip string) *client {
+	s.T.Helper()
+	return s.DialBy(&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}})
 }
 
-// clientFrom is client from another address.
-func (s *site) clientFrom(ip string) *client {
-	s.t.Helper()
-	c, err := s.from(ip)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { c.Close() })
-	return &client{c, s.t, bufio.NewReader(c)}
-}
-
-// TestIdleConnectionsGiveWay: 100 idle connections that fill max_connections keep nobody out, and the count stays right.
+// TestIdleConnectionsGiveWay: 100 idle connections that fill max_connections keep nobody out, and
+// the count stays right.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		const limit, probes = 100, 38
-		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit, KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute})
+		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit,
+			KeepAliveTimeout: time.Minute, HeaderTimeout: time.Minute})
 		var idle []*client
 		for i := range limit {
-			c := s.clientFrom("127.0.0.1")
+			c := from(s, "127.0.0.1")
 			if i%2 == 0 || m.TLS { // the others never say anything
-				c.do("GET", get)
+				c.Do("GET", get)
 			}
 			idle = append(idle, c)
 		}
-		s.settled("all are in", func(*loop.Loop) bool { return s.server.Active() == limit })
+		s.Settled("all are in", func(*loop.Loop) bool { return s.Active() == limit })
 		served := 0
 		for range probes {
-			c, err := s.from("127.0.0.2")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = io.WriteString(c, get)
+			c := from(s, "127.0.0.2")
+			_, err := io.WriteString(c, get)
 			if err == nil {
 				if a := answers(t, c, "GET")[0]; a.StatusCode == 200 {
 					served++
@@ -80,11 +59,11 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		if served != probes {
 			t.Errorf("%d of %d probes were served", served, probes)
 		}
-		s.settled("no more than the limit", func(*loop.Loop) bool { return s.server.Active() <= limit })
+		s.Settled("no more than the limit", func(*loop.Loop) bool { return s.Active() <= limit })
 		closed := 0
 		for i, c := range idle {
 			_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-			if _, err := c.br.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			if _, err := c.R.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
 				closed++
 				if m.Loops == 1 && i >= probes {
 					t.Errorf("connection %d was closed before older ones", i)
@@ -94,31 +73,33 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		if closed == 0 || closed > probes {
 			t.Errorf("%d idle connections were closed for %d probes", closed, probes)
 		}
-		if n := strings.Count(s.log.String(), "too many connections"); n != 1 {
-			t.Errorf("%d lines in the log:\n%s", n, s.log)
+		if n := strings.Count(s.Log.String(), "too many connections"); n != 1 {
+			t.Errorf("%d lines in the log:\n%s", n, s.Log)
 		}
 	})
 }
 
-// TestAtWorkIsNotGivenUp: connections that have requests stay, and newcomers are refused, TLS ones by a close at once.
+// TestAtWorkIsNotGivenUp: connections that have requests stay, and newcomers are refused, TLS ones
+// by a close at once.
 func TestAtWorkIsNotGivenUp(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
-		s := start(t, m, conn.Config{MaxConnections: 3, Handler: func(req *conn.Request, w *conn.Response) int {
-			_, _ = req.AwaitAny(-1, release)
-			return hello(req, w)
-		}})
+		s := start(t, m, conn.Config{MaxConnections: 3,
+			Handler: func(req *conn.Request, w *conn.Response) int {
+				_, _ = req.AwaitAny(-1, release)
+				return hello(req, w)
+			}})
 		var busy []*client
 		for range 3 {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			busy = append(busy, c)
 		}
-		s.settle()
-		s.settled("all are at work", func(*loop.Loop) bool { return s.server.Active() == 3 })
+		s.Settle()
+		s.Settled("all are at work", func(*loop.Loop) bool { return s.Active() == 3 })
 		for range 5 {
 			began := time.Now()
-			raw, err := net.Dial("tcp", s.addr)
+			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,12 +118,14 @@ func TestAtWorkIsNotGivenUp(t *testing.T) {
 		}
 		release.Resolve(0)
 		for _, c := range busy {
-			if a := c.answer("GET"); a.StatusCode != 200 {
+			if a := c.Answer("GET"); a.StatusCode != 200 {
 				t.Error(a.Status)
 			}
 		}
-		s.client().do("GET", get)
-		s.settled("nobody is being refused", func(*loop.Loop) bool { return conn.Refusing(s.server) == 0 })
+		s.Dial().Do("GET", get)
+		s.Settled("nobody is being refused", func(*loop.Loop) bool {
+			return conn.Refusing(s.Server) == 0
+		})
 	})
 }
 
@@ -152,8 +135,8 @@ func TestLingeringGivesWay(t *testing.T) {
 		const limit = 20
 		s := start(t, m, conn.Config{Handler: hello, MaxConnections: limit})
 		for range limit {
-			c := s.client()
-			if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 {
+			c := s.Dial()
+			if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
 			go func() {
@@ -164,23 +147,25 @@ func TestLingeringGivesWay(t *testing.T) {
 				}
 			}()
 		}
-		s.settled("all linger", func(*loop.Loop) bool { return s.server.Active() == limit })
+		s.Settled("all linger", func(*loop.Loop) bool { return s.Active() == limit })
 		for range 2 * limit {
-			c := s.clientFrom("127.0.0.2")
-			if a := c.do("GET", get); a.StatusCode != 200 {
+			c := from(s, "127.0.0.2")
+			if a := c.Do("GET", get); a.StatusCode != 200 {
 				t.Error(a.Status)
 			}
 		}
 	}, plain, direct, several)
 }
 
-// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds of ways. A client that is
-// let in is served, the number stays about the limit, and nothing is left in the end.
+// TestCrowd: many clients for few places, on several loops, with connections that end in all kinds
+// of ways. A client that is let in is served, the number stays about the limit, and nothing is left
+// in the end.
 func TestCrowd(t *testing.T) {
 	defer conn.SetLingerTime(50*time.Millisecond, 50*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
 		const limit, workers, each = 20, 16, 150
-		s := start(t, m, conn.Config{MaxConnections: limit, MaxConnectionsPerAddress: 1000, Handler: hello})
+		s := start(t, m, conn.Config{MaxConnections: limit, MaxConnectionsPerAddress: 1000,
+			Handler: hello})
 		var wg sync.WaitGroup
 		var served, most atomic.Int64
 		for w := range workers {
@@ -188,7 +173,7 @@ func TestCrowd(t *testing.T) {
 			wg.Go(func() {
 				var kept []net.Conn
 				for range each {
-					c, err := net.Dial("tcp", s.addr)
+					c, err := net.Dial("tcp", s.Addr)
 					if err != nil {
 						t.Error(err)
 						return
@@ -215,7 +200,7 @@ func TestCrowd(t *testing.T) {
 							served.Add(1)
 						}
 					}
-					if n := int64(s.server.Active()); n > most.Load() {
+					if n := int64(s.Active()); n > most.Load() {
 						most.Store(n)
 					}
 					switch rng.IntN(4) {
@@ -233,7 +218,7 @@ func TestCrowd(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s.idle()
+		s.Idle()
 		// One for each loop that is just accepting, and what other loops have been asked for.
 		over := int64(m.Loops)
 		if m.Loops > 1 {
@@ -245,10 +230,10 @@ func TestCrowd(t *testing.T) {
 		if n := served.Load(); n < workers*each/4 {
 			t.Errorf("only %d requests were served", n)
 		}
-		if n := conn.Networks(s.server); n != 0 {
+		if n := conn.Networks(s.Server); n != 0 {
 			t.Errorf("%d networks are left", n)
 		}
-		for _, l := range s.loops {
+		for _, l := range s.Loops.All {
 			if _, ok := l.IdleSince(); ok {
 				t.Error("a connection is still taken to be idle")
 			}
@@ -263,43 +248,51 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 		const limit = 3
 		block := make(chan struct{})
 		defer close(block)
-		s := start(t, m, conn.Config{MaxConnectionsPerAddress: limit, Handler: byPath(map[string]conn.Handler{
-			"/":      hello,
-			"/panic": func(*conn.Request, *conn.Response) int { panic("on purpose") },
-			"/hijack": func(_ *conn.Request, w *conn.Response) int {
-				c, _, err := w.Hijack()
-				if err == nil {
-					_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
-				}
-				return 0
-			},
-			"/sleep": func(req *conn.Request, w *conn.Response) int { _ = req.Sleep(time.Minute); return 200 },
-			"/await": func(req *conn.Request, w *conn.Response) int { // the exchange is abandoned
-				_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
-				return 200
-			},
-		})})
+		s := start(t, m, conn.Config{MaxConnectionsPerAddress: limit,
+			Handler: byPath(map[string]conn.Handler{
+				"/":      hello,
+				"/panic": func(*conn.Request, *conn.Response) int { panic("on purpose") },
+				"/hijack": func(_ *conn.Request, w *conn.Response) int {
+					c, _, err := w.Hijack()
+					if err == nil {
+						_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+					}
+					return 0
+				},
+				"/sleep": func(req *conn.Request, w *conn.Response) int {
+					_ = req.Sleep(time.Minute)
+					return 200
+				},
+				// the exchange is abandoned
+				"/await": func(req *conn.Request, w *conn.Response) int {
+					_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
+					return 200
+				},
+			})})
 		line := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 		ends := map[string]func(c *client){
-			"closed":   func(c *client) { c.do("GET", get); c.Close() },
-			"reset":    func(c *client) { c.do("GET", get); c.reset() },
+			"closed":   func(c *client) { c.Do("GET", get); c.Close() },
+			"reset":    func(c *client) { c.Do("GET", get); c.Reset() },
 			"unused":   func(c *client) { c.Close() },
-			"rejected": func(c *client) { c.do("GET", "BAD\r\n"); c.Close() },
-			"panic":    func(c *client) { c.do("GET", line("/panic")); c.Close() },
-			"hijacked": func(c *client) { send(t, c, line("/hijack")); _, _ = io.Copy(io.Discard, c) },
-			"left":     func(c *client) { send(t, c, line("/sleep")); c.Close() },
-			"await":    func(c *client) { c.do("GET", line("/await")); c.Close() },
-			"last":     func(c *client) { c.do("GET", "GET / HTTP/1.0\r\n\r\n"); c.ends() },
+			"rejected": func(c *client) { c.Do("GET", "BAD\r\n"); c.Close() },
+			"panic":    func(c *client) { c.Do("GET", line("/panic")); c.Close() },
+			"hijacked": func(c *client) {
+				send(t, c, line("/hijack"))
+				_, _ = io.Copy(io.Discard, c)
+			},
+			"left":  func(c *client) { send(t, c, line("/sleep")); c.Close() },
+			"await": func(c *client) { c.Do("GET", line("/await")); c.Close() },
+			"last":  func(c *client) { c.Do("GET", "GET / HTTP/1.0\r\n\r\n"); c.Ends() },
 		}
 		for name, end := range ends {
 			var in []*client
 			for range limit {
-				c := s.clientFrom("127.0.0.1")
+				c := from(s, "127.0.0.1")
 				in = append(in, c)
 			}
-			s.settle()
-			s.settled(name+": all are in", func(*loop.Loop) bool { return s.server.Active() == limit })
-			raw, err := net.Dial("tcp", s.addr)
+			s.Settle()
+			s.Settled(name+": all are in", func(*loop.Loop) bool { return s.Active() == limit })
+			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -308,29 +301,30 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 				send(t, raw, get)
 			}
 			got, err := io.ReadAll(raw)
-			if errors.Is(err, os.ErrDeadlineExceeded) || !m.TLS && !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+			if errors.Is(err, os.ErrDeadlineExceeded) ||
+				!m.TLS && !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
 				t.Errorf("%s: one too many gets %q, %v", name, got, err)
 			}
 			raw.Close()
-			other := s.clientFrom("127.0.0.2") // which is not concerned
-			other.do("GET", get)
-			if n := conn.Networks(s.server); n > 2 {
+			other := from(s, "127.0.0.2") // which is not concerned
+			other.Do("GET", get)
+			if n := conn.Networks(s.Server); n > 2 {
 				t.Errorf("%s: %d networks", name, n)
 			}
 			for _, c := range in {
 				end(c)
 			}
 			other.Close()
-			s.idle()
-			if n := conn.Networks(s.server); n != 0 {
+			s.Idle()
+			if n := conn.Networks(s.Server); n != 0 {
 				t.Errorf("%s: %d networks", name, n)
 			}
 		}
 		for range limit {
-			s.clientFrom("127.0.0.1").do("GET", get)
+			from(s, "127.0.0.1").Do("GET", get)
 		}
-		s.stop(time.Second)
-		if n := conn.Networks(s.server); n != 0 {
+		s.Stop(time.Second)
+		if n := conn.Networks(s.Server); n != 0 {
 			t.Errorf("%d networks are left", n)
 		}
 	})
@@ -355,8 +349,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestDescriptorsRunOut: without a free descriptor, idle connections are given up for newcomers; where there are none, a
-// newcomer is told 503 at once, and TLS ones are closed.
+// TestDescriptorsRunOut: without a free descriptor, idle connections are given up for newcomers;
+// where there are none, a newcomer is told 503 at once, and TLS ones are closed.
 func TestDescriptorsRunOut(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
@@ -373,25 +367,27 @@ func TestDescriptorsRunOut(t *testing.T) {
 		asked := 0
 		var idle []*client
 		for range n {
-			c := s.client()
-			c.do("GET", get)
+			c := s.Dial()
+			c.Do("GET", get)
 			idle = append(idle, c)
 		}
-		at, err := loop.Sockaddr(netip.MustParseAddrPort(s.addr))
+		at, err := loop.Sockaddr(netip.MustParseAddrPort(s.Addr))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var clients []int // made while there are descriptors; Go's own net package needs one more for each
+		// made while there are descriptors; Go's own net package needs one more for each
+		var clients []int
 		for range 20 * n {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { unix.Close(fd) })
-			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+			_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+				&unix.Timeval{Sec: 10})
 			clients = append(clients, fd)
 		}
-		free := leaktest.Exhaust(t)
+		free := leak.Exhaust(t)
 		ask := func(raw string) (string, error) {
 			fd := clients[0]
 			clients = clients[1:]
@@ -411,23 +407,26 @@ func TestDescriptorsRunOut(t *testing.T) {
 			return string(buf[:max(k, 0)]), err
 		}
 		if !m.TLS {
-			// There may be more than n that have a place: what earlier tests have left is still being closed.
+			// There may be more than n that have a place: what earlier tests have left is still
+			// being closed.
 			for some := true; some; {
 				_, _ = ask("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
 				asked++
-				s.settled("it is at work", func(l *loop.Loop) bool { return int(waiting.Load()) == asked })
-				s.on(func(l *loop.Loop) { _, some = l.IdleSince() })
+				s.Settled("it is at work", func(l *loop.Loop) bool {
+					return int(waiting.Load()) == asked
+				})
+				s.On(func(l *loop.Loop) { _, some = l.IdleSince() })
 			}
 			if asked < n {
 				t.Errorf("%d have taken the places of %d", asked, n)
 			}
 		} else {
-			s.on(func(l *loop.Loop) {
+			s.On(func(l *loop.Loop) {
 				for l.GiveUp() {
 				}
 			})
 			free()
-			free = leaktest.Exhaust(t)
+			free = leak.Exhaust(t)
 		}
 		for range 3 {
 			got, err := ask(get)
@@ -440,7 +439,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		}
 		free()
 		release.Resolve(0)
-		s.client().do("GET", get)
+		s.Dial().Do("GET", get)
 		for _, c := range idle {
 			c.Close()
 		}
@@ -453,6 +452,7 @@ func TestConnectionSize(t *testing.T) {
 		t.Skip("records have an owner")
 	}
 	if n := conn.ConnectionSize; n > 192 {
-		t.Errorf("a connection's record has %d bytes; up to 192 are one size class of the allocator", n)
+		t.Errorf(
+			"a connection's record has %d bytes; up to 192 are one size class of the allocator", n)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stray is a function off the loop that outlasts its wait, and looks at its request at the very end.
+// stray is a function off the loop that outlasts its wait, and looks at its request at the very
+// end.
 type stray struct {
 	release chan struct{}
 	looked  sync.WaitGroup
@@ -53,8 +54,8 @@ func (s *stray) holds(req *conn.Request) bool {
 	return false
 }
 
-// A request that a function off the loop may still hold is nobody else's, whichever way it ends; its connection goes
-// on, where it can, with what was pipelined.
+// A request that a function off the loop may still hold is nobody else's, whichever way it ends;
+// its connection goes on, where it can, with what was pipelined.
 func TestRequestIsLeftToItsFunction(t *testing.T) {
 	early := func(t *testing.T, th *loop.Thread, f func() error) error {
 		err := th.Await(f, time.Millisecond)
@@ -74,19 +75,22 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 		"child": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
 			req.Go(func(th *loop.Thread) error { return early(t, th, f) })
 		}, 200, false},
-		"grandchild of a promise": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"grandchild of a promise": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func() error) {
 			loop.Go(req.Thread, func(th *loop.Thread) (int, error) {
 				th.Go(func(th *loop.Thread) error { return early(t, th, f) })
 				return 0, nil
 			})
 		}, 200, false},
-		"call that nobody awaits": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"call that nobody awaits": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func() error) {
 			loop.Call(req.Thread, func() (int, error) { return 0, f() })
 		}, 200, false},
 		"deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
 			req.Defer(func() { _ = early(t, req.Thread, f) })
 		}, 200, false},
-		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
+		"child of a deferred call": {func(t *testing.T, req *conn.Request, _ *conn.Response,
+			f func() error) {
 			req.Defer(func() { req.Go(func(th *loop.Thread) error { return early(t, th, f) }) })
 		}, 200, false},
 		"panic": {func(t *testing.T, req *conn.Request, _ *conn.Response, f func() error) {
@@ -97,7 +101,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 			_ = early(t, req.Thread, f)
 			runtime.Goexit()
 		}, 0, true},
-		"panic of the body": {func(t *testing.T, req *conn.Request, resp *conn.Response, f func() error) {
+		"panic of the body": {func(t *testing.T, req *conn.Request, resp *conn.Response,
+			f func() error) {
 			_ = early(t, req.Thread, f)
 			resp.SetBodyReader(readerFunc(func([]byte) (int, error) { panic("on purpose") }), 10)
 		}, 0, true},
@@ -111,7 +116,8 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 		for name, way := range ways {
 			t.Run(name, func(t *testing.T) {
 				st := &stray{release: make(chan struct{})}
-				s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+				s := start(t, m, conn.Config{Handler: func(req *conn.Request,
+					resp *conn.Response) int {
 					if st.holds(req) {
 						t.Errorf("%s has a request that is a function's", req.Path())
 					}
@@ -124,34 +130,35 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 				}})
 				const next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
 				const ask = "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"
-				c := s.client()
-				c.do("GET", next)
+				c := s.Dial()
+				c.Do("GET", next)
 				send(t, c, next+ask+next+ask+next) // pipelined
-				if a := c.answer("GET"); a.text != "/next" {
-					t.Errorf("before it: %q", a.text)
+				if a := c.Answer("GET"); a.Text != "/next" {
+					t.Errorf("before it: %q", a.Text)
 				}
 				for range 2 {
 					if way.status != 0 {
-						if a := c.answer("GET"); a.StatusCode != way.status {
+						if a := c.Answer("GET"); a.StatusCode != way.status {
 							t.Errorf("status %d", a.StatusCode)
 						}
 					}
 					if way.ends {
 						break
 					}
-					if a := c.answer("GET"); a.text != "/next" {
-						t.Errorf("behind it: %q", a.text)
+					if a := c.Answer("GET"); a.Text != "/next" {
+						t.Errorf("behind it: %q", a.Text)
 					}
 				}
 				if way.ends {
-					_, _ = io.ReadAll(c.br)
+					_, _ = io.ReadAll(c.R)
 					c.Close()
-				} else if a := c.do("GET", next); a.text != "/next" { // after it was idle
-					t.Errorf("later: %q", a.text)
+				} else if a := c.Do("GET", next); a.Text != "/next" { // after it was idle
+					t.Errorf("later: %q", a.Text)
 				}
 				for range 3 {
-					if a := s.client().do("GET", next); a.text != "/next" { // on the coroutine, if there still is one
-						t.Errorf("another client: %q", a.text)
+					// on the coroutine, if there still is one
+					if a := s.Dial().Do("GET", next); a.Text != "/next" {
+						t.Errorf("another client: %q", a.Text)
 					}
 				}
 				st.mu.Lock() // after the last of them was added
@@ -166,14 +173,14 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 				if want := map[bool]int{false: 2, true: 1}[way.ends]; len(st.seen) != want {
 					t.Errorf("%d functions, want %d", len(st.seen), want)
 				}
-				s.stop(time.Second)
+				s.Stop(time.Second)
 			})
 		}
 	})
 }
 
-// An Await that has ended in time costs the connection nothing: the exchange is the same, a body that nobody has read
-// is dropped, and the connection goes on.
+// An Await that has ended in time costs the connection nothing: the exchange is the same, a body
+// that nobody has read is dropped, and the connection goes on.
 func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		seen := make(map[*conn.Request]bool)
@@ -184,18 +191,19 @@ func TestAwaitInTimeKeepsTheExchange(t *testing.T) {
 			seen[req] = true
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		for range 100 {
-			c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+			c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
 		}
-		s.stop(time.Second)
+		s.Stop(time.Second)
 		if len(seen) != 1 {
 			t.Errorf("%d requests", len(seen))
 		}
 	}, plain, direct, overTLS)
 }
 
-// The threads that a handler starts end before its answer goes out; if one fails, the answer is 500.
+// The threads that a handler starts end before its answer goes out; if one fails, the answer is
+// 500.
 func TestThreadsOfAHandler(t *testing.T) {
 	boom := errors.New("boom")
 	siblings := make(chan error, 1)
@@ -246,7 +254,8 @@ func TestThreadsOfAHandler(t *testing.T) {
 			}
 			return 200
 		},
-		"/behalf": func(req *conn.Request, resp *conn.Response) int { // a wait that is not the child's
+		// a wait that is not the child's
+		"/behalf": func(req *conn.Request, resp *conn.Response) int {
 			req.Go(func(th *loop.Thread) error { return req.Sleep(time.Hour) })
 			return 200
 		},
@@ -255,7 +264,7 @@ func TestThreadsOfAHandler(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 			return handlers[req.Path()](req, resp)
 		}})
-		c := s.client()
+		c := s.Dial()
 		for path, want := range map[string]struct {
 			status int
 			text   string
@@ -263,10 +272,10 @@ func TestThreadsOfAHandler(t *testing.T) {
 			"/waited": {200, "handler child child child "}, "/taken": {200, "taken"},
 			"/fails": {500, ""}, "/panics": {500, ""}, "/behalf": {500, ""},
 		} {
-			a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			wrong := want.text != "" && a.text != want.text || strings.Contains(a.text, "secret")
+			a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			wrong := want.text != "" && a.Text != want.text || strings.Contains(a.Text, "secret")
 			if a.StatusCode != want.status || wrong {
-				t.Errorf("%s: %d %q", path, a.StatusCode, a.text)
+				t.Errorf("%s: %d %q", path, a.StatusCode, a.Text)
 			}
 			if path == "/fails" || path == "/panics" {
 				if err := <-siblings; !errors.Is(err, loop.ErrCanceled) {
@@ -274,17 +283,18 @@ func TestThreadsOfAHandler(t *testing.T) {
 				}
 			}
 		}
-		panics := s.client()
-		if a := panics.do("GET", "GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
+		panics := s.Dial()
+		if a := panics.Do("GET",
+			"GET /handler%20panics HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 500 {
 			t.Errorf("handler panics: %d", a.StatusCode)
 		}
 		panics.Close()
 		if err := <-siblings; !errors.Is(err, loop.ErrCanceled) {
 			t.Errorf("handler panics: the other thread ended with %v", err)
 		}
-		late := s.client()
+		late := s.Dial()
 		send(t, late, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
-		resp, err := http.ReadResponse(late.br, nil)
+		resp, err := http.ReadResponse(late.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,12 +303,12 @@ func TestThreadsOfAHandler(t *testing.T) {
 		}
 		resp.Body.Close()
 		late.Close()
-		s.stop(time.Second)
+		s.Stop(time.Second)
 	}, plain, direct, overTLS)
 }
 
-// A handler that goes on after its client has left, and does not heed the errors of its waits, is ended, and others are
-// served meanwhile.
+// A handler that goes on after its client has left, and does not heed the errors of its waits, is
+// ended, and others are served meanwhile.
 func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan struct{}), make(chan struct{})
@@ -313,21 +323,21 @@ func TestHandlerThatDoesNotHeedIsEnded(t *testing.T) {
 				req.Go(func(th *loop.Thread) error { return th.Sleep(time.Hour) })
 			}
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "GET /deaf HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
 		c.Close()
-		other := s.client()
+		other := s.Dial()
 		for gone := false; !gone; {
-			other.do("GET", get)
+			other.Do("GET", get)
 			select {
 			case <-ended:
 				gone = true
 			default:
 			}
 		}
-		if !strings.Contains(s.log.String(), "does not heed") {
-			t.Errorf("logged %q", s.log.String())
+		if !strings.Contains(s.Log.String(), "does not heed") {
+			t.Errorf("logged %q", s.Log.String())
 		}
 	})
 }
@@ -338,8 +348,14 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 	const limit = 20 * time.Millisecond
 	never := new(loop.Promise[int])
 	handlers := map[string]conn.Handler{
-		"/sleep": func(req *conn.Request, _ *conn.Response) int { _ = req.Sleep(5 * limit); return 200 },
-		"/any":   func(req *conn.Request, _ *conn.Response) int { _, _ = req.AwaitAny(5*limit, never); return 200 },
+		"/sleep": func(req *conn.Request, _ *conn.Response) int {
+			_ = req.Sleep(5 * limit)
+			return 200
+		},
+		"/any": func(req *conn.Request, _ *conn.Response) int {
+			_, _ = req.AwaitAny(5*limit, never)
+			return 200
+		},
 		"/own": func(req *conn.Request, _ *conn.Response) int {
 			_, _ = req.AwaitAny(5*limit, loop.Own(req.Thread).Readable())
 			return 200
@@ -356,11 +372,14 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{
 			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
-			Handler: func(req *conn.Request, resp *conn.Response) int { return handlers[req.Path()](req, resp) },
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				return handlers[req.Path()](req, resp)
+			},
 		})
 		for path := range handlers {
 			began := time.Now()
-			if a := s.client().do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
+			if a := s.Dial().Do("GET",
+				"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
 				t.Errorf("%s: %d", path, a.StatusCode)
 			}
 			if took := time.Since(began); took < 5*limit {
@@ -396,18 +415,18 @@ func TestOnlyTheFirstWaitOfARequestAllocates(t *testing.T) {
 			resp.WriteString("x")
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		count := func(n int) float64 {
-			s.on(func(*loop.Loop) { waits = n })
-			c.do("GET", get)
-			return testing.AllocsPerRun(20, func() { c.do("GET", get) })
+			s.On(func(*loop.Loop) { waits = n })
+			c.Do("GET", get)
+			return testing.AllocsPerRun(20, func() { c.Do("GET", get) })
 		}
 		none, one, ten := count(0), count(1), count(10)
 		if ten-one > 9 { // AwaitAny's, at most one each
 			t.Errorf("%v allocations for one wait, %v for ten", one-none, ten-none)
 		}
 		t.Logf("%v allocations for the first wait, %v for nine more", one-none, ten-one)
-		s.stop(time.Second)
+		s.Stop(time.Second)
 	}, plain, direct)
 }
 
@@ -420,20 +439,21 @@ func TestAbandonedBodyHasItsLimits(t *testing.T) {
 		run(t, func(t *testing.T, m mode) {
 			block := make(chan struct{})
 			defer close(block)
-			c := start(t, m, conn.Config{BodyTimeout: timeout, Handler: func(req *conn.Request, _ *conn.Response) int {
+			handler := func(req *conn.Request, _ *conn.Response) int {
 				_ = req.Await(func() error { <-block; return nil }, time.Millisecond)
 				return 200
-			}}).client()
-			if a := c.do("POST", post); a.StatusCode != 200 || a.Close {
+			}
+			c := start(t, m, conn.Config{BodyTimeout: timeout, Handler: handler}).Dial()
+			if a := c.Do("POST", post); a.StatusCode != 200 || a.Close {
 				t.Errorf("%d, close: %v", a.StatusCode, a.Close)
 			}
 			if timeout == time.Minute { // the rest comes in time
-				send(t, c, "5")
-				c.do("GET", get)
+				c.Send("5")
+				c.Do("GET", get)
 				return
 			}
 			_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-			c.ends()
+			c.Ends()
 		}, plain, direct, overTLS)
 	}
 }

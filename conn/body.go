@@ -145,7 +145,7 @@ func (b *Body) SetLimit(n int64) {
 }
 
 // proceed sends 100 (Continue) to a client that waits for it. A client that has not waited needs
-// none (RFC 9110 section 10.1.1), and after the head it would be taken for a part of the body.
+// none (RFC 9110 section 10.1.1). After the head the client would take it for a part of the body.
 func (b *Body) proceed() {
 	b.ask = false
 	if x := b.x; x.r == x.w && !x.resp.HeadSent() {
@@ -255,8 +255,8 @@ func (b *Body) skip() {
 
 var errUnread = errors.New("request body left unread")
 
-// look reads the framing that has arrived, up to data which the handler may still want: the end of
-// the body, or a mistake.
+// look decodes the framing that has arrived, and may find the end of the body, or a mistake. It
+// stops at data, which the handler may still want.
 func (b *Body) look() {
 	x := b.x
 	if b.err != nil || !b.chunked || x.r == x.w {
@@ -302,8 +302,8 @@ func (b *Body) drop() (err error) {
 }
 
 // drain drops what was left unread, and reports whether the connection can go on. If the handler,
-// or the reader of its answer, could still read the body when the head went out, the body is read
-// to its end, however long it is: the head has promised that the connection goes on.
+// or the reader of its answer, could still read the body when the head went out, drain reads it to
+// its end, however long it is: the head has promised that the connection goes on.
 func (b *Body) drain() bool {
 	for b.err == nil {
 		if b.drop() != nil {

@@ -62,13 +62,18 @@ func TestUploadsOfEverySize(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
 		rng := rand.New(rand.NewPCG(1, 2))
 		for path := range echoes {
-			c := s.client() // one for all: each body's end is found
+			c := s.Dial() // one for all: each body's end is found
 			for _, size := range []int{0, 1, 100, 4095, 4096, 4097, 65_536, 300_001, 3 << 20} {
 				body := noise()[:size]
 				for _, raw := range []string{
-					fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", path, size, body),
-					fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path, chunks(body, 1+size/7)),
-					fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path, chunks(body[:min(size, 5000)], 3)),
+					fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", path,
+						size, body),
+					fmt.Sprintf(
+						"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path,
+						chunks(body, 1+size/7)),
+					fmt.Sprintf(
+						"PUT %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%s", path,
+						chunks(body[:min(size, 5000)], 3)),
 				} {
 					want := body
 					if strings.HasPrefix(raw, "PUT") {
@@ -87,12 +92,13 @@ func TestUploadsOfEverySize(t *testing.T) {
 						}
 						sent <- nil
 					}()
-					a := c.answer("POST")
+					a := c.Answer("POST")
 					if err := <-sent; err != nil {
 						t.Fatal(err)
 					}
-					if a.StatusCode != 200 || a.text != string(want) {
-						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status, len(a.text))
+					if a.StatusCode != 200 || a.Text != string(want) {
+						t.Fatalf("%s, %d bytes: %s, %d bytes came back", path, len(want), a.Status,
+							len(a.Text))
 					}
 				}
 			}
@@ -103,22 +109,23 @@ func TestUploadsOfEverySize(t *testing.T) {
 func TestBodiesSplitAtEveryByte(t *testing.T) {
 	body := []byte("0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
 	rows := []string{
-		fmt.Sprintf("POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
+		fmt.Sprintf("POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body),
+			body),
 		"POST /copy HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(body, 7),
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
-		c := s.client()
+		c := s.Dial()
 		for _, raw := range rows {
 			for at := 1; at < len(raw); at++ {
 				send(t, c, raw[:at])
-				s.settle()
+				s.Settle()
 				send(t, c, raw[at:]+raw[:at])
-				s.settle()
+				s.Settle()
 				send(t, c, raw[at:])
-				for _, a := range answers(t, c.br, "POST", "POST") {
-					if a.text != string(body) {
-						t.Fatalf("split at %d: %s %q", at, a.Status, a.text)
+				for _, a := range answers(t, c.R, "POST", "POST") {
+					if a.Text != string(body) {
+						t.Fatalf("split at %d: %s %q", at, a.Status, a.Text)
 					}
 				}
 			}
@@ -143,50 +150,52 @@ func TestExpectContinue(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, MaxBodySize: 100})
 
-		c := s.client()
+		c := s.Dial()
 		for range 2 {
 			send(t, c, "PUT /read"+expect)
-			if a := c.answer("PUT"); a.StatusCode != 100 || len(a.Header) != 0 {
+			if a := c.Answer("PUT"); a.StatusCode != 100 || len(a.Header) != 0 {
 				t.Fatalf("waiting client: %v", a.Response)
 			}
-			if a := c.do("PUT", "hello"); a.text != "hello" || a.Close {
+			if a := c.Do("PUT", "hello"); a.Text != "hello" || a.Close {
 				t.Errorf("after the body: %v", a.Response)
 			}
 		}
 		// The whole request in one: nobody waits.
-		if a := c.do("PUT", "PUT /read"+expect+"hello"); a.StatusCode != 200 || a.text != "hello" {
+		if a := c.Do("PUT", "PUT /read"+expect+"hello"); a.StatusCode != 200 || a.Text != "hello" {
 			t.Errorf("client that does not wait: %v", a.Response)
 		}
 		// An HTTP/1.0 client does not know 100.
 		send(t, c, "PUT /read HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
-		s.settle()
-		if a := c.do("PUT", "hello"); a.StatusCode != 200 || a.text != "hello" {
+		s.Settle()
+		if a := c.Do("PUT", "hello"); a.StatusCode != 200 || a.Text != "hello" {
 			t.Errorf("1.0: %v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 
 		// A handler that does not read: whether the body comes is unknown, so nothing can follow.
-		if a := parse(t, s.exchange("PUT /unread"+expect), "PUT")[0]; a.StatusCode != 200 || !a.Close {
+		a := parse(t, s.Exchange("PUT /unread"+expect), "PUT")[0]
+		if a.StatusCode != 200 || !a.Close {
 			t.Errorf("unread: %v", a.Response)
 		}
 		// A handler that leaves the reading to the server.
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "PUT /stream"+expect)
-		if a := c.answer("PUT"); a.StatusCode != 100 {
+		if a := c.Answer("PUT"); a.StatusCode != 100 {
 			t.Fatalf("body as the source: %v", a.Response)
 		}
-		if a := c.do("PUT", "hello"); a.text != "hello" || a.Close {
+		if a := c.Do("PUT", "hello"); a.Text != "hello" || a.Close {
 			t.Errorf("body as the source: %v", a.Response)
 		}
 		// Once the answer has begun it is too late for an interim one.
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "PUT /late"+expect)
-		s.settle()
+		s.Settle()
 		send(t, c, "hello")
-		if a := parse(t, rest(t, c.br), "PUT")[0]; a.text != "first hello" || !a.Close {
-			t.Errorf("late: %v %q", a.Response, a.text)
+		if a := parse(t, rest(t, c.R), "PUT")[0]; a.Text != "first hello" || !a.Close {
+			t.Errorf("late: %v %q", a.Response, a.Text)
 		}
-		if a := parse(t, s.exchange(strings.Replace("PUT /read"+expect, "5", "101", 1)), "PUT")[0]; a.StatusCode != 413 {
+		long := strings.Replace("PUT /read"+expect, "5", "101", 1)
+		if a := parse(t, s.Exchange(long), "PUT")[0]; a.StatusCode != 413 {
 			t.Errorf("too large: %v", a.Response)
 		}
 	})
@@ -197,35 +206,43 @@ func TestUnreadBodies(t *testing.T) {
 		raw  string
 		kept bool
 	}{
-		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]), true},
-		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:100_000], 999), false}, // its end has not come
-		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n" + string(noise()[:500_000]), false},
-		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:500_000], 9999), false},
-		{"POST /part HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]), true},
-		{"POST /panic HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]), false},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + string(noise()[:100_000]),
+			true},
+		// its end has not come
+		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunks(noise()[:100_000], 999), false},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n" + string(noise()[:500_000]),
+			false},
+		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunks(noise()[:500_000], 9999), false},
+		{"POST /part HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" +
+			string(noise()[:100_000]), true},
+		{"POST /panic HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" +
+			string(noise()[:100_000]), false},
 	}
-	h := byPath(map[string]conn.Handler{"/": hello, "/panic": failing["/panic"], "/part": func(req *conn.Request, w *conn.Response) int {
-		_, _ = io.CopyN(io.Discard, req.Body(), 5000)
-		return 200
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello, "/panic": failing["/panic"],
+		"/part": func(req *conn.Request, w *conn.Response) int {
+			_, _ = io.CopyN(io.Discard, req.Body(), 5000)
+			return 200
+		}})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, KeepAliveTimeout: time.Minute})
 		for i, row := range rows {
-			c := s.client()
+			c := s.Dial()
 			// The answer does not wait for the body.
 			half := len(row.raw) / 2
 			send(t, c, row.raw[:half])
-			a := c.answer("POST")
+			a := c.Answer("POST")
 			send(t, c, row.raw[half:])
 			if a.Close == row.kept {
 				t.Errorf("row %d: close is %v", i, a.Close)
 			}
 			if row.kept {
 				for range 2 {
-					c.do("GET", get)
+					c.Do("GET", get)
 				}
 			} else {
-				c.ends()
+				c.Ends()
 			}
 			c.Close()
 		}
@@ -269,14 +286,14 @@ func TestBodyAwait(t *testing.T) {
 			{[]string{post + "Content-Length: 5\r\n\r\nhel"}, 408, ""},
 			{[]string{chunked + "5\r\nhel"}, 408, ""},
 		} {
-			c := s.client()
+			c := s.Dial()
 			for _, piece := range row.pieces {
 				send(t, c, piece)
-				s.settle()
+				s.Settle()
 			}
-			a := c.answer("POST")
-			if a.StatusCode != row.status || row.status == 200 && a.text != row.text {
-				t.Errorf("%q: %d %q", row.pieces, a.StatusCode, a.text)
+			a := c.Answer("POST")
+			if a.StatusCode != row.status || row.status == 200 && a.Text != row.text {
+				t.Errorf("%q: %d %q", row.pieces, a.StatusCode, a.Text)
 			}
 			c.Close()
 		}
@@ -297,33 +314,35 @@ func TestBodyCutByTheClient(t *testing.T) {
 		for _, raw := range []string{
 			post + "Content-Length: 10\r\n\r\n",
 			post + "Content-Length: 10\r\n\r\nhello",
-			chunked, chunked + "5", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n", chunked + "5\r\nhello\r\n0\r\n", chunked + "5\r\nhello\r\n0\r\nX: y\r\n",
+			chunked, chunked + "5", chunked + "5\r\nhel", chunked + "5\r\nhello\r\n",
+			chunked + "5\r\nhello\r\n0\r\n", chunked + "5\r\nhello\r\n0\r\nX: y\r\n",
 		} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, raw)
-			c.closeWrite()
+			c.CloseWrite()
 			if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%q: %v", raw, err)
 			}
-			if a := parse(t, rest(t, c.br), "POST")[0]; a.StatusCode != 400 || !a.Close {
+			if a := parse(t, rest(t, c.R), "POST")[0]; a.StatusCode != 400 || !a.Close {
 				t.Errorf("%q: %v", raw, a.Response)
 			}
 			c.Close()
 		}
 		if !m.TLS {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, post+"Content-Length: 10\r\n\r\nhello")
-			s.settle()
-			c.reset()
+			s.Settle()
+			c.Reset()
 			if err := <-got; err == nil || err == io.EOF {
 				t.Errorf("reset: %v", err)
 			}
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
-// TestBodyErrorsDecideTheStatus, as long as it has not been sent; the handler returns 200 in every case.
+// TestBodyErrorsDecideTheStatus, as long as it has not been sent; the handler returns 200 in every
+// case.
 func TestBodyErrorsDecideTheStatus(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		got := make(chan error, 1)
@@ -334,13 +353,14 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 			got <- err
 			return 200
 		}
-		s := start(t, m, conn.Config{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond, Handler: byPath(map[string]conn.Handler{
-			"/bad": read,
-			"/sent": func(req *conn.Request, w *conn.Response) int {
-				w.Flush()
-				return read(req, w)
-			},
-		})})
+		s := start(t, m, conn.Config{MaxBodySize: 10, BodyTimeout: 30 * time.Millisecond,
+			Handler: byPath(map[string]conn.Handler{
+				"/bad": read,
+				"/sent": func(req *conn.Request, w *conn.Response) int {
+					w.Flush()
+					return read(req, w)
+				},
+			})})
 		sent := strings.Replace(chunked, "/bad", "/sent", 1)
 		for _, row := range []struct {
 			raw    string
@@ -354,31 +374,36 @@ func TestBodyErrorsDecideTheStatus(t *testing.T) {
 			{sent + "b\r\n12345678901\r\n0\r\n\r\n", 200, conn.ErrBodyTooLarge},
 			{sent + "1\r\n", 200, conn.ErrBodyTimeout},
 		} {
-			answer := s.exchange(row.raw)
+			answer := s.Exchange(row.raw)
 			if err := <-got; !errors.Is(err, row.err) {
 				t.Errorf("%q: %v, want %v", row.raw, err, row.err)
 			}
 			a := parse(t, answer, "POST")[0]
-			if a.StatusCode != row.status || strings.Contains(answer, "served") != (row.status == 200) || strings.Contains(answer, "X-Served") {
+			if a.StatusCode != row.status ||
+				strings.Contains(answer, "served") != (row.status == 200) ||
+				strings.Contains(answer, "X-Served") {
 				t.Errorf("%q: %s", row.raw, answer)
 			}
 		}
 	}, plain, direct, overTLS)
 }
 
-// TestEchoWithoutEnd streams both ways with no end in sight: what is read comes back before more is sent.
+// TestEchoWithoutEnd streams both ways with no end in sight: what is read comes back before more is
+// sent.
 func TestEchoWithoutEnd(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(echoes)})
-		c := s.client()
-		send(t, c, "POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
-		resp, err := http.ReadResponse(c.br, nil)
+		c := s.Dial()
+		send(t, c,
+			"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 5)
 		for _, piece := range []string{"first", "again", "third"} {
-			if _, err := io.ReadFull(resp.Body, buf); err != nil || !bytes.Equal(buf, []byte(piece)) {
+			if _, err := io.ReadFull(resp.Body, buf); err != nil ||
+				!bytes.Equal(buf, []byte(piece)) {
 				t.Fatalf("%q, %v", buf, err)
 			}
 			switch piece {
@@ -391,12 +416,12 @@ func TestEchoWithoutEnd(t *testing.T) {
 		if more, err := io.ReadAll(resp.Body); err != nil || len(more) > 0 {
 			t.Fatalf("%q, %v", more, err)
 		}
-		c.do("GET", "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
+		c.Do("GET", "GET /none HTTP/1.1\r\nHost: a\r\n\r\n")
 	})
 }
 
-// TestBodyBehindFullBuffer: a head that leaves a byte of the input buffer does not make the server read the body byte by
-// byte.
+// TestBodyBehindFullBuffer: a head that leaves a byte of the input buffer does not make the server
+// read the body byte by byte.
 func TestBodyBehindFullBuffer(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("reads are short")
@@ -420,10 +445,10 @@ func TestBodyBehindFullBuffer(t *testing.T) {
 			head := "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX: \r\n\r\n"
 			pad := strings.Repeat("x", 2048-left-len(head))
 			reads.Store(0)
-			c := s.client()
+			c := s.Dial()
 			send(t, c, strings.Replace(head, "X: ", "X: "+pad, 1))
-			s.settled("read the head", func(*loop.Loop) bool { return reads.Load() > 0 })
-			if a := c.do("POST", body); a.StatusCode != 200 {
+			s.Settled("read the head", func(*loop.Loop) bool { return reads.Load() > 0 })
+			if a := c.Do("POST", body); a.StatusCode != 200 {
 				t.Fatal(a.Status)
 			}
 			if n := reads.Load(); n > size/100 {

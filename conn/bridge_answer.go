@@ -12,7 +12,7 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// A Response as the outlet of an httpWriter.
+// This file makes a Response the outlet of an httpWriter.
 
 // inform sends an interim response, except to a client of HTTP/1.0, which does not know them (RFC
 // 9110 section 15.2).

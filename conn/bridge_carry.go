@@ -22,16 +22,16 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
-			x.set.Logger.Error("panic in a handler", "panic", e.Value, "target", c.req.RequestURI,
-				"stack", string(e.Stack))
+			x.set.Logger.Error("conn: panic in a handler", "panic", e.Value,
+				"target", c.req.RequestURI, "stack", string(e.Stack))
 		}
 		c.left = true
 		c.cut(loop.ErrClientGone)
 	}()
 	c.duplex.begin(x)
 	for {
-		// First, since take leaves the handler's output while something is held, and nothing would
-		// call it again for that.
+		// This comes first: take leaves the handler's output alone while something is held, and
+		// nothing would call take again when that has gone out.
 		_, _ = c.duplex.SendHeld()
 		returned, hijack := c.take(resp)
 		if returned {

@@ -17,19 +17,21 @@ const getAndClose = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 // TestBridgeTrailerNames: one that is no token is not sent, and those beside it are.
 func TestBridgeTrailerNames(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			io.WriteString(w, "x")
 			w.Header()[http.TrailerPrefix+"A: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"] = []string{"v"}
 			w.Header()[http.TrailerPrefix+"A b"] = []string{"evil"}
 			w.Header()[http.TrailerPrefix] = []string{"evil"}
 			w.Header().Set(http.TrailerPrefix+"Good", "v")
 		}))})
-		got := s.exchange(getAndClose)
+		got := s.Exchange(getAndClose)
 		if strings.Contains(got, "evil") {
 			t.Errorf("%q", got)
 		}
-		if a := parse(t, got, "GET")[0]; a.text != "x" || len(a.Trailer) != 1 || a.Trailer.Get("Good") != "v" {
-			t.Errorf("%q, trailer %v", a.text, a.Trailer)
+		if a := parse(t, got, "GET")[0]; a.Text != "x" || len(a.Trailer) != 1 ||
+			a.Trailer.Get("Good") != "v" {
+			t.Errorf("%q, trailer %v", a.Text, a.Trailer)
 		}
 	})
 }
@@ -39,7 +41,8 @@ func TestHijackWithBadFields(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		inner := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusSwitchingProtocols)
-			if _, _, err := http.NewResponseController(w).Hijack(); !errors.Is(err, conn.ErrBadField) {
+			if _, _, err := http.NewResponseController(w).Hijack(); !errors.Is(err,
+				conn.ErrBadField) {
 				t.Errorf("hijack: %v", err)
 			}
 		}))
@@ -47,7 +50,7 @@ func TestHijackWithBadFields(t *testing.T) {
 			resp.Header().Set("X", "a\r\nEvil: 1")
 			return inner(req, resp)
 		}})
-		if got := s.exchange(getAndClose); strings.Contains(got, "Evil") {
+		if got := s.Exchange(getAndClose); strings.Contains(got, "Evil") {
 			t.Errorf("%q", got)
 		}
 	})
@@ -56,7 +59,8 @@ func TestHijackWithBadFields(t *testing.T) {
 // TestHijackAfterFlush: flushed, a 101 has no framing either, and goes out once.
 func TestHijackAfterFlush(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "raw")
 			w.WriteHeader(http.StatusSwitchingProtocols)
@@ -72,10 +76,12 @@ func TestHijackAfterFlush(t *testing.T) {
 			io.WriteString(c, "raw bytes")
 			c.Close()
 		}))})
-		got := s.exchange(get)
+		got := s.Exchange(get)
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
-		if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "\r\nUpgrade: raw") ||
-			strings.Contains(head, "Transfer-Encoding") || strings.Contains(head, "Content-Length") || body != "raw bytes" {
+		if !strings.HasPrefix(head, "HTTP/1.1 101 ") ||
+			!strings.Contains(head, "\r\nUpgrade: raw") ||
+			strings.Contains(head, "Transfer-Encoding") ||
+			strings.Contains(head, "Content-Length") || body != "raw bytes" {
 			t.Errorf("%q", got)
 		}
 	})
@@ -84,13 +90,15 @@ func TestHijackAfterFlush(t *testing.T) {
 // TestBridgeHeadKeepsTheDeclaredLength: whatever part of the body the handler makes.
 func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, r.URL.Path[1:])
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for _, path := range []string{"/", "/12345"} {
-			if a := c.do("HEAD", "HEAD "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 1000 || a.Close {
+			if a := c.Do("HEAD", "HEAD "+
+				path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 1000 || a.Close {
 				t.Errorf("%s: %v", path, a.Response)
 			}
 		}
@@ -126,9 +134,9 @@ func TestBridgeLengthFromTheFront(t *testing.T) {
 			return inner(req, resp)
 		}})
 		for _, path := range []string{"/", "/part", "/copy"} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
-			got, _ := io.ReadAll(c.br)
+			got, _ := io.ReadAll(c.R)
 			if strings.Count(string(got), "HTTP/1.1 ") > 1 || strings.Count(string(got), "F") > 5 {
 				t.Errorf("%s: %q", path, clip(string(got)))
 			}

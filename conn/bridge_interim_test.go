@@ -17,7 +17,8 @@ func TestBridgeInterimResponses(t *testing.T) {
 	field := strings.Repeat("x", 8<<10) // in all more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var sent atomic.Int64
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Link", field)
 			for range total {
 				w.WriteHeader(http.StatusEarlyHints)
@@ -26,22 +27,22 @@ func TestBridgeInterimResponses(t *testing.T) {
 			w.Header().Del("Link")
 			io.WriteString(w, "done")
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		for last := int64(-1); last != sent.Load(); {
 			last = sent.Load()
-			s.stuck()
+			stuck(s)
 		}
 		if n := sent.Load(); n == 0 || n == total {
 			t.Errorf("%d sent to a client that does not read", n)
 		}
 		for i := range total {
-			if a := c.answer("GET"); a.StatusCode != http.StatusEarlyHints {
+			if a := c.Answer("GET"); a.StatusCode != http.StatusEarlyHints {
 				t.Fatalf("%d: %s", i, a.Status)
 			}
 		}
-		if a := c.answer("GET"); a.StatusCode != 200 || a.text != "done" {
-			t.Errorf("%s %q", a.Status, a.text)
+		if a := c.Answer("GET"); a.StatusCode != 200 || a.Text != "done" {
+			t.Errorf("%s %q", a.Status, a.Text)
 		}
 	}, plain, overTLS)
 }

@@ -47,14 +47,14 @@ func TestBridgeClientLeaves(t *testing.T) {
 		s := start(t, m, conn.Config{MaxBodySize: -1, Handler: conn.HTTP(h)})
 		for _, path := range []string{"/waiting", "/reading", "/writing", "/flushing"} {
 			for _, way := range []string{"FIN", "RST"} {
-				c := s.client()
+				c := s.Dial()
 				send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
 				ctx := <-entered
-				s.stuckUnless(path == "/flushing")
+				stuckUnless(s, path == "/flushing")
 				if way == "FIN" {
 					c.Close() // a FIN if all was read; and a RST in answer to what comes later
 				} else {
-					c.reset()
+					c.Reset()
 				}
 				err := <-ended
 				<-ctx.Done()
@@ -67,32 +67,34 @@ func TestBridgeClientLeaves(t *testing.T) {
 				case path == "/reading" && way == "FIN" && !errors.Is(err, io.ErrUnexpectedEOF):
 					t.Errorf("%s, %s: %v", path, way, err)
 				}
-				s.idle()
+				s.Idle()
 			}
 		}
 	})
 }
 
-func (s *site) stuckUnless(busy bool) {
+func stuckUnless(s *site, busy bool) {
 	if !busy {
-		s.stuck()
+		stuck(s)
 	}
 }
 
 // TestBridgeHalfClosed: a client that has sent all it has to send still gets its answer.
 func TestBridgeHalfClosed(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			fmt.Fprint(w, len(body), err, strings.Repeat("x", 100<<10))
 		}))})
-		c := s.client()
-		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("y", 300000))
-		c.closeWrite()
-		if a := c.answer("POST"); len(a.text) != len("300000 <nil>")+100<<10 {
-			t.Errorf("%s", clip(a.text))
+		c := s.Dial()
+		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n"+
+			strings.Repeat("y", 300000))
+		c.CloseWrite()
+		if a := c.Answer("POST"); len(a.Text) != len("300000 <nil>")+100<<10 {
+			t.Errorf("%s", clip(a.Text))
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
@@ -101,7 +103,8 @@ func TestBridgeHalfClosed(t *testing.T) {
 func TestBridgeCountsUntilTheHandlerReturns(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan context.Context), make(chan struct{})
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- r.Context()
 			<-release
 			if r.URL.Path == "/write" {
@@ -113,17 +116,17 @@ func TestBridgeCountsUntilTheHandlerReturns(t *testing.T) {
 			}
 		}))})
 		for _, path := range []string{"/", "/write"} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			ctx := <-entered
-			c.reset()
+			c.Reset()
 			<-ctx.Done()
-			s.settle()
-			if n := s.server.Active(); n != 1 {
+			s.Settle()
+			if n := s.Active(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
 			release <- struct{}{}
-			s.idle()
+			s.Idle()
 		}
 	})
 }
@@ -150,32 +153,33 @@ func TestBridgeStop(t *testing.T) {
 		}))
 		const post = "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
 		s := start(t, m, conn.Config{Handler: h})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, fmt.Sprintf(post, "/read"))
 		<-entered
-		for _, l := range s.loops {
+		for _, l := range s.Loops.All {
 			l.Stop(20 * time.Second)
 			stopping := make(chan struct{})
-			if l.Post(func() { close(stopping) }) == nil { // else it had no connection, and has ended
+			// else it had no connection, and has ended
+			if l.Post(func() { close(stopping) }) == nil {
 				<-stopping
 			}
 		}
 		close(release)
-		if a := c.answer("POST"); a.text != "done" || !a.Close {
+		if a := c.Answer("POST"); a.Text != "done" || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		s.stop(0)
+		s.Stop(0)
 
 		release = make(chan struct{})
 		s = start(t, m, conn.Config{Handler: h})
-		c = s.client()
+		c = s.Dial()
 		send(t, c, fmt.Sprintf(post, "/"))
 		<-entered
-		s.stop(10 * time.Millisecond)
+		s.Stop(10 * time.Millisecond)
 		close(release)
 		if err := <-ended; !errors.Is(err, loop.ErrClientGone) {
 			t.Errorf("after the stop: %v", err)
@@ -187,16 +191,17 @@ func TestBridgeStop(t *testing.T) {
 func TestBridgePanicAfterTheStop(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan struct{}), make(chan struct{})
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			close(entered)
 			<-release
 			bridgePanics()
 		}))})
-		send(t, s.client(), get)
+		send(t, s.Dial(), get)
 		<-entered
-		s.stop(0)
+		s.Stop(0)
 		close(release)
-		s.logged("panic in a handler", "bridgePanics")
+		logged(s, "panic in a handler", "bridgePanics")
 	})
 }
 
@@ -205,7 +210,8 @@ func TestBridgePanicAfterTheStop(t *testing.T) {
 func TestBridgeEndlessHead(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan struct{}, 1), make(chan error, 1)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- struct{}{}
 			for piece := make([]byte, 4<<10); ; {
 				if _, err := w.Write(piece); err != nil {
@@ -214,14 +220,14 @@ func TestBridgeEndlessHead(t *testing.T) {
 				}
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
-		c.reset()
+		c.Reset()
 		if err := <-ended; !errors.Is(err, loop.ErrClientGone) {
 			t.Error(err)
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -244,21 +250,22 @@ func TestBridgeStress(t *testing.T) {
 				for range 8 {
 					size := 1 << rnd.IntN(19)
 					body := bytes.Repeat([]byte{byte('a' + i)}, size)
-					c := s.client()
+					c := s.Dial()
 					var sending sync.WaitGroup
 					leave := rnd.IntN(4) == 0
 					target := []string{"/", "/?flush"}[rnd.IntN(2)]
 					sending.Go(func() {
-						fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target, size)
+						fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n",
+							target, size)
 						if leave {
 							body = body[:len(body)/2]
 						}
 						_, _ = c.Write(body)
 						if leave {
-							c.reset()
+							c.Reset()
 						}
 					})
-					resp, err := http.ReadResponse(c.br, nil)
+					resp, err := http.ReadResponse(c.R, nil)
 					var got []byte
 					if err == nil {
 						got, err = io.ReadAll(resp.Body)
@@ -272,7 +279,7 @@ func TestBridgeStress(t *testing.T) {
 			})
 		}
 		clients.Wait()
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -281,7 +288,8 @@ func TestBridgeStress(t *testing.T) {
 func TestBridgeCloseNotify(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		entered := make(chan (<-chan bool), 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			//lint:ignore SA1019 that it is there is what is tested
 			notifier := w.(http.CloseNotifier)
 			gone := notifier.CloseNotify()
@@ -300,16 +308,16 @@ func TestBridgeCloseNotify(t *testing.T) {
 				t.Error("another channel for the same request")
 			}
 		}))})
-		c := s.client()
-		c.do("GET", get)
+		c := s.Dial()
+		c.Do("GET", get)
 		gone := <-entered
-		c.do("GET", get) // the first request has ended, and its context
+		c.Do("GET", get) // the first request has ended, and its context
 		<-entered
 		send(t, c, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
-		c.reset()
+		c.Reset()
 		<-entered
-		s.idle()
+		s.Idle()
 		select {
 		case <-gone:
 			t.Error("told that the client of an answered request has left")

@@ -36,12 +36,13 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 			}
 		}
 		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(h)), MaxBodySize: -1})
-		for _, raw := range []string{get, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
+		for _, raw := range []string{get,
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"} {
 			before := heap()
 			var all []*client
 			var sending sync.WaitGroup
 			for range clients {
-				c := s.client()
+				c := s.Dial()
 				all = append(all, c)
 				send(t, c, raw)
 				if raw != get {
@@ -57,27 +58,27 @@ func TestBridgeMemoryIsBounded(t *testing.T) {
 				}
 			}
 			sending.Wait()
-			s.stuck()
+			stuck(s)
 			if used := int64(heap()) - int64(before); used > clients*perClient {
 				t.Errorf("%s: %d KiB for each client", raw, used/clients>>10)
 			}
 			for _, c := range all {
-				c.reset()
+				c.Reset()
 			}
 			if raw != get {
 				close(release)
 			}
-			s.idle()
+			s.Idle()
 		}
 	}, plain, overTLS)
 }
 
 // stuck waits until the loops have nothing to do.
-func (s *site) stuck() {
-	s.t.Helper()
+func stuck(s *site) {
+	s.T.Helper()
 	for last, now := int64(-1), int64(0); last != now; time.Sleep(30 * time.Millisecond) {
 		last, now = now, 0
-		for _, l := range s.loops {
+		for _, l := range s.Loops.All {
 			done := make(chan int64)
 			_ = l.Post(func() { done <- l.Stats().Resumes })
 			now += <-done
@@ -113,26 +114,27 @@ func TestBridgeSlowClient(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 			}))})
 		began := time.Now()
-		c := s.client()
-		_ = c.tcp().SetReadBuffer(4 << 10)
+		c := s.Dial()
+		_ = c.TCP().SetReadBuffer(4 << 10)
 		send(t, c, get)
 		e := <-ended
 		within(t, "writing", began, limit)
 		<-e.ctx.Done()
 		c.Close()
-		s.idle()
+		s.Idle()
 
 		began = time.Now()
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
-		if e = <-ended; !errors.Is(e.err, conn.ErrBodyTimeout) || !errors.Is(e.err, os.ErrDeadlineExceeded) {
+		if e = <-ended; !errors.Is(e.err, conn.ErrBodyTimeout) ||
+			!errors.Is(e.err, os.ErrDeadlineExceeded) {
 			t.Errorf("reading: %v", e.err)
 		}
 		within(t, "reading", began, limit)
-		if a := c.answer("POST"); a.StatusCode != http.StatusTeapot || !a.Close {
+		if a := c.Answer("POST"); a.StatusCode != http.StatusTeapot || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
@@ -175,20 +177,20 @@ func TestBridgeDeadlines(t *testing.T) {
 					ended <- err
 				}
 			}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
 		<-ended
 		time.Sleep(3 * limit) // longer than body_timeout
-		if a := c.do("POST", "12345"); a.text != "12345<nil>" {
-			t.Errorf("%q", a.text)
+		if a := c.Do("POST", "12345"); a.Text != "12345<nil>" {
+			t.Errorf("%q", a.Text)
 		}
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
 		<-ended
 		c.Close()
 
 		began := time.Now()
-		c = s.client()
-		_ = c.tcp().SetReadBuffer(4 << 10)
+		c = s.Dial()
+		_ = c.TCP().SetReadBuffer(4 << 10)
 		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
 		if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error(err)
@@ -197,7 +199,7 @@ func TestBridgeDeadlines(t *testing.T) {
 		if _, err := io.ReadAll(c); err == nil {
 			t.Error("the answer has an end")
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -205,13 +207,16 @@ func TestBridgeDeadlines(t *testing.T) {
 func TestBridgePassedDeadlines(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		ended := make(chan struct{}, 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			rc := http.NewResponseController(w)
 			passed := time.Now().Add(-time.Second)
-			if err := errors.Join(rc.SetReadDeadline(passed), rc.SetWriteDeadline(passed)); err != nil {
+			if err := errors.Join(rc.SetReadDeadline(passed),
+				rc.SetWriteDeadline(passed)); err != nil {
 				t.Error(err)
 			}
-			if n, err := r.Body.Read(make([]byte, 10)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			if n, err := r.Body.Read(make([]byte, 10)); n != 0 ||
+				!errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("read: %d, %v", n, err)
 			}
 			var err error
@@ -223,9 +228,10 @@ func TestBridgePassedDeadlines(t *testing.T) {
 			}
 			ended <- struct{}{}
 		}))})
-		c := s.client()
-		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
-		if got, _ := io.ReadAll(c.br); len(got) > 0 {
+		c := s.Dial()
+		send(t, c,
+			"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
+		if got, _ := io.ReadAll(c.R); len(got) > 0 {
 			t.Errorf("%q", clip(string(got)))
 		}
 		<-ended
@@ -236,15 +242,16 @@ func TestBridgePassedDeadlines(t *testing.T) {
 func TestBridgeDeadlineEndsAWait(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, ended := make(chan func(time.Time) error, 1), make(chan error, 1)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- http.NewResponseController(w).SetReadDeadline
 			_, err := io.ReadAll(r.Body)
 			ended <- err
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
 		set := <-entered
-		s.stuck()
+		stuck(s)
 		if err := set(time.Now()); err != nil {
 			t.Error(err)
 		}
@@ -262,17 +269,18 @@ func TestBridgeBodyTooLarge(t *testing.T) {
 			http.Error(w, fmt.Sprint(err == conn.ErrBodyTooLarge), http.StatusTeapot)
 		})
 		s := start(t, m, conn.Config{MaxBodySize: 100, Handler: mount(h)})
-		c := s.client()
+		c := s.Dial()
 		const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-		a := c.do("POST", head+"c8\r\n"+strings.Repeat("x", 200)+"\r\n0\r\n\r\n")
-		if a.StatusCode != http.StatusTeapot || a.text != "true\n" || !a.Close {
-			t.Errorf("%v %q", a.Response, a.text)
+		a := c.Do("POST", head+"c8\r\n"+strings.Repeat("x", 200)+"\r\n0\r\n\r\n")
+		if a.StatusCode != http.StatusTeapot || a.Text != "true\n" || !a.Close {
+			t.Errorf("%v %q", a.Response, a.Text)
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
-// TestBridgeDeadlineWhileTheThreadLooks: a deadline counts, whatever the thread is doing when it is set.
+// TestBridgeDeadlineWhileTheThreadLooks: a deadline counts, whatever the thread is doing when it is
+// set.
 func TestBridgeDeadlineWhileTheThreadLooks(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
@@ -289,16 +297,17 @@ func TestBridgeDeadlineWhileTheThreadLooks(t *testing.T) {
 				}
 				_ = rc.SetReadDeadline(time.Now())
 				began := time.Now()
-				if err := <-ended; time.Since(began) > 2*time.Second || !errors.Is(err, os.ErrDeadlineExceeded) {
+				if err := <-ended; time.Since(began) > 2*time.Second ||
+					!errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Error(err)
 				}
 			}))})
-		c := s.client()
+		c := s.Dial()
 		for range 2000 {
-			if c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"); t.Failed() {
+			if c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"); t.Failed() {
 				return
 			}
-			send(t, c, "1")
+			c.Send("1")
 		}
 	}, plain, direct)
 }

@@ -18,7 +18,8 @@ import (
 func TestBridgeEvents(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		next := make(chan int)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			for i := range next {
 				fmt.Fprintf(w, "data: %d\n\n", i)
@@ -27,17 +28,18 @@ func TestBridgeEvents(t *testing.T) {
 				}
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		next <- 0
-		resp, err := http.ReadResponse(c.br, nil)
+		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		buf := make([]byte, 100)
 		for i := range 100 {
 			want := fmt.Sprintf("data: %d\n\n", i)
-			if _, err := io.ReadFull(resp.Body, buf[:len(want)]); err != nil || string(buf[:len(want)]) != want {
+			if _, err := io.ReadFull(resp.Body, buf[:len(want)]); err != nil ||
+				string(buf[:len(want)]) != want {
 				t.Fatalf("%q, %v", buf, err)
 			}
 			if i < 99 {
@@ -76,10 +78,10 @@ func echoing(w http.ResponseWriter, r *http.Request) {
 func TestBridgeEcho(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(echoing))})
-		c := s.client()
+		c := s.Dial()
 		for range 2 {
 			send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-			resp, err := http.ReadResponse(c.br, nil)
+			resp, err := http.ReadResponse(c.R, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +110,8 @@ func TestBridgeEcho(t *testing.T) {
 func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 	const size = 24 << 20
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			var uploaded sync.WaitGroup
 			uploaded.Go(func() {
 				if n, err := io.Copy(io.Discard, r.Body); n != size || err != nil {
@@ -120,7 +123,7 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 				t.Errorf("wrote %d: %v", n, err)
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
 		piece := make([]byte, 64<<10)
 		for range size / len(piece) {
@@ -128,7 +131,7 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		resp, err := http.ReadResponse(c.br, nil)
+		resp, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,21 +145,25 @@ func TestBridgeDirectionsDoNotStopEachOther(t *testing.T) {
 // connection if it is not.
 func TestBridgeUnreadBody(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if r.URL.Path == "/close" {
 				r.Body.Close()
 			}
 			io.WriteString(w, "done")
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for _, path := range []string{"/", "/close"} {
 			head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: "
-			if a := c.do("POST", head+"20000\r\n\r\n"+strings.Repeat("x", 20000)); a.text != "done" || a.Close {
-				t.Errorf("%q %v", a.text, a.Response)
+			if a := c.Do("POST", head+"20000\r\n\r\n"+
+				strings.Repeat("x", 20000)); a.Text != "done" || a.Close {
+				t.Errorf("%q %v", a.Text, a.Response)
 			}
 		}
-		if a := c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.text != "done" || !a.Close {
-			t.Errorf("%q %v", a.text, a.Response)
+		if a := c.Do("POST",
+			"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"); a.Text != "done" ||
+			!a.Close {
+			t.Errorf("%q %v", a.Text, a.Response)
 		}
 	})
 }
@@ -165,30 +172,32 @@ func TestBridgeUnreadBody(t *testing.T) {
 // before.
 func TestBridgeContinue(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if r.URL.Path == "/read" {
 				io.Copy(w, r.Body)
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		const head = "POST %s HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-		if a := c.do("POST", fmt.Sprintf(head, "/read")); a.StatusCode != 100 {
+		if a := c.Do("POST", fmt.Sprintf(head, "/read")); a.StatusCode != 100 {
 			t.Fatal(a.Status)
 		}
-		if a := c.do("POST", "12345"); a.text != "12345" || a.Close {
-			t.Errorf("%q, %v", a.text, a.Response)
+		if a := c.Do("POST", "12345"); a.Text != "12345" || a.Close {
+			t.Errorf("%q, %v", a.Text, a.Response)
 		}
-		if a := c.do("POST", fmt.Sprintf(head, "/")); a.StatusCode != 200 || !a.Close {
+		if a := c.Do("POST", fmt.Sprintf(head, "/")); a.StatusCode != 200 || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 	})
 }
 
 // TestBridgePipelined: requests sent at once are answered one after the other.
 func TestBridgePipelined(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			fmt.Fprint(w, r.URL.Path, string(body))
 		}))})
@@ -199,11 +208,11 @@ func TestBridgePipelined(t *testing.T) {
 			fmt.Fprintf(&want, "/%d%02d ", i, i)
 			methods = append(methods, "POST")
 		}
-		c := s.client()
+		c := s.Dial()
 		go io.WriteString(c, raw.String())
 		var got strings.Builder
-		for _, a := range answers(t, c.br, methods...) {
-			got.WriteString(a.text + " ")
+		for _, a := range answers(t, c.R, methods...) {
+			got.WriteString(a.Text + " ")
 		}
 		if got.String() != want.String() {
 			t.Errorf("%s", got.String())
@@ -214,20 +223,21 @@ func TestBridgePipelined(t *testing.T) {
 // A handler's small writes come together; the loop is not woken for each.
 func TestBridgeWakesTheLoopOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			for range 1000 {
 				io.WriteString(w, "0123456789")
 			}
 		}))})
-		c := s.client()
-		c.do("GET", get)
+		c := s.Dial()
+		c.Do("GET", get)
 		resumes := func() (n int64) {
-			s.on(func(l *loop.Loop) { n = l.Stats().Resumes })
+			s.On(func(l *loop.Loop) { n = l.Stats().Resumes })
 			return n
 		}
 		before := resumes()
 		for range 10 {
-			c.do("GET", get)
+			c.Do("GET", get)
 		}
 		// For each the request, and the return of its handler, for which it may look more than
 		// once; more of both where the invariants cut reads and writes short. Without gathering it
@@ -244,18 +254,19 @@ func TestBridgeHandlersRunAtOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var together sync.WaitGroup
 		together.Add(n)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			together.Done()
 			together.Wait()
 		}))})
 		var clients []*client
 		for range n {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			clients = append(clients, c)
 		}
 		for _, c := range clients {
-			c.answer("GET")
+			c.Answer("GET")
 		}
 	})
 }

@@ -5,19 +5,19 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/internal/test/modes"
 )
 
 // tell writes everything that a handler can see of a request.
 func tell(w http.ResponseWriter, r *http.Request) {
-	fmt.Fprintf(w, "%s %q %s %d.%d %q close %v\n", r.Method, r.RequestURI, r.Proto, r.ProtoMajor, r.ProtoMinor, r.Host, r.Close)
+	fmt.Fprintf(w, "%s %q %s %d.%d %q close %v\n", r.Method, r.RequestURI, r.Proto, r.ProtoMajor,
+		r.ProtoMinor, r.Host, r.Close)
 	fmt.Fprintf(w, "URL %#v\n", *r.URL)
-	fmt.Fprintf(w, "length %d %q no body %v\n", r.ContentLength, r.TransferEncoding, r.Body == http.NoBody)
+	fmt.Fprintf(w, "length %d %q no body %v\n", r.ContentLength, r.TransferEncoding,
+		r.Body == http.NoBody)
 	fmt.Fprintf(w, "header %q\ntrailer %q\n", r.Header, r.Trailer)
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	fmt.Fprintln(w, "from", host, err, "pattern", r.Pattern)
@@ -68,8 +68,9 @@ func TestBridgeRequest(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(tell))})
 		for i, raw := range tellingRequests {
 			a := want[i]
-			a.Response = &http.Response{Status: a.Status, Header: a.Header.Clone(), Trailer: a.Trailer, Close: a.Close}
-			sameAsReference(t, raw, ask(t, s.dial(), "GET", raw), a)
+			a.Response = &http.Response{Status: a.Status, Header: a.Header.Clone(),
+				Trailer: a.Trailer, Close: a.Close}
+			sameAsReference(t, raw, ask(t, s.Dial(), "GET", raw), a)
 		}
 	})
 }
@@ -77,13 +78,15 @@ func TestBridgeRequest(t *testing.T) {
 // TestBridgeRequestConnection: what a request tells of its connection.
 func TestBridgeRequestConnection(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprintln(w, r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey), r.TLS != nil && r.TLS.HandshakeComplete)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprintln(w, r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey),
+				r.TLS != nil && r.TLS.HandshakeComplete)
 		}))})
-		c := s.client()
-		want := fmt.Sprintln(c.LocalAddr(), s.addr, m.TLS)
-		if a := c.do("GET", get); a.text != want {
-			t.Errorf("%q, not %q", a.text, want)
+		c := s.Dial()
+		want := fmt.Sprintln(c.LocalAddr(), s.Addr, m.TLS)
+		if a := c.Do("GET", get); a.Text != want {
+			t.Errorf("%q, not %q", a.Text, want)
 		}
 	})
 }
@@ -92,7 +95,7 @@ func TestBridgeRequestConnection(t *testing.T) {
 func TestBridgeBadTarget(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.NotFoundHandler())})
-		got := s.exchange("GET http://a:b:c/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		got := s.Exchange("GET http://a:b:c/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		if a := parse(t, got, "GET")[0]; a.StatusCode != 400 {
 			t.Error(a.Status)
 		}
@@ -102,31 +105,13 @@ func TestBridgeBadTarget(t *testing.T) {
 // TestBridgeUnixSocket: a client without an address has the name that net/http gives it.
 func TestBridgeUnixSocket(t *testing.T) {
 	for _, mount := range []mount{conn.HTTP, conn.HTTPOnLoop} {
-		path := filepath.Join(t.TempDir(), "s")
-		fd, err := loop.Listen("unix", path, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := loop.New(loop.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		h := mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, r.RemoteAddr, " ", r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network())
+			fmt.Fprint(w, r.RemoteAddr, " ",
+				r.Context().Value(http.LocalAddrContextKey).(net.Addr).Network())
 		}))
-		if _, err := conn.NewServer(conn.Config{Handler: h}).Serve(l, conn.Listener{FD: fd}); err != nil {
-			t.Fatal(err)
+		s := start(t, modes.OverUNIX, conn.Config{Handler: h})
+		if a := ask(t, s.Dial(), "GET", get); a.Text != "@ unix" {
+			t.Errorf("%q", a.Text)
 		}
-		var done sync.WaitGroup
-		done.Go(func() { _ = l.Run() })
-		c, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a := ask(t, c, "GET", get); a.text != "@ unix" {
-			t.Errorf("%q", a.text)
-		}
-		l.Stop(0)
-		done.Wait()
 	}
 }

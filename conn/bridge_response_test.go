@@ -18,9 +18,15 @@ import (
 var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 	"/nothing": func(w http.ResponseWriter, r *http.Request) {},
 	"/hello":   func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "Hello") },
-	"/html":    func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "\n<ht"); io.WriteString(w, "ml>") },
-	"/gif":     func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("GIF89a\x00")) },
-	"/untyped": func(w http.ResponseWriter, r *http.Request) { w.Header()["Content-Type"] = nil; w.Write([]byte("x")) },
+	"/html": func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "\n<ht")
+		io.WriteString(w, "ml>")
+	},
+	"/gif": func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("GIF89a\x00")) },
+	"/untyped": func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = nil
+		w.Write([]byte("x"))
+	},
 	"/encoded": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "x")
 		w.Write([]byte("x"))
@@ -28,7 +34,10 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 	"/notfound": http.NotFound,
 	"/empty404": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404) },
 	"/redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "other", 303) },
-	"/204":      func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204); fmt.Fprint(w, "no") },
+	"/204": func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(204)
+		fmt.Fprint(w, "no")
+	},
 	"/304": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "a/b")
 		w.Header().Set("ETag", `"e"`)
@@ -62,7 +71,9 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 	},
 	"/date":   func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Date", "then") },
 	"/undate": func(w http.ResponseWriter, r *http.Request) { w.Header()["Date"] = nil },
-	"/close":  func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Connection", "close") },
+	"/close": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+	},
 	"/length": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "5")
 		if n, err := io.WriteString(w, "12345"); n != 5 || err != nil {
@@ -99,7 +110,9 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 			io.WriteString(w, strings.Repeat("0123456789", 333))
 		}
 	},
-	"/one": func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, strings.Repeat("<b>", 100<<10)) },
+	"/one": func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("<b>", 100<<10))
+	},
 	"/readfrom": func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(w, strings.NewReader(strings.Repeat("x", 100<<10)))
 		if n != 100<<10 || err != nil {
@@ -121,7 +134,10 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 			}
 		}
 	},
-	"/continue": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(100); io.WriteString(w, "x") },
+	"/continue": func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(100)
+		io.WriteString(w, "x")
+	},
 	"/trailer": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "A, b")
 		w.Header().Add("Trailer", "Never")
@@ -151,19 +167,24 @@ var respond = map[string]func(w http.ResponseWriter, r *http.Request){
 
 // TestBridgeResponse: a client sees of an answer what it would see of net/http's.
 func TestBridgeResponse(t *testing.T) {
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond[r.URL.Path](w, r) })
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		respond[r.URL.Path](w, r)
+	})
 	addr := reference(t, h)
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(h)})
 		for _, path := range slices.Sorted(maps.Keys(respond)) {
-			for _, form := range []string{"GET %s HTTP/1.1", "HEAD %s HTTP/1.1", "GET %s HTTP/1.0"} {
+			for _, form := range []string{"GET %s HTTP/1.1", "HEAD %s HTTP/1.1",
+				"GET %s HTTP/1.0"} {
 				line := fmt.Sprintf(form, path)
 				method, _, _ := strings.Cut(line, " ")
 				switch line {
 				case "GET /early HTTP/1.0", "GET /continue HTTP/1.0":
 					continue // net/http sends interim responses to clients that do not know them
 				case "GET /trailer HTTP/1.0", "HEAD /trailer HTTP/1.1":
-					continue // it closes for a trailer that cannot be sent; and does not tell of chunks in answer to HEAD
+					// it closes for a trailer that cannot be sent; and does not tell of chunks in
+					// answer to HEAD
+					continue
 				}
 				raw := line + "\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
 				c, err := net.Dial("tcp", addr)
@@ -171,7 +192,7 @@ func TestBridgeResponse(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := ask(t, c, method, raw)
-				got := ask(t, s.dial(), method, raw)
+				got := ask(t, s.Dial(), method, raw)
 				for _, a := range []answer{got, want} {
 					if date := a.Header.Get("Date"); date != "" && date != "then" {
 						a.Header.Del("Date")
@@ -187,14 +208,16 @@ func TestBridgeResponse(t *testing.T) {
 // TestBridgeKnownLength: a body that fits the buffers is not chunked, and HEAD tells the same.
 func TestBridgeKnownLength(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			for range 20 {
 				w.Write(make([]byte, 1000))
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for _, method := range []string{"GET", "HEAD", "GET"} {
-			if a := c.do(method, method+" / HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 20000 {
+			if a := c.Do(method,
+				method+" / HTTP/1.1\r\nHost: a\r\n\r\n"); a.ContentLength != 20000 {
 				t.Errorf("%s: %v", method, a.Response)
 			}
 		}
@@ -204,25 +227,27 @@ func TestBridgeKnownLength(t *testing.T) {
 // TestBridgeComplains: mistakes of a handler are logged with the place where they were made.
 func TestBridgeComplains(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			respond["/twice"](w, r)
 		}))})
-		s.client().do("GET", get)
-		s.logged("superfluous WriteHeader", "bridge_response_test.go:")
+		s.Dial().Do("GET", get)
+		logged(s, "superfluous WriteHeader", "bridge_response_test.go:")
 	})
 }
 
 // logged waits for a line in the log that contains all of these.
-func (s *site) logged(parts ...string) {
-	s.t.Helper()
+func logged(s *site, parts ...string) {
+	s.T.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		for line := range strings.Lines(s.log.String()) {
-			if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+		for line := range strings.Lines(s.Log.String()) {
+			if !slices.ContainsFunc(parts,
+				func(p string) bool { return !strings.Contains(line, p) }) {
 				return
 			}
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("no line of the log has %q:\n%s", parts, s.log)
+			s.T.Fatalf("no line of the log has %q:\n%s", parts, s.Log)
 		}
 	}
 }

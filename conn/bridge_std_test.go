@@ -22,6 +22,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // files makes a folder to serve.
@@ -55,13 +56,17 @@ func TestBridgeFileServer(t *testing.T) {
 	h := http.StripPrefix("/files", http.FileServer(http.Dir(files(t))))
 	addr := reference(t, h)
 	requests := []string{
-		"GET /files/ HTTP/1.1", "GET /files/index.html HTTP/1.1", "GET /files/a.txt HTTP/1.1", "GET /files/none HTTP/1.1",
+		"GET /files/ HTTP/1.1", "GET /files/index.html HTTP/1.1", "GET /files/a.txt HTTP/1.1",
+		"GET /files/none HTTP/1.1",
 		"GET /files/sub HTTP/1.1", "GET /files/sub/ HTTP/1.1", "GET /files/sub/page HTTP/1.1",
 		"GET /files/sub/b%20space. HTTP/1.1",
-		"GET /files/large.bin HTTP/1.1", "GET /files/empty HTTP/1.1", "GET /elsewhere HTTP/1.1", "POST /files/a.txt HTTP/1.1",
+		"GET /files/large.bin HTTP/1.1", "GET /files/empty HTTP/1.1", "GET /elsewhere HTTP/1.1",
+		"POST /files/a.txt HTTP/1.1",
 		"GET /files/../files/a.txt HTTP/1.1", "GET /files/large.bin HTTP/1.0",
-		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=2-4", "GET /files/a.txt HTTP/1.1\r\nRange: bytes=-3",
-		"GET /files/large.bin HTTP/1.1\r\nRange: bytes=100000-", "GET /files/a.txt HTTP/1.1\r\nRange: bytes=20-",
+		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=2-4",
+		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=-3",
+		"GET /files/large.bin HTTP/1.1\r\nRange: bytes=100000-",
+		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=20-",
 		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=1-2\r\nIf-Range: Sun, 09 Sep 2001 01:46:40 GMT",
 		"GET /files/a.txt HTTP/1.1\r\nRange: bytes=1-2\r\nIf-Range: Sun, 09 Sep 2001 01:46:39 GMT",
 		"GET /files/a.txt HTTP/1.1\r\nIf-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT",
@@ -71,22 +76,25 @@ func TestBridgeFileServer(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: mount(h)})
 		for _, raw := range requests {
 			for _, method := range []string{"GET", "HEAD"} {
-				raw := strings.Replace(raw, "GET", method, 1) + "\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
+				raw := strings.Replace(raw, "GET", method, 1) +
+					"\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
 				c, err := net.Dial("tcp", addr)
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := ask(t, c, method, raw)
-				got := ask(t, s.dial(), method, raw)
+				got := ask(t, s.Dial(), method, raw)
 				if got.ContentLength != want.ContentLength {
-					t.Errorf("%s: length %d, net/http: %d", raw, got.ContentLength, want.ContentLength)
+					t.Errorf("%s: length %d, net/http: %d", raw, got.ContentLength,
+						want.ContentLength)
 				}
 				sameAsReference(t, raw, got, want)
 			}
 		}
-		a := s.client().do("GET", "GET /files/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,4-5\r\n\r\n")
+		a := s.Dial().Do("GET",
+			"GET /files/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,4-5\r\n\r\n")
 		_, boundary, _ := strings.Cut(a.Header.Get("Content-Type"), "boundary=")
-		mr := multipart.NewReader(strings.NewReader(a.text), boundary)
+		mr := multipart.NewReader(strings.NewReader(a.Text), boundary)
 		for _, want := range []string{"12", "45"} {
 			part, err := mr.NextPart()
 			if err != nil {
@@ -108,7 +116,8 @@ func TestBridgeSendsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			f, err := os.Open(name)
 			if err != nil {
 				panic(err)
@@ -127,22 +136,23 @@ func TestBridgeSendsFiles(t *testing.T) {
 				t.Errorf("%d %v, %d %v, at %d", n1, err1, n2, err2, pos)
 			}
 			io.WriteString(w, "end")
-			if _, err := io.CopyN(w, f, 1); r.URL.Query().Has("length") && err != http.ErrContentLength {
+			if _, err := io.CopyN(w, f, 1); r.URL.Query().Has("length") &&
+				err != http.ErrContentLength {
 				t.Errorf("too much: %v", err)
 			}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		want := "begin" + string(data[10:101010]) + "end"
-		if a := c.do("GET", "GET /?length HTTP/1.1\r\nHost: a\r\n\r\n"); a.text != want {
-			t.Errorf("%s", clip(a.text))
+		if a := c.Do("GET", "GET /?length HTTP/1.1\r\nHost: a\r\n\r\n"); a.Text != want {
+			t.Errorf("%s", clip(a.Text))
 		}
-		if a := c.do("GET", get); a.text != want+string(data[101010]) {
-			t.Errorf("%s", clip(a.text))
+		if a := c.Do("GET", get); a.Text != want+string(data[101010]) {
+			t.Errorf("%s", clip(a.Text))
 		}
-		if a := c.do("HEAD", "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
+		if a := c.Do("HEAD", "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 200 {
 			t.Errorf("%s", a.Status)
 		}
-		if a := c.do("GET", get); a.StatusCode != 200 {
+		if a := c.Do("GET", get); a.StatusCode != 200 {
 			t.Errorf("%s", a.Status)
 		}
 	})
@@ -157,24 +167,26 @@ func TestBridgeSendsWholeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "a/b")
-			f, err := os.Open(name)
-			if err != nil {
-				panic(err)
-			}
-			defer f.Close()
-			n, err := io.Copy(w, f)
-			if pos, _ := f.Seek(0, io.SeekCurrent); n != size || err != nil || pos != size {
-				t.Errorf("%d %v, at %d", n, err, pos)
-			}
-		}))})
-		got := s.exchange(getAndClose)
+		s := start(t, m,
+			conn.Config{Handler: conn.HTTPOnLoop(http.HandlerFunc(func(w http.ResponseWriter,
+				r *http.Request) {
+				w.Header().Set("Content-Type", "a/b")
+				f, err := os.Open(name)
+				if err != nil {
+					panic(err)
+				}
+				defer f.Close()
+				n, err := io.Copy(w, f)
+				if pos, _ := f.Seek(0, io.SeekCurrent); n != size || err != nil || pos != size {
+					t.Errorf("%d %v, at %d", n, err, pos)
+				}
+			}))})
+		got := s.Exchange(getAndClose)
 		if !strings.Contains(got, fmt.Sprintf("\r\n\r\n%x\r\n", size)) {
 			t.Errorf("%q", clip(got))
 		}
-		if a := parse(t, got, "GET")[0]; a.text != string(chacha(size)) {
-			t.Errorf("%d bytes, or others", len(a.text))
+		if a := parse(t, got, "GET")[0]; a.Text != string(chacha(size)) {
+			t.Errorf("%d bytes, or others", len(a.Text))
 		}
 	})
 }
@@ -229,9 +241,10 @@ var origin = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 func TestBridgeReverseProxy(t *testing.T) {
 	up := reference(t, origin)
 	run(t, func(t *testing.T, m mode) {
-		for _, before := range []string{"net/http", "a handler off the loop", "a handler on the loop"} {
+		for _, before := range []string{"net/http", "a handler off the loop",
+			"a handler on the loop"} {
 			s := start(t, m, conn.Config{Handler: hello})
-			to, behind := proxy(t, m, s.addr), conn.HTTP(origin)
+			to, behind := proxy(t, m, s.Addr), conn.HTTP(origin)
 			switch before {
 			case "net/http":
 				to = proxy(t, plain, up)
@@ -239,7 +252,7 @@ func TestBridgeReverseProxy(t *testing.T) {
 				behind = conn.HTTPOnLoop(origin)
 			}
 			front := conn.HTTP(to)
-			s.server.Configure(conn.Config{Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+			s.Server.Configure(conn.Config{Logger: slog.New(slog.NewTextHandler(s.Log, nil)),
 				Handler: func(req *conn.Request, resp *conn.Response) int {
 					if _, proxied := req.HeaderView("X-Forwarded-For"); proxied {
 						return behind(req, resp)
@@ -247,30 +260,32 @@ func TestBridgeReverseProxy(t *testing.T) {
 					return front(req, resp)
 				}})
 			t.Run(before, func(t *testing.T) { throughProxy(t, s) })
-			s.stop(time.Second)
+			s.Stop(time.Second)
 		}
 	})
 }
 
 func throughProxy(t *testing.T, s *site) {
-	c := s.client()
-	c.t = t
+	c := server.NewClient(t, s.Dial().Conn)
 	for range 3 {
-		a := c.do("GET", "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
-		if a.text != "Hello" || a.Header.Get("Date") != "then" || a.Header.Get("X-For") != "127.0.0.1" {
-			t.Errorf("hello: %q %v", a.text, a.Header)
+		a := c.Do("GET", "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.Text != "Hello" || a.Header.Get("Date") != "then" ||
+			a.Header.Get("X-For") != "127.0.0.1" {
+			t.Errorf("hello: %q %v", a.Text, a.Header)
 		}
 	}
-	if a := c.do("GET", "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 103 || a.Header.Get("Link") != "</a>" {
+	if a := c.Do("GET", "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"); a.StatusCode != 103 ||
+		a.Header.Get("Link") != "</a>" {
 		t.Errorf("early: %v", a.Response)
 	}
-	if a := c.answer("GET"); a.StatusCode != 404 {
+	if a := c.Answer("GET"); a.StatusCode != 404 {
 		t.Errorf("after early: %v", a.Response)
 	}
 
-	a := c.do("POST", "POST /trailer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
-	if a.text != "body" || a.Trailer.Get("X-Sum") != "1" {
-		t.Errorf("trailer: %q %v", a.text, a.Trailer)
+	a := c.Do("POST",
+		"POST /trailer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+	if a.Text != "body" || a.Trailer.Get("X-Sum") != "1" {
+		t.Errorf("trailer: %q %v", a.Text, a.Trailer)
 	}
 
 	send(t, c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n")
@@ -280,7 +295,7 @@ func throughProxy(t *testing.T, s *site) {
 		send(t, c, string(piece))
 		if i == 0 {
 			var err error
-			if resp, err = http.ReadResponse(c.br, nil); err != nil {
+			if resp, err = http.ReadResponse(c.R, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -294,7 +309,7 @@ func throughProxy(t *testing.T, s *site) {
 	}
 
 	send(t, c, "GET /cut HTTP/1.1\r\nHost: a\r\n\r\n")
-	resp, err := http.ReadResponse(c.br, nil)
+	resp, err := http.ReadResponse(c.R, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +322,7 @@ func throughProxy(t *testing.T, s *site) {
 func TestBridgeBehindHTTPClient(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(origin)})
-		p := httptest.NewServer(proxy(t, m, s.addr))
+		p := httptest.NewServer(proxy(t, m, s.Addr))
 		defer p.Close()
 		for range 3 {
 			resp, err := http.Get(p.URL + "/hello")
@@ -331,7 +346,7 @@ func TestBridgePprof(t *testing.T) {
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 		s := start(t, m, conn.Config{WriteTimeout: time.Second, Handler: conn.HTTP(mux)})
-		c := s.client()
+		c := s.Dial()
 		for path, want := range map[string]string{
 			"":                    "goroutine",
 			"goroutine?debug=1":   "goroutine profile: total",
@@ -341,16 +356,16 @@ func TestBridgePprof(t *testing.T) {
 			"allocs?seconds=1":    "\x1f\x8b",
 			"nothing-of-the-kind": "Unknown profile",
 		} {
-			a := c.do("GET", "GET /debug/pprof/"+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if !strings.Contains(a.text, want) {
-				t.Errorf("%s: %s, %q", path, a.Status, clip(a.text))
+			a := c.Do("GET", "GET /debug/pprof/"+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if !strings.Contains(a.Text, want) {
+				t.Errorf("%s: %s, %q", path, a.Status, clip(a.Text))
 			}
 		}
 		// A profile's client that leaves ends it.
 		send(t, c, "GET /debug/pprof/profile?seconds=100 HTTP/1.1\r\nHost: a\r\n\r\n")
-		s.stuck()
+		stuck(s)
 		c.Close()
-		s.idle()
+		s.Idle()
 	}, plain, overTLS)
 }
 
@@ -372,12 +387,13 @@ func TestBridgeBehindTheRouter(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := start(t, m, conn.Config{Handler: router.Serve})
-		c := s.client()
+		c := s.Dial()
 		for path, want := range map[string]string{
-			"/": "Hello, world!", "/x/item/5": "/item/5 5 GET /item/{id}", "/x/none": "404 page not found\n", "/x/late": "too late",
+			"/": "Hello, world!", "/x/item/5": "/item/5 5 GET /item/{id}",
+			"/x/none": "404 page not found\n", "/x/late": "too late",
 		} {
-			if a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.text != want {
-				t.Errorf("%s: %q", path, a.text)
+			if a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.Text != want {
+				t.Errorf("%s: %q", path, a.Text)
 			}
 		}
 	})

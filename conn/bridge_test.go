@@ -51,7 +51,7 @@ func ask(t *testing.T, c net.Conn, method, raw string) answer {
 	for {
 		resp, err := http.ReadResponse(br, &http.Request{Method: method})
 		if err != nil {
-			return answer{&http.Response{Status: interim + "none"}, ""}
+			return answer{Response: &http.Response{Status: interim + "none"}}
 		}
 		if resp.StatusCode < 200 && resp.StatusCode != 101 {
 			interim += fmt.Sprint(resp.StatusCode, resp.Header, " ")
@@ -62,7 +62,7 @@ func ask(t *testing.T, c net.Conn, method, raw string) answer {
 			body = fmt.Append(body, " and then ", err)
 		}
 		resp.Status = interim + strconv.Itoa(resp.StatusCode)
-		return answer{resp, string(body)}
+		return answer{Response: resp, Text: string(body)}
 	}
 }
 
@@ -72,8 +72,8 @@ func sameAsReference(t *testing.T, what string, got, want answer) {
 	if got.Status != want.Status {
 		t.Errorf("%s: %s, net/http: %s", what, got.Status, want.Status)
 	}
-	if got.text != want.text {
-		t.Errorf("%s:\n%s\nnet/http:\n%s", what, clip(got.text), clip(want.text))
+	if got.Text != want.Text {
+		t.Errorf("%s:\n%s\nnet/http:\n%s", what, clip(got.Text), clip(want.Text))
 	}
 	for _, h := range []http.Header{got.Header, want.Header} {
 		h.Del("Date")
@@ -94,7 +94,8 @@ func sameAsReference(t *testing.T, what string, got, want answer) {
 // TestBridgePanics: a panic costs its connection, and is logged with the stack of the handler.
 func TestBridgePanics(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			switch r.URL.Path {
 			case "/":
 				io.WriteString(w, "good")
@@ -111,19 +112,22 @@ func TestBridgePanics(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 		}))})
-		for path, want := range map[string]string{"/panic": "HTTP/1.1 500 ", "/late": "begun", "/abort": ""} {
-			c := s.client()
-			c.do("GET", get)
-			before := strings.Count(s.log.String(), "bridgePanics")
+		for path, want := range map[string]string{"/panic": "HTTP/1.1 500 ", "/late": "begun",
+			"/abort": ""} {
+			c := s.Dial()
+			c.Do("GET", get)
+			before := strings.Count(s.Log.String(), "bridgePanics")
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
-			got, _ := io.ReadAll(c.br)
+			got, _ := io.ReadAll(c.R)
 			text := string(got)
-			if !strings.Contains(text, want) || strings.Contains(text, "secret") || strings.Contains(text, "good") ||
+			if !strings.Contains(text, want) || strings.Contains(text, "secret") ||
+				strings.Contains(text, "good") ||
 				want == "" && text != "" {
 				t.Errorf("%s: %q", path, text)
 			}
-			if logged := strings.Count(s.log.String(), "bridgePanics") > before; logged != (path != "/abort") {
-				t.Errorf("%s: logged %v\n%s", path, logged, s.log)
+			if logged := strings.Count(s.Log.String(),
+				"bridgePanics") > before; logged != (path != "/abort") {
+				t.Errorf("%s: logged %v\n%s", path, logged, s.Log)
 			}
 		}
 	})
@@ -135,15 +139,16 @@ func bridgePanics() { panic("for the test") }
 func TestBridgeContext(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		got := make(chan context.Context, 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if err := r.Context().Err(); err != nil {
 				t.Error(err)
 			}
 			got <- r.Context()
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for range 3 {
-			c.do("GET", get)
+			c.Do("GET", get)
 			ctx := <-got
 			<-ctx.Done()
 			if err := ctx.Err(); err != context.Canceled {
@@ -161,18 +166,19 @@ func TestBridgeIsDeadAfterwards(t *testing.T) {
 			r *http.Request
 		}
 		left := make(chan kept, 1)
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			left <- kept{w, r}
 		}))})
-		c := s.client()
+		c := s.Dial()
 		for range 2 {
-			a := c.do("POST", "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+			a := c.Do("POST", "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
 			k := <-left
 			if _, err := k.r.Body.Read(make([]byte, 1)); err != http.ErrBodyReadAfterClose {
 				t.Errorf("read: %v", err)
 			}
-			if a.text != "" || k.r.RequestURI != "/x" {
-				t.Error(a.text, k.r.RequestURI)
+			if a.Text != "" || k.r.RequestURI != "/x" {
+				t.Error(a.Text, k.r.RequestURI)
 			}
 		}
 	})
@@ -187,7 +193,8 @@ func TestBridgeMiddleware(t *testing.T) {
 			fmt.Fprint(w, r.Header["X-User"])
 		}))
 		s := start(t, m, conn.Config{
-			Headers: []conn.Field{{Name: "C", Value: "configured"}, {Name: "B", Value: "configured"}},
+			Headers: []conn.Field{{Name: "C", Value: "configured"},
+				{Name: "B", Value: "configured"}},
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				req.Header().Set("x-user", "u")
 				resp.Header().Add("a", "front")
@@ -195,10 +202,11 @@ func TestBridgeMiddleware(t *testing.T) {
 				return h(req, resp)
 			},
 		})
-		a := s.client().do("GET", "GET / HTTP/1.1\r\nHost: a\r\nX-User: forged\r\n\r\n")
-		if a.text != "[u]" || a.Header.Get("A") != "front" || !slices.Equal(a.Header["B"], []string{"handler"}) ||
+		a := s.Dial().Do("GET", "GET / HTTP/1.1\r\nHost: a\r\nX-User: forged\r\n\r\n")
+		if a.Text != "[u]" || a.Header.Get("A") != "front" ||
+			!slices.Equal(a.Header["B"], []string{"handler"}) ||
 			a.Header.Get("C") != "configured" {
-			t.Errorf("%q %v", a.text, a.Header)
+			t.Errorf("%q %v", a.Text, a.Header)
 		}
 	})
 }

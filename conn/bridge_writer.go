@@ -63,7 +63,7 @@ func (w *httpWriter) Header() http.Header {
 func (w *httpWriter) WriteHeader(status int) {
 	switch {
 	case w.over || w.hijacked:
-		w.complain("WriteHeader when the answer was out of its hands")
+		w.complain("WriteHeader after the handler has returned or hijacked the connection")
 		return
 	case w.status != 0:
 		w.complain("superfluous WriteHeader")
@@ -297,5 +297,5 @@ func (w *httpWriter) complain(what string) {
 		}
 	}
 	at := fmt.Sprintf("%s (%s:%d)", f.Function, path.Base(f.File), f.Line)
-	w.log.Warn("http handler: "+what, "by", at, "target", w.req.RequestURI)
+	w.log.Warn("conn: http.Handler: "+what, "by", at, "target", w.req.RequestURI)
 }

@@ -2,7 +2,6 @@ package conn_test
 
 import (
 	"io"
-	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPlainRequestIsFree goes through the real parser, writer and loop, with a client that allocates nothing itself.
+// TestPlainRequestIsFree goes through the real parser, writer and loop, with a client that
+// allocates nothing itself.
 func TestPlainRequestIsFree(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("short reads and writes cost epoll_ctl")
@@ -26,10 +26,13 @@ func TestPlainRequestIsFree(t *testing.T) {
 		resp.WriteString("Hello, world!")
 		return 200
 	}
-	raw := []byte("GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
+	raw :=
+		[]byte(
+			"GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: h, Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
-		f, err := s.dial().(*net.TCPConn).File() // blocking, and out of Go's poller
+		s := start(t, m, conn.Config{Handler: h,
+			Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
+		f, err := s.Dial().TCP().File() // blocking, and out of Go's poller
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,11 +62,11 @@ func TestPlainRequestIsFree(t *testing.T) {
 				t.Fatalf("%d answers in one read, want %d", got, pipelined)
 			}
 			var before, after loop.Stats
-			s.on(func(l *loop.Loop) { before = l.Stats() })
+			s.On(func(l *loop.Loop) { before = l.Stats() })
 			if n := testing.AllocsPerRun(100, ask); n != 0 {
 				t.Errorf("%v allocations for %d requests", n, pipelined)
 			}
-			s.on(func(l *loop.Loop) { after = l.Stats() })
+			s.On(func(l *loop.Loop) { after = l.Stats() })
 			if n := after.Ctls - before.Ctls; n != 0 {
 				t.Errorf("%d calls of epoll_ctl", n)
 			}
@@ -77,16 +80,16 @@ func TestIdleConnectionsHoldNoCoroutine(t *testing.T) {
 		before := runtime.NumGoroutine()
 		const n = 200
 		for range n {
-			c := s.dial()
+			c := s.Dial()
 			send(t, c, get)
 			if a := answers(t, io.LimitReader(c, 1<<20), "GET"); a[0].StatusCode != 200 {
 				t.Fatal(a[0].Status)
 			}
 		}
-		if s.server.Active() != n {
-			t.Errorf("%d connections counted, want %d", s.server.Active(), n)
+		if s.Active() != n {
+			t.Errorf("%d connections counted, want %d", s.Active(), n)
 		}
-		s.settle()
+		s.Settle()
 		if more := runtime.NumGoroutine() - before; more > 5 {
 			t.Errorf("%d goroutines for %d idle connections", more, n)
 		}

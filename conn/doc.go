@@ -20,7 +20,7 @@
 //	output.go         writing: gathered, in full, in time
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and exchange
-//	admit.go          which connections are let in, and which are closed for them
+//	admit.go          which connections may stay, and which are closed to make room
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request
 //	waits.go          what a handler's thread can wait for

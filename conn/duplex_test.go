@@ -16,7 +16,8 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// echoDuplex writes what it reads, and nothing more as long as the client has not taken the last of it.
+// echoDuplex writes what it reads, and nothing more as long as the client has not taken the last of
+// it.
 func echoDuplex(req *conn.Request, w *conn.Response) int {
 	d, buf := req.Duplex(), make([]byte, 8<<10)
 	body, end := req.Body(), false
@@ -55,11 +56,12 @@ func echoDuplex(req *conn.Request, w *conn.Response) int {
 	return 200
 }
 
-// TestDuplex: every piece comes back before the next one is sent; and a client that sends all before it reads gets all.
+// TestDuplex: every piece comes back before the next one is sent; and a client that sends all
+// before it reads gets all.
 func TestDuplex(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: echoDuplex, MaxBodySize: -1})
-		c := s.client()
+		c := s.Dial()
 		const n = 20
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", n*5))
 		var std *http.Response
@@ -68,7 +70,7 @@ func TestDuplex(t *testing.T) {
 			send(t, c, piece)
 			if std == nil {
 				var err error
-				if std, err = http.ReadResponse(c.br, nil); err != nil {
+				if std, err = http.ReadResponse(c.R, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -81,16 +83,17 @@ func TestDuplex(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 		send(t, c, get) // the connection goes on, and waits as ever
-		if std, err := http.ReadResponse(c.br, nil); err != nil || std.StatusCode != 200 {
+		if std, err := http.ReadResponse(c.R, nil); err != nil || std.StatusCode != 200 {
 			t.Error(std, err)
 		} else if b, err := io.ReadAll(std.Body); string(b) != "end" || err != nil {
 			t.Errorf("%q, %v", b, err)
 		}
 
 		const big = 3 << 20
-		c = s.client()
-		go fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", big, strings.Repeat("x", big))
-		std, err := http.ReadResponse(c.br, nil)
+		c = s.Dial()
+		go fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", big,
+			strings.Repeat("x", big))
+		std, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +115,9 @@ func TestDuplexHeld(t *testing.T) {
 			w.WriteString("end")
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
-		std, err := http.ReadResponse(c.br, nil)
+		std, err := http.ReadResponse(c.R, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,17 +127,19 @@ func TestDuplexHeld(t *testing.T) {
 	})
 }
 
-// TestDuplexLimits: a client that does not send, or does not read, ends the wait, and is told by the call that follows;
-// the handler's own limit and its other sources do so, too.
+// TestDuplexLimits: a client that does not send, or does not read, ends the wait, and is told by
+// the call that follows; the handler's own limit and its other sources do so, too.
 func TestDuplexLimits(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		told := make(chan error, 1)
-		s := start(t, m, conn.Config{BodyTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond,
+		s := start(t, m, conn.Config{BodyTimeout: 20 * time.Millisecond,
+			WriteTimeout: 20 * time.Millisecond,
 			Handler: byPath(map[string]conn.Handler{
 				"/body": func(req *conn.Request, w *conn.Response) int {
 					d := req.Duplex()
 					for {
-						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err, stream.ErrWouldBlock) {
+						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err,
+							stream.ErrWouldBlock) {
 							told <- err
 							return 200
 						}
@@ -169,15 +174,17 @@ func TestDuplexLimits(t *testing.T) {
 					return 200
 				},
 			})})
-		for path, want := range map[string]error{"/body": conn.ErrBodyTimeout, "/held": os.ErrDeadlineExceeded,
-			"/own": os.ErrDeadlineExceeded, "/source": nil} {
-			c := s.client()
+		for path, want := range map[string]error{"/body": conn.ErrBodyTimeout,
+			"/held": os.ErrDeadlineExceeded,
+			"/own":  os.ErrDeadlineExceeded, "/source": nil} {
+			c := s.Dial()
 			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
 			if err := <-told; !errors.Is(err, want) {
 				t.Errorf("%s: %v", path, err)
 			}
 			if path == "/body" {
-				if std, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || std.StatusCode != 408 {
+				if std, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil ||
+					std.StatusCode != 408 {
 					t.Error(std, err)
 				}
 			}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -79,10 +79,10 @@ func ExampleHandler() {
 		return http.StatusNotFound
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/old")) // the client follows it
-	exampletest.Show(http.Get(url + "/secret"))
+	server.Show(http.Get(url + "/old")) // the client follows it
+	server.Show(http.Get(url + "/secret"))
 	answer, err := http.Get(url + "/other")
 	if err != nil {
 		log.Fatal(err)
@@ -105,9 +105,9 @@ func ExampleHTTP() {
 		fmt.Fprintf(w, "This is room %s.", r.PathValue("name"))
 	})
 
-	url, stop := exampletest.Serve(conn.HTTP(mux))
+	url, stop := server.Serve(conn.HTTP(mux))
 	defer stop()
-	exampletest.Show(http.Get(url + "/rooms/12"))
+	server.Show(http.Get(url + "/rooms/12"))
 	// Output:
 	// 200 OK
 	// This is room 12.
@@ -127,9 +127,9 @@ func ExampleRequest() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/cake?name=Lwan"))
+	server.Show(http.Get(url + "/cake?name=Lwan"))
 	// Output:
 	// 200 OK
 	// GET /cake by Lwan
@@ -147,15 +147,16 @@ func ExampleRequest_Form() {
 		return 200
 	}
 
-	u, stop := exampletest.Serve(h)
+	u, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.PostForm(u, url.Values{"dish": {"soup"}, "count": {"3"}}))
+	server.Show(http.PostForm(u, url.Values{"dish": {"soup"}, "count": {"3"}}))
 	// Output:
 	// 200 OK
 	// soup, 3 times
 }
 
-// A body that is needed whole, or twice, stays in memory up to a size, and goes to a file beyond it.
+// A body that is needed whole, or twice, stays in memory up to a size, and goes to a file beyond
+// it.
 func ExampleRequest_Spool() {
 	h := func(req *conn.Request, resp *conn.Response) int {
 		body, size, err := req.Spool(64 << 10)
@@ -172,13 +173,13 @@ func ExampleRequest_Spool() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
 	answer, err := http.Post(url, "text/plain", strings.NewReader("one\ntwo"))
 	if err == nil {
 		fmt.Println("lines:", answer.Header.Get("Lines"))
 	}
-	exampletest.Show(answer, err)
+	server.Show(answer, err)
 	// Output:
 	// lines: 2
 	// 200 OK
@@ -200,9 +201,9 @@ func ExampleResponse_Flush() {
 		return 0
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 202 Accepted
 	// step 0
@@ -229,9 +230,9 @@ func ExampleResponse_SetBodyFile() {
 		return 200
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// Hello from a file.
@@ -245,7 +246,8 @@ func ExampleResponse_Hijack() {
 		if err != nil {
 			return http.StatusInternalServerError
 		}
-		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\n")
+		fmt.Fprint(c,
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\n")
 		for {
 			line, err := r.ReadString('\n')
 			if err != nil {
@@ -255,14 +257,15 @@ func ExampleResponse_Hijack() {
 		}
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nhello\n")
+	fmt.Fprint(c,
+		"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nhello\n")
 	r := bufio.NewReader(c)
 	answer, err := http.ReadResponse(r, nil)
 	if err != nil {

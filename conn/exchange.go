@@ -280,7 +280,7 @@ func (x *exchange) call() (status int) {
 			p, stack = e.Value, e.Stack
 		}
 		if p != http.ErrAbortHandler {
-			c.failed("panic in a handler", "panic", p, "stack", string(stack))
+			c.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
 		}
 		if h, ok := loop.Local(&c.Thread).(*takeover); ok {
 			h.panicked = true
@@ -300,7 +300,7 @@ func (x *exchange) call() (status int) {
 	if err != nil {
 		left := errors.Is(err, loop.ErrClientGone)
 		if !left {
-			c.failed("thread of a handler failed", "error", err)
+			c.failed("conn: thread of a handler failed", "error", err)
 		}
 		if x := c.x; x != nil {
 			x.unheard = x.unheard || left && !x.resp.HeadSent()

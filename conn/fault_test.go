@@ -20,24 +20,25 @@ func TestBeyondMaxConnections(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		release := new(loop.Promise[int])
 		var waiting atomic.Int32
-		s := start(t, m, conn.Config{MaxConnections: 3, Handler: func(req *conn.Request, resp *conn.Response) int {
-			waiting.Add(1)
-			_, _ = req.AwaitAny(-1, release)
-			return hello(req, resp)
-		}})
+		s := start(t, m, conn.Config{MaxConnections: 3,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				waiting.Add(1)
+				_, _ = req.AwaitAny(-1, release)
+				return hello(req, resp)
+			}})
 		var in []*client
 		for range 3 {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			in = append(in, c)
 		}
-		s.settled("all are at work", func(*loop.Loop) bool { return waiting.Load() == 3 })
+		s.Settled("all are at work", func(*loop.Loop) bool { return waiting.Load() == 3 })
 		// More than are told 503 at a time.
 		var wg sync.WaitGroup
 		var told atomic.Int32
 		for range 300 {
 			wg.Go(func() {
-				c, err := net.Dial("tcp", s.addr)
+				c, err := net.Dial("tcp", s.Addr)
 				if err != nil {
 					t.Error(err)
 					return
@@ -58,17 +59,17 @@ func TestBeyondMaxConnections(t *testing.T) {
 		if told.Load() < 100 {
 			t.Errorf("only %d were told", told.Load())
 		}
-		if n := s.server.Active(); n != 3 {
+		if n := s.Active(); n != 3 {
 			t.Errorf("%d connections counted", n)
 		}
 		release.Resolve(0)
 		for _, c := range in {
-			c.answer("GET")
-			c.do("GET", get)
+			c.Answer("GET")
+			c.Do("GET", get)
 			c.Close()
 		}
-		s.idle()
-		s.client().do("GET", get)
+		s.Idle()
+		s.Dial().Do("GET", get)
 	}, plain, direct)
 }
 
@@ -76,16 +77,16 @@ func TestBeyondMaxConnections(t *testing.T) {
 func TestDescriptorExhaustion(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		in := s.client()
-		in.do("GET", get)
+		in := s.Dial()
+		in.Do("GET", get)
 		held, block := make(chan struct{}), make(chan struct{})
-		if err := s.loops[0].Post(func() { close(held); <-block }); err != nil {
+		if err := s.Loops.All[0].Post(func() { close(held); <-block }); err != nil {
 			t.Fatal(err)
 		}
 		<-held
 		var late []*client
 		for range 5 {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			late = append(late, c)
 		}
@@ -93,41 +94,44 @@ func TestDescriptorExhaustion(t *testing.T) {
 		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE,
+			&unix.Rlimit{Cur: 3, Max: limit.Max}); err != nil {
 			t.Fatal(err)
 		}
 		close(block)
 		for range 50 {
-			in.do("GET", get)
+			in.Do("GET", get)
 		}
-		s.settle()
-		if n := s.server.Active(); n != 1 {
+		s.Settle()
+		if n := s.Active(); n != 1 {
 			t.Errorf("%d connections without descriptors for them", n)
 		}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range late {
-			if a := c.answer("GET"); a.StatusCode != 200 {
+			if a := c.Answer("GET"); a.StatusCode != 200 {
 				t.Error(a.Status)
 			}
 		}
-		if n := strings.Count(s.log.String(), "new connections wait"); n != 1 {
-			t.Errorf("%d lines in the log:\n%s", n, s.log)
+		if n := strings.Count(s.Log.String(), "new connections wait"); n != 1 {
+			t.Errorf("%d lines in the log:\n%s", n, s.Log)
 		}
 	}, plain, direct)
 }
 
-// TestCutConnections cuts connections at random points of all kinds of requests and answers, in all kinds of ways.
-// What must not be left behind is also what TestMain looks for.
+// TestCutConnections cuts connections at random points of all kinds of requests and answers, in all
+// kinds of ways. What must not be left behind is also what TestMain looks for.
 func TestCutConnections(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	raws := []string{
 		get, get + get + get,
 		"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-		"POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" + string(noise()[:20_000]) + get,
-		"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:20_000], 777) + get,
+		"POST /copy HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n" +
+			string(noise()[:20_000]) + get,
+		"POST /stream HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunks(noise()[:20_000], 777) + get,
 		"POST /collect HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
 		"GET /file?300000 HTTP/1.1\r\nHost: a\r\n\r\n" + get,
 		"GET /unknown?300000 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -165,20 +169,20 @@ func TestCutConnections(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(w), 7))
 			wg.Go(func() {
 				for range each {
-					cutOne(t, s.addr, raws[rng.IntN(len(raws))], rng)
+					cutOne(t, s.Addr, raws[rng.IntN(len(raws))], rng)
 				}
 			})
 		}
 		wg.Wait()
-		s.idle()
-		s.settled("threads but the listener's", func(l *loop.Loop) bool { return l.Threads() == 1 })
+		s.Idle()
+		s.Settled("threads but the listener's", func(l *loop.Loop) bool { return l.Threads() == 1 })
 		if now := descriptors(t); now > fds {
 			t.Errorf("%d descriptors, %d before", now, fds)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("temporary files left: %v, %v", left, err)
 		}
-		s.client().do("GET", get)
+		s.Dial().Do("GET", get)
 	}, plain, direct, several)
 }
 
@@ -221,62 +225,64 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestNothingSpins: connections that are half-closed, reset, full, or have input that nobody asks for cost no
-// returns of epoll_wait while their handlers wait.
+// TestNothingSpins: connections that are half-closed, reset, full, or have input that nobody asks
+// for cost no returns of epoll_wait while their handlers wait.
 func TestNothingSpins(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		var waiting atomic.Int32
-		s := start(t, m, conn.Config{WriteTimeout: time.Minute, Handler: byPath(map[string]conn.Handler{
-			"/": hello,
-			"/sleep": func(req *conn.Request, w *conn.Response) int {
-				waiting.Add(1)
-				req.KeepWaiting(true)
-				_ = req.Sleep(4 * time.Second)
-				return hello(req, w)
-			},
-			"/large": func(_ *conn.Request, w *conn.Response) int {
-				waiting.Add(1)
-				w.SetBody(append(noise(), noise()...))
-				return 200
-			},
-		})})
+		s := start(t, m, conn.Config{WriteTimeout: time.Minute,
+			Handler: byPath(map[string]conn.Handler{
+				"/": hello,
+				"/sleep": func(req *conn.Request, w *conn.Response) int {
+					waiting.Add(1)
+					req.KeepWaiting(true)
+					_ = req.Sleep(4 * time.Second)
+					return hello(req, w)
+				},
+				"/large": func(_ *conn.Request, w *conn.Response) int {
+					waiting.Add(1)
+					w.SetBody(append(noise(), noise()...))
+					return 200
+				},
+			})})
 		ask := func(path, more string) *client {
-			c := s.dialSmall()
+			c := s.DialSmall()
 			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+more)
 			return c
 		}
-		ask("/sleep", "").closeWrite()
+		ask("/sleep", "").CloseWrite()
 		ask("/sleep", get) // read ahead with it
 		unread := ask("/sleep", "")
 		half := ask("/sleep", "")
 		gone := ask("/sleep", "")
 		ask("/large", "")
-		ask("/large", get+get).closeWrite()
+		ask("/large", get+get).CloseWrite()
 		lost := ask("/large", "")
 		ask("/", "")
 		partial := ask("/", "GET / HTTP/1.1\r\nHost: a\r\nX: ")
-		s.settled("all are waiting", func(*loop.Loop) bool { return waiting.Load() == 8 })
-		s.settle()
+		s.Settled("all are waiting", func(*loop.Loop) bool { return waiting.Load() == 8 })
+		s.Settle()
 		send(t, unread, get+get)
-		half.closeWrite()
-		gone.reset()
-		lost.reset()
+		half.CloseWrite()
+		gone.Reset()
+		lost.Reset()
 		send(t, partial, "a")
-		s.settle()
-		s.settle()
+		s.Settle()
+		s.Settle()
 
 		var before, after loop.Stats
-		s.on(func(l *loop.Loop) { before = l.Stats() })
+		s.On(func(l *loop.Loop) { before = l.Stats() })
 		time.Sleep(time.Second)
-		s.on(func(l *loop.Loop) { after = l.Stats() })
-		// Probes of closed windows and the like come to a handful. What spins comes to tens of thousands.
+		s.On(func(l *loop.Loop) { after = l.Stats() })
+		// Probes of closed windows and the like come to a handful. What spins comes to tens of
+		// thousands.
 		if n := after.Waits - before.Waits; n > 50 {
 			t.Errorf("epoll_wait returned %d times in a second with nothing to do", n)
 		}
 		if n := after.Resumes - before.Resumes; n > 50 {
 			t.Errorf("%d coroutines were resumed with nothing to do", n)
 		}
-		s.stop(0)
+		s.Stop(0)
 	}, plain, direct)
 }

@@ -64,7 +64,7 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 		status = 500
 	}
 	if bad := w.badField(); bad != nil {
-		x.set.Logger.Error("response header refused: not a valid field",
+		x.set.Logger.Error("conn: response header refused, not a valid field",
 			"name", bad.Name, "value", bad.Value, "target", x.req.Target())
 		w.clear()
 		status = 500
@@ -77,7 +77,7 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 		return failed, 0, nil
 	}
 	if unreadable {
-		w.logReader("response body cannot be read", err)
+		w.logReader("conn: response body cannot be read", err)
 		w.clear()
 		return 500, 0, nil
 	}
@@ -107,7 +107,7 @@ func (w *Response) final(status int) bool {
 	if 200 <= status && status <= 999 {
 		return true
 	}
-	w.x.set.Logger.Error("handler gave no final status",
+	w.x.set.Logger.Error("conn: handler gave no final status",
 		"status", status, "target", w.x.req.Target())
 	return false
 }
@@ -132,7 +132,7 @@ func (w *Response) readAhead() (int, error) {
 // finishStream ends a body whose head went out before its end was known.
 func (w *Response) finishStream(status int) {
 	if status != 0 && status != w.status && w.x.writeErr == nil {
-		w.x.set.Logger.Warn("status ignored: the head was sent before the handler returned",
+		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
 			"sent", w.status, "returned", status, "target", w.x.req.Target())
 	}
 	if w.stream(w.buf) != nil || w.extent == byLength && w.left > 0 {
@@ -364,7 +364,7 @@ func (w *Response) sendFrom(n int, err error) {
 			if err == io.EOF {
 				err = errShortBody
 			}
-			w.logReader("response body cut short", err)
+			w.logReader("conn: response body cut short", err)
 			w.cut(err)
 			return
 		}

@@ -13,7 +13,7 @@ import (
 // maxFormSize limits an urlencoded body, which is read into memory as a whole.
 const maxFormSize = 10 << 20
 
-// ErrNoForm is returned when a request's body is not of the type that was asked for.
+// ErrNoForm is the error of MultipartForm for a body of another type.
 var ErrNoForm = errors.New("request body is not a form of that type")
 
 // Form returns the fields of an urlencoded body of at most 10 MiB (else ErrBodyTooLarge), followed
@@ -48,7 +48,7 @@ func (r *Request) Form() (url.Values, error) {
 // beyond that go to temporary files, which are removed when the request ends. Package
 // mime/multipart makes them in os.TempDir, wherever spool_dir is. A body that does not fit in
 // memory counts twice for max_spool, once as it came and once taken apart. The error is ErrNoForm
-// for other types, ErrSpoolFull, or that of reading. A body of more than 256 KiB is taken apart off
+// for a body of another type, ErrSpoolFull, or that of reading. A body of more than 256 KiB is taken apart off
 // the loop, by one of the workers of Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {

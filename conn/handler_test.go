@@ -24,8 +24,11 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // failing are handlers that end in ways they should not.
 var failing = map[string]conn.Handler{
-	"/":      hello,
-	"/panic": func(_ *conn.Request, w *conn.Response) int { w.WriteString("secret"); panic("secret") },
+	"/": hello,
+	"/panic": func(_ *conn.Request, w *conn.Response) int {
+		w.WriteString("secret")
+		panic("secret")
+	},
 	"/late": func(_ *conn.Request, w *conn.Response) int {
 		w.WriteString("begun")
 		w.Flush()
@@ -43,13 +46,15 @@ var failing = map[string]conn.Handler{
 	},
 	"/goexit": func(*conn.Request, *conn.Response) int { runtime.Goexit(); return 200 },
 	"/sourcegoexit": func(_ *conn.Request, w *conn.Response) int {
-		w.SetBodyReader(readerFunc(func([]byte) (int, error) { runtime.Goexit(); return 0, nil }), 10)
+		w.SetBodyReader(readerFunc(func([]byte) (int, error) { runtime.Goexit(); return 0, nil }),
+			10)
 		return 200
 	},
 }
 
-// TestFailingHandlersCloseTheirConnectionAlone: what was answered before arrives; what was pipelined behind is not
-// served, by this connection or by the next one that runs on the same coroutine; others go on.
+// TestFailingHandlersCloseTheirConnectionAlone: what was answered before arrives; what was
+// pipelined behind is not served, by this connection or by the next one that runs on the same
+// coroutine; others go on.
 func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
@@ -58,23 +63,24 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			seen.add(req.Path())
 			return all(req, resp)
 		}})
-		other := s.client()
-		other.do("GET", get)
+		other := s.Dial()
+		other.Do("GET", get)
 		for path := range failing {
 			if path == "/" {
 				continue
 			}
 			seen.take()
-			before := s.log.String()
-			c := s.client()
+			before := s.Log.String()
+			c := s.Dial()
 			send(t, c, get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+smuggled)
-			if a := c.answer("GET"); a.text != "Hello, world!" {
+			if a := c.Answer("GET"); a.Text != "Hello, world!" {
 				t.Errorf("%s: the answer before it: %s", path, a.Status)
 			}
-			got, err := io.ReadAll(c.br)
+			got, err := io.ReadAll(c.R)
 			switch text := string(got); path {
 			case "/panic":
-				if err != nil || parse(t, text, "GET")[0].StatusCode != 500 || !strings.Contains(text, "Connection: close") {
+				if err != nil || parse(t, text, "GET")[0].StatusCode != 500 ||
+					!strings.Contains(text, "Connection: close") {
 					t.Errorf("%s: %q, %v", path, text, err)
 				}
 			case "/abort", "/goexit": // no answer is what was asked for
@@ -89,24 +95,25 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			if strings.Contains(string(got), "secret") {
 				t.Errorf("%s: the client sees the inside: %q", path, got)
 			}
-			logged := strings.TrimPrefix(s.log.String(), before)
+			logged := strings.TrimPrefix(s.Log.String(), before)
 			want := 1
 			if path == "/abort" || strings.Contains(path, "goexit") {
 				want = 0
 			}
-			if strings.Count(logged, "\n") != want || strings.Count(logged, "handler_test.go") < want {
+			if strings.Count(logged, "\n") != want ||
+				strings.Count(logged, "handler_test.go") < want {
 				t.Errorf("%s: logged %q", path, logged)
 			}
 			if got := seen.take(); got != "/ "+path {
 				t.Errorf("%s: served %s", path, got)
 			}
-			for _, c := range []*client{other, s.client(), s.client()} {
+			for _, c := range []*client{other, s.Dial(), s.Dial()} {
 				send(t, c, "GET /404 HTTP/1.1\r\nHost: a\r\n\r\n")
-				s.settle()
-				if a := c.do("GET", get); a.StatusCode != 404 {
+				s.Settle()
+				if a := c.Do("GET", get); a.StatusCode != 404 {
 					t.Errorf("%s: the next connection begins with %s", path, a.Status)
 				}
-				if a := c.answer("GET"); a.text != "Hello, world!" {
+				if a := c.Answer("GET"); a.Text != "Hello, world!" {
 					t.Errorf("%s: and goes on with %s", path, a.Status)
 				}
 			}
@@ -126,7 +133,7 @@ func TestClientLeaves(t *testing.T) {
 				left <- req.Sleep(time.Minute) // at once
 				return 200
 			}})
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get)
 			ctx := <-entered
 			if ctx.Err() != nil {
@@ -136,9 +143,9 @@ func TestClientLeaves(t *testing.T) {
 			case "FIN":
 				c.Close()
 			case "half close":
-				c.closeWrite()
+				c.CloseWrite()
 			case "reset":
-				c.reset()
+				c.Reset()
 			}
 			for range 2 {
 				if err := <-left; !errors.Is(err, loop.ErrClientGone) {
@@ -150,10 +157,10 @@ func TestClientLeaves(t *testing.T) {
 				t.Errorf("%s: cause %v", way, cause)
 			}
 			if way == "half close" { // it is still owed its answer
-				parse(t, rest(t, c.br), "GET")
+				parse(t, rest(t, c.R), "GET")
 			}
 			c.Close()
-			s.idle()
+			s.Idle()
 		}
 	}, plain, direct)
 }
@@ -165,9 +172,9 @@ func TestContextEndsWithTheRequest(t *testing.T) {
 			got <- req.Context()
 			return hello(req, resp)
 		}})
-		c := s.client()
+		c := s.Dial()
 		for range 3 {
-			c.do("GET", get)
+			c.Do("GET", get)
 			ctx := <-got
 			<-ctx.Done()
 			if cause := context.Cause(ctx); cause != context.Canceled {
@@ -176,8 +183,8 @@ func TestContextEndsWithTheRequest(t *testing.T) {
 		}
 		// Half a client: it was gone before the handler asked.
 		send(t, c, get)
-		c.closeWrite()
-		c.answer("GET")
+		c.CloseWrite()
+		c.Answer("GET")
 		<-(<-got).Done()
 	})
 }
@@ -215,8 +222,14 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 				w.SetBodyReader(source(strings.NewReader("abc")), -1)
 				return 200
 			},
-			"/file": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 10); return 200 },
-			"/none": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 10); return 304 },
+			"/file": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 10)
+				return 200
+			},
+			"/none": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 10)
+				return 304
+			},
 			"/replace": func(_ *conn.Request, w *conn.Response) int {
 				w.SetBodyFile(source(nil), 0, 10)
 				w.SetBody([]byte("x"))
@@ -227,13 +240,19 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 				w.Header().Set("X", "\n")
 				return 200
 			},
-			"/panic": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 10); panic("now") },
+			"/panic": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 10)
+				panic("now")
+			},
 			"/goexit": func(_ *conn.Request, w *conn.Response) int {
 				w.SetBodyFile(source(nil), 0, 10)
 				runtime.Goexit()
 				return 200
 			},
-			"/short": func(_ *conn.Request, w *conn.Response) int { w.SetBodyFile(source(nil), 0, 1<<30); return 200 },
+			"/short": func(_ *conn.Request, w *conn.Response) int {
+				w.SetBodyFile(source(nil), 0, 1<<30)
+				return 200
+			},
 			"/error": func(_ *conn.Request, w *conn.Response) int {
 				w.SetBodyReader(source(iotest.ErrReader(io.EOF)), 5)
 				return 200
@@ -256,24 +275,26 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 			return h(req, resp)
 		}})
 		for _, method := range []string{"GET", "HEAD"} {
-			for _, path := range []string{"/reader", "/all", "/file", "/none", "/replace", "/bad", "/panic", "/goexit", "/short", "/error", "/late"} {
+			for _, path := range []string{"/reader", "/all", "/file", "/none", "/replace", "/bad",
+				"/panic", "/goexit", "/short", "/error", "/late"} {
 				closed.Store(0)
 				deferred.Store(0)
-				c := s.client()
+				c := s.Dial()
 				send(t, c, method+" "+path+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 				_, _ = io.ReadAll(c)
 				c.Close()
-				s.idle()
+				s.Idle()
 				if closed.Load() != 1 || deferred.Load() != 1 {
-					t.Errorf("%s %s: closed %d times, %d deferred calls", method, path, closed.Load(), deferred.Load())
+					t.Errorf("%s %s: closed %d times, %d deferred calls", method, path,
+						closed.Load(), deferred.Load())
 				}
 			}
 		}
 		closed.Store(0)
 		deferred.Store(0)
-		send(t, s.dial(), "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
+		send(t, s.Dial(), "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-waiting
-		s.stop(0)
+		s.Stop(0)
 		if closed.Load() != 1 || deferred.Load() != 1 {
 			t.Errorf("killed: closed %d times, %d deferred calls", closed.Load(), deferred.Load())
 		}
@@ -284,7 +305,8 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 func TestLeavingIsNotLogged(t *testing.T) {
 	requests := []string{
 		get,
-		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n", // the reader is asked before the head goes out
+		// the reader is asked before the head goes out
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
 	}
 	waiting := make(chan struct{})
 	h := func(req *conn.Request, w *conn.Response) int {
@@ -297,13 +319,13 @@ func TestLeavingIsNotLogged(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
 		for _, raw := range requests {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, raw)
 			<-waiting
 			c.Close()
-			s.idle()
+			s.Idle()
 		}
-		if log := s.log.String(); log != "" {
+		if log := s.Log.String(); log != "" {
 			t.Errorf("logged %s", log)
 		}
 	})

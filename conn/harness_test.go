@@ -1,22 +1,16 @@
 package conn_test
 
 import (
-	"bufio"
-	"crypto/tls"
-	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/internal/leaktest"
-	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
-	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 func TestMain(m *testing.M) {
@@ -24,144 +18,60 @@ func TestMain(m *testing.M) {
 		benchServe(kind)
 		return
 	}
-	leaktest.Parallel(6)
-	leaktest.Main(m)
+	leak.Parallel(6)
+	leak.Main(m)
 }
 
-type mode = modes.Mode
+type (
+	mode   = modes.Mode
+	site   = server.Server
+	client = server.Client
+	answer = server.Answer
+)
 
-var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
+var run, chacha = modes.Run, modes.Noise
+
+var start, send, rest = server.Start, server.Send, server.Rest
+
+var parse, answers, clip = server.Parse, server.Answers, server.Clip
 
 var plain, direct, several, overTLS = modes.Plain, modes.Direct, modes.Several, modes.OverTLS
-
-// site is a server under test.
-type site struct {
-	t      testing.TB
-	m      mode
-	addr   string
-	server *conn.Server
-	loops  []*loop.Loop
-	log    *logtext.Buffer
-	once   sync.Once
-	done   sync.WaitGroup
-}
-
-func start(t testing.TB, m mode, cfg conn.Config) *site {
-	t.Helper()
-	s := &site{t: t, m: m, log: new(logtext.Buffer)}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(s.log, nil))
-	}
-	s.server = conn.NewServer(cfg)
-	s.addr = "127.0.0.1:0"
-	for range m.Loops {
-		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: cfg.Logger})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fd, err := loop.Listen("tcp", s.addr, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.addr = loop.LocalAddr(fd).String()
-		ln := conn.Listener{FD: fd}
-		if m.TLS {
-			ln.TLS = serverTLS()
-		}
-		if _, err := s.server.Serve(l, ln); err != nil {
-			t.Fatal(err)
-		}
-		s.loops = append(s.loops, l)
-	}
-	for _, l := range s.loops {
-		s.done.Go(func() {
-			if err := l.Run(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	t.Cleanup(func() { s.stop(time.Second) })
-	return s
-}
-
-// stop stops the loops and waits for them.
-func (s *site) stop(grace time.Duration) {
-	s.once.Do(func() {
-		for _, l := range s.loops {
-			l.Stop(grace)
-		}
-		s.done.Wait()
-		if n := s.server.Active(); n != 0 {
-			s.t.Errorf("%d connections counted after the stop", n)
-		}
-	})
-}
-
-// on calls f on the first loop and waits for it.
-func (s *site) on(f func(l *loop.Loop)) {
-	s.t.Helper()
-	done := make(chan struct{})
-	if err := s.loops[0].Post(func() { f(s.loops[0]); close(done) }); err != nil {
-		s.t.Fatal(err)
-	}
-	<-done
-}
-
-// dial connects.
-func (s *site) dial() net.Conn {
-	s.t.Helper()
-	c, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if s.m.TLS {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
-	}
-	s.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-	return c
-}
-
-// exchange sends raw bytes and returns all that comes until the server closes.
-func (s *site) exchange(raw string) string {
-	s.t.Helper()
-	c := s.dial()
-	defer c.Close()
-	if _, err := io.WriteString(c, raw); err != nil {
-		s.t.Fatal(err)
-	}
-	answer, err := io.ReadAll(c)
-	if err != nil {
-		s.t.Fatalf("after %q: %v", answer, err)
-	}
-	return string(answer)
-}
-
-// answers parses everything that comes on c as responses to requests of the given methods.
-func answers(t testing.TB, r io.Reader, methods ...string) (all []answer) {
-	t.Helper()
-	br := bufio.NewReader(r)
-	for _, method := range methods {
-		resp, err := http.ReadResponse(br, &http.Request{Method: method})
-		if err != nil {
-			t.Fatalf("response %d: %v", len(all)+1, err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatalf("body of response %d: %v", len(all)+1, err)
-		}
-		all = append(all, answer{resp, string(body)})
-	}
-	return all
-}
-
-type answer struct {
-	*http.Response
-	text string
-}
 
 func hello(req *conn.Request, resp *conn.Response) int {
 	resp.Header().Set("Content-Type", "text/plain")
 	resp.WriteString("Hello, world!")
 	return 200
+}
+
+const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+// paths records which requests reach the handler.
+type paths struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (p *paths) add(path string) {
+	p.mu.Lock()
+	p.all = append(p.all, path)
+	p.mu.Unlock()
+}
+
+// take returns what came since the last call.
+func (p *paths) take() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	got := strings.Join(p.all, " ")
+	p.all = nil
+	return got
+}
+
+// byPath makes a handler of one for each path; others are 404.
+func byPath(m map[string]conn.Handler) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		if h := m[req.Path()]; h != nil {
+			return h(req, resp)
+		}
+		return http.StatusNotFound
+	}
 }

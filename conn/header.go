@@ -34,7 +34,7 @@ func (h *Header) Values(name string) []string {
 }
 
 // Set replaces all fields of that name by one. If the name is no token, or the value has CR, LF,
-// NUL or another control character in it, the response becomes a 500 when it goes out.
+// NUL or another control character in it, the server sends a 500 instead of the response.
 func (h *Header) Set(name, value string) {
 	i := h.index(name, 0)
 	if i < 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// TestBadFieldsAreNotSent: what a client put into a header value must not become a header, or a response, of its own.
+// TestBadFieldsAreNotSent: what a client put into a header value must not become a header, or a
+// response, of its own.
 func TestBadFieldsAreNotSent(t *testing.T) {
 	fields := []conn.Field{
 		{Name: "X-A", Value: "a\r\nInjected: b"},
@@ -43,16 +44,18 @@ func TestBadFieldsAreNotSent(t *testing.T) {
 		}})
 		for i, field := range fields {
 			for path := range ways {
-				before := strings.Count(s.log.String(), "header refused")
+				before := strings.Count(s.Log.String(), "header refused")
 				one := fmt.Sprintf("GET %s?%d HTTP/1.0\r\n", path, i)
-				got := s.exchange(one + "Connection: keep-alive\r\n\r\n" + one + "Connection: keep-alive\r\n\r\n" + one + "\r\n")
+				got := s.Exchange(one + "Connection: keep-alive\r\n\r\n" + one +
+					"Connection: keep-alive\r\n\r\n" + one + "\r\n")
 				for _, a := range parse(t, got, "GET", "GET", "GET") {
 					if a.StatusCode != 500 || strings.Contains(got, "Injected") {
 						t.Errorf("%s: %q: %q: %s", path, field.Name, field.Value, got)
 					}
 				}
-				if lines := strings.Count(s.log.String(), "header refused") - before; lines != 3 {
-					t.Errorf("%s: %q: %q: %d log lines for 3 requests", path, field.Name, field.Value, lines)
+				if lines := strings.Count(s.Log.String(), "header refused") - before; lines != 3 {
+					t.Errorf("%s: %q: %q: %d log lines for 3 requests", path, field.Name,
+						field.Value, lines)
 				}
 			}
 		}
@@ -60,7 +63,8 @@ func TestBadFieldsAreNotSent(t *testing.T) {
 }
 
 func TestLegalFieldsPass(t *testing.T) {
-	values := []string{"a: b; c=d, \"e\" (f)", "http://a:80/?b=c;d", "", "ü \xff", "a\tb", strings.Repeat("long ", 5000) + "."}
+	values := []string{"a: b; c=d, \"e\" (f)", "http://a:80/?b=c;d", "", "ü \xff", "a\tb",
+		strings.Repeat("long ", 5000) + "."}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 			for _, v := range values {
@@ -68,7 +72,7 @@ func TestLegalFieldsPass(t *testing.T) {
 			}
 			return hello(req, resp)
 		}})
-		a := s.client().do("GET", get)
+		a := s.Dial().Do("GET", get)
 		if diff := cmp.Diff(values, a.Header.Values("X-A")); diff != "" {
 			t.Error(diff)
 		}
@@ -76,7 +80,8 @@ func TestLegalFieldsPass(t *testing.T) {
 }
 
 func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
-	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"}, {Name: "X-B", Value: "b"}, {Name: "Bad", Value: "a\nb"}}}
+	cfg := conn.Config{Headers: []conn.Field{{Name: "Server", Value: "configured"},
+		{Name: "X-B", Value: "b"}, {Name: "Bad", Value: "a\nb"}}}
 	cfg.Handler = func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/own" {
 			resp.Header().Set("SERVER", "own")
@@ -86,24 +91,26 @@ func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, cfg)
-		c := s.client()
+		c := s.Dial()
 		for path, want := range map[string]string{"/own": "own", "/": "configured"} {
-			a := c.do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
-			if got := a.Header.Values("Server"); len(got) != 1 || got[0] != want || a.Header.Get("X-B") != "b" || a.Header.Get("Bad") != "" {
+			a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if got := a.Header.Values("Server"); len(got) != 1 || got[0] != want ||
+				a.Header.Get("X-B") != "b" || a.Header.Get("Bad") != "" {
 				t.Errorf("%s: %v", path, a.Header)
 			}
 		}
-		if !strings.Contains(s.log.String(), "configured header left out") {
-			t.Errorf("log: %s", s.log)
+		if !strings.Contains(s.Log.String(), "configured header left out") {
+			t.Errorf("log: %s", s.Log)
 		}
 		// Configure counts from the next request on, also on connections that are open.
 		cfg.Headers, cfg.Logger = []conn.Field{{Name: "Server", Value: "new"}}, nil
-		s.server.Configure(cfg)
-		if a := c.do("GET", get); a.Header.Get("Server") != "new" {
+		s.Server.Configure(cfg)
+		if a := c.Do("GET", get); a.Header.Get("Server") != "new" {
 			t.Errorf("after Configure: %v", a.Header)
 		}
 		// A refusal has them too.
-		if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 || a.Header.Get("Server") != "new" || a.Header.Get("Date") == "" {
+		if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 || a.Header.Get("Server") != "new" ||
+			a.Header.Get("Date") == "" {
 			t.Errorf("refusal: %v", a.Response)
 		}
 	}, plain)
@@ -121,30 +128,35 @@ func TestTheServersOwnFields(t *testing.T) {
 			resp.WriteString("body")
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		for range 2 {
-			a := c.do("GET", get)
-			if a.text != "body" || a.ContentLength != 4 || len(a.TransferEncoding) > 0 || a.Header.Get("Keep-Alive") != "" || strings.Contains(a.Header.Get("Date"), "yesterday") {
-				t.Errorf("%v %q", a.Response, a.text)
+			a := c.Do("GET", get)
+			if a.Text != "body" || a.ContentLength != 4 || len(a.TransferEncoding) > 0 ||
+				a.Header.Get("Keep-Alive") != "" ||
+				strings.Contains(a.Header.Get("Date"), "yesterday") {
+				t.Errorf("%v %q", a.Response, a.Text)
 			}
 		}
 	}, plain)
 }
 
-// TestDateAfterSilence: the cached text must not be that of the second in which the loop fell asleep.
+// TestDateAfterSilence: the cached text must not be that of the second in which the loop fell
+// asleep.
 func TestDateAfterSilence(t *testing.T) {
 	t.Parallel()
 	s := start(t, plain, conn.Config{Handler: hello})
-	c := s.client()
+	c := s.Dial()
 	for i := range 2 {
 		if i > 0 {
 			time.Sleep(1200 * time.Millisecond) // into another second
 		}
 		earliest := time.Now().Truncate(time.Second)
-		a := c.do("GET", get)
+		a := c.Do("GET", get)
 		date, err := time.Parse(time.RFC1123, a.Header.Get("Date"))
-		if err != nil || date.Before(earliest) || date.After(time.Now()) || !strings.HasSuffix(a.Header.Get("Date"), " GMT") {
-			t.Errorf("Date %q between %v and %v: %v", a.Header.Get("Date"), earliest, time.Now(), err)
+		if err != nil || date.Before(earliest) || date.After(time.Now()) ||
+			!strings.HasSuffix(a.Header.Get("Date"), " GMT") {
+			t.Errorf("Date %q between %v and %v: %v", a.Header.Get("Date"), earliest, time.Now(),
+				err)
 		}
 	}
 }
@@ -157,12 +169,17 @@ func TestRequestFields(t *testing.T) {
 			for name, value := range h.All() {
 				all = append(all, name+"="+value)
 			}
-			fmt.Fprintf(resp, "%q %d %q %s %v %s tls=%v from %v to %v length=%d q=%q", all, h.Len(), h.Values("x-MULTI"), h.Get("x-multi"), h.Has("none"),
-				req.Proto(), req.TLS() != nil, req.RemoteAddr().Addr(), req.LocalAddr(), req.ContentLength(), req.Query().Get("q"))
+			fmt.Fprintf(resp, "%q %d %q %s %v %s tls=%v from %v to %v length=%d q=%q", all, h.Len(),
+				h.Values("x-MULTI"), h.Get("x-multi"), h.Has("none"),
+				req.Proto(), req.TLS() != nil, req.RemoteAddr().Addr(), req.LocalAddr(),
+				req.ContentLength(), req.Query().Get("q"))
 			return 200
 		}})
-		got := s.client().do("GET", "GET /?q=1%202 HTTP/1.1\r\nHost: a\r\nX-Multi: one\r\nEmpty:\r\nx-multi:\ttwo \r\n\r\n").text
-		want := fmt.Sprintf(`["Host=a" "X-Multi=one" "Empty=" "x-multi=two"] 4 ["one" "two"] one false HTTP/1.1 tls=%v from 127.0.0.1 to %s length=0 q="1 2"`, m.TLS, s.addr)
+		got := s.Dial().Do("GET",
+			"GET /?q=1%202 HTTP/1.1\r\nHost: a\r\nX-Multi: one\r\nEmpty:\r\nx-multi:\ttwo \r\n\r\n").Text
+		want :=
+			fmt.Sprintf(
+				`["Host=a" "X-Multi=one" "Empty=" "x-multi=two"] 4 ["one" "two"] one false HTTP/1.1 tls=%v from 127.0.0.1 to %s length=0 q="1 2"`, m.TLS, s.Addr)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

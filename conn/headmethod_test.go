@@ -18,15 +18,16 @@ func TestHeadHasNoContent(t *testing.T) {
 		s := start(t, m, rejectConfig(&seen))
 		ask := func(raw string, at, status int) {
 			t.Helper()
-			c := s.dial()
+			c := s.Dial()
 			defer c.Close()
 			send(t, c, raw[:at])
 			if at < len(raw) {
-				s.settle()
+				s.Settle()
 			}
 			send(t, c, raw[at:])
 			got := rest(t, c)
-			if i := strings.Index(got, "\r\n\r\n"); !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", status)) || i+4 != len(got) {
+			if i := strings.Index(got, "\r\n\r\n"); !strings.HasPrefix(got,
+				fmt.Sprintf("HTTP/1.1 %d ", status)) || i+4 != len(got) {
 				t.Fatalf("%q, split at %d: %q", clip(raw), at, clip(got))
 			}
 		}
@@ -47,7 +48,8 @@ func TestHeadHasNoContent(t *testing.T) {
 				ask(row.raw, at, row.status)
 			}
 		}
-		for _, raw := range []string{"HEAD\rx / HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD\r\nHost: a\r\n\r\n", "HEAD\n", "HEAD\t/ HTTP/1.1\r\n\r\n", "\r\nHEAD /\n"} {
+		for _, raw := range []string{"HEAD\rx / HTTP/1.1\r\nHost: a\r\n\r\n",
+			"HEAD\r\nHost: a\r\n\r\n", "HEAD\n", "HEAD\t/ HTTP/1.1\r\n\r\n", "\r\nHEAD /\n"} {
 			for at := 1; at <= len(raw); at++ {
 				ask(raw, at, 400)
 			}
@@ -63,12 +65,12 @@ func TestHeadInVain(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: 20 * time.Millisecond})
 		for _, raw := range []string{"HEAD /x", "HEAD /x HTTP/1.1\r\nHost", "\r\nHEAD "} {
-			c := s.client()
+			c := s.Dial()
 			send(t, c, raw)
-			if a := c.answer("HEAD"); a.StatusCode != 408 {
+			if a := c.Answer("HEAD"); a.StatusCode != 408 {
 				t.Errorf("%q: %s", raw, a.Status)
 			}
-			c.ends()
+			c.Ends()
 		}
 	}, plain, overTLS)
 }
@@ -77,7 +79,7 @@ func TestHeadInVain(t *testing.T) {
 func TestSchemeOfTheTarget(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.client()
+		c := s.Dial()
 		_, secure := c.Conn.(*tls.Conn)
 		for _, row := range []struct {
 			raw          string
@@ -94,7 +96,7 @@ func TestSchemeOfTheTarget(t *testing.T) {
 			if secure {
 				want = row.onTLS
 			}
-			if a := c.do(strings.Fields(row.raw)[0], row.raw); a.StatusCode != want || a.Close {
+			if a := c.Do(strings.Fields(row.raw)[0], row.raw); a.StatusCode != want || a.Close {
 				t.Errorf("%q: %s, close is %v", row.raw, a.Status, a.Close)
 			}
 		}

@@ -185,7 +185,7 @@ func (h *hijacking) end() {
 	}
 }
 
-// Hijack takes the connection from the thread.
+// Hijack makes the thread hand over the connection, and waits for that.
 func (c *crossing) Hijack() (net.Conn, *bufio.Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +211,7 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	if err == nil {
 		h.ended = req.x.logLater()
 	}
-	if err == nil && c.returned { // a goroutine asks that the handler has left behind
+	if err == nil && c.returned { // the goroutine that asks has outlived the handler
 		h.end()
 		_ = conn.Close()
 		return true

@@ -31,14 +31,14 @@ func echoMessages(w http.ResponseWriter, r *http.Request) {
 }
 
 // webSocket connects to a path.
-func (s *site) webSocket(t *testing.T, path string) *websocket.Conn {
+func webSocket(t *testing.T, s *site, path string) *websocket.Conn {
 	t.Helper()
 	d := websocket.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	scheme := "ws"
-	if s.m.TLS {
+	if s.Mode.TLS {
 		scheme = "wss"
 	}
-	c, resp, err := d.Dial(scheme+"://"+s.addr+path, nil)
+	c, resp, err := d.Dial(scheme+"://"+s.Addr+path, nil)
 	if err != nil {
 		t.Fatal(err, resp)
 	}
@@ -71,28 +71,29 @@ func exchangeMessages(t *testing.T, c *websocket.Conn) {
 func TestHijackForGorilla(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(echoMessages))})
-		exchangeMessages(t, s.webSocket(t, "/"))
+		exchangeMessages(t, webSocket(t, s, "/"))
 		many := make([]*websocket.Conn, 3)
 		for i := range many {
-			many[i] = s.webSocket(t, "/")
+			many[i] = webSocket(t, s, "/")
 		}
 		for _, c := range many {
 			exchangeMessages(t, c)
 		}
 		// What is no handshake gets gorilla's own answer.
-		if a := s.client().do("GET", get); a.StatusCode != http.StatusBadRequest {
+		if a := s.Dial().Do("GET", get); a.StatusCode != http.StatusBadRequest {
 			t.Error(a.Status)
 		}
 	})
 }
 
-// TestHijackThroughReverseProxy: a switch of protocols is passed on by the standard library's proxy.
+// TestHijackThroughReverseProxy: a switch of protocols is passed on by the standard library's
+// proxy.
 func TestHijackThroughReverseProxy(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for _, mount := range []mount{conn.HTTP, conn.HTTPOnLoop} {
 			behind := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(echoMessages))})
-			s := start(t, m, conn.Config{Handler: conn.HTTP(proxy(t, m, behind.addr))})
-			exchangeMessages(t, s.webSocket(t, "/"))
+			s := start(t, m, conn.Config{Handler: conn.HTTP(proxy(t, m, behind.Addr))})
+			exchangeMessages(t, webSocket(t, s, "/"))
 		}
 	})
 }

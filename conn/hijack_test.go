@@ -25,7 +25,8 @@ const upgrade = "GET %s HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: e
 // echoLines speaks a protocol of lines, in all ways in which a handler can begin one.
 func echoLines(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switched := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+		switched :=
+			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 		switch r.URL.Path {
 		case "/":
 			io.WriteString(w, "plain")
@@ -66,38 +67,39 @@ func echoLines(t *testing.T) http.Handler {
 	})
 }
 
-// TestHijack: the connection is the handler's, with what the client has sent too early, behind the answers to what was
-// asked before.
+// TestHijack: the connection is the handler's, with what the client has sent too early, behind the
+// answers to what was asked before.
 func TestHijack(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(echoLines(t))})
 		for _, path := range []string{"/echo", "/header"} {
 			long := strings.Repeat("x", 20000) + "\n"
-			c := s.client()
+			c := s.Dial()
 			send(t, c, get+fmt.Sprintf(upgrade, path)+"early\n")
-			if a := c.answer("GET"); a.text != "plain" {
-				t.Errorf("%s: %q", path, a.text)
+			if a := c.Answer("GET"); a.Text != "plain" {
+				t.Errorf("%s: %q", path, a.Text)
 			}
-			a := c.answer("GET")
-			if a.StatusCode != 101 || a.Header.Get("Upgrade") != "echo" || a.Header.Get("Connection") != "Upgrade" {
+			a := c.Answer("GET")
+			if a.StatusCode != 101 || a.Header.Get("Upgrade") != "echo" ||
+				a.Header.Get("Connection") != "Upgrade" {
 				t.Errorf("%s: %v", path, a.Response)
 			}
 			for _, line := range []string{"early\n", "a\n", long, "b\n"} {
 				if line != "early\n" {
 					send(t, c, line)
 				}
-				if got, err := c.br.ReadString('\n'); err != nil || got != "echo "+line {
+				if got, err := c.R.ReadString('\n'); err != nil || got != "echo "+line {
 					t.Errorf("%s: %q, %v", path, clip(got), err)
 				}
 			}
 			if mountsOffLoop(t) {
-				s.idle() // the connection's thread ends, and with it what the server counts
+				s.Idle() // the connection's thread ends, and with it what the server counts
 			}
-			c.closeWrite()
-			c.ends()
+			c.CloseWrite()
+			c.Ends()
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -119,8 +121,9 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 			entered <- int(n)
 		})
 		s := start(t, m, conn.Config{MaxHeaderSize: 64 << 10, Handler: mount(h)})
-		c := s.client()
-		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+strings.Repeat("y", 30000))
+		c := s.Dial()
+		send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 20000)+"\r\n\r\n"+
+			strings.Repeat("y", 30000))
 		if n := <-entered; n != 30000 {
 			t.Error(n)
 		}
@@ -128,10 +131,12 @@ func TestHijackEarlyInLargePieces(t *testing.T) {
 	})
 }
 
-// TestHijackAfterAPartOfTheBody: what the handler has not read of it comes first, and then what came behind it.
+// TestHijackAfterAPartOfTheBody: what the handler has not read of it comes first, and then what
+// came behind it.
 func TestHijackAfterAPartOfTheBody(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != nil {
 				t.Error(err)
 			}
@@ -146,24 +151,27 @@ func TestHijackAfterAPartOfTheBody(t *testing.T) {
 			}
 		}))})
 		for _, n := range []int{2, 10, 100_000} {
-			c := s.client()
+			c := s.Dial()
 			body := string(chacha(n))
-			send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sbehind", n, body))
-			c.closeWrite()
-			if got, _ := io.ReadAll(c.br); string(got) != body[1:]+"behind" {
+			send(t, c,
+				fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sbehind", n,
+					body))
+			c.CloseWrite()
+			if got, _ := io.ReadAll(c.R); string(got) != body[1:]+"behind" {
 				t.Errorf("of %d bytes: %d, or others", n, len(got))
 			}
 		}
 	})
 }
 
-// TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and the context lasts as
-// long as the handler.
+// TestHijackOutlivesTheLoop: off the loop, the connection has nothing to do with it any more; and
+// the context lasts as long as the handler.
 func TestHijackOutlivesTheLoop(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var ctx context.Context
 		hijacked, stopped, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			ctx = r.Context()
 			c, brw, err := w.(http.Hijacker).Hijack()
 			if err != nil {
@@ -187,14 +195,14 @@ func TestHijackOutlivesTheLoop(t *testing.T) {
 				io.WriteString(c, line)
 			}()
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		<-hijacked
-		s.idle()
-		s.stop(0)
+		s.Idle()
+		s.Stop(0)
 		close(stopped)
 		send(t, c, "still there\n")
-		if got := rest(t, c.br); got != "still there\n" {
+		if got := rest(t, c.R); got != "still there\n" {
 			t.Errorf("%q", got)
 		}
 		<-done
@@ -242,26 +250,26 @@ func TestHijackOnTheLoopEndsWithTheHandler(t *testing.T) {
 			io.WriteString(c, "bye")
 			return 0
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
-		if a := <-addrs; a[0].String() != s.addr || a[1].String() != c.LocalAddr().String() {
+		if a := <-addrs; a[0].String() != s.Addr || a[1].String() != c.LocalAddr().String() {
 			t.Errorf("addresses %v", a)
 		}
 		<-entered
 		<-entered
 		send(t, c, "x")
-		if got := rest(t, c.br); got != "bye" {
+		if got := rest(t, c.R); got != "bye" {
 			t.Errorf("%q", got)
 		}
 		<-ended
-		s.idle()
+		s.Idle()
 
-		c = s.client()
+		c = s.Dial()
 		send(t, c, "GET /killed HTTP/1.1\r\nHost: a\r\n\r\n")
 		<-entered
-		s.stop(0)
+		s.Stop(0)
 		<-ended
-		if _, err := c.br.ReadByte(); err == nil {
+		if _, err := c.R.ReadByte(); err == nil {
 			t.Error("the connection goes on")
 		}
 	})
@@ -309,11 +317,11 @@ func TestHijackedStream(t *testing.T) {
 				io.WriteString(c, "client "+line)
 			}
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		expect := func(want string) {
 			t.Helper()
-			if got, err := c.br.ReadString('\n'); got != want+"\n" {
+			if got, err := c.R.ReadString('\n'); got != want+"\n" {
 				t.Errorf("%q instead of %q: %v", got, want, err)
 			}
 		}
@@ -325,19 +333,22 @@ func TestHijackedStream(t *testing.T) {
 			expect("client 1")
 			expect("client 2")
 		}
-		c.closeWrite()
-		c.ends()
+		c.CloseWrite()
+		c.Ends()
 		if conn.StreamOf(c.Conn) != nil {
 			t.Error("a stream where there is none")
 		}
 	})
 }
 
-// TestHijackOfTheGone: a client that has left cannot be hijacked, or is found to have left; the handler ends anyhow.
+// TestHijackOfTheGone: a client that has left cannot be hijacked, or is found to have left; the
+// handler ends anyhow.
 func TestHijackOfTheGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		entered, gone, ended := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered, gone, ended := make(chan context.Context, 1), make(chan struct{}),
+			make(chan error, 1)
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			entered <- r.Context()
 			if mountsOffLoop(t) {
 				<-r.Context().Done()
@@ -351,22 +362,23 @@ func TestHijackOfTheGone(t *testing.T) {
 			}
 			ended <- err
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		<-entered
-		c.reset()
+		c.Reset()
 		close(gone)
 		if err := <-ended; err == nil {
 			t.Error("no error")
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
 // TestHijackPanics: a panic afterwards is logged, and on the loop ends the connection.
 func TestHijackPanics(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
-		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
 			c, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
 				t.Error(err)
@@ -374,63 +386,69 @@ func TestHijackPanics(t *testing.T) {
 			defer c.Close()
 			bridgePanics()
 		}))})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
-		if got := rest(t, c.br); got != "" {
+		if got := rest(t, c.R); got != "" {
 			t.Errorf("%q", got)
 		}
-		s.logged("panic in a handler", "bridgePanics")
+		logged(s, "panic in a handler", "bridgePanics")
 	})
 }
 
-// TestHijackLetsGo: a handler that has taken its connection over can still ask its request, whose context ends with it; the
-// request is in the access log by then; and what the handler does not use any more nobody holds.
+// TestHijackLetsGo: a handler that has taken its connection over can still ask its request, whose
+// context ends with it; the request is in the access log by then; and what the handler does not use
+// any more nobody holds.
 func TestHijackLetsGo(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		contexts, requests := make(chan context.Context, 1), make(chan weak.Pointer[conn.Request], 1)
+		contexts, requests := make(chan context.Context, 1),
+			make(chan weak.Pointer[conn.Request], 1)
 		log := new(recorder)
-		s := start(t, m, conn.Config{AccessLog: log, Handler: func(req *conn.Request, resp *conn.Response) int {
-			var ctx context.Context
-			path := req.Path()
-			if path == "/early" {
-				ctx = req.Context()
-			}
-			resp.Relay(http.StatusSwitchingProtocols, "")
-			resp.Header().Set("Connection", "Upgrade")
-			c, r, err := resp.Hijack()
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			if path == "/" {
-				requests <- weak.Make(req)
+		s := start(t, m, conn.Config{AccessLog: log,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				var ctx context.Context
+				path := req.Path()
+				if path == "/early" {
+					ctx = req.Context()
+				}
+				resp.Relay(http.StatusSwitchingProtocols, "")
+				resp.Header().Set("Connection", "Upgrade")
+				c, r, err := resp.Hijack()
+				if err != nil {
+					t.Error(err)
+					return 0
+				}
+				if path == "/" {
+					requests <- weak.Make(req)
+					line, _ := r.ReadString('\n')
+					_, _ = io.WriteString(c, line)
+					return 0
+				}
 				line, _ := r.ReadString('\n')
+				if path == "/late" {
+					ctx = req.Context()
+				}
+				if got := req.Method() + req.Target() + req.Host() + req.Header().Get("X-A") +
+					req.Query().Get("q"); got != "GET"+req.Path()+"?q=1ab1" {
+					t.Errorf("request is %q", got)
+				}
+				if v, _ := req.HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
+					t.Errorf("%q, %v", v, ctx.Err())
+				}
+				contexts <- ctx
 				_, _ = io.WriteString(c, line)
 				return 0
-			}
-			line, _ := r.ReadString('\n')
-			if path == "/late" {
-				ctx = req.Context()
-			}
-			if got := req.Method() + req.Target() + req.Host() + req.Header().Get("X-A") + req.Query().Get("q"); got != "GET"+req.Path()+"?q=1ab1" {
-				t.Errorf("request is %q", got)
-			}
-			if v, _ := req.HeaderView("X-A"); string(v) != "b" || ctx.Err() != nil {
-				t.Errorf("%q, %v", v, ctx.Err())
-			}
-			contexts <- ctx
-			_, _ = io.WriteString(c, line)
-			return 0
-		}})
+			}})
 		for _, path := range []string{"/early", "/late", "/"} {
-			c := s.client()
-			send(t, c, "GET "+path+"?q=1 HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-			if a := c.answer("GET"); a.StatusCode != 101 {
+			c := s.Dial()
+			send(t, c,
+				"GET "+
+					path+"?q=1 HTTP/1.1\r\nHost: a\r\nX-A: b\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			if a := c.Answer("GET"); a.StatusCode != 101 {
 				t.Error(a.Status)
 			}
 			if path == "/" {
 				req := <-requests
-				s.settle() // it waits
+				s.Settle() // it waits
 				for end := time.Now().Add(10 * time.Second); req.Value() != nil; runtime.GC() {
 					if time.Now().After(end) {
 						t.Fatal("the request is held")
@@ -438,13 +456,13 @@ func TestHijackLetsGo(t *testing.T) {
 				}
 			}
 			send(t, c, "line\n")
-			if line, err := c.br.ReadString('\n'); line != "line\n" || err != nil {
+			if line, err := c.R.ReadString('\n'); line != "line\n" || err != nil {
 				t.Errorf("%q, %v", line, err)
 			}
 			if path != "/" {
 				<-(<-contexts).Done()
 			}
-			c.ends()
+			c.Ends()
 			if got := log.take(); len(got) != 1 || got[0] != "GET "+path+"?q=1 101" {
 				t.Errorf("access log: %q", got)
 			}

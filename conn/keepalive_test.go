@@ -27,7 +27,8 @@ func TestPersistence(t *testing.T) {
 		{"GET / HTTP/1.2\r\nHost: a\r\n\r\n", ""},
 		{"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "close"},
 		{"GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n", "close"},
-		{"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nConnection: close\r\n\r\n", "close"},
+		{"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nConnection: close\r\n\r\n",
+			"close"},
 		{"GET / HTTP/1.0\r\n\r\n", "close"},
 		{"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "keep-alive"},
 		{"GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n", "close"},
@@ -35,16 +36,18 @@ func TestPersistence(t *testing.T) {
 		{"GET /missing HTTP/1.1\r\nHost: a\r\n\r\n", ""},      // an error is no reason to close
 		{"GET /missing HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "keep-alive"},
 	}
-	h := byPath(map[string]conn.Handler{"/": hello, "/closing": func(req *conn.Request, resp *conn.Response) int {
-		resp.Header().Set("Connection", "Close")
-		return hello(req, resp)
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello,
+		"/closing": func(req *conn.Request, resp *conn.Response) int {
+			resp.Header().Set("Connection", "Close")
+			return hello(req, resp)
+		}})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
 		for _, row := range rows {
-			c := s.client()
-			a := c.do("GET", row.raw)
-			if got := strings.Join(a.Header.Values("Connection"), "|"); got != row.want && !(a.Close && row.want == "close") {
+			c := s.Dial()
+			a := c.Do("GET", row.raw)
+			if got := strings.Join(a.Header.Values("Connection"), "|"); got != row.want &&
+				!(a.Close && row.want == "close") {
 				t.Errorf("%q: Connection %q, want %q", row.raw, got, row.want)
 			}
 			if a.Close != (row.want == "close") {
@@ -54,12 +57,12 @@ func TestPersistence(t *testing.T) {
 				t.Errorf("%q: answered as %s", row.raw, a.Proto)
 			}
 			if !a.Close {
-				if again := c.do("GET", row.raw); again.StatusCode != a.StatusCode {
+				if again := c.Do("GET", row.raw); again.StatusCode != a.StatusCode {
 					t.Errorf("%q again: %s", row.raw, again.Status)
 				}
-				c.do("GET", "GET / HTTP/1.0\r\n\r\n")
+				c.Do("GET", "GET / HTTP/1.0\r\n\r\n")
 			}
-			c.ends()
+			c.Ends()
 			c.Close()
 		}
 	})
@@ -68,14 +71,14 @@ func TestPersistence(t *testing.T) {
 func TestEmptyLinesBeforeARequest(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.client()
+		c := s.Dial()
 		for n := range 9 {
-			c.do("GET", strings.Repeat("\r\n", n)+get)
+			c.Do("GET", strings.Repeat("\r\n", n)+get)
 		}
 		// As old clients end a body (RFC 9112 section 2.2), in the middle of a pipeline.
 		post := "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\r\n"
 		send(t, c, post+post+post)
-		answers(t, c.br, "POST", "POST", "POST")
+		answers(t, c.R, "POST", "POST", "POST")
 	})
 }
 
@@ -87,19 +90,20 @@ func TestPipelineIsAnsweredInOrderWithFewWrites(t *testing.T) {
 	}
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
-		c := s.client()
+		c := s.Dial()
 		var raw strings.Builder
 		methods := make([]string, n)
 		for i := range n {
 			fmt.Fprintf(&raw, "GET /%d HTTP/1.1\r\nHost: a\r\n\r\n", i)
 		}
 		send(t, c, raw.String())
-		for i, a := range answers(t, c.br, methods...) {
-			if a.text != fmt.Sprint("/", i) {
-				t.Fatalf("answer %d is that to %s", i, a.text)
+		for i, a := range answers(t, c.R, methods...) {
+			if a.Text != fmt.Sprint("/", i) {
+				t.Fatalf("answer %d is that to %s", i, a.Text)
 			}
 		}
-		// A write is a segment on the loopback interface, whose segments are larger than what is gathered.
+		// A write is a segment on the loopback interface, whose segments are larger than what is
+		// gathered.
 		if tcp, ok := c.Conn.(*net.TCPConn); ok && !invariants.Enabled {
 			if got := segments(t, tcp); got > 4 {
 				t.Errorf("%d answers came in %d segments", n, got)
@@ -116,7 +120,8 @@ func segments(t *testing.T, c *net.TCPConn) (n uint32) {
 	}
 	if cerr := rc.Control(func(fd uintptr) {
 		var info *unix.TCPInfo
-		if info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+		if info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP,
+			unix.TCP_INFO); err == nil {
 			n = info.Data_segs_in
 		}
 	}); cerr != nil || err != nil {
@@ -130,8 +135,14 @@ var bodies = map[string]conn.Handler{
 	"/write":   hello,
 	"/nothing": func(*conn.Request, *conn.Response) int { return 200 },
 	"/error":   func(*conn.Request, *conn.Response) int { return 404 },
-	"/bytes":   func(_ *conn.Request, w *conn.Response) int { w.SetBody([]byte("some bytes")); return 200 },
-	"/reader":  func(_ *conn.Request, w *conn.Response) int { w.SetBodyReader(strings.NewReader("read"), 4); return 200 },
+	"/bytes": func(_ *conn.Request, w *conn.Response) int {
+		w.SetBody([]byte("some bytes"))
+		return 200
+	},
+	"/reader": func(_ *conn.Request, w *conn.Response) int {
+		w.SetBodyReader(strings.NewReader("read"), 4)
+		return 200
+	},
 	"/readall": func(_ *conn.Request, w *conn.Response) int {
 		w.SetBodyReader(strings.NewReader("read"), -1)
 		return 200
@@ -142,7 +153,10 @@ var bodies = map[string]conn.Handler{
 		w.WriteString("b")
 		return 0
 	},
-	"/large": func(_ *conn.Request, w *conn.Response) int { w.Write(make([]byte, 100<<10)); return 200 },
+	"/large": func(_ *conn.Request, w *conn.Response) int {
+		w.Write(make([]byte, 100<<10))
+		return 200
+	},
 	"/declared": func(_ *conn.Request, w *conn.Response) int {
 		w.Header().Set("Content-Length", "3")
 		w.Flush()
@@ -164,23 +178,25 @@ func TestHeadHasTheHeaderOfGetAndNoBody(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: byPath(bodies)})
 		for path := range bodies {
 			rest := path + " HTTP/1.1\r\nHost: a\r\n\r\n"
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "HEAD "+rest+"GET "+rest+"HEAD "+rest+"GET "+rest)
-			all := answers(t, c.br, "HEAD", "GET", "HEAD", "GET")
+			all := answers(t, c.R, "HEAD", "GET", "HEAD", "GET")
 			for i := range all {
 				all[i].Header.Del("Date")
-				if i%2 == 0 && all[i].text != "" {
-					t.Errorf("%s: HEAD has a body: %q", path, all[i].text)
+				if i%2 == 0 && all[i].Text != "" {
+					t.Errorf("%s: HEAD has a body: %q", path, all[i].Text)
 				}
-				if i%2 == 1 && all[i].text == "" && path != "/nothing" {
+				if i%2 == 1 && all[i].Text == "" && path != "/nothing" {
 					t.Errorf("%s: GET has none", path)
 				}
 			}
 			if diff := cmp.Diff(all[1].Header, all[0].Header); diff != "" {
 				t.Errorf("%s: header of GET (-) and HEAD (+):\n%s", path, diff)
 			}
-			if all[0].ContentLength != all[1].ContentLength || all[0].StatusCode != all[1].StatusCode {
-				t.Errorf("%s: HEAD %s length %d, GET %s length %d", path, all[0].Status, all[0].ContentLength, all[1].Status, all[1].ContentLength)
+			if all[0].ContentLength != all[1].ContentLength ||
+				all[0].StatusCode != all[1].StatusCode {
+				t.Errorf("%s: HEAD %s length %d, GET %s length %d", path, all[0].Status,
+					all[0].ContentLength, all[1].Status, all[1].ContentLength)
 			}
 			c.Close()
 		}
@@ -203,13 +219,14 @@ func TestStatusesWithoutABody(t *testing.T) {
 				}
 				target := fmt.Sprint(path, "?", status)
 				one := "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n"
-				got := s.exchange(one + one + "GET " + target + " HTTP/1.0\r\n\r\n")
+				got := s.Exchange(one + one + "GET " + target + " HTTP/1.0\r\n\r\n")
 				for _, a := range parse(t, got, "GET", "GET", "GET") {
 					if a.StatusCode != status {
 						t.Errorf("%s: %s, want %d", path, a.Status, status)
 					}
 				}
-				if strings.Contains(got, "Content-Length") || strings.Contains(got, "Transfer-Encoding") {
+				if strings.Contains(got, "Content-Length") ||
+					strings.Contains(got, "Transfer-Encoding") {
 					t.Errorf("%d %s: framing of a body that cannot be:\n%s", status, path, got)
 				}
 			}
@@ -220,58 +237,67 @@ func TestStatusesWithoutABody(t *testing.T) {
 func TestTargetForms(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-			fmt.Fprintf(resp, "%s %s host=%s target=%s query=%s", req.Method(), req.Path(), req.Host(), req.Target(), req.RawQuery())
+			fmt.Fprintf(resp, "%s %s host=%s target=%s query=%s", req.Method(), req.Path(),
+				req.Host(), req.Target(), req.RawQuery())
 			return 200
 		}})
 		rows := []struct{ raw, want string }{
-			{"GET /a/./b//c/../d%20e?x=%2F HTTP/1.1\r\nHost: h:80\r\n\r\n", "GET /a/b/d e host=h:80 target=/a/./b//c/../d%20e?x=%2F query=x=%2F"},
-			{"GET http://other:81/p?q HTTP/1.1\r\nHost: h\r\n\r\n", "GET /p host=other:81 target=http://other:81/p?q query=q"},
-			{"GET http://other HTTP/1.1\r\nHost: h\r\n\r\n", "GET / host=other target=http://other query="},
-			{"GET http://other?q HTTP/1.1\r\nHost: h\r\n\r\n", "GET / host=other target=http://other?q query=q"},
+			{"GET /a/./b//c/../d%20e?x=%2F HTTP/1.1\r\nHost: h:80\r\n\r\n",
+				"GET /a/b/d e host=h:80 target=/a/./b//c/../d%20e?x=%2F query=x=%2F"},
+			{"GET http://other:81/p?q HTTP/1.1\r\nHost: h\r\n\r\n",
+				"GET /p host=other:81 target=http://other:81/p?q query=q"},
+			{"GET http://other HTTP/1.1\r\nHost: h\r\n\r\n",
+				"GET / host=other target=http://other query="},
+			{"GET http://other?q HTTP/1.1\r\nHost: h\r\n\r\n",
+				"GET / host=other target=http://other?q query=q"},
 			{"TRACE / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "TRACE / host= target=/ query="},
 			{"OPTIONS /p HTTP/1.1\r\nHost: h\r\n\r\n", "OPTIONS /p host=h target=/p query="},
 		}
-		c := s.client()
+		c := s.Dial()
 		for _, row := range rows {
-			if a := c.do("GET", row.raw); a.StatusCode != 200 || a.text != row.want {
-				t.Errorf("%q: %s %q, want %q", row.raw, a.Status, a.text, row.want)
+			if a := c.Do("GET", row.raw); a.StatusCode != 200 || a.Text != row.want {
+				t.Errorf("%q: %s %q, want %q", row.raw, a.Status, a.Text, row.want)
 			}
 		}
 		for _, raw := range []string{"OPTIONS * HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", "OPTIONS http://h HTTP/1.1\r\nHost: h\r\n\r\n"} {
-			if a := c.do("OPTIONS", raw); a.StatusCode != http.StatusNoContent || !strings.Contains(a.Header.Get("Allow"), "GET") {
+			if a := c.Do("OPTIONS", raw); a.StatusCode != http.StatusNoContent ||
+				!strings.Contains(a.Header.Get("Allow"), "GET") {
 				t.Errorf("%q: %v", raw, a.Response)
 			}
 		}
-		a := c.do("CONNECT", "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n")
+		a := c.Do("CONNECT", "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n")
 		if a.StatusCode != 405 || a.Header.Get("Allow") == "" || !a.Close {
 			t.Errorf("CONNECT: %v", a.Response)
 		}
-		c.ends()
+		c.Ends()
 	}, plain, direct)
 }
 
 func TestHalfClosedClientsAreAnswered(t *testing.T) {
 	t.Parallel()
-	h := byPath(map[string]conn.Handler{"/": hello, "/late": func(req *conn.Request, resp *conn.Response) int {
-		req.KeepWaiting(true)
-		if err := req.Sleep(30 * time.Millisecond); err != nil {
-			return 500
-		}
-		return hello(req, resp)
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello,
+		"/late": func(req *conn.Request, resp *conn.Response) int {
+			req.KeepWaiting(true)
+			if err := req.Sleep(30 * time.Millisecond); err != nil {
+				return 500
+			}
+			return hello(req, resp)
+		}})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
 		late := "GET /late HTTP/1.1\r\nHost: a\r\n\r\n"
-		for _, raw := range []string{get, get + get, strings.Repeat(get, 300), late, get + late + get, late + late} {
+		for _, raw := range []string{get, get + get, strings.Repeat(get, 300), late,
+			get + late + get, late + late} {
 			for _, pause := range []bool{false, true} { // FIN with the last byte, and after it
-				c := s.client()
+				c := s.Dial()
 				send(t, c, raw)
 				if pause {
-					s.settle()
+					s.Settle()
 				}
-				c.closeWrite()
-				for i, a := range parse(t, rest(t, c.br), make([]string, strings.Count(raw, "GET"))...) {
-					if a.text != "Hello, world!" {
+				c.CloseWrite()
+				for i, a := range parse(t, rest(t, c.R),
+					make([]string, strings.Count(raw, "GET"))...) {
+					if a.Text != "Hello, world!" {
 						t.Errorf("answer %d: %s", i, a.Status)
 					}
 				}
@@ -279,12 +305,12 @@ func TestHalfClosedClientsAreAnswered(t *testing.T) {
 			}
 		}
 		// Half a request is none.
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get+"GET / HTTP/1.1\r\nHost:")
-		c.closeWrite()
-		parse(t, rest(t, c.br), "GET")
+		c.CloseWrite()
+		parse(t, rest(t, c.R), "GET")
 		c.Close()
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -296,9 +322,12 @@ func TestBodyOfAGetIsNotTheNextRequest(t *testing.T) {
 			return hello(req, resp)
 		}})
 		for _, method := range []string{"GET", "HEAD", "DELETE", "POST"} {
-			length := method + " /one HTTP/1.1\r\nHost: a\r\nContent-Length: " + fmt.Sprint(len(smuggled)) + "\r\n\r\n" + smuggled
-			chunks := method + " /two HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
-			got := s.exchange(length + chunks + "GET /three HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+			length := method + " /one HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+				fmt.Sprint(len(smuggled)) + "\r\n\r\n" + smuggled
+			chunks := method + " /two HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+				fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
+			got := s.Exchange(length + chunks +
+				"GET /three HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 			parse(t, got, method, method, "GET")
 			if got := seen.take(); got != "/one /two /three" {
 				t.Errorf("%s: served %s", method, got)

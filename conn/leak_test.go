@@ -13,8 +13,8 @@ type badCloser struct{ io.Reader }
 
 func (badCloser) Close() error { panic("close") }
 
-// TestNothingPassesToTheNextClient: whatever a request leaves behind when it ends badly, the next one on the same
-// coroutine sees only itself.
+// TestNothingPassesToTheNextClient: whatever a request leaves behind when it ends badly, the next
+// one on the same coroutine sees only itself.
 func TestNothingPassesToTheNextClient(t *testing.T) {
 	bad := map[string]conn.Handler{
 		"deferred use after a panic": func(req *conn.Request, resp *conn.Response) int {
@@ -46,22 +46,25 @@ func TestNothingPassesToTheNextClient(t *testing.T) {
 				if strings.HasPrefix(req.Path(), "/bad") {
 					return h(req, resp)
 				}
-				resp.WriteString(req.Target() + req.Header().Get("X-Secret") + req.Host() + req.RawQuery())
+				resp.WriteString(req.Target() + req.Header().Get("X-Secret") + req.Host() +
+					req.RawQuery())
 				return 200
 			}})
 			for range 3 {
-				c := s.dial()
-				_, _ = io.WriteString(c, "GET /bad/secret/secret/secret?secret HTTP/1.1\r\nHost: secret\r\nX-Secret: secret\r\nConnection: close\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: secret\r\n\r\n")
+				c := s.Dial()
+				_, _ = io.WriteString(c,
+					"GET /bad/secret/secret/secret?secret HTTP/1.1\r\nHost: secret\r\nX-Secret: secret\r\nConnection: close\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: secret\r\n\r\n")
 				got, _ := io.ReadAll(c)
 				if strings.Contains(string(got), "secret") {
 					t.Errorf("%s: in its own answer: %q", name, got)
 				}
-				got = []byte(s.exchange("GET / HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n"))
-				if a := answers(t, strings.NewReader(string(got)), "GET")[0]; a.text != "/b" || strings.Contains(string(got), "secret") {
+				got = []byte(s.Exchange("GET / HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n"))
+				if a := answers(t, strings.NewReader(string(got)), "GET")[0]; a.Text != "/b" ||
+					strings.Contains(string(got), "secret") {
 					t.Errorf("%s: the next client gets %q", name, got)
 				}
 			}
-			s.stop(0)
+			s.Stop(0)
 		}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestWriteFindsClientGone: the loop may be too busy to hear from the kernel that the client has left, so that a write finds
-// it first. The context's cause is the same.
+// TestWriteFindsClientGone: the loop may be too busy to hear from the kernel that the client has
+// left, so that a write finds it first. The context's cause is the same.
 func TestWriteFindsClientGone(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, closed := make(chan context.Context, 1), make(chan struct{})
@@ -30,7 +30,7 @@ func TestWriteFindsClientGone(t *testing.T) {
 			}
 			return 200
 		}})
-		c := s.client()
+		c := s.Dial()
 		send(t, c, get)
 		ctx := <-entered
 		c.Close()
@@ -39,6 +39,6 @@ func TestWriteFindsClientGone(t *testing.T) {
 		if cause := context.Cause(ctx); !errors.Is(cause, loop.ErrClientGone) {
 			t.Errorf("cause %v", cause)
 		}
-		s.idle()
+		s.Idle()
 	}, plain, direct)
 }

@@ -18,8 +18,8 @@ import (
 
 // behindNginx starts an nginx in front of the site, which streams request bodies and keeps one
 // connection for all clients, and returns what connects to it.
-func (s *site) behindNginx() func() net.Conn {
-	t := s.t
+func behindNginx(s *site) func() net.Conn {
+	t := s.T
 	t.Helper()
 	name, err := exec.LookPath("nginx")
 	if err != nil {
@@ -53,11 +53,12 @@ http {
 		location / { proxy_pass http://site; }
 	}
 }`, "DIR", dir)
-	config = strings.ReplaceAll(config, "SITE", s.addr)
+	config = strings.ReplaceAll(config, "SITE", s.Addr)
 	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(name, "-p", dir, "-c", filepath.Join(dir, "conf"), "-e", filepath.Join(dir, "error.log"))
+	cmd := exec.Command(name, "-p", dir, "-c", filepath.Join(dir, "conf"), "-e",
+		filepath.Join(dir, "error.log"))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,8 @@ http {
 func TestUnreadBodiesBehindNginx(t *testing.T) {
 	waiting := func(h conn.Handler) conn.Handler {
 		return func(req *conn.Request, w *conn.Response) int {
-			_ = req.Sleep(5 * time.Millisecond) // nginx keeps the connection only if it has sent the whole body by then
+			// nginx keeps the connection only if it has sent the whole body by then
+			_ = req.Sleep(5 * time.Millisecond)
 			return h(req, w)
 		}
 	}
@@ -111,7 +113,7 @@ func TestUnreadBodiesBehindNginx(t *testing.T) {
 		}),
 		"/other": hello,
 	})})
-	dial := s.behindNginx()
+	dial := behindNginx(s)
 	ask := func(path, body string) int {
 		c := dial()
 		defer c.Close()

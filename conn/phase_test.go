@@ -24,9 +24,11 @@ func TestPhases(t *testing.T) {
 		late    bool   // another body is closed at once, and not sent
 	}{
 		{"open", func(*conn.Response) {}, "", false, "", false},
-		{"streamed", func(w *conn.Response) { w.Flush() }, "", true, "status ignored, response body set after", true},
+		{"streamed", func(w *conn.Response) { w.Flush() }, "", true,
+			"status ignored, response body set after", true},
 		{"aborted, nothing sent", func(w *conn.Response) { w.Abort() }, given, false, "", true},
-		{"aborted, head sent", func(w *conn.Response) { w.Flush(); w.Abort() }, given, true, "status ignored", true},
+		{"aborted, head sent", func(w *conn.Response) { w.Flush(); w.Abort() }, given, true,
+			"status ignored", true},
 		{"hijacked", func(w *conn.Response) {
 			if c, _, err := w.Hijack(); err == nil {
 				io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
@@ -79,15 +81,15 @@ func TestPhases(t *testing.T) {
 				check(w)
 				return 0
 			}})
-			c := s.client()
+			c := s.Dial()
 			send(t, c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 			_, _ = io.ReadAll(c)
-			s.stop(0)
+			s.Stop(0)
 			if len(problems) > 0 {
 				t.Errorf("%s: %s", row.name, strings.Join(problems, "; "))
 			}
 			for _, line := range strings.Split(row.logged, ", ") {
-				if log := s.log.String(); !strings.Contains(log, line) || line == "" && log != "" {
+				if log := s.Log.String(); !strings.Contains(log, line) || line == "" && log != "" {
 					t.Errorf("%s: logged %q, want %q", row.name, log, line)
 				}
 			}

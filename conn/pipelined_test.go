@@ -33,7 +33,9 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 			return 204
 		}
 		ways := map[string]conn.Handler{
-			"/any": func(req *conn.Request, w *conn.Response) int { return done(await(req.Thread)) },
+			"/any": func(req *conn.Request, w *conn.Response) int {
+				return done(await(req.Thread))
+			},
 			"/all": func(req *conn.Request, w *conn.Response) int {
 				return done(req.AwaitAll(-1, loop.FromChan(gate)))
 			},
@@ -90,16 +92,16 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 			if path == "/descriptor" && m.Loops > 1 {
 				continue
 			}
-			c := s.client()
+			c := s.Dial()
 			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 			send(t, c, get+get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
 			for range 2 {
-				if a := c.answer("GET"); a.text != "Hello, world!" {
+				if a := c.Answer("GET"); a.Text != "Hello, world!" {
 					t.Errorf("%s: in front %s", path, a.Status)
 				}
 			}
 			if path == "/deferred" { // its own does not wait for what is deferred either
-				c.answer("GET")
+				c.Answer("GET")
 			}
 			if path == "/descriptor" {
 				_, _ = pass.Write([]byte{1})
@@ -107,16 +109,16 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 				gate <- 0
 			}
 			if path != "/deferred" {
-				if a := c.answer("GET"); a.StatusCode != 204 {
+				if a := c.Answer("GET"); a.StatusCode != 204 {
 					t.Errorf("%s: %s", path, a.Status)
 				}
 			}
-			if a := c.answer("GET"); a.text != "Hello, world!" {
+			if a := c.Answer("GET"); a.Text != "Hello, world!" {
 				t.Errorf("%s: behind %s", path, a.Status)
 			}
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 		unix.Close(pipe[0])
 	})
 }

@@ -16,9 +16,9 @@ const (
 	chunked = post + "Transfer-Encoding: chunked\r\n\r\n"
 )
 
-// rejects are requests that are answered with that status, behind which the connection closes. The limits are
-// rejectConfig's. A second request that a more lenient parser would see stands in the body of some; behind all of
-// them comes one that must not be served either.
+// rejects are requests that are answered with that status, behind which the connection closes. The
+// limits are rejectConfig's. A second request that a more lenient parser would see stands in the
+// body of some; behind all of them comes one that must not be served either.
 var rejects = []struct {
 	raw    string
 	status int
@@ -106,7 +106,8 @@ var rejects = []struct {
 	// Limits.
 	{"GET /" + strings.Repeat("b", 300) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
 	{"GET /bad HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("b", 300) + "\r\n\r\n", 431},
-	{"GET /bad HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("b", 220) + "\r\nY : b\r\n\r\n", 431}, // also where a bad field follows
+	// also where a bad field follows
+	{"GET /bad HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("b", 220) + "\r\nY : b\r\n\r\n", 431},
 	{post + "Content-Length: 65\r\n\r\n", 413},
 	{post + "Content-Length: 65\r\nExpect: 100-continue\r\n\r\n", 413},
 	{chunked + "40\r\n" + strings.Repeat("b", 64) + "\r\n1\r\nb\r\n0\r\n\r\n", 413},
@@ -129,15 +130,18 @@ var rejects = []struct {
 }
 
 func rejectConfig(seen *paths) conn.Config {
-	return conn.Config{MaxHeaderSize: 256, MaxBodySize: 64, Handler: func(req *conn.Request, resp *conn.Response) int {
-		seen.add(req.Path())
-		_, _ = io.Copy(io.Discard, req.Body()) // the server finds the status for a bad body by itself
-		resp.WriteString("served")
-		return 200
-	}}
+	return conn.Config{MaxHeaderSize: 256, MaxBodySize: 64,
+		Handler: func(req *conn.Request, resp *conn.Response) int {
+			seen.add(req.Path())
+			// the server finds the status for a bad body by itself
+			_, _ = io.Copy(io.Discard, req.Body())
+			resp.WriteString("served")
+			return 200
+		}}
 }
 
-// check takes everything that came on a connection on which first good and then a bad request was sent.
+// check takes everything that came on a connection on which first good and then a bad request was
+// sent.
 func check(t *testing.T, got string, statuses ...int) {
 	t.Helper()
 	methods := make([]string, len(statuses))
@@ -150,8 +154,8 @@ func check(t *testing.T, got string, statuses ...int) {
 		if a.Close != last {
 			t.Errorf("answer %d of %d: close is %v", i+1, len(all), a.Close)
 		}
-		if last && (a.text == "" || strings.Contains(a.text, "served")) {
-			t.Errorf("body of the refusal: %q", a.text)
+		if last && (a.Text == "" || strings.Contains(a.Text, "served")) {
+			t.Errorf("body of the refusal: %q", a.Text)
 		}
 	}
 }
@@ -161,22 +165,23 @@ func TestRejectsWholeAndPipelined(t *testing.T) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))
 		for _, row := range rejects {
-			check(t, s.exchange(row.raw+smuggled), row.status)
-			check(t, s.exchange(good+row.raw+smuggled), 200, row.status)
-			check(t, s.exchange(good+good+row.raw+smuggled+smuggled), 200, 200, row.status)
-			if got := seen.take(); strings.Contains(got, "smuggled") || strings.Count(got, "/good") != 3 {
+			check(t, s.Exchange(row.raw+smuggled), row.status)
+			check(t, s.Exchange(good+row.raw+smuggled), 200, row.status)
+			check(t, s.Exchange(good+good+row.raw+smuggled+smuggled), 200, 200, row.status)
+			if got := seen.take(); strings.Contains(got, "smuggled") ||
+				strings.Count(got, "/good") != 3 {
 				t.Errorf("served %s", got)
 			}
 			if t.Failed() {
 				t.Fatalf("row %q", clip(row.raw))
 			}
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
-// TestRejectsSplit sends every row in two pieces, split at every byte, behind a good request and in front of a
-// smuggled one; the server has read the first piece before the second comes.
+// TestRejectsSplit sends every row in two pieces, split at every byte, behind a good request and in
+// front of a smuggled one; the server has read the first piece before the second comes.
 func TestRejectsSplit(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
@@ -184,16 +189,18 @@ func TestRejectsSplit(t *testing.T) {
 		for _, row := range rejects {
 			raw := row.raw + smuggled
 			for at := 1; at <= len(row.raw); at++ {
-				if len(row.raw) > 200 && at%37 != 0 && at != len(row.raw) { // long ones are all alike inside
+				// long ones are all alike inside
+				if len(row.raw) > 200 && at%37 != 0 && at != len(row.raw) {
 					continue
 				}
-				c := s.dial()
+				c := s.Dial()
 				send(t, c, good+raw[:at])
-				s.settle()
+				s.Settle()
 				send(t, c, raw[at:])
 				check(t, rest(t, c), 200, row.status)
 				c.Close()
-				if got := seen.take(); strings.Contains(got, "smuggled") || strings.Count(got, "/good") != 1 {
+				if got := seen.take(); strings.Contains(got, "smuggled") ||
+					strings.Count(got, "/good") != 1 {
 					t.Errorf("%q: served %s", row.raw, got)
 				}
 				if t.Failed() {
@@ -201,21 +208,22 @@ func TestRejectsSplit(t *testing.T) {
 				}
 			}
 		}
-		s.idle()
+		s.Idle()
 	}, plain)
 }
 
-// TestRejectsLinger keeps sending behind every answer. A server that has closed resets the connection upon that, which
-// the write after it shows; what a reset does to an answer under way depends on the client's system.
+// TestRejectsLinger keeps sending behind every answer. A server that has closed resets the
+// connection upon that, which the write after it shows; what a reset does to an answer under way
+// depends on the client's system.
 func TestRejectsLinger(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		var seen paths
 		s := start(t, m, rejectConfig(&seen))
 		for _, row := range rejects {
-			c := s.dial()
+			c := s.Dial()
 			send(t, c, row.raw)
 			for range 3 {
-				s.settle()
+				s.Settle()
 				if _, err := io.WriteString(c, smuggled); err != nil {
 					t.Fatalf("%q: %v", clip(row.raw), err)
 				}
@@ -226,6 +234,6 @@ func TestRejectsLinger(t *testing.T) {
 		if got := seen.take(); strings.Contains(got, "smuggled") {
 			t.Errorf("served %s", got)
 		}
-		s.idle()
+		s.Idle()
 	}, plain, direct)
 }

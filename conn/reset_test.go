@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// TestResetIsNoError: a client that resets its connection is nothing that an operator has to look at, whatever the handler
-// was doing.
+// TestResetIsNoError: a client that resets its connection is nothing that an operator has to look
+// at, whatever the handler was doing.
 func TestResetIsNoError(t *testing.T) {
 	began := make(chan struct{}, 1)
 	note := func() {
@@ -61,18 +61,20 @@ func TestResetIsNoError(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(handlers)})
 		for path := range handlers {
-			c, err := net.Dial("tcp", s.addr)
+			c, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); err != nil {
+			if _, err := io.WriteString(c,
+				"POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); err != nil {
 				t.Fatal(err)
 			}
 			<-began
 			_ = c.(*net.TCPConn).SetLinger(0)
 			c.Close()
-			s.idle()
-			if log := s.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+			s.Idle()
+			if log := s.Log.String(); strings.Contains(log, "level=ERROR") ||
+				strings.Contains(log, "level=WARN") {
 				t.Errorf("%s:\n%s", path, log)
 				return
 			}
@@ -101,14 +103,15 @@ func TestBadRecordEndsOrderly(t *testing.T) {
 			_, _ = io.ReadAll(req.Body())
 			return 200
 		}})
-		raw := s.client().tcp()
+		raw := s.Dial().TCP()
 		below := &corrupter{Conn: raw}
 		c := tls.Client(below, &tls.Config{InsecureSkipVerify: true})
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n1")
 		below.spoil = true
 		send(t, c, "2345")
 		var alert *net.OpError
-		if _, err := c.Read(make([]byte, 1)); !errors.As(err, &alert) || alert.Op != "remote error" {
+		if _, err := c.Read(make([]byte, 1)); !errors.As(err, &alert) ||
+			alert.Op != "remote error" {
 			t.Error(err)
 		}
 		if got, err := io.ReadAll(raw); err != nil {

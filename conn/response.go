@@ -173,11 +173,11 @@ func (w *Response) Header() *Header { return &w.header }
 // or when Write has gathered more than 32 KiB. Without SetStatus that status is 200. If nothing has
 // gone out when the handler returns, the returned status counts, and 0 stands for the one of
 // SetStatus. A code that is no final status, 200 to 999, is logged and replaced by 500. Once the
-// head has gone out, it is too late for another status; the attempt is logged.
+// head has gone out, SetStatus only logs that it is too late.
 func (w *Response) SetStatus(code int) {
 	switch {
 	case w.HeadSent() && code != w.status:
-		w.x.set.Logger.Warn("status ignored: the head was sent before it was set",
+		w.x.set.Logger.Warn("conn: status ignored, the head was sent before it was set",
 			"sent", w.status, "set", code, "target", w.x.req.Target())
 	case w.phase != open:
 	case w.final(code):
@@ -292,7 +292,7 @@ func (w *Response) replace() bool {
 		w.discard()
 		return true
 	case streamed:
-		w.x.set.Logger.Error("response body set after the head was sent",
+		w.x.set.Logger.Error("conn: response body set after the head was sent",
 			"target", w.x.req.Target())
 		w.phase = aborted
 	}

@@ -25,10 +25,12 @@ var noise = sync.OnceValue(func() []byte {
 	return b
 })
 
-// sources are handlers that answer with the first n bytes of noise, n being the query, in every way there is.
+// sources are handlers that answer with the first n bytes of noise, n being the query, in every way
+// there is.
 func sources(t testing.TB) map[string]conn.Handler {
 	name := filepath.Join(t.TempDir(), "noise")
-	if err := os.WriteFile(name, append([]byte("some bytes before"), noise()...), 0o600); err != nil {
+	if err := os.WriteFile(name, append([]byte("some bytes before"), noise()...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	of := func(f func(w *conn.Response, body []byte) error) conn.Handler {
@@ -54,9 +56,15 @@ func sources(t testing.TB) map[string]conn.Handler {
 		return nil
 	}
 	return map[string]conn.Handler{
-		"/write": of(func(w *conn.Response, body []byte) error { _, err := w.Write(body); return err }),
+		"/write": of(func(w *conn.Response, body []byte) error {
+			_, err := w.Write(body)
+			return err
+		}),
 		"/pieces": of(func(w *conn.Response, body []byte) error {
-			return pieces(body, 1777, func(p []byte) error { _, err := w.WriteString(string(p)); return err })
+			return pieces(body, 1777, func(p []byte) error {
+				_, err := w.WriteString(string(p))
+				return err
+			})
 		}),
 		"/flush": of(func(w *conn.Response, body []byte) error {
 			return pieces(body, 99_999, func(p []byte) error { w.Write(p); return w.Flush() })
@@ -89,21 +97,24 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(h)})
 		for path := range h {
-			c := s.client()
-			for _, size := range []int{0, 1, 13, 4095, 4096, 16_384, 32_767, 32_768, 32_769, 70_000, 3 << 20} {
+			c := s.Dial()
+			for _, size := range []int{0, 1, 13, 4095, 4096, 16_384, 32_767, 32_768, 32_769, 70_000,
+				3 << 20} {
 				// Twice in one go, so that the first one's end is where the second one begins.
 				target := fmt.Sprint(path, "?", size)
 				one := "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n"
 				send(t, c, one+one)
-				for _, a := range answers(t, c.br, "GET", "GET") {
-					if a.StatusCode != 200 || a.text != string(noise()[:size]) {
-						t.Fatalf("%s: %s with %d bytes, which are not the ones", target, a.Status, len(a.text))
+				for _, a := range answers(t, c.R, "GET", "GET") {
+					if a.StatusCode != 200 || a.Text != string(noise()[:size]) {
+						t.Fatalf("%s: %s with %d bytes, which are not the ones", target, a.Status,
+							len(a.Text))
 					}
 				}
 				if size == 13 || size == 70_000 {
-					a := parse(t, s.exchange("GET "+target+" HTTP/1.0\r\n\r\n"), "GET")[0]
-					if a.text != string(noise()[:size]) || len(a.TransferEncoding) > 0 || !a.Close {
-						t.Errorf("%s to a 1.0 client: %v with %d bytes", target, a.Response, len(a.text))
+					a := parse(t, s.Exchange("GET "+target+" HTTP/1.0\r\n\r\n"), "GET")[0]
+					if a.Text != string(noise()[:size]) || len(a.TransferEncoding) > 0 || !a.Close {
+						t.Errorf("%s to a 1.0 client: %v with %d bytes", target, a.Response,
+							len(a.Text))
 					}
 				}
 			}
@@ -111,15 +122,15 @@ func TestEveryBodyOfEverySize(t *testing.T) {
 	})
 }
 
-// TestSlowReadersLoseNothing: a tiny receive buffer makes the server wait in every write, while another client of
-// the same loop is served.
+// TestSlowReadersLoseNothing: a tiny receive buffer makes the server wait in every write, while
+// another client of the same loop is served.
 func TestSlowReadersLoseNothing(t *testing.T) {
 	h := sources(t)
 	h["/"] = hello
 	size := 1 << 20
 	if invariants.Enabled {
-		// Pieces of odd sizes can leave the window a few bytes short of a segment for good, and then the kernel sends
-		// on its persist timer alone, 2 KiB every 200 ms.
+		// Pieces of odd sizes can leave the window a few bytes short of a segment for good, and
+		// then the kernel sends on its persist timer alone, 2 KiB every 200 ms.
 		size = 100 << 10
 	}
 	run(t, func(t *testing.T, m mode) {
@@ -129,10 +140,10 @@ func TestSlowReadersLoseNothing(t *testing.T) {
 			if path == "/" {
 				continue
 			}
-			c := s.dialSmallTLS()
+			c := s.DialSmall()
 			send(t, c, fmt.Sprintf("GET %s?%d HTTP/1.1\r\nHost: a\r\n\r\n", path, size))
 			wg.Go(func() {
-				resp, err := http.ReadResponse(c.br, nil)
+				resp, err := http.ReadResponse(c.R, nil)
 				if err != nil {
 					t.Error(path, err)
 					return
@@ -143,9 +154,9 @@ func TestSlowReadersLoseNothing(t *testing.T) {
 				}
 			})
 		}
-		quick := s.client()
+		quick := s.Dial()
 		for range 20 {
-			quick.do("GET", get)
+			quick.Do("GET", get)
 		}
 		wg.Wait()
 	}, plain, direct, overTLS)
@@ -170,10 +181,15 @@ func TestWrongLengthsCutTheConnection(t *testing.T) {
 			return 200
 		},
 		"/failing": func(_ *conn.Request, w *conn.Response) int {
-			w.SetBodyReader(io.MultiReader(strings.NewReader("12345"), iotest.ErrReader(io.ErrNoProgress)), -1)
+			w.SetBodyReader(io.MultiReader(strings.NewReader("12345"),
+				iotest.ErrReader(io.ErrNoProgress)), -1)
 			return 200
 		},
-		"/late": func(_ *conn.Request, w *conn.Response) int { w.Flush(); w.SetBody([]byte("too late")); return 200 },
+		"/late": func(_ *conn.Request, w *conn.Response) int {
+			w.Flush()
+			w.SetBody([]byte("too late"))
+			return 200
+		},
 		"/file": func(_ *conn.Request, w *conn.Response) int {
 			f, err := os.Open("doc.go")
 			if err != nil {
@@ -185,13 +201,14 @@ func TestWrongLengthsCutTheConnection(t *testing.T) {
 	})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h})
-		for _, path := range []string{"/less", "/none", "/more", "/reader", "/failing", "/late", "/file"} {
-			c := s.client()
+		for _, path := range []string{"/less", "/none", "/more", "/reader", "/failing", "/late",
+			"/file"} {
+			c := s.Dial()
 			send(t, c, get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
-			if a := c.answer("GET"); a.text != "Hello, world!" {
+			if a := c.Answer("GET"); a.Text != "Hello, world!" {
 				t.Errorf("%s: the answer before it: %s", path, a.Status)
 			}
-			resp, err := http.ReadResponse(c.br, nil)
+			resp, err := http.ReadResponse(c.R, nil)
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
@@ -199,7 +216,7 @@ func TestWrongLengthsCutTheConnection(t *testing.T) {
 			if text, err := io.ReadAll(resp.Body); err == nil {
 				t.Errorf("%s: the client takes %q for all there is", path, text)
 			}
-			if left, _ := io.ReadAll(c.br); strings.Contains(string(left), "HTTP/1.1") {
+			if left, _ := io.ReadAll(c.R); strings.Contains(string(left), "HTTP/1.1") {
 				t.Errorf("%s: and then %q", path, left)
 			}
 			c.Close()
@@ -218,14 +235,14 @@ func TestStatusBehindTheHeadIsIgnoredAndLoggedOnce(t *testing.T) {
 			status, _ := strconv.Atoi(req.RawQuery())
 			return status
 		}})
-		c := s.client()
+		c := s.Dial()
 		for i, status := range []int{200, 0, 404} {
-			a := c.do("GET", fmt.Sprintf("GET /?%d HTTP/1.1\r\nHost: a\r\n\r\n", status))
-			if a.StatusCode != 200 || a.text != "part" {
-				t.Errorf("%d: %s %q", status, a.Status, a.text)
+			a := c.Do("GET", fmt.Sprintf("GET /?%d HTTP/1.1\r\nHost: a\r\n\r\n", status))
+			if a.StatusCode != 200 || a.Text != "part" {
+				t.Errorf("%d: %s %q", status, a.Status, a.Text)
 			}
-			if got := strings.Count(s.log.String(), "status ignored"); got != i/2 {
-				t.Errorf("%d: %d lines:\n%s", status, got, s.log)
+			if got := strings.Count(s.Log.String(), "status ignored"); got != i/2 {
+				t.Errorf("%d: %d lines:\n%s", status, got, s.Log)
 			}
 		}
 	}, plain, direct)
@@ -237,14 +254,17 @@ func TestStatuses(t *testing.T) {
 			status, _ := strconv.Atoi(req.RawQuery())
 			return status
 		}})
-		c := s.client()
-		for _, row := range []struct{ returned, want int }{{0, 200}, {201, 201}, {299, 299}, {404, 404}, {418, 418}, {499, 499}, {599, 599}, {999, 999}, {100, 500}, {101, 500}, {-1, 500}, {1000, 500}} {
-			a := c.do("GET", fmt.Sprintf("GET /?%d HTTP/1.1\r\nHost: a\r\n\r\n", row.returned))
+		c := s.Dial()
+		for _, row := range []struct{ returned, want int }{{0, 200}, {201, 201}, {299, 299},
+			{404, 404}, {418, 418}, {499, 499}, {599, 599}, {999, 999}, {100, 500}, {101, 500},
+			{-1, 500}, {1000, 500}} {
+			a := c.Do("GET", fmt.Sprintf("GET /?%d HTTP/1.1\r\nHost: a\r\n\r\n", row.returned))
 			if a.StatusCode != row.want {
 				t.Errorf("%d: %s", row.returned, a.Status)
 			}
-			if page := strings.Contains(a.text, "<h1>"+strconv.Itoa(row.want)); page != (row.want >= 400) {
-				t.Errorf("%d: body %q", row.returned, a.text)
+			if page := strings.Contains(a.Text,
+				"<h1>"+strconv.Itoa(row.want)); page != (row.want >= 400) {
+				t.Errorf("%d: body %q", row.returned, a.Text)
 			}
 		}
 	}, plain)

@@ -10,11 +10,15 @@ import (
 
 func TestHello(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
-		got := s.exchange("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		s := start(t, m, conn.Config{Handler: hello,
+			Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
+		got :=
+			s.Exchange(
+				"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 		for i, a := range answers(t, strings.NewReader(got), "GET", "GET") {
-			if a.StatusCode != 200 || a.text != "Hello, world!" || a.Header.Get("Server") != "lwango" || a.Header.Get("Date") == "" {
-				t.Errorf("answer %d: %v %q", i, a.Response, a.text)
+			if a.StatusCode != 200 || a.Text != "Hello, world!" ||
+				a.Header.Get("Server") != "lwango" || a.Header.Get("Date") == "" {
+				t.Errorf("answer %d: %v %q", i, a.Response, a.Text)
 			}
 		}
 		if strings.Count(got, "Connection: close") != 1 {
@@ -26,12 +30,12 @@ func TestHello(t *testing.T) {
 func TestKeepAliveOneByOne(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.dial()
+		c := s.Dial()
 		for range 100 {
 			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
-			if a := answers(t, c, "GET")[0]; a.text != "Hello, world!" {
+			if a := answers(t, c, "GET")[0]; a.Text != "Hello, world!" {
 				t.Fatalf("%v", a)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // ignored; if it differs from that in the head, this is logged.
 type Handler func(req *Request, resp *Response) int
 
-// What a Server goes by where a Config has zero, and a configuration file says nothing.
+// Defaults of a Server, where a Config has zero and where a configuration file says nothing.
 const (
 	DefaultKeepAliveTimeout = 15 * time.Second
 	DefaultHeaderTimeout    = 10 * time.Second
@@ -33,7 +33,7 @@ const (
 // Config is the configuration of a Server. Zero stands for the default where there is a constant of
 // that name, such as DefaultKeepAliveTimeout.
 type Config struct {
-	Handler Handler
+	Handler Handler // nil: every answer is a 404
 
 	KeepAliveTimeout time.Duration // between requests
 	HeaderTimeout    time.Duration // for a whole head, from its first byte
@@ -61,7 +61,7 @@ type Config struct {
 	Logger    *slog.Logger // nil: slog.Default
 }
 
-// Server serves HTTP on any number of loops. Its methods are for any goroutine, except Serve.
+// Server serves HTTP on any number of loops. Any goroutine may call its methods, except Serve.
 type Server struct {
 	settings  atomic.Pointer[settings]
 	ids       atomic.Uint64
@@ -101,7 +101,7 @@ func (s *Server) Configure(cfg Config) {
 		if http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
 			ready.fields = appendField(ready.fields, f.Name, f.Value)
 		} else {
-			cfg.Logger.Error("configured header left out: not a valid field",
+			cfg.Logger.Error("conn: configured header left out, not a valid field",
 				"name", f.Name, "value", f.Value)
 		}
 	}
@@ -109,13 +109,13 @@ func (s *Server) Configure(cfg Config) {
 	s.settings.Store(ready)
 }
 
-// Spooled returns how many bytes are in temporary files.
+// Spooled returns how many bytes the temporary files of all requests have.
 func (s *Server) Spooled() int64 { return s.temp.Used() }
 
 // noteSpool logs that the request of x could not be spooled.
 func (s *Server) noteSpool(x *exchange) {
 	if s.spoolNote.now(x.c.Loop()) {
-		x.set.Logger.Warn("temporary files have reached max_spool: requests are answered with 503",
+		x.set.Logger.Warn("conn: temporary files have reached max_spool, requests get 503",
 			"max_spool", x.set.MaxSpool, "used", s.temp.Used())
 	}
 }
@@ -134,12 +134,12 @@ func (s *Server) Active() int { return int(s.admission.active.Load()) }
 
 // Listener is a listening socket for one loop.
 type Listener struct {
-	FD  int         // non-blocking, from loop.Listen; the server's from now on
+	FD  int         // non-blocking, from loop.Listen; the server's once Serve has succeeded
 	TLS *tls.Config // nil: plain
 }
 
-// Serve accepts connections on l. It is called on the loop or before Run. The returned thread can
-// be closed, on the loop, to stop accepting.
+// Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
+// accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 	p := &port{server: s, loop: l, tls: ln.TLS, untaken: make(map[*connection]int)}
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
@@ -157,7 +157,7 @@ type port struct {
 	local  netip.AddrPort // of all connections; invalid: they differ
 
 	// untaken is how many bytes of their answers the clients of overdue connections had not taken
-	// when Overdue last looked. Few connections need it, so it is no part of their records.
+	// when Overdue last looked. Few connections need it, so their records do not have it.
 	untaken map[*connection]int
 
 	// The first fields of all responses of this second.
@@ -185,7 +185,7 @@ func (p *port) accept(fd int, remote netip.AddrPort) {
 		timeout = lingerSilence
 	}
 	if err := p.loop.Attach(&c.Thread, fd, c, timeout); err != nil {
-		cfg.Logger.Error("connection not accepted", "error", err)
+		cfg.Logger.Error("conn: connection not accepted", "error", err)
 		sysio.Close(fd)
 		c.Ended()
 		return

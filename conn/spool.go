@@ -16,11 +16,11 @@ type Spooled interface {
 	io.Seeker
 }
 
-// TempFile is a temporary file without a name. max_spool limits what all of them have together.
+// TempFile is a temporary file without a name. max_spool limits the bytes of all of them together.
 type TempFile = sysio.TempFile
 
 // ErrSpoolFull is the error of Spool, and of writing to a TempFile, when max_spool has no room. If
-// the head of the response has not gone out, a body that could not be spooled is answered with 503.
+// the head of the response has not gone out, the answer to a body that was not spooled is a 503.
 var ErrSpoolFull = sysio.ErrTempFull
 
 // TempFile makes a file in spool_dir. The caller closes it; a caller that waits before that does so
@@ -64,9 +64,9 @@ func (r *Request) noSpool(err error) {
 // firstSpool is how much memory a body gets at first, if it is large or of unknown length.
 const firstSpool = 4 << 10
 
-// gather reads a body that has at most most bytes to its end, and returns io.EOF; of a longer one
-// it reads that many, and one more, which is next. Its memory grows with what arrives,
-// since a client can send any Content-Length.
+// gather reads a body to its end, and returns io.EOF. If the body is longer than most bytes, gather
+// stops behind them with one more byte, next, and no error. Its memory grows with what arrives,
+// since Content-Length is only a claim.
 func (r *Request) gather(most int64) (head, next []byte, err error) {
 	b, limit := &r.body, most
 	if n := r.ContentLength(); n >= 0 {
@@ -76,7 +76,7 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 		if err := b.Await(); err != nil {
 			return head, nil, err
 		}
-		for err = nil; err == nil && b.err == nil; { // at the end there is nothing to make room for
+		for err = nil; err == nil && b.err == nil; { // the end needs no room
 			if n := int64(cap(head)); len(head) == cap(head) && n < limit {
 				head = append(make([]byte, 0, min(limit, max(2*n, firstSpool))), head...)
 			}

@@ -13,11 +13,13 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
-// TestSpool: a body of any framing and size is there as a whole, twice, and leaves no file and no descriptor.
+// TestSpool: a body of any framing and size is there as a whole, twice, and leaves no file and no
+// descriptor.
 func TestSpool(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -46,11 +48,13 @@ func TestSpool(t *testing.T) {
 				chunks = fmt.Sprintf("%x\r\n%s\r\n", row.size, text)
 			}
 			for _, raw := range []string{
-				fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size, text),
+				fmt.Sprintf(
+					"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", row.size, text),
 				"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + "0\r\n\r\n",
 			} {
-				if got := answers(t, strings.NewReader(s.exchange(raw)), "POST")[0]; got.text != want {
-					t.Errorf("%d bytes: %q, want %q", row.size, got.text, want)
+				if got := answers(t, strings.NewReader(s.Exchange(raw)),
+					"POST")[0]; got.Text != want {
+					t.Errorf("%d bytes: %q, want %q", row.size, got.Text, want)
 				}
 			}
 		}
@@ -60,8 +64,8 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-// TestMaxSpool: beyond max_spool a body is answered with 503, without any other harm, and what was held is given back in
-// whatever way requests end.
+// TestMaxSpool: beyond max_spool a body is answered with 503, without any other harm, and what was
+// held is given back in whatever way requests end.
 func TestMaxSpool(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
@@ -89,51 +93,53 @@ func TestMaxSpool(t *testing.T) {
 			},
 		})})
 		post := func(target string) string {
-			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target, size) + strings.Repeat("x", size)
+			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target,
+				size) + strings.Repeat("x", size)
 		}
-		holder := s.client()
+		holder := s.Dial()
 		send(t, holder, post("/spool?hold=1"))
-		s.settled("a body is held", func(*loop.Loop) bool { return s.server.Spooled() == size })
+		s.Settled("a body is held", func(*loop.Loop) bool { return s.Server.Spooled() == size })
 
-		c := s.client()
-		if a := c.do("POST", post("/spool")); a.StatusCode != 503 || !a.Close {
+		c := s.Dial()
+		if a := c.Do("POST", post("/spool")); a.StatusCode != 503 || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
 		c.Close()
-		s.client().do("GET", get)
-		if n := s.server.Spooled(); n != size {
+		s.Dial().Do("GET", get)
+		if n := s.Server.Spooled(); n != size {
 			t.Errorf("%d bytes counted, want %d", n, size)
 		}
-		if n := strings.Count(s.log.String(), "max_spool"); n != 2 { // of one line
-			t.Errorf("the log:\n%s", s.log)
+		if n := strings.Count(s.Log.String(), "max_spool"); n != 2 { // of one line
+			t.Errorf("the log:\n%s", s.Log)
 		}
 		release.Resolve(0)
-		if a := holder.answer("POST"); a.text != fmt.Sprint(size, size, nil) {
-			t.Errorf("%q", a.text)
+		if a := holder.Answer("POST"); a.Text != fmt.Sprint(size, size, nil) {
+			t.Errorf("%q", a.Text)
 		}
-		s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+		s.Settled("it is given back", func(*loop.Loop) bool { return s.Server.Spooled() == 0 })
 
 		for range 3 {
-			c := s.client()
-			if a := c.do("POST", post("/panic")); a.StatusCode != 500 {
+			c := s.Dial()
+			if a := c.Do("POST", post("/panic")); a.StatusCode != 500 {
 				t.Error(a.Status)
 			}
 			c.Close()
-			c = s.client()
+			c = s.Dial()
 			raw := post("/spool")
 			send(t, c, raw[:len(raw)-1])
-			s.settled("most of it is held", func(*loop.Loop) bool { return s.server.Spooled() > 0 })
+			s.Settled("most of it is held", func(*loop.Loop) bool { return s.Server.Spooled() > 0 })
 			c.Close()
-			s.settled("it is given back", func(*loop.Loop) bool { return s.server.Spooled() == 0 })
+			s.Settled("it is given back", func(*loop.Loop) bool { return s.Server.Spooled() == 0 })
 		}
 	})
 }
 
-// TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being spooled, holds what has come
-// up to a limit, and little else.
+// TestStalledRequestIsCheap: a client that stalls within a head, or within a body that is being
+// spooled, holds what has come up to a limit, and little else.
 func TestStalledRequestIsCheap(t *testing.T) {
-	if invariants.Enabled || raceEnabled {
-		t.Skip("short reads make buffers grow in other steps, and the race detector has memory of its own")
+	if invariants.Enabled || race.Enabled {
+		t.Skip(
+			"short reads make buffers grow in other steps, and the race detector has memory of its own")
 	}
 	run(t, func(t *testing.T, m mode) {
 		const n = 200
@@ -144,14 +150,15 @@ func TestStalledRequestIsCheap(t *testing.T) {
 		}{
 			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 5_000, 20 << 10},
 			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 16_000, 26 << 10},
-			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 60_000, 12 << 10}, // in the file
+			// in the file
+			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\n", 60_000, 12 << 10},
 			{"GET / HTTP/1.1\r\nHost: a\r\nX: ", 16_000, 26 << 10},
 		} {
 			s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 				_, _, _ = req.Spool(16 << 10)
 				return 200
 			}})
-			at, err := loop.Sockaddr(netip.MustParseAddrPort(s.addr))
+			at, err := loop.Sockaddr(netip.MustParseAddrPort(s.Addr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,23 +178,22 @@ func TestStalledRequestIsCheap(t *testing.T) {
 				}
 				clients[i] = c
 			}
-			s.settled("all are under way", func(*loop.Loop) bool { return s.server.Active() == n })
-			s.settle()
-			s.settle()
+			s.Settled("all are under way", func(*loop.Loop) bool { return s.Active() == n })
+			s.Settle()
+			s.Settle()
 			each := (inUse() - before) / n
 			t.Logf("%d bytes sent: %d held", row.sent, each)
 			if each > row.most {
-				t.Errorf("a stalled request of which %d bytes have come holds %d, want at most %d", row.sent, each, row.most)
+				t.Errorf("a stalled request of which %d bytes have come holds %d, want at most %d",
+					row.sent, each, row.most)
 			}
 			for _, c := range clients {
 				unix.Close(c)
 			}
-			s.stop(0)
+			s.Stop(0)
 		}
 	}, plain, direct)
 }
-
-var raceEnabled bool // in race_test.go
 
 // inUse is how many bytes of memory are in use, stacks included.
 func inUse() int64 {

@@ -34,7 +34,8 @@ func appendErrorPage(b []byte, status int) []byte {
 		title += " " + text
 	}
 	b = append(b,
-		"<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"+
+		"<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"+
+			"<meta name=\"viewport\" content=\"width=device-width\">"+
 			"<meta name=\"color-scheme\" content=\"light dark\">\n<title>"...)
 	b = append(b, title...)
 	b = append(b, "</title>\n<h1>"...)

@@ -1,7 +1,6 @@
 package conn_test
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,20 +12,23 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
-// TestStopUnderLoad: every request whose bytes were sent before the stop is answered, those of a pipeline and those of
-// connections that were not accepted yet too, and then the loops end, long before the grace period does.
+// TestStopUnderLoad: every request whose bytes were sent before the stop is answered, those of a
+// pipeline and those of connections that were not accepted yet too, and then the loops end, long
+// before the grace period does.
 func TestStopUnderLoad(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("a forced EAGAIN hides what was sent from the last read")
 	}
-	h := byPath(map[string]conn.Handler{"/": hello, "/sleep": func(req *conn.Request, w *conn.Response) int {
-		if err := req.Sleep(5 * time.Millisecond); err != nil {
-			return 500
-		}
-		return hello(req, w)
-	}})
+	h := byPath(map[string]conn.Handler{"/": hello,
+		"/sleep": func(req *conn.Request, w *conn.Response) int {
+			if err := req.Sleep(5 * time.Millisecond); err != nil {
+				return 500
+			}
+			return hello(req, w)
+		}})
 	run(t, func(t *testing.T, m mode) {
 		for round := range 5 {
 			s := start(t, m, conn.Config{Handler: h})
@@ -42,11 +44,11 @@ func TestStopUnderLoad(t *testing.T) {
 					var c *client
 					for !stopping.Load() {
 						if c == nil {
-							nc, err := net.Dial("tcp", s.addr)
+							nc, err := net.Dial("tcp", s.Addr)
 							if err != nil {
 								return // the listener has gone
 							}
-							c = &client{nc, t, bufio.NewReader(nc)}
+							c = server.NewClient(t, nc)
 							defer nc.Close()
 						}
 						_, err := c.Write([]byte(raw))
@@ -59,16 +61,17 @@ func TestStopUnderLoad(t *testing.T) {
 						}
 						_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 						for k := range n {
-							resp, err := http.ReadResponse(c.br, nil)
+							resp, err := http.ReadResponse(c.R, nil)
 							if err != nil {
 								t.Errorf("answer %d of %d: %v", k+1, n, err)
 								return
 							}
 							if resp.StatusCode != 200 || resp.Close && k < n-1 {
-								t.Errorf("answer %d of %d: %s, close %v", k+1, n, resp.Status, resp.Close)
+								t.Errorf("answer %d of %d: %s, close %v", k+1, n, resp.Status,
+									resp.Close)
 								return
 							}
-							_, _ = c.br.Discard(int(resp.ContentLength))
+							_, _ = c.R.Discard(int(resp.ContentLength))
 							served.Add(1)
 							if resp.Close {
 								return
@@ -86,7 +89,7 @@ func TestStopUnderLoad(t *testing.T) {
 			}
 			stopping.Store(true)
 			began := time.Now()
-			s.stop(10 * time.Second)
+			s.Stop(10 * time.Second)
 			if d := time.Since(began); d > 3*time.Second {
 				t.Errorf("the stop took %v", d)
 			}
@@ -95,44 +98,45 @@ func TestStopUnderLoad(t *testing.T) {
 	}, plain, direct, several)
 }
 
-// TestStopDoesNotWaitForTheSilent: connections without a request, also those that nobody has accepted yet.
+// TestStopDoesNotWaitForTheSilent: connections without a request, also those that nobody has
+// accepted yet.
 func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.client()
-		c.do("GET", get)
-		s.dial()
-		s.settle()
-		// The loop is held up twice: the second time with the stop behind, in the same turn, so that the listener's
-		// last look comes before any other.
+		c := s.Dial()
+		c.Do("GET", get)
+		s.Dial()
+		s.Settle()
+		// The loop is held up twice: the second time with the stop behind, in the same turn, so
+		// that the listener's last look comes before any other.
 		began := time.Now()
 		first, held, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		for _, f := range []func(){func() { <-first }, func() { close(held); <-second }} {
-			if err := s.loops[0].Post(f); err != nil {
+			if err := s.Loops.All[0].Post(f); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.loops[0].Stop(20 * time.Second)
+		s.Loops.All[0].Stop(20 * time.Second)
 		close(first)
 		<-held
-		s.dialSmall()
-		last := s.dialSmall()
+		s.DialSmall()
+		last := s.DialSmall()
 		if !m.TLS {
 			send(t, last, get)
 		}
 		close(second)
-		s.stop(20 * time.Second)
+		s.Stop(20 * time.Second)
 		if d := time.Since(began); d > 3*time.Second {
 			t.Errorf("the stop took %v", d)
 		}
 		if !m.TLS && !invariants.Enabled {
-			if a := last.answer("GET"); a.StatusCode != 200 || !a.Close {
+			if a := last.Answer("GET"); a.StatusCode != 200 || !a.Close {
 				t.Errorf("%v", a.Response)
 			}
-			last.ends()
+			last.Ends()
 		}
-		c.ends()
+		c.Ends()
 	}, plain, direct, overTLS)
 }
 
@@ -153,33 +157,34 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 			}
 		}})
 		for range 3 {
-			send(t, s.dial(), get)
+			send(t, s.Dial(), get)
 			<-entered
 		}
 		began := time.Now()
-		s.stop(50 * time.Millisecond)
+		s.Stop(50 * time.Millisecond)
 		ended.Wait()
 		within(t, fmt.Sprint(m.Name, ": stopped"), began, 50*time.Millisecond)
 	}, plain, direct, overTLS)
 }
 
-// TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take its answer, holds up no
-// stop.
+// TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take
+// its answer, holds up no stop.
 func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		answered := make(chan struct{}, 1)
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			w.Header().Set("Connection", "close")
-			w.SetBody(noise()[:200_000]) // more than a small window, and no more than the kernel takes
+			// more than a small window, and no more than the kernel takes
+			w.SetBody(noise()[:200_000])
 			req.Defer(func() { answered <- struct{}{} })
 			return 200
 		}})
-		send(t, s.dialSmall(), get)
+		send(t, s.DialSmall(), get)
 		<-answered
-		s.settle()
+		s.Settle()
 		began := time.Now()
-		s.stop(20 * time.Second)
+		s.Stop(20 * time.Second)
 		if d := time.Since(began); d > 5*time.Second {
 			t.Errorf("the stop took %v", d)
 		}
@@ -191,9 +196,9 @@ func TestStopEndsHandshakes(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
-		c := s.client().tcp()
+		c := s.Dial().TCP()
 		send(t, c, "\x16\x03\x01\x02\x00\x01") // the beginning of a ClientHello
-		s.settle()
+		s.Settle()
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -205,7 +210,7 @@ func TestStopEndsHandshakes(t *testing.T) {
 			}
 		}()
 		began := time.Now()
-		s.stop(4 * time.Second)
+		s.Stop(4 * time.Second)
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("stopped after %v", took)
 		}

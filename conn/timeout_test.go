@@ -17,8 +17,9 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
-// within fails the test if what began then did not end after at least least and well before a minute. The loop counts
-// from the beginning of its turn, which is a little earlier than what the client saw.
+// within fails the test if what began then did not end after at least least and well before a
+// minute. The loop counts from the beginning of its turn, which is a little earlier than what the
+// client saw.
 func within(t *testing.T, what string, began time.Time, least time.Duration) {
 	t.Helper()
 	if d := time.Since(began); d < least-10*time.Millisecond || d > 8*time.Second {
@@ -40,27 +41,29 @@ func TestSlowHead(t *testing.T) {
 	t.Parallel()
 	const limit = 150 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: time.Minute})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit,
+			KeepAliveTimeout: time.Minute})
 		for _, before := range []string{"", get} {
-			c := s.client()
+			c := s.Dial()
 			if before != "" {
-				c.do("GET", before)
+				c.Do("GET", before)
 			}
 			began := time.Now()
 			go drip(c.Conn, "GET /"+strings.Repeat("a", 1000), limit/20) // never idle for long
-			a := c.answer("GET")
+			a := c.Answer("GET")
 			if a.StatusCode != 408 || !a.Close {
 				t.Errorf("%v", a.Response)
 			}
 			within(t, "408", began, limit)
-			c.ends()
+			c.Ends()
 			c.Close()
 		}
-		// With a body's first bytes in the same segment the head was complete, and the limit is not the body's.
-		c := s.client()
+		// With a body's first bytes in the same segment the head was complete, and the limit is not
+		// the body's.
+		c := s.Dial()
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
 		time.Sleep(limit * 3 / 2)
-		c.do("POST", "2")
+		c.Do("POST", "2")
 	}, plain, direct, overTLS)
 }
 
@@ -78,8 +81,8 @@ func (d *dripping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSlowRecords: a TLS record that drips in gives no plaintext for a long time, and is a slow head or body all the
-// same, and not an idle client.
+// TestSlowRecords: a TLS record that drips in gives no plaintext for a long time, and is a slow
+// head or body all the same, and not an idle client.
 func TestSlowRecords(t *testing.T) {
 	defer conn.SetGraceOfRate(60 * time.Millisecond)()
 	const limit = 150 * time.Millisecond
@@ -89,7 +92,7 @@ func TestSlowRecords(t *testing.T) {
 			"body": {MinRate: 1 << 30, Handler: echoes["/collect"]},
 		} {
 			s := start(t, m, cfg)
-			raw, err := net.Dial("tcp", s.addr)
+			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +118,7 @@ func TestSlowRecords(t *testing.T) {
 			within(t, "slow "+what, began, 60*time.Millisecond)
 			raw.Close()
 			<-written
-			s.idle()
+			s.Idle()
 		}
 	}, overTLS)
 }
@@ -124,11 +127,12 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 	t.Parallel()
 	const limit = 100 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit, KeepAliveTimeout: 2 * limit})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit,
+			KeepAliveTimeout: 2 * limit})
 		began := time.Now()
-		c := s.client()
+		c := s.Dial()
 		if m.TLS { // not even a handshake
-			raw, err := net.Dial("tcp", s.addr)
+			raw, err := net.Dial("tcp", s.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,19 +140,20 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 			send(t, raw, "\x16\x03\x01")
 			rest(t, raw)
 		} else {
-			c.ends()
+			c.Ends()
 		}
 		within(t, "new connection closed", began, limit)
 
-		c = s.client()
-		c.do("GET", get)
+		c = s.Dial()
+		c.Do("GET", get)
 		began = time.Now()
-		c.do("GET", get)
-		if _, err := c.br.ReadByte(); err != io.EOF && !(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
+		c.Do("GET", get)
+		if _, err := c.R.ReadByte(); err != io.EOF &&
+			!(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
 			t.Errorf("idle connection: %v", err)
 		}
 		within(t, "idle connection closed", began, 2*limit)
-		s.idle()
+		s.Idle()
 	}, plain, direct, overTLS)
 }
 
@@ -172,11 +177,12 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 			},
 		})})
 		for _, framing := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
-			c := s.client()
+			c := s.Dial()
 			began := time.Now()
 			send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\n"+framing+"\r\n\r\n")
-			go drip(c.Conn, "400;"+strings.Repeat("a", 900), 2*time.Millisecond) // in the second case an extension of a chunk
-			if a := c.answer("POST"); a.StatusCode != 408 {
+			// in the second case an extension of a chunk
+			go drip(c.Conn, "400;"+strings.Repeat("a", 900), 2*time.Millisecond)
+			if a := c.Answer("POST"); a.StatusCode != 408 {
 				t.Errorf("%s: %s", framing, a.Status)
 			}
 			if err := <-got; !errors.Is(err, conn.ErrBodyTimeout) {
@@ -185,7 +191,7 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 			within(t, "slow body", began, 60*time.Millisecond)
 			c.Close()
 		}
-		c := s.dialSmallTLS()
+		c := s.DialSmall()
 		began := time.Now()
 		send(t, c, "GET /write HTTP/1.1\r\nHost: a\r\n\r\n")
 		for buf := make([]byte, 4096); ; time.Sleep(time.Millisecond) {
@@ -198,11 +204,12 @@ func TestSlowPeersAreHeldToTheRate(t *testing.T) {
 		}
 		within(t, "slow reader", began, 60*time.Millisecond)
 		c.Close()
-		s.idle()
+		s.Idle()
 	}, plain, direct, overTLS)
 }
 
-// TestBurstIsNoCredit: a client that has sent a lot at first, and then next to nothing, is held to the rate soon.
+// TestBurstIsNoCredit: a client that has sent a lot at first, and then next to nothing, is held to
+// the rate soon.
 func TestBurstIsNoCredit(t *testing.T) {
 	const half = 150 * time.Millisecond
 	defer conn.SetGraceOfRate(100 * time.Millisecond)()
@@ -233,8 +240,9 @@ func TestBurstIsNoCredit(t *testing.T) {
 		})})
 		burst := string(make([]byte, 1<<20))
 		for _, path := range []string{"/read", "/duplex"} {
-			c := s.client()
-			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+burst)
+			c := s.Dial()
+			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"+
+				burst)
 			began := time.Now()
 			go drip(c.Conn, burst, 2*time.Millisecond)
 			if err := <-over; !errors.Is(err, conn.ErrBodyTimeout) {
@@ -245,7 +253,7 @@ func TestBurstIsNoCredit(t *testing.T) {
 		}
 
 		// One that keeps the rate goes on.
-		c := s.client()
+		c := s.Dial()
 		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n")
 		for range 50 {
 			time.Sleep(10 * time.Millisecond)
@@ -268,26 +276,40 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			given.Add(int64(len(p)))
 			return len(p), nil
 		})
-		s := start(t, m, conn.Config{WriteTimeout: limit, KeepAliveTimeout: time.Minute, Handler: byPath(map[string]conn.Handler{
-			"/source": func(_ *conn.Request, w *conn.Response) int { w.SetBodyReader(endless, 1<<40); return 200 },
-			"/write":  func(_ *conn.Request, w *conn.Response) int { _, _ = io.Copy(w, endless); return 200 },
-			"/small":  func(_ *conn.Request, w *conn.Response) int { given.Add(1000); w.SetBody(noise()[:1000]); return 200 },
-		})})
+		s := start(t, m, conn.Config{WriteTimeout: limit, KeepAliveTimeout: time.Minute,
+			Handler: byPath(map[string]conn.Handler{
+				"/source": func(_ *conn.Request, w *conn.Response) int {
+					w.SetBodyReader(endless, 1<<40)
+					return 200
+				},
+				"/write": func(_ *conn.Request, w *conn.Response) int {
+					_, _ = io.Copy(w, endless)
+					return 200
+				},
+				"/small": func(_ *conn.Request, w *conn.Response) int {
+					given.Add(1000)
+					w.SetBody(noise()[:1000])
+					return 200
+				},
+			})})
 		for _, path := range []string{"/source", "/write", "/small"} {
 			given.Store(0)
-			c := s.dialSmallTLS()
+			c := s.DialSmall()
 			began := time.Now()
-			if path == "/small" { // pipelined without end: requests are not read ahead of their answers
+			// pipelined without end: requests are not read ahead of their answers
+			if path == "/small" {
 				_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
 				for {
-					if _, err := io.WriteString(c, strings.Repeat("GET /small HTTP/1.1\r\nHost: a\r\n\r\n", 1000)); err != nil {
+					if _, err := io.WriteString(c,
+						strings.Repeat("GET /small HTTP/1.1\r\nHost: a\r\n\r\n",
+							1000)); err != nil {
 						break
 					}
 				}
 			} else {
 				send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			}
-			s.idle()
+			s.Idle()
 			within(t, path+": closed", began, limit)
 			if n := given.Load(); n > 16<<20 {
 				t.Errorf("%s: %d bytes were made for a client that reads none", path, n)
@@ -297,11 +319,16 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestSlowClientsDoNotDelayAGoodOne: heads and bodies that drip in, and readers that do not read, 1,000 in all.
+// TestSlowClientsDoNotDelayAGoodOne: heads and bodies that drip in, and readers that do not read,
+// 1,000 in all.
 func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{HeaderTimeout: 1200 * time.Millisecond, BodyTimeout: time.Second, WriteTimeout: time.Second,
+		// A loop that waits for a slow client does so until its limit. On a busy machine a good
+		// client may wait for seconds, too, but not as long as that.
+		const limit = 3 * time.Second
+		s := start(t, m, conn.Config{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
+			KeepAliveTimeout: time.Minute,
 			Handler: byPath(map[string]conn.Handler{
 				"/":    hello,
 				"/bad": echoes["/collect"],
@@ -310,40 +337,43 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 					return 200
 				},
 			})})
-		starts := []string{"GET / HTTP/1.1\r\nHost:", post + "Content-Length: 100\r\n\r\nabc", chunked + "5;"}
-		const n, readers = 1000, 40 // the kernel takes more than 2 MiB for each of these, which is a lot of copying
+		starts := []string{"GET / HTTP/1.1\r\nHost:", post + "Content-Length: 100\r\n\r\nabc",
+			chunked + "5;"}
+		// the kernel takes more than 2 MiB for each of these, which is a lot of copying
+		const n, readers = 1000, 40
 		slow := make([]net.Conn, n)
 		for i := range slow {
 			if i < readers {
-				slow[i] = s.dialSmall()
+				slow[i] = s.DialSmall()
 				send(t, slow[i], "GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
 				continue
 			}
-			slow[i] = s.dial()
+			slow[i] = s.Dial()
 			send(t, slow[i], starts[i%len(starts)])
 		}
-		quick := s.client()
+		quick := s.Dial()
 		worst := time.Duration(0)
 		for i := range 200 {
 			began := time.Now()
-			quick.do("GET", get)
+			quick.Do("GET", get)
 			worst = max(worst, time.Since(began))
 			for j := i; j < n; j += 200 {
 				_, _ = io.WriteString(slow[j], "a")
 			}
 		}
-		if worst > 900*time.Millisecond {
+		if worst > limit*9/10 {
 			t.Errorf("a good client waited %v", worst)
 		}
-		s.settled("slow clients gone", func(*loop.Loop) bool { return s.server.Active() == 1 })
-		quick.do("GET", get)
+		s.Settled("slow clients gone", func(*loop.Loop) bool { return s.Active() == 1 })
+		quick.Do("GET", get)
 		for _, c := range slow {
 			c.Close()
 		}
 	}, plain)
 }
 
-// TestLingeringCloseIsBounded in time, in silence and in rate, for clients that go on as if nothing was.
+// TestLingeringCloseIsBounded in time, in silence and in rate, for clients that go on as if nothing
+// was.
 func TestLingeringCloseIsBounded(t *testing.T) {
 	const limit, silence = 400 * time.Millisecond, 100 * time.Millisecond
 	defer conn.SetLingerTime(limit, silence)()
@@ -356,9 +386,10 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 			{silence / 5, limit, 8 * time.Second},
 			{time.Minute, silence, limit - 10*time.Millisecond},
 		} {
-			c := s.client()
-			began := time.Now() // not after the answer, which the server may have given long before it is read here
-			if a := c.do("GET", "BAD\r\n"); a.StatusCode != 400 {
+			c := s.Dial()
+			// not after the answer, which the server may have given long before it is read here
+			began := time.Now()
+			if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
 			sent := make(chan int64)
@@ -373,7 +404,7 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 				}
 				sent <- n
 			}()
-			s.idle()
+			s.Idle()
 			took := time.Since(began)
 			if took < row.least-10*time.Millisecond || took > row.most {
 				t.Errorf("a client that sends every %v: closed after %v", row.every, took)
@@ -387,37 +418,38 @@ func TestLingeringCloseIsBounded(t *testing.T) {
 	}, plain, direct)
 }
 
-// TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer, and until then holds
-// a record and nothing else.
+// TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer,
+// and until then holds a record and nothing else.
 func TestLargeBodyThatIsRefused(t *testing.T) {
 	defer conn.SetLingerTime(time.Minute, time.Minute)() // they linger until they are counted
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, MaxBodySize: 1000})
 		const size = 20 << 20
-		c := s.client()
+		c := s.Dial()
 		send(t, c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size))
 		piece := string(make([]byte, 1<<20))
 		for range size / len(piece) {
 			send(t, c, piece)
 		}
-		if a := c.answer("POST"); a.StatusCode != 413 || !a.Close {
+		if a := c.Answer("POST"); a.StatusCode != 413 || !a.Close {
 			t.Errorf("%v", a.Response)
 		}
 		c.Close()
-		s.idle()
+		s.Idle()
 
 		// They are as cheap as idle ones.
 		before := runtime.NumGoroutine()
 		var all []*client
 		for range 200 {
-			c := s.client()
-			if a := c.do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
+			c := s.Dial()
+			if a := c.Do("POST",
+				"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"); a.StatusCode != 413 {
 				t.Errorf("%v", a.Response)
 			}
 			all = append(all, c)
 		}
-		s.settle()
-		if n := s.server.Active(); n != len(all) {
+		s.Settle()
+		if n := s.Active(); n != len(all) {
 			t.Errorf("%d connections linger, want %d", n, len(all))
 		}
 		if more := runtime.NumGoroutine() - before; more > 8 {
@@ -426,6 +458,6 @@ func TestLargeBodyThatIsRefused(t *testing.T) {
 		for _, c := range all {
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 	})
 }

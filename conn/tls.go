@@ -76,17 +76,20 @@ func (x *exchange) handshake() error {
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
-			_ = x.wrote(x.stream.Send([]byte(
-				"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"), nil, false))
+			_ = x.wrote(x.stream.Send([]byte(plainRefused), nil, false))
 			x.lingeringClose()
 		}
-		x.set.Logger.Debug("tls handshake", "remote", c.remote.addrPort(), "error", err)
+		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
 	c.tls = conn
 	t.attach(x)
 	return nil
 }
+
+// plainRefused is the answer to a request in plain HTTP on a port for TLS.
+const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n" +
+	"Connection: close\r\n\r\nThis is an HTTPS port, and the request came in plain HTTP.\n"
 
 func looksLikeHTTP(b [5]byte) bool {
 	switch string(b[:]) {

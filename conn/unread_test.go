@@ -53,8 +53,12 @@ func TestNoEndWithoutNotice(t *testing.T) {
 		t.Skip("a read does not give all that has come")
 	}
 	t.Parallel()
-	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", n, noise()[:n]) }
-	chunks := func(n int) string { return "Transfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:n], 9999) }
+	length := func(n int) string {
+		return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", n, noise()[:n])
+	}
+	chunks := func(n int) string {
+		return "Transfer-Encoding: chunked\r\n\r\n" + chunks(noise()[:n], 9999)
+	}
 	const (
 		either = iota
 		closes // as the next request cannot be found
@@ -77,12 +81,14 @@ func TestNoEndWithoutNotice(t *testing.T) {
 		gate := make(chan int)
 		s := start(t, m, conn.Config{Handler: unreading(gate)})
 		t.Cleanup(func() { close(gate) })
-		for _, path := range []string{"/whole", "/reader", "/endless", "/stream", "/flush", "/http"} {
+		for _, path := range []string{"/whole", "/reader", "/endless", "/stream", "/flush",
+			"/http"} {
 			for i, row := range rows {
-				c := s.client()
+				c := s.Dial()
 				sent := make(chan error, 1)
 				go func() {
-					_, err := io.WriteString(c.Conn, "POST "+path+"?gate HTTP/1.1\r\nHost: a\r\n"+row.body)
+					_, err := io.WriteString(c.Conn,
+						"POST "+path+"?gate HTTP/1.1\r\nHost: a\r\n"+row.body)
 					sent <- err
 				}()
 				if len(row.body) < 64<<10 {
@@ -90,21 +96,22 @@ func TestNoEndWithoutNotice(t *testing.T) {
 						t.Fatal(err)
 					}
 					sent <- nil
-					s.settle()
+					s.Settle()
 				}
 				gate <- 0
-				a := c.answer("POST")
-				if a.StatusCode != 200 || row.what == closes && !a.Close || row.what == stays && a.Close {
+				a := c.Answer("POST")
+				if a.StatusCode != 200 || row.what == closes && !a.Close ||
+					row.what == stays && a.Close {
 					t.Errorf("%s, row %d: %s, close is %v", path, i, a.Status, a.Close)
 				}
 				if a.Close {
-					c.ends()
+					c.Ends()
 				} else {
 					if err := <-sent; err != nil {
 						t.Fatalf("%s, row %d: %v", path, i, err)
 					}
 					send(t, c, "POST /whole HTTP/1.1\r\nHost: a\r\n\r\n")
-					if a := c.answer("POST"); a.text != "Hello, world!" {
+					if a := c.Answer("POST"); a.Text != "Hello, world!" {
 						t.Errorf("%s, row %d: the next one is %s", path, i, a.Status)
 					}
 				}

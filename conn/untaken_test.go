@@ -17,25 +17,26 @@ func TestIdleUntaken(t *testing.T) {
 	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var answered atomic.Int32
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second, Handler: func(_ *conn.Request, w *conn.Response) int {
-			w.SetBody([]byte(body))
-			answered.Add(1)
-			return 200
-		}})
-		c := s.dialSmall()
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second,
+			Handler: func(_ *conn.Request, w *conn.Response) int {
+				w.SetBody([]byte(body))
+				answered.Add(1)
+				return 200
+			}})
+		c := s.DialSmall()
 		send(t, c, get)
-		s.settled("answered", func(*loop.Loop) bool { return answered.Load() == 1 })
+		s.Settled("answered", func(*loop.Loop) bool { return answered.Load() == 1 })
 		time.Sleep(3 * limit)
-		if s.server.Active() != 1 {
+		if s.Active() != 1 {
 			t.Error("the connection does not count any more")
 		}
 		send(t, c, get)
 		for i := range 2 {
-			if a := c.answer("GET"); a.text != body {
-				t.Fatalf("answer %d: %d bytes", i+1, len(a.text))
+			if a := c.Answer("GET"); a.Text != body {
+				t.Fatalf("answer %d: %d bytes", i+1, len(a.Text))
 			}
 		}
-		c.ends() // taken, and idle
+		c.Ends() // taken, and idle
 	}, plain, direct)
 }
 
@@ -44,14 +45,15 @@ func TestIdleUntaken(t *testing.T) {
 func TestIdleNeverTaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: limit, Handler: func(_ *conn.Request, w *conn.Response) int {
-			w.SetBody(noise()[:200_000])
-			return 200
-		}})
-		c := s.dialSmall()
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: limit,
+			Handler: func(_ *conn.Request, w *conn.Response) int {
+				w.SetBody(noise()[:200_000])
+				return 200
+			}})
+		c := s.DialSmall()
 		send(t, c, get)
-		s.idle()
-		if n, err := io.Copy(io.Discard, c.br); err == nil || n >= 200_000 {
+		s.Idle()
+		if n, err := io.Copy(io.Discard, c.R); err == nil || n >= 200_000 {
 			t.Errorf("%d bytes, %v: the kernel still had them", n, err)
 		}
 	}, plain, direct)
@@ -76,11 +78,13 @@ func TestLoggedBytes(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		logged := make(sizes, 1)
 		s := start(t, m, conn.Config{AccessLog: logged, Handler: byPath(ways)})
-		impatient := start(t, m, conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged, Handler: byPath(ways)})
+		impatient := start(t, m,
+			conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged,
+				Handler: byPath(ways)})
 		for path := range ways {
 			ask := "GET " + path + "?4194304 HTTP/1.1\r\nHost: a\r\n\r\n"
-			c := s.client()
-			if a := c.do("GET", ask); a.StatusCode != 200 || len(a.text) != size {
+			c := s.Dial()
+			if a := c.Do("GET", ask); a.StatusCode != 200 || len(a.Text) != size {
 				t.Fatalf("%s: %s", path, a.Status)
 			}
 			if n := <-logged; n != size {
@@ -88,22 +92,23 @@ func TestLoggedBytes(t *testing.T) {
 			}
 			c.Close()
 
-			small := impatient.dialSmallTLS()
+			small := impatient.DialSmall()
 			send(t, small, ask)
 			if n := <-logged; n > 256<<10 { // it has taken what its window has room for
 				t.Errorf("%s: %d bytes logged of an answer that nobody reads", path, n)
 			}
 			small.Close()
 
-			small = s.dialSmallTLS()
+			small = s.DialSmall()
 			send(t, small, ask)
-			got, err := io.CopyN(io.Discard, small.br, 30_000) // few: the kernel may send 2 KiB every 200 ms
+			// few: the kernel may send 2 KiB every 200 ms
+			got, err := io.CopyN(io.Discard, small.R, 30_000)
 			if err != nil {
 				t.Fatal(err)
 			}
-			small.reset()
-			// The head, the framing of the body and what the kernels have not acknowledged yet are no content
-			// that was sent for certain.
+			small.Reset()
+			// The head, the framing of the body and what the kernels have not acknowledged yet are
+			// no content that was sent for certain.
 			if n := <-logged; n < got-(8<<10) || n > got+(256<<10) {
 				t.Errorf("%s: %d bytes logged, and the client has read %d", path, n, got)
 			}

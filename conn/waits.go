@@ -25,9 +25,9 @@ func (r *Request) Yield() { r.Thread.Yield() }
 func (r *Request) Await(f func() error, d time.Duration) error { return r.Thread.Await(f, d) }
 
 // AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns
-// the index of the first that is, in the order given, or -1 with os.ErrDeadlineExceeded,
-// loop.ErrClientGone or loop.ErrCanceled. A source that cannot be waited for is returned with its
-// own error.
+// the index of the first ready one, in the order given, or -1 with os.ErrDeadlineExceeded,
+// loop.ErrClientGone or loop.ErrCanceled. If a source cannot be waited for, AwaitAny returns its
+// index and its error.
 func (r *Request) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	return r.Thread.AwaitAny(d, sources...)
 }
@@ -101,8 +101,9 @@ func (r *Request) Cancel() { r.Thread.Cancel() }
 // are canceled.
 func (r *Request) Scope(f func() error) error { return r.Thread.Scope(f) }
 
-// Defer registers f to be called when the answer has gone out, or when the thread is killed. The
-// last one registered is called first.
+// Defer registers f. The request's thread calls it when the handler has returned and the answer is
+// complete, or when the thread is killed. The end of a short answer may still be in a buffer then;
+// it goes out before f waits. The function that was registered last is called first.
 func (r *Request) Defer(f func()) { r.Thread.Defer(f) }
 
 // Gone reports whether the loop has seen the client send no more, or leave altogether. What the

@@ -16,11 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/race"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestMemoryOfWaiting: requests that wait for a slow application hold no buffers, whatever it has
@@ -91,7 +93,7 @@ func testWaiting(t *testing.T, output int) {
 	t.Logf("%d bytes each, with those of the test's own two connections", each)
 	// The invariants tag cuts writes short. Then the rest of a large answer is held for a while,
 	// and a part of its buffer stays. The limit has no room for that.
-	if each > limit && !underRace && !invariants.Enabled {
+	if each > limit && !race.Enabled && !invariants.Enabled {
 		t.Errorf("%d bytes for a request that waits", each)
 	}
 }
@@ -113,16 +115,17 @@ func TestMemoryOfSilent(t *testing.T) {
 		p := route(t, registry(), "/", []string{up.Address}, nil, func(s *fastcgi.Settings) {
 			s.CheckFile, s.RequestBuffering = false, buffering
 		})
-		p.Server = modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
-			asked.Add(1)
-			return p.handler(req, resp)
-		}, coro.Direct)
+		p.Server = module.Start(t, modes.Direct, "/",
+			func(req *conn.Request, resp *conn.Response) int {
+				asked.Add(1)
+				return p.handler(req, resp)
+			})
 		ask := func(n int) {
 			for range n {
 				before := asked.Load()
 				fmt.Fprintf(p.Dial(),
 					"POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 65536\r\n\r\n")
-				eventually(t, "it is asked", func() bool { return asked.Load() > before })
+				wait.Until(t, "it is asked", func() bool { return asked.Load() > before })
 			}
 		}
 		ask(20)
@@ -130,7 +133,7 @@ func TestMemoryOfSilent(t *testing.T) {
 		ask(n)
 		each := int64(memory()-before) / n
 		t.Logf("%d bytes each, with those of the test's own connection", each)
-		if each > limit && !underRace {
+		if each > limit && !race.Enabled {
 			t.Errorf("%d bytes for a client that sends nothing", each)
 		}
 		if up.Accepted() > 0 {
@@ -161,14 +164,14 @@ func TestMemoryOfStalled(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					eventually(t, "all is read", allRead)
+					wait.Until(t, "all is read", allRead)
 				}
 				stall(20)
 				before := memory()
 				stall(n)
 				each := int64(memory()-before) / n
 				t.Logf("%d bytes each, with those of the test's own connection", each)
-				if each > limit && !underRace {
+				if each > limit && !race.Enabled {
 					t.Errorf("%d bytes for an upload that stands still", each)
 				}
 			})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // In the configuration:
@@ -51,9 +51,9 @@ func ExampleRegister() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/?dish=soup"))
+	server.Show(http.Get(url + "/?dish=soup"))
 	// Output:
 	// 200 OK
 	// index.php, asked for soup

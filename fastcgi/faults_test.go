@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestFaults: PHP-FPM is killed, started again and reloaded, and recycles its workers, all under
@@ -52,14 +53,14 @@ func TestFaults(t *testing.T) {
 			}
 			more := func() {
 				n := good.Load()
-				eventually(t, "requests are answered", func() bool { return good.Load() > n+50 })
+				wait.Until(t, "requests are answered", func() bool { return good.Load() > n+50 })
 			}
 			more() // workers are recycled meanwhile
 			if n := bad.Load(); n > 0 && !keep {
 				t.Error(n, " failures while workers are recycled")
 			}
 			f.killAll()
-			eventually(t, "requests fail", func() bool { return bad.Load() > 0 })
+			wait.Until(t, "requests fail", func() bool { return bad.Load() > 0 })
 			f.start()
 			more()
 			_ = f.cmd.Process.Signal(syscall.SIGUSR2)

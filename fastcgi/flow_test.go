@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // overBoth runs a test with a plain server and one over TLS.
@@ -30,11 +31,9 @@ func overBoth(t *testing.T, up *fcgitest.Upstream, change func(*fastcgi.Settings
 				s.CheckFile, s.ReadTimeout, s.SendTimeout = false, time.Minute, time.Minute
 				change(s)
 			})
-			start := modtest.Start
-			if tls {
-				start = modtest.StartTLS
-			}
-			p.Server = start(t, "/", p.handler, coro.Direct)
+			m := modes.Direct
+			m.TLS = tls
+			p.Server = module.Start(t, m, "/", p.handler)
 			test(t, p)
 		})
 	}
@@ -52,12 +51,12 @@ var long = sync.OnceValue(func() string {
 
 // unread asks for a script and reads no more of the answer than comes with its first byte.
 func (p *proxy) unread() (net.Conn, *bufio.Reader) {
-	p.t.Helper()
+	p.T.Helper()
 	c := p.Dial()
 	io.WriteString(c, get)
 	r := bufio.NewReader(c)
 	if _, err := r.Peek(1); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	return c, r
 }
@@ -170,7 +169,7 @@ func TestSpoolWithoutFile(t *testing.T) {
 		func(s *fastcgi.Settings) { s.ResponseBuffering = 16 << 20 })
 	t.Setenv("TMPDIR", "/nonexistent")
 	_, r := p.unread()
-	eventually(t, "the log says so", func() bool {
+	wait.Until(t, "the log says so", func() bool {
 		return strings.Contains(p.log.String(), "cannot be spooled")
 	})
 	if g := read(r, "GET"); g.body != text || g.err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,31 +13,21 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // proxy is a server with the module at a route.
 type proxy struct {
-	*modtest.Server
-	t       testing.TB
+	*server.Server
 	handler conn.Handler
 	log     *logtext.Buffer
 	dir     string // the scripts'
-}
-
-// Dial connects to the server. The deadline is for hangs, not for large bodies on a busy machine.
-func (p *proxy) Dial() net.Conn {
-	p.t.Helper()
-	c := p.Server.Dial()
-	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		p.t.Fatal(err)
-	}
-	return c
 }
 
 // serve starts a server whose module uses the addresses, for scripts that need not be there.
@@ -71,7 +60,7 @@ func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []s
 	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
 	p := route(t, r, prefix, addresses, files, change)
-	p.Server = modtest.Start(t, prefix, p.handler, coro.Direct)
+	p.Server = module.Start(t, modes.Direct, prefix, p.handler)
 	return p
 }
 
@@ -79,7 +68,7 @@ func serveRoute(t testing.TB, r *handlers.Registry, prefix string, addresses []s
 func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string,
 	files map[string]string, change func(*fastcgi.Settings)) *proxy {
 	t.Helper()
-	p := &proxy{t: t, log: new(logtext.Buffer), dir: t.TempDir()}
+	p := &proxy{log: new(logtext.Buffer), dir: t.TempDir()}
 	if err := os.Chmod(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +115,7 @@ type got struct {
 
 // request sends one request, as lines, on a connection of its own, and reads the answer.
 func (p *proxy) request(line string, fields []string, body string) got {
-	p.t.Helper()
+	p.T.Helper()
 	c := p.Dial()
 	defer c.Close()
 	wire := line + " HTTP/1.1\r\nHost: test.example\r\n" + strings.Join(append(fields, ""), "\r\n")
@@ -138,7 +127,7 @@ func (p *proxy) request(line string, fields []string, body string) got {
 	return read(bufio.NewReader(c), method)
 }
 
-func (p *proxy) get(target string) got { p.t.Helper(); return p.request("GET "+target, nil, "") }
+func (p *proxy) get(target string) got { p.T.Helper(); return p.request("GET "+target, nil, "") }
 
 func read(r *bufio.Reader, method string) got {
 	std, err := http.ReadResponse(r, &http.Request{Method: method})
@@ -148,16 +137,6 @@ func read(r *bufio.Reader, method string) got {
 	b, err := io.ReadAll(std.Body)
 	return got{status: std.StatusCode, reason: std.Status, header: std.Header, body: string(b),
 		err: err}
-}
-
-// eventually waits until is returns true, which has no event.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("does not come about: ", what)
-		}
-	}
 }
 
 // env is the Env of a route in a folder of its own.

@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -88,7 +89,7 @@ func TestClientLeaves(t *testing.T) {
 				if tt.asked {
 					requests(t, up, 1)
 				} else {
-					eventually(t, "the client is in", func() bool { return p.Active() == 1 })
+					wait.Until(t, "the client is in", func() bool { return p.Active() == 1 })
 				}
 				if tt.name == "in the body" {
 					if _, err := bufio.NewReader(c).Peek(1); err != nil {
@@ -96,7 +97,7 @@ func TestClientLeaves(t *testing.T) {
 					}
 				}
 				if reset {
-					if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+					if err := c.TCP().SetLinger(0); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -108,7 +109,7 @@ func TestClientLeaves(t *testing.T) {
 				if d := time.Since(begin); d > time.Second {
 					t.Error("closed after ", d)
 				}
-				eventually(t, "the client is gone", func() bool { return p.Active() == 0 })
+				wait.Until(t, "the client is gone", func() bool { return p.Active() == 0 })
 				if n := up.Accepted(); n > 0 && !tt.asked {
 					t.Error("the application is asked")
 				}
@@ -132,7 +133,7 @@ func TestGoneAtOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			left := make(chan time.Time, 1)
 			up := fcgitest.Start(t, "unix", tt.script)
-			h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env(t),
+			h, err := module.Build(t, fastcgi.Register, "fastcgi", env(t),
 				func(s *fastcgi.Settings) {
 					s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
 					if tt.change != nil {
@@ -142,23 +143,24 @@ func TestGoneAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
-				ctx := req.Context()
-				context.AfterFunc(ctx, func() {
-					// Where bytes move, the request may end before the server knows why.
-					if why := context.Cause(ctx); why != loop.ErrClientGone && !tt.moves {
-						t.Error("the request has ended first: ", why)
-					}
-					left <- time.Now()
+			s := module.Start(t, modes.Direct, "/",
+				func(req *conn.Request, resp *conn.Response) int {
+					ctx := req.Context()
+					context.AfterFunc(ctx, func() {
+						// Where bytes move, the request may end before the server knows why.
+						if why := context.Cause(ctx); why != loop.ErrClientGone && !tt.moves {
+							t.Error("the request has ended first: ", why)
+						}
+						left <- time.Now()
+					})
+					return h(req, resp)
 				})
-				return h(req, resp)
-			}, coro.Direct)
 			best := time.Hour
 			for try := 1; best > 100*time.Millisecond; try++ {
 				if try == 20 {
 					t.Fatal("closed after ", best)
 				}
-				c := server.Dial()
+				c := s.Dial()
 				if _, err := io.WriteString(c, tt.wire); err != nil {
 					t.Fatal(err)
 				}
@@ -173,8 +175,8 @@ func TestGoneAtOnce(t *testing.T) {
 				closed := time.Now()
 				best = min(best, closed.Sub(<-left))
 			}
-			eventually(t, "the client's thread has ended",
-				func() bool { return server.Active() == 0 })
+			wait.Until(t, "the client's thread has ended",
+				func() bool { return s.Active() == 0 })
 		})
 	}
 }
@@ -212,7 +214,7 @@ func TestQueuedClientLeaves(t *testing.T) {
 	}
 	two[1-<-refused].Close()
 	third := make(chan got)
-	eventually(t, "there is room in the queue", func() bool {
+	wait.Until(t, "there is room in the queue", func() bool {
 		go func() { third <- p.get("/z.php") }()
 		select {
 		case g := <-third:
@@ -282,7 +284,7 @@ func TestHalfClosed(t *testing.T) {
 		c := p.Dial()
 		fmt.Fprintf(c, "GET /x.php HTTP/1.1\r\nHost: a\r\n\r\n")
 		requests(t, up, 1)
-		_ = c.(*net.TCPConn).CloseWrite()
+		c.CloseWrite()
 		close(half)
 		if g := read(bufio.NewReader(c), "GET"); g.status != 500 ||
 			(g.body == "theirs") == intercept {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 func TestBadSettings(t *testing.T) {
@@ -70,7 +70,7 @@ func TestBadSettings(t *testing.T) {
 			s.Address = []string{"unix:run/php.sock", "[::1]:9000 weight=3 backup", "php:9000"}
 		}, ``},
 	} {
-		_, err := modtest.Build(t, fastcgi.Register, "fastcgi", handlers.Env{Dir: dir, Prefix: "/"},
+		_, err := module.Build(t, fastcgi.Register, "fastcgi", handlers.Env{Dir: dir, Prefix: "/"},
 			func(s *fastcgi.Settings) {
 				s.Address, s.ScriptPath = []string{"unix:/run/php.sock"}, dir
 				tt.change(s)

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 // TestServerName: SERVER_NAME is a name of the site, and HTTP_HOST is what the client says.
@@ -23,15 +23,15 @@ func TestServerName(t *testing.T) {
 		"TEST.example|test.example": {"a.example", "TEST.example"},
 	} {
 		env := handlers.Env{Dir: t.TempDir(), Prefix: "/", Hosts: hosts}
-		h, err := modtest.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
+		h, err := module.Build(t, fastcgi.Register, "fastcgi", env, func(s *fastcgi.Settings) {
 			s.Address, s.ScriptPath, s.CheckFile = []string{up.Address}, ".", false
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := modtest.Start(t, "/", h, coro.Direct).Do("GET /x.php", nil,
-			""); got.Body != want {
-			t.Errorf("%q: %q", hosts, got.Body)
+		s := module.Start(t, modes.Direct, "/", h)
+		if got := s.Request("GET /x.php", nil, ""); got.Text != want {
+			t.Errorf("%q: %q", hosts, got.Text)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestOnUNIXSocket(t *testing.T) {
 	up := fcgitest.Start(t, "unix", tells("REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT"))
 	p := route(t, registry(), "/", []string{up.Address}, nil,
 		func(s *fastcgi.Settings) { s.CheckFile = false })
-	p.Server = modtest.StartUNIX(t, "/", p.handler, coro.Direct)
+	p.Server = module.Start(t, modes.OverUNIX, "/", p.handler)
 	if g := p.get("/x.php"); g.body != "unix:|test.example|80" {
 		t.Errorf("%+v", g)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 var scripts = map[string]string{
@@ -235,7 +236,7 @@ func TestSelfRequest(t *testing.T) {
 	if g := p.get("/finish.php"); g.body != "done" {
 		t.Error(g)
 	}
-	eventually(t, "its own site answers", func() bool {
+	wait.Until(t, "its own site answers", func() bool {
 		text, err := os.ReadFile(out)
 		return err == nil && string(text) == want
 	})

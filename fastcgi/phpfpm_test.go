@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // fpm is a PHP-FPM in a folder of its own.
@@ -99,7 +100,7 @@ func (f *fpm) start() {
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
-	eventually(f.t, "php-fpm listens", func() bool {
+	wait.Until(f.t, "php-fpm listens", func() bool {
 		network, address := "tcp", f.Address
 		if path, ok := strings.CutPrefix(address, "unix:"); ok {
 			network, address = "unix", path

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestUnreadByMany: clients that do not read their answers, more of them than there are workers,
@@ -46,18 +47,21 @@ func TestUnreadByMany(t *testing.T) {
 		}
 	}
 	watch := status(t, f)
-	eventually(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
+	wait.Until(t, "the workers are free", func() bool { return busy(t, watch) == "1" })
 	beside := page()
 	for try := 0; beside > 2*alone && try < 5; try++ { // the machine may have become busy
 		beside = min(beside, page())
-	}
-	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
-	if beside > 2*alone {
-		t.Errorf("a small page takes %v alone, %v beside clients that do not read", alone, beside)
 	}
 	for _, r := range readers { // and what was held for them is theirs, whole
 		if g := read(r, "GET"); len(g.body) != length || g.err != nil {
 			t.Errorf("%d, %d bytes, %v", g.status, len(g.body), g.err)
 		}
+	}
+	if beside > 2*alone { // perhaps the machine has become busy for longer than that
+		alone = max(alone, page())
+	}
+	t.Logf("a small page takes %v alone, %v beside them", alone, beside)
+	if beside > 2*alone {
+		t.Errorf("a small page takes %v alone, %v beside clients that do not read", alone, beside)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 func echo(c *fcgitest.Conn) {
@@ -180,10 +181,10 @@ func TestSpoolLetGo(t *testing.T) {
 	c := p.Dial()
 	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body),
 		body[1:])
-	eventually(t, "the body is in a file", held)
+	wait.Until(t, "the body is in a file", held)
 	io.WriteString(c, body[:1])
 	requests(t, up, 1)
-	eventually(t, "the file is closed", func() bool { return !held() })
+	wait.Until(t, "the file is closed", func() bool { return !held() })
 	goOn <- true
 	if g := read(bufio.NewReader(c), "POST"); g.body != "hello" {
 		t.Error(g)

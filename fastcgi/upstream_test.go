@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // crowd starts n upstreams that answer with their number.
@@ -275,7 +276,7 @@ func TestExhausted(t *testing.T) {
 		}
 	}()
 	// Descriptors of earlier tests may be closed at any moment, which leaves room for a connection.
-	eventually(t, "no descriptor is left", func() bool {
+	wait.Until(t, "no descriptor is left", func() bool {
 		for {
 			f, err := os.Open(os.DevNull)
 			if err != nil {

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // busy returns how many workers of a pool are at work, including the one that answers this.
@@ -61,7 +62,7 @@ func TestWorkersAreFree(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, "all workers are free", func() bool { return busy(t, watch) == "1" })
+		wait.Until(t, "all workers are free", func() bool { return busy(t, watch) == "1" })
 	}
 }
 
@@ -111,7 +112,7 @@ func TestOverTLS(t *testing.T) {
 	fastcgi.Register(r)
 	p := route(t, r, "/", []string{f.Address}, scripts,
 		func(s *fastcgi.Settings) { s.ReadTimeout = 10 * time.Second })
-	p.Server = modtest.StartTLS(t, "/", p.handler, coro.Direct)
+	p.Server = module.Start(t, modes.OverTLS, "/", p.handler)
 	g := p.get("/server.php")
 	for _, want := range []string{"HTTPS=on", "REQUEST_SCHEME=https", "HTTP_HOST=test.example"} {
 		if !strings.Contains(g.body, want+"\n") {

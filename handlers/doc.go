@@ -18,6 +18,4 @@
 //	router.go    Site, Route, Router: the way from a request to its handler
 //	hosts.go     which site answers for which host
 //	prefixes.go  which route of a site answers for which path
-//
-// Package modtest, beside the modules, runs a handler behind a real server for their tests.
 package handlers

@@ -7,10 +7,11 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
-// greet is a module: settings with their keys, a function that makes a handler of them, and Register.
+// greet is a module: settings with their keys, a function that makes a handler of them, and
+// Register.
 type greet struct {
 	Name  string `toml:"name"`
 	Times int    `toml:"times"`
@@ -52,9 +53,9 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(router.Serve)
+	url, stop := server.Serve(router.Serve)
 	defer stop()
-	exampletest.Show(http.Get(url + "/greet/me"))
+	server.Show(http.Get(url + "/greet/me"))
 	// Output:
 	// 200 OK
 	// Hello, Lwan!
@@ -76,7 +77,8 @@ func ExampleNewRouter() {
 		}
 	}
 	router, err := handlers.NewRouter([]handlers.Site{
-		{Hosts: []string{"example.org"}, Routes: []handlers.Route{{Prefix: "/", Handler: says("example")}}},
+		{Hosts: []string{"example.org"},
+			Routes: []handlers.Route{{Prefix: "/", Handler: says("example")}}},
 		{Routes: []handlers.Route{ // every other host
 			{Prefix: "/", Handler: says("all")},
 			{Prefix: "/docs", Handler: says("docs")},
@@ -86,16 +88,16 @@ func ExampleNewRouter() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(router.Serve)
+	url, stop := server.Serve(router.Serve)
 	defer stop()
-	exampletest.Show(http.Get(url + "/docs/a"))
-	exampletest.Show(http.Get(url + "/docsa"))
+	server.Show(http.Get(url + "/docs/a"))
+	server.Show(http.Get(url + "/docsa"))
 	req, err := http.NewRequest("GET", url+"/docs/a", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	req.Host = "example.org"
-	exampletest.Show(http.DefaultClient.Do(req))
+	server.Show(http.DefaultClient.Do(req))
 	// Output:
 	// 200 OK
 	// docs: /a

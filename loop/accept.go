@@ -71,7 +71,7 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 			d.exhausted(in)
 			a.turn, a.backOff = 0, 0
 			if a.told {
-				l.log.Info("accepting again, nobody waits")
+				l.log.Info("loop: accepting again, no connection waits")
 				a.told = false
 			}
 			return -1, remote, ErrNoConnection
@@ -85,7 +85,7 @@ func (a *Acceptor) Accept(t *Thread, d *Descriptor) (fd int, remote netip.AddrPo
 			}
 		}
 		if a.backOff == 0 && l.now >= a.quiet {
-			l.log.Error("accept: new connections wait", "error", errno)
+			l.log.Error("loop: new connections wait, accept has failed", "error", errno)
 			a.told, a.quiet = true, l.now+noteEvery
 		}
 		if last {
@@ -174,7 +174,7 @@ func (ln *Listener) Run(t *Thread) coro.Code {
 		case err == ErrNoConnection || err == net.ErrClosed:
 			return coro.Abort
 		default:
-			t.loop.log.Error("accept: listener closed", "error", err)
+			t.loop.log.Error("loop: listener closed, accept has failed", "error", err)
 			return coro.Abort
 		}
 	}

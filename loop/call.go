@@ -111,7 +111,7 @@ func (w *workers) miss(l *Loop) {
 	w.missed++
 	if w.warned.IsZero() || l.wall.Sub(w.warned) >= time.Minute {
 		w.warned = l.wall
-		l.log.Warn("no worker was free for a function off the loop within its limit of time",
+		l.log.Warn("loop: no worker was free for a function within its limit of time",
 			"workers", w.limit, "waiting", w.queue.Len(), "missed", w.missed)
 	}
 }

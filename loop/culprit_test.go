@@ -86,7 +86,7 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := w.next(t)
-				if got := r[""].String(); got != "WARN loop held up" {
+				if got := r[""].String(); got != "WARN loop: held up" {
 					t.Errorf("level and message %q", got)
 				}
 				if d := r["held"].Duration(); d < limit || r["limit"].Duration() != limit {

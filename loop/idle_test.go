@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -43,7 +43,8 @@ func (i *idler) Ended() { *i.ended = append(*i.ended, i.n) }
 // newIdler attaches one. It is called on the loop, or before it runs.
 func newIdler(t *testing.T, l *loop.Loop, n int, ended *[]int, run func(t *loop.Thread)) *idler {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestSpareDescriptor(t *testing.T) {
 		if <-scarce {
 			t.Error("scarce, with descriptors to spare")
 		}
-		free := leaktest.Exhaust(t)
+		free := leak.Exhaust(t)
 		for range 5 {
 			dial()
 			if !<-scarce {

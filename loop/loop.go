@@ -347,7 +347,7 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 // logPanic logs the panic of t's body, if there was one, and notes it as t's error.
 func (l *Loop) logPanic(t *Thread) {
 	if p := t.co.Panic(); p != nil {
-		l.log.Error("panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
+		l.log.Error("loop: panic in a green thread", "panic", p.Value, "stack", string(p.Stack))
 		t.extra().err = p
 	}
 }

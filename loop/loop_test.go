@@ -13,12 +13,12 @@ import (
 
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // run gives every handoff the same test.
 func run(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
@@ -203,7 +203,8 @@ func TestPostKeepsOrderAndEndsWithTheLoop(t *testing.T) {
 		})
 		close(release)
 		wait()
-		if err := l.Post(func() { t.Error("called after the end") }); !errors.Is(err, net.ErrClosed) {
+		if err := l.Post(func() { t.Error("called after the end") }); !errors.Is(err,
+			net.ErrClosed) {
 			t.Errorf("Post after the end: %v", err)
 		}
 	})
@@ -253,7 +254,11 @@ func TestEchoNeedsNoEpollCtlWhileItKeepsUp(t *testing.T) {
 // stay asleep.
 func TestNothingSpins(t *testing.T) {
 	states := map[string]func(b *body) coro.Code{
-		"suspended": func(b *body) coro.Code { b.KeepWaiting(true); _ = b.Sleep(time.Hour); return coro.Abort },
+		"suspended": func(b *body) coro.Code {
+			b.KeepWaiting(true)
+			_ = b.Sleep(time.Hour)
+			return coro.Abort
+		},
 		"want write": func(b *body) coro.Code {
 			for chunk := make([]byte, 1<<20); ; {
 				if _, errno := unix.Write(b.FD(), chunk); errno == unix.EAGAIN {
@@ -283,10 +288,13 @@ func TestNothingSpins(t *testing.T) {
 		},
 	}
 	peers := map[string]func(c *net.TCPConn){
-		"half-closed":            func(c *net.TCPConn) { _ = c.CloseWrite() },
-		"half-closed after data": func(c *net.TCPConn) { _, _ = c.Write([]byte("x")); _ = c.CloseWrite() },
-		"reset":                  func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
-		"readable, not awaited":  func(c *net.TCPConn) { _, _ = c.Write([]byte("x")) },
+		"half-closed": func(c *net.TCPConn) { _ = c.CloseWrite() },
+		"half-closed after data": func(c *net.TCPConn) {
+			_, _ = c.Write([]byte("x"))
+			_ = c.CloseWrite()
+		},
+		"reset":                 func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
+		"readable, not awaited": func(c *net.TCPConn) { _, _ = c.Write([]byte("x")) },
 	}
 	type running struct {
 		name   string
@@ -309,7 +317,8 @@ func TestNothingSpins(t *testing.T) {
 				_, _ = c.Write([]byte("!"))
 				<-entered
 				leave(c)
-				all = append(all, running{name: t.Name() + ", " + state + ", " + peer, c: c, l: l, wait: wait})
+				all = append(all, running{name: t.Name() + ", " + state + ", " + peer, c: c, l: l,
+					wait: wait})
 			})
 		}
 	}
@@ -360,7 +369,8 @@ func TestSleepEndsWhenTheClientLeaves(t *testing.T) {
 				<-entered
 				leave(c)
 				wait()
-				if !errors.Is(first, loop.ErrClientGone) || !errors.Is(second, loop.ErrClientGone) || kept != nil {
+				if !errors.Is(first, loop.ErrClientGone) ||
+					!errors.Is(second, loop.ErrClientGone) || kept != nil {
 					t.Errorf("errors %v, %v, %v", first, second, kept)
 				}
 				if b.left != 1 || !b.Gone() {
@@ -376,7 +386,8 @@ func TestWantsTimeOut(t *testing.T) {
 		var errs []error
 		c := serve(t, l, &body{run: func(b *body) coro.Code {
 			_, _ = unix.Read(b.FD(), make([]byte, 8))
-			errs = append(errs, b.WantRead(10*time.Millisecond), b.WantRead(0), b.WantReadWrite(time.Hour), b.WantWrite(time.Hour))
+			errs = append(errs, b.WantRead(10*time.Millisecond), b.WantRead(0),
+				b.WantReadWrite(time.Hour), b.WantWrite(time.Hour))
 			return coro.Abort
 		}})
 		_, _ = c.Write([]byte("x"))
@@ -395,7 +406,8 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 		const threads = 50
 		runs := make(map[any]int)
 		for range threads {
-			fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			fds, err := unix.Socketpair(unix.AF_UNIX,
+				unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -471,7 +483,8 @@ func TestStopGivesIdleThreadsALastRunAndKillsAfterTheGracePeriod(t *testing.T) {
 		l.Stop(time.Minute)
 		wait()
 		if !lastRun || !cleaned || !finished {
-			t.Errorf("last run %v, deferred call of the killed %v, thread within the grace period finished %v", lastRun, cleaned, finished)
+			t.Errorf(
+				"last run %v, deferred call of the killed %v, thread within the grace period finished %v", lastRun, cleaned, finished)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/refusetest"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +25,7 @@ func TestAcceptRefused(t *testing.T) {
 		}
 		return
 	}
-	refusetest.Refuse(unix.EPERM, unix.SYS_ACCEPT4)
+	refuse.Refuse(unix.EPERM, unix.SYS_ACCEPT4)
 	run(t, func(t *testing.T, l *loop.Loop) {
 		var fds [2]int
 		for i := range fds {
@@ -33,13 +33,15 @@ func TestAcceptRefused(t *testing.T) {
 			if fds[i], err = loop.Listen("tcp", "127.0.0.1:0", false); err != nil {
 				t.Fatal(err)
 			}
-			c, err := net.Dial("tcp", loop.LocalAddr(fds[i]).String()) // waits in the kernel's queue
+			// waits in the kernel's queue
+			c, err := net.Dial("tcp", loop.LocalAddr(fds[i]).String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
 		}
-		if _, err := l.Accept(fds[0], func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
+		if _, err := l.Accept(fds[0],
+			func(int, netip.AddrPort) { t.Error("accepted") }); err != nil {
 			t.Fatal(err)
 		}
 		var d loop.Shared

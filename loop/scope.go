@@ -76,7 +76,7 @@ func (t *Thread) start(b *memberBody) *Thread {
 // leave closes a scope that a call of Go has opened. It is one of t's deferred calls.
 func (t *Thread) leave(s *scope) {
 	if err := t.join(s); err != nil {
-		t.loop.log.Error("thread ended with an error of one that it had started", "error", err)
+		t.loop.log.Error("loop: a thread that another one had started has failed", "error", err)
 	}
 	if t.more.scope == s {
 		t.more.scope = nil

@@ -182,7 +182,7 @@ func (f funcBody) Run(t *Thread) coro.Code {
 		return nil
 	})
 	if err != nil {
-		t.loop.log.Error("thread ended with an error of one that it had started", "error", err)
+		t.loop.log.Error("loop: a thread that another one had started has failed", "error", err)
 	}
 	return coro.Abort
 }
@@ -375,7 +375,8 @@ func (t *Thread) refused() error {
 		return nil
 	}
 	if t.refusals++; t.refusals > maxRefusals {
-		t.loop.log.Error("thread ended: it does not heed the errors of its waits", "error", err)
+		t.loop.log.Error("loop: thread ended, it does not heed the errors of its waits",
+			"error", err)
 		t.co.Yield(coro.Make(coro.Abort, 0)) // does not return
 	}
 	t.Yield()

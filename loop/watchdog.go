@@ -177,8 +177,8 @@ func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration) {
 		return
 	}
 	w.logged[place] = now
-	w.log.Warn("loop held up", "held", now.Sub(c.since).Round(time.Millisecond), "limit", limit,
-		"place", place, "stack", stack.String())
+	w.log.Warn("loop: held up", "held", now.Sub(c.since).Round(time.Millisecond),
+		"limit", limit, "place", place, "stack", stack.String())
 }
 
 // pulse is what a loop shows its watchdog.

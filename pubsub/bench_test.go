@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -29,7 +31,7 @@ func BenchmarkPublish(b *testing.B) {
 func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
 	var hub pubsub.Hub
 	topic := hub.Topic("room")
-	loops := startLoops(b, 2, h)
+	ls := loops.Start(b, modes.Mode{Handoff: h, Loops: 2}, nil, nil)
 	var left atomic.Int64
 	all := make(chan struct{}, 1)
 	ready := func() {
@@ -39,7 +41,7 @@ func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
 	}
 	left.Store(int64(n))
 	for i := range n {
-		loops.start(i, func(th *loop.Thread) {
+		ls.Go(i, func(th *loop.Thread) {
 			sub := topic.Subscribe(th, pubsub.Options{})
 			ready()
 			for {
@@ -52,7 +54,7 @@ func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
 	}
 	<-all
 	data := []byte("a message that somebody has written in a chat")
-	waits := loops.waits()
+	waits := countWaits(b, ls)
 	var publishing time.Duration
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -68,8 +70,8 @@ func benchmarkPublish(b *testing.B, h coro.Handoff, n int) {
 	b.ReportMetric(float64(publishing.Nanoseconds())/float64(b.N), "publish-ns")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/delivery")
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N)/float64(n), "allocs/delivery")
-	b.ReportMetric(float64(loops.waits()-waits)/float64(b.N), "waits/op")
-	loops.stop()
+	b.ReportMetric(float64(countWaits(b, ls)-waits)/float64(b.N), "waits/op")
+	ls.Stop(0)
 }
 
 // BenchmarkPublishOn is Publish by a thread of one of the loops, with N subscribers that wait on it
@@ -79,14 +81,14 @@ func BenchmarkPublishOn(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var hub pubsub.Hub
-			loops := startLoops(b, 2, coro.Channel)
+			ls := loops.Start(b, modes.Mode{Handoff: coro.Channel, Loops: 2}, nil, nil)
 			var counts [2]int
 			for i := range counts {
-				waiting(loops, i, n, hub.Topic("room"), pubsub.Options{}, &counts[i])
+				waiting(b, ls, i, n, hub.Topic("room"), pubsub.Options{}, &counts[i])
 			}
 			done := make(chan struct{})
 			data := []byte("a message that somebody has written in a chat")
-			loops.start(0, func(th *loop.Thread) {
+			ls.Go(0, func(th *loop.Thread) {
 				defer close(done)
 				topic := hub.Topic("room")
 				var publishing time.Duration
@@ -101,7 +103,15 @@ func BenchmarkPublishOn(b *testing.B) {
 				b.ReportMetric(float64(publishing.Nanoseconds())/float64(b.N), "publish-ns")
 			})
 			<-done
-			loops.stop()
+			ls.Stop(0)
 		})
 	}
+}
+
+// countWaits returns how often epoll_wait has returned, on all loops.
+func countWaits(b *testing.B, ls *loops.Loops) (n int64) {
+	for _, l := range ls.All {
+		loops.On(b, l, func(l *loop.Loop) { n += l.Stats().Waits })
+	}
+	return n
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -52,7 +53,7 @@ func TestEngineIsAsked(t *testing.T) {
 	var hub pubsub.Hub
 	var e script
 	hub.Connect(&e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		publish(room, "a")
 		one := room.Subscribe(th, pubsub.Options{})
@@ -94,16 +95,21 @@ func TestEngineIsAsked(t *testing.T) {
 // Whoever asks for history waits for it; the others do not.
 func TestHistoryThatTheEngineHas(t *testing.T) {
 	const long = time.Hour
-	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest, pubsub.Disconnect} {
+	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest,
+		pubsub.Disconnect} {
 		for _, row := range []struct {
-			name   string
-			before string                                                  // published here before the subscription
-			loaded func(before, since []*pubsub.Message) []*pubsub.Message // nil: it cannot be learnt
+			name string
+			// published here before the subscription
+			before string
+			// nil: it cannot be learnt
+			loaded func(before, since []*pubsub.Message) []*pubsub.Message
 			o      pubsub.Options
 			want   string
 		}{
-			{"none", "", func(_, _ []*pubsub.Message) []*pubsub.Message { return nil }, pubsub.Options{History: 9}, "xy"},
-			{"not to be had, but what is known", "ab", func(_, _ []*pubsub.Message) []*pubsub.Message { return nil },
+			{"none", "", func(_, _ []*pubsub.Message) []*pubsub.Message { return nil },
+				pubsub.Options{History: 9}, "xy"},
+			{"not to be had, but what is known", "ab",
+				func(_, _ []*pubsub.Message) []*pubsub.Message { return nil },
 				pubsub.Options{History: 9}, "abxy"},
 			{"theirs", "", func(_, _ []*pubsub.Message) []*pubsub.Message {
 				return []*pubsub.Message{theirs("1", long), theirs("2", long)}
@@ -115,7 +121,8 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 				return []*pubsub.Message{theirs("1", long), theirs("2", long), theirs("3", long)}
 			}, pubsub.Options{After: "theirs-2"}, "3xy"},
 			{"mixed with ours", "ab", func(before, since []*pubsub.Message) []*pubsub.Message {
-				return []*pubsub.Message{theirs("1", -long), before[0], theirs("2", long), since[0], before[1]}
+				return []*pubsub.Message{theirs("1", -long), before[0], theirs("2", long), since[0],
+					before[1]}
 			}, pubsub.Options{History: 9}, "1a2bxy"}, // whatever the clocks show
 			{"longer than is held", "", func(_, _ []*pubsub.Message) (ms []*pubsub.Message) {
 				for i := range 100 {
@@ -134,7 +141,7 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 				for _, letter := range row.before {
 					before = append(before, room.Publish([]byte(string(letter))))
 				}
-				onThread(t, func(th *loop.Thread) {
+				loops.Run(t, func(th *loop.Thread) {
 					row.o.Policy = policy
 					sub, live := room.Subscribe(th, row.o), room.Subscribe(th, pubsub.Options{})
 					since = append(since, room.Publish([]byte("x")), room.Publish([]byte("y")))
@@ -150,7 +157,8 @@ func TestHistoryThatTheEngineHas(t *testing.T) {
 					}
 					got := rest(sub)
 					later := room.Subscribe(th, row.o)
-					if again := rest(later); got != row.want || again != row.want && row.o.History != 2 && row.o.History != 5 {
+					if again := rest(later); got != row.want ||
+						again != row.want && row.o.History != 2 && row.o.History != 5 {
 						t.Errorf("%q, later %q, want %q", got, again, row.want)
 					}
 					publish(room, "z")
@@ -171,7 +179,7 @@ func TestHistoryThatComesLate(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		sub := room.Subscribe(th, pubsub.Options{History: 5})
 		e.feed("room").Loaded(nil)
@@ -192,7 +200,7 @@ func TestHistoryForOneWhoHasLeft(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
 		before := e.feed("room")
@@ -217,7 +225,7 @@ func TestHistoryForNobody(t *testing.T) {
 	var hub pubsub.Hub
 	e := new(script)
 	hub.Connect(e)
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		room := hub.Topic("room")
 		room.Subscribe(th, pubsub.Options{History: 5}).Unsubscribe()
 		e.feed("room").Loaded([]*pubsub.Message{theirs("1", time.Hour)})

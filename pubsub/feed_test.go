@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -21,15 +22,16 @@ func TestDeliverWaits(t *testing.T) {
 		{"larger than all", func(i int) int { return 10 + i%50/49*(100<<10) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			handoffs(t, 2, func(t *testing.T, ls *loops) {
+			handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 				hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 64 << 10}}
 				e := new(script)
 				hub.Connect(e)
 				const subscribers = 12
 				subscribed, read := make(chan struct{}, subscribers), make(chan error, subscribers)
 				for i := range subscribers {
-					ls.start(i, func(th *loop.Thread) {
-						sub := hub.Topic("room").Subscribe(th, pubsub.Options{Queue: i, Policy: pubsub.Policy(i % 3)})
+					ls.Go(i, func(th *loop.Thread) {
+						sub := hub.Topic("room").Subscribe(th,
+							pubsub.Options{Queue: i, Policy: pubsub.Policy(i % 3)})
 						subscribed <- struct{}{}
 						for n := range messages {
 							m, err := sub.Receive(limit)
@@ -45,7 +47,7 @@ func TestDeliverWaits(t *testing.T) {
 					})
 				}
 				stuck := make(chan *pubsub.Subscription, 1)
-				ls.start(0, func(th *loop.Thread) {
+				ls.Go(0, func(th *loop.Thread) {
 					stuck <- hub.Topic("room").Subscribe(th, pubsub.Options{})
 					_, _ = th.AwaitAny(-1, th.Loop().Stopped())
 				})
@@ -64,7 +66,7 @@ func TestDeliverWaits(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				ls.on(0, func(*loop.Loop) {
+				loops.On(t, ls.All[0], func(*loop.Loop) {
 					if sub.Dropped() == 0 {
 						t.Error("the one who does not read has lost nothing")
 					}

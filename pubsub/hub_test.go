@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -47,7 +48,7 @@ func TestIdleTopicsAreBounded(t *testing.T) {
 		hub := pubsub.Hub{Limits: pubsub.Limits{History: -1}}
 		topic := hub.Topic("room")
 		publish(topic, "xyz")
-		onThread(t, func(th *loop.Thread) {
+		loops.Run(t, func(th *loop.Thread) {
 			sub := topic.Subscribe(th, pubsub.Options{History: 10})
 			publish(topic, "abc") // to the topic that was forgotten, and is there again
 			if got := rest(sub); got != "abc" {
@@ -66,7 +67,7 @@ func TestTopicIsForgottenAndComesBack(t *testing.T) {
 	room, other := hub.Topic("room"), hub.Topic("other")
 	publish(room, "a")
 	publish(other, "x") // room is forgotten
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		sub := hub.Topic("room").Subscribe(th, pubsub.Options{History: 10})
 		publish(room, "b")
 		publish(hub.Topic("room"), "c")
@@ -120,14 +121,14 @@ func TestSharedIsMadeOnce(t *testing.T) {
 		return &frame{"[" + string(data) + "]"}
 	})
 	other := pubsub.Shared(func(data []byte) *frame { return &frame{"(" + string(data) + ")"} })
-	handoffs(t, 3, func(t *testing.T, ls *loops) {
+	handoffs(t, 3, func(t *testing.T, ls *loops.Loops) {
 		made.Store(0)
 		topic := hub.Topic("room")
 		const subscribers, messages = 60, 20
 		var frames [subscribers][messages]*frame
 		subscribed, done := make(chan struct{}, subscribers), make(chan struct{}, subscribers)
 		for i := range subscribers {
-			ls.start(i, func(th *loop.Thread) {
+			ls.Go(i, func(th *loop.Thread) {
 				sub := topic.Subscribe(th, pubsub.Options{})
 				subscribed <- struct{}{}
 				for n := range messages {

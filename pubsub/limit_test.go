@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -20,7 +21,7 @@ func TestHubIsBounded(t *testing.T) {
 		size     = 4 << 10 // 5 MB in all
 	)
 	hub := pubsub.Hub{Limits: pubsub.Limits{Bytes: limit}}
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		small := hub.Topic("small")
 		publish(hub.Topic("quiet"), "xyz")
 		reader := small.Subscribe(th, pubsub.Options{})
@@ -28,7 +29,8 @@ func TestHubIsBounded(t *testing.T) {
 		var subs []*pubsub.Subscription
 		policies := []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest, pubsub.Disconnect}
 		for i := range topics {
-			subs = append(subs, hub.Topic(fmt.Sprint(i)).Subscribe(th, pubsub.Options{Policy: policies[i%3]}))
+			subs = append(subs, hub.Topic(fmt.Sprint(i)).Subscribe(th,
+				pubsub.Options{Policy: policies[i%3]}))
 		}
 		for n := range messages {
 			for i := range topics {
@@ -61,7 +63,8 @@ func TestHubIsBounded(t *testing.T) {
 				}
 			}
 			if sub.Dropped() != lost || lost == 0 || sub.Err() != nil {
-				t.Errorf("policy %d: %d of %d messages, and dropped %d, %v", policies[i%3], len(got), messages, sub.Dropped(), sub.Err())
+				t.Errorf("policy %d: %d of %d messages, and dropped %d, %v", policies[i%3],
+					len(got), messages, sub.Dropped(), sub.Err())
 			}
 		}
 		if got := rest(reader); got != "abc" || reader.Dropped() > 0 {
@@ -82,7 +85,7 @@ func TestHubIsBounded(t *testing.T) {
 func TestMessageLargerThanTheHub(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{Bytes: 1000}}
 	room := hub.Topic("room")
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.DropNewest} {
 			sub := room.Subscribe(th, pubsub.Options{Policy: policy})
 			room.Publish(make([]byte, 2000))
@@ -90,7 +93,8 @@ func TestMessageLargerThanTheHub(t *testing.T) {
 				t.Errorf("%d bytes are held", bytes)
 			}
 			if m := sub.Next(); m != nil || sub.Dropped() != 1 || sub.Ready() {
-				t.Errorf("got a message: %v, dropped %d, ready %v", m != nil, sub.Dropped(), sub.Ready())
+				t.Errorf("got a message: %v, dropped %d, ready %v", m != nil, sub.Dropped(),
+					sub.Ready())
 			}
 			publish(room, "a")
 			if got := rest(sub); got != "a" || sub.Dropped() != 1 {
@@ -118,9 +122,10 @@ func TestLimitBytes(t *testing.T) {
 	pubsub.Topics(&hub) // counts
 	hub.LimitBytes(0)
 	var publishing sync.WaitGroup
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		for i := range 8 {
-			hub.Topic(fmt.Sprint(i)).Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3), Queue: 1000})
+			hub.Topic(fmt.Sprint(i)).Subscribe(th,
+				pubsub.Options{Policy: pubsub.Policy(i % 3), Queue: 1000})
 		}
 		for i := range 4 {
 			publishing.Go(func() {

@@ -9,20 +9,24 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // limit is for what must come.
 const limit = 20 * time.Second
 
 // handoffs runs f with loops of each kind.
-func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops)) {
+func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops.Loops)) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
-		t.Run(h.String(), func(t *testing.T) { f(t, startLoops(t, n, h)) })
+		t.Run(h.String(), func(t *testing.T) {
+			f(t, loops.Start(t, modes.Mode{Handoff: h, Loops: n}, nil, nil))
+		})
 	}
 }
 
@@ -30,17 +34,18 @@ func handoffs(t *testing.T, n int, f func(t *testing.T, ls *loops)) {
 // order.
 func TestOrderOfEachPublisher(t *testing.T) {
 	const publishers, each, subscribers = 6, 200, 30
-	handoffs(t, 3, func(t *testing.T, ls *loops) {
+	handoffs(t, 3, func(t *testing.T, ls *loops.Loops) {
 		hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 1 << 30}}
 		var subscribed, done sync.WaitGroup
 		var all loop.Promise[struct{}] // have subscribed
 		subscribed.Add(subscribers)
 		done.Add(subscribers)
 		for i := range subscribers {
-			ls.start(i, func(th *loop.Thread) {
+			ls.Go(i, func(th *loop.Thread) {
 				defer done.Done()
 				topic := hub.Topic("room")
-				sub := topic.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue, Policy: pubsub.Policy(i % 3)})
+				sub := topic.Subscribe(th,
+					pubsub.Options{Queue: pubsub.MaxQueue, Policy: pubsub.Policy(i % 3)})
 				subscribed.Done()
 				_, _ = all.Await(th, limit)
 				next := make([]int, publishers)
@@ -58,13 +63,15 @@ func TestOrderOfEachPublisher(t *testing.T) {
 					who, number, _ := strings.Cut(string(m.Data), " ")
 					p, _ := strconv.Atoi(who)
 					if number != strconv.Itoa(next[p]) {
-						t.Errorf("subscriber %d: %s of publisher %d, want %d", i, number, p, next[p])
+						t.Errorf("subscriber %d: %s of publisher %d, want %d", i, number, p,
+							next[p])
 						return
 					}
 					next[p]++
 				}
 				if m := sub.Next(); m != nil || sub.Dropped() != 0 {
-					t.Errorf("subscriber %d: %q is one too many, %d dropped", i, m.Data, sub.Dropped())
+					t.Errorf("subscriber %d: %q is one too many, %d dropped", i, m.Data,
+						sub.Dropped())
 				}
 			})
 		}
@@ -83,7 +90,7 @@ func TestOrderOfEachPublisher(t *testing.T) {
 			if p%2 == 0 {
 				go publish(func() {})
 			} else {
-				ls.start(p, func(th *loop.Thread) { publish(th.Yield) })
+				ls.Go(p, func(th *loop.Thread) { publish(th.Yield) })
 			}
 		}
 		done.Wait()
@@ -93,8 +100,9 @@ func TestOrderOfEachPublisher(t *testing.T) {
 // Subscribers come and go during publishing: what they get begins with their history and has no
 // gap. The same holds for what follows the last message that they know.
 func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
-	handoffs(t, 2, func(t *testing.T, ls *loops) {
-		hub := pubsub.Hub{Limits: pubsub.Limits{History: pubsub.MaxQueue, TopicBytes: 1 << 30, IdleBytes: 1 << 30}}
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
+		hub := pubsub.Hub{Limits: pubsub.Limits{History: pubsub.MaxQueue, TopicBytes: 1 << 30,
+			IdleBytes: 1 << 30}}
 		stop := make(chan struct{})
 		var publishing, done sync.WaitGroup
 		publishing.Go(func() {
@@ -113,11 +121,12 @@ func TestHistoryAndWhatFollowsAreOne(t *testing.T) {
 		})
 		done.Add(8)
 		for i := range 8 {
-			ls.start(i, func(th *loop.Thread) {
+			ls.Go(i, func(th *loop.Thread) {
 				defer done.Done()
 				last, lastID := -1, ""
 				for round := range 50 {
-					o := pubsub.Options{Queue: pubsub.MaxQueue, History: round % 20, Policy: pubsub.Policy(i % 3)}
+					o := pubsub.Options{Queue: pubsub.MaxQueue, History: round % 20,
+						Policy: pubsub.Policy(i % 3)}
 					after := round%3 == 2
 					if after {
 						o.After = lastID

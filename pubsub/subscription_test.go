@@ -8,23 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
-
-// onThread runs f as a thread of a loop of its own.
-func onThread(t *testing.T, f func(th *loop.Thread)) {
-	t.Helper()
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Go(f)
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // publish publishes texts of one letter each.
 func publish(topic *pubsub.Topic, letters string) {
@@ -48,7 +36,7 @@ func TestWhatComesFirst(t *testing.T) {
 	publish(topic, "1")
 	second := topic.Publish([]byte("2"))
 	third := hub.Topic("room").Publish([]byte("3"))
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		for _, row := range []struct {
 			name string
 			o    pubsub.Options
@@ -69,7 +57,8 @@ func TestWhatComesFirst(t *testing.T) {
 		} {
 			sub := topic.Subscribe(th, row.o)
 			if got := rest(sub); got != row.want || sub.Dropped() != 0 || sub.Err() != nil {
-				t.Errorf("%s: %q, dropped %d, %v; want %q", row.name, got, sub.Dropped(), sub.Err(), row.want)
+				t.Errorf("%s: %q, dropped %d, %v; want %q", row.name, got, sub.Dropped(), sub.Err(),
+					row.want)
 			}
 			sub.Unsubscribe()
 		}
@@ -78,16 +67,18 @@ func TestWhatComesFirst(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	var hub pubsub.Hub
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		subscribe := func(p pubsub.Policy) *pubsub.Subscription {
 			return topic.Subscribe(th, pubsub.Options{Queue: 4, Policy: p})
 		}
-		oldest, newest, disconnect := subscribe(pubsub.DropOldest), subscribe(pubsub.DropNewest), subscribe(pubsub.Disconnect)
+		oldest, newest, disconnect := subscribe(pubsub.DropOldest), subscribe(pubsub.DropNewest),
+			subscribe(pubsub.Disconnect)
 		expect := func(name string, s *pubsub.Subscription, got string, dropped int, err error) {
 			t.Helper()
 			if r := rest(s); r != got || s.Dropped() != dropped || s.Err() != err {
-				t.Errorf("%s: %q, dropped %d, %v; want %q, %d, %v", name, r, s.Dropped(), s.Err(), got, dropped, err)
+				t.Errorf("%s: %q, dropped %d, %v; want %q, %d, %v", name, r, s.Dropped(), s.Err(),
+					got, dropped, err)
 			}
 		}
 		publish(topic, "abcd") // just so
@@ -125,7 +116,7 @@ func TestPolicies(t *testing.T) {
 // A queue is bounded in bytes, too, whatever its length.
 func TestPoliciesCountBytes(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 10 << 10}}
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		var subs [3]*pubsub.Subscription
 		for p := range subs {
@@ -142,13 +133,16 @@ func TestPoliciesCountBytes(t *testing.T) {
 			}
 			return got
 		}
-		if got := first(subs[pubsub.DropOldest]); got != "de" || subs[pubsub.DropOldest].Dropped() != 3 {
+		if got := first(subs[pubsub.DropOldest]); got != "de" ||
+			subs[pubsub.DropOldest].Dropped() != 3 {
 			t.Errorf("oldest: %q", got)
 		}
-		if got := first(subs[pubsub.DropNewest]); got != "ab" || subs[pubsub.DropNewest].Dropped() != 3 {
+		if got := first(subs[pubsub.DropNewest]); got != "ab" ||
+			subs[pubsub.DropNewest].Dropped() != 3 {
 			t.Errorf("newest: %q", got)
 		}
-		if got := first(subs[pubsub.Disconnect]); got != "" || subs[pubsub.Disconnect].Err() != pubsub.ErrLagged {
+		if got := first(subs[pubsub.Disconnect]); got != "" ||
+			subs[pubsub.Disconnect].Err() != pubsub.ErrLagged {
 			t.Errorf("disconnect: %q", got)
 		}
 		// What is larger than all of it comes all the same, alone.
@@ -165,9 +159,9 @@ func TestPoliciesCountBytes(t *testing.T) {
 
 func TestReceive(t *testing.T) {
 	var hub pubsub.Hub
-	handoffs(t, 1, func(t *testing.T, ls *loops) {
+	handoffs(t, 1, func(t *testing.T, ls *loops.Loops) {
 		done := make(chan struct{})
-		ls.start(0, func(th *loop.Thread) {
+		ls.Go(0, func(th *loop.Thread) {
 			defer close(done)
 			topic := hub.Topic("room")
 			sub := topic.Subscribe(th, pubsub.Options{})
@@ -178,7 +172,8 @@ func TestReceive(t *testing.T) {
 			if m, err := sub.Receive(limit); err != nil || string(m.Data) != "a" {
 				t.Errorf("%v, %v", m, err)
 			}
-			child := th.Go(func(th *loop.Thread) error { // another thread of the loop waits, and has it to itself
+			// another thread of the loop waits, and has it to itself
+			child := th.Go(func(th *loop.Thread) error {
 				if _, err := sub.Receive(limit); err != net.ErrClosed {
 					t.Errorf("unsubscribed by another: %v", err)
 				}
@@ -191,7 +186,8 @@ func TestReceive(t *testing.T) {
 			sub.Unsubscribe()
 			sub.Unsubscribe()
 			_, _ = child.End().Await(th, limit)
-			if i, err := th.AwaitAny(limit, sub); i != 0 || err != nil || sub.Next() != nil || sub.Err() != net.ErrClosed {
+			if i, err := th.AwaitAny(limit, sub); i != 0 || err != nil || sub.Next() != nil ||
+				sub.Err() != net.ErrClosed {
 				t.Errorf("afterwards: %d, %v, %v", i, err, sub.Err())
 			}
 		})
@@ -202,7 +198,7 @@ func TestReceive(t *testing.T) {
 // A reader that always finds something does not hold its loop.
 func TestReceiveGivesWay(t *testing.T) {
 	hub := pubsub.Hub{Limits: pubsub.Limits{TopicBytes: 1 << 30}}
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		sub := topic.Subscribe(th, pubsub.Options{Queue: pubsub.MaxQueue})
 		ran := false
@@ -223,7 +219,7 @@ func TestReceiveGivesWay(t *testing.T) {
 func TestSubscriptionEndsWithItsThread(t *testing.T) {
 	var hub pubsub.Hub
 	topic := hub.Topic("room")
-	ls := startLoops(t, 1, coro.Channel)
+	ls := loops.Start(t, modes.Plain, nil, nil)
 	for name, end := range map[string]func(th *loop.Thread){
 		"return": func(*loop.Thread) {},
 		"panic":  func(*loop.Thread) { panic("on purpose") },
@@ -237,14 +233,14 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 		},
 	} {
 		gone := make(chan struct{})
-		ls.start(0, func(th *loop.Thread) {
+		ls.Go(0, func(th *loop.Thread) {
 			th.Defer(func() { close(gone) }) // after the others
 			topic.Subscribe(th, pubsub.Options{})
 			topic.Subscribe(th, pubsub.Options{Policy: pubsub.DropNewest})
 			end(th)
 		})
 		<-gone
-		ls.on(0, func(*loop.Loop) {})
+		loops.On(t, ls.All[0], func(*loop.Loop) {})
 		if n, _, _ := pubsub.Subscribers(&hub, "room"); n != 0 {
 			t.Errorf("%s: %d are subscribed", name, n)
 		}
@@ -255,7 +251,7 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 // close when it ends.
 func TestTopicsAreChanged(t *testing.T) {
 	var hub pubsub.Hub
-	onThread(t, func(th *loop.Thread) {
+	loops.Run(t, func(th *loop.Thread) {
 		before := th.Mark()
 		for i := range 1000 {
 			one := hub.Topic("one").Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 3)})
@@ -286,7 +282,7 @@ func TestTopicsAreChanged(t *testing.T) {
 // they ever have.
 func TestThousandsVanish(t *testing.T) {
 	const many = 3000
-	handoffs(t, 2, func(t *testing.T, ls *loops) {
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 		var hub pubsub.Hub
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -304,8 +300,9 @@ func TestThousandsVanish(t *testing.T) {
 		}()
 		subscribed := make(chan struct{}, many)
 		for i := range many {
-			ls.start(i, func(th *loop.Thread) {
-				sub := hub.Topic("room").Subscribe(th, pubsub.Options{Policy: pubsub.Policy(i % 2 * i % 3)})
+			ls.Go(i, func(th *loop.Thread) {
+				sub := hub.Topic("room").Subscribe(th,
+					pubsub.Options{Policy: pubsub.Policy(i % 2 * i % 3)})
 				subscribed <- struct{}{}
 				for {
 					if _, err := sub.Receive(-1); err != nil {
@@ -317,7 +314,7 @@ func TestThousandsVanish(t *testing.T) {
 		for range many {
 			<-subscribed
 		}
-		ls.stop()
+		ls.Stop(0)
 		close(stop)
 		<-stopped
 		if n, held, room := pubsub.Subscribers(&hub, "room"); n != 0 || held > 64 || room > 64 {

@@ -6,16 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
 // waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message
 // adds one to count, which belongs to the loop.
-func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *int) {
+func waiting(t testing.TB, ls *loops.Loops, i, n int, topic *pubsub.Topic, o pubsub.Options,
+	count *int) {
 	for range n {
-		ls.start(i, func(th *loop.Thread) {
+		ls.Go(i, func(th *loop.Thread) {
 			for sub := topic.Subscribe(th, o); ; *count++ {
 				if _, err := sub.Receive(-1); err != nil {
 					return
@@ -24,19 +26,19 @@ func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *
 		})
 	}
 	for range 2 { // a turn in which they begin, and one after it
-		ls.on(i, func(*loop.Loop) {})
+		loops.On(t, ls.All[i], func(*loop.Loop) {})
 	}
 }
 
 // A thousand subscribers cost nothing while nothing, or only something for others, is published.
 func TestNoWakeUpsWhileQuiet(t *testing.T) {
-	handoffs(t, 2, func(t *testing.T, ls *loops) {
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 		var hub pubsub.Hub
 		var counts [2]int
-		waiting(ls, 0, 1000, hub.Topic("quiet"), pubsub.Options{}, &counts[0])
-		waiting(ls, 1, 10, hub.Topic("loud"), pubsub.Options{}, &counts[1])
+		waiting(t, ls, 0, 1000, hub.Topic("quiet"), pubsub.Options{}, &counts[0])
+		waiting(t, ls, 1, 10, hub.Topic("loud"), pubsub.Options{}, &counts[1])
 		stats := func(i int) (s loop.Stats) {
-			ls.on(i, func(l *loop.Loop) { s = l.Stats() })
+			loops.On(t, ls.All[i], func(l *loop.Loop) { s = l.Stats() })
 			return s
 		}
 		before := stats(0)
@@ -53,7 +55,7 @@ func TestNoWakeUpsWhileQuiet(t *testing.T) {
 		if n := after.Resumes - before.Resumes; n != 0 {
 			t.Errorf("%d threads were resumed", n)
 		}
-		ls.on(0, func(*loop.Loop) {
+		loops.On(t, ls.All[0], func(*loop.Loop) {
 			if counts[0] != 0 {
 				t.Errorf("%d messages", counts[0])
 			}
@@ -64,16 +66,17 @@ func TestNoWakeUpsWhileQuiet(t *testing.T) {
 // A burst that comes while a loop is at something else wakes each of its subscribers once.
 func TestOneWakeUpForABurst(t *testing.T) {
 	const subscribers, burst = 100, 50
-	handoffs(t, 2, func(t *testing.T, ls *loops) {
+	handoffs(t, 2, func(t *testing.T, ls *loops.Loops) {
 		var hub pubsub.Hub
 		topic := hub.Topic("room")
 		var counts [2]int
 		for i := range counts {
-			waiting(ls, i, subscribers, topic, pubsub.Options{Policy: pubsub.Policy(i)}, &counts[i])
+			waiting(t, ls, i, subscribers, topic, pubsub.Options{Policy: pubsub.Policy(i)},
+				&counts[i])
 		}
 		var before, after [2]loop.Stats
 		busy, published := make(chan struct{}), make(chan struct{})
-		for i, l := range ls.all {
+		for i, l := range ls.All {
 			_ = l.Post(func() {
 				before[i] = l.Stats()
 				busy <- struct{}{}
@@ -93,7 +96,7 @@ func TestOneWakeUpForABurst(t *testing.T) {
 				if time.Since(start) > limit {
 					t.Fatalf("%d messages", got)
 				}
-				ls.on(i, func(l *loop.Loop) { got, after[i] = counts[i], l.Stats() })
+				loops.On(t, ls.All[i], func(l *loop.Loop) { got, after[i] = counts[i], l.Stats() })
 			}
 			if n := after[i].Resumes - before[i].Resumes; n != subscribers {
 				t.Errorf("loop %d: %d threads were resumed, of %d", i, n, subscribers)
@@ -111,7 +114,7 @@ func TestAllocations(t *testing.T) {
 		var hub pubsub.Hub
 		topic := hub.Topic("room")
 		data := []byte("a message")
-		onThread(t, func(th *loop.Thread) {
+		loops.Run(t, func(th *loop.Thread) {
 			subs := make([]*pubsub.Subscription, 100)
 			for i := range subs {
 				subs[i] = topic.Subscribe(th, pubsub.Options{Policy: policy})
@@ -136,9 +139,9 @@ func TestAllocations(t *testing.T) {
 func TestIdleSubscriptionIsSmall(t *testing.T) {
 	const many, bound = 10000, 320
 	var hub pubsub.Hub
-	ls := startLoops(t, 1, coro.Channel)
+	ls := loops.Start(t, modes.Plain, nil, nil)
 	measured := make(chan float64)
-	ls.start(0, func(th *loop.Thread) {
+	ls.Go(0, func(th *loop.Thread) {
 		topic := hub.Topic("room")
 		publish(topic, "x")
 		var before, after runtime.MemStats

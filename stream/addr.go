@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name asks the kernel for the kind of the socket that New was given, and for the peer's address.
+// name asks the kernel for the kind of the socket that New got, and for the peer's address.
 // After the peer has reset the connection, the kernel has no address any more.
 func (s *Stream) name() {
 	if !s.unnamed || s.gone() {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -16,9 +17,9 @@ func costs(t *testing.T, l *loop.Loop, f func()) (allocs float64, ctls int64) {
 	t.Helper()
 	var before, after loop.Stats
 	f()
-	on(t, l, func() { before = l.Stats() })
+	loops.On(t, l, func(*loop.Loop) { before = l.Stats() })
 	allocs = testing.AllocsPerRun(200, f)
-	on(t, l, func() { after = l.Stats() })
+	loops.On(t, l, func(*loop.Loop) { after = l.Stats() })
 	return allocs, after.Ctls - before.Ctls
 }
 
@@ -68,7 +69,7 @@ func TestMessageIsFree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, m mode) {
 				addr := ""
-				loops, _ := serving(t, m, func(l *loop.Loop) {
+				ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 					srv, err := stream.Serve(l, "tcp", "127.0.0.1:0", 0, handler)
 					must(t, err)
 					addr = srv.Addr().String()
@@ -77,7 +78,7 @@ func TestMessageIsFree(t *testing.T) {
 				must(t, err)
 				defer f.Close()
 				fd, buf := int(f.Fd()), make([]byte, len(message))
-				allocs, ctls := costs(t, loops[0], func() {
+				allocs, ctls := costs(t, ls.All[0], func() {
 					if _, err := unix.Write(fd, message); err != nil {
 						t.Fatal(err)
 					}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer connects. The zero value is good.
+// Dialer makes connections. The zero value is ready for use.
 type Dialer struct {
 	// Timeout limits the whole Dial, the look-up of the name included; 0: only the kernel's limits.
 	Timeout time.Duration

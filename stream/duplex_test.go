@@ -116,7 +116,8 @@ func TestDuplexCopies(t *testing.T) {
 var data16 = make([]byte, 16<<20) // more than sockets take
 
 // TestPace: a peer that does not move a byte in time, or too few bytes, ends reads, writes and the
-// waits of a Duplex. A deadline replaces the pace. Only the time in which the stream waits counts.
+// waits of a Duplex. A deadline replaces the pace. Only the time in which the stream waits counts,
+// by the loop's clock, which stands still during a turn.
 func TestPace(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
@@ -136,7 +137,7 @@ func TestPace(t *testing.T) {
 			in, out = stream.Pace{Idle: idle}, stream.Pace{Idle: idle}
 			a.SetPace(&in, &out)
 
-			began := time.Now()
+			began := l.Time()
 			_, err := a.Read(buf)
 			tooSlow("idle read", began, idle, err)
 			var operation *net.OpError
@@ -159,7 +160,7 @@ func TestPace(t *testing.T) {
 			}
 			a.SetNoWait(false)
 
-			began = time.Now()
+			began = l.Time()
 			for err = nil; err == nil; {
 				_, err = a.Write(buf)
 			}
@@ -167,7 +168,7 @@ func TestPace(t *testing.T) {
 
 			// A deadline instead, longer than the pace.
 			must(t, a.SetReadDeadline(time.Now().Add(3*idle)))
-			began, in = time.Now(), stream.Pace{Idle: idle}
+			began, in = l.Time(), stream.Pace{Idle: idle}
 			if err := a.AwaitInput(); err != nil { // there may be something to read
 				t.Errorf("deadline: %v", err)
 			}
@@ -200,7 +201,7 @@ func TestPace(t *testing.T) {
 					_ = th.Sleep(5 * time.Millisecond)
 				}
 			})
-			began = time.Now()
+			began = l.Time()
 			for err = nil; err == nil; {
 				_, err = a.Read(buf)
 			}
@@ -213,7 +214,7 @@ func TestPace(t *testing.T) {
 			if n, err := a.Write(buf); n != len(buf) || err != nil || d.Held() != len(buf) {
 				t.Errorf("held: %d, %v, %d", n, err, d.Held())
 			}
-			began = time.Now()
+			began = l.Time()
 			for err = nil; err == nil; _, err = d.SendHeld() {
 				if err := d.Await(-1, false); err != nil {
 					t.Fatal(err)

@@ -99,7 +99,7 @@ func (l *limit) waited(d time.Duration) {
 // count anew.
 func (s *Stream) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
 
-// ReadExpired reports that the deadline of reads has passed.
+// ReadExpired reports whether the deadline of reads has passed.
 func (s *Stream) ReadExpired() bool { return s.in.deadline.passed() }
 
 // SetDeadline implements net.Conn.

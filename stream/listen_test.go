@@ -3,56 +3,18 @@ package stream_test
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
-
-// serving runs as many loops as the mode has, each made ready by begin, until stop.
-func serving(t *testing.T, m mode, begin func(l *loop.Loop)) (
-	loops []*loop.Loop, stop func(grace time.Duration),
-) {
-	t.Helper()
-	for range m.Loops {
-		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler)})
-		must(t, err)
-		begin(l)
-		loops = append(loops, l)
-	}
-	var running sync.WaitGroup
-	for _, l := range loops {
-		running.Go(func() {
-			if err := l.Run(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	stop = func(grace time.Duration) {
-		for _, l := range loops {
-			l.Stop(grace)
-		}
-		running.Wait()
-	}
-	t.Cleanup(func() { stop(0) })
-	return loops, stop
-}
-
-// on calls f on a loop and waits for it.
-func on(t *testing.T, l *loop.Loop, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	must(t, l.Post(func() { f(); close(done) }))
-	<-done
-}
 
 // caller returns an ordinary connection.
 func caller(t *testing.T, addr string) net.Conn {
@@ -104,7 +66,7 @@ func TestListen(t *testing.T) {
 				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
 			var listeners []*stream.Listener
-			loops, stop := serving(t, m, func(l *loop.Loop) {
+			ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 				ln, err := stream.Listen(l, network, addr)
 				must(t, err)
 				addr = ln.Addr().String()
@@ -117,7 +79,7 @@ func TestListen(t *testing.T) {
 				asks(t, c, "hello")
 				clients = append(clients, c)
 			}
-			on(t, loops[0], func() {
+			ls.On(func(*loop.Loop) {
 				must(t, listeners[0].Close())
 				wants(t, "second Close", listeners[0].Close(), net.ErrClosed, "close")
 			})
@@ -134,7 +96,7 @@ func TestListen(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			stop(time.Minute) // the other listeners' threads end by themselves
+			ls.Stop(time.Minute) // the other listeners' threads end by themselves
 			if d := time.Since(began); d > 20*time.Second {
 				t.Errorf("the stop took %v", d)
 			}
@@ -264,7 +226,7 @@ func TestDetach(t *testing.T) {
 		plainListener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		defer plainListener.Close()
-		loops, _ := serving(t, m, func(l *loop.Loop) {
+		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 			accepts, err = stream.Listen(l, "tcp", "127.0.0.1:0")
 			must(t, err)
 			l.Go(func(*loop.Thread) {
@@ -317,8 +279,8 @@ func TestDetach(t *testing.T) {
 		c := caller(t, serves.Addr().String())
 		_, _ = c.Write([]byte("x"))
 		check("served", c)
-		on(t, loops[0], func() {
-			if n := loops[0].Threads(); n > 2 { // the listener, and perhaps the served one's
+		ls.On(func(*loop.Loop) {
+			if n := ls.All[0].Threads(); n > 2 { // the listener, and perhaps the served one's
 				t.Errorf("%d threads left", n)
 			}
 		})

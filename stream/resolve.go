@@ -52,7 +52,7 @@ func (a *attempts) lookUp(host, service string) (ips []netip.Addr, port uint16, 
 		r = net.DefaultResolver
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // the look-up does not outlive the wait for it
+	defer cancel() // ends a look-up that outlives the wait for it
 	var found struct {
 		port int
 		ips  []netip.Addr

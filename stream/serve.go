@@ -24,12 +24,12 @@ type Server struct {
 	handler  func(t *loop.Thread, s *Stream) error
 }
 
-// Serve serves connections to an address, which is as for Listen, at the cost of an event loop with
-// callbacks. Each connection has a thread of its own; whenever there is something to read, the loop
-// calls the handler on that thread. The handler may wait like any thread. If it returns nil or
-// ErrWouldBlock, the connection waits without a coroutine until there is more to read, at most for
-// the time idle; 0: without limit. If it returns any other error, such as io.EOF for an orderly
-// end, the loop closes the connection.
+// Serve serves connections to an address, which has the form of Listen's, as cheaply as an event
+// loop with callbacks. It must be called on the loop, or before the loop runs. Each connection has a
+// thread of its own; whenever there is something to read, the loop calls the handler on that thread.
+// The handler may wait like any thread. If it returns nil or ErrWouldBlock, the connection waits
+// without a coroutine until there is more to read, at most for the time idle; 0: without limit. If
+// it returns any other error, such as io.EOF for an orderly end, the loop closes the connection.
 //
 // The cheapest handler reads all that has arrived (SetNoWait tells where that ends) and returns. If
 // the handler leaves something unread, the loop calls it again. A handler that does not read at all
@@ -82,7 +82,7 @@ type served struct {
 func (srv *Server) accept(fd int, remote netip.AddrPort) {
 	c := &served{server: srv}
 	if err := srv.loop.Attach(&c.Thread, fd, c, srv.idle); err != nil {
-		srv.loop.Logger().Error("connection not accepted", "error", err)
+		srv.loop.Logger().Error("stream: connection not accepted", "error", err)
 		sysio.Close(fd)
 		return
 	}
@@ -105,7 +105,7 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 	case err == io.EOF:
 		return coro.Abort
 	default:
-		t.Loop().Logger().Debug("connection ends", "remote", s.RemoteAddr(), "error", err)
+		t.Loop().Logger().Debug("stream: connection ends", "remote", s.RemoteAddr(), "error", err)
 		return coro.Abort
 	}
 	switch {
@@ -113,7 +113,7 @@ func (c *served) Run(t *loop.Thread) coro.Code {
 		return coro.Abort
 	case !s.asked:
 		t.Loop().Logger().Error(
-			"connection closed: its handler does not read, and would be called for ever",
+			"stream: connection closed, its handler does not read and would be called for ever",
 			"remote", s.RemoteAddr())
 		return coro.Abort
 	}

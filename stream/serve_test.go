@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -24,7 +25,7 @@ func TestServe(t *testing.T) {
 			if network == "unix" {
 				addr, m.Loops = filepath.Join(t.TempDir(), "socket"), 1
 			}
-			loops, stop := serving(t, m, func(l *loop.Loop) {
+			ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 				srv, err := stream.Serve(l, network, addr, 0, func(
 					th *loop.Thread, s *stream.Stream,
 				) error {
@@ -65,7 +66,7 @@ func TestServe(t *testing.T) {
 			if _, err := io.ReadFull(slow, make([]byte, 6)); err != nil {
 				t.Error(err)
 			}
-			on(t, loops[0], func() {})
+			ls.On(func(*loop.Loop) {})
 			if n := runtime.NumGoroutine() - goroutines; n > 6 {
 				t.Errorf("%d goroutines for 31 idle connections", n)
 			}
@@ -77,7 +78,7 @@ func TestServe(t *testing.T) {
 					t.Errorf("%q: %q, %v", word, rest, err)
 				}
 			}
-			stop(time.Minute)
+			ls.Stop(time.Minute)
 			if rest, err := io.ReadAll(slow); len(rest) > 0 || err != nil {
 				t.Errorf("at the stop: %q, %v", rest, err)
 			}
@@ -189,7 +190,7 @@ func TestServeStops(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
 		stuck := make(chan struct{}, 1)
-		loops, stop := serving(t, m, func(l *loop.Loop) {
+		ls := loops.Start(t, m, quiet, func(l *loop.Loop) {
 			srv, err := stream.Serve(l, "tcp", addr, 0, func(
 				th *loop.Thread, s *stream.Stream,
 			) error {
@@ -212,10 +213,10 @@ func TestServeStops(t *testing.T) {
 		_ = waits.(*net.TCPConn).CloseWrite()
 		<-stuck
 		hold := make(chan struct{})
-		_ = loops[0].Post(func() { <-hold })
+		_ = ls.All[0].Post(func() { <-hold })
 		_, _ = io.WriteString(late, "in flight")
 		go close(hold)
-		stop(20 * time.Millisecond)
+		ls.Stop(20 * time.Millisecond)
 		for _, c := range []net.Conn{idle, late, waits} {
 			want := map[net.Conn]string{late: "in flight"}[c]
 			rest, err := io.ReadAll(c)

@@ -58,7 +58,7 @@ var ErrWouldBlock error = wouldBlock{}
 
 type wouldBlock struct{}
 
-func (wouldBlock) Error() string   { return "read would block" }
+func (wouldBlock) Error() string   { return "call would block" }
 func (wouldBlock) Timeout() bool   { return false }
 func (wouldBlock) Temporary() bool { return true }
 
@@ -97,8 +97,8 @@ func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
 	*s = Stream{d: loop.Own(t), loop: t.Loop(), remote: remote, unix: !remote.IsValid()}
 }
 
-// SetNoWait decides what a read does that would wait. With on it does not wait, and returns
-// ErrWouldBlock, or the error of a limit that has passed.
+// SetNoWait decides what happens when a read finds nothing. With on, the read returns ErrWouldBlock,
+// or the error of a limit that has passed; otherwise it waits.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }
 
 // Readable returns a source that is ready when there is something to read. It can be awaited any
@@ -144,7 +144,8 @@ func (s *Stream) await(
 	return err
 }
 
-// Unread reports whether a read may return at once.
+// Unread reports whether there may be something to read: a read has not found the socket empty
+// since the loop last saw input.
 func (s *Stream) Unread() bool { return s.d.Unread() }
 
 // Read implements net.Conn.
@@ -223,7 +224,7 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 		return 0, io.EOF
 	}
 	s.in.moved(n)
-	_ = s.spend(n) // if it was closed meanwhile, the next call finds out
+	_ = s.spend(n) // if the stream was closed meanwhile, the next call finds out
 	return n, nil
 }
 

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 type mode = modes.Mode
 
@@ -27,15 +27,15 @@ var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
 
 var plain, direct, several = modes.Plain, modes.Direct, modes.Several
 
+var quiet = slog.New(slog.DiscardHandler)
+
 // onLoop runs the same test with each handoff: f starts threads, and the loop runs until they have
 // ended.
 func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 	t.Helper()
 	for _, m := range []mode{plain, direct} {
 		t.Run(m.Name, func(t *testing.T) {
-			l, err := loop.New(loop.Options{
-				Handoff: m.Handoff, Logger: slog.New(slog.DiscardHandler),
-			})
+			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -187,7 +188,7 @@ func TestHTTPOverStreams(t *testing.T) {
 func TestServeHTTPOverStreams(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		addr := "127.0.0.1:0"
-		serving(t, m, func(l *loop.Loop) {
+		loops.Start(t, m, quiet, func(l *loop.Loop) {
 			srv, err := stream.Serve(l, "tcp", addr, time.Minute, func(
 				_ *loop.Thread, s *stream.Stream,
 			) error {

@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/handlers/echo"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // The configuration says handler = "echo". A program can also serve it itself.
 func ExampleServe() {
-	url, stop := exampletest.Serve(echo.Serve) // lwango.Handle("/echo", echo.Serve)
+	url, stop := server.Serve(echo.Serve) // lwango.Handle("/echo", echo.Serve)
 	defer stop()
-	exampletest.Show(http.Post(url, "text/plain", strings.NewReader("anyone here?")))
+	server.Show(http.Post(url, "text/plain", strings.NewReader("anyone here?")))
 	// Output:
 	// 200 OK
 	// anyone here?

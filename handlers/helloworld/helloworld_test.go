@@ -3,15 +3,15 @@ package helloworld_test
 import (
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/helloworld"
-	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 func TestHelloWorld(t *testing.T) {
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
-		s := modtest.Start(t, "/hello", helloworld.Serve, handoff)
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := module.Start(t, m, "/hello", helloworld.Serve)
 		for _, c := range []struct{ line, want, why string }{
 			{"GET /hello", "Hello, world!", ""},
 			{"GET /hello/below", "Hello, world!", ""},
@@ -25,27 +25,32 @@ func TestHelloWorld(t *testing.T) {
 			{"GET /hello?name=%zz&name=Bert", "Hello, Bert!", "a malformed one is left out"},
 			{"GET /hello?name=%ff", "Hello, \uFFFD!", "not UTF-8"},
 			{"GET /hello?name=Zo%C3%AB", "Hello, Zoë!", ""},
-			{"GET /hello?name=%3Cb%3E%0d%0aX:%20y", "Hello, <b>\r\nX: y!", "text is not interpreted, and far from the header"},
+			{"GET /hello?name=%3Cb%3E%0d%0aX:%20y", "Hello, <b>\r\nX: y!",
+				"text is not interpreted, and far from the header"},
 			{"GET /hello?username=Anna", "Hello, world!", "another key"},
 		} {
-			got := s.Do(c.line, nil, "")
-			if got.Status != 200 || got.Body != c.want || got.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
-				t.Errorf("%s: got %d %q %v, want %q (%s)", c.line, got.Status, got.Body, got.Header, c.want, c.why)
+			got := s.Request(c.line, nil, "")
+			if got.StatusCode != 200 || got.Text != c.want ||
+				got.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+				t.Errorf("%s: got %d %q %v, want %q (%s)", c.line, got.StatusCode, got.Text,
+					got.Header, c.want, c.why)
 			}
 		}
-		if head := s.Do("HEAD /hello", nil, ""); head.Status != 200 || head.Length != 13 || head.Body != "" {
+		if head := s.Request("HEAD /hello", nil, ""); head.StatusCode != 200 ||
+			head.ContentLength != 13 || head.Text != "" {
 			t.Errorf("HEAD: %+v", head)
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 func TestAllocations(t *testing.T) {
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
-		s := modtest.Start(t, "/", helloworld.Serve, handoff)
-		if n := s.Allocs(t, "GET /hello HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n != 0 {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := module.Start(t, m, "/", helloworld.Serve)
+		if n := s.Allocs(
+			"GET /hello HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n != 0 {
 			t.Errorf("%v allocations", n)
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 func TestRegister(t *testing.T) {

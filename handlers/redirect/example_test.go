@@ -7,7 +7,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/redirect"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // In the configuration:
@@ -24,7 +24,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
 	answer, err := http.DefaultTransport.RoundTrip(get(url + "/shop?page=2")) // does not follow it
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/response"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // In the configuration:
@@ -25,9 +25,9 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 503 Service Unavailable
 	// Back in an hour.

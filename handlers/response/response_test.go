@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/response"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 type fields = map[string]string
@@ -25,24 +25,32 @@ func TestResponse(t *testing.T) {
 		why    string
 	}{
 		{func(s *response.Settings) {}, "GET /", 200, fields{}, 0, "", "the defaults"},
-		{func(s *response.Settings) { s.Body = "text" }, "GET /", 200, fields{"Content-Type": "text/plain; charset=utf-8"}, 4, "text", "a body has a type"},
-		{func(s *response.Settings) { s.Body = "text" }, "HEAD /", 200, fields{"Content-Type": "text/plain; charset=utf-8"}, 4, "", "HEAD"},
-		{func(s *response.Settings) { s.Body = "text" }, "DELETE /x", 200, fields{}, 4, "text", "any method"},
+		{func(s *response.Settings) { s.Body = "text" }, "GET /", 200,
+			fields{"Content-Type": "text/plain; charset=utf-8"}, 4, "text", "a body has a type"},
+		{func(s *response.Settings) { s.Body = "text" }, "HEAD /", 200,
+			fields{"Content-Type": "text/plain; charset=utf-8"}, 4, "", "HEAD"},
+		{func(s *response.Settings) { s.Body = "text" }, "DELETE /x", 200, fields{}, 4, "text",
+			"any method"},
 		{func(s *response.Settings) {
 			s.Body, s.Headers = "{}", fields{"content-type": "application/json", "x-a": "a; b: c"}
-		}, "GET /", 200, fields{"Content-Type": "application/json", "X-A": "a; b: c"}, 2, "{}", "colons and semicolons are no trouble"},
+		}, "GET /", 200, fields{"Content-Type": "application/json", "X-A": "a; b: c"}, 2, "{}",
+			"colons and semicolons are no trouble"},
 		{func(s *response.Settings) { s.Status = 204 }, "GET /", 204, fields{}, 0, "", "no body"},
-		{func(s *response.Settings) { s.Status, s.Body = 410, "gone" }, "GET /", 410, fields{}, 4, "gone", "an error with a page of its own"},
-		{func(s *response.Settings) { s.Status, s.Headers = 301, fields{"Location": "/x"} }, "GET /", 301, fields{"Location": "/x"}, 0, "", ""},
+		{func(s *response.Settings) { s.Status, s.Body = 410, "gone" }, "GET /", 410, fields{}, 4,
+			"gone", "an error with a page of its own"},
+		{func(s *response.Settings) { s.Status, s.Headers = 301, fields{"Location": "/x"} },
+			"GET /", 301, fields{"Location": "/x"}, 0, "", ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			h, err := modtest.Build(t, response.Register, "response", handlers.Env{}, c.change)
+			h, err := module.Build(t, response.Register, "response", handlers.Env{}, c.change)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := modtest.Start(t, "/", h, coro.Channel).Do(c.line, nil, "")
-			if got.Status != c.status || got.Body != c.body || got.Length != c.length && c.status != 204 {
-				t.Errorf("got %d %q (Content-Length %d)", got.Status, got.Body, got.Length)
+			got := module.Start(t, modes.Plain, "/", h).Request(c.line, nil, "")
+			if got.StatusCode != c.status || got.Text != c.body ||
+				got.ContentLength != c.length && c.status != 204 {
+				t.Errorf("got %d %q (Content-Length %d)", got.StatusCode, got.Text,
+					got.ContentLength)
 			}
 			for name, want := range c.fields {
 				if values := got.Header.Values(name); len(values) != 1 || values[0] != want {
@@ -54,12 +62,14 @@ func TestResponse(t *testing.T) {
 }
 
 func TestErrorPage(t *testing.T) {
-	h, err := modtest.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) { s.Status = 503 })
+	h, err := module.Build(t, response.Register, "response", handlers.Env{},
+		func(s *response.Settings) { s.Status = 503 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := modtest.Start(t, "/", h, coro.Channel).Do("GET /", nil, "")
-	if got.Status != 503 || !strings.Contains(got.Header.Get("Content-Type"), "text/html") || !strings.Contains(got.Body, "503") {
+	got := module.Start(t, modes.Plain, "/", h).Request("GET /", nil, "")
+	if got.StatusCode != 503 || !strings.Contains(got.Header.Get("Content-Type"), "text/html") ||
+		!strings.Contains(got.Text, "503") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -69,21 +79,32 @@ func TestErrors(t *testing.T) {
 		settings  response.Settings
 		key, want string
 	}{
-		{response.Settings{Status: 99}, "status", "status: expected a final status, 200 to 599, not 99"},
-		{response.Settings{Status: 100}, "status", "status: expected a final status, 200 to 599, not 100"},
-		{response.Settings{Status: 600}, "status", "status: expected a final status, 200 to 599, not 600"},
-		{response.Settings{Status: 204, Body: "x"}, "body", "body: an answer with status 204 has none"},
-		{response.Settings{Status: 304, Body: "x"}, "body", "body: an answer with status 304 has none"},
-		{response.Settings{Status: 200, Headers: fields{"a b": "x"}}, "headers", `headers: "a b": not a valid name of a header field`},
-		{response.Settings{Status: 200, Headers: fields{"": "x"}}, "headers", `headers: "": not a valid name of a header field`},
-		{response.Settings{Status: 200, Headers: fields{"x": "a\r\nb: c"}}, "headers", `headers: "x": control characters cannot be part of a header field`},
-		{response.Settings{Status: 200, Headers: fields{"Content-length": "3"}}, "headers", `headers: "Content-length": is set by the server itself`},
-		{response.Settings{Status: 200, Headers: fields{"X-A": "3", "x-a": "4"}}, "headers", "headers: X-A and x-a are the same field"},
+		{response.Settings{Status: 99}, "status",
+			"status: expected a final status, 200 to 599, not 99"},
+		{response.Settings{Status: 100}, "status",
+			"status: expected a final status, 200 to 599, not 100"},
+		{response.Settings{Status: 600}, "status",
+			"status: expected a final status, 200 to 599, not 600"},
+		{response.Settings{Status: 204, Body: "x"}, "body",
+			"body: an answer with status 204 has none"},
+		{response.Settings{Status: 304, Body: "x"}, "body",
+			"body: an answer with status 304 has none"},
+		{response.Settings{Status: 200, Headers: fields{"a b": "x"}}, "headers",
+			`headers: "a b": not a valid name of a header field`},
+		{response.Settings{Status: 200, Headers: fields{"": "x"}}, "headers",
+			`headers: "": not a valid name of a header field`},
+		{response.Settings{Status: 200, Headers: fields{"x": "a\r\nb: c"}}, "headers",
+			`headers: "x": control characters cannot be part of a header field`},
+		{response.Settings{Status: 200, Headers: fields{"Content-length": "3"}}, "headers",
+			`headers: "Content-length": is set by the server itself`},
+		{response.Settings{Status: 200, Headers: fields{"X-A": "3", "x-a": "4"}}, "headers",
+			"headers: X-A and x-a are the same field"},
 	} {
-		_, err := modtest.Build(t, response.Register, "response", handlers.Env{}, func(s *response.Settings) {
-			*s = c.settings
-			s.Headers = maps.Clone(s.Headers)
-		})
+		_, err := module.Build(t, response.Register, "response", handlers.Env{},
+			func(s *response.Settings) {
+				*s = c.settings
+				s.Headers = maps.Clone(s.Headers)
+			})
 		var bad *handlers.KeyError
 		if !errors.As(err, &bad) || bad.Key != c.key || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)

@@ -9,7 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // folder makes a folder with a page in it.
@@ -18,7 +18,8 @@ func folder() (dir string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte("<p>Welcome"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte("<p>Welcome"),
+		0o600); err != nil {
 		log.Fatal(err)
 	}
 	return dir
@@ -38,9 +39,9 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// <p>Welcome
@@ -62,9 +63,9 @@ func ExampleSender() {
 		return status
 	}
 
-	url, stop := exampletest.Serve(h)
+	url, stop := server.Serve(h)
 	defer stop()
-	exampletest.Show(http.Get(url + "/?member=yes"))
+	server.Show(http.Get(url + "/?member=yes"))
 	// Output:
 	// 200 OK
 	// <p>Welcome

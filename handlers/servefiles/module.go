@@ -131,7 +131,7 @@ func (m *module) source(name []byte) bool {
 // usually fail for the same reason.
 func (m *module) complain(name []byte, err error) {
 	if now := time.Now().Unix(); m.complained.Swap(now) != now {
-		m.log.Warn("file not served", "name", string(name), "error", err)
+		m.log.Warn("serve_files: file not served", "name", string(name), "error", err)
 	}
 }
 

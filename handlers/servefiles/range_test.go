@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 func TestConditions(t *testing.T) {
@@ -24,7 +24,7 @@ func TestConditions(t *testing.T) {
 		later   = "Fri, 01 Mar 2024 12:00:01 GMT"
 		other   = `"other"`
 	)
-	s := start(t, tree(t), "/", coro.Channel, nil)
+	s := start(t, modes.Plain, tree(t), "/", nil)
 	for _, c := range []struct {
 		fields []string
 		status int
@@ -33,17 +33,21 @@ func TestConditions(t *testing.T) {
 		{[]string{"If-None-Match: " + etag}, 304, ""},
 		{[]string{"If-None-Match: W/" + etag}, 304, "weak comparison"},
 		{[]string{"If-None-Match: " + other + ", " + etag}, 304, "one of a list"},
-		{[]string{"If-None-Match: " + other, "if-none-match: " + etag}, 304, "a list in two fields"},
+		{[]string{"If-None-Match: " + other, "if-none-match: " + etag}, 304,
+			"a list in two fields"},
 		{[]string{"If-None-Match: *"}, 304, "anything"},
 		{[]string{"If-None-Match: " + other}, 200, ""},
 		{[]string{"If-Modified-Since: " + lastModified}, 304, ""},
 		{[]string{"If-Modified-Since: " + later}, 304, ""},
 		{[]string{"If-Modified-Since: " + earlier}, 200, ""},
-		{[]string{"If-Modified-Since: Friday, 01-Mar-24 12:00:00 GMT"}, 304, "the old forms of dates"},
+		{[]string{"If-Modified-Since: Friday, 01-Mar-24 12:00:00 GMT"}, 304,
+			"the old forms of dates"},
 		{[]string{"If-Modified-Since: Fri Mar  1 12:00:00 2024"}, 304, ""},
 		{[]string{"If-Modified-Since: yesterday"}, 200, "no date"},
-		{[]string{"If-Modified-Since: " + lastModified, "If-Modified-Since: " + lastModified}, 200, "twice"},
-		{[]string{"If-None-Match: " + other, "If-Modified-Since: " + later}, 200, "the tag decides, the date is not looked at"},
+		{[]string{"If-Modified-Since: " + lastModified, "If-Modified-Since: " + lastModified}, 200,
+			"twice"},
+		{[]string{"If-None-Match: " + other, "If-Modified-Since: " + later}, 200,
+			"the tag decides, the date is not looked at"},
 		{[]string{"If-None-Match: " + etag, "If-Modified-Since: " + earlier}, 304, ""},
 		{[]string{"If-Match: " + etag}, 200, ""},
 		{[]string{"If-Match: *"}, 200, ""},
@@ -67,26 +71,28 @@ func TestConditions(t *testing.T) {
 			if method == "HEAD" && status == 206 {
 				status = 200
 			}
-			got := s.Do(method+" /a.txt", c.fields, "")
-			if got.Status != status {
-				t.Errorf("%s %q: got %d, want %d (%s)", method, c.fields, got.Status, status, c.why)
+			got := s.Request(method+" /a.txt", c.fields, "")
+			if got.StatusCode != status {
+				t.Errorf("%s %q: got %d, want %d (%s)", method, c.fields, got.StatusCode, status,
+					c.why)
 			}
-			if status == 304 && (got.Header.Get("ETag") != etag || got.Header.Get("Last-Modified") != lastModified || got.Body != "") {
-				t.Errorf("%s %q: 304 with %v %q", method, c.fields, got.Header, got.Body)
+			if status == 304 && (got.Header.Get("ETag") != etag ||
+				got.Header.Get("Last-Modified") != lastModified || got.Text != "") {
+				t.Errorf("%s %q: 304 with %v %q", method, c.fields, got.Header, got.Text)
 			}
 			if status == 412 && got.Header.Get("ETag") != "" {
 				t.Errorf("%s %q: 412 with %v", method, c.fields, got.Header)
 			}
 		}
 	}
-	if got := s.Do("GET /nothing", []string{"If-Match: *"}, ""); got.Status != 404 {
-		t.Errorf("a condition about nothing: %d", got.Status)
+	if got := s.Request("GET /nothing", []string{"If-Match: *"}, ""); got.StatusCode != 404 {
+		t.Errorf("a condition about nothing: %d", got.StatusCode)
 	}
 }
 
 func TestSingleRange(t *testing.T) {
 	root := tree(t)
-	s := start(t, root, "/", coro.Channel, nil)
+	s := start(t, modes.Plain, root, "/", nil)
 	for _, c := range []struct {
 		path, field  string
 		status       int
@@ -114,9 +120,11 @@ func TestSingleRange(t *testing.T) {
 		{"/big.bin", "bytes=50000-", 206, "bytes 50000-99999/100000", big[50000:], ""},
 		{"/big.bin", "bytes=-1", 206, "bytes 99999-99999/100000", big[99999:], ""},
 	} {
-		got := s.Do("GET "+c.path, []string{"Range: " + c.field}, "")
-		if got.Status != c.status || got.Header.Get("Content-Range") != c.contentRange || c.status != 416 && got.Body != c.body {
-			t.Errorf("%s %q: got %d %q %.40q (%s)", c.path, c.field, got.Status, got.Header.Get("Content-Range"), got.Body, c.why)
+		got := s.Request("GET "+c.path, []string{"Range: " + c.field}, "")
+		if got.StatusCode != c.status || got.Header.Get("Content-Range") != c.contentRange ||
+			c.status != 416 && got.Text != c.body {
+			t.Errorf("%s %q: got %d %q %.40q (%s)", c.path, c.field, got.StatusCode,
+				got.Header.Get("Content-Range"), got.Text, c.why)
 		}
 		switch c.status {
 		case 416:
@@ -124,18 +132,21 @@ func TestSingleRange(t *testing.T) {
 				t.Errorf("%s %q: 416 with %v", c.path, c.field, got.Header)
 			}
 		case 206:
-			if got.Header.Get("ETag") == "" || got.Header.Get("Accept-Ranges") != "bytes" || got.Length != int64(len(c.body)) || got.Header.Get("Content-Type") == "" {
+			if got.Header.Get("ETag") == "" || got.Header.Get("Accept-Ranges") != "bytes" ||
+				got.ContentLength != int64(len(c.body)) || got.Header.Get("Content-Type") == "" {
 				t.Errorf("%s %q: 206 with %v", c.path, c.field, got.Header)
 			}
 		}
 	}
-	if got := s.Do("HEAD /a.txt", []string{"Range: bytes=0-3"}, ""); got.Status != 200 || got.Length != 10 {
-		t.Errorf("HEAD: got %d, Content-Length %d: Range is for GET", got.Status, got.Length)
+	if got := s.Request("HEAD /a.txt", []string{"Range: bytes=0-3"}, ""); got.StatusCode != 200 ||
+		got.ContentLength != 10 {
+		t.Errorf("HEAD: got %d, Content-Length %d: Range is for GET", got.StatusCode,
+			got.ContentLength)
 	}
 }
 
 func TestIfRange(t *testing.T) {
-	s := start(t, tree(t), "/", coro.Channel, nil)
+	s := start(t, modes.Plain, tree(t), "/", nil)
 	for _, c := range []struct {
 		fields []string
 		status int
@@ -150,13 +161,14 @@ func TestIfRange(t *testing.T) {
 		{[]string{"If-Range: nonsense"}, 200, ""},
 		{[]string{"If-Range: " + etag, "If-Range: " + etag}, 200, "twice"},
 	} {
-		got := s.Do("GET /a.txt", append([]string{"Range: bytes=0-3"}, c.fields...), "")
-		if got.Status != c.status {
-			t.Errorf("%q: got %d, want %d (%s)", c.fields, got.Status, c.status, c.why)
+		got := s.Request("GET /a.txt", append([]string{"Range: bytes=0-3"}, c.fields...), "")
+		if got.StatusCode != c.status {
+			t.Errorf("%q: got %d, want %d (%s)", c.fields, got.StatusCode, c.status, c.why)
 		}
 	}
-	if got := s.Do("GET /a.txt", []string{`If-Range: "other"`, "Range: bytes=50-"}, ""); got.Status != 200 {
-		t.Errorf("a range that is not followed cannot be wrong: %d", got.Status)
+	if got := s.Request("GET /a.txt", []string{`If-Range: "other"`, "Range: bytes=50-"},
+		""); got.StatusCode != 200 {
+		t.Errorf("a range that is not followed cannot be wrong: %d", got.StatusCode)
 	}
 }
 
@@ -164,18 +176,19 @@ func TestIfRange(t *testing.T) {
 // change once more within it.
 func TestIfRangeOfAFreshFile(t *testing.T) {
 	root := tree(t)
-	s := start(t, root, "/", coro.Channel, nil)
+	s := start(t, modes.Plain, root, "/", nil)
 	for _, ahead := range []time.Duration{0, time.Hour} {
 		fresh := time.Now().Add(ahead)
 		check(t, os.Chtimes(filepath.Join(root, "a.txt"), fresh, fresh))
-		date := s.Do("GET /a.txt", nil, "").Header.Get("Last-Modified")
-		got := s.Do("GET /a.txt", []string{"Range: bytes=0-3", "If-Range: " + date}, "")
+		date := s.Request("GET /a.txt", nil, "").Header.Get("Last-Modified")
+		got := s.Request("GET /a.txt", []string{"Range: bytes=0-3", "If-Range: " + date}, "")
 		want := 200
 		if ahead == 0 && got.Header.Get("Date") != date {
 			want = 206 // the second is over
 		}
-		if got.Status != want {
-			t.Errorf("If-Range: %s, at %s: got %d, want %d", date, got.Header.Get("Date"), got.Status, want)
+		if got.StatusCode != want {
+			t.Errorf("If-Range: %s, at %s: got %d, want %d", date, got.Header.Get("Date"),
+				got.StatusCode, want)
 		}
 	}
 }
@@ -185,21 +198,22 @@ func TestSeveralRangesOfAnotherType(t *testing.T) {
 	settings := servefiles.Settings{Path: tree(t)}
 	sender, err := servefiles.NewSender(settings, handlers.Env{})
 	check(t, err)
-	s := modtest.Start(t, "/", func(req *conn.Request, resp *conn.Response) int {
+	s := module.Start(t, modes.Plain, "/", func(req *conn.Request, resp *conn.Response) int {
 		resp.Header().Set("Content-Type", "image/png")
 		status, _ := sender.Send(req, resp, "a.txt", 200)
 		return status
-	}, coro.Channel)
-	got := s.Do("GET /", []string{"Range: bytes=0-1,4-5"}, "")
-	if got.Status != 206 || strings.Count(got.Body, "Content-Type: image/png\r\n") != 2 || strings.Contains(got.Body, "text/plain") {
-		t.Errorf("got %d %q", got.Status, got.Body)
+	})
+	got := s.Request("GET /", []string{"Range: bytes=0-1,4-5"}, "")
+	if got.StatusCode != 206 || strings.Count(got.Text, "Content-Type: image/png\r\n") != 2 ||
+		strings.Contains(got.Text, "text/plain") {
+		t.Errorf("got %d %q", got.StatusCode, got.Text)
 	}
 }
 
 func TestSeveralRanges(t *testing.T) {
 	root := tree(t)
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
-		s := start(t, root, "/", handoff, nil)
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := start(t, m, root, "/", nil)
 		for _, c := range []struct {
 			path, field, mediaType string
 			parts                  []string // "first-last"
@@ -207,22 +221,25 @@ func TestSeveralRanges(t *testing.T) {
 			{"/a.txt", "bytes=0-1,4-5", "text/plain; charset=utf-8", []string{"0-1", "4-5"}},
 			{"/a.txt", "bytes=8-, 0-1", "text/plain; charset=utf-8", []string{"8-9", "0-1"}},
 			{"/a.txt", "bytes=0-1,20-30,-1", "text/plain; charset=utf-8", []string{"0-1", "9-9"}},
-			{"/big.bin", "bytes=0-39999,50000-89999", "application/octet-stream", []string{"0-39999", "50000-89999"}},
+			{"/big.bin", "bytes=0-39999,50000-89999", "application/octet-stream",
+				[]string{"0-39999", "50000-89999"}},
 		} {
 			text, size := "0123456789", 10
 			if c.path == "/big.bin" {
 				text, size = big, len(big)
 			}
-			got := s.Do("GET "+c.path, []string{"Range: " + c.field}, "")
+			got := s.Request("GET "+c.path, []string{"Range: " + c.field}, "")
 			mediaType, params, err := mime.ParseMediaType(got.Header.Get("Content-Type"))
-			if got.Status != 206 || err != nil || mediaType != "multipart/byteranges" || got.Header.Get("Content-Range") != "" {
-				t.Errorf("%s: got %d %v", c.field, got.Status, got.Header)
+			if got.StatusCode != 206 || err != nil || mediaType != "multipart/byteranges" ||
+				got.Header.Get("Content-Range") != "" {
+				t.Errorf("%s: got %d %v", c.field, got.StatusCode, got.Header)
 				continue
 			}
-			if got.Length != int64(len(got.Body)) || got.Header.Get("ETag") == "" {
-				t.Errorf("%s: Content-Length %d, body %d, %v", c.field, got.Length, len(got.Body), got.Header)
+			if got.ContentLength != int64(len(got.Text)) || got.Header.Get("ETag") == "" {
+				t.Errorf("%s: Content-Length %d, body %d, %v", c.field, got.ContentLength,
+					len(got.Text), got.Header)
 			}
-			r := multipart.NewReader(strings.NewReader(got.Body), params["boundary"])
+			r := multipart.NewReader(strings.NewReader(got.Text), params["boundary"])
 			for _, part := range c.parts {
 				p, err := r.NextPart()
 				check(t, err)
@@ -230,7 +247,9 @@ func TestSeveralRanges(t *testing.T) {
 				check(t, err)
 				var first, last int
 				fmt.Sscanf(part, "%d-%d", &first, &last)
-				if p.Header.Get("Content-Range") != fmt.Sprintf("bytes %s/%d", part, size) || p.Header.Get("Content-Type") != c.mediaType || string(body) != text[first:last+1] {
+				if p.Header.Get("Content-Range") != fmt.Sprintf("bytes %s/%d", part, size) ||
+					p.Header.Get("Content-Type") != c.mediaType ||
+					string(body) != text[first:last+1] {
 					t.Errorf("%s: part %s: %v %.40q", c.field, part, p.Header, body)
 				}
 			}
@@ -238,19 +257,20 @@ func TestSeveralRanges(t *testing.T) {
 				t.Errorf("%s: one part more, or %v", c.field, err)
 			}
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 // What asks for more work than the whole file would be gets the whole file.
 func TestTooManyRanges(t *testing.T) {
-	s := start(t, tree(t), "/", coro.Channel, nil)
+	s := start(t, modes.Plain, tree(t), "/", nil)
 	for _, field := range []string{
 		"bytes=0-" + strings.Repeat(",0-", 500),
 		"bytes=" + strings.TrimSuffix(strings.Repeat("0-9,", 100), ","),
 	} {
-		got := s.Do("GET /a.txt", []string{"Range: " + field}, "")
-		if len(got.Body) > 10 || got.Status != 200 && got.Status != 206 && got.Status != 416 {
-			t.Errorf("%.40s: got %d with %d bytes", field, got.Status, len(got.Body))
+		got := s.Request("GET /a.txt", []string{"Range: " + field}, "")
+		if len(got.Text) > 10 ||
+			got.StatusCode != 200 && got.StatusCode != 206 && got.StatusCode != 416 {
+			t.Errorf("%.40s: got %d with %d bytes", field, got.StatusCode, len(got.Text))
 		}
 	}
 }

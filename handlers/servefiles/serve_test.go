@@ -16,20 +16,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 func TestPaths(t *testing.T) {
 	root := tree(t)
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
-		s := start(t, root, "/", handoff, nil)
-		below := start(t, root, "/static", handoff, nil)
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := start(t, m, root, "/", nil)
+		below := start(t, m, root, "/static", nil)
 		for _, c := range []struct {
-			server *modtest.Server
+			server *server.Server
 			line   string
 			status int
 			want   string // the body of a 200, the Location of a 301
@@ -40,11 +41,14 @@ func TestPaths(t *testing.T) {
 			{s, "GET /", 200, "<h1>root</h1>", "the index file"},
 			{s, "GET /index.html", 200, "<h1>root</h1>", "by its own name"},
 			{s, "GET /sub/", 200, "<h1>sub</h1>", ""},
-			{s, "GET /sub", 301, "/sub/", "a folder without its slash: relative links in it would go wrong"},
+			{s, "GET /sub", 301, "/sub/",
+				"a folder without its slash: relative links in it would go wrong"},
 			{s, "GET /sub?x=1&y", 301, "/sub/?x=1&y", "the query is kept"},
-			{s, "GET /sub?x=\xff\u00e4[]", 301, "/sub/?x=%FF%C3%A4%5B%5D", "but for what no address can have"},
+			{s, "GET /sub?x=\xff\u00e4[]", 301, "/sub/?x=%FF%C3%A4%5B%5D",
+				"but for what no address can have"},
 			{s, "GET /a%20b", 301, "/a%20b/", "escaped again"},
-			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/", "browsers take a backslash for a slash"},
+			{s, "GET /with%5Cbackslash", 301, "/with%5Cbackslash/",
+				"browsers take a backslash for a slash"},
 			{s, "GET //sub", 301, "/sub/", "never a Location that names a server"},
 			{s, "GET /%2Fsub", 301, "/sub/", ""},
 			{s, "GET //evil.example/../sub", 301, "/sub/", ""},
@@ -94,24 +98,28 @@ func TestPaths(t *testing.T) {
 			{below, "GET /static/", 200, "<h1>root</h1>", ""},
 			{below, "GET /static", 301, "/static/", "the prefix is a folder too"},
 			{below, "GET /static?x", 301, "/static/?x", ""},
-			{below, "GET /static/sub", 301, "/static/sub/", "the whole path, not what is below the prefix"},
+			{below, "GET /static/sub", 301, "/static/sub/",
+				"the whole path, not what is below the prefix"},
 			{below, "GET /static/.git/config", 404, "", ""},
 			{below, "GET /static/../a.txt", 404, "", "another route's path"},
 			{below, "GET /staticx", 404, "", ""},
 		} {
-			got := c.server.Do(c.line, nil, "")
-			body := got.Body
-			if got.Status == 301 {
+			got := c.server.Request(c.line, nil, "")
+			body := got.Text
+			if got.StatusCode == 301 {
 				body = got.Header.Get("Location")
 			}
-			if got.Status != c.status || body != c.want && c.status < 400 {
-				t.Errorf("%.60s: got %d %.60q, want %d %.60q (%s)", c.line, got.Status, body, c.status, c.want, c.why)
+			if got.StatusCode != c.status || body != c.want && c.status < 400 {
+				t.Errorf("%.60s: got %d %.60q, want %d %.60q (%s)", c.line, got.StatusCode, body,
+					c.status, c.want, c.why)
 			}
-			if strings.Contains(got.Body, "secret") || got.Status >= 400 && (got.Header.Get("ETag") != "" || got.Header.Get("Last-Modified") != "") {
-				t.Errorf("%s: gives away %v %q", c.line, got.Header, got.Body)
+			if strings.Contains(got.Text, "secret") ||
+				got.StatusCode >= 400 &&
+					(got.Header.Get("ETag") != "" || got.Header.Get("Last-Modified") != "") {
+				t.Errorf("%s: gives away %v %q", c.line, got.Header, got.Text)
 			}
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 // TestRefusedSymlinkIsLogged: the client is told nothing of a link that is refused, and the
@@ -127,16 +135,19 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 		"link-broken":       "",
 	} {
 		var log logtext.Buffer
-		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = root })
+		h, err := build(t, handlers.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+			func(s *servefiles.Settings) { s.Path = root })
 		check(t, err)
-		s := modtest.Start(t, "/", h, coro.Channel)
+		s := module.Start(t, modes.Plain, "/", h)
 		for range 3 { // and more than once a second it is not said
-			if got := s.Do("GET /"+name, nil, ""); got.Status != 404 {
-				t.Errorf("%s: %d", name, got.Status)
+			if got := s.Request("GET /"+name, nil, ""); got.StatusCode != 404 {
+				t.Errorf("%s: %d", name, got.StatusCode)
 			}
 		}
 		text := log.String()
-		if want == "" && text != "" || want != "" && (!strings.Contains(text, want) || !strings.Contains(text, "name="+name+" ")) {
+		if want == "" && text != "" ||
+			want != "" && (!strings.Contains(text, want) ||
+				!strings.Contains(text, "name="+name+" ")) {
 			t.Errorf("%s: logged %q, want %q", name, text, want)
 		}
 		if n := strings.Count(text, "\n"); n > 2 { // the clock may have gone on to the next second
@@ -147,22 +158,26 @@ func TestRefusedSymlinkIsLogged(t *testing.T) {
 
 // TestFollowSymlinks: links lead anywhere that has files, and nothing else changes.
 func TestFollowSymlinks(t *testing.T) {
-	s := start(t, tree(t), "/", coro.Direct, func(s *servefiles.Settings) { s.FollowSymlinks = true })
+	s := start(t, modes.Direct, tree(t), "/", func(s *servefiles.Settings) {
+		s.FollowSymlinks = true
+	})
 	for line, want := range map[string]string{
-		"GET /link-out": "secret", "GET /link-out-folder/x.txt": "secret", "GET /link-absolute": "0123456789",
-		"GET /link-file": "0123456789", "GET /link-folder/page.html": "<h1>page</h1>",
-		"GET /link-loop": "404", "GET /link-broken": "404", "GET /link-device": "404", "GET /.hidden": "404",
+		"GET /link-out": "secret", "GET /link-out-folder/x.txt": "secret",
+		"GET /link-absolute": "0123456789",
+		"GET /link-file":     "0123456789", "GET /link-folder/page.html": "<h1>page</h1>",
+		"GET /link-loop": "404", "GET /link-broken": "404", "GET /link-device": "404",
+		"GET /.hidden":          "404",
 		"GET /link-magic":       "404", // it leads through a link of /proc
 		"GET /..%2foutside.txt": "400", "GET /sub/..%2f..%2foutside.txt": "400",
 	} {
-		if got := s.Do(line, nil, ""); got.Body != want && fmt.Sprint(got.Status) != want {
-			t.Errorf("%s: %d %q, want %s", line, got.Status, got.Body, want)
+		if got := s.Request(line, nil, ""); got.Text != want && fmt.Sprint(got.StatusCode) != want {
+			t.Errorf("%s: %d %q, want %s", line, got.StatusCode, got.Text, want)
 		}
 	}
 }
 
 func TestMethods(t *testing.T) {
-	s := start(t, tree(t), "/", coro.Channel, nil)
+	s := start(t, modes.Plain, tree(t), "/", nil)
 	for _, c := range []struct {
 		line   string
 		status int
@@ -180,12 +195,14 @@ func TestMethods(t *testing.T) {
 		{"DELETE /", 405, -1, "GET, HEAD, OPTIONS"},
 		{"PATCH /.git", 405, -1, "GET, HEAD, OPTIONS"},
 	} {
-		got := s.Do(c.line, nil, "")
-		if got.Status != c.status || got.Header.Get("Allow") != c.allow || c.length >= 0 && got.Length != c.length {
-			t.Errorf("%s: got %d, Content-Length %d, Allow %q", c.line, got.Status, got.Length, got.Header.Get("Allow"))
+		got := s.Request(c.line, nil, "")
+		if got.StatusCode != c.status || got.Header.Get("Allow") != c.allow ||
+			c.length >= 0 && got.ContentLength != c.length {
+			t.Errorf("%s: got %d, Content-Length %d, Allow %q", c.line, got.StatusCode,
+				got.ContentLength, got.Header.Get("Allow"))
 		}
 	}
-	get, head := s.Do("GET /a.txt", nil, ""), s.Do("HEAD /a.txt", nil, "")
+	get, head := s.Request("GET /a.txt", nil, ""), s.Request("HEAD /a.txt", nil, "")
 	get.Header.Del("Date")
 	head.Header.Del("Date")
 	if fmt.Sprint(get.Header) != fmt.Sprint(head.Header) {
@@ -195,31 +212,34 @@ func TestMethods(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	root := tree(t)
-	s := start(t, root, "/", coro.Channel, func(s *servefiles.Settings) {
+	s := start(t, modes.Plain, root, "/", func(s *servefiles.Settings) {
 		s.Types = map[string]string{"GPX": "application/gpx+xml", ".html": "text/html"}
 		s.CacheControl = "max-age=60"
 	})
-	plain := start(t, root, "/", coro.Channel, nil)
+	plain := start(t, modes.Plain, root, "/", nil)
 	for _, c := range []struct {
-		server *modtest.Server
+		server *server.Server
 		path   string
 		fields map[string]string
 	}{
 		{s, "/a.txt", map[string]string{
-			"Content-Type": "text/plain; charset=utf-8", "ETag": etag, "Last-Modified": lastModified, "Accept-Ranges": "bytes", "Cache-Control": "max-age=60",
+			"Content-Type": "text/plain; charset=utf-8", "ETag": etag,
+			"Last-Modified": lastModified, "Accept-Ranges": "bytes", "Cache-Control": "max-age=60",
 		}},
 		{s, "/track.gpx", map[string]string{"Content-Type": "application/gpx+xml"}},
 		{s, "/", map[string]string{"Content-Type": "text/html"}},
 		{s, "/nothing", map[string]string{"Cache-Control": "", "Accept-Ranges": ""}},
 		{s, "/sub", map[string]string{"Cache-Control": ""}},
-		{plain, "/", map[string]string{"Content-Type": "text/html; charset=utf-8", "Cache-Control": ""}},
+		{plain, "/", map[string]string{"Content-Type": "text/html; charset=utf-8",
+			"Cache-Control": ""}},
 		{plain, "/A.HTML", map[string]string{"Content-Type": "text/html; charset=utf-8"}},
 		{plain, "/track.gpx", map[string]string{"Content-Type": "application/octet-stream"}},
 		{plain, "/noextension", map[string]string{"Content-Type": "application/octet-stream"}},
-		{plain, "/link-file", map[string]string{"Content-Type": "application/octet-stream", "ETag": etag}},
+		{plain, "/link-file", map[string]string{"Content-Type": "application/octet-stream",
+			"ETag": etag}},
 	} {
 		for range 2 { // the second answer takes its values from the cache
-			got := c.server.Do("GET "+c.path, nil, "")
+			got := c.server.Request("GET "+c.path, nil, "")
 			for name, want := range c.fields {
 				if v := got.Header.Get(name); v != want {
 					t.Errorf("%s: %s: got %q, want %q", c.path, name, v, want)
@@ -252,10 +272,13 @@ func TestIndexAndFallback(t *testing.T) {
 		{[]string{"index.html"}, "sub", "/nothing", 404, ""},
 		{[]string{"index.html"}, "missing.html", "/nothing", 404, ""},
 	} {
-		s := start(t, root, "/", coro.Channel, func(s *servefiles.Settings) { s.Index, s.Fallback = c.index, c.fallback })
-		got := s.Do("GET "+c.path, nil, "")
-		if got.Status != c.status || c.want != "" && got.Body != c.want {
-			t.Errorf("index %q, fallback %q, %s: got %d %q", c.index, c.fallback, c.path, got.Status, got.Body)
+		s := start(t, modes.Plain, root, "/", func(s *servefiles.Settings) {
+			s.Index, s.Fallback = c.index, c.fallback
+		})
+		got := s.Request("GET "+c.path, nil, "")
+		if got.StatusCode != c.status || c.want != "" && got.Text != c.want {
+			t.Errorf("index %q, fallback %q, %s: got %d %q", c.index, c.fallback, c.path,
+				got.StatusCode, got.Text)
 		}
 	}
 }
@@ -265,7 +288,8 @@ func TestIndexAndFallback(t *testing.T) {
 func TestSources(t *testing.T) {
 	root := t.TempDir()
 	const secret = "<?php /* secret */"
-	sources := []string{"a.php", "A.PHP", "config.php.save.1", "a.php.txt", "#config.php#", "config.php~", "lib.inc", "a.py"}
+	sources := []string{"a.php", "A.PHP", "config.php.save.1", "a.php.txt", "#config.php#",
+		"config.php~", "lib.inc", "a.py"}
 	for _, name := range append(sources, "a.pyc", "a.phpinfo") {
 		check(t, os.WriteFile(filepath.Join(root, name), []byte(secret), 0o644))
 	}
@@ -273,19 +297,21 @@ func TestSources(t *testing.T) {
 		scripts []string
 		sent    bool // script_sources
 		status  int
-	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404}, {[]string{".php", ".py"}, true, 200}} {
+	}{{nil, false, 200}, {[]string{".php", ".py"}, false, 404},
+		{[]string{".php", ".py"}, true, 200}} {
 		h, err := build(t, handlers.Env{Scripts: c.scripts}, func(s *servefiles.Settings) {
 			s.Path, s.ScriptSources, s.Fallback = root, c.sent, "a.phpinfo"
 		})
 		check(t, err)
-		s := modtest.Start(t, "/", h, coro.Direct)
+		s := module.Start(t, modes.Direct, "/", h)
 		for _, name := range sources {
-			if got := s.Do("GET /"+url.PathEscape(name), nil, ""); got.Status != c.status {
-				t.Errorf("scripts %q, script_sources %v, %s: %d", c.scripts, c.sent, name, got.Status)
+			if got := s.Request("GET /"+url.PathEscape(name), nil, ""); got.StatusCode != c.status {
+				t.Errorf("scripts %q, script_sources %v, %s: %d", c.scripts, c.sent, name,
+					got.StatusCode)
 			}
 		}
-		if got := s.Do("GET /a.pyc", nil, ""); got.Body != secret {
-			t.Errorf("scripts %q: another file: %d", c.scripts, got.Status)
+		if got := s.Request("GET /a.pyc", nil, ""); got.Text != secret {
+			t.Errorf("scripts %q: another file: %d", c.scripts, got.StatusCode)
 		}
 	}
 }
@@ -294,22 +320,24 @@ func TestSources(t *testing.T) {
 // later than the answer.
 func TestChange(t *testing.T) {
 	root := tree(t)
-	s := start(t, root, "/", coro.Channel, nil)
+	s := start(t, modes.Plain, root, "/", nil)
 	file := filepath.Join(root, "a.txt")
-	if got := s.Do("GET /a.txt", nil, ""); got.Header.Get("ETag") != etag {
+	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") != etag {
 		t.Fatalf("ETag %q", got.Header.Get("ETag"))
 	}
 	check(t, os.Chtimes(file, modified, modified.Add(time.Nanosecond)))
-	if got := s.Do("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag || got.Header.Get("Last-Modified") != lastModified {
+	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag ||
+		got.Header.Get("Last-Modified") != lastModified {
 		t.Errorf("touched: %v", got.Header)
 	}
 	check(t, os.WriteFile(file, []byte("new"), 0o644))
 	check(t, os.Chtimes(file, modified, modified))
-	if got := s.Do("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag || got.Body != "new" {
-		t.Errorf("rewritten: %v %q", got.Header, got.Body)
+	if got := s.Request("GET /a.txt", nil, ""); got.Header.Get("ETag") == etag ||
+		got.Text != "new" {
+		t.Errorf("rewritten: %v %q", got.Header, got.Text)
 	}
 	check(t, os.Chtimes(file, modified, time.Now().Add(time.Hour)))
-	got := s.Do("GET /a.txt", nil, "")
+	got := s.Request("GET /a.txt", nil, "")
 	date, err := http.ParseTime(got.Header.Get("Date"))
 	check(t, err)
 	last, err := http.ParseTime(got.Header.Get("Last-Modified"))
@@ -318,8 +346,8 @@ func TestChange(t *testing.T) {
 		t.Errorf("Last-Modified %v is later than Date %v", last, date)
 	}
 	check(t, os.Remove(file))
-	if got := s.Do("GET /a.txt", nil, ""); got.Status != 404 {
-		t.Errorf("removed: %d", got.Status)
+	if got := s.Request("GET /a.txt", nil, ""); got.StatusCode != 404 {
+		t.Errorf("removed: %d", got.StatusCode)
 	}
 }
 
@@ -329,7 +357,7 @@ func TestTruncatedWhileSent(t *testing.T) {
 	file := filepath.Join(root, "long.bin")
 	check(t, os.WriteFile(file, nil, 0o644))
 	check(t, os.Truncate(file, 256<<20))
-	s := start(t, root, "/", coro.Channel, nil)
+	s := start(t, modes.Plain, root, "/", nil)
 	c := s.Dial()
 	fmt.Fprint(c, "GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n")
 	r := bufio.NewReader(c)
@@ -342,11 +370,12 @@ func TestTruncatedWhileSent(t *testing.T) {
 	_, err = io.CopyN(io.Discard, answer.Body, 1<<20)
 	check(t, err)
 	check(t, os.Truncate(file, 0))
-	if n, err := io.Copy(io.Discard, answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, unix.ECONNRESET) {
+	if n, err := io.Copy(io.Discard, answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) &&
+		!errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("after %d more bytes: %v", n, err)
 	}
-	if got := s.Do("GET /a.txt", nil, ""); got.Status != 200 {
-		t.Errorf("afterwards: %d", got.Status)
+	if got := s.Request("GET /a.txt", nil, ""); got.StatusCode != 200 {
+		t.Errorf("afterwards: %d", got.StatusCode)
 	}
 }
 
@@ -355,17 +384,14 @@ func TestTruncatedWhileSent(t *testing.T) {
 func TestNoDescriptors(t *testing.T) {
 	var log logtext.Buffer
 	root := tree(t)
-	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(s *servefiles.Settings) { s.Path = "." })
+	h, err := build(t, handlers.Env{Dir: root, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		func(s *servefiles.Settings) { s.Path = "." })
 	check(t, err)
-	s := modtest.Start(t, "/", h, coro.Channel)
+	s := module.Start(t, modes.Plain, "/", h)
 	c := s.Dial()
-	r := bufio.NewReader(c)
-	ask := func() modtest.Response {
-		fmt.Fprint(c, "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n")
-		return s.Read(r, "GET")
-	}
-	if got := ask(); got.Status != 200 {
-		t.Fatalf("before: %d", got.Status)
+	ask := func() server.Answer { return c.Do("GET", "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n") }
+	if got := ask(); got.StatusCode != 200 {
+		t.Fatalf("before: %d", got.StatusCode)
 	}
 	var held []int
 	free := func() {
@@ -388,15 +414,16 @@ func TestNoDescriptors(t *testing.T) {
 		}
 		held = append(held, fd)
 	}
-	if got := ask(); got.Status != 503 || got.Header.Get("Retry-After") != "1" {
-		t.Errorf("without descriptors: %d %v", got.Status, got.Header)
+	if got := ask(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "1" {
+		t.Errorf("without descriptors: %d %v", got.StatusCode, got.Header)
 	}
 	ask()
 	free()
-	if got := ask(); got.Status != 200 {
-		t.Errorf("afterwards: %d", got.Status)
+	if got := ask(); got.StatusCode != 200 {
+		t.Errorf("afterwards: %d", got.StatusCode)
 	}
-	if text := log.String(); !strings.Contains(text, "name=a.txt") || !strings.Contains(text, "too many open files") {
+	if text := log.String(); !strings.Contains(text, "name=a.txt") ||
+		!strings.Contains(text, "too many open files") {
 		t.Errorf("the log says %q", text)
 	}
 }
@@ -407,24 +434,39 @@ func TestErrors(t *testing.T) {
 		change    func(*servefiles.Settings)
 		key, want string
 	}{
-		{func(s *servefiles.Settings) { s.Path = "" }, "path", "path: missing: the folder whose files are served"},
-		{func(s *servefiles.Settings) { s.Path = root + "/nothing" }, "path", fmt.Sprintf("path: cannot open the folder %q: no such file or directory", root+"/nothing")},
-		{func(s *servefiles.Settings) { s.Path = "a.txt" }, "path", fmt.Sprintf("path: cannot open the folder %q: not a directory", root+"/a.txt")},
-		{func(s *servefiles.Settings) { s.Index = []string{"sub/index.html"} }, "index", `index: expected the name of a file, not "sub/index.html"`},
-		{func(s *servefiles.Settings) { s.Index = []string{""} }, "index", `index: expected the name of a file, not ""`},
-		{func(s *servefiles.Settings) { s.Fallback = "../outside.txt" }, "fallback", `fallback: expected a file below path, not "../outside.txt"`},
-		{func(s *servefiles.Settings) { s.Index = []string{"index.html", "index.php"} }, "index", `index: "index.php" is a script, and its source would be sent (script_sources = true allows that)`},
-		{func(s *servefiles.Settings) { s.Fallback = "/app.php" }, "fallback", `fallback: "/app.php" is a script, and its source would be sent (script_sources = true allows that)`},
-		{func(s *servefiles.Settings) { s.CacheControl = "a\nb" }, "cache_control", "cache_control: a header value has no control characters"},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "text"} }, "types", `types: .x: expected a media type, such as text/plain, not "text"`},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{".tar.gz": "a/b"} }, "types", `types: ".tar.gz" is not an extension, such as .txt`},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{"": "a/b"} }, "types", `types: "" is not an extension, such as .txt`},
-		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} }, "types", "types: .x: named twice"},
+		{func(s *servefiles.Settings) { s.Path = "" }, "path",
+			"path: missing: the folder whose files are served"},
+		{func(s *servefiles.Settings) { s.Path = root + "/nothing" }, "path",
+			fmt.Sprintf("path: cannot open the folder %q: no such file or directory",
+				root+"/nothing")},
+		{func(s *servefiles.Settings) { s.Path = "a.txt" }, "path",
+			fmt.Sprintf("path: cannot open the folder %q: not a directory", root+"/a.txt")},
+		{func(s *servefiles.Settings) { s.Index = []string{"sub/index.html"} }, "index",
+			`index: expected the name of a file, not "sub/index.html"`},
+		{func(s *servefiles.Settings) { s.Index = []string{""} }, "index",
+			`index: expected the name of a file, not ""`},
+		{func(s *servefiles.Settings) { s.Fallback = "../outside.txt" }, "fallback",
+			`fallback: expected a file below path, not "../outside.txt"`},
+		{func(s *servefiles.Settings) { s.Index = []string{"index.html", "index.php"} }, "index",
+			`index: "index.php" is a script, and its source would be sent (script_sources = true allows that)`},
+		{func(s *servefiles.Settings) { s.Fallback = "/app.php" }, "fallback",
+			`fallback: "/app.php" is a script, and its source would be sent (script_sources = true allows that)`},
+		{func(s *servefiles.Settings) { s.CacheControl = "a\nb" }, "cache_control",
+			"cache_control: a header value has no control characters"},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "text"} }, "types",
+			`types: .x: expected a media type, such as text/plain, not "text"`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".tar.gz": "a/b"} }, "types",
+			`types: ".tar.gz" is not an extension, such as .txt`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{"": "a/b"} }, "types",
+			`types: "" is not an extension, such as .txt`},
+		{func(s *servefiles.Settings) { s.Types = map[string]string{".x": "a/b", "X": "a/c"} },
+			"types", "types: .x: named twice"},
 	} {
-		_, err := build(t, handlers.Env{Dir: root, Scripts: []string{".php"}}, func(s *servefiles.Settings) {
-			s.Path = "sub"
-			c.change(s)
-		})
+		_, err := build(t, handlers.Env{Dir: root, Scripts: []string{".php"}},
+			func(s *servefiles.Settings) {
+				s.Path = "sub"
+				c.change(s)
+			})
 		var bad *handlers.KeyError
 		if !errors.As(err, &bad) || bad.Key != c.key || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
@@ -435,8 +477,8 @@ func TestErrors(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	root := tree(t)
 	check(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
-		s := start(t, root, "/", handoff, nil)
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := start(t, m, root, "/", nil)
 		for _, c := range []struct {
 			path string
 			most float64
@@ -444,9 +486,10 @@ func TestAllocations(t *testing.T) {
 			{"/4k.html", 0},
 			{"/big.bin", 0},
 		} {
-			if n := s.Allocs(t, "GET "+c.path+" HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n > c.most {
+			if n := s.Allocs("GET " + c.path +
+				" HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n"); n > c.most {
 				t.Errorf("%s: %v allocations", c.path, n)
 			}
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // modified is the time of all files of the tree; etag and lastModified are what a.txt has for it.
@@ -94,13 +95,15 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func build(t testing.TB, env handlers.Env, change func(*servefiles.Settings)) (conn.Handler, error) {
+func build(t testing.TB, env handlers.Env, change func(*servefiles.Settings)) (conn.Handler,
+	error) {
 	t.Helper()
-	return modtest.Build(t, servefiles.Register, "serve_files", env, change)
+	return module.Build(t, servefiles.Register, "serve_files", env, change)
 }
 
 // start serves a folder at a prefix with settings that change may change.
-func start(t testing.TB, root, prefix string, handoff coro.Handoff, change func(*servefiles.Settings)) *modtest.Server {
+func start(t testing.TB, m modes.Mode, root, prefix string,
+	change func(*servefiles.Settings)) *server.Server {
 	t.Helper()
 	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) {
 		s.Path = root
@@ -109,5 +112,5 @@ func start(t testing.TB, root, prefix string, handoff coro.Handoff, change func(
 		}
 	})
 	check(t, err)
-	return modtest.Start(t, prefix, h, handoff)
+	return module.Start(t, m, prefix, h)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/sse"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // A countdown, and how a page is told of it:
@@ -30,9 +30,9 @@ func Example() {
 		return 200 // the end, or the client has left, or the server stops
 	}
 
-	url, stop := exampletest.Serve(countdown) // lwango.Handle("/countdown", countdown)
+	url, stop := server.Serve(countdown) // lwango.Handle("/countdown", countdown)
 	defer stop()
-	exampletest.Show(http.Get(url))
+	server.Show(http.Get(url))
 	// Output:
 	// 200 OK
 	// id: 1

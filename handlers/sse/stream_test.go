@@ -1,11 +1,8 @@
 package sse_test
 
 import (
-	"bufio"
 	"errors"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -14,59 +11,24 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/coro"
-	"github.com/lwango/lwango/handlers/modtest"
 	"github.com/lwango/lwango/handlers/sse"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
-// server runs one handler on a loop of its own.
-type server struct {
-	t    *testing.T
-	addr string
-	loop *loop.Loop
-}
-
-func serve(t *testing.T, handoff coro.Handoff, cfg conn.Config) *server {
-	t.Helper()
-	cfg.Logger = slog.New(slog.DiscardHandler)
-	l, err := loop.New(loop.Options{Handoff: handoff, Logger: cfg.Logger})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t, loop.LocalAddr(fd).String(), l}
-	if _, err := conn.NewServer(cfg).Serve(l, conn.Listener{FD: fd}); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run() }()
-	t.Cleanup(func() {
-		l.Stop(0)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // get sends a request, given by its first line, and reads the head of the answer.
-func (s *server) get(line string, fields ...string) (*http.Response, net.Conn) {
-	s.t.Helper()
-	c, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(modtest.Timeout))
-	io.WriteString(c, strings.Join(append([]string{line, "Host: x"}, fields...), "\r\n")+"\r\n\r\n")
+func get(s *server.Server, line string, fields ...string) (*http.Response, *server.Client) {
+	s.T.Helper()
+	c := s.Dial()
+	c.Send(strings.Join(append([]string{line, "Host: x"}, fields...), "\r\n") + "\r\n\r\n")
 	method, _, _ := strings.Cut(line, " ")
-	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	resp, err := http.ReadResponse(c.R, &http.Request{Method: method})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return resp, c
 }
@@ -88,12 +50,12 @@ func expect(t *testing.T, body io.Reader, want ...dispatched) {
 	}
 }
 
-func wait[T any](t *testing.T, c <-chan T, what string) T {
+func receive[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(modtest.Timeout):
+	case <-time.After(wait.Patience):
 		t.Fatalf("%s: nothing has come", what)
 		panic("not reached")
 	}
@@ -102,10 +64,11 @@ func wait[T any](t *testing.T, c <-chan T, what string) T {
 // The client has the head before there is any event, and each event as soon as it is sent. When it
 // leaves, the handler's wait ends.
 func TestStream(t *testing.T) {
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		send := make(chan sse.Event)
 		ended := make(chan error, 1)
-		s := serve(t, handoff, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
+			resp *conn.Response) int {
 			resp.Header().Set("X-Mine", "kept")
 			stream, err := sse.Open(req, resp)
 			events := loop.FromChan(send)
@@ -120,8 +83,9 @@ func TestStream(t *testing.T) {
 			ended <- err
 			return 200
 		}})
-		resp, c := s.get("GET / HTTP/1.1")
-		for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Mine": "kept"} {
+		resp, c := get(s, "GET / HTTP/1.1")
+		for name, want := range map[string]string{"Content-Type": "text/event-stream",
+			"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Mine": "kept"} {
 			if got := resp.Header.Get(name); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
@@ -132,38 +96,45 @@ func TestStream(t *testing.T) {
 		send <- sse.Event{Name: "good", Data: []byte("goes on")}
 		expect(t, resp.Body, dispatched{"", "good", "goes on"})
 		c.Close()
-		if err := wait(t, ended, "the end"); !errors.Is(err, loop.ErrClientGone) {
+		err := receive(t, ended, "the end")
+		// The client has the event, but with writes that are shortened perhaps not yet the end of
+		// its chunk, and then it is a write that fails.
+		if !errors.Is(err, loop.ErrClientGone) && !(invariants.Enabled &&
+			(errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET))) {
 			t.Errorf("ended with %v", err)
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 // Without a keep-alive there are no comments, and no loop that sends them as fast as the client
 // reads.
 func TestNoKeepAlive(t *testing.T) {
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		for _, keepAlive := range []time.Duration{0, -1} {
-			s := serve(t, handoff, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
+				resp *conn.Response) int {
 				stream, err := sse.Open(req, resp)
 				if err != nil {
 					return 200
 				}
 				stream.KeepAlive = keepAlive
-				if i, err := stream.AwaitAny(50*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+				if i, err := stream.AwaitAny(50*time.Millisecond,
+					new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
 					t.Errorf("source %d, %v", i, err)
 				}
-				if i, err := stream.AwaitAny(-1, req.After(50*time.Millisecond)); i != 0 || err != nil {
+				if i, err := stream.AwaitAny(-1, req.After(50*time.Millisecond)); i != 0 ||
+					err != nil {
 					t.Errorf("source %d, %v", i, err)
 				}
 				_ = stream.Send(sse.Event{Data: []byte("end")})
 				return 200
 			}})
-			resp, _ := s.get("GET / HTTP/1.1")
+			resp, _ := get(s, "GET / HTTP/1.1")
 			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "data: end\n\n" {
 				t.Errorf("got %d bytes, %.50q, %v", len(body), body, err)
 			}
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 // Without anything to send comments go out, which change neither the limit of a wait nor the
@@ -171,23 +142,24 @@ func TestNoKeepAlive(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	ended := make(chan error, 1)
-	s := serve(t, coro.Channel, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		if err != nil {
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			stream, err := sse.Open(req, resp)
+			if err != nil {
+				return 200
+			}
+			stream.KeepAlive = limit / 10
+			began := time.Now()
+			_, err = stream.AwaitAny(limit)
+			// the loop's clock has whole milliseconds
+			if d := time.Since(began); d < limit-2*time.Millisecond {
+				t.Errorf("waited for %v only", d)
+			}
+			ended <- err
+			_ = stream.Send(sse.Event{Data: []byte("over")})
 			return 200
-		}
-		stream.KeepAlive = limit / 10
-		began := time.Now()
-		_, err = stream.AwaitAny(limit)
-		// the loop's clock has whole milliseconds
-		if d := time.Since(began); d < limit-2*time.Millisecond {
-			t.Errorf("waited for %v only", d)
-		}
-		ended <- err
-		_ = stream.Send(sse.Event{Data: []byte("over")})
-		return 200
-	}})
-	resp, _ := s.get("GET / HTTP/1.1")
+		}})
+	resp, _ := get(s, "GET / HTTP/1.1")
 	all, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -205,13 +177,14 @@ func TestKeepAlive(t *testing.T) {
 }
 
 func TestLastEventID(t *testing.T) {
-	s := serve(t, coro.Channel, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		if err == nil {
-			_ = stream.Send(sse.Event{Data: []byte(stream.LastEventID())})
-		}
-		return 200
-	}})
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			stream, err := sse.Open(req, resp)
+			if err == nil {
+				_ = stream.Send(sse.Event{Data: []byte(stream.LastEventID())})
+			}
+			return 200
+		}})
 	for _, c := range []struct{ sent, want, why string }{
 		{"1732190000000-0", "1732190000000-0", ""},
 		{"caf\u00e9", "caf\u00e9", "UTF-8, as browsers send it"},
@@ -220,7 +193,7 @@ func TestLastEventID(t *testing.T) {
 		{strings.Repeat("x", 257), "", "longer than any that was sent"},
 		{"", "", "none"},
 	} {
-		resp, _ := s.get("GET / HTTP/1.1", "Last-Event-ID: "+c.sent)
+		resp, _ := get(s, "GET / HTTP/1.1", "Last-Event-ID: "+c.sent)
 		all, err := io.ReadAll(resp.Body)
 		if p := parse(string(all)); err != nil || len(p.events) != 1 || p.events[0].data != c.want {
 			t.Errorf("%.20q (%s): got %.100q, %v", c.sent, c.why, all, err)
@@ -230,27 +203,30 @@ func TestLastEventID(t *testing.T) {
 
 // HEAD has the fields of GET, and the connection goes on.
 func TestHead(t *testing.T) {
-	s := serve(t, coro.Channel, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		if _, err := sse.Open(req, resp); err == nil {
-			t.Error("a stream for HEAD")
-		}
-		return 200
-	}})
-	resp, _ := s.get("HEAD / HTTP/1.1")
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Close {
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if _, err := sse.Open(req, resp); err == nil {
+				t.Error("a stream for HEAD")
+			}
+			return 200
+		}})
+	resp, _ := get(s, "HEAD / HTTP/1.1")
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" ||
+		resp.Close {
 		t.Errorf("got %+v", resp)
 	}
 }
 
 // An HTTP/1.0 client knows no chunks: the connection's end is the stream's.
 func TestOldClient(t *testing.T) {
-	s := serve(t, coro.Channel, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		if stream, err := sse.Open(req, resp); err == nil {
-			_ = stream.Send(sse.Event{Data: []byte("old")})
-		}
-		return 200
-	}})
-	resp, _ := s.get("GET / HTTP/1.0", "Connection: keep-alive")
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			if stream, err := sse.Open(req, resp); err == nil {
+				_ = stream.Send(sse.Event{Data: []byte("old")})
+			}
+			return 200
+		}})
+	resp, _ := get(s, "GET / HTTP/1.0", "Connection: keep-alive")
 	all, err := io.ReadAll(resp.Body)
 	if string(all) != "data: old\n\n" || err != nil || !resp.Close {
 		t.Errorf("got %q, %v, close %v", all, err, resp.Close)
@@ -261,30 +237,33 @@ func TestOldClient(t *testing.T) {
 // beyond the kernel's.
 func TestNeverReads(t *testing.T) {
 	ended := make(chan error, 1)
-	s := serve(t, coro.Channel, conn.Config{WriteTimeout: 50 * time.Millisecond, Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		data := make([]byte, 100<<10)
-		for sent := 0; err == nil; sent++ {
-			if sent == 1000 {
-				t.Error("100 MB have gone to a client that does not read")
-				break
-			}
-			err = stream.Send(sse.Event{Data: data})
-		}
-		ended <- err
-		return 200
-	}})
-	s.get("GET / HTTP/1.1")
-	if err := wait(t, ended, "the end"); !errors.Is(err, os.ErrDeadlineExceeded) {
+	s := server.Start(t, modes.Plain,
+		conn.Config{WriteTimeout: 50 * time.Millisecond,
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				stream, err := sse.Open(req, resp)
+				data := make([]byte, 100<<10)
+				for sent := 0; err == nil; sent++ {
+					if sent == 1000 {
+						t.Error("100 MB have gone to a client that does not read")
+						break
+					}
+					err = stream.Send(sse.Event{Data: data})
+				}
+				ended <- err
+				return 200
+			}})
+	get(s, "GET / HTTP/1.1")
+	if err := receive(t, ended, "the end"); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("ended with %v", err)
 	}
 }
 
 // At a stop a stream ends in order, though its source has always something to give.
 func TestStop(t *testing.T) {
-	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		ended := make(chan error, 1)
-		s := serve(t, handoff, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request,
+			resp *conn.Response) int {
 			stream, err := sse.Open(req, resp)
 			now := req.After(0)
 			for err == nil {
@@ -300,8 +279,8 @@ func TestStop(t *testing.T) {
 			ended <- err
 			return 200
 		}})
-		quiet, _ := s.get("GET /quiet HTTP/1.1")
-		busy, _ := s.get("GET /busy HTTP/1.1")
+		quiet, _ := get(s, "GET /quiet HTTP/1.1")
+		busy, _ := get(s, "GET /busy HTTP/1.1")
 		read := make(chan error)
 		for _, resp := range []*http.Response{quiet, busy} {
 			go func() {
@@ -309,43 +288,45 @@ func TestStop(t *testing.T) {
 				read <- err
 			}()
 		}
-		s.loop.Stop(modtest.Timeout)
+		s.All[0].Stop(wait.Patience)
 		for range 2 {
-			if err := wait(t, ended, "the end"); err != http.ErrServerClosed {
+			if err := receive(t, ended, "the end"); err != http.ErrServerClosed {
 				t.Errorf("ended with %v", err)
 			}
 			if err := <-read; err != nil {
 				t.Errorf("the body is not complete: %v", err)
 			}
 		}
-	})
+	}, modes.Plain, modes.Direct)
 }
 
 // Neither sending an event nor waiting for one allocates.
 func TestAllocations(t *testing.T) {
 	allocs := make(chan float64, 1)
-	s := serve(t, coro.Channel, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		stream, err := sse.Open(req, resp)
-		if err != nil {
+	s := server.Start(t, modes.Plain,
+		conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			stream, err := sse.Open(req, resp)
+			if err != nil {
+				return 200
+			}
+			now, data := req.After(0), []byte(strings.Repeat("text\n", 20))
+			allocs <- testing.AllocsPerRun(500, func() {
+				if _, err := stream.AwaitAny(-1, now); err != nil {
+					t.Error(err)
+				}
+				if err := stream.Send(sse.Event{ID: "1", Name: "name", Data: data}); err != nil {
+					t.Error(err)
+				}
+			})
 			return 200
-		}
-		now, data := req.After(0), []byte(strings.Repeat("text\n", 20))
-		allocs <- testing.AllocsPerRun(500, func() {
-			if _, err := stream.AwaitAny(-1, now); err != nil {
-				t.Error(err)
-			}
-			if err := stream.Send(sse.Event{ID: "1", Name: "name", Data: data}); err != nil {
-				t.Error(err)
-			}
-		})
-		return 200
-	}})
-	resp, _ := s.get("GET / HTTP/1.1")
-	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 4096)); err != nil {
+		}})
+	resp, _ := get(s, "GET / HTTP/1.1")
+	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body,
+		make([]byte, 4096)); err != nil {
 		t.Fatal(err)
 	}
 	// what the client reads may allocate now and then
-	if n := wait(t, allocs, "the count"); n >= 1 {
+	if n := receive(t, allocs, "the count"); n >= 1 {
 		t.Errorf("%v allocations for an event", n)
 	}
 }

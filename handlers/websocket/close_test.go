@@ -33,10 +33,10 @@ func TestPeerDoesNotEnd(t *testing.T) {
 			return 0
 		})
 		for _, path := range []string{"/", "/bad"} {
-			c := &client{Conn: s.dial(), t: t}
-			c.send(strings.Replace(handshake, "/", path, 1) + "\r\n")
+			c := &client{s.Dial()}
+			c.Send(strings.Replace(handshake, "/", path, 1) + "\r\n")
 			if path == "/bad" {
-				c.send(frame(0x83, ""))
+				c.Send(frame(0x83, ""))
 			}
 			for more := strings.Repeat(frame(0x82, "x"), 10000); ; {
 				if _, err := io.WriteString(c, more); err != nil {
@@ -46,7 +46,7 @@ func TestPeerDoesNotEnd(t *testing.T) {
 			if err := <-ends; err == nil {
 				t.Errorf("%s: no error", path)
 			}
-			s.idle()
+			s.Idle()
 		}
 	})
 }
@@ -57,13 +57,13 @@ func TestServerStops(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 4)
 		s := start(t, m, ending(new(websocket.Upgrader), ends))
-		polite, mute, within, gone := s.upgrade(), s.upgrade(), s.upgrade(), s.upgrade()
-		within.send(frame(0x81, "x")[:3])
+		polite, mute, within, gone := upgrade(s), upgrade(s), upgrade(s), upgrade(s)
+		within.Send(frame(0x81, "x")[:3])
 		gone.Close()
-		s.settle()
+		s.Settle()
 		began := time.Now()
 		stopped := make(chan struct{})
-		go func() { s.stop(20 * time.Second); close(stopped) }()
+		go func() { s.Stop(20 * time.Second); close(stopped) }()
 		polite.closed(1001)
 		within.closed(1001)
 		if f, err := mute.next(); err != nil || f.first != 0x88 {
@@ -97,8 +97,8 @@ func TestKilled(t *testing.T) {
 			_ = req.Sleep(time.Hour)
 			return 0
 		})
-		c := s.upgrade()
-		s.stop(10 * time.Millisecond)
+		c := upgrade(s)
+		s.Stop(10 * time.Millisecond)
 		c.closed(1001)
 	})
 }
@@ -141,7 +141,8 @@ func TestHandlerEnds(t *testing.T) {
 		}{
 			{"/", bye, 1000, ""},
 			{"/", "", 1000, ""}, // nor does a client hold it that does not answer
-			{"/", frame(0x82, strings.Repeat("x", 50000)) + frame(0x01, "x") + frame(0x89, "") + bye, 1000, ""},
+			{"/", frame(0x82, strings.Repeat("x", 50000)) + frame(0x01, "x") + frame(0x89, "") +
+				bye, 1000, ""},
 			{"/", frame(0x83, "not a frame"), 1000, ""},
 			{"/panic", bye, 1011, ""},
 			{"/panic-with-context", bye, 1011, ""},
@@ -149,18 +150,19 @@ func TestHandlerEnds(t *testing.T) {
 			{"/", bye, 1000, ""}, // on the same coroutine
 			{"/close", bye, 4000, strings.Repeat("é", 61)},
 		} {
-			c := &client{Conn: s.dial(), t: t}
-			c.send(strings.Replace(handshake, "/", row.path, 1) + "\r\n")
+			c := &client{s.Dial()}
+			c.Send(strings.Replace(handshake, "/", row.path, 1) + "\r\n")
 			c.answered()
 			f, err := c.next()
-			if want := string(binary.BigEndian.AppendUint16(nil, uint16(row.code))) + row.reason; err != nil || f.first != 0x88 || f.payload != want {
+			if want := string(binary.BigEndian.AppendUint16(nil, uint16(row.code))) +
+				row.reason; err != nil || f.first != 0x88 || f.payload != want {
 				t.Errorf("%s: %q, %v, want %q", row.path, f, err, want)
 			}
 			_, _ = io.WriteString(c, row.answer)
 			if f, err := c.read(); err != io.EOF && row.answer != frame(0x83, "not a frame") {
 				t.Errorf("%s: then %q, %v", row.path, f, err)
 			}
-			s.idle()
+			s.Idle()
 		}
 	})
 }

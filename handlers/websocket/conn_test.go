@@ -13,18 +13,19 @@ import (
 )
 
 // gorilla connects with gorilla's client.
-func (s *site) gorilla(compress bool) *gorilla.Conn {
-	s.t.Helper()
-	d := gorilla.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, EnableCompression: compress}
+func dialGorilla(s *site, compress bool) *gorilla.Conn {
+	s.T.Helper()
+	d := gorilla.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		EnableCompression: compress}
 	scheme := "ws"
-	if s.m.tls {
+	if s.Mode.TLS {
 		scheme = "wss"
 	}
-	c, resp, err := d.Dial(scheme+"://"+s.addr+"/", nil)
+	c, resp, err := d.Dial(scheme+"://"+s.Addr+"/", nil)
 	if err != nil {
-		s.t.Fatal(err, resp)
+		s.T.Fatal(err, resp)
 	}
-	s.t.Cleanup(func() { c.Close() })
+	s.T.Cleanup(func() { c.Close() })
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 	return c
 }
@@ -34,7 +35,7 @@ func TestEcho(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		for _, compress := range []bool{false, true} {
 			s := start(t, m, echo(&websocket.Upgrader{Compression: compress, ReadLimit: 1 << 20}))
-			c := s.gorilla(compress)
+			c := dialGorilla(s, compress)
 			for _, size := range []int{0, 1, 125, 126, 4090, 4096, 5000, 65535, 65536, 300000} {
 				for _, kind := range []int{gorilla.TextMessage, gorilla.BinaryMessage} {
 					want := strings.Repeat("m", size)
@@ -60,7 +61,8 @@ func TestEcho(t *testing.T) {
 // TestGorilla: the connection as gorilla knows it keeps to the same rules.
 func TestGorilla(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		u := &websocket.Upgrader{Compression: true, MessageTimeout: 30 * time.Millisecond, ReadLimit: maxMessage}
+		u := &websocket.Upgrader{Compression: true, MessageTimeout: 30 * time.Millisecond,
+			ReadLimit: maxMessage}
 		ends := make(chan error, 1)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)
@@ -82,26 +84,27 @@ func TestGorilla(t *testing.T) {
 				}
 			}
 		})
-		c := s.upgrade(offered)
-		c.send(frame(0x89, "p"))
+		c := upgrade(s, offered)
+		c.Send(frame(0x89, "p"))
 		c.expect(pong("p"))
-		s.settle()
+		s.Settle()
 		time.Sleep(60 * time.Millisecond) // a lone ping has no limit
-		c.send(frame(0x41, packed("Hello")[:3]) + frame(0x89, "q") + frame(0x80, packed("Hello")[3:]) + frame(0x82, "x") + bye)
+		c.Send(frame(0x41, packed("Hello")[:3]) + frame(0x89, "q") +
+			frame(0x80, packed("Hello")[3:]) + frame(0x82, "x") + bye)
 		c.expect(pong("q"), text("Hello"), bin("x"))
 		c.closed(1000)
 		if got := code(t, ends); got != 1000 {
 			t.Errorf("ended with %d", got)
 		}
-		c = s.upgrade()
-		c.send(frame(0x81, "x")[:7] + "\xc1")
+		c = upgrade(s)
+		c.Send(frame(0x81, "x")[:7] + "\xc1")
 		c.expect(text("x"))
 		c.closed(1002)
 		if got := code(t, ends); got != 1002 {
 			t.Errorf("ended with %d", got)
 		}
-		c = &client{Conn: s.dial(), t: t}
-		c.send(strings.Replace(handshake, "/", "/deadline", 1) + "\r\n")
+		c = &client{s.Dial()}
+		c.Send(strings.Replace(handshake, "/", "/deadline", 1) + "\r\n")
 		c.answered()
 		if err, ok := (<-ends).(net.Error); !ok || !err.Timeout() {
 			t.Errorf("ended with %v", err)
@@ -137,12 +140,13 @@ func TestPrepared(t *testing.T) {
 		})
 		for range 2 {
 			for _, fields := range []string{"", offered, "Sec-WebSocket-Protocol: p\r\n"} {
-				c := s.upgrade(fields)
+				c := upgrade(s, fields)
 				f, err := c.read()
-				if err != nil || f.first == 0xc1 != (fields == offered) || len(f.payload) < len(long) != (fields == offered) {
+				if err != nil || f.first == 0xc1 != (fields == offered) ||
+					len(f.payload) < len(long) != (fields == offered) {
 					t.Errorf("%q: %x, %d bytes, %v", fields, f.first, len(f.payload), err)
 				}
-				c.send(bye)
+				c.Send(bye)
 				c.closed(1000)
 			}
 		}

@@ -8,10 +8,9 @@ import (
 
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 )
-
-var raceEnabled bool // in race_test.go
 
 // TestCostOfAMessage: in the steady state a message takes no epoll_ctl, one turn of the loop at
 // most, and of allocations two small ones, which are gorilla's: the reader of a message, and the
@@ -21,27 +20,27 @@ func TestCostOfAMessage(t *testing.T) {
 		t.Skip("short reads are forced")
 	}
 	for _, m := range []mode{plain, direct} {
-		t.Run(m.name, func(t *testing.T) {
+		t.Run(m.Name, func(t *testing.T) {
 			s := start(t, m, echo(new(websocket.Upgrader)))
-			c := s.upgrade()
+			c := upgrade(s)
 			message := []byte(frame(0x82, string(make([]byte, 125))))
 			answer := make([]byte, 127)
 			one := func() {
 				if _, err := c.Write(message); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := io.ReadFull(c.br, answer); err != nil {
+				if _, err := io.ReadFull(c.R, answer); err != nil {
 					t.Fatal(err)
 				}
 			}
 			one()
 			var before, after loop.Stats
 			const many = 200
-			s.on(func(l *loop.Loop) { before = l.Stats() })
+			s.On(func(l *loop.Loop) { before = l.Stats() })
 			for range many {
 				one()
 			}
-			s.on(func(l *loop.Loop) { after = l.Stats() })
+			s.On(func(l *loop.Loop) { after = l.Stats() })
 			if n := after.Ctls - before.Ctls; n != 0 {
 				t.Errorf("%d calls of epoll_ctl", n)
 			}
@@ -49,7 +48,7 @@ func TestCostOfAMessage(t *testing.T) {
 			if n := after.Resumes - before.Resumes; n > many+many/20 {
 				t.Errorf("thread resumed %d times for %d messages", n, many)
 			}
-			if raceEnabled {
+			if race.Enabled {
 				return // sync.Pool drops things then
 			}
 			if n := testing.AllocsPerRun(many, one); n > 2 {
@@ -62,18 +61,18 @@ func TestCostOfAMessage(t *testing.T) {
 // TestCostOfTheLongestMessage: what a message of the limit's size is read into serves the next one,
 // too.
 func TestCostOfTheLongestMessage(t *testing.T) {
-	if invariants.Enabled || raceEnabled {
+	if invariants.Enabled || race.Enabled {
 		t.Skip("reads are short, or sync.Pool drops things")
 	}
 	s := start(t, plain, echo(new(websocket.Upgrader)))
-	c := s.upgrade()
+	c := upgrade(s)
 	message := []byte(frame(0x82, strings.Repeat("x", 64<<10)))
 	answer := make([]byte, 10+64<<10)
 	one := func() {
 		if _, err := c.Write(message); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.ReadFull(c.br, answer); err != nil {
+		if _, err := io.ReadFull(c.R, answer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,13 +92,13 @@ func TestCostOfTheLongestMessage(t *testing.T) {
 
 func BenchmarkEcho(b *testing.B) {
 	s := start(b, plain, echo(new(websocket.Upgrader)))
-	c := s.upgrade()
+	c := upgrade(s)
 	message := []byte(frame(0x82, string(make([]byte, 125))))
 	answer := make([]byte, 127)
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = c.Write(message)
-		if _, err := io.ReadFull(c.br, answer); err != nil {
+		if _, err := io.ReadFull(c.R, answer); err != nil {
 			b.Fatal(err)
 		}
 	}

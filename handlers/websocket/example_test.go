@@ -10,7 +10,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/exampletest"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // A handler that sends back what it gets, and says something by itself when an hour has passed. One
@@ -42,7 +42,7 @@ func Example() {
 		}
 	}
 
-	url, stop := exampletest.Serve(echo) // lwango.Handle("/echo", echo)
+	url, stop := server.Serve(echo) // lwango.Handle("/echo", echo)
 	defer stop()
 	client, _, err := gorilla.DefaultDialer.Dial(strings.Replace(url, "http", "ws", 1), nil)
 	if err != nil {

@@ -57,26 +57,27 @@ func code(t *testing.T, ends <-chan error) int {
 
 // expect reads frames that must come.
 func (c *client) expect(want ...received) {
-	c.t.Helper()
+	c.T.Helper()
 	for _, w := range want {
 		if f, err := c.next(); err != nil || f != w {
-			c.t.Fatalf("got %.100q, %v; want %.100q", f, err, w)
+			c.T.Fatalf("got %.100q, %v; want %.100q", f, err, w)
 		}
 	}
 }
 
 // closed reads a close frame and the end.
 func (c *client) closed(code int) {
-	c.t.Helper()
+	c.T.Helper()
 	f, err := c.next()
-	if err != nil || f.first != 0x88 || len(f.payload) < 2 || int(binary.BigEndian.Uint16([]byte(f.payload))) != code {
-		c.t.Fatalf("got %.100q, %v; want a close with %d", f, err, code)
+	if err != nil || f.first != 0x88 || len(f.payload) < 2 ||
+		int(binary.BigEndian.Uint16([]byte(f.payload))) != code {
+		c.T.Fatalf("got %.100q, %v; want a close with %d", f, err, code)
 	}
 	if code == 1001 {
 		_, _ = io.WriteString(c, bye)
 	}
 	if f, err := c.read(); err != io.EOF {
-		c.t.Fatalf("after the close: %.100q, %v", f, err)
+		c.T.Fatalf("after the close: %.100q, %v", f, err)
 	}
 }
 
@@ -85,19 +86,21 @@ func TestPeerLeaves(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(new(websocket.Upgrader), ends))
-		for _, before := range []string{"", frame(0x81, "x")[:1], frame(0x81, "x")[:4], frame(0x81, "xyz")[:8], frame(0x01, "x"), frame(0x89, "x")[:6], frame(0x01, "a") + frame(0x89, "x")[:3]} {
+		for _, before := range []string{"", frame(0x81, "x")[:1], frame(0x81, "x")[:4],
+			frame(0x81, "xyz")[:8], frame(0x01, "x"), frame(0x89, "x")[:6],
+			frame(0x01, "a") + frame(0x89, "x")[:3]} {
 			for _, reset := range []bool{false, true} {
-				c := s.upgrade()
-				c.send(before)
+				c := upgrade(s)
+				c.Send(before)
 				if reset {
-					s.settle()
-					c.reset()
+					s.Settle()
+					c.Reset()
 				}
 				c.Close()
 				if got := code(t, ends); got != websocket.Abnormal {
 					t.Errorf("%q, reset %v: ended with %d", before, reset, got)
 				}
-				s.idle()
+				s.Idle()
 			}
 		}
 	})
@@ -110,9 +113,10 @@ func TestByteAMinute(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
 		s := start(t, m, ending(&websocket.Upgrader{MessageTimeout: 50 * time.Millisecond}, ends))
-		for _, before := range []string{"\x81", frame(0x81, "x")[:4], frame(0x81, "xyz")[:8], frame(0x01, "x"), frame(0x89, "x")[:6], frame(0x01, "a") + frame(0x89, "")} {
-			c := s.upgrade()
-			c.send(before)
+		for _, before := range []string{"\x81", frame(0x81, "x")[:4], frame(0x81, "xyz")[:8],
+			frame(0x01, "x"), frame(0x89, "x")[:6], frame(0x01, "a") + frame(0x89, "")} {
+			c := upgrade(s)
+			c.Send(before)
 			if strings.HasSuffix(before, frame(0x89, "")) {
 				c.expect(pong(""))
 			}
@@ -122,7 +126,7 @@ func TestByteAMinute(t *testing.T) {
 				t.Errorf("%q: ended with %d", before, got)
 			}
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -130,8 +134,8 @@ func TestByteAMinute(t *testing.T) {
 func TestPingsDoNotProlong(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: 100 * time.Millisecond}))
-		c := s.upgrade()
-		c.send(frame(0x01, "x"))
+		c := upgrade(s)
+		c.Send(frame(0x01, "x"))
 		stop := make(chan struct{})
 		var done sync.WaitGroup
 		done.Go(func() {
@@ -181,14 +185,14 @@ func TestPeerNeverReads(t *testing.T) {
 			return 0
 		})
 		for _, path := range []string{"/", "/prepared"} {
-			c := &client{Conn: s.dial(), t: t}
-			c.send(strings.Replace(handshake, "/", path, 1) + "\r\n")
+			c := &client{s.Dial()}
+			c.Send(strings.Replace(handshake, "/", path, 1) + "\r\n")
 			for range 2 {
 				if got := code(t, ends); got != websocket.Abnormal {
 					t.Errorf("ended with %d", got)
 				}
 			}
-			s.idle()
+			s.Idle()
 		}
 	})
 }
@@ -200,7 +204,7 @@ func TestPeerReadsSlowly(t *testing.T) {
 		const size = 3 << 20
 		u := &websocket.Upgrader{ReadLimit: size}
 		s := start(t, m, echo(u))
-		c := s.upgrade()
+		c := upgrade(s)
 		want := strings.Repeat("0123456789abcdef", size/16)
 		sent := make(chan error, 1)
 		go func() {
@@ -220,16 +224,17 @@ func TestManyVanish(t *testing.T) {
 	if invariants.Enabled {
 		t.Skip("slow")
 	}
-	u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond, IdleTimeout: 400 * time.Millisecond}
+	u := &websocket.Upgrader{PingInterval: 200 * time.Millisecond,
+		IdleTimeout: 400 * time.Millisecond}
 	s := start(t, plain, echo(u))
 	before := 0
-	s.on(func(l *loop.Loop) { before = l.Threads() })
+	s.On(func(l *loop.Loop) { before = l.Threads() })
 	const many = 1000
 	for range many {
-		s.upgrade() // and never reads again
+		upgrade(s) // and never reads again
 	}
-	s.idle()
-	s.on(func(l *loop.Loop) {
+	s.Idle()
+	s.On(func(l *loop.Loop) {
 		if n := l.Threads(); n != before {
 			t.Errorf("%d threads, %d before", n, before)
 		}

@@ -14,7 +14,8 @@ import (
 // TestHandshake: what is answered to requests, each a good one with fields changed. A field without
 // a value is left out.
 func TestHandshake(t *testing.T) {
-	u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"v2.chat", "v1.chat"}, Origins: []string{"https://friend.example"}}
+	u := &websocket.Upgrader{Compression: true, Subprotocols: []string{"v2.chat", "v1.chat"},
+		Origins: []string{"https://friend.example"}}
 	s := start(t, plain, echo(u))
 	const deflated = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 	for _, row := range []struct {
@@ -26,7 +27,8 @@ func TestHandshake(t *testing.T) {
 		value  string
 	}{
 		{"as it is", "", "", 101, "Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="},
-		{"other cases of letters", "", "Upgrade: WebSocket\nConnection: keep-alive, upgrade", 101, "Upgrade", "websocket"},
+		{"other cases of letters", "", "Upgrade: WebSocket\nConnection: keep-alive, upgrade", 101,
+			"Upgrade", "websocket"},
 		{"several upgrades", "", "Upgrade: h2c, websocket", 101, "Connection", "Upgrade"},
 		{"no upgrade", "", "Upgrade:", 426, "Upgrade", "websocket"},
 		{"another upgrade", "", "Upgrade: h2c", 426, "Connection", "Upgrade"},
@@ -44,11 +46,13 @@ func TestHandshake(t *testing.T) {
 		{"a long key", "", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSBhbmQgbW9yZQ==", 400, "", ""},
 		{"17 bytes of key", "", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSE=", 400, "", ""},
 		{"a key that is no base64", "", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25j*Q==", 400, "", ""},
-		{"two keys", "", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", 400, "", ""},
+		{"two keys", "",
+			"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", 400, "", ""},
 
 		{"same host", "", "Origin: http://example.org", 101, "", ""},
 		{"same host, other letters", "", "Origin: https://EXAMPLE.org", 101, "", ""},
-		{"same host, its port", "", "Host: example.org:443\nOrigin: https://example.org", 101, "", ""},
+		{"same host, its port", "", "Host: example.org:443\nOrigin: https://example.org", 101, "",
+			""},
 		{"another port", "", "Origin: http://example.org:81", 403, "", ""},
 		{"another site", "", "Origin: https://evil.example", 403, "", ""},
 		{"a site that ends alike", "", "Origin: https://evil-example.org", 403, "", ""},
@@ -64,44 +68,85 @@ func TestHandshake(t *testing.T) {
 		{"a site of the list", "", "Origin: https://friend.example", 101, "", ""},
 		{"with another scheme", "", "Origin: http://friend.example", 403, "", ""},
 
-		{"a subprotocol", "", "Sec-WebSocket-Protocol: v1.chat", 101, "Sec-WebSocket-Protocol", "v1.chat"},
-		{"the server's choice", "", "Sec-WebSocket-Protocol: x, v1.chat\nSec-WebSocket-Protocol: v2.chat", 101, "Sec-WebSocket-Protocol", "v2.chat"},
-		{"none in common", "", "Sec-WebSocket-Protocol: V1.chat, x", 101, "Sec-WebSocket-Protocol", ""},
+		{"a subprotocol", "", "Sec-WebSocket-Protocol: v1.chat", 101, "Sec-WebSocket-Protocol",
+			"v1.chat"},
+		{"the server's choice", "",
+			"Sec-WebSocket-Protocol: x, v1.chat\nSec-WebSocket-Protocol: v2.chat", 101,
+			"Sec-WebSocket-Protocol", "v2.chat"},
+		{"none in common", "", "Sec-WebSocket-Protocol: V1.chat, x", 101, "Sec-WebSocket-Protocol",
+			""},
 		{"not a token", "", "Sec-WebSocket-Protocol: a b", 400, "", ""},
-		{"empty elements", "", "Sec-WebSocket-Protocol: ,a,, \t,v1.chat ,", 101, "Sec-WebSocket-Protocol", "v1.chat"},
-		{"nothing but empty elements", "", "Sec-WebSocket-Protocol: , ,", 101, "Sec-WebSocket-Protocol", ""},
+		{"empty elements", "", "Sec-WebSocket-Protocol: ,a,, \t,v1.chat ,", 101,
+			"Sec-WebSocket-Protocol", "v1.chat"},
+		{"nothing but empty elements", "", "Sec-WebSocket-Protocol: , ,", 101,
+			"Sec-WebSocket-Protocol", ""},
 		{"not a token among empty elements", "", "Sec-WebSocket-Protocol: ,a b,", 400, "", ""},
-		{"empty elements of other lists", "", "Upgrade: , websocket,,\nConnection: ,, upgrade ,", 101, "Upgrade", "websocket"},
+		{"empty elements of other lists", "", "Upgrade: , websocket,,\nConnection: ,, upgrade ,",
+			101, "Upgrade", "websocket"},
 
-		{"deflate", "", "Sec-WebSocket-Extensions: permessage-deflate", 101, "Sec-WebSocket-Extensions", deflated},
-		{"as Chrome offers it", "", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits", 101, "Sec-WebSocket-Extensions", deflated},
-		{"all that can be had", "", `Sec-WebSocket-Extensions: permessage-deflate;client_no_context_takeover; server_no_context_takeover ;client_max_window_bits = "10"`, 101, "Sec-WebSocket-Extensions", deflated},
-		{"a smaller window is declined", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10", 101, "Sec-WebSocket-Extensions", ""},
-		{"the second offer", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10, permessage-deflate", 101, "Sec-WebSocket-Extensions", deflated},
-		{"the second field", "", "Sec-WebSocket-Extensions: x-other; a=1\nSec-WebSocket-Extensions: permessage-deflate", 101, "Sec-WebSocket-Extensions", deflated},
-		{"the largest window", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=15; client_max_window_bits", 101, "Sec-WebSocket-Extensions",
+		{"deflate", "", "Sec-WebSocket-Extensions: permessage-deflate", 101,
+			"Sec-WebSocket-Extensions", deflated},
+		{"as Chrome offers it", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits", 101,
+			"Sec-WebSocket-Extensions", deflated},
+		{"all that can be had", "",
+			`Sec-WebSocket-Extensions: permessage-deflate;client_no_context_takeover; server_no_context_takeover ;client_max_window_bits = "10"`, 101, "Sec-WebSocket-Extensions", deflated},
+		{"a smaller window is declined", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"the second offer", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10, permessage-deflate", 101, "Sec-WebSocket-Extensions", deflated},
+		{"the second field", "",
+			"Sec-WebSocket-Extensions: x-other; a=1\nSec-WebSocket-Extensions: permessage-deflate",
+			101, "Sec-WebSocket-Extensions", deflated},
+		{"the largest window", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=15; client_max_window_bits", 101, "Sec-WebSocket-Extensions",
 			"permessage-deflate; server_max_window_bits=15; server_no_context_takeover; client_no_context_takeover"},
-		{"the largest window, of the second offer", "", `Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=14, permessage-deflate; server_max_window_bits="15"`, 101, "Sec-WebSocket-Extensions",
+		{"the largest window, of the second offer", "",
+			`Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=14, permessage-deflate; server_max_window_bits="15"`, 101, "Sec-WebSocket-Extensions",
 			"permessage-deflate; server_max_window_bits=15; server_no_context_takeover; client_no_context_takeover"},
-		{"the largest window, of an offer that is not taken", "", "Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate; server_max_window_bits=15", 101, "Sec-WebSocket-Extensions", deflated},
-		{"a window of 015", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=015", 101, "Sec-WebSocket-Extensions", ""},
-		{"a window of 16", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=16", 101, "Sec-WebSocket-Extensions", ""},
-		{"a server's window without a value", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits", 101, "Sec-WebSocket-Extensions", ""},
-		{"a server's window twice", "", "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=15; server_max_window_bits=15", 101, "Sec-WebSocket-Extensions", ""},
-		{"an unknown parameter", "", "Sec-WebSocket-Extensions: permessage-deflate; x", 101, "Sec-WebSocket-Extensions", ""},
-		{"a parameter twice", "", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits; client_max_window_bits", 101, "Sec-WebSocket-Extensions", ""},
-		{"a value too many", "", "Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover=1", 101, "Sec-WebSocket-Extensions", ""},
-		{"a window of 7", "", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=7", 101, "Sec-WebSocket-Extensions", ""},
-		{"a window of 08", "", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=08", 101, "Sec-WebSocket-Extensions", ""},
+		{"the largest window, of an offer that is not taken", "",
+			"Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate; server_max_window_bits=15", 101, "Sec-WebSocket-Extensions", deflated},
+		{"a window of 015", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=015", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"a window of 16", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=16", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"a server's window without a value", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"a server's window twice", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=15; server_max_window_bits=15", 101, "Sec-WebSocket-Extensions", ""},
+		{"an unknown parameter", "", "Sec-WebSocket-Extensions: permessage-deflate; x", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"a parameter twice", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits; client_max_window_bits", 101, "Sec-WebSocket-Extensions", ""},
+		{"a value too many", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover=1", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"a window of 7", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=7", 101,
+			"Sec-WebSocket-Extensions", ""},
+		{"a window of 08", "",
+			"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=08", 101,
+			"Sec-WebSocket-Extensions", ""},
 		{"no name", "", "Sec-WebSocket-Extensions: ; x", 400, "", ""},
 		{"no parameter", "", "Sec-WebSocket-Extensions: permessage-deflate;", 400, "", ""},
-		{"no value", "", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=", 400, "", ""},
-		{"an open quote", "", `Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits="8`, 400, "", ""},
-		{"a quoted list", "", `Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits="8, 9"`, 400, "", ""},
+		{"no value", "", "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=",
+			400, "", ""},
+		{"an open quote", "",
+			`Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits="8`, 400, "", ""},
+		{"a quoted list", "",
+			`Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits="8, 9"`, 400, "",
+			""},
 		{"two names", "", "Sec-WebSocket-Extensions: permessage deflate", 400, "", ""},
 		{"no name among empty elements", "", "Sec-WebSocket-Extensions: , ; x,", 400, "", ""},
-		{"empty elements around an offer", "", "Sec-WebSocket-Extensions: ,, x-other,\t, permessage-deflate , ,", 101, "Sec-WebSocket-Extensions", deflated},
-		{"no offer at all", "", "Sec-WebSocket-Extensions: ,\nSec-WebSocket-Extensions: ", 101, "Sec-WebSocket-Extensions", ""},
+		{"empty elements around an offer", "",
+			"Sec-WebSocket-Extensions: ,, x-other,\t, permessage-deflate , ,", 101,
+			"Sec-WebSocket-Extensions", deflated},
+		{"no offer at all", "", "Sec-WebSocket-Extensions: ,\nSec-WebSocket-Extensions: ", 101,
+			"Sec-WebSocket-Extensions", ""},
 	} {
 		fields := []string{"Host: example.org", "Upgrade: websocket", "Connection: Upgrade",
 			"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13"}
@@ -109,7 +154,8 @@ func TestHandshake(t *testing.T) {
 			changes := strings.Split(row.change, "\n")
 			for i, f := range fields {
 				name, _, _ := strings.Cut(f, ":")
-				if strings.HasPrefix(row.change, name+":") || strings.Contains(row.change, "\n"+name+":") {
+				if strings.HasPrefix(row.change, name+":") ||
+					strings.Contains(row.change, "\n"+name+":") {
 					fields[i] = ""
 				}
 			}
@@ -130,7 +176,7 @@ func TestHandshake(t *testing.T) {
 			}
 		}
 		method, _, _ := strings.Cut(raw, " ")
-		c := s.dial()
+		c := s.Dial()
 		_, _ = io.WriteString(c, raw+"\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
 		c.Close()
@@ -138,8 +184,10 @@ func TestHandshake(t *testing.T) {
 			t.Errorf("%s: %v", row.why, err)
 			continue
 		}
-		if resp.StatusCode != row.status || row.field != "" && resp.Header.Get(row.field) != row.value {
-			t.Errorf("%s: %s, %q; want %d, %s: %q", row.why, resp.Status, resp.Header, row.status, row.field, row.value)
+		if resp.StatusCode != row.status ||
+			row.field != "" && resp.Header.Get(row.field) != row.value {
+			t.Errorf("%s: %s, %q; want %d, %s: %q", row.why, resp.Status, resp.Header, row.status,
+				row.field, row.value)
 		}
 	}
 }
@@ -160,7 +208,7 @@ func TestHandshakeFields(t *testing.T) {
 			return h(req, resp)
 		})
 		for path, status := range map[string]int{"/": 101, "/bad": 500} {
-			c := s.dial()
+			c := s.Dial()
 			_, _ = io.WriteString(c, strings.Replace(handshake, "/", path, 1)+"\r\n")
 			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil {
@@ -169,7 +217,9 @@ func TestHandshakeFields(t *testing.T) {
 			if resp.StatusCode != status {
 				t.Errorf("%s: %s", path, resp.Status)
 			}
-			if cookies := resp.Header.Values("Set-Cookie"); status == 101 && (strings.Join(cookies, ",") != "a=1,b=2" || resp.Header.Get("Sec-WebSocket-Extensions") != "") {
+			if cookies := resp.Header.Values("Set-Cookie"); status == 101 &&
+				(strings.Join(cookies, ",") != "a=1,b=2" ||
+					resp.Header.Get("Sec-WebSocket-Extensions") != "") {
 				t.Errorf("fields %q", resp.Header)
 			}
 			c.Close()
@@ -179,14 +229,16 @@ func TestHandshakeFields(t *testing.T) {
 
 // TestCheckOrigin decides alone, on requests of browsers.
 func TestCheckOrigin(t *testing.T) {
-	s := start(t, plain, echo(&websocket.Upgrader{CheckOrigin: func(req *conn.Request, origin string) bool {
+	s := start(t, plain, echo(&websocket.Upgrader{CheckOrigin: func(req *conn.Request,
+		origin string) bool {
 		return origin == "https://"+strings.ToUpper(req.Host())
 	}}))
-	s.upgrade()
-	s.upgrade("Origin: https://EXAMPLE.ORG\r\n")
-	c := s.dial()
+	upgrade(s)
+	upgrade(s, "Origin: https://EXAMPLE.ORG\r\n")
+	c := s.Dial()
 	_, _ = io.WriteString(c, handshake+"Origin: https://example.org\r\n\r\n")
-	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil ||
+		resp.StatusCode != 403 {
 		t.Errorf("%v, %v", resp, err)
 	}
 }
@@ -194,10 +246,12 @@ func TestCheckOrigin(t *testing.T) {
 // TestOriginOverTLS: a page of the same host that came without TLS may be an attacker's.
 func TestOriginOverTLS(t *testing.T) {
 	s := start(t, overTLS, echo(&websocket.Upgrader{}))
-	for origin, status := range map[string]int{"https://example.org": 101, "http://example.org": 403} {
-		c := s.dial()
+	for origin, status := range map[string]int{"https://example.org": 101,
+		"http://example.org": 403} {
+		c := s.Dial()
 		_, _ = io.WriteString(c, handshake+"Origin: "+origin+"\r\n\r\n")
-		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != status {
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil ||
+			resp.StatusCode != status {
 			t.Errorf("%s: %v, %v", origin, resp, err)
 		}
 		c.Close()

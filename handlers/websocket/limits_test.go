@@ -17,9 +17,11 @@ import (
 func TestReadLimitByDefault(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
-		s.check(row{"as long as may be", frame(0x82, strings.Repeat("x", 64<<10)) + bye, []received{bin(strings.Repeat("x", 64<<10))}, 1000},
+		check(s, row{"as long as may be", frame(0x82, strings.Repeat("x", 64<<10)) + bye,
+			[]received{bin(strings.Repeat("x", 64<<10))}, 1000},
 			"", frame(0x82, strings.Repeat("x", 64<<10))+bye)
-		s.check(row{"one byte more", long(0x82, 127, 64<<10+1, ""), nil, 1009}, "", long(0x82, 127, 64<<10+1, ""))
+		check(s, row{"one byte more", long(0x82, 127, 64<<10+1, ""), nil, 1009}, "",
+			long(0x82, 127, 64<<10+1, ""))
 	})
 }
 
@@ -29,13 +31,14 @@ func TestNegativeLimits(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{
-			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1, WriteTimeout: -1, PingInterval: -1,
+			Compression: true, ReadLimit: -1, HandshakeTimeout: -1, MessageTimeout: -1,
+			WriteTimeout: -1, PingInterval: -1,
 		}))
-		c := s.upgrade(offered)
+		c := upgrade(s, offered)
 		var before, after loop.Stats
-		s.on(func(l *loop.Loop) { before = l.Stats() })
-		s.settle()
-		s.on(func(l *loop.Loop) { after = l.Stats() })
+		s.On(func(l *loop.Loop) { before = l.Stats() })
+		s.Settle()
+		s.On(func(l *loop.Loop) { after = l.Stats() })
 		if n := after.Resumes - before.Resumes; n > 0 {
 			t.Errorf("an idle connection was resumed %d times", n)
 		}
@@ -44,15 +47,15 @@ func TestNegativeLimits(t *testing.T) {
 		go func() {
 			defer close(sent)
 			_, _ = io.WriteString(c, frame(0x02, large[:1<<20])) // in three parts, each waited for
-			s.settle()
+			s.Settle()
 			_, _ = io.WriteString(c, frame(0x00, large[1<<20:2<<20]))
-			s.settle()
+			s.Settle()
 			_, _ = io.WriteString(c, frame(0x80, large[2<<20:])+frame(0xc1, packed(large)))
 		}()
 		c.expect(bin(large)) // and no ping before it
 		c.expect(text(large))
 		<-sent
-		c.send(bye)
+		c.Send(bye)
 		c.closed(1000)
 	})
 }
@@ -60,13 +63,14 @@ func TestNegativeLimits(t *testing.T) {
 // TestPingsWithoutLimit: a client is sent pings, and is not given up without an IdleTimeout.
 func TestPingsWithoutLimit(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, echo(&websocket.Upgrader{PingInterval: 10 * time.Millisecond, IdleTimeout: -1}))
-		c := s.upgrade()
+		s := start(t, m, echo(&websocket.Upgrader{PingInterval: 10 * time.Millisecond,
+			IdleTimeout: -1}))
+		c := upgrade(s)
 		c.expect(received{0x89, ""})
 		time.Sleep(100 * time.Millisecond) // the case is the silence
-		c.send(frame(0x81, "m"))
+		c.Send(frame(0x81, "m"))
 		c.expect(text("m"), received{0x89, ""})
-		c.send(bye)
+		c.Send(bye)
 		c.closed(1000)
 	})
 }
@@ -80,14 +84,14 @@ func TestIdleWithoutPings(t *testing.T) {
 		} {
 			ends := make(chan error, 1)
 			s := start(t, m, ending(u, ends))
-			c := s.upgrade()
+			c := upgrade(s)
 			if got := code(t, ends); got != websocket.Abnormal {
 				t.Errorf("ended with %d", got)
 			}
 			if f, err := c.read(); err == nil {
 				t.Errorf("%+v: got %q", u, f)
 			}
-			s.idle()
+			s.Idle()
 		}
 	})
 }
@@ -110,10 +114,11 @@ func TestSteadyButSlowReader(t *testing.T) {
 		{overTLS, 80, 16, 4, 9 << 10},
 		{overUNIX, 32, 3, 2, 8 << 10},
 	} {
-		t.Run(row.m.name, func(t *testing.T) {
+		t.Run(row.m.Name, func(t *testing.T) {
 			t.Parallel()
 			const size = 64 << 10
-			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond, IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
+			u := &websocket.Upgrader{PingInterval: 500 * time.Millisecond,
+				IdleTimeout: 1500 * time.Millisecond, WriteTimeout: time.Second}
 			ends := make(chan error, 1)
 			s := start(t, row.m, func(req *conn.Request, resp *conn.Response) int {
 				c, err := u.Upgrade(req, resp)
@@ -140,13 +145,13 @@ func TestSteadyButSlowReader(t *testing.T) {
 				return 0
 			})
 			for _, stops := range []bool{false, true} {
-				c := &client{Conn: s.dial(), t: t}
+				c := &client{s.Dial()}
 				count := row.all
 				if stops {
 					count = row.read
-					c.send(strings.Replace(handshake, "/", "/stops", 1) + "\r\n")
+					c.Send(strings.Replace(handshake, "/", "/stops", 1) + "\r\n")
 				} else {
-					c.send(handshake + "\r\n")
+					c.Send(handshake + "\r\n")
 				}
 				c.answered()
 				_ = c.SetDeadline(time.Now().Add(time.Minute))
@@ -193,7 +198,7 @@ func TestSteadyButSlowReader(t *testing.T) {
 					t.Error("no pings")
 				}
 			}
-			s.idle()
+			s.Idle()
 		})
 	}
 }
@@ -212,14 +217,15 @@ type slowly struct {
 
 // starved skips the test if the machine was too busy for the client to keep its pace.
 func (s *slowly) starved() {
-	s.c.t.Helper()
+	s.c.T.Helper()
 	if s.worst > 5*s.every {
-		s.c.t.Skipf("the machine is too busy: the client slept for %v instead of %v", s.worst, s.every)
+		s.c.T.Skipf("the machine is too busy: the client slept for %v instead of %v", s.worst,
+			s.every)
 	}
 }
 
 func (s *slowly) read(p []byte) {
-	s.c.t.Helper()
+	s.c.T.Helper()
 	for i := 0; i < len(p); {
 		if s.left == 0 {
 			began := time.Now()
@@ -227,10 +233,10 @@ func (s *slowly) read(p []byte) {
 			s.worst = max(s.worst, time.Since(began))
 			s.left = s.piece
 		}
-		n, err := s.c.br.Read(p[i:min(len(p), i+s.left)])
+		n, err := s.c.R.Read(p[i:min(len(p), i+s.left)])
 		if err != nil {
 			s.starved()
-			s.c.t.Fatalf("after %d of %d bytes: %v", i, len(p), err)
+			s.c.T.Fatalf("after %d of %d bytes: %v", i, len(p), err)
 		}
 		i += n
 		s.left -= n
@@ -261,33 +267,45 @@ func TestTextFailsFast(t *testing.T) {
 			{"within a frame", []string{part(0x81, "a", 100)}, frame(0x81, "a\xff")[7:], ""},
 			{"at once", nil, part(0x81, "\xc0", 100), ""},
 			{"in a fragment", nil, frame(0x01, "abc\xff"), ""},
-			{"in a later fragment", []string{frame(0x01, "abc"), frame(0x00, "def")}, frame(0x00, "g\x80"), ""},
-			{"a rune across fragments, and another", []string{frame(0x01, "a\xe2"), frame(0x00, "\x82"), frame(0x00, "\xac\xf0\x9f")}, frame(0x00, "\x20"), ""},
-			{"a surrogate, with its second byte", []string{frame(0x01, "\xed")}, frame(0x00, "\xa0"), ""},
-			{"beyond Unicode, with its second byte", []string{frame(0x01, "\xf4")}, frame(0x00, "\x90"), ""},
-			{"four bytes, the last one wrong", []string{frame(0x01, "\xf0"), frame(0x00, "\x9f"), frame(0x00, "\x98")}, frame(0x00, "a"), ""},
-			{"compressed, in a fragment", nil, frame(0x41, packed("abc\xff")+"\x00\x00\xff\xff"), offered},
-			{"compressed, the block not at its end", nil, frame(0x41, unfinished[:len(unfinished)-5]), offered},
-			{"compressed, in a later fragment", []string{frame(0x41, packed("é")[:1]), frame(0x00, packed("é")[1:]+"\x00\x00\xff\xff")}, frame(0x00, packed("\xff\xff0123456789")+"\x00\x00\xff\xff"), offered},
+			{"in a later fragment", []string{frame(0x01, "abc"), frame(0x00, "def")},
+				frame(0x00, "g\x80"), ""},
+			{"a rune across fragments, and another",
+				[]string{frame(0x01, "a\xe2"), frame(0x00, "\x82"), frame(0x00, "\xac\xf0\x9f")},
+				frame(0x00, "\x20"), ""},
+			{"a surrogate, with its second byte", []string{frame(0x01, "\xed")},
+				frame(0x00, "\xa0"), ""},
+			{"beyond Unicode, with its second byte", []string{frame(0x01, "\xf4")},
+				frame(0x00, "\x90"), ""},
+			{"four bytes, the last one wrong",
+				[]string{frame(0x01, "\xf0"), frame(0x00, "\x9f"), frame(0x00, "\x98")},
+				frame(0x00, "a"), ""},
+			{"compressed, in a fragment", nil, frame(0x41, packed("abc\xff")+"\x00\x00\xff\xff"),
+				offered},
+			{"compressed, the block not at its end", nil,
+				frame(0x41, unfinished[:len(unfinished)-5]), offered},
+			{"compressed, in a later fragment",
+				[]string{frame(0x41, packed("é")[:1]),
+					frame(0x00, packed("é")[1:]+"\x00\x00\xff\xff")},
+				frame(0x00, packed("\xff\xff0123456789")+"\x00\x00\xff\xff"), offered},
 		} {
-			c := s.upgrade(row.fields)
+			c := upgrade(s, row.fields)
 			for _, p := range row.good {
-				c.send(p)
-				s.settle()
+				c.Send(p)
+				s.Settle()
 				select {
 				case err := <-ends:
 					t.Fatalf("%s: ended too soon: %v", row.why, err)
 				default:
 				}
 			}
-			c.send(row.bad)
+			c.Send(row.bad)
 			c.closed(1007)
 			if got := code(t, ends); got != 1007 {
 				t.Errorf("%s: ended with %d", row.why, got)
 			}
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -296,15 +314,15 @@ func TestTextFailsFast(t *testing.T) {
 func TestBombFailsFast(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true}))
-		c := s.upgrade(offered)
-		c.send(frame(0x41, packed(strings.Repeat("x", 200000))))
+		c := upgrade(s, offered)
+		c.Send(frame(0x41, packed(strings.Repeat("x", 200000))))
 		c.closed(1009)
 		c.Close()
-		c = s.upgrade(offered)
-		c.send(frame(0x41, "\xff\xff\xff\xff"))
+		c = upgrade(s, offered)
+		c.Send(frame(0x41, "\xff\xff\xff\xff"))
 		c.closed(1007)
 		c.Close()
-		s.idle()
+		s.Idle()
 	})
 }
 
@@ -328,7 +346,7 @@ func TestWriteDeadline(t *testing.T) {
 			return 0
 		})
 		for _, reads := range []bool{false, true} {
-			c := s.upgrade()
+			c := upgrade(s)
 			stop := make(chan struct{})
 			var reading sync.WaitGroup
 			if reads {
@@ -338,7 +356,7 @@ func TestWriteDeadline(t *testing.T) {
 						case <-stop:
 							return
 						case <-time.After(5 * time.Millisecond):
-							_, _ = c.br.Read(p)
+							_, _ = c.R.Read(p)
 						}
 					}
 				})
@@ -350,6 +368,6 @@ func TestWriteDeadline(t *testing.T) {
 			reading.Wait()
 			c.Close()
 		}
-		s.idle()
+		s.Idle()
 	})
 }

@@ -42,10 +42,10 @@ func TestAccessLog(t *testing.T) {
 		}
 		s := start(t, m, serve)
 		log := make(recorder, 10)
-		s.server.Configure(conn.Config{Handler: serve, AccessLog: log})
+		s.Server.Configure(conn.Config{Handler: serve, AccessLog: log})
 		upgrade := func(query string) *client {
-			c := &client{Conn: s.dial(), t: t}
-			c.send("GET /ws" + query + handshake[len("GET /"):] + "\r\n")
+			c := &client{s.Dial()}
+			c.Send("GET /ws" + query + handshake[len("GET /"):] + "\r\n")
 			c.answered()
 			return c
 		}
@@ -54,25 +54,27 @@ func TestAccessLog(t *testing.T) {
 			end   func(c *client)
 			code  int
 		}{
-			{"", func(c *client) { c.send(frame(0x88, "\x03\xe9")) }, websocket.GoingAway},
-			{"", func(c *client) { c.send(frame(0x88, "")) }, websocket.NoStatus},
-			{"", func(c *client) { c.reset(); c.Close() }, websocket.Abnormal},
-			{"", func(c *client) { c.send(frame(0x83, "")) }, websocket.ProtocolError},
-			{"?close", func(c *client) { c.send(frame(0x88, "\x0f\xa1")) }, 4001},
-			{"?return", func(c *client) { c.send(frame(0x88, "\x03\xe8")) }, websocket.NormalClosure},
+			{"", func(c *client) { c.Send(frame(0x88, "\x03\xe9")) }, websocket.GoingAway},
+			{"", func(c *client) { c.Send(frame(0x88, "")) }, websocket.NoStatus},
+			{"", func(c *client) { c.Reset(); c.Close() }, websocket.Abnormal},
+			{"", func(c *client) { c.Send(frame(0x83, "")) }, websocket.ProtocolError},
+			{"?close", func(c *client) { c.Send(frame(0x88, "\x0f\xa1")) }, 4001},
+			{"?return", func(c *client) { c.Send(frame(0x88, "\x03\xe8")) },
+				websocket.NormalClosure},
 		} {
 			c := upgrade(row.query)
 			row.end(c)
 			select {
 			case e := <-log:
-				if e.CloseCode != row.code || !e.Hijacked || e.Status != 101 || e.Duration <= 0 || string(e.Target) != "/ws"+row.query {
+				if e.CloseCode != row.code || !e.Hijacked || e.Status != 101 || e.Duration <= 0 ||
+					string(e.Target) != "/ws"+row.query {
 					t.Errorf("%s: code %d, want %d: %+v", row.query, e.CloseCode, row.code, e)
 				}
 			case <-time.After(20 * time.Second):
 				t.Fatal("nothing is logged")
 			}
 			c.Close()
-			s.idle()
+			s.Idle()
 			if len(log) > 0 {
 				t.Error("a second entry")
 			}

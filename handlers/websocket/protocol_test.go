@@ -73,20 +73,31 @@ var rows = []row{
 	{"text", frame(0x81, "Hello") + bye, []received{text("Hello")}, 1000},
 	{"binary", frame(0x82, "\x00\xff") + bye, []received{bin("\x00\xff")}, 1000},
 	{"empty", frame(0x81, "") + frame(0x82, "") + bye, []received{text(""), bin("")}, 1000},
-	{"fragments", frame(0x01, "Hel") + frame(0x00, "l") + frame(0x80, "o") + bye, []received{text("Hello")}, 1000},
-	{"empty fragments", frame(0x01, "") + frame(0x00, "") + frame(0x80, "") + bye, []received{text("")}, 1000},
-	{"control frames between fragments", frame(0x01, "Hel") + frame(0x89, "p") + frame(0x00, "l") + frame(0x8a, "x") + frame(0x80, "o") + bye, []received{pong("p"), text("Hello")}, 1000},
+	{"fragments", frame(0x01, "Hel") + frame(0x00, "l") + frame(0x80, "o") + bye,
+		[]received{text("Hello")}, 1000},
+	{"empty fragments", frame(0x01, "") + frame(0x00, "") + frame(0x80, "") + bye,
+		[]received{text("")}, 1000},
+	{"control frames between fragments",
+		frame(0x01, "Hel") + frame(0x89, "p") + frame(0x00, "l") + frame(0x8a, "x") +
+			frame(0x80, "o") + bye, []received{pong("p"), text("Hello")}, 1000},
 	{"close between fragments", frame(0x01, "Hel") + closing(1001, "gone"), nil, 1001},
-	{"16-bit length", frame(0x82, strings.Repeat("x", 126)) + bye, []received{bin(strings.Repeat("x", 126))}, 1000},
-	{"key of zeros", long(0x81, 126, 126, strings.Repeat("y", 126)) + bye, []received{text(strings.Repeat("y", 126))}, 1000},
-	{"rune across fragments", frame(0x01, "\xe2\x82") + frame(0x80, "\xac") + bye, []received{text("€")}, 1000},
+	{"16-bit length", frame(0x82, strings.Repeat("x", 126)) + bye,
+		[]received{bin(strings.Repeat("x", 126))}, 1000},
+	{"key of zeros", long(0x81, 126, 126, strings.Repeat("y", 126)) + bye,
+		[]received{text(strings.Repeat("y", 126))}, 1000},
+	{"rune across fragments", frame(0x01, "\xe2\x82") + frame(0x80, "\xac") + bye,
+		[]received{text("€")}, 1000},
 
 	// Control frames (section 5.5).
 	{"ping", frame(0x89, "abc") + bye, []received{pong("abc")}, 1000},
 	{"empty ping", frame(0x89, "") + bye, []received{pong("")}, 1000},
-	{"longest ping", frame(0x89, strings.Repeat("p", 125)) + bye, []received{pong(strings.Repeat("p", 125))}, 1000},
-	{"pong that nobody asked for", frame(0x8a, "abc") + frame(0x81, "m") + bye, []received{text("m")}, 1000},
-	{"pings and messages", frame(0x89, "1") + frame(0x81, "a") + frame(0x89, "2") + frame(0x89, "3") + frame(0x81, "b") + bye, []received{pong("1"), text("a"), pong("2"), pong("3"), text("b")}, 1000},
+	{"longest ping", frame(0x89, strings.Repeat("p", 125)) + bye,
+		[]received{pong(strings.Repeat("p", 125))}, 1000},
+	{"pong that nobody asked for", frame(0x8a, "abc") + frame(0x81, "m") + bye,
+		[]received{text("m")}, 1000},
+	{"pings and messages", frame(0x89, "1") + frame(0x81, "a") + frame(0x89, "2") +
+		frame(0x89, "3") + frame(0x81, "b") + bye,
+		[]received{pong("1"), text("a"), pong("2"), pong("3"), text("b")}, 1000},
 
 	// The end (sections 5.5.1 and 7.4).
 	{"close without a code", frame(0x88, ""), nil, none},
@@ -129,7 +140,8 @@ var rows = []row{
 	{"ping longer still", long(0x89, 127, 1<<40, ""), nil, 1002},
 	{"continuation of nothing", frame(0x80, "a"), nil, 1002},
 	{"unfinished continuation of nothing", frame(0x00, "a"), nil, 1002},
-	{"continuation after the end", frame(0x01, "a") + frame(0x80, "b") + frame(0x80, "c"), []received{text("ab")}, 1002},
+	{"continuation after the end", frame(0x01, "a") + frame(0x80, "b") + frame(0x80, "c"),
+		[]received{text("ab")}, 1002},
 	{"message within a message", frame(0x01, "a") + frame(0x81, "b"), nil, 1002},
 	{"binary within a text", frame(0x01, "a") + frame(0x02, "b"), nil, 1002},
 	{"16-bit length of 125", long(0x81, 126, 125, ""), nil, 1002},
@@ -140,13 +152,15 @@ var rows = []row{
 	{"too long", frame(0x82, strings.Repeat("x", maxMessage+1)), nil, 1009},
 	{"announced too long", long(0x82, 127, maxMessage+1, ""), nil, 1009},
 	{"as long as can be", long(0x82, 127, 1<<63-1, ""), nil, 1009},
-	{"too long in fragments", frame(0x02, strings.Repeat("x", 10)) + long(0x80, 127, maxMessage-9, ""), nil, 1009},
+	{"too long in fragments",
+		frame(0x02, strings.Repeat("x", 10)) + long(0x80, 127, maxMessage-9, ""), nil, 1009},
 	{"sum overflows", frame(0x02, "x") + long(0x80, 127, 1<<63-1, ""), nil, 1009},
 
 	// Text (section 8.1).
 	{"not UTF-8", frame(0x81, "a\xffb"), nil, 1007},
 	{"not UTF-8 across fragments", frame(0x01, "\xe2\x82") + frame(0x80, "\x20"), nil, 1007},
-	{"rune cut off, before an empty fragment", frame(0x01, "\xe2\x82") + frame(0x80, ""), nil, 1007},
+	{"rune cut off, before an empty fragment", frame(0x01, "\xe2\x82") + frame(0x80, ""), nil,
+		1007},
 	{"rune cut off", frame(0x81, "\xe2\x82"), nil, 1007},
 	{"surrogate", frame(0x81, "\xed\xa0\x80"), nil, 1007},
 	{"overlong", frame(0x81, "\xc0\xaf"), nil, 1007},
@@ -157,28 +171,42 @@ var rows = []row{
 // compressed are rows after permessage-deflate was agreed upon (RFC 7692, whose section 7.2.3 has
 // the first ones).
 var compressed = []row{
-	{"one block", frame(0xc1, "\xf2\x48\xcd\xc9\xc9\x07\x00") + bye, []received{text("Hello")}, 1000},
-	{"in fragments", frame(0x41, "\xf2\x48\xcd") + frame(0x80, "\xc9\xc9\x07\x00") + bye, []received{text("Hello")}, 1000},
+	{"one block", frame(0xc1, "\xf2\x48\xcd\xc9\xc9\x07\x00") + bye, []received{text("Hello")},
+		1000},
+	{"in fragments", frame(0x41, "\xf2\x48\xcd") + frame(0x80, "\xc9\xc9\x07\x00") + bye,
+		[]received{text("Hello")}, 1000},
 	{"stored", frame(0xc1, "\x00\x05\x00\xfa\xffHello\x00") + bye, []received{text("Hello")}, 1000},
-	{"last block", frame(0xc1, "\xf3\x48\xcd\xc9\xc9\x07\x00\x00") + frame(0x81, "next") + bye, []received{text("Hello"), text("next")}, 1000},
-	{"last block in fragments", frame(0x41, "\xf3\x48\xcd\xc9\xc9\x07\x00") + frame(0x00, "\x00") + frame(0x80, "") + frame(0x81, "next") + bye, []received{text("Hello"), text("next")}, 1000},
-	{"two blocks", frame(0xc1, "\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00") + bye, []received{text("Hello")}, 1000},
+	{"last block", frame(0xc1, "\xf3\x48\xcd\xc9\xc9\x07\x00\x00") + frame(0x81, "next") + bye,
+		[]received{text("Hello"), text("next")}, 1000},
+	{"last block in fragments",
+		frame(0x41, "\xf3\x48\xcd\xc9\xc9\x07\x00") + frame(0x00, "\x00") + frame(0x80, "") +
+			frame(0x81, "next") + bye, []received{text("Hello"), text("next")}, 1000},
+	{"two blocks", frame(0xc1, "\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00") + bye,
+		[]received{text("Hello")}, 1000},
 	{"empty", frame(0xc1, "\x00") + bye, []received{text("")}, 1000},
-	{"not compressed", frame(0x81, "plain") + frame(0x82, "x") + bye, []received{text("plain"), bin("x")}, 1000},
-	{"control frames between", frame(0x41, "\xf2\x48\xcd") + frame(0x89, "p") + frame(0x80, "\xc9\xc9\x07\x00") + bye, []received{pong("p"), text("Hello")}, 1000},
-	{"rune across fragments", frame(0x41, packed("€")[:2]) + frame(0x80, packed("€")[2:]) + bye, []received{text("€")}, 1000},
-	{"RSV1 of a continuation", frame(0x41, "\xf2\x48\xcd") + frame(0xc0, "\xc9\xc9\x07\x00"), nil, 1002},
+	{"not compressed", frame(0x81, "plain") + frame(0x82, "x") + bye,
+		[]received{text("plain"), bin("x")}, 1000},
+	{"control frames between",
+		frame(0x41, "\xf2\x48\xcd") + frame(0x89, "p") + frame(0x80, "\xc9\xc9\x07\x00") + bye,
+		[]received{pong("p"), text("Hello")}, 1000},
+	{"rune across fragments", frame(0x41, packed("€")[:2]) + frame(0x80, packed("€")[2:]) + bye,
+		[]received{text("€")}, 1000},
+	{"RSV1 of a continuation", frame(0x41, "\xf2\x48\xcd") + frame(0xc0, "\xc9\xc9\x07\x00"), nil,
+		1002},
 	{"RSV1 of a ping", frame(0xc9, ""), nil, 1002},
 	{"RSV1 of a close", frame(0xc8, "\x03\xe8"), nil, 1002},
 	{"RSV2", frame(0xe1, "a"), nil, 1002},
 	{"no such block", frame(0xc1, "\xff\xff\xff"), nil, 1007},
 	{"cut off", frame(0xc1, "\xf2\x48\xcd"), nil, 1007},
 	{"more behind the last block", frame(0xc1, "\xf3\x48\xcd\xc9\xc9\x07\x00\x00\x00"), nil, 1007},
-	{"what was sent before is not to be referred to", frame(0xc1, "\xf2\x48\xcd\xc9\xc9\x07\x00") + frame(0xc1, "\xf2\x00\x11\x00\x00"), []received{text("Hello")}, 1007},
+	{"what was sent before is not to be referred to",
+		frame(0xc1, "\xf2\x48\xcd\xc9\xc9\x07\x00") + frame(0xc1, "\xf2\x00\x11\x00\x00"),
+		[]received{text("Hello")}, 1007},
 	{"not UTF-8 when inflated", frame(0xc1, packed("\xff")), nil, 1007},
 	{"too long when inflated", frame(0xc2, packed(strings.Repeat("x", maxMessage+1))), nil, 1009},
 	{"bomb", frame(0xc2, packed(strings.Repeat("\x00", 50<<20))), nil, 1009},
-	{"as long as may be", frame(0xc2, packed(strings.Repeat("x", maxMessage))) + bye, []received{bin(strings.Repeat("x", maxMessage))}, 1000},
+	{"as long as may be", frame(0xc2, packed(strings.Repeat("x", maxMessage))) + bye,
+		[]received{bin(strings.Repeat("x", maxMessage))}, 1000},
 }
 
 // TestProtocol: rows whole, and cut in two at every byte.
@@ -191,13 +219,13 @@ func TestProtocol(t *testing.T) {
 			rows   []row
 		}{{"", rows}, {offered, compressed}} {
 			for _, r := range table.rows {
-				s.check(r, table.fields, r.raw)
+				check(s, r, table.fields, r.raw)
 				step := 1 + len(r.raw)/300
 				if m != plain {
 					step += 6
 				}
 				for i := 1; i < len(r.raw); i += step {
-					s.check(r, table.fields, r.raw[:i], r.raw[i:])
+					check(s, r, table.fields, r.raw[:i], r.raw[i:])
 				}
 			}
 		}
@@ -211,12 +239,12 @@ func TestByteByByte(t *testing.T) {
 		s := start(t, m, echo(&websocket.Upgrader{Compression: true, ReadLimit: maxMessage}))
 		for _, r := range rows {
 			if len(r.raw) < 300 {
-				s.check(r, "", bytewise(r.raw)...)
+				check(s, r, "", bytewise(r.raw)...)
 			}
 		}
 		for _, r := range compressed {
 			if len(r.raw) < 300 {
-				s.check(r, offered, bytewise(r.raw)...)
+				check(s, r, offered, bytewise(r.raw)...)
 			}
 		}
 	})
@@ -231,14 +259,15 @@ func bytewise(s string) (pieces []string) {
 
 // check sends the pieces one after the other, each when the server has had a look at the one
 // before.
-func (s *site) check(r row, fields string, pieces ...string) {
-	s.t.Helper()
-	c := s.upgrade(fields)
+func check(s *site, r row, fields string, pieces ...string) {
+	s.T.Helper()
+	c := upgrade(s, fields)
 	defer c.Close()
-	name := fmt.Sprintf("%s, in %d pieces, the first of %d bytes", r.why, len(pieces), len(pieces[0]))
+	name := fmt.Sprintf("%s, in %d pieces, the first of %d bytes", r.why, len(pieces),
+		len(pieces[0]))
 	for i, p := range pieces {
 		if i > 0 {
-			s.settle()
+			s.Settle()
 		}
 		if _, err := io.WriteString(c, p); err != nil {
 			break // the server has had enough; what it says is read below
@@ -248,7 +277,7 @@ func (s *site) check(r row, fields string, pieces ...string) {
 	for {
 		f, err := c.next()
 		if err != nil {
-			s.t.Errorf("%s: %d frames, then %v", name, len(got), err)
+			s.T.Errorf("%s: %d frames, then %v", name, len(got), err)
 			return
 		}
 		if f.first == 0x88 {
@@ -257,20 +286,20 @@ func (s *site) check(r row, fields string, pieces ...string) {
 				code = int(binary.BigEndian.Uint16([]byte(f.payload)))
 			}
 			if code != r.code {
-				s.t.Errorf("%s: closed with %d, %q; want %d", name, code, f.payload, r.code)
+				s.T.Errorf("%s: closed with %d, %q; want %d", name, code, f.payload, r.code)
 			}
 			break
 		}
 		got = append(got, f)
 	}
 	if !slices.Equal(got, r.want) {
-		s.t.Errorf("%s: got %.200q, want %.200q", name, got, r.want)
+		s.T.Errorf("%s: got %.200q, want %.200q", name, got, r.want)
 	}
 	// What comes behind the client's close, and perhaps behind ours, may have been answered with a
 	// reset.
 	late := strings.Contains(r.raw, bye) && !strings.HasSuffix(r.raw, bye)
 	if f, err := c.read(); err != io.EOF && !(late && errors.Is(err, syscall.ECONNRESET)) {
-		s.t.Errorf("%s: after the close: %q, %v", name, f.payload, err)
+		s.T.Errorf("%s: after the close: %q, %v", name, f.payload, err)
 	}
 }
 
@@ -286,7 +315,8 @@ func (c *client) next() (f received, err error) {
 	f.first |= 0x80
 	if err == nil && f.first&0x40 != 0 {
 		var p []byte
-		p, err = io.ReadAll(flate.NewReader(strings.NewReader(f.payload + "\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
+		p, err = io.ReadAll(flate.NewReader(strings.NewReader(f.payload +
+			"\x00\x00\xff\xff\x01\x00\x00\xff\xff")))
 		f.first, f.payload = f.first&^0x40, string(p)
 	}
 	return f, err

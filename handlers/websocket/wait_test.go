@@ -19,17 +19,17 @@ func TestLonePing(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		const limit = 20 * time.Millisecond
 		s := start(t, m, echo(&websocket.Upgrader{MessageTimeout: limit}))
-		c := s.upgrade()
+		c := upgrade(s)
 		for range 3 {
-			c.send(frame(0x89, "p"))
+			c.Send(frame(0x89, "p"))
 			c.expect(pong("p"))
-			c.send(frame(0x8a, "x"))
-			s.on(func(l *loop.Loop) {}) // its clock goes on
+			c.Send(frame(0x8a, "x"))
+			s.On(func(l *loop.Loop) {}) // its clock goes on
 			time.Sleep(3 * limit)       // the case is the silence
-			c.send(frame(0x81, "m"))
+			c.Send(frame(0x81, "m"))
 			c.expect(text("m"))
 		}
-		c.send(bye)
+		c.Send(bye)
 		c.closed(1000)
 	})
 }
@@ -68,16 +68,17 @@ func TestFramesAlreadyThere(t *testing.T) {
 				}
 			}
 		})
-		c := s.upgrade()
-		c.send(frame(0x81, "1") + frame(0x81, "2"))
+		c := upgrade(s)
+		c.Send(frame(0x81, "1") + frame(0x81, "2"))
 		c.expect(text("1"), text("2"))
 		other.Load().Resolve('x')
 		c.expect(text("x"))
-		c.send(frame(0x01, "1") + frame(0x89, "p") + frame(0x80, "2") + frame(0x89, "q") + frame(0x81, "3") + frame(0x81, "4")[:3])
+		c.Send(frame(0x01, "1") + frame(0x89, "p") + frame(0x80, "2") + frame(0x89, "q") +
+			frame(0x81, "3") + frame(0x81, "4")[:3])
 		c.expect(pong("p"), text("12"), pong("q"), text("3"))
 		other.Load().Resolve('y') // a beginning of a header holds nothing up
 		c.expect(text("y"))
-		c.send(frame(0x81, "4")[3:] + bye)
+		c.Send(frame(0x81, "4")[3:] + bye)
 		c.expect(text("4"))
 		c.closed(1000)
 	})
@@ -95,7 +96,8 @@ func TestMessageWaits(t *testing.T) {
 				return websocket.Status(err)
 			}
 			for range 2 {
-				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 || err != os.ErrDeadlineExceeded {
+				if i, err := c.AwaitAny(100*time.Millisecond, new(loop.Promise[int])); i != -1 ||
+					err != os.ErrDeadlineExceeded {
 					t.Errorf("source %d, %v", i, err)
 				}
 			}
@@ -112,12 +114,12 @@ func TestMessageWaits(t *testing.T) {
 			}
 			return 0
 		})
-		c := s.upgrade()
-		c.send(frame(0x89, "p"))
+		c := upgrade(s)
+		c.Send(frame(0x89, "p"))
 		c.expect(pong("p"))
-		c.send(frame(0x89, "q") + frame(0x81, "m") + frame(0x89, "r") + frame(0x81, "n"))
+		c.Send(frame(0x89, "q") + frame(0x81, "m") + frame(0x89, "r") + frame(0x81, "n"))
 		c.expect(pong("q"), text("m"), pong("r"))
-		go s.stop(10 * time.Second)
+		go s.Stop(10 * time.Second)
 		c.closed(1001)
 	})
 }
@@ -127,11 +129,11 @@ func TestEarly(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, echo(new(websocket.Upgrader)))
 		for _, long := range []string{"early", strings.Repeat("x", 9000)} {
-			c := &client{Conn: s.dial(), t: t}
-			c.send(handshake + "\r\n" + frame(0x81, long) + frame(0x81, "b")[:4])
+			c := &client{s.Dial()}
+			c.Send(handshake + "\r\n" + frame(0x81, long) + frame(0x81, "b")[:4])
 			c.answered()
 			c.expect(text(long))
-			c.send(frame(0x81, "b")[4:] + bye)
+			c.Send(frame(0x81, "b")[4:] + bye)
 			c.expect(text("b"))
 			c.closed(1000)
 		}
@@ -142,13 +144,14 @@ func TestEarly(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		ends := make(chan error, 1)
-		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 5 * time.Second}, ends))
-		c := s.upgrade()
+		s := start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond,
+			IdleTimeout: 5 * time.Second}, ends))
+		c := upgrade(s)
 		for range 5 {
 			c.expect(received{0x89, ""})
-			c.send(frame(0x8a, ""))
+			c.Send(frame(0x8a, ""))
 		}
-		c.send(bye)
+		c.Send(bye)
 		for {
 			if f, err := c.next(); err != nil {
 				t.Fatal(err)
@@ -159,20 +162,22 @@ func TestKeepAlive(t *testing.T) {
 		if got := code(t, ends); got != 1000 {
 			t.Errorf("ended with %d", got)
 		}
-		s = start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 60 * time.Millisecond}, ends))
-		c = s.upgrade()
+		s = start(t, m, ending(&websocket.Upgrader{PingInterval: 20 * time.Millisecond,
+			IdleTimeout: 60 * time.Millisecond}, ends))
+		c = upgrade(s)
 		c.expect(received{0x89, ""})
 		if got := code(t, ends); got != websocket.Abnormal {
 			t.Errorf("ended with %d", got)
 		}
-		s.idle()
+		s.Idle()
 	})
 }
 
 // TestKeepAliveOfTheBusy: what a thread sends itself is no sign of life of its peer.
 func TestKeepAliveOfTheBusy(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond, IdleTimeout: 80 * time.Millisecond}
+		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond,
+			IdleTimeout: 80 * time.Millisecond}
 		ends := make(chan error, 1)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)
@@ -193,7 +198,7 @@ func TestKeepAliveOfTheBusy(t *testing.T) {
 				timer.Reset(5 * time.Millisecond)
 			}
 		})
-		c := s.upgrade()
+		c := upgrade(s)
 		var got []received
 		for {
 			f, err := c.next()

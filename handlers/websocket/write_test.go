@@ -39,7 +39,8 @@ func TestWrittenPastGorilla(t *testing.T) {
 					_ = c.Gorilla()
 				}
 				for _, p := range prepared {
-					if err = errors.Join(c.WritePrepared(p), c.WriteMessage(websocket.Binary, []byte{1})); err != nil {
+					if err = errors.Join(c.WritePrepared(p),
+						c.WriteMessage(websocket.Binary, []byte{1})); err != nil {
 						ended <- err
 						return 0
 					}
@@ -50,13 +51,16 @@ func TestWrittenPastGorilla(t *testing.T) {
 			return http.StatusOK
 		})
 		for _, compress := range []bool{false, true} {
-			c := s.gorilla(compress)
+			c := dialGorilla(s, compress)
 			for range 2 {
 				for _, size := range writeSizes {
-					if k, got, err := c.ReadMessage(); k != gorilla.TextMessage || string(got) != strings.Repeat("m", size) || err != nil {
-						t.Fatalf("message of %d bytes, compressed: %v: %d bytes, %v", size, compress, len(got), err)
+					if k, got, err := c.ReadMessage(); k != gorilla.TextMessage ||
+						string(got) != strings.Repeat("m", size) || err != nil {
+						t.Fatalf("message of %d bytes, compressed: %v: %d bytes, %v", size,
+							compress, len(got), err)
 					}
-					if k, got, err := c.ReadMessage(); k != gorilla.BinaryMessage || string(got) != "\x01" || err != nil {
+					if k, got, err := c.ReadMessage(); k != gorilla.BinaryMessage ||
+						string(got) != "\x01" || err != nil {
 						t.Fatalf("after it: %q, %v", got, err)
 					}
 				}

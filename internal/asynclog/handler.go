@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxText is how much is shown of an attribute's text, in bytes: enough for any honest path or
+	// maxText is how many bytes of an attribute's text a line shows: enough for any honest path or
 	// error.
 	maxText = 256
 	// maxLong is the same for the attributes of longNames, and for vital lines.
 	maxLong = 16 << 10
 )
 
-// longNames are attributes that no client writes: a stack, and what an application has to say,
-// which is bounded where it comes from.
+// longNames are attributes that no client writes: a stack, and what an application says, which is
+// bounded where it comes from.
 var longNames = map[string]bool{"stack": true, "message": true}
 
 // handler is a slog.Handler that forms lines as slog.TextHandler does.
@@ -63,8 +63,7 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler. It does not wait.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	// A program may make messages of any length, and they are remembered: only the part that the
-	// line shows is.
+	// A message may have any length, and rates remembers it, so it gets only what the line shows.
 	if h.limited && !h.log.rate.allow(cut(r.Message, maxText)) {
 		return nil
 	}

@@ -48,7 +48,8 @@ type Log struct {
 func New(w io.Writer) *Log {
 	l := &Log{to: w, ring: make(chan struct{}, 1), done: make(chan struct{})}
 	l.rate.report = func(message string, n int) {
-		Vital(l.Logger()).Warn("lines left out: too many of the kind", "kind", message, "lines", n)
+		Vital(l.Logger()).Warn("log: lines left out, too many of the kind",
+			"kind", message, "lines", n)
 	}
 	go l.write()
 	return l
@@ -99,7 +100,7 @@ func (l *Log) write() {
 	defer close(l.done)
 	own := slog.New(slog.NewTextHandler(l.to, nil))
 	var spare []byte
-	lost := 0 // lines, not told yet
+	lost := 0 // lines, not reported yet
 	for range l.ring {
 		for {
 			l.mu.Lock()
@@ -127,8 +128,8 @@ func (l *Log) write() {
 			if err != nil {
 				lost += bytes.Count(lines, []byte{'\n'})
 			} else if lost > 0 {
-				own.Warn("log lines dropped: the reader of the log has not taken them", "lines",
-					lost)
+				own.Warn("log: lines dropped, the reader of the log has not taken them",
+					"lines", lost)
 				lost = 0
 			}
 			if spare = lines; cap(spare) > keptBuffer {
@@ -138,7 +139,8 @@ func (l *Log) write() {
 	}
 }
 
-// Flush waits until all that was logged so far is written, at most d.
+// Flush waits until all that was logged so far is written, at most d. It must not be called on a
+// loop.
 func (l *Log) Flush(d time.Duration) {
 	l.rate.tell()
 	written := make(chan struct{})
@@ -156,8 +158,8 @@ func (l *Log) Flush(d time.Duration) {
 	}
 }
 
-// Close writes what is left, waits at most d for that, and ends the goroutine. Later lines are
-// written where they are logged; but if the reader has not taken all in time, they are dropped.
+// Close writes what is left, waits at most d for that, and ends the goroutine. After that the
+// goroutine that logs a line writes it; but if the reader has not taken all in time, Log drops it.
 func (l *Log) Close(d time.Duration) {
 	l.rate.tell()
 	l.mu.Lock()

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/asynclog"
-	"github.com/lwango/lwango/internal/leaktest"
+	"github.com/lwango/lwango/internal/test/leak"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // sink is a reader of the log. It takes nothing while it is shut.
 type sink struct {
@@ -54,8 +54,10 @@ func (s *sink) fail(err error) {
 func TestLines(t *testing.T) {
 	var got, want bytes.Buffer
 	say := func(log *slog.Logger) {
-		log.Info("one", "n", 1, "error", errors.New("a b"), "at", netip.MustParseAddrPort("192.0.2.1:80"), "d", time.Second)
-		log.With("route", "/x").WithGroup("g").Warn("two", "s", "x\ny", "nil", nil, "list", []int{1})
+		log.Info("one", "n", 1, "error", errors.New("a b"), "at",
+			netip.MustParseAddrPort("192.0.2.1:80"), "d", time.Second)
+		log.With("route", "/x").WithGroup("g").Warn("two", "s", "x\ny", "nil", nil, "list",
+			[]int{1})
 		log.Debug("not this")
 		log.Log(t.Context(), slog.LevelError+1, "three")
 	}
@@ -140,7 +142,8 @@ func TestReaderStalls(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range total {
-			log.Error(strings.Repeat("m", 200)+string(rune('a'+i%26))+strings.Repeat("k", i/26%26), "i", i)
+			log.Error(strings.Repeat("m", 200)+string(rune('a'+i%26))+strings.Repeat("k", i/26%26),
+				"i", i)
 		}
 		asynclog.Vital(log).Info("stopping")
 	}()
@@ -155,7 +158,7 @@ func TestReaderStalls(t *testing.T) {
 	if !strings.Contains(text, "msg=stopping") {
 		t.Error("a vital line is lost")
 	}
-	if !strings.Contains(text, `msg="log lines dropped`) {
+	if !strings.Contains(text, `msg="log: lines dropped`) {
 		t.Errorf("nothing is said of what is missing: ...%s", text[max(0, len(text)-500):])
 	}
 	log.Info("again")
@@ -179,7 +182,8 @@ func TestReaderLeaves(t *testing.T) {
 	s.fail(nil)
 	l.Logger().Info("back")
 	l.Flush(time.Minute)
-	if text := s.String(); !strings.Contains(text, "msg=back") || !strings.Contains(text, "lines=3\n") || strings.Contains(text, "msg=lost") {
+	if text := s.String(); !strings.Contains(text, "msg=back") ||
+		!strings.Contains(text, "lines=3\n") || strings.Contains(text, "msg=lost") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -191,7 +195,8 @@ func TestAfterTheEnd(t *testing.T) {
 	l.Logger().Info("before")
 	l.Close(time.Minute)
 	l.Logger().Info("after")
-	if text := got.String(); !strings.Contains(text, "msg=before") || !strings.HasSuffix(text, "msg=after\n") {
+	if text := got.String(); !strings.Contains(text, "msg=before") ||
+		!strings.HasSuffix(text, "msg=after\n") {
 		t.Errorf("got\n%s", text)
 	}
 	l.Flush(time.Minute)

@@ -21,13 +21,13 @@ type rates struct {
 
 	mu    sync.Mutex
 	kinds map[string]*kind
-	timer *time.Timer // tells, if there is something to tell; nil: nothing was left out
+	timer *time.Timer // calls tell; nil: nothing was left out
 }
 
 type kind struct {
 	tokens float64
 	at     time.Time // when that many were there
-	out    int       // lines left out, not told yet
+	out    int       // lines left out, not reported yet
 }
 
 // allow reports whether one more line of a message is logged.

@@ -41,15 +41,14 @@ type accessLog struct {
 
 const (
 	// bufferSize is the room for lines of one loop. At 100,000 requests a second and 200 bytes a
-	// line it is what comes together in 50 ms: far more than a write takes, and nothing to a
-	// machine that is that busy.
+	// line it fills in 50 ms: a write takes far less, and a machine that is that busy has the memory.
 	bufferSize = 1 << 20
 	// flushAfter is how long a line waits at most before it is in the file.
 	flushAfter = time.Second
 )
 
-// lineBuffer is one loop's. The lock is held for the time of forming a line, or of exchanging two
-// slices.
+// lineBuffer is one loop's. Its lock is held only while a line is formed or two slices are
+// exchanged.
 type lineBuffer struct {
 	mu      sync.Mutex
 	lines   []byte
@@ -59,7 +58,7 @@ type lineBuffer struct {
 	clock   clock
 }
 
-// shareUnit is what conn.Share counts in, in bytes: it reaches as far as bufferSize.
+// shareUnit is the unit of conn.Share, in bytes: 16 bits of these reach as far as bufferSize.
 const shareUnit = 16
 
 // openAccessLog starts the writer. Any loop may call LogRequest and HasRoom; the other methods are
@@ -110,7 +109,7 @@ func (a *accessLog) reopen(f *os.File, cfg *accessLogConfig) {
 	select {
 	case <-next.taken:
 	case <-time.After(stuckWait):
-		a.log.Warn("access log: the old file does not take its last lines; the new one must wait")
+		a.log.Warn("access log: the old file does not take its last lines, the new one must wait")
 	}
 	if cfg != nil {
 		a.format.Store(formatNamed(cfg.Format))
@@ -127,7 +126,7 @@ func (a *accessLog) close() {
 	}
 }
 
-// buffer returns that of a loop.
+// buffer returns the buffer of a loop.
 func (a *accessLog) buffer(l *loop.Loop) *lineBuffer {
 	v, ok := a.buffers.Load(l)
 	if !ok {
@@ -225,8 +224,8 @@ func (a *accessLog) flush(w *logWriter) {
 
 		w.write(lines)
 		if dropped > 0 {
-			a.log.Warn("access log lines dropped: no room while the file was written", "lines",
-				dropped)
+			a.log.Warn("access log: lines dropped, no room while the file was written",
+				"lines", dropped)
 		}
 
 		b.mu.Lock()
@@ -252,11 +251,11 @@ func (w *logWriter) write(lines []byte) {
 	switch {
 	case err != nil:
 		if w.lost == 0 {
-			w.log.Error("access log cannot be written", "error", err)
+			w.log.Error("access log: cannot be written", "path", w.file.Name(), "error", err)
 		}
 		w.lost += bytes.Count(lines, []byte{'\n'})
 	case w.lost > 0:
-		w.log.Warn("access log is written again", "path", w.file.Name(), "lost", w.lost)
+		w.log.Warn("access log: written again", "path", w.file.Name(), "lost", w.lost)
 		w.lost = 0
 	}
 }
@@ -266,6 +265,6 @@ func (w *logWriter) close() {
 		return
 	}
 	if err := w.file.Close(); err != nil && w.lost == 0 {
-		w.log.Error("access log cannot be closed", "error", err)
+		w.log.Error("access log: cannot be closed", "path", w.file.Name(), "error", err)
 	}
 }

@@ -167,7 +167,7 @@ func TestAccessLogStuck(t *testing.T) {
 	if usualWritten != usual {
 		t.Errorf("%d of %d usual lines written", usualWritten, usual)
 	}
-	if !strings.Contains(log.String(), "access log lines dropped") {
+	if !strings.Contains(log.String(), "access log: lines dropped") {
 		t.Errorf("nothing was said about dropped lines:\n%s", log.String())
 	}
 }

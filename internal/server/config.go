@@ -27,8 +27,8 @@ import (
 type config struct {
 	Table settings.Table `toml:",table"`
 
-	// Limits of a connection and of the whole server. The upper ends of the ranges only catch slips
-	// of the pen.
+	// Limits of a connection and of the whole server. The upper ends of the ranges only catch
+	// typing errors.
 	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
 	HeaderTimeout    time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
 	BodyTimeout      time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
@@ -61,7 +61,7 @@ type config struct {
 	// Router sends requests to the sites.
 	Router *handlers.Router
 
-	// loops are those of the server that goes by this configuration; see handlers.Env.
+	// loops are those of the server that uses this configuration; see handlers.Env.
 	loops []*loop.Loop
 }
 
@@ -116,7 +116,7 @@ type routeConfig struct {
 	Rest    settings.Table `toml:",rest"`
 }
 
-// defaults returns the configuration of a file that says nothing.
+// defaults returns the configuration of an empty file.
 func defaults() *config {
 	return &config{
 		KeepAliveTimeout: conn.DefaultKeepAliveTimeout,
@@ -333,8 +333,8 @@ func (c *config) checkHeaders() {
 		case err != nil:
 			at.Errorf(name, "%v", err)
 		case slices.Contains(settings.Keys(c), name):
-			// `keep_alive_timeout` below [headers] is a valid field name and certainly not meant as
-			// one.
+			// `keep_alive_timeout` below [headers] is a valid field name, but certainly not meant
+			// to be one.
 			at.Errorf(name, "belongs at the top of the file, above the first [table]")
 		case seen[lower]:
 			at.Errorf(name, "named twice, in different case")

@@ -23,6 +23,9 @@
 //	accesslog.go  the access log: buffers and the goroutine that writes them
 //	logline.go    its lines
 //
+// The log names its package in each line; lines about the life of the server itself, which scripts
+// wait for, have no such prefix.
+//
 // The package settings below it reads TOML into structs; nothing outside these two imports a TOML
 // package.
 package server

@@ -44,7 +44,7 @@ func inheritedSockets() (map[string][]int, error) {
 		if err := unix.SetNonblock(fd, true); err != nil {
 			return nil, os.NewSyscallError("fcntl", err)
 		}
-		// As loop.Listen does; refused, rightly, where the socket is not TCP.
+		// As loop.Listen does. The kernel rightly refuses it for a socket that is not TCP.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		name := "unknown"
 		if i < len(names) && names[i] != "" {

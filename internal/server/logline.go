@@ -56,9 +56,9 @@ func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	b = append(b, time...)
 	b = append(b, `] "`...)
 	if e.Method == "" {
-		b = appendOrDash(b, e.Line) // refused: that is what came in its place
+		b = appendOrDash(b, e.Line) // refused: this line came in its place
 	} else {
-		b = append(b, e.Method...) // one that is known, so nothing to escape
+		b = append(b, e.Method...) // a known one: nothing to escape
 		b = append(b, ' ')
 		b = appendEscaped(b, e.Target)
 		b = append(b, ' ')

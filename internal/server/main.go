@@ -27,7 +27,7 @@ import (
 // Exit codes of the program.
 const (
 	exitStopped = 0 // by a signal, in order
-	exitFailure = 1 // it could not start or go on, or was stopped in the middle of its stopping
+	exitFailure = 1 // it could not start or go on, or a second signal cut its stop short
 	exitUsage   = 2 // the command line or the configuration is wrong
 )
 
@@ -86,9 +86,10 @@ again.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
-// Parse takes the arguments of a command line, without its name, and the flags in own beside ours;
-// where a name is in both, it is ours. If it returns no options, the caller ends the program with
-// the exit code: Parse has printed the output of a flag to stdout, or a mistake to stderr.
+// Parse takes the arguments of a command line, without the program's name. It accepts lwango's
+// flags, and those in own whose names lwango does not use. If it returns no options, the caller ends
+// the program with the exit code: Parse has printed the output of a flag to stdout, or a mistake to
+// stderr.
 func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Options, code int) {
 	o, theirs, err := parseArgs(args, own)
 	switch {
@@ -121,9 +122,8 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 const logWait = time.Second
 
 // Main runs the program until a signal or the end of ctx stops it, and returns the exit code. If
-// the command line names no configuration, it is file, if there is one of that name. Errors go to
-// stderr, and so does the log, unless slog's default is an asynclog already; the output of flags
-// goes to stdout.
+// the command line names no configuration, Main reads file, if that exists. Errors go to stderr, and
+// so does the log, unless slog's default is an asynclog already; the output of flags goes to stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.Default()
 	if logs := asynclog.Of(log); logs != nil {
@@ -140,7 +140,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	c, err := src.load()
 	if err != nil {
-		// these begin with file and line, which editors look for
+		// settings.Errors begin with file and line, which editors look for
 		if !errors.As(err, new(settings.Errors)) {
 			err = fmt.Errorf("lwango: %w", err)
 		}
@@ -152,7 +152,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 
-	// A reader of our log that goes away is no reason to stop serving.
+	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -173,10 +173,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 	code := exitStopped
 	ended, done := s.ended, ctx.Done()
 	var stopped chan error
-	spared := false // the next signal, which would have us stop at once
+	spared := false // the next signal does not end the program at once
 	stop := func() {
 		s.stop()
-		ended = nil // from here on wait tells
+		ended = nil // from here on, wait returns the errors
 		stopped = make(chan error, 1)
 		go func() { stopped <- s.wait() }()
 	}
@@ -237,11 +237,11 @@ func (s *server) logReload(err error) {
 	}
 }
 
-// parseArgs also returns those of the flags in own that are not hidden by ours.
+// parseArgs also returns theirs: the flags in own whose names lwango does not use.
 func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagSet, err error) {
 	o = new(Options)
 	f := flag.NewFlagSet("lwango", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // Parse prints the error, and a usage that is meant to be read
+	f.SetOutput(io.Discard) // Parse prints the error and the usage
 	f.StringVar(&o.file, "c", "", "")
 	f.Func("l", "", func(s string) error {
 		o.listen = append(o.listen, s)
@@ -286,7 +286,7 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 
 const modulePath = "github.com/lwango/lwango"
 
-// version is that of this module, whether it is the program itself or a program is built with it.
+// version is that of this module, in its own program and in a program that is built with it.
 func version() string {
 	v := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

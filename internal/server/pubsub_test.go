@@ -15,33 +15,37 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/redistest"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/pubsub"
 )
 
 // Two servers of one broker: a request to one waits for what is published by a request to the
 // other. What a handler publishes at the very end, in the grace period, still goes out.
 func TestTopicsOfTwoServers(t *testing.T) {
-	broker := redistest.Start(t)
+	broker := broker.Start(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	start := func(topics *pubsub.Hub, grace time.Duration, subscribed chan struct{}) *server.Server {
+	start := func(topics *pubsub.Hub, grace time.Duration,
+		subscribed chan struct{}) *server.Server {
 		s := source()
-		s.Topics, s.Listen, s.Logger = topics, []string{"127.0.0.1:0"}, slog.New(slog.DiscardHandler)
-		s.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
-			room := topics.Topic(req.Path())
-			sub := room.Subscribe(req.Thread, pubsub.Options{})
-			subscribed <- struct{}{}
-			req.Defer(func() { room.Publish([]byte("gone")) })
-			m, err := sub.Receive(20 * time.Second)
-			if err != nil {
-				return 500
-			}
-			resp.SetBody(m.Data)
-			return 200
-		}}}
-		c, err := s.Parse("t.conf", fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
+		s.Topics, s.Listen, s.Logger = topics, []string{"127.0.0.1:0"},
+			slog.New(slog.DiscardHandler)
+		s.Routes = []handlers.Route{{Prefix: "/",
+			Handler: func(req *conn.Request, resp *conn.Response) int {
+				room := topics.Topic(req.Path())
+				sub := room.Subscribe(req.Thread, pubsub.Options{})
+				subscribed <- struct{}{}
+				req.Defer(func() { room.Publish([]byte("gone")) })
+				m, err := sub.Receive(20 * time.Second)
+				if err != nil {
+					return 500
+				}
+				resp.SetBody(m.Data)
+				return 200
+			}}}
+		c, err := s.Parse("t.conf",
+			fmt.Sprintf("threads = 2\ngrace = %q\n[pubsub]\nurl = %q\n", grace, broker.URL()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,21 +108,22 @@ func TestTopicsAreLimited(t *testing.T) {
 	s := source()
 	s.File = filepath.Join(t.TempDir(), "lwango.conf")
 	s.Topics, s.Listen = &hub, []string{"127.0.0.1:0"}
-	s.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
-		for i := range topics {
-			hub.Topic(fmt.Sprint(i)).Publish(make([]byte, 16<<10))
-		}
-		remembered := 0
-		for i := range topics {
-			sub := hub.Topic(fmt.Sprint(i)).Subscribe(req.Thread, pubsub.Options{History: 1})
-			if sub.Next() != nil {
-				remembered++
+	s.Routes = []handlers.Route{{Prefix: "/",
+		Handler: func(req *conn.Request, resp *conn.Response) int {
+			for i := range topics {
+				hub.Topic(fmt.Sprint(i)).Publish(make([]byte, 16<<10))
 			}
-			sub.Unsubscribe()
-		}
-		fmt.Fprint(resp, remembered)
-		return 200
-	}}}
+			remembered := 0
+			for i := range topics {
+				sub := hub.Topic(fmt.Sprint(i)).Subscribe(req.Thread, pubsub.Options{History: 1})
+				if sub.Next() != nil {
+					remembered++
+				}
+				sub.Unsubscribe()
+			}
+			fmt.Fprint(resp, remembered)
+			return 200
+		}}}
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {

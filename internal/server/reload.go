@@ -174,7 +174,7 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 	}
 }
 
-// restartNeeded names what a reload cannot change.
+// restartNeeded logs what a reload cannot change.
 func (s *server) restartNeeded(next *config) {
 	if next.Threads != s.config.Threads {
 		s.own.Warn("threads changes at the next start only", "running", s.config.Threads,
@@ -205,7 +205,7 @@ func (s *server) onLoops(f func(i int)) {
 	for i, l := range s.loops {
 		called.Add(1)
 		if l.Post(func() { f(i); called.Done() }) != nil {
-			called.Done() // it has ended, and untilStopped sees to that
+			called.Done() // the loop has ended, and untilStopped acts on that
 		}
 	}
 	all := make(chan struct{})

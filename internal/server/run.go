@@ -21,7 +21,7 @@ import (
 // are for one goroutine.
 type server struct {
 	source    source
-	log       *slog.Logger // for what clients cause, and for all below
+	log       *slog.Logger // for what clients cause, and for the packages below
 	own       *slog.Logger // for what the server itself does: no such line is left out
 	config    *config
 	conn      *conn.Server
@@ -32,9 +32,9 @@ type server struct {
 	access    *accessLog    // nil until a configuration has asked for one
 	broker    *redis.Engine // nil if the topics are this process's own
 
-	until   time.Time      // the grace period lasts, once stopped
+	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
-	ended   chan error     // from each loop when it ends, nil if in order; before stop, none should
+	ended   chan error     // each loop's error, or nil, when it ends; before stop, none should end
 }
 
 // start makes the loops and listeners of a configuration and lets them run, each loop on a
@@ -133,8 +133,8 @@ func (s *server) closeListeners() {
 	}
 }
 
-// wait waits until all loops have ended, after stop, and returns the errors that were not received
-// from s.ended.
+// wait waits until all loops have ended, after stop, and returns the errors that are still in
+// s.ended.
 func (s *server) wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
@@ -202,10 +202,10 @@ func (s *server) notice() {
 	if s.config.File == "" && s.source.Root == "" {
 		s.own.Info("no configuration file: built-in defaults")
 	}
-	// Only for a folder that the configuration names this is an error: perhaps nothing needs one.
+	// This is an error only for a folder that the configuration names: perhaps no request needs it.
 	if s.config.SpoolDir == "" {
 		if err := sysio.CheckTempDir(""); err != nil {
-			s.log.Warn("no temporary files can be made, and so no large request body be held; "+
+			s.log.Warn("no temporary file can be made, so no large request body can be held; "+
 				"set spool_dir", "error", err)
 		}
 	}
@@ -225,16 +225,16 @@ func descriptorLimit() int {
 // downloads or which holds its request's body, and a connection to an upstream.
 const perConnection = 3
 
-// connectionsFor is for how many connections there are descriptors enough, beside the server's own.
+// connectionsFor returns how many connections the descriptors suffice for, beside the server's own.
 // An idle connection holds a third of its part; but the clients choose how many of them work at
 // once.
 func connectionsFor(descriptors, own int) int {
 	return max((descriptors-own)/perConnection, descriptors/8, 1)
 }
 
-// ownDescriptors is about how many the server itself holds: for each loop epoll, eventfd and the
-// spare one; each listener's sockets and their duplicates; standard streams, logs, a broker, Go's
-// own poller, and what a reload opens beside all that.
+// ownDescriptors is about how many descriptors the server itself holds: for each loop those of
+// epoll, of its eventfd and the spare one; each listener's sockets and their duplicates; standard
+// streams, logs, a broker, Go's own poller, and what a reload opens beside all that.
 func ownDescriptors(loops, listeners int) int { return 32 + loops*(3+3*listeners) }
 
 // announce logs that clients can connect; scripts wait for this line.

@@ -27,7 +27,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger}
 		plans := make([]plan, len(site.Routes))
-		// all before the first is built, which is told of the others
+		// Build learns from env which scripts the other routes run, so all are planned first.
 		for i, r := range site.Routes {
 			switch {
 			case r.Prefix == "":
@@ -69,7 +69,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 	return reportRefused(sites)
 }
 
-// running returns the loops to modules, which are built before there are any.
+// running returns the loops. Modules are built before there are any, and call it later.
 func (c *config) running() []*loop.Loop { return c.loops }
 
 // plan is a route that was read: a compiled-in handler, or a module with its settings; neither if
@@ -103,7 +103,7 @@ func (s source) plan(r routeConfig) (plan, error) {
 	}
 	set := m.NewSettings()
 	if !r.Rest.Decode(set) {
-		return plan{}, nil // reported; a module is not asked to build from what it did not say
+		return plan{}, nil // reported; no module is built from a part of its settings
 	}
 	return plan{module: m, settings: set}, nil
 }

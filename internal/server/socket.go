@@ -58,8 +58,8 @@ func openSocket(lc listenerConfig, n int, inherited map[string][]int,
 // openTCP makes n sockets that share a port. With SO_REUSEPORT, a second server of the same user
 // could bind the port as well and would silently take half of the connections, instead of failing
 // with "address already in use". So probe binds the port without the option first, which fails if
-// any process has it. It is left out if this process has the port itself: a reload may move from
-// one address to another with the same port.
+// any process has it. openTCP does without probe if this process has the port itself: a reload may
+// move from one address to another with the same port.
 func openTCP(name string, n int, ours bool) (*socket, error) {
 	s := &socket{}
 	for range n {

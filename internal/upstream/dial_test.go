@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -23,30 +24,30 @@ func TestDialIsLeft(t *testing.T) {
 
 	canceled := make(chan error, 1)
 	var cancel loop.Promise[int]
-	_ = connecting.loop.Post(func() {
-		connecting.loop.Go(func(th *loop.Thread) {
-			th.Go(func(th *loop.Thread) error {
-				_, err := connecting.request(th, "x", false)
-				canceled <- err
-				return nil
-			})
-			_, _ = cancel.Await(th, -1)
-			th.Cancel()
+	connecting.loops.Go(0, func(th *loop.Thread) {
+		th.Go(func(th *loop.Thread) error {
+			_, err := connecting.request(th, "x", false)
+			canceled <- err
+			return nil
 		})
+		_, _ = cancel.Await(th, -1)
+		th.Cancel()
 	})
-	eventually(t, "it connects", func() bool { return pool.Active() == 1 })
+	wait.Until(t, "it connects", func() bool { return pool.Active() == 1 })
 	cancel.Resolve(0)
 	if err := <-canceled; !errors.Is(err, loop.ErrCanceled) {
 		t.Error("canceled: ", err)
 	}
-	if g := next.get("x"); g.err == nil || !strings.Contains(g.err.Error(), "accepts no connection") {
+	if g := next.get("x"); g.err == nil ||
+		!strings.Contains(g.err.Error(), "accepts no connection") {
 		t.Error("behind one that was canceled: ", g)
 	}
 
 	connecting.ask("x", false, make(chan got))
-	eventually(t, "it connects", func() bool { return pool.Active() == 1 })
-	connecting.loop.Stop(0)
-	if g := next.get("x"); g.err == nil || !strings.Contains(g.err.Error(), "accepts no connection") {
+	wait.Until(t, "it connects", func() bool { return pool.Active() == 1 })
+	connecting.loops.Stop(0)
+	if g := next.get("x"); g.err == nil ||
+		!strings.Contains(g.err.Error(), "accepts no connection") {
 		t.Error("behind one that was killed: ", g)
 	}
 }

@@ -1,16 +1,15 @@
 // Package upstream finds a connection for a request that is passed on to another server. It chooses
 // among the addresses of a route, counts and keeps connections, lets requests wait for one, and
-// passes over the addresses that do not work. What is said on a connection is the caller's matter,
-// in whatever protocol.
+// passes over the addresses that do not work. The caller speaks on the connection, in any protocol.
 //
 // A process has one Pool, and each route has a Group of the Pool's addresses. A request has a Lease
-// of its route's Group, on its own thread. All methods may be called on any loop; those of a Lease
-// belong to the thread that declares it.
+// of its route's Group. Any loop may call the methods of Pool and Group; only the request's thread
+// calls those of a Lease.
 //
 //	pool.go     Pool: the addresses of all routes, the requests that wait, the kept connections
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
-//	health.go   which addresses are passed over for a while
+//	health.go   which addresses requests pass over for a while
 //	address.go  an address as the configuration writes it
 //	names.go    the addresses of hosts that have names
 package upstream

@@ -36,8 +36,8 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with as many addresses as are tried
 
-	// Unreached, if it is not nil, hears of an upstream to which a request could not connect, where
-	// the route has others. It is called on the request's thread, and must not wait.
+	// Unreached, if it is not nil, is called when a request could not connect to an upstream and the
+	// route has others. The call is on the request's thread and must not wait.
 	Unreached func(name string, err error)
 }
 
@@ -104,8 +104,8 @@ func (g *Group) Primaries() (n int) {
 	return n
 }
 
-// untried yields the members that a request has not tried. The caller has the pool's lock, here and
-// in the methods below. Only acquire, withdraw and release take it themselves.
+// untried yields the members that a request has not tried. The caller holds the pool's lock, here
+// and in the methods below. Only acquire, withdraw and release take it themselves.
 func (g *Group) untried(tried []bool) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range g.members {
@@ -132,7 +132,7 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 		m.waiting = append(m.waiting, tk)
 	}
 	for m := range g.untried(tried) {
-		m.serve() // those in front may wait for something else
+		m.serve() // the requests in front may wait for something else
 	}
 	// Only a request that has to wait counts for the length of the queue, and this one may have got
 	// its place by now.
@@ -158,7 +158,7 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 	return place{}, errNoPlace
 }
 
-// crowded reports whether a request waits that came earlier.
+// crowded reports whether an earlier request waits.
 func (g *Group) crowded(tried []bool) bool {
 	for m := range g.untried(tried) {
 		if len(m.waiting) > 0 {
@@ -222,19 +222,19 @@ func (g *Group) take(tried []bool, fresh bool) (place, bool) {
 	}
 	p := place{m, -1}
 	if len(m.idle) > 0 {
-		// The oldest: the upstream may still be at work behind its last answer on a connection, as
-		// a script of PHP is that has called fastcgi_finish_request; most likely on the latest one.
+		// The oldest one: an upstream may go on working after its answer, as a PHP script does
+		// after fastcgi_finish_request, and most likely does so on the connection used last.
 		first := m.idle[0].fd
 		m.idle = slices.Delete(m.idle, 0, 1)
 		if fresh {
-			// its process can accept the new one, and there may be no other process
+			// its process can accept the new connection, and there may be no other process
 			sysio.Close(first)
 		} else {
 			p.fd = first
 		}
 	}
 	for p.fd < 0 && len(m.idle) > 0 && g.MaxConns > 0 && m.active+len(m.idle) >= g.MaxConns {
-		sysio.Close(m.idle[0].fd) // it has the place that is wanted
+		sysio.Close(m.idle[0].fd) // it has the place that the request wants
 		m.idle = slices.Delete(m.idle, 0, 1)
 	}
 	m.active++

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -58,7 +59,7 @@ func TestLeastConnectionsByWeight(t *testing.T) {
 	done := make(chan got)
 	for i := range 8 {
 		r.ask(fmt.Sprint(i), false, done)
-		eventually(t, "it is asked",
+		wait.Until(t, "it is asked",
 			func() bool { return len(one.seen())+len(three.seen()) == i+1 })
 	}
 	if n, m := len(one.seen()), len(three.seen()); n != 2 || m != 6 {
@@ -131,7 +132,7 @@ func TestQueue(t *testing.T) {
 			if i < conns {
 				s.requests(t, i+1)
 			} else {
-				eventually(t, "it waits", func() bool { return pool.Waiting() == i+1-conns })
+				wait.Until(t, "it waits", func() bool { return pool.Waiting() == i+1-conns })
 			}
 		}
 		for range 10 {
@@ -189,11 +190,11 @@ func TestQueueIsLeft(t *testing.T) {
 	r[0].ask("0", false, done)
 	s.requests(t, 1)
 	r[1].ask("1", false, done)
-	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	wait.Until(t, "it waits", func() bool { return pool.Waiting() == 1 })
 	r[0].ask("2", false, done)
-	eventually(t, "it waits, too", func() bool { return pool.Waiting() == 2 })
-	r[1].loop.Stop(0)
-	eventually(t, "one has left", func() bool { return pool.Waiting() == 1 })
+	wait.Until(t, "it waits, too", func() bool { return pool.Waiting() == 2 })
+	r[1].loops.All[0].Stop(0)
+	wait.Until(t, "one has left", func() bool { return pool.Waiting() == 1 })
 	for range 2 {
 		goOn <- true
 		answered(t, done)

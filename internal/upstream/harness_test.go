@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -103,13 +106,13 @@ func (s *service) connections() (open, accepted int) {
 // requests waits until there have been n.
 func (s *service) requests(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprint(n, " requests"), func() bool { return len(s.seen()) == n })
+	wait.Until(t, fmt.Sprint(n, " requests"), func() bool { return len(s.seen()) == n })
 }
 
 // closed waits until no connection is open.
 func (s *service) closed(t *testing.T) {
 	t.Helper()
-	eventually(t, "no connection is open", func() bool {
+	wait.Until(t, "no connection is open", func() bool {
 		open, _ := s.connections()
 		return open == 0
 	})
@@ -135,8 +138,7 @@ func stepwise(t *testing.T) (*service, chan<- bool) {
 
 // route is a group whose requests run on a loop of its own.
 type route struct {
-	t    *testing.T
-	loop *loop.Loop
+	loops *loops.Loops
 	*upstream.Group
 
 	mu        sync.Mutex
@@ -147,7 +149,7 @@ type route struct {
 func newRoute(t *testing.T, pool *upstream.Pool, addresses []string,
 	change func(*upstream.Settings)) *route {
 	t.Helper()
-	r := &route{t: t}
+	r := new(route)
 	s := upstream.Settings{
 		Addresses: addresses, MaxQueue: 1024, QueueTimeout: time.Minute,
 		IdleTimeout: time.Second, ConnectTimeout: 5 * time.Second,
@@ -164,18 +166,7 @@ func newRoute(t *testing.T, pool *upstream.Pool, addresses []string,
 	if r.Group, err = pool.Group(s); err != nil {
 		t.Fatal(err)
 	}
-	if r.loop, err = loop.New(loop.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	// keeps it running
-	r.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, r.loop.Stopped()) })
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := r.loop.Run(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { r.loop.Stop(0); running.Wait() })
+	r.loops = loops.Start(t, modes.Direct, nil, nil)
 	return r
 }
 
@@ -187,14 +178,10 @@ type got struct {
 
 // ask sends a request, whose end goes to done.
 func (r *route) ask(line string, fresh bool, done chan<- got) {
-	if err := r.loop.Post(func() {
-		r.loop.Go(func(th *loop.Thread) {
-			text, err := r.request(th, line, fresh)
-			done <- got{text, err}
-		})
-	}); err != nil {
-		r.t.Error(err)
-	}
+	r.loops.Go(0, func(th *loop.Thread) {
+		text, err := r.request(th, line, fresh)
+		done <- got{text, err}
+	})
 }
 
 // request sends a request on thread th.
@@ -257,14 +244,4 @@ func nobody(t *testing.T, network string) string {
 		return "unix:" + at
 	}
 	return ln.Addr().String()
-}
-
-// eventually waits until is returns true, which has no event.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("does not come about: ", what)
-		}
-	}
 }

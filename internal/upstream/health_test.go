@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -26,7 +27,7 @@ func startFull(t *testing.T) string {
 	if err := syscall.Listen(fd, 0); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the queue is full", func() bool {
+	wait.Until(t, "the queue is full", func() bool {
 		c, err := net.Dial("unix", path)
 		if err == nil {
 			t.Cleanup(func() { c.Close() })

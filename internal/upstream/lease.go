@@ -14,26 +14,26 @@ import (
 var errBacklog = errors.New("the upstream accepts no connection")
 
 // Lease is one request's way to an upstream: which ones the request has tried, and the place that
-// it has. The stream of a place is the caller's to close, unless Keep gets it back.
+// it has. The caller closes the stream of a place, unless it gives it back with Keep.
 type Lease struct {
 	group *Group
 	at    *member // whose place it has; nil: none
 	tried []bool  // by index; nil: none
 }
 
-// Lease begins one. It holds nothing until Connect.
+// Lease returns a new lease. It holds nothing until Connect.
 func (g *Group) Lease() Lease { return Lease{group: g} }
 
 // Connect gets a place and a connection: a kept one, which has served other requests, or else a new
 // one. fresh: a kept one will not do, and is closed to make room. The lease must have no place, and
-// an upstream that was not excluded.
+// must not have excluded all upstreams.
 //
 // It tries as many upstreams as it takes. Each of them has its share of ConnectTimeout, so that one
-// that says nothing leaves some for the others. The wait for a place does not count: a burst waits
-// there for its turn, and no upstream is at fault.
+// that does not answer leaves time for the others. The wait for a place has its own limit,
+// QueueTimeout: a burst waits there for its turn, and no upstream is at fault.
 //
-// After an error the lease may still have the place of the upstream that was tried last, which Name
-// tells. See Busy for the kinds of errors; loop.ErrClientGone and loop.ErrCanceled end the wait.
+// After an error the lease may still have the place of the upstream that was tried last; Name tells
+// which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool, err error) {
 	until := time.Now().Add(l.group.QueueTimeout) // for a place
 	rest := l.group.ConnectTimeout
@@ -47,8 +47,8 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 			if s := reuse(t.Loop(), p.fd); s != nil {
 				return s, true, nil
 			}
-			// It has ended meanwhile, and so have others that were kept with it. A new one takes
-			// the place.
+			// The kept connection has ended, and others that were kept with it probably have, too.
+			// A new one takes the place.
 		}
 		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
 		begin := time.Now()
@@ -113,7 +113,7 @@ func (l *Lease) Name() string {
 	return l.at.name
 }
 
-// Exclude makes the lease try the upstream of its place no more. It reports whether there are
+// Exclude keeps the lease from trying the upstream of its place again. It reports whether there are
 // others to try. There must be a place.
 func (l *Lease) Exclude() bool {
 	if l.tried == nil {
@@ -123,7 +123,7 @@ func (l *Lease) Exclude() bool {
 	return l.untried() > 0
 }
 
-// Spoke notes that the upstream's answer begins, and so that it works. There must be a place.
+// Spoke notes that the upstream's answer begins, so the upstream works. There must be a place.
 func (l *Lease) Spoke() {
 	if l.choice() {
 		l.at.spoke()
@@ -138,8 +138,8 @@ func (l *Lease) Broke() {
 	}
 }
 
-// Keep gives the place back, and with it its stream, which may serve another request: everything of
-// this one has been sent and received. The caller may use s no more. There must be a place.
+// Keep gives the place back, and with it its stream, which may serve another request: the caller
+// has sent and received all of this one, and does not use s any more. There must be a place.
 func (l *Lease) Keep(s *stream.Stream) {
 	fd, err := s.Release()
 	if err != nil {
@@ -190,7 +190,7 @@ func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Stream, error)
 	}
 	s, err := stream.Dial(t, p.network, p.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
-		// There is one reason why that takes time: the listener's queue is full, and stayed so.
+		// That takes time for one reason only: the listener's queue is full.
 		err = errBacklog
 	}
 	return s, err

@@ -12,7 +12,7 @@ import (
 // nameFor is for how long the address to which a host's name has led is used again.
 const nameFor = 5 * time.Second
 
-// found is the address to which a name has led last. The pool's lock guards it.
+// found is the address to which a name led last. The pool's lock guards it.
 type found struct {
 	address string // empty: none yet
 	until   time.Time
@@ -27,9 +27,9 @@ func (e endpoint) named() bool {
 	return err != nil
 }
 
-// known returns the address that was found last, and whether it is current. Of the requests that
-// ask when its time is over, one is told to look it up and the others go on with it. So a name
-// service that is slow has one question to answer at a time.
+// known returns the address that was found last, and whether it is current. When its time is over,
+// one of the requests that ask looks the name up, and the others go on with the old address. So a
+// slow name service has one question to answer at a time.
 func (p *peer) known() (address string, current bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

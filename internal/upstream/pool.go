@@ -9,14 +9,13 @@ import (
 )
 
 // Pool holds the addresses that routes name, for all loops, routes and configurations of a process
-// together. A connection takes something on the other side, such as a process of PHP-FPM, and there
-// are no more of these where more routes lead there, or where the configuration is read anew. The
-// zero value is ready.
+// together. A connection takes something on the other side, such as a process of PHP-FPM. More
+// routes to an address, or a reload, do not make more of these. The zero value is ready for use.
 type Pool struct {
 	mu    sync.Mutex
 	peers map[endpoint]*peer // never forgotten: a route from before a reload may still be answering
 	timer *time.Timer        // closes connections that are idle for too long; nil: none is idle
-	next  time.Time          // when it does
+	next  time.Time          // when timer fires
 }
 
 // endpoint is where an upstream listens.

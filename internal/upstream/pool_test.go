@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 )
 
@@ -44,7 +45,7 @@ func TestRoomWithoutQueue(t *testing.T) {
 	low.ask("0", false, done)
 	s.requests(t, 1)
 	low.ask("1", false, done)
-	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	wait.Until(t, "it waits", func() bool { return pool.Waiting() == 1 })
 	high.ask("2", false, done)
 	s.requests(t, 2)
 	if g := high.get("3"); !upstream.Busy(g.err) {
@@ -69,7 +70,7 @@ func TestOneCap(t *testing.T) {
 		if i == 0 {
 			s.requests(t, 1)
 		} else {
-			eventually(t, "it waits", func() bool { return pool.Waiting() == i })
+			wait.Until(t, "it waits", func() bool { return pool.Waiting() == i })
 		}
 	}
 	for i := range n {
@@ -92,11 +93,11 @@ func TestUnequalCaps(t *testing.T) {
 	high.ask("0", false, done)
 	s.requests(t, 1)
 	low.ask("1", false, done)
-	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	wait.Until(t, "it waits", func() bool { return pool.Waiting() == 1 })
 	high.ask("2", false, done)
 	s.requests(t, 2) // past the one that waits
 	high.ask("3", false, done)
-	eventually(t, "it waits", func() bool { return pool.Waiting() == 2 })
+	wait.Until(t, "it waits", func() bool { return pool.Waiting() == 2 })
 	goOn <- true
 	answered(t, done)
 	s.requests(t, 3) // there is room for one by the limit of the later one alone

@@ -170,9 +170,9 @@ func (e *Engine) report(who any, err error) {
 	case e.ctx.Err() != nil || was == is:
 		return
 	case is:
-		e.log.Info("topics are carried again", "lost", e.Lost())
+		e.log.Info("redis: topics are carried again", "lost", e.Lost())
 	default:
-		e.log.Warn("topics are not carried to other processes", "error", err)
+		e.log.Warn("redis: topics are not carried to other processes", "error", err)
 	}
 	e.hub.SetCarried(is)
 }

@@ -58,7 +58,7 @@ func (r *reader) verify() error {
 	}, func(fd *feed, found []goredis.XMessage) {
 		if len(found) == 0 {
 			if !fd.brief {
-				r.log.Info("the broker does not have the last message of a topic any more; some may be missing",
+				r.log.Info("redis: the last message of a topic is gone, some may be missing",
 					"topic", fd.topic)
 			}
 			fd.last = beginning
@@ -193,8 +193,8 @@ func (r *reader) ask(
 			case err == nil:
 				answer(fd, found)
 			case fd.broken:
-				r.log.Error("a topic's key in the broker is something else", "key", fd.key)
-				fd.to.Loaded(nil) // subscribers shall not wait for it
+				r.log.Error("redis: a topic's key in the broker is not a stream", "key", fd.key)
+				fd.to.Loaded(nil) // subscribers must not wait for it
 			default:
 				return err
 			}

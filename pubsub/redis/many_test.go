@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -13,12 +13,13 @@ import (
 func BenchmarkManyTopics(b *testing.B) {
 	for _, n := range []int{1, 100, 1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			broker := redistest.Start(b, "--appendonly", "no")
+			broker := broker.Start(b, "--appendonly", "no")
 			one, two := startNode(b, broker.URL()), startNode(b, broker.URL())
 			var at1, at2 *follower
 			for i := range n {
 				name := fmt.Sprint("room", i)
-				at1, at2 = one.follow(one.hub.Topic(name), pubsub.Options{Queue: 64}), two.follow(two.hub.Topic(name), pubsub.Options{Queue: 64})
+				at1, at2 = one.follow(one.hub.Topic(name), pubsub.Options{Queue: 64}),
+					two.follow(two.hub.Topic(name), pubsub.Options{Queue: 64})
 			}
 			room := fmt.Sprint("room", n-1)
 			room1, room2 := one.hub.Topic(room), two.hub.Topic(room)

@@ -6,25 +6,27 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-const limit = 20 * time.Second // for what must come
+const limit = wait.Patience // for what must come
 
 // node is what a process is: a hub, its engine, and a loop.
 type node struct {
 	t       testing.TB
 	hub     pubsub.Hub
 	engine  *redis.Engine
-	loop    *loop.Loop
-	running sync.WaitGroup
+	loops   *loops.Loops
+	stopped bool
 	status  *follower
 	unsent  int
 }
@@ -39,20 +41,12 @@ func startNode(t testing.TB, url string) *node {
 
 func startNodeLogging(t testing.TB, url string, log io.Writer) *node {
 	t.Helper()
-	n := &node{t: t}
+	n := &node{t: t, loops: loops.Start(t, modes.Direct, nil, nil)}
 	var err error
-	if n.loop, err = loop.New(loop.Options{}); err != nil {
+	if n.engine, err = redis.Start(&n.hub, url,
+		slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	if n.engine, err = redis.Start(&n.hub, url, slog.New(slog.NewTextHandler(log, nil))); err != nil {
-		t.Fatal(err)
-	}
-	n.loop.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, n.loop.Stopped()) })
-	n.running.Go(func() {
-		if err := n.loop.Run(); err != nil {
-			t.Error(err)
-		}
-	})
 	t.Cleanup(func() { n.stop(0) })
 	n.status = n.follow(n.hub.Status(), pubsub.Options{History: 1}) // it may have changed already
 	return n
@@ -67,23 +61,18 @@ func (w testWriter) Write(p []byte) (int, error) {
 
 // stop ends the node, once.
 func (n *node) stop(grace time.Duration) {
-	if n.loop == nil {
+	if n.stopped {
 		return
 	}
-	n.loop.Stop(0)
-	n.running.Wait()
-	n.loop = nil
+	n.stopped = true
+	n.loops.Stop(0)
 	n.unsent = n.engine.Close(grace)
 }
 
 // acknowledged waits until the broker has everything.
 func (n *node) acknowledged() {
 	n.t.Helper()
-	for start := time.Now(); n.engine.Pending() > 0; time.Sleep(time.Millisecond) {
-		if time.Since(start) > limit {
-			n.t.Fatal("the broker does not acknowledge")
-		}
-	}
+	wait.Until(n.t, "the broker has everything", func() bool { return n.engine.Pending() == 0 })
 }
 
 // follower is a subscription whose messages are received as they come.
@@ -103,29 +92,25 @@ func (n *node) follow(topic *pubsub.Topic, o pubsub.Options) *follower {
 	if o.Queue == 0 {
 		o.Queue = pubsub.MaxQueue
 	}
-	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue), done: make(chan struct{}), node: n}
+	f := &follower{t: n.t, messages: make(chan *pubsub.Message, pubsub.MaxQueue),
+		done: make(chan struct{}), node: n}
 	subscribed := make(chan struct{})
-	err := n.loop.Post(func() {
-		n.loop.Go(func(th *loop.Thread) {
-			sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
-			close(subscribed)
-			for {
-				if i, err := th.AwaitAny(-1, sub, done); i != 0 || err != nil {
-					return
-				}
-				for m := sub.Next(); m != nil; m = sub.Next() {
-					f.messages <- m
-				}
-				f.dropped.Store(int64(sub.Dropped()))
-				if sub.Err() != nil {
-					return
-				}
+	n.loops.Go(0, func(th *loop.Thread) {
+		sub, done := topic.Subscribe(th, o), loop.FromChan(f.done)
+		close(subscribed)
+		for {
+			if i, err := th.AwaitAny(-1, sub, done); i != 0 || err != nil {
+				return
 			}
-		})
+			for m := sub.Next(); m != nil; m = sub.Next() {
+				f.messages <- m
+			}
+			f.dropped.Store(int64(sub.Dropped()))
+			if sub.Err() != nil {
+				return
+			}
+		}
 	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
 	<-subscribed
 	return f
 }
@@ -139,8 +124,10 @@ func (f *follower) next() string {
 	case <-time.After(limit):
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		f.t.Fatalf("nothing comes; lost by the subscription: %d, by the engine: %d, pending %d, carried %v\n%s",
-			f.dropped.Load(), f.node.engine.Lost(), f.node.engine.Pending(), f.node.hub.Carried(), stacks)
+		f.t.Fatalf(
+			"nothing comes; lost by the subscription: %d, by the engine: %d, pending %d, carried %v\n%s",
+			f.dropped.Load(), f.node.engine.Lost(), f.node.engine.Pending(), f.node.hub.Carried(),
+			stacks)
 		return ""
 	}
 }
@@ -155,10 +142,10 @@ func (f *follower) expect(want ...string) {
 	}
 }
 
-// expectEnd is expect for a subscription with history, which has come late to a stream. It reads until
-// the stream's last message and all of own have come. Of the stream at least the last ones must
-// come, in order: what was published within the time that the broker takes to tell its own is news,
-// which comes behind the history, and then the history reaches back further. What the process
+// expectEnd is expect for a subscription with history, which has come late to a stream. It reads
+// until the stream's last message and all of own have come. Of the stream at least the last ones
+// must come, in order: what was published within the time that the broker takes to tell its own is
+// news, which comes behind the history, and then the history reaches back further. What the process
 // publishes itself it hears at once, before or behind such news.
 func (f *follower) expectEnd(stream []string, least int, own ...string) {
 	f.t.Helper()
@@ -172,7 +159,8 @@ func (f *follower) expectEnd(stream []string, least int, own ...string) {
 			got = append(got, m)
 		}
 	}
-	if len(got) < least || len(got) > len(stream) || !slices.Equal(got, stream[len(stream)-len(got):]) {
+	if len(got) < least || len(got) > len(stream) ||
+		!slices.Equal(got, stream[len(stream)-len(got):]) {
 		f.t.Fatalf("got %q, want the end of %q", got, stream)
 	}
 }

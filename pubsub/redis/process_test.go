@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/leaktest"
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	leaktest.Main(m)
+	leak.Main(m)
 }
 
 // report is what the peer has seen of the numbers a0, a1, ...
@@ -119,7 +119,7 @@ func startPeer(t testing.TB, url string, here *follower) (result func() report) 
 }
 
 func TestTwoProcessesAcrossARestart(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one := startNode(t, b.URL())
 	room := one.hub.Topic("room")
 	here := one.follow(room, pubsub.Options{})
@@ -136,7 +136,8 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 	b.Kill()
 	numbers(200)
 	b.Restart()
-	for start := time.Now(); time.Since(start) < limit && (one.engine.Pending() > 0 || !one.hub.Carried()); {
+	for start := time.Now(); time.Since(start) < limit &&
+		(one.engine.Pending() > 0 || !one.hub.Carried()); {
 		numbers(10)
 	}
 	numbers(200)
@@ -156,7 +157,7 @@ func TestTwoProcessesAcrossARestart(t *testing.T) {
 func BenchmarkTwoProcesses(b *testing.B) {
 	for _, fsync := range []string{"always", "everysec"} {
 		b.Run(fsync, func(b *testing.B) {
-			broker := redistest.Start(b, "--appendfsync", fsync)
+			broker := broker.Start(b, "--appendfsync", fsync)
 			one := startNode(b, broker.URL())
 			room := one.hub.Topic("room")
 			here := one.follow(room, pubsub.Options{})

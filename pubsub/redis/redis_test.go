@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/redistest"
+	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/pubsub/redis"
 )
@@ -29,7 +30,7 @@ func numbered(prefix string, from, to int) (texts []string) {
 }
 
 func TestOneRoomOfSeveralProcesses(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -68,7 +69,7 @@ func TestOneRoomOfSeveralProcesses(t *testing.T) {
 }
 
 func TestBrokerIsKilledAndRestarted(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -139,7 +140,7 @@ func checkOrder(t *testing.T, texts []string, want map[string][2]int) {
 }
 
 func TestBrokerStandsStill(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	room1, room2 := one.hub.Topic("room"), two.hub.Topic("room")
 	at1, at2 := one.follow(room1, pubsub.Options{}), two.follow(room2, pubsub.Options{})
@@ -152,7 +153,8 @@ func TestBrokerStandsStill(t *testing.T) {
 	one.status.expect("local")
 	two.status.expect("local")
 	at2.quiet()
-	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10}) // no broker can give the history
+	// no broker can give the history
+	late := one.follow(one.hub.Topic("other"), pubsub.Options{History: 10})
 	publish(one.hub.Topic("other"), "x")
 	late.expect("x")
 	b.Signal(syscall.SIGCONT)
@@ -167,7 +169,7 @@ func TestBrokerStandsStill(t *testing.T) {
 
 // Readers come with the topics, and go with them.
 func TestManyTopics(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	const topics = 3*redis.PerReader + 1
 	var there []*follower
@@ -184,11 +186,7 @@ func TestManyTopics(t *testing.T) {
 		f.expect("x", "y")
 		close(f.done)
 	}
-	for start := time.Now(); two.engine.Readers() > 1; time.Sleep(time.Millisecond) {
-		if time.Since(start) > limit {
-			t.Fatalf("%d readers", two.engine.Readers())
-		}
-	}
+	wait.Until(t, "one reader", func() bool { return two.engine.Readers() <= 1 })
 	last := two.follow(two.hub.Topic("last"), pubsub.Options{})
 	publish(one.hub.Topic("last"), "z")
 	last.expect("z")
@@ -200,7 +198,7 @@ func TestManyTopics(t *testing.T) {
 // A reader that blocks hears at once of another topic: one after the other, they would take its
 // heartbeat each.
 func TestFollowWakesTheReader(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := startNode(t, b.URL()), startNode(t, b.URL())
 	const topics = 20
 	start := time.Now()
@@ -217,19 +215,21 @@ func TestFollowWakesTheReader(t *testing.T) {
 
 // Over a socket, with a password, and without the right one.
 func TestPassword(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	b.Kill()
 	b.Args = []string{"--unixsocket", socket}
 	b.Restart()
 	b.Do("CONFIG SET requirepass secret")
 	var log logtext.Buffer
-	right, wrong := startNode(t, "unix://:secret@"+socket), startNodeLogging(t, "unix://:other-secret@"+socket, &log)
+	right, wrong := startNode(t, "unix://:secret@"+socket),
+		startNodeLogging(t, "unix://:other-secret@"+socket, &log)
 	wrong.status.expect("local")
 	at := right.follow(right.hub.Topic("room"), pubsub.Options{History: 1})
 	publish(right.hub.Topic("room"), "a")
 	at.expect("a")
-	if !right.hub.Carried() || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "WRONGPASS") {
+	if !right.hub.Carried() || strings.Contains(log.String(), "secret") ||
+		!strings.Contains(log.String(), "WRONGPASS") {
 		t.Errorf("log: %s", log.String())
 	}
 }
@@ -238,11 +238,13 @@ func TestPassword(t *testing.T) {
 // many: that is its answer, though no command was carried out, and nothing of what waits is lost.
 func TestRefusedAtFirst(t *testing.T) {
 	for _, row := range []struct{ why, url, refuse, accept, counter string }{
-		{"password", "redis://:second@", "CONFIG SET requirepass first", "CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},
-		{"number", "redis://", "CONFIG SET maxclients 1", "CONFIG SET maxclients 100", "rejected_connections:"},
+		{"password", "redis://:second@", "CONFIG SET requirepass first",
+			"CONFIG SET requirepass second", "errorstat_WRONGPASS:count="},
+		{"number", "redis://", "CONFIG SET maxclients 1", "CONFIG SET maxclients 100",
+			"rejected_connections:"},
 	} {
 		t.Run(row.why, func(t *testing.T) {
-			b := redistest.Start(t)
+			b := broker.Start(t)
 			b.Do("XADD lwango:topic:room 1-1 id x-1 time 1 data before")
 			do := b.Stay()
 			do(row.refuse)
@@ -251,14 +253,13 @@ func TestRefusedAtFirst(t *testing.T) {
 			room := one.hub.Topic("room")
 			at := one.follow(room, pubsub.Options{})
 			at.hears(room, numbered("a", 0, 300)...)
-			for start, n := time.Now(), 0; n < 8; time.Sleep(time.Millisecond) { // the writer and the reader were refused
-				if _, count, ok := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter); ok {
-					_, _ = fmt.Sscan(count, &n)
-				}
-				if time.Since(start) > limit {
-					t.Fatalf("%d refused", n)
-				}
-			}
+			// the writer and the reader were refused
+			wait.Until(t, "eight are refused", func() bool {
+				_, count, _ := strings.Cut(fmt.Sprint(do("INFO everything")), row.counter)
+				n := 0
+				_, _ = fmt.Sscan(count, &n)
+				return n >= 8
+			})
 			do(row.accept)
 			one.status.expect("carried")
 			one.acknowledged()

@@ -226,7 +226,7 @@ func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
 	for i, cmd := range added {
 		if refused := goredis.Error(nil); errors.As(cmd.Err(), &refused) {
 			lost++
-			e.log.Error("the broker refuses a message",
+			e.log.Error("redis: the broker refuses a message",
 				"key", streamPrefix+batch[i].topic, "error", refused)
 		}
 	}

@@ -13,12 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = sampletest.Patience
+const patience = wait.Patience
 
 // upstream is a server that the test plays itself.
 type upstream struct{ net.Listener }
@@ -94,7 +95,11 @@ func connect(t *testing.T, network, address string) *client {
 	return &client{c, bufio.NewReader(c)}
 }
 
-func (c *client) request(t *testing.T) { t.Helper(); send(t, c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") }
+func (c *client) request(t *testing.T) {
+	t.Helper()
+	send(t, c,
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+}
 
 func (c *client) response(t *testing.T) *http.Response {
 	t.Helper()
@@ -141,7 +146,7 @@ func TestPieces(t *testing.T) {
 				address = filepath.Join(t.TempDir(), "s")
 			}
 			u := listen(t, network, address)
-			c := connect(t, "tcp", sampletest.Start(t, "-upstream", u.flag()).Address)
+			c := connect(t, "tcp", program.Start(t, "-upstream", u.flag()).Address)
 			for range 2 { // on one connection
 				c.request(t)
 				up := u.accept(t)
@@ -151,7 +156,8 @@ func TestPieces(t *testing.T) {
 					t.Errorf("got %s, %d bytes", resp.Status, resp.ContentLength)
 				}
 				expect(t, resp.Body, "the first")
-				for _, piece := range []string{"second", "3", strings.Repeat("large", 100_000), "last"} {
+				for _, piece := range []string{"second", "3", strings.Repeat("large", 100_000),
+					"last"} {
 					sent := make(chan error, 1)
 					go func() { // the large one does not fit into the sockets' buffers
 						_, err := io.WriteString(up, piece)
@@ -173,7 +179,7 @@ func TestRefused(t *testing.T) {
 	u := listen(t, "tcp", "127.0.0.1:0")
 	u.Close()
 	for _, address := range []string{u.flag(), "unix:/none", "nowhere"} {
-		c := connect(t, "tcp", sampletest.Start(t, "-upstream", address).Address)
+		c := connect(t, "tcp", program.Start(t, "-upstream", address).Address)
 		for range 2 {
 			c.request(t)
 			resp := c.response(t)
@@ -190,7 +196,7 @@ func TestRefused(t *testing.T) {
 // The client does not take a part for the whole: it gets what there was, and no end.
 func TestUpstreamResets(t *testing.T) {
 	u := listen(t, "tcp", "127.0.0.1:0")
-	c := connect(t, "tcp", sampletest.Start(t, "-upstream", u.flag()).Address)
+	c := connect(t, "tcp", program.Start(t, "-upstream", u.flag()).Address)
 	c.request(t)
 	up := u.accept(t)
 	send(t, up, "a part")
@@ -212,7 +218,7 @@ func TestClientLeaves(t *testing.T) {
 	for how, leave := range leave {
 		t.Run(how, func(t *testing.T) {
 			u := listen(t, "tcp", "127.0.0.1:0")
-			c := connect(t, "tcp", sampletest.Start(t, "-upstream", u.flag()).Address)
+			c := connect(t, "tcp", program.Start(t, "-upstream", u.flag()).Address)
 			c.request(t)
 			up := u.accept(t)
 			send(t, up, "a part")
@@ -224,7 +230,7 @@ func TestClientLeaves(t *testing.T) {
 }
 
 // idle checks that the sample uses no processor while it has nothing to do.
-func idle(t *testing.T, s *sampletest.Server) {
+func idle(t *testing.T, s *program.Server) {
 	t.Helper()
 	const while = 500 * time.Millisecond
 	before := s.CPU(t)
@@ -238,7 +244,7 @@ func idle(t *testing.T, s *sampletest.Server) {
 func TestUpstreamEndDoesNotSpin(t *testing.T) {
 	t.Run("half closed", func(t *testing.T) {
 		u := listen(t, "tcp", "127.0.0.1:0")
-		s := sampletest.Start(t, "-upstream", u.flag())
+		s := program.Start(t, "-upstream", u.flag())
 		c := connect(t, "tcp", s.Address)
 		c.request(t)
 		up := u.accept(t)
@@ -254,7 +260,7 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 	t.Run("client does not read", func(t *testing.T) {
 		dir := t.TempDir()
 		u := listen(t, "unix", filepath.Join(dir, "u"))
-		s := sampletest.Start(t, "-upstream", u.flag(), "-l", "unix:"+filepath.Join(dir, "s"))
+		s := program.Start(t, "-upstream", u.flag(), "-l", "unix:"+filepath.Join(dir, "s"))
 		c := connect(t, "unix", filepath.Join(dir, "s"))
 		c.request(t)
 		up := u.accept(t)
@@ -278,9 +284,9 @@ func TestUpstreamEndDoesNotSpin(t *testing.T) {
 
 // A request may take longer than a connection may be idle.
 func TestSlowUpstream(t *testing.T) {
-	config := sampletest.Configure(t, t.TempDir(), "keep_alive_timeout = \"100ms\"\n")
+	config := program.Configure(t, t.TempDir(), "keep_alive_timeout = \"100ms\"\n")
 	u := listen(t, "tcp", "127.0.0.1:0")
-	s := sampletest.Start(t, "-upstream", u.flag(), "-c", config)
+	s := program.Start(t, "-upstream", u.flag(), "-c", config)
 	c := connect(t, "tcp", s.Address)
 	c.request(t)
 	up := u.accept(t)
@@ -295,5 +301,5 @@ func TestSlowUpstream(t *testing.T) {
 }
 
 func TestNoUpstream(t *testing.T) {
-	sampletest.Fails(t, nil, 2, "-upstream is missing")
+	program.Fails(t, nil, 2, "-upstream is missing")
 }

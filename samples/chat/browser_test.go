@@ -21,7 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // chromium is the browser of all tests that run at a time. To start one takes a second of the
@@ -72,9 +72,11 @@ func startBrowser(path string) (_ context.Context, end func(), err error) {
 		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.Env("TMPDIR=" + dir),
 	}
 	for _, flag := range []string{
-		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+		"disable-background-networking",
 		"disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
-		"disable-background-timer-throttling", "disable-renderer-backgrounding", "disable-backgrounding-occluded-windows",
+		"disable-background-timer-throttling", "disable-renderer-backgrounding",
+		"disable-backgrounding-occluded-windows",
 	} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
@@ -116,7 +118,8 @@ func open(t *testing.T, width, height int64) *tab {
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
-			t.Errorf("exception in the page: %s", e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
+			t.Errorf("exception in the page: %s",
+				e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.EntryLevelError && e.Entry.Source == log.EntrySourceSecurity {
 				t.Errorf("refused to the page: %s", e.Entry.Text)
@@ -130,9 +133,9 @@ func open(t *testing.T, width, height int64) *tab {
 }
 
 // visit starts a server, and opens a window in which Ann is in its room r.
-func visit(t *testing.T, width, height int64) (*tab, *sampletest.Server) {
+func visit(t *testing.T, width, height int64) (*tab, *program.Server) {
 	t.Helper()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, width, height)
 	w.join(s.Address, "r", "Ann")
 	return w, s
@@ -178,7 +181,8 @@ func (w *tab) until(expression string, args ...any) {
 		args[i] = string(text)
 	}
 	// A page that is still being loaded lacks elements.
-	expression = `(($) => document.readyState === "complete" && (` + fmt.Sprintf(expression, args...) +
+	expression = `(($) => document.readyState === "complete" && (` +
+		fmt.Sprintf(expression, args...) +
 		`))((id) => document.getElementById(id))`
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
@@ -228,7 +232,9 @@ func (w *tab) say(text string) {
 // texts returns the messages that are shown, in order.
 func (w *tab) texts() []string {
 	w.Helper()
-	all, err := chromedp.Run(w.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".list .text")].map((e) => e.textContent)`))
+	all, err := chromedp.Run(w.ctx,
+		chromedp.Evaluate[[]string](
+			`[...document.querySelectorAll(".list .text")].map((e) => e.textContent)`))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -248,19 +254,21 @@ func (w *tab) paste(texts ...string) {
 // sees waits until a message is shown, once.
 func (w *tab) sees(text string) {
 	w.Helper()
-	w.until(`[...document.querySelectorAll(".message:not(.waiting) > .text")].filter((e) => e.textContent === %s).length === 1`, text)
+	w.until(
+		`[...document.querySelectorAll(".message:not(.waiting) > .text")].filter((e) => e.textContent === %s).length === 1`, text)
 }
 
 // Two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, bob := open(t, 1200, 800), open(t, 390, 800)
 	ann.join(s.Address, "garden", "Ann")
 	bob.join(s.Address, "garden", "Bob")
 	for _, w := range []*tab{ann, bob} {
 		w.until(`$("count").textContent === "2"`)
-		w.until(`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
+		w.until(
+			`[...document.querySelectorAll("#people .who")].map((e) => e.textContent).sort().join() === "Ann,Bob"`)
 	}
 	ann.until(`$("log").innerText.includes("Bob has joined")`)
 
@@ -273,11 +281,14 @@ func TestBrowser(t *testing.T) {
 	bob.until(`$("typing").textContent === ""`)
 	bob.say(markup)
 	ann.sees(markup)
-	ann.until(`document.querySelectorAll("#log img, #log script").length === 0 && document.title === "garden · Chat"`)
-	ann.until(`document.querySelector(".own .text").textContent === "Hello Bob" && document.querySelectorAll(".own").length === 1`)
+	ann.until(
+		`document.querySelectorAll("#log img, #log script").length === 0 && document.title === "garden · Chat"`)
+	ann.until(
+		`document.querySelector(".own .text").textContent === "Hello Bob" && document.querySelectorAll(".own").length === 1`)
 	ann.until(`document.querySelector("#log .message:not(.own) .author").textContent === "Bob"`)
 	bob.say("See https://example.org/a?b=c, or javascript:alert(1)")
-	ann.until(`[...document.querySelectorAll("#log a")].map((a) => a.href).join() === "https://example.org/a?b=c"`)
+	ann.until(
+		`[...document.querySelectorAll("#log a")].map((a) => a.href).join() === "https://example.org/a?b=c"`)
 
 	// After a reload the page knows the name, and shows what was said, once.
 	ann.do(chromedp.Reload())
@@ -300,8 +311,9 @@ func TestBrowser(t *testing.T) {
 		w.until(`$("trouble").innerText.includes("The connection is lost")`)
 	}
 	bob.press("Enter", 0)
-	bob.until(`document.querySelector(".waiting .text").textContent === "not lost" && $("text").value === ""`)
-	sampletest.StartAt(t, s.Address)
+	bob.until(
+		`document.querySelector(".waiting .text").textContent === "not lost" && $("text").value === ""`)
+	program.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
 		w.until(`$("count").textContent === "2"`)
@@ -317,7 +329,7 @@ func TestBrowser(t *testing.T) {
 // If the server refuses a name, the page says why and asks again. It does not try again by itself.
 func TestBrowserRefused(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 800, 600)
 	w.do(
 		chromedp.Navigate("http://"+s.Address+"/"),
@@ -325,7 +337,8 @@ func TestBrowserRefused(t *testing.T) {
 		chromedp.SetValue("#name", "Ann\u200b"), chromedp.Focus("#name"),
 	)
 	w.press("Enter", 0)
-	w.until(`$("enter").open && $("refused").innerText === "name: only printable characters are allowed"`)
+	w.until(
+		`$("enter").open && $("refused").innerText === "name: only printable characters are allowed"`)
 	w.do(chromedp.SetValue("#name", "Ann"))
 	w.press("Enter", 0)
 	w.until(`$("status").dataset.state === "open" && $("room").textContent === "lobby"`)
@@ -340,13 +353,15 @@ func TestBrowserRefused(t *testing.T) {
 		return true;
 	})(WebSocket.prototype.send)`, burst+2*maxHeld)
 	w.types("x")
-	w.until(`$("status").dataset.state === "refused" && $("why").innerText.includes("too many messages")`)
+	w.until(
+		`$("status").dataset.state === "refused" && $("why").innerText.includes("too many messages")`)
 	w.until(`$("when").textContent === "" && !$("enter").open`)
 	w.do(chromedp.Focus("#again"))
 	w.press("Enter", 0)
 	w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
 	w.say("I am back")
-	w.until(`[...document.querySelectorAll(".own .text")].at(-1).textContent.endsWith("I am back") && document.querySelector(".waiting") === null`)
+	w.until(
+		`[...document.querySelectorAll(".own .text")].at(-1).textContent.endsWith("I am back") && document.querySelector(".waiting") === null`)
 }
 
 // A reader who is further up stays there, and is told of what is new below.
@@ -380,9 +395,11 @@ func TestBrowserKeyboard(t *testing.T) {
 	w.until(`document.activeElement.id === "text"`)
 	w.do(chromedp.Focus("#menu"))
 	w.press(" ", 0)
-	w.until(`$("menu").getAttribute("aria-expanded") === "true" && $("side").contains(document.activeElement)`)
+	w.until(
+		`$("menu").getAttribute("aria-expanded") === "true" && $("side").contains(document.activeElement)`)
 	w.press("Escape", 0)
-	w.until(`$("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
+	w.until(
+		`$("menu").getAttribute("aria-expanded") === "false" && document.activeElement.id === "menu"`)
 	// Nor can the Tab key reach it.
 	w.until(`getComputedStyle($("side")).visibility === "hidden"`)
 	// Whatever can be used has a name.
@@ -397,7 +414,7 @@ func TestScreenshots(t *testing.T) {
 	if folder == "" {
 		t.Skip("LWANGO_SCREENSHOTS names no folder")
 	}
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann := open(t, 1200, 800)
 	shoot := func(w *tab, name string) {
 		picture, err := chromedp.Run(w.ctx, chromedp.CaptureScreenshot())

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // client is one person's socket.
@@ -24,15 +24,17 @@ type client struct {
 	patience time.Duration   // with what is to be read next
 }
 
-func connect(t *testing.T, s *sampletest.Server, path string) *client {
+func connect(t *testing.T, s *program.Server, path string) *client {
 	t.Helper()
 	return connectFrom(t, s, path, 1)
 }
 
 // connectFrom connects from the n-th of the machine's own addresses.
-func connectFrom(t *testing.T, s *sampletest.Server, path string, n int) *client {
+func connectFrom(t *testing.T, s *program.Server, path string, n int) *client {
 	t.Helper()
-	dialer := websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(n>>8), byte(n))}}).DialContext}
+	dialer :=
+		websocket.Dialer{NetDialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0,
+			byte(n>>8), byte(n))}}).DialContext}
 	ws, resp, err := dialer.Dial("ws://"+s.Address+path, nil)
 	if err != nil {
 		t.Fatal(err, resp)
@@ -44,7 +46,7 @@ func connectFrom(t *testing.T, s *sampletest.Server, path string, n int) *client
 
 // join connects, and returns the history, which comes first. When it returns, the client knows who
 // is there.
-func join(t *testing.T, s *sampletest.Server, room, name string) (*client, []notice) {
+func join(t *testing.T, s *program.Server, room, name string) (*client, []notice) {
 	t.Helper()
 	c := connect(t, s, "/ws-chat?"+url.Values{"room": {room}, "name": {name}}.Encode())
 	messages := c.messages(c.next("history"))
@@ -154,7 +156,7 @@ func (c *client) vanish() {
 }
 
 func TestConversation(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "garden", "Ann")
 	bob, _ := join(t, s, "garden", "Bob")
 	elsewhere, _ := join(t, s, "cellar", "Eve")
@@ -167,7 +169,8 @@ func TestConversation(t *testing.T) {
 	for _, c := range []*client{ann, bob} {
 		got := []notice{c.next("message"), c.next("message")}
 		slices.SortFunc(got, func(a, b notice) int { return strings.Compare(a.Name, b.Name) })
-		if got[0].Text != "Hello" || got[1].Text != "<b>Hi</b>\n\"Ann\"" || got[0].Room != "garden" {
+		if got[0].Text != "Hello" || got[1].Text != "<b>Hi</b>\n\"Ann\"" ||
+			got[0].Room != "garden" {
 			t.Errorf("got %+v", got)
 		}
 		ids = append(ids, got[0].ID, got[1].ID)
@@ -193,7 +196,7 @@ func TestConversation(t *testing.T) {
 
 // A client that comes later sees the last 50 messages, in order, and each once.
 func TestHistory(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	// Several people, since one would exceed the limit.
 	const people, each = 4, 15
 	for i := range people {
@@ -227,7 +230,7 @@ func TestHistory(t *testing.T) {
 
 // Several windows are one person.
 func TestWindows(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
 	one, _ := join(t, s, "r", "Ann")
 	bob.sees("Ann", "Bob")
@@ -251,7 +254,7 @@ func TestWindows(t *testing.T) {
 
 // What is refused is refused to its sender alone, with a code that says why.
 func TestRefused(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	for _, c := range []struct {
 		kind int
@@ -279,7 +282,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestBadNames(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	for query, want := range map[string]string{
 		"room=r":                                 "name is missing",
 		"room=r&name=":                           "name is missing",
@@ -297,7 +300,7 @@ func TestBadNames(t *testing.T) {
 
 // A client that sends too much is sent away, and no more than is allowed was passed on.
 func TestFlood(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	bad, _ := join(t, s, "r", "Bad")
 	began := time.Now()
@@ -328,7 +331,7 @@ func TestFlood(t *testing.T) {
 // than are kept for them.
 func TestManyVanish(t *testing.T) {
 	const many = 4 * noticeQueue
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	clients := make([]*client, many)
 	var group sync.WaitGroup
@@ -356,7 +359,7 @@ func TestManyVanish(t *testing.T) {
 
 // A server that stops tells its clients, and ends when they have left.
 func TestStop(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	follower := follows(t, s, "r", "")
 	if err := s.Signal(syscall.SIGTERM); err != nil {
@@ -376,7 +379,7 @@ func TestStop(t *testing.T) {
 
 // People who are silent cost nothing.
 func TestQuiet(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	const many = 100
 	var last *client
 	for i := range many {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // stream is a room that is followed.
@@ -20,11 +20,12 @@ type stream struct {
 	stop  func()
 }
 
-func follows(t *testing.T, s *sampletest.Server, room, last string) *stream {
+func follows(t *testing.T, s *program.Server, room, last string) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Address+"/sse-chat?room="+room, nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.Address+"/sse-chat?room="+room,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,8 @@ func follows(t *testing.T, s *sampletest.Server, room, last string) *stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 ||
+		got != "text/event-stream" {
 		t.Fatalf("%s, %s", resp.Status, got)
 	}
 	return &stream{t, bufio.NewScanner(resp.Body), cancel}
@@ -69,7 +71,7 @@ func (f *stream) hears(text string) (id string) {
 // A follower of a room gets all messages, is not shown there, and goes on where it was after an
 // interruption.
 func TestFollow(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	ann.say("1")
 	ann.hears("Ann", "1")
@@ -98,7 +100,7 @@ func TestFollow(t *testing.T) {
 }
 
 func TestFollowBadRoom(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	resp, err := http.Get("http://" + s.Address + "/sse-chat?room=%00")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -16,14 +17,7 @@ import (
 // ended.
 func onLoop(t *testing.T, f func(th *loop.Thread)) {
 	t.Helper()
-	l, err := loop.New(loop.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Go(f)
-	if err := l.Run(); err != nil {
-		t.Fatal(err)
-	}
+	loops.Run(t, f)
 	if len(rooms.open) > 0 {
 		t.Errorf("open are still: %v", rooms.open)
 	}
@@ -44,7 +38,8 @@ func expect(t *testing.T, s *pubsub.Subscription, kind, name string) {
 
 // TestElsewhere plays another process, which shares a room with this one.
 func TestElsewhere(t *testing.T) {
-	defer func(every, silent time.Duration) { reportEvery, silence = every, silent }(reportEvery, silence)
+	defer func(every, silent time.Duration) { reportEvery, silence = every, silent }(reportEvery,
+		silence)
 	reportEvery, silence = 50*time.Millisecond, time.Second
 	onLoop(t, func(th *loop.Thread) {
 		topic := hub.Topic("chat presence shared")
@@ -64,7 +59,8 @@ func TestElsewhere(t *testing.T) {
 					return
 				}
 				var rep report
-				if json.Unmarshal(m.Data, &rep) == nil && rep.Process == process && rep.Typing == "" {
+				if json.Unmarshal(m.Data, &rep) == nil && rep.Process == process &&
+					rep.Typing == "" {
 					if slices.Sort(rep.People); slices.Equal(rep.People, want) {
 						return
 					}
@@ -76,7 +72,8 @@ func TestElsewhere(t *testing.T) {
 		asked := func() {
 			t.Helper()
 			var rep report
-			if m, err := ours.Receive(patience); err != nil || json.Unmarshal(m.Data, &rep) != nil || !rep.Ask || rep.Process != process {
+			if m, err := ours.Receive(patience); err != nil ||
+				json.Unmarshal(m.Data, &rep) != nil || !rep.Ask || rep.Process != process {
 				t.Errorf("got %+v, %v, want a question", rep, err)
 			}
 		}

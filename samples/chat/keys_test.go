@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // Modifiers of keys, as the browser's protocol has them.
@@ -21,8 +21,10 @@ var keys = map[string]struct {
 	code int64
 	text string
 }{
-	"Backspace": {8, ""}, "Tab": {9, ""}, "Enter": {13, "\r"}, "Escape": {27, ""}, "End": {35, ""}, "Home": {36, ""},
-	"ArrowLeft": {37, ""}, "ArrowUp": {38, ""}, "ArrowRight": {39, ""}, "ArrowDown": {40, ""}, "Delete": {46, ""},
+	"Backspace": {8, ""}, "Tab": {9, ""}, "Enter": {13, "\r"}, "Escape": {27, ""}, "End": {35, ""},
+	"Home":      {36, ""},
+	"ArrowLeft": {37, ""}, "ArrowUp": {38, ""}, "ArrowRight": {39, ""}, "ArrowDown": {40, ""},
+	"Delete": {46, ""},
 }
 
 // press presses a key and lets it go, as a keyboard does: the page gets keydown, and what it does
@@ -30,13 +32,15 @@ var keys = map[string]struct {
 // whatever becomes of the key.
 func (w *tab) press(key string, modifiers int64, commands ...string) {
 	w.Helper()
-	down := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: key, Code: key, Modifiers: modifiers, Commands: commands}
+	down := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: key,
+		Code: key, Modifiers: modifiers, Commands: commands}
 	if named, ok := keys[key]; ok {
 		down.WindowsVirtualKeyCode, down.Text = named.code, named.text
 	} else {
 		r := []rune(key)[0]
 		if r < unicode.MaxASCII && unicode.IsLetter(r) {
-			down.Code, down.WindowsVirtualKeyCode = "Key"+strings.ToUpper(key), int64(unicode.ToUpper(r))
+			down.Code, down.WindowsVirtualKeyCode = "Key"+strings.ToUpper(key),
+				int64(unicode.ToUpper(r))
 		}
 		if modifiers&ctrl == 0 {
 			down.Text = key
@@ -84,7 +88,7 @@ func (w *tab) focused(id string) {
 // Every key does in the message box what it does in any other.
 func TestBrowserTyping(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 1200, 800)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.focused("name")

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // What a client says too quickly is passed on a little later, all of it and in order. Typing does
 // not count as a message, and has a limit of its own.
 func TestQuickMessages(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, _ := join(t, s, "r", "Ann")
 	bob, _ := join(t, s, "r", "Bob")
 	const n = burst + 6
@@ -45,8 +45,9 @@ func TestQuickMessages(t *testing.T) {
 
 // A client that sends too many frames is sent away, even if they are no messages.
 func TestFrameFlood(t *testing.T) {
-	s := sampletest.Start(t)
-	for _, frame := range []string{`{"type":"ping"}`, `{"type":"typing"}`, `{"type":"older","before":"x"}`} {
+	s := program.Start(t)
+	for _, frame := range []string{`{"type":"ping"}`, `{"type":"typing"}`,
+		`{"type":"older","before":"x"}`} {
 		c, _ := join(t, s, "r", "Bad")
 		go func() { // the answers must be read meanwhile
 			for range 10 * frameBurst {
@@ -62,7 +63,7 @@ func TestFrameFlood(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	c, _ := join(t, s, "r", "Ann")
 	c.say(`{"type":"ping"}`)
 	c.next("pong")
@@ -72,7 +73,7 @@ func TestPing(t *testing.T) {
 // affected.
 func TestGuests(t *testing.T) {
 	const most = 40
-	s := sampletest.Start(t, "-per-address", fmt.Sprint(most))
+	s := program.Start(t, "-per-address", fmt.Sprint(most))
 	refused := func(c *client, want string) {
 		t.Helper()
 		if code, reason := c.closed(); code != 1013 || reason != want {
@@ -89,7 +90,8 @@ func TestGuests(t *testing.T) {
 		join(t, s, "room 0", "Ann")
 	}
 	echo := connect(t, s, "/ws-read")
-	refused(connect(t, s, "/ws-chat?name=Ann&room=room+0"), "too many connections from your address")
+	refused(connect(t, s, "/ws-chat?name=Ann&room=room+0"),
+		"too many connections from your address")
 	for _, path := range []string{"/sse-chat?room=r", "/ws-write", "/ws-read"} {
 		resp, err := http.Get("http://" + s.Address + path)
 		if err != nil {
@@ -97,7 +99,8 @@ func TestGuests(t *testing.T) {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != 503 || string(body) != "too many connections from your address\n" || resp.Header.Get("Retry-After") == "" {
+		if resp.StatusCode != 503 || string(body) != "too many connections from your address\n" ||
+			resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s, %q", path, resp.Status, body)
 		}
 	}
@@ -123,7 +126,7 @@ func TestGuests(t *testing.T) {
 
 // Coming and going is bounded, too.
 func TestJoins(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	began := time.Now()
 	for n := 0; ; n++ {
 		c := connect(t, s, "/ws-chat?"+url.Values{"name": {"Ann"}}.Encode())

@@ -4,7 +4,8 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // atATime is how many of the parallel tests run at a time. Most use a browser and wait for the
@@ -14,10 +15,10 @@ const atATime = "8"
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", atATime)
-	sampletest.Main(m, main)
+	program.Main(m, main)
 }
 
-const patience = sampletest.Patience
+const patience = wait.Patience
 
 // A configuration in the folder where the program is started counts only if -c names it.
 func TestWithoutConfiguration(t *testing.T) {
@@ -28,8 +29,8 @@ func TestWithoutConfiguration(t *testing.T) {
 		{[]string{"-t"}, "built-in defaults: ok\n"},
 		{[]string{"-t", "-c", "lwango.conf"}, "lwango.conf: ok\n"},
 	} {
-		cmd := sampletest.Command(t, c.args...)
-		sampletest.Configure(t, cmd.Dir, "grace = \"1s\"\n")
+		cmd := program.Command(t, c.args...)
+		program.Configure(t, cmd.Dir, "grace = \"1s\"\n")
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != c.want {
 			t.Errorf("%q: %q, %v, want %q", c.args, out, err, c.want)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // However often people come and go: they have a line, and what was said stays in view.
@@ -30,7 +30,8 @@ func TestBrowserMovement(t *testing.T) {
 	w.until(`[...document.querySelectorAll(".notice")].filter((e) => !e.hidden).map((e) => e.textContent).join() ===
 		"Guest 0, Guest 1, Guest 2 and 3 others have joined"`)
 	w.until(`document.querySelectorAll(".notice").length === 1`)
-	w.until(`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
+	w.until(
+		`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
 }
 
 // One message does not fill the screen, however many lines it has.
@@ -41,13 +42,14 @@ func TestBrowserLongMessage(t *testing.T) {
 	bob.say("before")
 	bob.say("a" + strings.Repeat("\n", maxText-2) + "z")
 	w.until(`document.querySelectorAll(".message").length === 2`)
-	w.until(`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
+	w.until(
+		`(({top, bottom}) => top >= 0 && bottom <= innerHeight)(document.querySelector(".message").getBoundingClientRect())`)
 }
 
 // A reader who scrolls up gets to see all that the server remembers, in order, and keeps his place.
 func TestBrowserOlder(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	const n = 3*pageful + 7
 	var all []string
 	for i := 0; i < n; {
@@ -64,13 +66,16 @@ func TestBrowserOlder(t *testing.T) {
 	}
 	w := open(t, 800, 600)
 	w.join(s.Address, "r", "Ann")
-	w.until(`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`, pageful)
+	w.until(
+		`document.querySelectorAll(".message").length === %s && !document.querySelector(".older").hidden`, pageful)
 	// At first by the keyboard. Scrolling there would ask, too, and the answer may come before the
 	// key is pressed.
-	w.until(`(document.querySelector(".older").focus({ preventScroll: true }), document.activeElement.matches(".older"))`)
+	w.until(
+		`(document.querySelector(".older").focus({ preventScroll: true }), document.activeElement.matches(".older"))`)
 	w.press("Enter", 0)
 	w.until(`document.querySelectorAll(".message").length === %s`, 2*pageful)
-	w.until(`(document.querySelector(".message").inView = document.querySelectorAll(".message")[%s].getBoundingClientRect().top, true)`, pageful)
+	w.until(
+		`(document.querySelector(".message").inView = document.querySelectorAll(".message")[%s].getBoundingClientRect().top, true)`, pageful)
 	w.until(`($("log").scrollTop = 0, document.querySelector(".older").hidden)`)
 	if got := w.texts(); !slices.Equal(got, all) {
 		t.Errorf("shown are %q", got)
@@ -81,7 +86,7 @@ func TestBrowserOlder(t *testing.T) {
 // Another name: it can be canceled, and if it is refused, the old one stays.
 func TestBrowserRename(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
 	w.until(`$("cancel").hidden`) // there is nothing to go back to
@@ -137,7 +142,8 @@ func TestBrowserRenameOnPhone(t *testing.T) {
 	w.press("Enter", 0)
 	w.until(`$("me").textContent === "Bob" && getComputedStyle($("side")).visibility === "hidden"`)
 	w.box("text", "")
-	w.until(`document.elementFromPoint(innerWidth / 2, $("text").getBoundingClientRect().top + 10).id === "text"`)
+	w.until(
+		`document.elementFromPoint(innerWidth / 2, $("text").getBoundingClientRect().top + 10).id === "text"`)
 }
 
 // While a message grows line by line in the box, the last message stays in view.
@@ -161,10 +167,13 @@ func TestBrowserOwnHistory(t *testing.T) {
 	t.Parallel()
 	shown := make(chan struct{})
 	url := play(t, func(c *websocket.Conn) {
-		said := []json.RawMessage{message("r", "Ann", frame{text: "mine"}), message("r", "Bob", frame{text: "yours"})}
-		_ = c.WriteMessage(websocket.TextMessage, notice{Type: "history", Room: "r", Messages: said}.encode())
+		said := []json.RawMessage{message("r", "Ann", frame{text: "mine"}),
+			message("r", "Bob", frame{text: "yours"})}
+		_ = c.WriteMessage(websocket.TextMessage,
+			notice{Type: "history", Room: "r", Messages: said}.encode())
 		<-shown
-		_ = c.WriteMessage(websocket.TextMessage, notice{Type: "presence", Room: "r", Name: "Ann", Names: []string{"Ann"}}.encode())
+		_ = c.WriteMessage(websocket.TextMessage,
+			notice{Type: "presence", Room: "r", Name: "Ann", Names: []string{"Ann"}}.encode())
 		_, _, _ = c.ReadMessage() // until the page is gone
 	})
 	w := open(t, 800, 600)
@@ -174,13 +183,14 @@ func TestBrowserOwnHistory(t *testing.T) {
 	w.until(`document.querySelectorAll(".list .message").length === 2`)
 	close(shown)
 	w.until(`$("me").textContent === "Ann"`)
-	w.until(`[...document.querySelectorAll(".own .text")].map((e) => e.textContent).join() === "mine"`)
+	w.until(
+		`[...document.querySelectorAll(".own .text")].map((e) => e.textContent).join() === "mine"`)
 }
 
 // A server that is full says so, and is tried again.
 func TestBrowserFull(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t, "-per-address", "1")
+	s := program.Start(t, "-per-address", "1")
 	other, _ := join(t, s, "r", "Bob")
 	w := open(t, 800, 600)
 	w.do(chromedp.Navigate("http://"+s.Address+"/?room=r"), chromedp.WaitVisible("#enter"))
@@ -195,7 +205,7 @@ func TestBrowserFull(t *testing.T) {
 // The page notices that the network is gone, whether the browser says so or not.
 func TestBrowserOffline(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	p := startProxy(t, s.Address)
 	w := open(t, 800, 600)
 	w.join(p.Addr().String(), "r", "Ann")
@@ -204,13 +214,17 @@ func TestBrowserOffline(t *testing.T) {
 	w.state("open")
 	p.swallow(toServer | toClient)
 	// So much time passes, without a word.
-	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
-	w.until(`$("status").dataset.state !== "open" && $("why").textContent === "The connection is lost."`)
+	w.until(
+		`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
+	w.until(
+		`$("status").dataset.state !== "open" && $("why").textContent === "The connection is lost."`)
 	p.swallow(0)
 	w.state("open")
 	// A server that is there is asked, and answers.
-	w.until(`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
-	w.until(`((now) => { Date.now = () => now() + 7_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
+	w.until(
+		`((now) => { Date.now = () => now() + 21_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
+	w.until(
+		`((now) => { Date.now = () => now() + 7_000; document.dispatchEvent(new Event("visibilitychange")); return true; })(Date.now)`)
 	w.say("still here")
 	w.sees("still here")
 	w.state("open")
@@ -219,7 +233,7 @@ func TestBrowserOffline(t *testing.T) {
 // The title counts what arrives while the page is hidden, and what was missed meanwhile.
 func TestBrowserTitle(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	w := open(t, 800, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("before")
@@ -227,7 +241,8 @@ func TestBrowserTitle(t *testing.T) {
 	w.sees("before")
 	hide := func(hidden bool) {
 		t.Helper()
-		w.until(`(Object.defineProperty(document, "hidden", { value: %s, configurable: true }), document.dispatchEvent(new Event("visibilitychange")))`, hidden)
+		w.until(
+			`(Object.defineProperty(document, "hidden", { value: %s, configurable: true }), document.dispatchEvent(new Event("visibilitychange")))`, hidden)
 	}
 	title := func(want string) {
 		t.Helper()
@@ -256,7 +271,7 @@ func TestBrowserTitle(t *testing.T) {
 	// Another server, that remembers other things.
 	hide(true)
 	s.End(t, syscall.SIGKILL)
-	s = sampletest.StartAt(t, s.Address)
+	s = program.StartAt(t, s.Address)
 	bob, _ = join(t, s, "r", "Bob")
 	bob.say("six")
 	title("(1) r · Chat")
@@ -266,7 +281,7 @@ func TestBrowserTitle(t *testing.T) {
 // second.
 func TestBrowserAloud(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("old")
 	w := open(t, 800, 600)
@@ -277,14 +292,16 @@ func TestBrowserAloud(t *testing.T) {
 	w.sees("mine")
 	bob.say("new")
 	w.until(`$("aloud").textContent === "Bob: new"`)
-	w.until(`(globalThis.told = 0, new MutationObserver(() => told++).observe($("aloud"), { childList: true, characterData: true, subtree: true }), true)`)
+	w.until(
+		`(globalThis.told = 0, new MutationObserver(() => told++).observe($("aloud"), { childList: true, characterData: true, subtree: true }), true)`)
 	bob.say("new") // once more
 	w.until(`told === 1 && $("aloud").textContent === "Bob: new"`)
 	for i := range 5 {
 		bob.say(fmt.Sprint(i))
 	}
 	w.until(`$("aloud").textContent === "5 new messages"`)
-	w.until(`(globalThis.alerts = 0, new MutationObserver(() => alerts++).observe($("why"), { childList: true, characterData: true, subtree: true }), true)`)
+	w.until(
+		`(globalThis.alerts = 0, new MutationObserver(() => alerts++).observe($("why"), { childList: true, characterData: true, subtree: true }), true)`)
 	s.End(t, syscall.SIGKILL)
 	w.until(`$("why").role === "alert" && $("why").textContent === "The connection is lost."`)
 	w.until(`(globalThis.whens ??= new Set()).add($("when").textContent).size > 2 && alerts === 1`)
@@ -304,14 +321,17 @@ func TestBrowserForcedColors(t *testing.T) {
 		const style = getComputedStyle(document.querySelector(which));
 		return which === "#room" || which === "#rename" || style.borderStyle !== "none" && parseFloat(style.borderWidth) > 0;
 	})`)
-	w.until(`getComputedStyle(document.querySelector(".own .text")).borderWidth !== getComputedStyle(document.querySelector(".message:not(.own) .text")).borderWidth`)
-	w.until(`getComputedStyle($("status"), "::before").backgroundColor !== getComputedStyle(document.querySelector("header")).backgroundColor`)
+	w.until(
+		`getComputedStyle(document.querySelector(".own .text")).borderWidth !== getComputedStyle(document.querySelector(".message:not(.own) .text")).borderWidth`)
+	w.until(
+		`getComputedStyle($("status"), "::before").backgroundColor !== getComputedStyle(document.querySelector("header")).backgroundColor`)
 }
 
 // media makes the window assume a media feature.
 func (w *tab) media(name, value string) {
 	w.Helper()
-	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}}
+	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name,
+		Value: value}}}
 	if _, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, params); err != nil {
 		w.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 func TestPage(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -47,13 +47,16 @@ func TestPage(t *testing.T) {
 			return resp, string(body)
 		}
 		resp, body := get()
-		if resp.StatusCode != c.status || c.kind != "" && resp.Header.Get("Content-Type") != c.kind {
-			t.Errorf("%s %s: %s, %s", c.method, c.path, resp.Status, resp.Header.Get("Content-Type"))
+		if resp.StatusCode != c.status ||
+			c.kind != "" && resp.Header.Get("Content-Type") != c.kind {
+			t.Errorf("%s %s: %s, %s", c.method, c.path, resp.Status,
+				resp.Header.Get("Content-Type"))
 		}
 		if c.status != 200 {
 			continue
 		}
-		if got := resp.Header.Get("Content-Security-Policy"); got != policy || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+		if got := resp.Header.Get("Content-Security-Policy"); got != policy ||
+			resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s %s: %v", c.method, c.path, resp.Header)
 		}
 		// The SVG's namespace is an address, too.

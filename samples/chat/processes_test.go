@@ -5,20 +5,20 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lwango/lwango/internal/redistest"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // sharing starts a process that shares its rooms over a broker.
-func sharing(t *testing.T, b *redistest.Broker) *sampletest.Server {
+func sharing(t *testing.T, b *broker.Broker) *program.Server {
 	t.Helper()
-	config := sampletest.Configure(t, t.TempDir(), fmt.Sprintf("[pubsub]\nurl = %q\n", b.URL()))
-	return sampletest.Start(t, "-c", config)
+	config := program.Configure(t, t.TempDir(), fmt.Sprintf("[pubsub]\nurl = %q\n", b.URL()))
+	return program.Start(t, "-c", config)
 }
 
 // Two processes share a room, and go on alone while there is no broker between them.
 func TestProcesses(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := sharing(t, b), sharing(t, b)
 	ann, _ := join(t, one, "r", "Ann")
 	ann.say("first")
@@ -78,7 +78,7 @@ func TestProcesses(t *testing.T) {
 // The people of a process that dies are gone when the process has been silent for long enough.
 func TestProcessDies(t *testing.T) {
 	t.Parallel()
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := sharing(t, b), sharing(t, b)
 	ann, _ := join(t, one, "r", "Ann")
 	join(t, two, "r", "Bob")

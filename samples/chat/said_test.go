@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lwango/lwango/internal/redistest"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 func parseAddr(t *testing.T, s string) netip.Addr {
@@ -27,7 +27,7 @@ func withID(id, text string) string {
 // A message with an ID is acknowledged. If it is sent again, over any connection, it is
 // acknowledged again, but neither passed on again nor twice in the history.
 func TestSaidTwice(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	bob, _ := join(t, s, "r", "Bob")
 	ann, _ := join(t, s, "r", "Ann")
 	for range 2 {
@@ -61,7 +61,7 @@ func TestSaidTwice(t *testing.T) {
 
 // It may be sent again to another process, before that has got the first or afterwards.
 func TestSaidToTwoProcesses(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	one, two := sharing(t, b), sharing(t, b)
 	ann, _ := join(t, one, "r", "Ann")
 	again, _ := join(t, two, "r", "Ann")
@@ -75,7 +75,7 @@ func TestSaidToTwoProcesses(t *testing.T) {
 	bob.hears("Ann", "Hello")
 	bob.hears("Ann", "end")
 	cat.hears("Ann", "end")
-	for _, s := range []*sampletest.Server{one, two} {
+	for _, s := range []*program.Server{one, two} {
 		eve, messages := join(t, s, "r", "Eve")
 		if len(messages) != 2 {
 			t.Errorf("history: %+v", messages)
@@ -101,7 +101,7 @@ func TestSaidToTwoProcesses(t *testing.T) {
 
 // A room with one member costs the broker next to nothing, and not for long.
 func TestAloneCostsLittle(t *testing.T) {
-	b := redistest.Start(t)
+	b := broker.Start(t)
 	s := sharing(t, b)
 	for i := range 5 {
 		c, _ := join(t, s, "r", fmt.Sprint(i))
@@ -126,7 +126,7 @@ func TestAloneCostsLittle(t *testing.T) {
 // A client that comes back gets what it has missed, and nothing else; it may ask for what was
 // before.
 func TestOlder(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	const n = 3*pageful + 7
 	var ids []string
 	for i := 0; i < n; {
@@ -142,7 +142,8 @@ func TestOlder(t *testing.T) {
 		c.vanish()
 	}
 	back := func(after string) (*client, notice, []notice) {
-		c := connect(t, s, "/ws-chat?"+url.Values{"room": {"r"}, "name": {"Bob"}, "after": {after}}.Encode())
+		c := connect(t, s, "/ws-chat?"+
+			url.Values{"room": {"r"}, "name": {"Bob"}, "after": {after}}.Encode())
 		h := c.next("history")
 		return c, h, c.messages(h)
 	}
@@ -150,10 +151,12 @@ func TestOlder(t *testing.T) {
 	if len(messages) != 2 || h.After != ids[n-3] || h.More || messages[0].ID != ids[n-2] {
 		t.Errorf("got %+v", h)
 	}
-	if _, h, messages := back(ids[4]); len(messages) != n-5 || h.After != ids[4] || messages[0].ID != ids[5] {
+	if _, h, messages := back(ids[4]); len(messages) != n-5 || h.After != ids[4] ||
+		messages[0].ID != ids[5] {
 		t.Errorf("%d messages after %q", len(messages), h.After)
 	}
-	if _, h, messages := back("never heard of"); len(messages) != pageful || h.After != "" || !h.More {
+	if _, h, messages := back("never heard of"); len(messages) != pageful || h.After != "" ||
+		!h.More {
 		t.Errorf("%d messages, after %q, more: %v", len(messages), h.After, h.More)
 	}
 
@@ -161,7 +164,9 @@ func TestOlder(t *testing.T) {
 		c.say(fmt.Sprintf(`{"type":"older","before":%q}`, ids[before]))
 		h := c.next("older")
 		messages := c.messages(h)
-		if want := min(pageful, before); len(messages) != want || messages[want-1].ID != ids[before-1] || h.More != (before > pageful) || h.Before != ids[before] {
+		if want := min(pageful, before); len(messages) != want ||
+			messages[want-1].ID != ids[before-1] || h.More != (before > pageful) ||
+			h.Before != ids[before] {
 			t.Errorf("before %d: %d messages, more: %v", before, len(messages), h.More)
 		}
 	}
@@ -173,11 +178,14 @@ func TestOlder(t *testing.T) {
 
 // Both ways to write é are one.
 func TestNormalised(t *testing.T) {
-	s := sampletest.Start(t)
-	one := connect(t, s, "/ws-chat?"+url.Values{"room": {"Caf\u00e9"}, "name": {"Zo\u00eb"}}.Encode())
+	s := program.Start(t)
+	one := connect(t, s, "/ws-chat?"+
+		url.Values{"room": {"Caf\u00e9"}, "name": {"Zo\u00eb"}}.Encode())
 	one.next("presence")
-	two := connect(t, s, "/ws-chat?"+url.Values{"room": {"Cafe\u0301"}, "name": {"Zoe\u0308"}}.Encode())
-	if n := two.next("presence"); n.Name != "Zo\u00eb" || len(n.Names) != 1 || n.Room != "Caf\u00e9" {
+	two := connect(t, s, "/ws-chat?"+
+		url.Values{"room": {"Cafe\u0301"}, "name": {"Zoe\u0308"}}.Encode())
+	if n := two.next("presence"); n.Name != "Zo\u00eb" || len(n.Names) != 1 ||
+		n.Room != "Caf\u00e9" {
 		t.Errorf("got %+v", n)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 func TestWrite(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	c := connect(t, s, "/ws-write")
 	c.say("is read, and comes to nothing")
 	var numbers []int64
@@ -36,7 +36,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	c := connect(t, s, "/ws-read")
 	for _, text := range []string{"hello", "", "hello again"} {
 		c.say(text)
@@ -46,7 +46,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	c.WriteMessage(websocket.BinaryMessage, []byte{1, 2})
-	if kind, p, err := c.ReadMessage(); err != nil || kind != websocket.BinaryMessage || string(p[len(p)-2:]) != "\x01\x02" {
+	if kind, p, err := c.ReadMessage(); err != nil || kind != websocket.BinaryMessage ||
+		string(p[len(p)-2:]) != "\x01\x02" {
 		t.Errorf("got kind %d, %q, %v", kind, p, err)
 	}
 }

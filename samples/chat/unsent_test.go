@@ -9,7 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
 // shows waits until a window shows these messages, each once, in any order, and none that is not
@@ -31,7 +31,7 @@ func numbers(from, to int) (all []string) {
 // apart starts a server with two people in a room, of whom Ann, in a window, is behind a proxy.
 func apart(t *testing.T) (ann *tab, bob *client, p *proxy) {
 	t.Helper()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	p = startProxy(t, s.Address)
 	ann = open(t, 800, 600)
 	ann.join(p.Addr().String(), "r", "Ann")
@@ -65,7 +65,8 @@ func TestBrowserSwallowed(t *testing.T) {
 	p.swallow(toServer | toClient)
 	ann.say("one")
 	ann.say("two")
-	ann.until(`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
+	ann.until(
+		`[...document.querySelectorAll(".waiting .text")].map((e) => e.textContent).join() === "one,two"`)
 	bob.say("missed")
 	ann.until(`$("status").dataset.state !== "open"`) // no event has told it
 	ann.say("three")
@@ -75,7 +76,8 @@ func TestBrowserSwallowed(t *testing.T) {
 	for _, text := range []string{"one", "two", "three"} {
 		bob.hears("Ann", text)
 	}
-	if got, want := ann.shows("before", "missed", "one", "two", "three"), []string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
+	if got, want := ann.shows("before", "missed", "one", "two", "three"),
+		[]string{"before", "missed", "one", "two", "three"}; !slices.Equal(got, want) {
 		t.Errorf("shown are %q", got)
 	}
 }
@@ -135,7 +137,7 @@ func TestBrowserSwallowedToClient(t *testing.T) {
 // arrive, each once.
 func TestBrowserCrash(t *testing.T) {
 	t.Parallel()
-	s := sampletest.Start(t)
+	s := program.Start(t)
 	ann, bob := open(t, 800, 600), open(t, 800, 600)
 	ann.join(s.Address, "r", "Ann")
 	bob.join(s.Address, "r", "Bob")
@@ -143,7 +145,7 @@ func TestBrowserCrash(t *testing.T) {
 	ann.paste(all...)
 	bob.until(`document.querySelectorAll(".message").length > 3`)
 	s.End(t, syscall.SIGKILL)
-	s = sampletest.StartAt(t, s.Address)
+	s = program.StartAt(t, s.Address)
 	if got := bob.shows(all...); !slices.Equal(got, all) {
 		t.Errorf("Bob sees %q", got)
 	}
@@ -156,7 +158,7 @@ func TestBrowserCrash(t *testing.T) {
 	ann.state("waiting")
 	ann.say("written alone")
 	ann.do(chromedp.Navigate("about:blank"))
-	s = sampletest.StartAt(t, s.Address)
+	s = program.StartAt(t, s.Address)
 	ann.do(chromedp.Navigate("http://" + s.Address + "/?room=r"))
 	bob.sees("written alone")
 }

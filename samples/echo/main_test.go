@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
@@ -36,9 +36,10 @@ func random(n int) []byte {
 
 func TestEcho(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3") // the number of its loops
-	for handoff, signal := range map[string]syscall.Signal{"channel": syscall.SIGTERM, "direct": syscall.SIGINT} {
+	for handoff, signal := range map[string]syscall.Signal{"channel": syscall.SIGTERM,
+		"direct": syscall.SIGINT} {
 		t.Run(handoff, func(t *testing.T) {
-			s := sampletest.Start(t, "-handoff", handoff)
+			s := program.Start(t, "-handoff", handoff)
 			addr := s.Address
 
 			// A client that never reads must not hold up others, nor one that sends nothing.
@@ -86,7 +87,8 @@ func TestEcho(t *testing.T) {
 
 // If it cannot listen, or does not know the handoff, it says so and fails.
 func TestEchoCannotListen(t *testing.T) {
-	for _, args := range [][]string{{"-l", "nowhere"}, {"-l", "203.0.113.1:1"}, {"-handoff", "none"}} {
-		sampletest.Fails(t, args, 1, "msg=ended")
+	for _, args := range [][]string{{"-l", "nowhere"}, {"-l", "203.0.113.1:1"},
+		{"-handoff", "none"}} {
+		program.Fails(t, args, 1, "msg=ended")
 	}
 }

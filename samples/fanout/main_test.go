@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = sampletest.Patience
+const patience = wait.Patience
 
-func wait(t *testing.T, event <-chan struct{}, what string) {
+func happens(t *testing.T, event <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-event:
@@ -34,8 +35,9 @@ func upstream(t *testing.T, h http.HandlerFunc) (address string) {
 
 // silent is an upstream that takes a request and says nothing.
 type silent struct {
-	address     string
-	asked, left chan struct{} // closed when a request has arrived, and when its connection was closed
+	address string
+	// closed when a request has arrived, and when its connection was closed
+	asked, left chan struct{}
 }
 
 func newSilent(t *testing.T) *silent {
@@ -74,16 +76,16 @@ func refusing(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-func start(t *testing.T, timeout string, upstreams ...string) *sampletest.Server {
+func start(t *testing.T, timeout string, upstreams ...string) *program.Server {
 	t.Helper()
 	args := []string{"-timeout", timeout}
 	for _, address := range upstreams {
 		args = append(args, "-upstream", address)
 	}
-	return sampletest.Start(t, args...)
+	return program.Start(t, args...)
 }
 
-func get(t *testing.T, s *sampletest.Server, path string) (*http.Response, string) {
+func get(t *testing.T, s *program.Server, path string) (*http.Response, string) {
 	t.Helper()
 	resp, err := http.Get("http://" + s.Address + path)
 	if err != nil {
@@ -116,18 +118,20 @@ func TestFirst(t *testing.T) {
 	if got := resp.Header.Get("X-Upstream"); got != good {
 		t.Errorf("X-Upstream %s, want %s", got, good)
 	}
-	wait(t, slow.left, "the slow upstream's connection is closed")
+	happens(t, slow.left, "the slow upstream's connection is closed")
 }
 
 // bad are upstreams that give no good answer.
 func bad(t *testing.T) map[string]string {
 	return map[string]string{
-		"refuses":    refusing(t),
-		"hangs up":   upstream(t, sends("")),
-		"no HTTP":    upstream(t, sends("220 mail.example ESMTP\r\n")),
-		"cut short":  upstream(t, sends("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")),
-		"too large":  upstream(t, says(strings.Repeat("x", maxBody+1))),
-		"fails":      upstream(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "sorry", 500) }),
+		"refuses":   refusing(t),
+		"hangs up":  upstream(t, sends("")),
+		"no HTTP":   upstream(t, sends("220 mail.example ESMTP\r\n")),
+		"cut short": upstream(t, sends("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")),
+		"too large": upstream(t, says(strings.Repeat("x", maxBody+1))),
+		"fails": upstream(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "sorry", 500)
+		}),
 		"not found":  upstream(t, http.NotFound),
 		"elsewhere":  upstream(t, http.RedirectHandler("http://other.example/", 302).ServeHTTP),
 		"no address": "nowhere",
@@ -148,7 +152,8 @@ func TestFirstAmongBadOnes(t *testing.T) {
 		http.Error(w, "sorry", 503)
 		close(release)
 	}))
-	if resp, body := get(t, start(t, "1m", all...), "/first"); resp.StatusCode != 200 || body != "good" {
+	if resp, body := get(t, start(t, "1m", all...), "/first"); resp.StatusCode != 200 ||
+		body != "good" {
 		t.Errorf("got %s, %q", resp.Status, body)
 	}
 }
@@ -174,7 +179,7 @@ func TestFirstTimeout(t *testing.T) {
 	if resp, _ := get(t, s, "/first"); resp.StatusCode != 504 {
 		t.Errorf("got %s", resp.Status)
 	}
-	wait(t, slow.left, "the slow upstream's connection is closed")
+	happens(t, slow.left, "the slow upstream's connection is closed")
 }
 
 // table is what /all answers.
@@ -188,7 +193,9 @@ func table(t *testing.T, body string) (answers []answer) {
 
 func TestAll(t *testing.T) {
 	slow := newSilent(t)
-	fails := upstream(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "sorry", 500) })
+	fails := upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "sorry", 500)
+	})
 	refuses := refusing(t)
 	one, two := upstream(t, says("one")), upstream(t, says("two"))
 	resp, body := get(t, start(t, "200ms", one, slow.address, fails, refuses, two), "/all/x")
@@ -218,7 +225,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	wait(t, slow.left, "the slow upstream's connection is closed")
+	happens(t, slow.left, "the slow upstream's connection is closed")
 }
 
 // Without any good answer the status says so; the table is there nevertheless.
@@ -237,7 +244,8 @@ func TestAllOfNone(t *testing.T) {
 		if resp.StatusCode != test.status {
 			t.Errorf("got %s, want %d", resp.Status, test.status)
 		}
-		if answers := table(t, body); len(answers) != 2 || answers[0].Error == "" || answers[1].Error == "" {
+		if answers := table(t, body); len(answers) != 2 || answers[0].Error == "" ||
+			answers[1].Error == "" {
 			t.Errorf("got %s", body)
 		}
 	}
@@ -254,19 +262,20 @@ func TestClientLeaves(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				if _, err := io.WriteString(c,
+					"GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 					t.Fatal(err)
 				}
-				wait(t, one.asked, "one is asked")
-				wait(t, two.asked, "two is asked")
+				happens(t, one.asked, "one is asked")
+				happens(t, two.asked, "two is asked")
 				if how == "reset" {
 					if err := c.(*net.TCPConn).SetLinger(0); err != nil {
 						t.Fatal(err)
 					}
 				}
 				c.Close()
-				wait(t, one.left, "one's connection is closed")
-				wait(t, two.left, "two's connection is closed")
+				happens(t, one.left, "one's connection is closed")
+				happens(t, two.left, "two's connection is closed")
 			})
 		}
 	}
@@ -274,7 +283,7 @@ func TestClientLeaves(t *testing.T) {
 
 // A loop whose handlers wait for upstreams serves others meanwhile.
 func TestOthersAreServedMeanwhile(t *testing.T) {
-	config := sampletest.Configure(t, t.TempDir(), "threads = 1\n")
+	config := program.Configure(t, t.TempDir(), "threads = 1\n")
 	asked, release := make(chan struct{}), make(chan struct{})
 	address := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -283,7 +292,7 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 		}
 		io.WriteString(w, r.URL.Path)
 	})
-	s := sampletest.Start(t, "-c", config, "-upstream", address)
+	s := program.Start(t, "-c", config, "-upstream", address)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -291,14 +300,14 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 			t.Errorf("slow: got %q", body)
 		}
 	}()
-	wait(t, asked, "the slow request is at the upstream")
+	happens(t, asked, "the slow request is at the upstream")
 	if _, body := get(t, s, "/first/fast"); body != "/fast" {
 		t.Errorf("fast: got %q", body)
 	}
 	close(release)
-	wait(t, done, "the slow request is answered")
+	happens(t, done, "the slow request is answered")
 }
 
 func TestNoUpstream(t *testing.T) {
-	sampletest.Fails(t, nil, 2, "-upstream is missing")
+	program.Fails(t, nil, 2, "-upstream is missing")
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
 func get(t *testing.T, url, host string) string {
 	t.Helper()
@@ -31,7 +31,7 @@ func get(t *testing.T, url, host string) string {
 }
 
 func TestHello(t *testing.T) {
-	url := "http://" + sampletest.Start(t).Address
+	url := "http://" + program.Start(t).Address
 	for _, path := range []string{"/", "/some/where"} {
 		if got, want := get(t, url+path, ""), "Hello from "+path; got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
@@ -41,7 +41,7 @@ func TestHello(t *testing.T) {
 
 // Routes of a configuration are served beside the program's own handler, which is on every site.
 func TestHelloWithConfiguration(t *testing.T) {
-	file := sampletest.Configure(t, t.TempDir(), `
+	file := program.Configure(t, t.TempDir(), `
 [[site]]
 [[site.route]]
 prefix = "/fixed"
@@ -56,7 +56,7 @@ body = "from the other site"
 [[site]]
 host = "third.example"
 `)
-	url := "http://" + sampletest.Start(t, "-c", file).Address
+	url := "http://" + program.Start(t, "-c", file).Address
 	tests := []struct{ host, path, want string }{
 		{"", "/", "Hello from /"},
 		{"", "/fixed", "from the file"},
@@ -74,18 +74,18 @@ host = "third.example"
 
 // A route with the prefix of the handler is refused.
 func TestHelloInTheWay(t *testing.T) {
-	file := sampletest.Configure(t, t.TempDir(),
+	file := program.Configure(t, t.TempDir(),
 		"[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\n")
 	for _, args := range [][]string{{"-c", file}, {"-r", "."}} {
 		args = append(args, "-l", "127.0.0.1:0")
-		sampletest.Fails(t, args, 2, "the program has a handler of its own")
+		program.Fails(t, args, 2, "the program has a handler of its own")
 	}
 }
 
 // The program does not read an lwango.conf in the folder where it is started.
 func TestHelloBesideAFile(t *testing.T) {
-	cmd := sampletest.Command(t, "-t")
-	sampletest.Configure(t, cmd.Dir, "this is not read")
+	cmd := program.Command(t, "-t")
+	program.Configure(t, cmd.Dir, "this is not read")
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "built-in defaults: ok\n" {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -11,7 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // A sample that is killed cannot clean up; PHP-FPM ends nevertheless.
@@ -21,7 +22,7 @@ func TestKilled(t *testing.T) {
 	if code := s.End(t, syscall.SIGKILL); code != -1 {
 		t.Errorf("exit code %d", code)
 	}
-	eventually(t, "php-fpm ends", func() bool { return !runs(s.master) && !runs(worker) })
+	wait.Until(t, "php-fpm ends", func() bool { return !runs(s.master) && !runs(worker) })
 	for _, name := range s.left(t) {
 		os.RemoveAll(filepath.Join(s.tmp, name))
 	}
@@ -39,7 +40,7 @@ func TestPHPFPMDies(t *testing.T) {
 	}
 	s.Logged(t, `msg=stopping cause="php-fpm has ended: signal: killed"`)
 	s.Logged(t, `level=ERROR msg="php-fpm has ended, and not because of us" .*killed`)
-	eventually(t, "its process ends", func() bool { return !runs(worker) })
+	wait.Until(t, "its process ends", func() bool { return !runs(worker) })
 }
 
 // A sample that cannot serve says why, and exits with 1.
@@ -48,14 +49,15 @@ func TestCannotStart(t *testing.T) {
 		php  string
 		want []string // parts of what is said
 	}{
-		{"php-fpm-that-nobody-has", []string{"there is no php-fpm-that-nobody-has in PATH", "apt-get install php-fpm"}},
+		{"php-fpm-that-nobody-has",
+			[]string{"there is no php-fpm-that-nobody-has in PATH", "apt-get install php-fpm"}},
 		{"/nowhere/php-fpm", []string{"/nowhere/php-fpm", "no such file"}},
 		{"/bin/false", []string{"cannot start php-fpm", "exit status 1"}},
 	}
 	tmp := temporary(t)
 	for _, test := range tests {
 		args := []string{"-l", "127.0.0.1:0", "-php-fpm", test.php}
-		out := sampletest.Fails(t, args, 1, test.want...)
+		out := program.Fails(t, args, 1, test.want...)
 		if strings.Contains(out, "listening") {
 			t.Errorf("%s: listens: %s", test.php, out)
 		}
@@ -79,8 +81,9 @@ func TestPHPFPMRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	temporary(t)
-	sampletest.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
-		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm", "exit status 78")
+	program.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
+		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm",
+		"exit status 78")
 }
 
 func TestFind(t *testing.T) {
@@ -128,7 +131,7 @@ func TestStopWhileStarting(t *testing.T) {
 		if err := os.WriteFile(slow, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		cmd := sampletest.Command(t, "-l", "127.0.0.1:0", "-php-fpm", slow)
+		cmd := program.Command(t, "-l", "127.0.0.1:0", "-php-fpm", slow)
 		log, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -152,10 +155,11 @@ func TestStopWhileStarting(t *testing.T) {
 		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
-		if !strings.Contains(said.String(), "cannot start php-fpm") || strings.Contains(said.String(), "listening") {
+		if !strings.Contains(said.String(), "cannot start php-fpm") ||
+			strings.Contains(said.String(), "listening") {
 			t.Errorf("%s: said %s", what, said.String())
 		}
-		eventually(t, "the process ends", func() bool { return !runs(process) })
+		wait.Until(t, "the process ends", func() bool { return !runs(process) })
 		if left := left(t, tmp); len(left) > 0 {
 			t.Errorf("%s: left behind: %v", what, left)
 		}

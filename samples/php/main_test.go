@@ -11,14 +11,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
-const patience = sampletest.Patience
+const patience = wait.Patience
 
 // client does not keep connections.
 var client = &http.Client{
@@ -28,7 +28,7 @@ var client = &http.Client{
 
 // server is the sample with a folder for its temporary ones.
 type server struct {
-	*sampletest.Server
+	*program.Server
 	url    string
 	tmp    string
 	master int // PHP-FPM
@@ -43,7 +43,7 @@ func run(t *testing.T) *server {
 			t.Errorf("left behind: %v", left)
 		}
 	})
-	s.Server = sampletest.Start(t)
+	s.Server = program.Start(t)
 	s.url = "http://" + s.Address
 	s.master = atoi(t, s.Logged(t, `fpm is running, pid (\d+)`)[1])
 	return s
@@ -117,15 +117,6 @@ func runs(pid int) bool {
 	}
 	_, rest, _ := bytes.Cut(stat, []byte(") ")) // proc_pid_stat(5): the state is behind the name
 	return rest[0] != 'Z' && rest[0] != 'X'
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("%s: has not happened", what)
-		}
-	}
 }
 
 type answer struct {
@@ -241,7 +232,7 @@ func TestClosedFolder(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := sampletest.Command(t, "-l", "127.0.0.1:0").CombinedOutput()
+	out, err := program.Command(t, "-l", "127.0.0.1:0").CombinedOutput()
 	if err == nil || !bytes.Contains(out, []byte(dir+" is closed to the user nobody")) {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -255,15 +246,16 @@ func TestClosedFolder(t *testing.T) {
 func TestConfiguration(t *testing.T) {
 	needFPM(t)
 	tmp := temporary(t)
-	cmd := sampletest.Command(t, "-t")
-	sampletest.Configure(t, cmd.Dir, "not = 'ours'")
+	cmd := program.Command(t, "-t")
+	program.Configure(t, cmd.Dir, "not = 'ours'")
 	out, err := cmd.Output()
-	if err != nil || !strings.HasPrefix(string(out), tmp) || !strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
+	if err != nil || !strings.HasPrefix(string(out), tmp) ||
+		!strings.HasSuffix(string(out), "/lwango.conf: ok\n") {
 		t.Errorf("%v: %q", err, out)
 	}
 
 	// If the configuration is refused, PHP-FPM, which runs already, ends too.
-	sampletest.Fails(t, []string{"-l", "nonsense"}, 2, "exiting, bye-bye!")
+	program.Fails(t, []string{"-l", "nonsense"}, 2, "exiting, bye-bye!")
 	if left := left(t, tmp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

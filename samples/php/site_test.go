@@ -16,13 +16,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // Every page is what it says, and no path leads to the source of a script or out of the public
 // folder.
 func TestPages(t *testing.T) {
 	s := run(t)
-	const page, css, js = "text/html; charset=utf-8", "text/css; charset=utf-8", "text/javascript; charset=utf-8"
+	const page, css, js = "text/html; charset=utf-8", "text/css; charset=utf-8",
+		"text/javascript; charset=utf-8"
 	tests := []struct {
 		path   string
 		status int
@@ -63,7 +66,8 @@ func TestPages(t *testing.T) {
 	}
 	for _, test := range tests {
 		a := get(t, s.url+test.path)
-		if kind := strings.Replace(a.header.Get("Content-Type"), "UTF-8", "utf-8", 1); a.status != test.status || kind != test.kind {
+		if kind := strings.Replace(a.header.Get("Content-Type"), "UTF-8", "utf-8",
+			1); a.status != test.status || kind != test.kind {
 			t.Errorf("%s: got %d %s, want %d %s", test.path, a.status, kind, test.status, test.kind)
 		}
 		if !strings.Contains(a.body, test.part) {
@@ -74,7 +78,8 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: has %q: %s", test.path, bad, a.body)
 			}
 		}
-		if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("X-Powered-By") != "" {
+		if a.header.Get("X-Content-Type-Options") != "nosniff" ||
+			a.header.Get("X-Powered-By") != "" {
 			t.Errorf("%s: %v", test.path, a.header)
 		}
 	}
@@ -95,11 +100,13 @@ func source(t *testing.T, name string) string {
 func TestError(t *testing.T) {
 	s := run(t)
 	a := get(t, s.url+"/error.php")
-	if a.status != 500 || strings.Contains(a.body, "deliberate") || strings.Contains(a.body, s.tmp) {
+	if a.status != 500 || strings.Contains(a.body, "deliberate") ||
+		strings.Contains(a.body, s.tmp) {
 		t.Errorf("got %d: %s", a.status, a.body)
 	}
-	s.Logged(t, `level=WARN .*request=\d+ script=/error\.php message=".*Uncaught RuntimeException: `+
-		`A deliberate error\. \| Of two lines\. in .*/site/public/error\.php:\d+ .*"`)
+	s.Logged(t,
+		`level=WARN .*request=\d+ script=/error\.php message=".*Uncaught RuntimeException: `+
+			`A deliberate error\. \| Of two lines\. in .*/site/public/error\.php:\d+ .*"`)
 }
 
 // What is sent comes back as text, whatever it is.
@@ -107,14 +114,17 @@ func TestForm(t *testing.T) {
 	s := run(t)
 	const name, text = `O'Brien "x" <i>`, "<script>alert(1)</script>\r\n</textarea>& \xff end"
 	sent := url.Values{"name": {name}, "text": {text}}.Encode()
-	post, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/form.php", strings.NewReader(sent))
+	post, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/form.php",
+		strings.NewReader(sent))
 	if err != nil {
 		t.Fatal(err)
 	}
 	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for method, a := range map[string]answer{"POST": do(t, post), "GET": get(t, s.url+"/form.php?"+sent)} {
+	for method, a := range map[string]answer{"POST": do(t, post),
+		"GET": get(t, s.url+"/form.php?"+sent)} {
 		shown := strings.ToValidUTF8(text, "\uFFFD")
-		escaped := strings.NewReplacer("&#39;", "&#039;", "&#34;", "&quot;").Replace(html.EscapeString(shown))
+		escaped := strings.NewReplacer("&#39;", "&#039;", "&#34;",
+			"&quot;").Replace(html.EscapeString(shown))
 		for _, want := range []string{
 			method + " from <strong>O&#039;Brien &quot;x&quot; &lt;i&gt;</strong>",
 			fmt.Sprintf("%d bytes", len(text)),
@@ -126,11 +136,13 @@ func TestForm(t *testing.T) {
 				t.Errorf("%s: %q is not in %s", method, want, a.body)
 			}
 		}
-		if a.status != 200 || strings.Contains(a.body, "<script>") || strings.Contains(a.body, "<i>") {
+		if a.status != 200 || strings.Contains(a.body, "<script>") ||
+			strings.Contains(a.body, "<i>") {
 			t.Errorf("%s: got %d: %s", method, a.status, a.body)
 		}
 	}
-	if a := get(t, s.url+"/form.php?name[]=x&text[a][b]=y"); a.status != 200 || !strings.Contains(a.body, "<strong></strong>, 0 bytes") {
+	if a := get(t, s.url+"/form.php?name[]=x&text[a][b]=y"); a.status != 200 ||
+		!strings.Contains(a.body, "<strong></strong>, 0 bytes") {
 		t.Errorf("lists: got %d: %s", a.status, a.body)
 	}
 }
@@ -178,7 +190,8 @@ type received struct {
 
 func (a answer) received(t *testing.T) (r received) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.body), &r); err != nil || a.header.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(a.body), &r); err != nil ||
+		a.header.Get("Content-Type") != "application/json" {
 		t.Errorf("%v: %d %v: %s", err, a.status, a.header, a.body)
 	}
 	return r
@@ -246,7 +259,8 @@ func TestBadUploads(t *testing.T) {
 		"over the body":  {413, tooLarge, "", nil},
 		"over all there": {413, "", "", nil},
 	}
-	for what, n := range map[string]int{"over the file": 16<<20 + 1, "over the body": 20 << 20, "over all there": 33 << 20} {
+	for what, n := range map[string]int{"over the file": 16<<20 + 1, "over the body": 20 << 20,
+		"over all there": 33 << 20} {
 		test := tests[what]
 		test.kind, test.body = file(n)
 		tests[what] = test
@@ -271,7 +285,7 @@ func TestBadUploads(t *testing.T) {
 		}
 	}
 	uploads := s.folder(t) + "/tmp"
-	eventually(t, "PHP removes what was uploaded", func() bool { // after its answer
+	wait.Until(t, "PHP removes what was uploaded", func() bool { // after its answer
 		entries, err := os.ReadDir(uploads)
 		if err != nil {
 			t.Fatal(err)
@@ -317,7 +331,8 @@ func (s *server) clock(t *testing.T, last string) *clock {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || !strings.HasPrefix(kind, "text/event-stream") {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != 200 ||
+		!strings.HasPrefix(kind, "text/event-stream") {
 		t.Fatalf("got %s, %s", resp.Status, kind)
 	}
 	return &clock{resp.Body, bufio.NewScanner(resp.Body)}
@@ -354,7 +369,8 @@ func TestClock(t *testing.T) {
 		t.Errorf("got %+v", first)
 	}
 	for _, id := range []string{"2", "3"} {
-		if e := c.next(t); e.ID != id || e.Process != first.Process || e.Time < first.Time && first.Time < "23:59" {
+		if e := c.next(t); e.ID != id || e.Process != first.Process ||
+			e.Time < first.Time && first.Time < "23:59" {
 			t.Errorf("got %+v, want %s of %+v", e, id, first)
 		}
 	}
@@ -385,5 +401,5 @@ func TestClocksEnd(t *testing.T) {
 	for _, c := range clocks {
 		c.body.Close()
 	}
-	eventually(t, "a process is free", func() bool { return get(t, s.url+"/").status == 200 })
+	wait.Until(t, "a process is free", func() bool { return get(t, s.url+"/").status == 200 })
 }

@@ -12,15 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/lwango/lwango/internal/sampletest"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
-func TestMain(m *testing.M) { sampletest.Main(m, main) }
+func TestMain(m *testing.M) { program.Main(m, main) }
 
-// patience is how long a test waits for what must come. It is not spent when things go well.
-const patience = 20 * time.Second
+const patience = wait.Patience
 
 // client is one that follows the file.
 type client struct {
@@ -30,7 +29,7 @@ type client struct {
 }
 
 // follow asks for the file, and returns when the answer has begun.
-func follow(t *testing.T, s *sampletest.Server) *client {
+func follow(t *testing.T, s *program.Server) *client {
 	t.Helper()
 	ctx, leave := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(leave)
@@ -41,7 +40,7 @@ func follow(t *testing.T, s *sampletest.Server) *client {
 	return &client{t, bufio.NewReader(resp.Body), leave}
 }
 
-func request(t *testing.T, ctx context.Context, method string, s *sampletest.Server) *http.Response {
+func request(t *testing.T, ctx context.Context, method string, s *program.Server) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.Address+"/tail", nil)
 	if err != nil {
@@ -91,11 +90,11 @@ func write(t *testing.T, path string, flag int, text string) {
 func appendTo(t *testing.T, path, text string) { t.Helper(); write(t, path, os.O_APPEND, text) }
 
 // start starts the program with a file that has a line.
-func start(t *testing.T) (s *sampletest.Server, path string) {
+func start(t *testing.T) (s *program.Server, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "some.log")
 	appendTo(t, path, "old\n")
-	return sampletest.Start(t, "-file", path), path
+	return program.Start(t, "-file", path), path
 }
 
 // Each client gets what is appended after it has come, and loses none of it.
@@ -159,11 +158,7 @@ func TestClientLeaves(t *testing.T) {
 		t.Errorf("%d inotify descriptors, want 1", n)
 	}
 	c.leave()
-	for began := time.Now(); instances(t) > 0; time.Sleep(time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatal("the inotify descriptor is still open")
-		}
-	}
+	wait.Until(t, "the inotify descriptor is closed", func() bool { return instances(t) == 0 })
 	c = follow(t, s)
 	appendTo(t, path, "line\n")
 	c.gets("line")
@@ -234,7 +229,8 @@ func TestNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "none"), dir, fifo} {
-		if resp := request(t, t.Context(), "GET", sampletest.Start(t, "-file", path)); resp.StatusCode != 404 {
+		if resp := request(t, t.Context(), "GET",
+			program.Start(t, "-file", path)); resp.StatusCode != 404 {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
 	}
@@ -249,8 +245,9 @@ func TestHead(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	var exit *exec.ExitError
-	out, err := sampletest.Command(t).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(string(out), "-file is missing") {
+	out, err := program.Command(t).CombinedOutput()
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 ||
+		!strings.Contains(string(out), "-file is missing") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"hash/crc32"
 	"net"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Conn is a connection as its script sees it. The method that finds out that the peer has closed
@@ -22,6 +25,26 @@ type Conn struct {
 	bytes bool
 	cut   int // bytes after which the connection is cut, -1: never
 	reset bool
+}
+
+// Beside returns how many connections there are, with this one: those that the peer has made, and
+// not closed. All of these have been there at the same time.
+func (c *Conn) Beside() (n int) {
+	c.up.mu.Lock()
+	defer c.up.mu.Unlock()
+	for other := range c.up.open {
+		// They have all been made by now. So each of those that are open when it is looked at was
+		// there when the first one was looked at.
+		if rc, err := other.nc.(syscall.Conn).SyscallConn(); err == nil {
+			_ = rc.Control(func(fd uintptr) {
+				p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+				if k, err := unix.Poll(p, 0); k == 0 && err == nil {
+					n++
+				}
+			})
+		}
+	}
+	return n
 }
 
 // ReadHead reads the next request's BEGIN_REQUEST and PARAMS.

@@ -17,8 +17,8 @@ import (
 // and maps from strings to these. Further tags: `min` and `max`, inclusive, for numbers, durations
 // and sizes; `oneof`, words separated by spaces, for strings.
 //
-// The result tells whether all was right. A struct that these rules do not cover is a mistake of
-// the program, not of the file: Decode panics.
+// Decode reports whether all was right. A struct that these rules do not cover is a mistake of the
+// program, not of the file: Decode panics.
 func (t Table) Decode(dst any) bool {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -66,7 +66,7 @@ func (t Table) decode(v reflect.Value) {
 // maxListed is the number of keys up to which a message can name them all and still be read.
 const maxListed = 12
 
-// hint says what may have been meant by a key that nothing knows.
+// hint says what the author of the file may have meant by an unknown key.
 func (t Table) hint(key string, value any, known []string) string {
 	if s := Suggest(key, known); s != "" {
 		return fmt.Sprintf(" (did you mean %s?)", s)

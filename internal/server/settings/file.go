@@ -19,8 +19,8 @@ type File struct {
 	refused []string // paths of values that could not be decoded
 }
 
-// Parse reads text. Err returns syntax errors like all others; a file with one has no keys, so that
-// it reports nothing as missing that it only could not read.
+// Parse reads text. Err returns syntax errors like all others. A file with one has no keys, which
+// Broken tells; its caller must not report them as missing.
 func Parse(name, text string) *File {
 	f := &File{name: name}
 	if _, err := toml.Decode(text, &f.root); err != nil {
@@ -108,8 +108,8 @@ func (t Table) Line(key string) int {
 }
 
 // Errorf reports an error of the given key of this table; the key may be absent, and empty for the
-// table itself. Where the value, or what it is a part of, was of a wrong type, that was reported,
-// and nothing is added to it.
+// table itself. If the value, or a part of it, or what it is a part of, was refused before, Errorf
+// adds nothing to that report.
 func (t Table) Errorf(key, format string, args ...any) {
 	if t.file == nil {
 		panic("settings: Errorf on a Table that came from no file")
@@ -126,8 +126,8 @@ func (t Table) Errorf(key, format string, args ...any) {
 	})
 }
 
-// follows reports whether what is wrong with a place comes of a value that was refused: its own,
-// that of something it is in, or that of one of its elements.
+// follows reports whether an error at a place follows from a value that was refused before: that of
+// the place, of something around it, or of one of its elements.
 func (f *File) follows(at place) bool {
 	for _, path := range f.refused {
 		if below, ok := strings.CutPrefix(at.path, path); ok &&

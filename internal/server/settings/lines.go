@@ -43,8 +43,8 @@ func bareKeyByte(c byte) bool {
 }
 
 // scanLines finds the lines of all keys in one pass. The text has been accepted by the toml package
-// before, so the scan need not judge it; but it must end, and not panic, on any text whatever,
-// which the fuzz test holds it to.
+// before, so the scan need not judge it; but it must end, and not panic, on any text whatever. The
+// fuzz test checks that.
 func scanLines(text string) lineMap {
 	// A byte order mark is skipped by the decoder as well.
 	text = strings.TrimPrefix(text, "\xef\xbb\xbf")

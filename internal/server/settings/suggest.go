@@ -18,7 +18,7 @@ func Suggest(got string, names []string) string {
 	return best
 }
 
-// fold makes keepAliveTimeout's and keep-alive-timeout's likeness to keep_alive_timeout visible.
+// fold makes keepAliveTimeout and keep-alive-timeout equal to keep_alive_timeout.
 func fold(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }

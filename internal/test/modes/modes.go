@@ -23,17 +23,27 @@ type Mode struct {
 	Handoff coro.Handoff
 	Loops   int
 	TLS     bool
+	UNIX    bool // on a UNIX socket, which has one loop
 }
 
-// The modes there are.
+// The modes there are. Run leaves out the last.
 var (
-	Plain   = Mode{"channel", coro.Channel, 1, false}
-	Direct  = Mode{"direct", coro.Direct, 1, false}
-	Several = Mode{"channel, 3 loops", coro.Channel, 3, false}
-	OverTLS = Mode{"tls", coro.Channel, 1, true}
+	Plain    = Mode{Name: "channel", Handoff: coro.Channel, Loops: 1}
+	Direct   = Mode{Name: "direct", Handoff: coro.Direct, Loops: 1}
+	Several  = Mode{Name: "channel, 3 loops", Handoff: coro.Channel, Loops: 3}
+	OverTLS  = Mode{Name: "tls", Handoff: coro.Channel, Loops: 1, TLS: true}
+	OverUNIX = Mode{Name: "unix", Handoff: coro.Channel, Loops: 1, UNIX: true}
 )
 
-// Run gives each mode the same test; without modes, each there is.
+// Network is "tcp" or "unix".
+func (m Mode) Network() string {
+	if m.UNIX {
+		return "unix"
+	}
+	return "tcp"
+}
+
+// Run gives each mode the same test; without modes, each of the first four.
 func Run(t *testing.T, f func(t *testing.T, m Mode), modes ...Mode) {
 	if len(modes) == 0 {
 		modes = []Mode{Plain, Direct, Several, OverTLS}

@@ -1,6 +1,6 @@
-// Package refusetest makes the kernel refuse system calls to a test's process, as the filter of a
+// Package refuse makes the kernel refuse system calls to a test's process, as the filter of a
 // container does.
-package refusetest
+package refuse
 
 import (
 	"fmt"

@@ -1,5 +1,5 @@
-// Package redistest runs a real redis-server for a test.
-package redistest
+// Package broker runs a real redis-server for a test.
+package broker
 
 import (
 	"context"

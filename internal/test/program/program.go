@@ -1,6 +1,6 @@
-// Package sampletest lets the test of a program run it: the test's binary starts itself once more,
+// Package program lets the test of a program run it: the test's binary starts itself once more,
 // as the program. So the test runs what `go run` would run.
-package sampletest
+package program
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 const variable = "LWANGO_SAMPLE"
@@ -128,15 +130,12 @@ func (s *Server) add(line string) {
 	s.lines = make(chan struct{})
 }
 
-// Patience is how long a test waits for what must come. It is not spent when things go well.
-const Patience = 20 * time.Second
-
 // Logged waits until a line of the log matches the regular expression, and returns the first match
 // with its groups.
 func (s *Server) Logged(t *testing.T, expr string) []string {
 	t.Helper()
 	re := regexp.MustCompile("(?m)" + expr)
-	for limit := time.After(Patience); ; {
+	for limit := time.After(wait.Patience); ; {
 		s.mu.Lock()
 		match, more := re.FindStringSubmatch(s.log.String()), s.lines
 		s.mu.Unlock()
@@ -174,7 +173,7 @@ func (s *Server) End(t *testing.T, signal syscall.Signal) int {
 	_ = s.cmd.Process.Signal(signal) // if it has ended already, its exit code tells why
 	select {
 	case <-s.ended:
-	case <-time.After(Patience):
+	case <-time.After(wait.Patience):
 		_ = s.cmd.Process.Kill()
 		t.Errorf("does not end after %v", signal)
 		<-s.ended

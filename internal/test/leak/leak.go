@@ -1,5 +1,5 @@
-// Package leaktest fails a package's tests when they leave goroutines or descriptors behind.
-package leaktest
+// Package leak fails a package's tests when they leave goroutines or descriptors behind.
+package leak
 
 import (
 	"flag"

@@ -1,5 +1,0 @@
-//go:build race
-
-package conn_test
-
-func init() { raceEnabled = true }

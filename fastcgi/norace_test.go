@@ -1,5 +1,0 @@
-//go:build !race
-
-package fastcgi_test
-
-const underRace = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package fastcgi_test
-
-// underRace: the race detector has memory of its own for every stack.
-const underRace = true

@@ -1,5 +1,0 @@
-//go:build race
-
-package websocket_test
-
-func init() { raceEnabled = true }

@@ -1,0 +1,40 @@
+// Package module builds and serves a module of package handlers, for its tests.
+package module
+
+import (
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
+)
+
+// Build makes a handler of a registered module, with settings changed by change, which gets a *S of
+// the module's settings type. change may be nil.
+func Build[S any](t testing.TB, register func(*handlers.Registry), name string, env handlers.Env,
+	change func(*S)) (conn.Handler, error) {
+	t.Helper()
+	var r handlers.Registry
+	register(&r)
+	m, ok := r.Module(name)
+	if !ok {
+		t.Fatalf("no module %s", name)
+	}
+	settings := m.NewSettings()
+	if change != nil {
+		change(settings.(*S))
+	}
+	return m.Build(settings, env)
+}
+
+// Start serves h at prefix, through a router.
+func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Server {
+	t.Helper()
+	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
+	router, err := handlers.NewRouter([]handlers.Site{{Routes: routes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.Start(t, m, conn.Config{Handler: router.Serve})
+}

@@ -1,0 +1,78 @@
+// Package server runs a conn.Server for a test, and gives the test its clients.
+package server
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/loop"
+)
+
+// Server is a server under test, on loops of its own. It stops with the test.
+type Server struct {
+	*conn.Server
+	*loops.Loops
+	Mode modes.Mode
+	Addr string          // host:port, or the path of a socket
+	Log  *logtext.Buffer // what the server logs, unless the configuration has a logger
+	T    testing.TB
+}
+
+// Start serves at a free port of the loopback address, or on a UNIX socket, where the mode says so.
+func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
+	t.Helper()
+	s := &Server{Mode: m, Addr: "127.0.0.1:0", Log: new(logtext.Buffer), T: t}
+	if m.UNIX {
+		// Names of sockets are short. Those of a test's folder are not.
+		dir, err := os.MkdirTemp("", "server")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		s.Addr = filepath.Join(dir, "s")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(s.Log, nil))
+	}
+	s.Server = conn.NewServer(cfg)
+	s.Loops = loops.Start(t, m, cfg.Logger, func(l *loop.Loop) {
+		fd, err := loop.Listen(m.Network(), s.Addr, m.Loops > 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !m.UNIX {
+			s.Addr = loop.LocalAddr(fd).String()
+		}
+		ln := conn.Listener{FD: fd}
+		if m.TLS {
+			ln.TLS = modes.ServerTLS()
+		}
+		if _, err := s.Serve(l, ln); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Cleanup(func() { s.Stop(time.Second) })
+	return s
+}
+
+// Stop stops the loops and waits for them.
+func (s *Server) Stop(grace time.Duration) {
+	s.Loops.Stop(grace)
+	if n := s.Active(); n != 0 {
+		s.T.Errorf("%d connections counted after the stop", n)
+	}
+}
+
+// Idle waits until no connection is left.
+func (s *Server) Idle() {
+	s.T.Helper()
+	s.Settle() // until then, some may not have been accepted
+	s.Settled("no connection left", func(*loop.Loop) bool { return s.Active() == 0 })
+}
