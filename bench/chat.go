@@ -35,8 +35,8 @@ func (c *chatClient) joinRoom(i int) {
 	c.join(c.server(i), c.Path+"?room="+strconv.Itoa(c.FirstRoom+i%c.Rooms), nil)
 }
 
-// loadChat joins, and talks at a fixed rate, whatever the server does: a message that
-// leaves late counts from the moment it was due. It waits j.Patience for the last message.
+// loadChat joins, and talks at a fixed rate, whatever the server does: a message that leaves late
+// counts from the moment it was due. It waits j.Patience for the last message.
 func loadChat(j job) figures {
 	if j.Rooms < 1 || j.Talkers < max(len(j.Addrs), 1) || j.Rooms*j.Talkers > j.Conns ||
 		j.Rate <= 0 {

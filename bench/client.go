@@ -35,26 +35,20 @@ type job struct {
 
 // clients load a server, each in a process of its own, and report the figures; before, verify asks
 // for what is going to be measured.
-var clients map[string]client
-
-type client struct {
+var clients = map[string]struct {
 	load   func(job) figures
 	verify func(job)
-}
-
-func init() {
-	http := func(j job) { verifyHTTP(j) }
-	clients = map[string]client{
-		"load":     {loadHTTP, http},
-		"beside":   {loadLoop, http},
-		"echo":     {loadLoop, verifyEcho},
-		"chat":     {loadChat, verifyChat},
-		"idle":     {loadIdle, http},
-		"idlews":   {loadIdleWS, verifyChat},
-		"sleepers": {loadSleepers, verifySleep},
-		"waiting":  {loadSleepers, verifySleep},
-		"transfer": {loadTransfer, func(j job) { j.move(100_000) }},
-	}
+}{
+	"load":     {loadHTTP, verifyHTTP},
+	"steady":   {loadLoop, verifyHTTP},
+	"beside":   {loadLoop, verifyHTTP},
+	"echo":     {loadLoop, verifyEcho},
+	"chat":     {loadChat, verifyChat},
+	"idle":     {loadIdle, verifyHTTP},
+	"idlews":   {loadIdleWS, verifyChat},
+	"sleepers": {loadSleepers, verifySleep},
+	"waiting":  {loadSleepers, verifySleep},
+	"transfer": {loadTransfer, func(j job) { j.move(100_000) }},
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,
@@ -166,15 +160,17 @@ func verifyEcho(j job) {
 	}
 }
 
-// verifyHTTP sends the work's request twice over one connection, pipelined when the work is, and
+func verifyHTTP(j job) { j.answerSize() }
+
+// answerSize sends the work's request twice over one connection, pipelined when the work is, and
 // returns how long an answer is with its head.
-func verifyHTTP(j job) int {
+func (j job) answerSize() int {
 	c := crowd{job: j}
 	defer c.leave()
 	conn := c.join(1)
 	size := j.exchange(conn)
 	if again := j.exchange(conn); again != size {
-		failf("GET %s: answers of %d bytes and of %d", c.Path, size, again)
+		failf("GET %s: answers of %d bytes and of %d", j.Path, size, again)
 	}
 	return size
 }

@@ -45,7 +45,7 @@ func loadHTTP(j job) figures {
 	j.Rate = f["perSecond"] / 2
 	open := loadLoop(j)
 	f["halfRate"], f["halfCPU"] = j.Rate, open["cpu"]
-	for _, name := range []string{"latency50", "latency90", "latency99"} {
+	for _, name := range []string{"latency50", "latency90", "latency99", "latency999"} {
 		f[name] = open[name]
 	}
 	return f
@@ -63,13 +63,14 @@ func loadLoop(j job) figures {
 		buffer = 256 << 10
 	}
 	c := &loadClient{
-		wsClient: newWSClient(buffer), job: j, turns: make([]turn, j.Conns), latency: newHistogram(),
+		wsClient: newWSClient(buffer), job: j, latency: newHistogram(),
+		turns: make([]turn, j.Conns),
 	}
 	defer c.shut()
 	if j.Kind == "echo" {
 		c.source = letters(echoSource + int(j.Size))
 	} else {
-		c.request, c.size = j.request(j.Addrs[0]), verifyHTTP(j)
+		c.request, c.size = j.request(j.Addrs[0]), j.answerSize()
 	}
 	c.connect()
 	if j.Rate > 0 {

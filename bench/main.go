@@ -69,10 +69,12 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
-	failed := now.Cells.failures()
 	if env.save != "" {
 		check(os.WriteFile(env.save, must(json.Marshal(now)), 0o644))
 	}
 	must(io.WriteString(out, env.report(now, env.earlier)))
-	return failed
+	if env.failed > 0 {
+		return fmt.Errorf("%d measurements failed, as their rows say", env.failed)
+	}
+	return nil
 }

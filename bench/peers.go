@@ -22,6 +22,7 @@ type program struct {
 	Pattern, Packages string   // of an installed program's file, and Debian's; else it is built
 	Version           []string // arguments that make it say its version
 	Has               string   // what must be in that
+	Optional          bool     // a measurement more, where it is installed
 	Argv              []string // templates, of which those that come out empty are left out
 	Ends              bool     // with 0 on SIGTERM
 }
@@ -29,7 +30,8 @@ type program struct {
 // A peer is one server that takes part, or an application that servers pass requests on to.
 type peer struct {
 	Name, Program, Handoff string
-	Unqueued, Nopush       bool
+	Unqueued               bool
+	Nopush, Cache          bool // nginx: tcp_nopush, open_file_cache
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
 }
@@ -63,14 +65,13 @@ type server struct {
 	Backend      string // the address of what it passes requests on to
 	MaxFiles     uint64
 
-	env  *environment
-	argv []string // templates
-	cpu  int
-	ends bool
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has exited; err is set before
-	err  error
-	pids []int // the process and its children (nginx's workers)
+	env     *environment
+	program program
+	cpu     int
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when it has exited; err is set before
+	err     error
+	pids    []int // the process and its children (nginx's workers)
 }
 
 // newServer prepares a server, of which the caller starts any number one after the other.
@@ -81,8 +82,8 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 	}
 	s := &server{
 		work: w, Peer: p, File: env.files[name], Root: env.dir, MaxFiles: env.maxFiles,
-		Addr: freeAddress(), Backend: backend, env: env, argv: programs[name].Argv,
-		cpu: env.serverCPU, ends: programs[name].Ends,
+		Addr: freeAddress(), Backend: backend, env: env, program: programs[name],
+		cpu: env.serverCPU,
 	}
 	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
 	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach it
@@ -91,12 +92,11 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 	}
 	if backend == "" && w.Upstream.Kind != "" { // the application itself: with the client
 		s.cpu = env.clientFor(w)
+	} else if w.Probe.Plain {
+		s.Beside = freeAddress()
 	}
 	if w.Threads > 1 || p.Anywhere {
 		s.cpu = unpinned
-	}
-	if w.Probe.Plain {
-		s.Beside = freeAddress()
 	}
 	return s
 }
@@ -165,8 +165,8 @@ const (
 )
 
 // pinned is a command held to a CPU, with its threads and children. It has a process group of its
-// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in order,
-// and what one leaves behind can be ended by the group.
+// own: an interrupt typed at the terminal reaches bench alone, which then ends its servers in
+// order, and what one leaves behind can be ended by the group.
 func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
 	if cpu != unpinned {
 		argv = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, argv...)
@@ -181,7 +181,7 @@ func pinned(ctx context.Context, cpu int, argv ...string) *exec.Cmd {
 // file log of the server's folder. The caller stops it.
 func (s *server) start() error {
 	var argv []string
-	for _, text := range s.argv {
+	for _, text := range s.program.Argv {
 		var arg strings.Builder
 		check(template.Must(template.New("").Parse(text)).Execute(&arg, s))
 		if arg.Len() > 0 {
@@ -203,23 +203,21 @@ func (s *server) start() error {
 	if filepath.IsAbs(s.Addr) {
 		network = "unix"
 	}
-	ctx, cancel := context.WithTimeout(s.env.ctx, startLimit)
-	defer cancel()
-	for {
+	for end := time.Now().Add(startLimit); ; time.Sleep(5 * time.Millisecond) {
 		conn, err := net.Dial(network, s.Addr)
 		if err == nil {
 			return conn.Close()
 		}
 		select {
-		case <-time.After(5 * time.Millisecond):
-			continue
 		case <-s.done:
 			err = fmt.Errorf("ended before it served: %v", s.err)
-		case <-ctx.Done():
-			err = fmt.Errorf("does not serve: %w: %w", ctx.Err(), err)
+		default:
+			if time.Now().Before(end) && s.env.ctx.Err() == nil {
+				continue
+			}
 		}
 		s.kill()
-		return s.explain(err)
+		return s.explain(fmt.Errorf("does not serve: %w", err))
 	}
 }
 
@@ -242,7 +240,7 @@ func (s *server) stop() error {
 	switch {
 	case s.kill() == nil:
 		return s.explain(errors.New("left a process behind"))
-	case s.ends && s.err != nil:
+	case s.program.Ends && s.err != nil:
 		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))
 	}
 	return nil

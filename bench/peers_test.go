@@ -12,7 +12,7 @@ import (
 
 // It answers at once, and is gone when it is killed.
 func TestBroker(t *testing.T) {
-	program, err := exec.LookPath("redis-server")
+	file, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("LWANGO_CI") == "1" {
 			t.Fatal(err)
@@ -20,7 +20,7 @@ func TestBroker(t *testing.T) {
 		t.Skip("redis-server is not installed")
 	}
 	env := testEnvironment(t)
-	env.files["redis"] = program
+	env.files["redis"] = file
 	b := env.newServer(work{}, application("redis"), "")
 	if err := b.start(); err != nil {
 		t.Fatal(err)
@@ -85,9 +85,9 @@ func TestStop(t *testing.T) {
 		"sleep 60 & exec sleep 60":                                 "left a process behind",
 	} {
 		p := startScript(t, script+" < <(sleep 60)")
-		p.ends = strings.Contains(want, "wrong")
+		p.program.Ends = strings.Contains(want, "wrong")
 		time.Sleep(300 * time.Millisecond)
-		if err := p.stop(); want == "" && p.ends && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := p.stop(); want == "" && p.program.Ends && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", script, err, want)
 		}
 	}
@@ -96,7 +96,7 @@ func TestStop(t *testing.T) {
 // startScript starts a server that is a script; another one accepts connections for it.
 func startScript(t *testing.T, script string) *server {
 	s := &server{Dir: t.TempDir(), Addr: listen(t).Addr().String(), env: testEnvironment(t),
-		cpu: unpinned, argv: []string{"bash", "-c", script}}
+		cpu: unpinned, program: program{Argv: []string{"bash", "-c", script}}}
 	if err := s.start(); err != nil {
 		t.Fatal(err)
 	}

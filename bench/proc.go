@@ -137,10 +137,10 @@ func (h histogram) add(d time.Duration, n int) {
 	h.RecordValues(min(int64(max(d, 0)), h.HighestTrackableValue()), int64(n))
 }
 
-// quantiles sets the figures of that name, followed by the percentile, and longest.
+// quantiles sets the figures of that name, followed by the percentile (999: 99.9), and longest.
 func (f figures) quantiles(name string, h histogram) {
-	for _, percent := range []int{50, 90, 99} {
-		f[name+strconv.Itoa(percent)] = float64(h.ValueAtQuantile(float64(percent))) / 1000
+	for percent, at := range map[string]float64{"50": 50, "90": 90, "99": 99, "999": 99.9} {
+		f[name+percent] = float64(h.ValueAtQuantile(at)) / 1000
 	}
 	f["longest"] = float64(h.Max()) / 1000
 }

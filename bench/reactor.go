@@ -37,8 +37,8 @@ func newReactor(buffer int) *reactor {
 }
 
 // adopt takes a connection made by Go, which has set TCP_NODELAY, away from Go's poller. Its watch
-// is edge-triggered: a read that leaves room in the buffer has taken everything and is the only one.
-// number is for error messages.
+// is edge-triggered: a read that leaves room in the buffer has taken everything and is the only
+// one. number is for error messages.
 func (r *reactor) adopt(conn net.Conn, number int, take func(p []byte) error) *link {
 	l := &link{number: number, take: take}
 	raw, err := conn.(*net.TCPConn).SyscallConn()
@@ -74,29 +74,21 @@ func (r *reactor) shut() {
 // spinBelow is the wait that is spent asking again: to sleep and wake up takes about as long.
 const spinBelow = 20 * time.Microsecond
 
-// wait waits to the nanosecond (epoll_pwait2, Linux 5.11), which epoll_wait's milliseconds cannot.
-func (r *reactor) wait(d time.Duration) (int, error) {
-	timeout, call := unix.NsecToTimespec(int64(d)), unix.Syscall6
-	if d < spinBelow {
+// poll waits at most that long for something to come, and takes it. It waits to the nanosecond
+// (epoll_pwait2, Linux 5.11), which epoll_wait's milliseconds cannot.
+func (r *reactor) poll(wait time.Duration) error {
+	timeout, call := unix.NsecToTimespec(int64(wait)), unix.Syscall6
+	if wait < spinBelow {
 		timeout, call = unix.Timespec{}, unix.RawSyscall6
 	}
 	n, _, errno := call(unix.SYS_EPOLL_PWAIT2, uintptr(r.epoll),
 		uintptr(unsafe.Pointer(&r.events[0])), uintptr(len(r.events)),
 		uintptr(unsafe.Pointer(&timeout)), 0, 0)
 	if errno == unix.EINTR {
-		return 0, nil
+		return nil
 	}
 	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
-}
-
-// poll waits at most that long for something to come, and takes it.
-func (r *reactor) poll(wait time.Duration) error {
-	n, err := r.wait(wait)
-	if err != nil {
-		return err
+		return errno
 	}
 	for _, event := range r.events[:n] {
 		l := r.links[event.Fd]
@@ -104,7 +96,7 @@ func (r *reactor) poll(wait time.Duration) error {
 			return fmt.Errorf("connection %d: %w", l.number, err)
 		}
 	}
-	if n > 0 && n < len(r.events) && r.nap > 0 {
+	if n > 0 && int(n) < len(r.events) && r.nap > 0 {
 		nap := unix.NsecToTimespec(int64(r.nap))
 		_ = unix.Nanosleep(&nap, nil) // Go's uses other threads
 	}

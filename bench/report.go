@@ -12,10 +12,6 @@ import (
 	"golang.org/x/text/message"
 )
 
-// quietLoad is how much else may run: above it the report says so, since server and client want a
-// CPU each.
-const quietLoad = 0.5
-
 // A record is what a run has found, as it is kept for a later run to compare itself with.
 type record struct {
 	Head  string // the machine and the versions
@@ -25,17 +21,10 @@ type record struct {
 // report is the whole result as Markdown. earlier is nil when there is nothing to compare it with.
 func (env *environment) report(now record, earlier *record) string {
 	text := fmt.Sprintf("## %s\n\n%s\n\nRounds: %d of %v each, medians; server on CPU %d, "+
-		"client on CPU %d.", time.Now().Format(time.DateOnly), now.Head, env.rounds, env.duration,
-		env.serverCPU, env.clientCPU)
+		"client on CPU %d; load %.2f at the start.", time.Now().Format(time.DateOnly), now.Head,
+		env.rounds, env.duration, env.serverCPU, env.clientCPU, env.load)
 	if env.smoke {
 		text += " A smoke run: too short for its figures to mean anything."
-	}
-	if env.serverCPU == env.clientCPU {
-		text += " Server and client share that CPU: only CPU times compare."
-	}
-	if env.load > quietLoad {
-		text += fmt.Sprintf(" The machine was busy at the start (load %.2f): requests/s and "+
-			"latencies say little.", env.load)
 	}
 	if earlier != nil {
 		text += "\n\nThe second table of each work has medians over those of an earlier run. The " +

@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/bench/tasks"
@@ -47,27 +47,6 @@ func (c *cell) value(name string) float64 {
 // results has a cell for each work and peer of the run.
 type results map[string]map[string]*cell
 
-// failures joins all errors; nil when everything was measured.
-func (r results) failures() error {
-	var lines []string
-	for work, cells := range r {
-		for peer, c := range cells {
-			failed := func(f figures) bool { return f == nil }
-			if len(c.Errs) == 0 && slices.ContainsFunc(c.Rounds, failed) {
-				c.Errs = []string{"was not measured"}
-			}
-			for _, err := range c.Errs {
-				lines = append(lines, fmt.Sprintf("%s, %s: %s", work, peer, err))
-			}
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	slices.Sort(lines)
-	return errors.New(strings.Join(lines, "\n"))
-}
-
 // runWork interleaves the rounds, all servers once per round, and each round begins with another
 // server: what changes slowly on the machine, and what one server leaves behind for the next, meets
 // all of them. A server that fails keeps its other rounds.
@@ -85,6 +64,7 @@ func (env *environment) runWork(w work) map[string]*cell {
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.Name, p.Name, err)
 			c.Errs = append(c.Errs, err.Error())
+			env.failed++
 		}
 	}
 	return cells
@@ -169,5 +149,6 @@ func (env *environment) measureBeside(s *server, j job) figures {
 	time.Sleep(j.Duration / 4)
 	f, err := attempt(env.client, s.probe(j))
 	check(errors.Join(err, <-ended))
+	f["pause99"] = must(strconv.ParseFloat(j.once(tasks.PausesPath), 64))
 	return f
 }

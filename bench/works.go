@@ -161,7 +161,8 @@ func (w *work) limit(conns int, size int64) {
 // fixed: a wrong offset or a short read shows.
 const hello = "Hello, world!"
 
-var files = map[string][]byte{"/files/4k.bin": pattern(4 << 10), "/files/1m.bin": pattern(1 << 20)}
+var files = map[string][]byte{"/files/4k.bin": pattern(4 << 10), "/files/1m.bin": pattern(1 << 20),
+	"/files/hello.txt": []byte(hello)}
 
 func (l load) body() []byte {
 	if body := files[l.Path]; body != nil {

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -26,6 +28,8 @@ const (
 	EchoPath    = "/ws-echo"
 	RoomPath    = "/ws-room" // ?room=R
 	CollectPath = "/collect"
+	GarbagePath = "/garbage" // is collected
+	PausesPath  = "/pauses"  // for how long at most, in µs, 99 of 100 collections stop all threads
 )
 
 // Server is what Hello answers as.
@@ -85,6 +89,11 @@ func Start(beside, backend string, handle func(path string, h http.Handler)) {
 	handle(BridgePath, Hello)
 	handle(ProxyPath, proxy(backend))
 	handle(CollectPath, http.HandlerFunc(collect))
+	handle(GarbagePath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		runtime.GC()
+		Hello(w, r)
+	}))
+	handle(PausesPath, http.HandlerFunc(pauses))
 }
 
 // collect answers when no garbage is left and the kernel has the memory back: a sync.Pool outlives
@@ -93,6 +102,22 @@ func collect(http.ResponseWriter, *http.Request) {
 	for range 4 {
 		debug.FreeOSMemory()
 	}
+}
+
+// pauses reads the runtime's own histogram, and so all that has been since the start.
+func pauses(w http.ResponseWriter, _ *http.Request) {
+	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	metrics.Read(sample)
+	h := sample[0].Value.Float64Histogram()
+	var all, longer uint64
+	for _, n := range h.Counts {
+		all += n
+	}
+	i := len(h.Counts) - 1 // its bound is that of all longer pauses, and infinite
+	for ; i > 0 && (longer+h.Counts[i])*100 <= all; i-- {
+		longer += h.Counts[i]
+	}
+	fmt.Fprint(w, max(h.Buckets[i], 0)*1e6)
 }
 
 // proxy passes requests on to the server at an address, as requests for hello. It keeps
