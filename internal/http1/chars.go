@@ -78,10 +78,10 @@ func equal(x uint64, c byte) uint64 {
 // lowest returns the index of the lowest byte whose bit of highs is set in x.
 func lowest(x uint64) int { return bits.TrailingZeros64(x) / 8 }
 
-// valueLen returns how many bytes at the beginning of b may stand in a field value. RFC 9110 section
-// 5.5 demands that CR, LF and NUL are refused (or replaced) and leaves the other controls to us.
-// They are refused as well: no client needs them, and log files and FastCGI applications do not
-// expect them. Bytes above 0x7f are obs-text, opaque to us, and pass.
+// valueLen returns how many bytes at the beginning of b may stand in a field value. RFC 9110
+// section 5.5 demands that CR, LF and NUL are refused (or replaced) and leaves the other controls
+// to us. They are refused as well: no client needs them, and log files and FastCGI applications do
+// not expect them. Bytes above 0x7f are obs-text, opaque to us, and pass.
 func valueLen(b []byte) int {
 	rest := b
 	for len(rest) >= 8 {
