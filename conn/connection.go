@@ -123,6 +123,9 @@ func (x *exchange) serve() coro.Code {
 	}
 	for {
 		x.set = c.port.server.settings.Load()
+		if x.readEmpty() {
+			return x.idle()
+		}
 		err := x.readHead()
 		if err == nil {
 			if !x.exchange() {
@@ -132,17 +135,7 @@ func (x *exchange) serve() coro.Code {
 			continue
 		}
 		if err == stream.ErrWouldBlock {
-			if x.flush() != nil || c.Loop().Stopping() {
-				x.close()
-				return coro.Abort
-			}
-			timeout := x.set.KeepAliveTimeout
-			if !c.served {
-				timeout = x.set.HeaderTimeout
-			}
-			loop.Expendable(&c.Thread, c.Loop().Time(), false)
-			loop.IdleTimeout(&c.Thread, timeout)
-			return coro.WantRead
+			return x.idle()
 		}
 		if bad, ok := err.(*http1.Error); ok {
 			x.reject(bad)
@@ -151,6 +144,28 @@ func (x *exchange) serve() coro.Code {
 		}
 		return coro.Abort
 	}
+}
+
+// readEmpty reports whether readHead would find nothing, without a system call. Most requests come
+// alone, and so it is the answer after most of them.
+func (x *exchange) readEmpty() bool {
+	return x.r == x.w && x.c.tls == nil && !x.stream.Unread() && !x.c.Loop().Stopping()
+}
+
+// idle sends the answers, and leaves the connection idle until the next request comes.
+func (x *exchange) idle() coro.Code {
+	c := x.c
+	if x.flush() != nil || c.Loop().Stopping() {
+		x.close()
+		return coro.Abort
+	}
+	timeout := x.set.KeepAliveTimeout
+	if !c.served {
+		timeout = x.set.HeaderTimeout
+	}
+	loop.Expendable(&c.Thread, c.Loop().Time(), false)
+	loop.IdleTimeout(&c.Thread, timeout)
+	return coro.WantRead
 }
 
 // reject answers a request that cannot be served, and closes the connection: after a framing error

@@ -62,16 +62,17 @@ func (x *exchange) attach(c *connection) {
 	x.set = c.port.server.settings.Load()
 	x.crowded = false
 	x.stream.Own(&c.Thread, c.remote.addrPort())
-	x.writing = x.pace(x.set.WriteTimeout)
+	x.pace(&x.writing, x.set.WriteTimeout)
 	x.stream.SetPace(&x.reading, &x.writing)
 	if c.tls != nil {
 		c.transport().attach(x)
 	}
 }
 
-// pace returns the pace that the client must keep: a byte within each time idle, and min_rate.
-func (x *exchange) pace(idle time.Duration) stream.Pace {
-	return stream.Pace{Idle: idle, MinRate: x.set.MinRate, Grace: graceOfRate, Window: rateWindow}
+// pace sets the pace that the client must keep: a byte within each time idle, and min_rate.
+func (x *exchange) pace(p *stream.Pace, idle time.Duration) {
+	*p = stream.Pace{} // a literal with the fields below would be copied
+	p.Idle, p.MinRate, p.Grace, p.Window = idle, x.set.MinRate, graceOfRate, rateWindow
 }
 
 // They are variables only for the tests.
@@ -219,7 +220,8 @@ func (x *exchange) abandon() bool {
 // begin makes everything ready for one answer.
 func (x *exchange) begin() {
 	x.began = x.c.Loop().Time()
-	x.reading, x.writing = x.pace(x.set.BodyTimeout), x.pace(x.set.WriteTimeout)
+	x.pace(&x.reading, x.set.BodyTimeout)
+	x.pace(&x.writing, x.set.WriteTimeout)
 	_ = x.stream.SetWriteDeadline(time.Time{})
 	x.unheard = false
 	x.req.begin(x)

@@ -207,7 +207,8 @@ func (w *Response) decideExtent() {
 }
 
 // appendOwn adds the handler's fields, except those that the server sets itself. It reports whether
-// Content-Type and Upgrade are among them.
+// Content-Type and Upgrade are among them. If Connection is, and says close, the connection ends
+// with this response.
 func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 	for i := range w.header.fields {
 		f := &w.header.fields[i]
@@ -221,7 +222,11 @@ func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 				continue
 			}
 		case len("Connection"): // and Keep-Alive
-			if ascii.EqualFold(f.Name, "Connection") || ascii.EqualFold(f.Name, "Keep-Alive") {
+			if ascii.EqualFold(f.Name, "Connection") {
+				w.close = w.close || ascii.HasToken(f.Value, "close")
+				continue
+			}
+			if ascii.EqualFold(f.Name, "Keep-Alive") {
 				continue
 			}
 		case len("Content-Length"):
@@ -272,8 +277,8 @@ func (w *Response) appendExtent(out []byte) []byte {
 }
 
 // decideClose decides whether the connection ends with this response: because the client wants it
-// (RFC 9112 section 9.3) or the handler, because the rest of the request's body will not be read,
-// or because of a stop.
+// (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because of a
+// stop. (For the handler's wish see appendOwn.)
 func (w *Response) decideClose() {
 	if w.close || w.x.req.raw == nil {
 		w.close = true
@@ -283,9 +288,6 @@ func (w *Response) decideClose() {
 	w.x.req.body.look()
 	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // pipelined requests are in flight, too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
-	if !w.close && w.header.Len() > 0 {
-		w.close = ascii.HasToken(w.header.Get("Connection"), "close")
-	}
 }
 
 // appendStanding adds the date, and the configured fields that the handler has not set itself.

@@ -134,15 +134,22 @@ func (w *Response) reset() {
 
 // discard drops the body.
 func (w *Response) discard() {
-	from, file := w.from, w.file
-	// First, so that a Close that panics is not called again.
-	w.kind, w.body, w.from, w.file = gathered, nil, nil, nil
 	w.buf = w.buf[:0]
-	if c, ok := from.(io.Closer); ok {
-		_ = c.Close()
-	}
-	if file != nil {
-		_ = file.Close()
+	kind := w.kind
+	w.kind = gathered // first, so that a Close that panics is not called again
+	switch kind {
+	case given:
+		w.body = nil
+	case reader:
+		from := w.from
+		w.from = nil
+		if c, ok := from.(io.Closer); ok {
+			_ = c.Close()
+		}
+	case file:
+		f := w.file
+		w.file = nil
+		_ = f.Close()
 	}
 }
 

@@ -61,7 +61,7 @@ func (t *prefixTree) find(path []byte) *target {
 		return nil
 	}
 	found := t.target
-	for len(path) > 0 && t.children != nil {
+	for len(path) > 1 && t.children != nil { // behind a slash at the end there is no segment
 		var segment []byte
 		segment, path = cutSegment(path)
 		if t = t.children[string(segment)]; t == nil {
@@ -74,8 +74,7 @@ func (t *prefixTree) find(path []byte) *target {
 	return found
 }
 
-// cutSegment splits "/a/b" into "a" and "/b". A slash at the end of a path is an empty segment,
-// which no route has.
+// cutSegment splits "/a/b" into "a" and "/b".
 func cutSegment(path []byte) (segment, rest []byte) {
 	path = path[1:]
 	if i := bytes.IndexByte(path, '/'); i >= 0 {

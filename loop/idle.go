@@ -12,11 +12,12 @@ import (
 // became idle. It is linked by descriptor numbers, which the table leads back to threads: an idle
 // thread is little more than its record, and two pointers would be a tenth of that.
 //
-// A running thread stays in its place, unless it is the first. It moves to the last place when it
-// becomes idle again and has not moved for a second. So a connection in use costs little more than
-// two comparisons for each request, the order is right to a second, and the first in the list is
-// idle as far as the loop has seen. A thread that comes to the first place while it is running
-// leaves the list, and enters it again when it becomes idle.
+// A thread that is no longer idle stays in its place until it waits. If it is the first then, or
+// comes to the first place later, it leaves the list, and enters it again when it becomes idle. So
+// the first in the list is idle as far as the loop has seen. A thread that becomes idle again
+// without a wait, as after most requests, moves to the last place if it has not moved for a second.
+// So a connection in use costs two comparisons for each request, and the order is right to a
+// second.
 type idleList struct {
 	first, last int32        // descriptors; -1: none
 	since       atomic.Int64 // when the first became idle, in Unix milliseconds; 0: none
@@ -70,6 +71,13 @@ func (l *Loop) unlist(t *Thread) {
 		l.cutOut(l.table[l.idle.first].thread)
 	}
 	l.publishIdle()
+}
+
+// notFirst takes a thread that waits out of the list if it is the first.
+func (l *Loop) notFirst(t *Thread) {
+	if t.own.flags&listed != 0 && t.own.fd == l.idle.first {
+		l.unlist(t)
+	}
 }
 
 func (l *Loop) cutOut(t *Thread) {

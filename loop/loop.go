@@ -295,9 +295,11 @@ func (l *Loop) resume(t *Thread) {
 	case code == coro.Abort:
 		l.kill(t)
 	case code == coro.Yield:
+		l.notFirst(t)
 		t.own.flags = t.own.flags.next(code)
 		l.ready(t, wokenByEvent)
 	default:
+		l.notFirst(t)
 		t.own.flags = t.own.flags.next(code)
 		d := &t.own
 		if code >= coro.AsyncAwaitRead {
@@ -315,9 +317,6 @@ func (l *Loop) enter(t *Thread, c *coro.Coro) {
 	t.until = never
 	t.co = c
 	l.current = t
-	if t.own.flags&listed != 0 && t.own.fd == l.idle.first {
-		l.unlist(t)
-	}
 	l.stats.Resumes++
 }
 

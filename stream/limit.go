@@ -104,26 +104,27 @@ func (s *Stream) ReadExpired() bool { return s.in.deadline.passed() }
 
 // SetDeadline implements net.Conn.
 func (s *Stream) SetDeadline(t time.Time) error {
-	return s.setDeadlines(t, &s.in, &s.out)
+	err := s.setDeadline(&s.in, t)
+	if err == nil {
+		err = s.setDeadline(&s.out, t)
+	}
+	return err
 }
 
 // SetReadDeadline implements net.Conn.
-func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadlines(t, &s.in) }
+func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.in, t) }
 
 // SetWriteDeadline implements net.Conn.
-func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadlines(t, &s.out) }
+func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.out, t) }
 
-func (s *Stream) setDeadlines(t time.Time, limits ...*limit) error {
+func (s *Stream) setDeadline(l *limit, t time.Time) error {
 	s.loop.Check()
 	if s.gone() {
 		return s.fail("set", net.ErrClosed)
 	}
 	by := instantOf(t)
-	earlier := false
-	for _, l := range limits {
-		earlier = earlier || by.before(l.deadline)
-		l.deadline = by
-	}
+	earlier := by.before(l.deadline)
+	l.deadline = by
 	if earlier {
 		// A wait that has begun would last until the old deadline, which is too late. A later
 		// deadline needs no help: the wait sees it when it ends.

@@ -94,7 +94,8 @@ func open(l *loop.Loop, fd int) (*Stream, error) {
 // remote is the peer's address, the zero AddrPort for UNIX sockets. After Close, Detach or Release,
 // t is a thread without a descriptor. s must not be used after t has ended.
 func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
-	*s = Stream{d: loop.Own(t), loop: t.Loop(), remote: remote, unix: !remote.IsValid()}
+	*s = Stream{} // a literal with the fields below would be copied
+	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 
 // SetNoWait decides what happens when a read finds nothing. With on, the read returns ErrWouldBlock,

@@ -15,15 +15,18 @@ func parseAuthority(b []byte) (host, port int, ok bool) {
 			return 0, 0, false
 		}
 	} else {
-		for host < len(b) && b[host] != ':' {
-			switch c := b[host]; {
-			case class[c]&isHost != 0:
+		for {
+			for host < len(b) && class[b[host]]&isHost != 0 {
 				host++
-			case c == '%' && host+2 < len(b) && class[b[host+1]]&class[b[host+2]]&isHex != 0:
-				host += 3
-			default:
+			}
+			if host == len(b) || b[host] == ':' {
+				break
+			}
+			if b[host] != '%' || host+2 >= len(b) ||
+				class[b[host+1]]&class[b[host+2]]&isHex == 0 {
 				return 0, 0, false
 			}
+			host += 3
 		}
 	}
 	if host == len(b) {

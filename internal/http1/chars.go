@@ -1,13 +1,16 @@
 package http1
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Character classes, one bit each, so that one table of 256 bytes (four cache lines) serves every
 // scan.
 const (
 	isTchar  = 1 << iota // token: RFC 9110 section 5.6.2
 	isField              // in a field value: VCHAR, obs-text, SP, HTAB (RFC 9110 section 5.5)
-	isTarget             // in a request target, see validTarget
+	isTarget             // in a request target, see targetLen
 	isHost               // in a reg-name, but for '%': RFC 3986 section 3.2.2
 	isETag               // in an opaque-tag: RFC 9110 section 8.8.3
 	isDigit
@@ -62,8 +65,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// below sets a bit of highs if a byte of x is less than n (n <= 0x80). Only zero and non-zero have
-// a meaning: a borrow may also set the bit of the byte above a true one.
+// below sets a bit of highs if a byte of x is less than n (n <= 0x80). Only the lowest bit has a
+// meaning: a borrow may also set the bit of the byte above a true one.
 func below(x uint64, n byte) uint64 { return (x - ones*uint64(n)) &^ x & highs }
 
 // equal sets a bit of highs if a byte of x is c, with the same caveat.
@@ -72,62 +75,80 @@ func equal(x uint64, c byte) uint64 {
 	return (x - ones) &^ x & highs
 }
 
-// validValue reports whether every byte may stand in a field value. RFC 9110 section 5.5 demands
-// that CR, LF and NUL are refused (or replaced) and leaves the other controls to us. They are
-// refused as well: no client needs them, and log files and FastCGI applications do not expect them.
-// Bytes above 0x7f are obs-text, opaque to us, and pass.
-func validValue(b []byte) bool {
-	for len(b) >= 8 {
-		x := binary.LittleEndian.Uint64(b)
-		// An HTAB is below 0x20 and allowed.
-		if below(x, 0x20)|equal(x, 0x7f) != 0 && !all(b[:8], isField) {
-			return false
+// lowest returns the index of the lowest byte whose bit of highs is set in x.
+func lowest(x uint64) int { return bits.TrailingZeros64(x) / 8 }
+
+// valueLen returns how many bytes at the beginning of b may stand in a field value. RFC 9110
+// section 5.5 demands that CR, LF and NUL are refused (or replaced) and leaves the other controls
+// to us. They are refused as well: no client needs them, and log files and FastCGI applications do
+// not expect them. Bytes above 0x7f are obs-text, opaque to us, and pass.
+func valueLen(b []byte) int {
+	rest := b
+	for len(rest) >= 8 {
+		x := binary.LittleEndian.Uint64(rest)
+		odd := below(x, 0x20) | equal(x, 0x7f)
+		if odd == 0 {
+			rest = rest[8:]
+			continue
 		}
-		b = b[8:]
+		i := lowest(odd)
+		if rest[i] != '\t' { // which is below 0x20 and allowed
+			return len(b) - len(rest) + i
+		}
+		rest = rest[i+1:]
 	}
-	return all(b, isField)
+	return len(b) - len(rest) + run(rest, isField)
 }
 
-// validTarget reports whether every byte may stand in a request target: neither white space nor
-// controls, which could end the target early for another parser (RFC 9112 section 3), nor '#', as a
-// fragment is never sent (section 3.2). Bytes above 0x7f and characters like '|' or '"' are no URI
-// characters either (RFC 3986 section 2), but curl and browsers send them raw and they separate
-// nothing: refusing them would break links and stop no attack.
-func validTarget(b []byte) bool {
-	for len(b) >= 8 {
-		x := binary.LittleEndian.Uint64(b)
-		if below(x, 0x21)|equal(x, 0x7f)|equal(x, '#') != 0 {
-			return false
+// targetLen returns how many bytes at the beginning of b may stand in a request target: neither
+// white space nor controls, which could end the target early for another parser (RFC 9112 section
+// 3), nor '#', as a fragment is never sent (section 3.2). Bytes above 0x7f and characters like '|'
+// or '"' are no URI characters either (RFC 3986 section 2), but curl and browsers send them raw and
+// they separate nothing: refusing them would break links and stop no attack.
+func targetLen(b []byte) int {
+	rest := b
+	for len(rest) >= 8 {
+		x := binary.LittleEndian.Uint64(rest)
+		if odd := below(x, 0x21) | equal(x, 0x7f) | equal(x, '#'); odd != 0 {
+			return len(b) - len(rest) + lowest(odd)
 		}
-		b = b[8:]
+		rest = rest[8:]
 	}
-	return all(b, isTarget)
+	return len(b) - len(rest) + run(rest, isTarget)
 }
 
-// all reports whether every byte is of the class.
-func all[T string | []byte](s T, c uint8) bool {
-	for i := 0; i < len(s); i++ {
-		if class[s[i]]&c == 0 {
-			return false
-		}
-	}
-	return true
+// tokenLen returns the length of the longest token that s begins with, perhaps 0.
+func tokenLen(s []byte) int {
+	return run(s, isTchar)
 }
 
-// token is the longest token that s begins with, perhaps empty.
-func token(s []byte) []byte {
-	i := 0
-	for i < len(s) && class[s[i]]&isTchar != 0 {
-		i++
+// run returns how many bytes at the beginning of b are of the class.
+func run(b []byte, c uint8) int {
+	for i := range b {
+		if class[b[i]]&c == 0 {
+			return i
+		}
 	}
-	return s[:i]
+	return len(b)
+}
+
+// wordChars sets the bit of highs of each byte of x that is a letter, a digit or '-', which is all
+// that names of methods and fields are made of. It has no caveat: no sum carries into the next
+// byte.
+func wordChars(x uint64) uint64 {
+	low := x &^ highs
+	folded := low | 0x20*ones
+	letter := (folded + (0x80-'a')*ones) &^ (folded + (0x7f-'z')*ones)
+	digit := (low + (0x80-'0')*ones) &^ (low + (0x7f-'9')*ones)
+	dash := ^(low ^ '-'*ones + 0x7f*ones)
+	return (letter | digit | dash) & highs &^ x
 }
 
 // ValidToken reports whether s is a token (RFC 9110 section 5.6.2), as field names and methods are.
 // The empty string is none.
-func ValidToken[T string | []byte](s T) bool { return len(s) > 0 && all(s, isTchar) }
+func ValidToken[T string | []byte](s T) bool { return len(s) > 0 && tokenLen([]byte(s)) == len(s) }
 
 // ValidFieldValue reports whether s can be sent as a field value without ending its line or
 // upsetting a recipient: no CR, LF, NUL or other control but HTAB (RFC 9110 section 5.5). The empty
 // value is valid; bytes above 0x7f are.
-func ValidFieldValue[T string | []byte](s T) bool { return all(s, isField) }
+func ValidFieldValue[T string | []byte](s T) bool { return valueLen([]byte(s)) == len(s) }

@@ -34,6 +34,11 @@ func TestCharacterSets(t *testing.T) {
 			if got := n > 0; got != target {
 				t.Fatalf("target %q accepted: %v", s, got)
 			}
+			h.Reset() // by the quick path
+			n, _ = parse(&h, "GET /"+string(s)+" HTTP/1.1\r\n"+string(s)+"x: a\r\nHost: a\r\n\r\n")
+			if got := n > 0; got != (target && token) && c != ':' {
+				t.Fatalf("target and field name %q accepted: %v", s, got)
+			}
 		}
 	}
 	if http1.ValidToken("") || !http1.ValidFieldValue("") {

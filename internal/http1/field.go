@@ -5,34 +5,40 @@ import "github.com/lwango/lwango/internal/ascii"
 // field parses the field line buf[start:end], without its CRLF.
 func (h *Head) field(buf []byte, start, end int) *Error {
 	line := buf[start:end]
-	i := len(token(line))
+	i := tokenLen(line)
 	if i == 0 || i == len(line) || line[i] != ':' {
 		return badName(line)
 	}
-	from, to := i+1, len(line)
+	if value := line[i+1:]; valueLen(value) != len(value) {
+		return ErrFieldValue
+	}
+	return h.take(buf, start, start+i, end)
+}
+
+// take takes the valid field line buf[start:end], whose colon is at the given position.
+func (h *Head) take(buf []byte, start, colon, end int) *Error {
+	line := buf[:end]
+	from, to := colon+1, len(line)
 	for from < to && (line[from] == ' ' || line[from] == '\t') {
 		from++
 	}
 	for to > from && (line[to-1] == ' ' || line[to-1] == '\t') {
 		to--
 	}
-	value := line[from:to]
-	if !validValue(value) {
-		return ErrFieldValue
-	}
 	if len(h.Fields) == MaxFields {
 		return ErrFieldCount
 	}
 	h.Fields = append(h.Fields, Field{
-		Name:  Span{uint32(start), uint32(start + i)},
-		Value: Span{uint32(start + from), uint32(start + to)},
+		Name:  Span{uint32(start), uint32(colon)},
+		Value: Span{uint32(from), uint32(to)},
 	})
 
 	// The length tells most names apart from those that matter here.
-	switch name := line[:i]; len(name) {
+	value := line[from:to]
+	switch name := line[start:colon]; len(name) {
 	case len("host"):
 		if ascii.EqualFold(name, "host") {
-			return h.host(value, start+from)
+			return h.host(value, from)
 		}
 	case len("expect"):
 		if ascii.EqualFold(name, "expect") && h.Minor == 1 {

@@ -74,7 +74,11 @@ const (
 )
 
 // Reset makes h ready for the next head. It keeps the array of Fields.
-func (h *Head) Reset() { *h = Head{Fields: h.Fields[:0], ContentLength: -1} }
+func (h *Head) Reset() {
+	fields := h.Fields[:0]
+	*h = Head{} // a literal with the fields below would be copied
+	h.Fields, h.ContentLength = fields, -1
+}
 
 // Parse reads on in a head. buf is all of the message received so far; between calls it may have
 // grown and moved, but not changed. Only lines not seen complete before are looked at, so a head
@@ -103,6 +107,19 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 	}
 	for {
 		start := h.line
+		if h.searched == start { // no part of the line was looked at before
+			end, e := h.straight(buf, start)
+			switch {
+			case e != nil:
+				return h.fail(e)
+			case h.stage == complete:
+				h.line = end
+				return end, nil
+			case end > 0:
+				h.line, h.searched = end, end
+				continue
+			}
+		}
 		i := bytes.IndexByte(buf[h.searched:], '\n')
 		if i < 0 {
 			return h.incomplete(buf)
@@ -134,6 +151,46 @@ func (h *Head) Parse(buf []byte) (n int, err error) {
 		}
 	}
 }
+
+// straight parses the line that begins at start if it is complete and nothing is unusual about it,
+// in one pass which finds the end of the line on its way. It returns where the next line begins. It
+// returns 0 and leaves h as it was if it has not parsed the line: then Parse finds out what there
+// is, or what is wrong.
+func (h *Head) straight(buf []byte, start int) (end int, e *Error) {
+	rest := buf[start:]
+	if h.stage == inRequestLine {
+		method := tokenLen(rest)
+		if method >= len(rest) || rest[method] != ' ' {
+			return 0, nil
+		}
+		from := method + 1
+		to := from + targetLen(rest[from:])
+		m := parseMethod(rest[:method])
+		if m == 0 || from == to || !startsWith(rest[to:], " HTTP/1.1\r\n") {
+			return 0, nil
+		}
+		h.Method, h.Minor, h.ContentLength, h.stage = m, 1, -1, inFields
+		return start + to + len(" HTTP/1.1\r\n"), h.target(buf, start+from, start+to)
+	}
+	if startsWith(rest, "\r\n") {
+		if e = h.finish(); e == nil {
+			h.stage = complete
+		}
+		return start + 2, e
+	}
+	name := tokenLen(rest)
+	if name == 0 || name >= len(rest) || rest[name] != ':' {
+		return 0, nil
+	}
+	to := name + 1 + valueLen(rest[name+1:])
+	if !startsWith(rest[to:], "\r\n") {
+		return 0, nil
+	}
+	return start + to + 2, h.take(buf, start, start+name, start+to)
+}
+
+// startsWith is bytes.HasPrefix with a constant.
+func startsWith(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
 
 // orBareCR is e, or ErrBareCR if there is a CR in the line. A line with one is always wrong; that
 // it is called wrong for this reason makes the answer the same whether the line was complete or, as
@@ -200,7 +257,8 @@ func (h *Head) begin(buf []byte) (more bool, e *Error) {
 // than the longest method has, as it is called for each piece of a line that comes in many.
 func (h *Head) noteMethod(line []byte) {
 	if h.stage == inRequestLine {
-		h.Method = parseMethod(token(line[:min(len(line), longerThanMethods)]))
+		line = line[:min(len(line), longerThanMethods)]
+		h.Method = parseMethod(line[:tokenLen(line)])
 	}
 }
 

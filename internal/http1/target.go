@@ -15,7 +15,7 @@ import (
 func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	h.ContentLength = -1
 	line := buf[start:end]
-	i := len(token(line))
+	i := tokenLen(line)
 	h.Method = parseMethod(line[:i])
 	if i == 0 || i == len(line) || line[i] != ' ' {
 		return ErrMethodSyntax
@@ -42,11 +42,16 @@ func (h *Head) requestLine(buf []byte, start, end int) *Error {
 	}
 
 	target := rest[:len(rest)-suffix]
-	if len(target) == 0 || !validTarget(target) {
+	if len(target) == 0 || targetLen(target) != len(target) {
 		return ErrTarget
 	}
-	from := start + i + 1
-	h.Target = Span{uint32(from), uint32(from + len(target))}
+	return h.target(buf, start+i+1, end-suffix)
+}
+
+// target takes the request target buf[from:to], which is not empty and whose characters are valid.
+func (h *Head) target(buf []byte, from, to int) *Error {
+	target := buf[from:to]
+	h.Target = Span{uint32(from), uint32(to)}
 	switch {
 	case target[0] == '/' && h.Method != CONNECT:
 		h.pathQuery(target, from)
