@@ -7,7 +7,8 @@
 // of its route's Group, on its own thread. All methods may be called on any loop; those of a Lease
 // belong to the thread that declares it.
 //
-//	pool.go     Pool: the addresses of all routes, the requests that wait, the kept connections
+//	pool.go     Pool: the addresses of all routes, and the requests that wait
+//	kept.go     connections between two requests
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
 //	health.go   which addresses are passed over for a while
