@@ -2,13 +2,13 @@ package fastcgi
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // tree is the folder with the scripts and the files beside them. It does not change once it is
@@ -27,13 +27,12 @@ func (m *module) open() (*tree, error) {
 	if err == nil && s.ResolveRoot {
 		t.root = real
 	}
-	var root *os.Root
 	if err == nil {
-		root, err = os.OpenRoot(real)
-		t.files = cgi.Beneath{Root: root}
+		var folder *sysio.Folder
+		folder, err = sysio.OpenFolder(real)
+		t.files = cgi.Beneath{Folder: folder}
 	}
 	if err == nil && s.FollowSymlinks {
-		_ = root.Close()
 		t.files = cgi.Following{Dir: real}
 	}
 	switch {
