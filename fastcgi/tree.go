@@ -14,10 +14,14 @@ import (
 // tree is the folder with the scripts and the files beside them. It does not change once it is
 // open.
 type tree struct {
-	root  string // as the application sees it
-	files cgi.FS
-	send  conn.Handler // of files; nil: the route sends none
+	root   string // as the application sees it
+	params *cgi.Fixed
+	files  cgi.FS
+	send   conn.Handler // of files; nil: the route sends none
 }
+
+// software is what scripts hear of this server.
+const software = "lwango"
 
 // open opens the folder at m.dir.
 func (m *module) open() (*tree, error) {
@@ -27,6 +31,7 @@ func (m *module) open() (*tree, error) {
 	if err == nil && s.ResolveRoot {
 		t.root = real
 	}
+	t.params = cgi.Fix(t.root, software, m.params)
 	if err == nil {
 		var folder *sysio.Folder
 		folder, err = sysio.OpenFolder(real)
