@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
 	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
-	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names"},
+	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/asynclog", "internal/confpath", "fastcgi", "pubsub", "pubsub/redis", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},

@@ -109,9 +109,6 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err := m.upstreams(p); err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
 	}
-	if err := m.paths(); err != nil {
-		return nil, err
-	}
 	for name, value := range s.Params {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return nil, handlers.BadKey("params",
@@ -125,6 +122,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
+	if err := m.paths(); err != nil {
+		return nil, err
+	}
 	if err := fieldNames("hide_header", s.HideHeader); err != nil {
 		return nil, err
 	}

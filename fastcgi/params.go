@@ -23,8 +23,8 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Info = c.target.Info
 	r.Root = c.tree.root
 	r.Server = cgi.ServerName(c.m.env.Hosts, r.Host)
-	r.Software = "lwango"
 	r.Params = c.m.params
+	r.Fixed = c.tree.params
 	r.Underscores = c.m.set.Underscores
 	r.Trusted = c.m.set.TrustedFields
 

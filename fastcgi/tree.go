@@ -2,22 +2,26 @@ package fastcgi
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // tree is the folder with the scripts and the files beside them. It does not change once it is
 // open.
 type tree struct {
-	root  string // as the application sees it
-	files cgi.FS
-	send  conn.Handler // of files; nil: the route sends none
+	root   string // as the application sees it
+	params *cgi.Fixed
+	files  cgi.FS
+	send   conn.Handler // of files; nil: the route sends none
 }
+
+// software is what scripts hear of this server.
+const software = "lwango"
 
 // open opens the folder at m.dir.
 func (m *module) open() (*tree, error) {
@@ -27,13 +31,13 @@ func (m *module) open() (*tree, error) {
 	if err == nil && s.ResolveRoot {
 		t.root = real
 	}
-	var root *os.Root
+	t.params = cgi.Fix(t.root, software, m.params)
 	if err == nil {
-		root, err = os.OpenRoot(real)
-		t.files = cgi.Beneath{Root: root}
+		var folder *sysio.Folder
+		folder, err = sysio.OpenFolder(real)
+		t.files = cgi.Beneath{Folder: folder}
 	}
 	if err == nil && s.FollowSymlinks {
-		_ = root.Close()
 		t.files = cgi.Following{Dir: real}
 	}
 	switch {

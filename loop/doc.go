@@ -56,6 +56,7 @@
 //	interest.go  wanted and armed interest, epoll_ctl, what an event does
 //	thread.go    Thread: its start, its waits, its end
 //	shared.go    sockets that any thread of the loop may wait for
+//	rest.go      such a socket while no thread uses it
 //	socket.go    reads and writes of sockets, which tell the loop what is left to wait for
 //	loan.go      waiting for a descriptor by its bare number
 //	loan_io.go   system calls on such a descriptor that try, wait and try again

@@ -29,6 +29,7 @@ const (
 	ended                         // the thread has ended, and its record is free
 	listed                        // the thread is in the list of idle ones
 	holding                       // the body holds output back until the thread waits
+	resting                       // no thread uses it, and its number belongs to code off the loop
 )
 
 const maskShift = 16

@@ -94,7 +94,8 @@ func (l *Loop) renew(d *Shared) error {
 // borrow claims fd for t and arms the events. known reports that they were armed already, as far as
 // the loop knows, so that epoll was not asked.
 func (l *Loop) borrow(t *Thread, fd int, events uint16) (d *Shared, known bool, err error) {
-	if old := l.lookup(fd); old != nil {
+	// If one rests there, its number must be another file's by now, or epoll_ctl fails.
+	if old := l.lookup(fd); old != nil && old.flags&resting == 0 {
 		if old.flags&borrowed == 0 {
 			return nil, false, ErrAwaited
 		}
@@ -163,7 +164,7 @@ func (t *Thread) giveBack() {
 // net.ErrClosed. If the error is ErrAwaited, the descriptor is a thread's own or a stream's, and
 // was not closed.
 func (t *Thread) CloseFD(fd int) error {
-	if d := t.loop.lookup(fd); d != nil {
+	if d := t.loop.lookup(fd); d != nil && d.flags&resting == 0 {
 		if d.flags&borrowed == 0 {
 			return ErrAwaited
 		}

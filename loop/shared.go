@@ -53,18 +53,33 @@ func (l *Loop) Open(d *Shared, fd int) error {
 // number, or -1 if it has none any more. A thread that waits for d gets net.ErrClosed, or returns
 // from WantRead. Release is called by the loop's threads, or on the loop.
 func (l *Loop) Release(d *Descriptor) (fd int) {
+	if d.fd >= 0 {
+		l.remove(d)
+	}
+	return l.drop(d)
+}
+
+// drop is Release without the call of epoll_ctl.
+func (l *Loop) drop(d *Descriptor) (fd int) {
 	if fd = int(d.fd); fd >= 0 {
 		gone := d.flags & finished
-		l.remove(d)
 		l.evict(d)
 		d.flags = d.flags&^finished | gone // no peer has left: the thread goes on without a client
 	}
 	return fd
 }
 
-// CloseDescriptor closes the descriptor that Release returns, if any.
+// CloseDescriptor closes d's descriptor, if it has one, and takes it out of the loop as Release
+// does.
+//
+// A socket that Open was given leaves epoll by close(2) itself. Nothing has duplicated it; at most a
+// child process has it, between fork and exec. Events that come meanwhile are stale, and dispatch
+// drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
-	if fd := l.Release(d); fd >= 0 {
+	if d.fd >= 0 && d.flags&(shared|borrowed) != shared {
+		l.remove(d)
+	}
+	if fd := l.drop(d); fd >= 0 {
 		sysio.Close(fd)
 	}
 }

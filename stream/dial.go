@@ -52,8 +52,9 @@ func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) 
 	var err error
 	switch network {
 	case "unix":
-		addr = &net.UnixAddr{Net: network, Name: address}
-		s, err = a.dialUnix(address)
+		if s, err = a.dialUnix(address); err != nil {
+			addr = &net.UnixAddr{Net: network, Name: address}
+		}
 	case "tcp", "tcp4", "tcp6":
 		var addrs []netip.AddrPort
 		if addrs, err = a.resolve(address); err == nil {

@@ -5,7 +5,7 @@
 // A Stream belongs to its loop: only the loop's threads may call its methods, unless a method says
 // otherwise.
 //
-//	stream.go    Stream: reading, writing, closing, Detach
+//	stream.go    Stream: reading, writing, closing, Detach, Rest
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
 //	duplex.go    Duplex: both directions move at once
 //	addr.go      addresses

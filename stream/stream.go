@@ -459,6 +459,37 @@ func (s *Stream) Release() (fd int, err error) {
 	return s.loop.Release(s.d), nil
 }
 
+// Rest ends the use of a stream that New or Dial has made, until Resume, as Loop.Rest does. The
+// caller owns the socket meanwhile. ok is false, and the stream as before, if it is not quiet:
+// there is something to read, the peer has left, or a thread waits for the stream.
+func (s *Stream) Rest() (fd int, ok bool) {
+	s.loop.Check()
+	if s.gone() {
+		return -1, false
+	}
+	if fd, ok = s.loop.Rest(s.d); ok {
+		s.closed = true
+	}
+	return fd, ok
+}
+
+// Resume takes a stream that rests into use again, with neither deadlines nor a pace. It returns
+// false if something has come meanwhile, as far as the loop knows, and then the stream goes on
+// resting. It must be called on the stream's loop.
+func (s *Stream) Resume() bool {
+	s.loop.Check()
+	if !s.loop.Resume(s.d) {
+		return false
+	}
+	*s = Stream{
+		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, unnamed: s.unnamed,
+	}
+	return true
+}
+
+// Loop returns the loop that the stream belongs to.
+func (s *Stream) Loop() *loop.Loop { return s.loop }
+
 // fail adds the operation and the connection's addresses to an error, as package net does.
 func (s *Stream) fail(op string, err error) error {
 	local := s.LocalAddr()

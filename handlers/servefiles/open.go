@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/lwango/lwango/internal/sysio"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +37,7 @@ func openRoot(dir string, follow bool) (*root, error) {
 	}
 	runtime.AddCleanup(r, func(fd int) { unix.Close(fd) }, fd)
 
-	if !hasOpenat2() {
+	if !sysio.HasOpenat2() {
 		return r, r.openStepwise(dir, follow)
 	}
 	// Other faults of the folder are found now, and not at the first request.

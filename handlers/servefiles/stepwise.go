@@ -10,15 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasOpenat2 reports whether the system call reaches the kernel. The kernel checks the size of its
-// argument first, which is wrong here; any other error is a refusal.
-func hasOpenat2() bool {
-	_, _, errno := unix.Syscall6(unix.SYS_OPENAT2, 0, 0, 0, 0, 0, 0)
-	return errno == unix.EINVAL
-}
-
-// openStepwise prepares r to open names without openat2, which the seccomp filters of older
-// container runtimes refuse (EPERM) and kernels before Linux 5.6 do not know (ENOSYS). An os.Root
+// openStepwise prepares r to open names where openat2 is refused (see sysio.HasOpenat2). An os.Root
 // goes from folder to folder and looks at each link itself: it refuses the same names, at several
 // system calls each. With follow_symlinks, links of /proc cannot be told from others.
 func (r *root) openStepwise(dir string, follow bool) (err error) {

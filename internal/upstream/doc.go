@@ -6,7 +6,8 @@
 // of its route's Group. Any loop may call the methods of Pool and Group; only the request's thread
 // calls those of a Lease.
 //
-//	pool.go     Pool: the addresses of all routes, the requests that wait, the kept connections
+//	pool.go     Pool: the addresses of all routes, and the requests that wait
+//	kept.go     connections between two requests
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
 //	health.go   which addresses requests pass over for a while

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -64,13 +63,14 @@ type member struct {
 // place is the right to have a connection to a member: one that was kept, or else a new one.
 type place struct {
 	*member
-	fd int // -1: to be made
+	kept
 }
 
 // ticket is a request that waits for a place, at all members of its group that it has not tried.
 type ticket struct {
 	promise loop.Promise[place]
 	group   *Group
+	loop    *loop.Loop // of its thread
 	tried   []bool
 	fresh   bool
 }
@@ -121,12 +121,12 @@ func (g *Group) untried(tried []bool) iter.Seq[*member] {
 func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh bool) (place, error) {
 	g.pool.mu.Lock()
 	if !g.crowded(tried) {
-		if p, ok := g.take(tried, fresh); ok {
+		if p, ok := g.take(t.Loop(), tried, fresh); ok {
 			g.pool.mu.Unlock()
 			return p, nil
 		}
 	}
-	tk := &ticket{group: g, tried: tried, fresh: fresh}
+	tk := &ticket{group: g, loop: t.Loop(), tried: tried, fresh: fresh}
 	g.queued++
 	for m := range g.untried(tried) {
 		m.waiting = append(m.waiting, tk)
@@ -194,47 +194,44 @@ func (g *Group) withdraw(tk *ticket) {
 	g.pool.mu.Unlock()
 	if !was {
 		p, _ := tk.promise.Value()
-		g.release(p.member, p.fd)
+		g.release(p.member, p.kept)
 	}
 }
 
-// release gives a place back, and with it a connection that may be used again, or -1.
-func (g *Group) release(m *member, fd int) {
+// release gives a place back, and with it a connection that may be used again, if there is one.
+func (g *Group) release(m *member, k kept) {
 	g.pool.mu.Lock()
 	m.active--
-	drop := fd
-	if fd >= 0 && len(m.idle) < g.MaxIdle {
-		drop = -1
-		m.keep(fd, time.Now().Add(g.IdleTimeout))
+	if k.stream != nil && len(m.idle) < g.MaxIdle {
+		k.until = time.Now().Add(g.IdleTimeout)
+		m.keep(k)
+		k = kept{}
 	}
 	m.serve()
 	g.pool.mu.Unlock()
-	if drop >= 0 {
-		sysio.Close(drop)
+	if k.stream != nil {
+		k.close()
 	}
 }
 
-// take takes a place, if there is one.
-func (g *Group) take(tried []bool, fresh bool) (place, bool) {
+// take takes a place for a request on l, if there is one.
+func (g *Group) take(l *loop.Loop, tried []bool, fresh bool) (place, bool) {
 	m := g.choose(tried)
 	if m == nil {
 		return place{}, false
 	}
-	p := place{m, -1}
+	p := place{member: m}
 	if len(m.idle) > 0 {
-		// The oldest one: an upstream may go on working after its answer, as a PHP script does
-		// after fastcgi_finish_request, and most likely does so on the connection used last.
-		first := m.idle[0].fd
-		m.idle = slices.Delete(m.idle, 0, 1)
+		k := m.idleFor(l)
 		if fresh {
-			// its process can accept the new connection, and there may be no other process
-			sysio.Close(first)
+			k.close() // its process can accept the new one, and there may be no other process
 		} else {
-			p.fd = first
+			p.kept = k
 		}
 	}
-	for p.fd < 0 && len(m.idle) > 0 && g.MaxConns > 0 && m.active+len(m.idle) >= g.MaxConns {
-		sysio.Close(m.idle[0].fd) // it has the place that the request wants
+	for p.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
+		m.active+len(m.idle) >= g.MaxConns {
+		m.idle[0].close() // it has the place that the request wants
 		m.idle = slices.Delete(m.idle, 0, 1)
 	}
 	m.active++

@@ -43,8 +43,8 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 			return nil, false, err
 		}
 		l.at = p.member
-		if p.fd >= 0 {
-			if s := reuse(t.Loop(), p.fd); s != nil {
+		if p.stream != nil {
+			if s := p.use(t.Loop()); s != nil {
 				return s, true, nil
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
@@ -141,19 +141,20 @@ func (l *Lease) Broke() {
 // Keep gives the place back, and with it its stream, which may serve another request: the caller
 // has sent and received all of this one, and does not use s any more. There must be a place.
 func (l *Lease) Keep(s *stream.Stream) {
-	fd, err := s.Release()
-	if err != nil {
+	var k kept
+	if fd, ok := s.Rest(); ok {
+		k = kept{fd: fd, loop: s.Loop(), stream: s}
+	} else {
 		_ = s.Close()
-		fd = -1
 	}
-	l.group.release(l.at, fd)
+	l.group.release(l.at, k)
 	l.at = nil
 }
 
 // Release gives the place back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
-		l.group.release(l.at, -1)
+		l.group.release(l.at, kept{})
 		l.at = nil
 	}
 }
@@ -170,17 +171,6 @@ func Busy(err error) bool {
 // left reports that no client waits for the answer any more.
 func left(err error) bool {
 	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
-}
-
-// reuse makes a stream of a connection that was kept, nil if that has ended.
-func reuse(l *loop.Loop, fd int) *stream.Stream {
-	if sysio.Quiet(fd) {
-		if s, err := stream.New(l, fd); err == nil {
-			return s
-		}
-	}
-	sysio.Close(fd)
-	return nil
 }
 
 // dial makes a connection within limit.

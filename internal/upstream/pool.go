@@ -1,11 +1,8 @@
 package upstream
 
 import (
-	"slices"
 	"sync"
 	"time"
-
-	"github.com/lwango/lwango/internal/sysio"
 )
 
 // Pool holds the addresses that routes name, for all loops, routes and configurations of a process
@@ -28,16 +25,10 @@ type peer struct {
 	pool  *Pool
 
 	active  int       // connections in use, and those that are being made
-	idle    []idle    // the last one is the latest
+	idle    []kept    // the last one is the latest
 	waiting []*ticket // in the order in which they came
 	health
 	found found
-}
-
-// idle is a connection that is kept. It is registered with no loop.
-type idle struct {
-	fd    int
-	until time.Time
 }
 
 // peer returns the peer at e, which is a new one if no route has named it before.
@@ -65,48 +56,12 @@ func (p *peer) serve() {
 			i++
 			continue
 		}
-		got, ok := tk.group.take(tk.tried, tk.fresh)
+		got, ok := tk.group.take(tk.loop, tk.tried, tk.fresh)
 		if !ok {
 			i++
 			continue
 		}
 		tk.group.leave(tk)
 		tk.promise.Resolve(got)
-	}
-}
-
-// keep holds the connection fd for another request until then.
-func (p *peer) keep(fd int, until time.Time) {
-	p.idle = append(p.idle, idle{fd, until})
-	switch pool := p.pool; {
-	case pool.timer == nil:
-		pool.timer = time.AfterFunc(time.Until(until), pool.closeIdle)
-		pool.next = until
-	case until.Before(pool.next):
-		pool.timer.Reset(time.Until(until))
-		pool.next = until
-	}
-}
-
-// closeIdle closes the connections that no request has taken in time.
-func (p *Pool) closeIdle() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timer, p.next = nil, time.Time{}
-	now := time.Now()
-	for _, it := range p.peers {
-		it.idle = slices.DeleteFunc(it.idle, func(i idle) bool {
-			if i.until.After(now) {
-				if p.next.IsZero() || i.until.Before(p.next) {
-					p.next = i.until
-				}
-				return false
-			}
-			sysio.Close(i.fd)
-			return true
-		})
-	}
-	if !p.next.IsZero() {
-		p.timer = time.AfterFunc(p.next.Sub(now), p.closeIdle)
 	}
 }

@@ -5,29 +5,32 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/lwango/lwango/internal/sysio"
 )
 
 // Beneath is the FS of a folder. A symbolic link that leads out of it is Absent. The kernel
 // resolves each segment, so an attacker who renames files meanwhile gains nothing.
-type Beneath struct{ Root *os.Root }
+type Beneath struct{ Folder *sysio.Folder }
 
 // Stat says what name stands for.
-func (b Beneath) Stat(name string) (Entry, error) { return entry(b.Root.Stat(name)) }
+func (b Beneath) Stat(name string) (Entry, error) { return entry(b.Folder.Mode(name)) }
 
 // Following is the FS of a folder, an absolute path, out of which symbolic links may lead.
 type Following struct{ Dir string }
 
 // Stat says what name stands for.
-func (f Following) Stat(name string) (Entry, error) { return entry(os.Stat(f.Dir + "/" + name)) }
+func (f Following) Stat(name string) (Entry, error) { return entry(sysio.Mode(f.Dir + "/" + name)) }
 
-func entry(info fs.FileInfo, err error) (Entry, error) {
+// entry returns what a file of that mode is, if there is no error.
+func entry(mode uint32, err error) (Entry, error) {
 	if err != nil {
 		return Absent, unknown(err)
 	}
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
+	switch mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
 		return Regular, nil
-	case mode.IsDir():
+	case syscall.S_IFDIR:
 		return Folder, nil
 	}
 	return Special, nil
@@ -43,7 +46,7 @@ func unknown(err error) error {
 		return nil // os.Root's own, for a name that leads out of it
 	}
 	switch errno {
-	case syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL:
+	case syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.EXDEV:
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package cgi
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,9 +33,9 @@ type Request struct {
 	Info   string // Target.Info
 	Root   string // of the script's folder, as the script's machine sees it
 
-	Server   string  // ServerName, may be empty
-	Software string  // the name of this server
-	Params   []Field // from the configuration: they replace other parameters of the same name
+	Server string  // ServerName, may be empty
+	Params []Field // from the configuration: they replace other parameters of the same name
+	Fixed  *Fixed  // of Root and Params
 
 	// Underscores lets fields pass that have an underscore in their name.
 	Underscores bool
@@ -59,9 +60,8 @@ func (r *Request) Reset() {
 // PATH_TRANSLATED without path info; REMOTE_HOST and REMOTE_IDENT; and REMOTE_USER and AUTH_TYPE,
 // as this server does not authenticate users.
 func (r *Request) AppendTo(h *wire.Head) {
+	h.AddPairs(r.Fixed.pairs)
 	root := strings.TrimRight(r.Root, "/")
-	r.add(h, "GATEWAY_INTERFACE", "CGI/1.1")
-	r.add(h, "SERVER_SOFTWARE", r.Software)
 	r.add(h, "SERVER_PROTOCOL", r.Proto)
 	r.add(h, "REQUEST_METHOD", r.Method)
 	r.add(h, "QUERY_STRING", r.Query)
@@ -69,17 +69,10 @@ func (r *Request) AppendTo(h *wire.Head) {
 	r.add(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
 	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
 	r.add(h, "SCRIPT_FILENAME", root, r.Script)
-	if root == "" {
-		r.add(h, "DOCUMENT_ROOT", "/")
-	} else {
-		r.add(h, "DOCUMENT_ROOT", root)
-	}
 	if r.Info != "" {
 		r.add(h, "PATH_INFO", r.Info)
 		r.add(h, "PATH_TRANSLATED", root, r.Info) // RFC 3875 section 4.1.6
 	}
-	// A php-cgi that was compiled to run only behind a redirect does not run without it.
-	r.add(h, "REDIRECT_STATUS", "200")
 	if r.TLS {
 		r.add(h, "REQUEST_SCHEME", "https")
 		r.add(h, "HTTPS", "on")
@@ -89,9 +82,40 @@ func (r *Request) AppendTo(h *wire.Head) {
 	r.addresses(h)
 	r.body(h)
 	r.fields(h)
-	for _, p := range r.Params {
+	for _, p := range r.Fixed.rest {
 		h.Add(p.Name, p.Value)
 	}
+}
+
+// Fixed are the parameters that are the same for all requests of a route, encoded once.
+type Fixed struct {
+	pairs []byte  // of one record at most
+	rest  []Field // those that have no room there, and those at fault
+}
+
+// Fix makes the Fixed of these values of a Request, and of the name of this server.
+func Fix(root, software string, params []Field) *Fixed {
+	if root = strings.TrimRight(root, "/"); root == "" {
+		root = "/"
+	}
+	all := []Field{
+		{"GATEWAY_INTERFACE", "CGI/1.1"},
+		{"SERVER_SOFTWARE", software},
+		{"DOCUMENT_ROOT", root},
+		// A php-cgi that was compiled to run only behind a redirect does not run without it.
+		{"REDIRECT_STATUS", "200"},
+	}
+	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
+	x := new(Fixed)
+	for _, f := range append(all, params...) {
+		if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
+			len(x.pairs)+wire.PairLen(len(f.Name), len(f.Value)) > wire.MaxContent {
+			x.rest = append(x.rest, f)
+		} else {
+			x.pairs = wire.AppendPair(x.pairs, f.Name, f.Value)
+		}
+	}
+	return x
 }
 
 // add adds a parameter whose value comes in pieces, unless the configuration has one of that name.
@@ -120,9 +144,12 @@ func (r *Request) addBytes(h *wire.Head, name string, value []byte) {
 	}
 }
 
-func (r *Request) configured(name string) bool {
-	for i := range r.Params {
-		if r.Params[i].Name == name {
+func (r *Request) configured(name string) bool { return has(r.Params, name) }
+
+// has reports whether there is a field of that name.
+func has(fields []Field, name string) bool {
+	for i := range fields {
+		if fields[i].Name == name {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 // params builds the parameters and reads them again, by a reader that shares nothing with package
 // wire.
 func params(t testing.TB, r *cgi.Request) (list [][2]string, err error) {
+	r.Fixed = cgi.Fix(r.Root, "lwango", r.Params)
 	var h wire.Head
 	h.Begin(nil, false)
 	r.AppendTo(&h)
@@ -62,7 +63,7 @@ func base() cgi.Request {
 		Host:   "example.org",
 		Remote: netip.MustParseAddrPort("192.0.2.7:41234"),
 		Local:  netip.MustParseAddrPort("192.0.2.1:8080"),
-		Script: "/server.php", Root: "/srv/www", Software: "lwango",
+		Script: "/server.php", Root: "/srv/www",
 	}
 }
 
@@ -86,14 +87,14 @@ func TestParamsComplete(t *testing.T) {
 	}
 	got, err := params(t, &r)
 	want := []string{
-		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_SOFTWARE=lwango", "SERVER_PROTOCOL=HTTP/1.1",
-		"REQUEST_METHOD=GET",
+		"GATEWAY_INTERFACE=CGI/1.1", "SERVER_SOFTWARE=lwango", "DOCUMENT_ROOT=/srv/www",
+		"REDIRECT_STATUS=200",
+		"SERVER_PROTOCOL=HTTP/1.1", "REQUEST_METHOD=GET",
 		"QUERY_STRING=x=%20y", "REQUEST_URI=/a%2Fb/../server.php/info?x=%20y",
 		"DOCUMENT_URI=/app/server.php/info",
 		"SCRIPT_NAME=/app/server.php", "SCRIPT_FILENAME=/srv/www/server.php",
-		"DOCUMENT_ROOT=/srv/www",
 		"PATH_INFO=/info",
-		"PATH_TRANSLATED=/srv/www/info", "REDIRECT_STATUS=200", "REQUEST_SCHEME=http",
+		"PATH_TRANSLATED=/srv/www/info", "REQUEST_SCHEME=http",
 		"REMOTE_ADDR=192.0.2.7", "REMOTE_PORT=41234", "SERVER_ADDR=192.0.2.1", "SERVER_PORT=8080",
 		"SERVER_NAME=www.example.org",
 		"CONTENT_LENGTH=12", "CONTENT_TYPE=text/plain",
@@ -307,7 +308,47 @@ func browser() cgi.Request {
 		"Referer: https://www.example.org/\n" +
 		"Cookie: session=0123456789abcdef0123456789abcdef; theme=dark")
 	r.Params = []cgi.Field{{Name: "APP_ENV", Value: "prod"}}
+	r.Fixed = cgi.Fix(r.Root, "lwango", r.Params)
 	return r
+}
+
+// TestParamsBeyondARecord: parameters of the configuration take as many records as they need, and
+// what is wrong with one of them is found with the request.
+func TestParamsBeyondARecord(t *testing.T) {
+	r := base()
+	for i := range 5 {
+		r.Params = append(r.Params,
+			cgi.Field{Name: fmt.Sprint("LONG_", i), Value: strings.Repeat("x", 30000+i)})
+	}
+	r.Params = append(r.Params, cgi.Field{Name: "SERVER_SOFTWARE", Value: "mine"})
+	list, err := params(t, &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Params {
+		n := 0
+		for _, got := range list {
+			if got[0] == p.Name {
+				n++
+				if got[1] != p.Value {
+					t.Errorf("%s: %.20q", p.Name, got[1])
+				}
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: %d times", p.Name, n)
+		}
+	}
+	for _, bad := range []cgi.Field{
+		{Name: "A", Value: "\x00"}, {Name: "", Value: "x"}, {Name: "\x00", Value: ""},
+		{Name: "A", Value: strings.Repeat("x", wire.MaxContent)},
+	} {
+		r := base()
+		r.Params = []cgi.Field{bad}
+		if _, err := params(t, &r); err == nil {
+			t.Errorf("%.20q", bad)
+		}
+	}
 }
 
 func TestParamsAllocations(t *testing.T) {

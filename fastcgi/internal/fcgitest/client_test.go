@@ -51,7 +51,7 @@ func (c *client) head(body string) []byte {
 	r := cgi.Request{
 		Method: "GET", Target: "/x.php?q", Query: "q", Proto: "HTTP/1.1", Host: "example.org",
 		Script: "/x.php",
-		Root:   "/srv",
+		Root:   "/srv", Fixed: cgi.Fix("/srv", "lwango", nil),
 		Length: int64(len(body)), Fields: []cgi.Field{{Name: "Accept", Value: "*/*"}},
 	}
 	if body != "" {

@@ -12,6 +12,13 @@ const maxLength = 1<<31 - 1
 // PairLen returns how many bytes a pair of these lengths takes.
 func PairLen(name, value int) int { return lengthLen(name) + lengthLen(value) + name + value }
 
+// AppendPair appends a pair. The caller has checked that the name is not empty, and that there is no
+// NUL.
+func AppendPair(dst []byte, name, value string) []byte {
+	dst = appendLength(appendLength(dst, len(name)), len(value))
+	return append(append(dst, name...), value...)
+}
+
 func lengthLen(n int) int {
 	if n <= shortLength {
 		return 1

@@ -69,12 +69,25 @@ func (h *Head) Open(nameLen, valueLen int) []byte {
 		h.Fail(ErrPairName) // PHP-FPM passes it over, so the author of the pair meant another name
 	case n > MaxContent:
 		h.Fail(ErrPairSize)
-	case len(h.buf)-h.open-HeaderLen+n > MaxContent:
+	default:
+		h.room(n)
+	}
+	return appendLength(appendLength(h.buf, nameLen), valueLen)
+}
+
+// AddPairs adds pairs that AppendPair has made, of MaxContent bytes at most.
+func (h *Head) AddPairs(pairs []byte) {
+	h.room(len(pairs))
+	h.buf = append(h.buf, pairs...)
+}
+
+// room begins another record if the open one has no room for n bytes.
+func (h *Head) room(n int) {
+	if len(h.buf)-h.open-HeaderLen+n > MaxContent {
 		h.seal()
 		h.open = len(h.buf)
 		h.buf = AppendHeader(h.buf, Params, 0)
 	}
-	return appendLength(appendLength(h.buf, nameLen), valueLen)
 }
 
 // Close ends the pair that Open has begun.

@@ -1,0 +1,17 @@
+package sysio
+
+import "os"
+
+// Refuse makes f do without openat2, as where that is refused.
+func (f *Folder) Refuse(dir string) (err error) {
+	f.root, err = os.OpenRoot(dir)
+	return err
+}
+
+// Close makes the folder's descriptor one that is not open.
+func (f *Folder) Close() {
+	f.fd = -1
+	if f.root != nil {
+		f.root.Close()
+	}
+}

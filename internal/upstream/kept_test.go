@@ -1,0 +1,232 @@
+package upstream_test
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+)
+
+// keeping makes routes that keep connections, each with a loop of its own.
+func keeping(t *testing.T, s *service, routes int, change func(*upstream.Settings)) (*upstream.Pool,
+	[]*route) {
+	pool := new(upstream.Pool)
+	var all []*route
+	for range routes {
+		all = append(all, newRoute(t, pool, []string{s.address}, func(s *upstream.Settings) {
+			s.MaxIdle, s.IdleTimeout = 2, 3*time.Second
+			if change != nil {
+				change(s)
+			}
+		}))
+	}
+	return pool, all
+}
+
+// numbers is a service that answers with the number of the connection.
+func numbers(t *testing.T) *service {
+	return start(t, func(conn int, _ string) string { return fmt.Sprint(conn) })
+}
+
+// TestKeptIsFree: requests on a loop that keeps the connection cost no epoll_ctl.
+func TestKeptIsFree(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("short reads and writes cost epoll_ctl")
+	}
+	s := numbers(t)
+	_, r := keeping(t, s, 1, nil)
+	r[0].get("x")
+	stats := make(chan loop.Stats, 1)
+	ask := func() loop.Stats {
+		_ = r[0].loop.Post(func() { stats <- r[0].loop.Stats() })
+		return <-stats
+	}
+	before := ask()
+	for range 100 {
+		if g := r[0].get("x"); g.text != "1" {
+			t.Fatal(g)
+		}
+	}
+	if n := ask().Ctls - before.Ctls; n != 0 {
+		t.Error(n, " calls of epoll_ctl")
+	}
+	s.closed(t)
+}
+
+// TestKeptForOtherLoops: a kept connection serves all loops, by turns, and no other is made.
+func TestKeptForOtherLoops(t *testing.T) {
+	s := numbers(t)
+	_, r := keeping(t, s, 3, nil)
+	for i := range 30 {
+		if g := r[i%3].get("x"); g.text != "1" {
+			t.Fatal(i, g)
+		}
+	}
+	s.closed(t)
+}
+
+// TestKeptOfABusyLoop: no loop hoards connections. Another loop takes one at once at max_conns,
+// even while the loop at which it rests does not look at anything.
+func TestKeptOfABusyLoop(t *testing.T) {
+	s := numbers(t)
+	for _, fresh := range []bool{false, true} {
+		pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.MaxConns = 1 })
+		first := r[0].get("x").text
+		goOn, held := make(chan bool), make(chan bool)
+		_ = r[0].loop.Post(func() { close(held); <-goOn })
+		<-held
+		done := make(chan got)
+		r[1].ask("x", fresh, done)
+		select {
+		case g := <-done:
+			if g.err != nil || (g.text == first) == fresh {
+				t.Error(g)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("it waits for the other loop")
+		}
+		if n := pool.Idle() + pool.Active(); n != 1 {
+			t.Error(n, " connections")
+		}
+		close(goOn)
+		if g := r[0].get("x"); g.err != nil {
+			t.Error(g)
+		}
+		eventually(t, "the idle one is closed", func() bool { return pool.Idle() == 0 })
+	}
+	s.closed(t)
+}
+
+// TestKeptOutlivesItsLoop: a loop that has stopped leaves its connections to the others, and to the
+// pool, which closes them in time.
+func TestKeptOutlivesItsLoop(t *testing.T) {
+	s := numbers(t)
+	_, r := keeping(t, s, 2, nil)
+	r[0].get("x")
+	r[0].stop()
+	if g := r[1].get("x"); g.text != "1" {
+		t.Error(g)
+	}
+	r[1].stop()
+	s.closed(t)
+}
+
+// TestKeptEnds: a kept connection that the service has closed, or on which bytes have come, is not
+// used, on its own loop or another.
+func TestKeptEnds(t *testing.T) {
+	for what, spoil := range map[string]func(s *service){
+		"closed": func(s *service) { s.each(func(c io.WriteCloser) { c.Close() }) },
+		"bytes":  func(s *service) { s.each(func(c io.WriteCloser) { io.WriteString(c, "stale\n") }) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := numbers(t)
+			_, r := keeping(t, s, 2, nil)
+			for i := range 6 {
+				if g := r[i/2%2].get("x"); g.err != nil || g.text == "stale" {
+					t.Error(i, g)
+				}
+				spoil(s)
+				for range 2 { // the second time, the loop has looked at its events since
+					r[i/2%2].turn()
+				}
+			}
+			s.closed(t)
+		})
+	}
+}
+
+// TestKeptBySeveralLoops: loops that ask all at once, and take from each other, have no more
+// connections than allowed, and lose none of the places.
+func TestKeptBySeveralLoops(t *testing.T) {
+	const loops, threads, rounds, most = 3, 4, 40, 2
+	var now, seen atomic.Int32
+	s := start(t, func(int, string) string {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for old := seen.Load(); n > old && !seen.CompareAndSwap(old, n); old = seen.Load() {
+		}
+		return "hello"
+	})
+	pool, r := keeping(t, s, loops, func(s *upstream.Settings) { s.MaxConns = most })
+	done := make(chan got)
+	n := 0
+	for i := range loops {
+		for j := range threads {
+			n++
+			go func() {
+				for k := range rounds {
+					one := make(chan got)
+					r[i].ask("x", j == 0 && k%5 == 0, one)
+					if g := <-one; g.text != "hello" {
+						done <- g
+						return
+					}
+				}
+				done <- got{text: "hello"}
+			}()
+		}
+	}
+	for range n {
+		answered(t, done)
+	}
+	if n := pool.Active(); n != 0 {
+		t.Error(n, " places are lost")
+	}
+	if n := seen.Load(); n > most {
+		t.Error(n, " at once")
+	}
+	s.closed(t)
+}
+
+// TestKilledWithAKept: a thread that is killed while it has a kept connection gives its place back.
+func TestKilledWithAKept(t *testing.T) {
+	s, goOn := stepwise(t)
+	pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.MaxConns = 1 })
+	done := make(chan got, 1)
+	r[0].ask("0", false, done)
+	s.requests(t, 1)
+	goOn <- true
+	<-done
+	r[1].ask("1", false, make(chan got, 1)) // takes it from the other loop, and waits
+	s.requests(t, 2)
+	r[0].ask("2", false, done)
+	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	r[1].stop()
+	s.requests(t, 3)
+	goOn <- true
+	goOn <- true
+	answered(t, done)
+	if got := s.seen(); !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Error(got)
+	}
+}
+
+// each calls f with every open connection.
+func (s *service) each(f func(c io.WriteCloser)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		f(c)
+	}
+}
+
+// turn returns when the loop has called a function.
+func (r *route) turn() {
+	done := make(chan bool)
+	_ = r.loop.Post(func() { close(done) })
+	<-done
+}
+
+// stop ends the threads of the route's loop.
+func (r *route) stop() {
+	r.loop.Stop(0)
+	for r.loop.Post(func() {}) == nil { // they are ended once it refuses posts
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,54 @@
+package loop
+
+import (
+	"github.com/lwango/lwango/internal/sysio"
+	"golang.org/x/sys/unix"
+)
+
+// Rest takes d, which Open has made, out of use until Resume. d stays registered with the loop, and
+// so the next use on this loop costs no system call. But its number, which Rest returns, belongs to
+// the caller from now on, and outlives the loop. The caller may be any goroutine when it closes the
+// number, or gives it to another loop, after Withdraw.
+//
+// ok is false, and d is as before, if d is not quiet: there is something to read, of which Rest may
+// take a byte, the peer has left, or a thread waits for d.
+func (l *Loop) Rest(d *Descriptor) (fd int, ok bool) {
+	const state = shared | borrowed | finished | hungUp
+	if d.fd < 0 || d.flags&state != shared || d.flags.awaited() != 0 {
+		return -1, false
+	}
+	for d.Unread() { // a read that filled its buffer cannot tell whether that was all
+		var b [1]byte
+		if _, errno := d.Recv(b[:]); errno != unix.EAGAIN {
+			return -1, false
+		}
+	}
+	d.flags |= resting
+	s := d.asShared()
+	s.thread, s.writer = nil, nil
+	return int(d.fd), true
+}
+
+// Resume takes d, which rests, into use again, if it is quiet as far as the loop knows: no event
+// has come since Rest. Otherwise it returns false, and d goes on resting. It is called on the loop.
+func (l *Loop) Resume(d *Descriptor) bool {
+	if d.fd < 0 || d.Unread() || d.flags&(finished|hungUp) != 0 {
+		return false
+	}
+	d.flags &^= resting
+	return true
+}
+
+// Withdraw takes fd, which rests, out of the loop. Any goroutine may call it that owns fd.
+//
+// The loop keeps its record of fd, since only the loop may touch that. No thread waits for the
+// record, so late events find nothing to do, and the next file that gets the number on this loop
+// drops it.
+func (l *Loop) Withdraw(fd int) {
+	p := &l.post
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed { // otherwise the epoll instance is closed at any moment, and its number reused
+		_ = sysio.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, fd, 0, 0)
+	}
+}

@@ -1,0 +1,228 @@
+package loop_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// resting returns a descriptor that rests, its number and the other end.
+func resting(t *testing.T, l *loop.Loop) (d *loop.Shared, fd, peer int) {
+	t.Helper()
+	s := openPair(t)
+	d = new(loop.Shared)
+	if err := l.Open(d, s[0]); err != nil {
+		t.Fatal(err)
+	}
+	fd, ok := l.Rest(&d.Descriptor)
+	if !ok || fd != s[0] {
+		t.Fatal(fd, ok)
+	}
+	return d, fd, s[1]
+}
+
+// look lets the loop look at its events.
+func look(th *loop.Thread) { _ = th.Sleep(2 * time.Millisecond) }
+
+// TestRest: a descriptor that rests is taken again without a system call, unless something has
+// come.
+func TestRest(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			d, fd, peer := resting(t, l)
+			before := l.Stats().Ctls
+			for range 3 {
+				look(th)
+				if !l.Resume(&d.Descriptor) {
+					t.Fatal("nothing has come")
+				}
+				if again, ok := l.Rest(&d.Descriptor); !ok || again != fd {
+					t.Error(again, ok)
+				}
+			}
+			if n := l.Stats().Ctls - before; n != 0 {
+				t.Error(n, " calls of epoll_ctl")
+			}
+			_, _ = unix.Write(peer, []byte("x"))
+			look(th)
+			if l.Resume(&d.Descriptor) {
+				t.Error("a byte has come")
+			}
+			l.Withdraw(fd)
+			unix.Close(fd)
+			unix.Close(peer)
+
+			d, fd, peer = resting(t, l)
+			unix.Close(peer)
+			look(th)
+			if l.Resume(&d.Descriptor) {
+				t.Error("the peer has left")
+			}
+			l.Withdraw(fd)
+			unix.Close(fd)
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestRestOnlyIfQuiet: a descriptor on which something has come, or for which a thread waits, does
+// not rest.
+func TestRestOnlyIfQuiet(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			for what, spoil := range map[string]func(d *loop.Descriptor, peer int){
+				"a byte":  func(_ *loop.Descriptor, peer int) { _, _ = unix.Write(peer, []byte("x")) },
+				"the end": func(_ *loop.Descriptor, peer int) { _ = unix.Shutdown(peer, unix.SHUT_WR) },
+				"a wait": func(d *loop.Descriptor, _ int) {
+					l.Go(func(th *loop.Thread) { want(t, d.AwaitRead(th, -1), net.ErrClosed) })
+				},
+			} {
+				s := openPair(t)
+				d := new(loop.Shared)
+				if err := l.Open(d, s[0]); err != nil {
+					t.Fatal(err)
+				}
+				spoil(&d.Descriptor, s[1])
+				look(th)
+				if _, ok := l.Rest(&d.Descriptor); ok {
+					t.Error(what, ": it rests")
+				}
+				l.CloseDescriptor(&d.Descriptor)
+				unix.Close(s[1])
+			}
+			var closed loop.Shared
+			s := openPair(t)
+			if err := l.Open(&closed, s[0]); err != nil {
+				t.Fatal(err)
+			}
+			l.CloseDescriptor(&closed.Descriptor)
+			unix.Close(s[1])
+			if _, ok := l.Rest(&closed.Descriptor); ok || l.Resume(&closed.Descriptor) {
+				t.Error("it is closed")
+			}
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestRestUnreadAtTheEnd: a read that filled its buffer has not told whether there is more, and
+// Rest finds that out.
+func TestRestUnreadAtTheEnd(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			s := openPair(t)
+			var d loop.Shared
+			if err := l.Open(&d, s[0]); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = unix.Write(s[1], []byte("xyz"))
+			want(t, d.AwaitRead(th, time.Minute), nil)
+			buf := make([]byte, 3)
+			for n := 0; n < len(buf); {
+				k, _ := d.Recv(buf[n:])
+				n += k
+			}
+			fd, ok := l.Rest(&d.Descriptor)
+			if !ok {
+				t.Fatal("all was read")
+			}
+			look(th)
+			if !l.Resume(&d.Descriptor) {
+				t.Error("nothing has come")
+			}
+			unix.Close(s[1])
+			l.CloseDescriptor(&d.Descriptor)
+			_ = fd
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestRestingIsTakenElsewhere: another loop takes a descriptor away. The first one is told of none
+// of its events, and serves the next file that gets the number, whichever way that comes in.
+func TestRestingIsTakenElsewhere(t *testing.T) {
+	reuse := func(t *testing.T, th *loop.Thread, fd int, use func(s [2]int)) {
+		t.Helper()
+		s := openPair(t)
+		if s[0] != fd {
+			if err := unix.Dup3(s[0], fd, unix.O_CLOEXEC); err != nil {
+				t.Fatal(err)
+			}
+			unix.Close(s[0])
+			s[0] = fd
+		}
+		use(s)
+		unix.Close(s[1])
+	}
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			d, fd, peer := resting(t, l)
+			done := make(chan struct{})
+			go func() { // any goroutine
+				defer close(done)
+				l.Withdraw(fd)
+			}()
+			<-done
+			events := l.Stats().Events
+			_, _ = unix.Write(peer, []byte("x"))
+			look(th)
+			if n := l.Stats().Events - events; n != 0 {
+				t.Error(n, " events")
+			}
+			unix.Close(fd)
+			unix.Close(peer)
+			for range 2 {
+				reuse(t, th, fd, func(s [2]int) {
+					var again loop.Shared
+					if err := l.Open(&again, fd); err != nil {
+						t.Fatal(err)
+					}
+					if l.Resume(&d.Descriptor) {
+						t.Error("the number is another's")
+					}
+					_, _ = unix.Write(s[1], []byte("x"))
+					want(t, again.AwaitRead(th, time.Minute), nil)
+					l.CloseDescriptor(&again.Descriptor)
+				})
+			}
+
+			_, fd, peer = resting(t, l)
+			l.Withdraw(fd)
+			unix.Close(fd)
+			unix.Close(peer)
+			reuse(t, th, fd, func(s [2]int) {
+				_, _ = unix.Write(s[1], []byte("x"))
+				want(t, th.AwaitRead(fd, time.Minute), nil)
+				want(t, th.CloseFD(fd), nil)
+			})
+
+			_, fd, peer = resting(t, l)
+			l.Withdraw(fd)
+			unix.Close(fd)
+			unix.Close(peer)
+			reuse(t, th, fd, func([2]int) { want(t, th.CloseFD(fd), nil) })
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestRestOutlivesTheLoop: a loop that has ended leaves descriptors that rest to their owner, who
+// can take them and close them.
+func TestRestOutlivesTheLoop(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var fd, peer int
+		l.Go(func(*loop.Thread) { _, fd, peer = resting(t, l) })
+		mustRun(t, l)
+		defer unix.Close(peer)
+		l.Withdraw(fd)
+		if _, err := unix.Write(fd, []byte("x")); err != nil {
+			t.Error(err)
+		}
+		if err := unix.Close(fd); err != nil {
+			t.Error(err)
+		}
+	})
+}
