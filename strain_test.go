@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +46,14 @@ func strain() {
 	lwango.Handle("/left-locked", func(_ *lwango.Request, resp *lwango.Response) int {
 		runtime.LockOSThread()
 		resp.WriteString("returned")
+		return 200
+	})
+	lwango.Handle("/wait", func(req *lwango.Request, _ *lwango.Response) int {
+		_ = req.Sleep(time.Hour)
+		return 200
+	})
+	lwango.Handle("/threads", func(req *lwango.Request, resp *lwango.Response) int {
+		fmt.Fprint(resp, req.Thread.Loop().Threads())
 		return 200
 	})
 	lwango.Handle("/never", func(req *lwango.Request, resp *lwango.Response) int {
@@ -147,5 +157,87 @@ func TestFunctionsThatNeverReturn(t *testing.T) {
 	expect(t, s, "/", "2 processors")
 	if code := s.End(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestClockJump: to a process that was stopped the time has jumped when it goes on, as to one whose
+// machine was. What has arrived meanwhile counts, although its time is up.
+func TestClockJump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lets a timeout pass")
+	}
+	const timeout = 2 * time.Second
+	s := startStrained(t, "threads = 1\nkeep_alive_timeout = \"2s\"\nwatchdog = \"1s\"")
+	busy, idle := dial(t, s.Address), dial(t, s.Address)
+	defer busy.Close()
+	defer idle.Close()
+	for _, c := range []net.Conn{idle, busy} {
+		if err := exchange(c, rawGet("/"), "processors"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if err := s.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(busy, rawGet("/")); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(time.Until(began.Add(timeout + timeout/4)))
+	if err := s.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	if n, err := busy.Read(b[:]); n != 1 {
+		t.Errorf("no answer to what was sent in time: %v", err)
+	}
+	if n, err := idle.Read(b[:]); err != io.EOF {
+		t.Errorf("the idle connection: %d, %v", n, err)
+	}
+	if strings.Contains(s.Log(), "held up") {
+		t.Error("the watchdog blames code for the jump")
+	}
+}
+
+// TestCrowdGivesUp: ten thousand clients that leave their requests at one moment leave nothing
+// behind, and other requests are answered meanwhile.
+func TestCrowdGivesUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opens ten thousand connections")
+	}
+	const crowd = 10_000
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur < crowd+1000 {
+		t.Skipf("descriptors: %d, %v", files.Cur, err)
+	}
+	s := startStrained(t, fmt.Sprintf("threads = 1\nmax_connections = %d", crowd+100))
+	threads := func() (n int) {
+		body, err := fetch(s, "/threads")
+		if err == nil {
+			n, err = strconv.Atoi(body)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	own := threads()
+	clients := make([]net.Conn, crowd)
+	for i := range clients {
+		clients[i] = dial(t, s.Address)
+		if _, err := io.WriteString(clients[i], rawGet("/wait")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := time.Now().Add(time.Minute)
+	for threads() < own+crowd && time.Now().Before(until) {
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+	for threads() > own && time.Now().Before(until) {
+	}
+	if n := threads(); n > own {
+		t.Errorf("%d threads are left, %d before", n, own)
 	}
 }
