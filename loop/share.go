@@ -22,12 +22,11 @@ func (s *share) begin() { *s = share{} }
 
 // spent counts a thread that has run, and reports whether it was the last for this turn.
 func (s *share) spent() bool {
-	if s.n++; s.n%lookEvery == 0 {
-		now := time.Now()
-		if s.n == lookEvery {
-			s.since = now
-		}
-		s.over = now.Sub(s.since) >= turnShare
+	switch s.n++; {
+	case s.n == lookEvery:
+		s.since = time.Now()
+	case s.n%lookEvery == 0:
+		s.over = time.Since(s.since) >= turnShare
 	}
 	return s.over
 }

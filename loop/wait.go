@@ -17,15 +17,17 @@ import (
 // come singly, a poll would find none, and be a second system call for each event.
 func (l *Loop) wait() error {
 	l.pulse.beat()
-	l.tick() // the turn may have taken its time
-	d := l.timeout()
 	var n int
 	var errno syscall.Errno
-	if d == 0 || l.several {
+	if l.several {
 		n, errno = l.look(0)
+	} else {
+		l.tick() // for timeout: the turn may have taken its time
 	}
-	if d != 0 && n == 0 && errno == 0 {
-		n, errno = l.look(d)
+	if n == 0 && errno == 0 {
+		if d := l.timeout(); d != 0 || !l.several {
+			n, errno = l.look(d)
+		}
 	}
 	if errno != 0 {
 		return os.NewSyscallError("epoll_wait", errno)
