@@ -16,8 +16,10 @@ import (
 // adds one to count, which belongs to the loop.
 func waiting(t testing.TB, ls *loops.Loops, i, n int, topic *pubsub.Topic, o pubsub.Options,
 	count *int) {
+	begun := 0
 	for range n {
 		ls.Go(i, func(th *loop.Thread) {
+			begun++
 			for sub := topic.Subscribe(th, o); ; *count++ {
 				if _, err := sub.Receive(-1); err != nil {
 					return
@@ -25,8 +27,8 @@ func waiting(t testing.TB, ls *loops.Loops, i, n int, topic *pubsub.Topic, o pub
 			}
 		})
 	}
-	for range 2 { // a turn in which they begin, and one after it
-		loops.On(t, ls.All[i], func(*loop.Loop) {})
+	for all := false; !all; {
+		loops.On(t, ls.All[i], func(*loop.Loop) { all = begun == n })
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
 )
@@ -42,10 +44,9 @@ func TestKeptIsFree(t *testing.T) {
 	s := numbers(t)
 	_, r := keeping(t, s, 1, nil)
 	r[0].get("x")
-	stats := make(chan loop.Stats, 1)
-	ask := func() loop.Stats {
-		_ = r[0].loop.Post(func() { stats <- r[0].loop.Stats() })
-		return <-stats
+	ask := func() (stats loop.Stats) {
+		loops.On(t, r[0].loops.All[0], func(l *loop.Loop) { stats = l.Stats() })
+		return stats
 	}
 	before := ask()
 	for range 100 {
@@ -79,7 +80,7 @@ func TestKeptOfABusyLoop(t *testing.T) {
 		pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.MaxConns = 1 })
 		first := r[0].get("x").text
 		goOn, held := make(chan bool), make(chan bool)
-		_ = r[0].loop.Post(func() { close(held); <-goOn })
+		_ = r[0].loops.All[0].Post(func() { close(held); <-goOn })
 		<-held
 		done := make(chan got)
 		r[1].ask("x", fresh, done)
@@ -88,7 +89,7 @@ func TestKeptOfABusyLoop(t *testing.T) {
 			if g.err != nil || (g.text == first) == fresh {
 				t.Error(g)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(wait.Patience):
 			t.Error("it waits for the other loop")
 		}
 		if n := pool.Idle() + pool.Active(); n != 1 {
@@ -98,7 +99,7 @@ func TestKeptOfABusyLoop(t *testing.T) {
 		if g := r[0].get("x"); g.err != nil {
 			t.Error(g)
 		}
-		eventually(t, "the idle one is closed", func() bool { return pool.Idle() == 0 })
+		wait.Until(t, "the idle one is closed", func() bool { return pool.Idle() == 0 })
 	}
 	s.closed(t)
 }
@@ -109,11 +110,11 @@ func TestKeptOutlivesItsLoop(t *testing.T) {
 	s := numbers(t)
 	_, r := keeping(t, s, 2, nil)
 	r[0].get("x")
-	r[0].stop()
+	r[0].loops.Stop(0)
 	if g := r[1].get("x"); g.text != "1" {
 		t.Error(g)
 	}
-	r[1].stop()
+	r[1].loops.Stop(0)
 	s.closed(t)
 }
 
@@ -133,7 +134,7 @@ func TestKeptEnds(t *testing.T) {
 				}
 				spoil(s)
 				for range 2 { // the second time, the loop has looked at its events since
-					r[i/2%2].turn()
+					loops.On(t, r[i/2%2].loops.All[0], func(*loop.Loop) {})
 				}
 			}
 			s.closed(t)
@@ -196,8 +197,8 @@ func TestKilledWithAKept(t *testing.T) {
 	r[1].ask("1", false, make(chan got, 1)) // takes it from the other loop, and waits
 	s.requests(t, 2)
 	r[0].ask("2", false, done)
-	eventually(t, "it waits", func() bool { return pool.Waiting() == 1 })
-	r[1].stop()
+	wait.Until(t, "it waits", func() bool { return pool.Waiting() == 1 })
+	r[1].loops.Stop(0)
 	s.requests(t, 3)
 	goOn <- true
 	goOn <- true
@@ -213,20 +214,5 @@ func (s *service) each(f func(c io.WriteCloser)) {
 	defer s.mu.Unlock()
 	for c := range s.open {
 		f(c)
-	}
-}
-
-// turn returns when the loop has called a function.
-func (r *route) turn() {
-	done := make(chan bool)
-	_ = r.loop.Post(func() { close(done) })
-	<-done
-}
-
-// stop ends the threads of the route's loop.
-func (r *route) stop() {
-	r.loop.Stop(0)
-	for r.loop.Post(func() {}) == nil { // they are ended once it refuses posts
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -26,13 +26,13 @@ type Mode struct {
 	UNIX    bool // on a UNIX socket, which has one loop
 }
 
-// The modes there are. Run leaves out the last.
+// The modes there are. Run leaves out the last. The handoff that is not the default has one.
 var (
 	Plain    = Mode{Name: "channel", Handoff: coro.Channel, Loops: 1}
 	Direct   = Mode{Name: "direct", Handoff: coro.Direct, Loops: 1}
-	Several  = Mode{Name: "channel, 3 loops", Handoff: coro.Channel, Loops: 3}
-	OverTLS  = Mode{Name: "tls", Handoff: coro.Channel, Loops: 1, TLS: true}
-	OverUNIX = Mode{Name: "unix", Handoff: coro.Channel, Loops: 1, UNIX: true}
+	Several  = Mode{Name: "3 loops", Handoff: coro.Direct, Loops: 3}
+	OverTLS  = Mode{Name: "tls", Handoff: coro.Direct, Loops: 1, TLS: true}
+	OverUNIX = Mode{Name: "unix", Handoff: coro.Direct, Loops: 1, UNIX: true}
 )
 
 // Network is "tcp" or "unix".
