@@ -1,0 +1,264 @@
+package servefiles_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/modtest"
+	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/leaktest"
+)
+
+// held returns how many descriptors of the process lead to files below dir whose names have part in
+// them.
+func held(t testing.TB, dir, part string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	check(t, err)
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil &&
+			strings.HasPrefix(to, dir+"/") && strings.Contains(to, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// soon fails unless what is so within a few times the second that a file is kept for.
+func soon(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for until := time.Now().Add(modtest.Timeout); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("not so after %v: %s", modtest.Timeout, what)
+		}
+	}
+}
+
+// replace renames a file with that text over another, with the old time.
+func replace(t testing.TB, path, text string) {
+	t.Helper()
+	check(t, os.WriteFile(path+".new", []byte(text), 0o644))
+	check(t, os.Chtimes(path+".new", modified, modified))
+	check(t, os.Rename(path+".new", path))
+}
+
+// A file that is asked for twice stays at hand. Whatever becomes of it is seen after a second.
+func TestKept(t *testing.T) {
+	modtest.Run(t, func(t *testing.T, handoff coro.Handoff) {
+		root := tree(t)
+		s := start(t, root, "/", handoff, nil)
+		fresh := start(t, root, "/", handoff, func(s *servefiles.Settings) { s.OpenFiles = 0 })
+		for _, c := range []struct {
+			file, text string
+			change     func(path string)
+		}{
+			{"a.txt", "0123456789", func(path string) { replace(t, path, "9876543210") }},
+			{"big.bin", big, func(path string) { replace(t, path, big[1:]+big[:1]) }},
+			{"noextension", "?", func(path string) { check(t, os.WriteFile(path, []byte("!"), 0o644)) }},
+			{"track.gpx", "<gpx/>", func(path string) { check(t, os.Remove(path)) }},
+			{"small.bin", big[:16<<10], func(path string) {
+				check(t, os.Remove(path))
+				check(t, os.Symlink("../outside.txt", path))
+			}},
+			{"sub/page.html", "<h1>page</h1>", func(path string) {
+				check(t, os.Remove(path))
+				check(t, os.Mkdir(path, 0o755))
+			}},
+		} {
+			var got modtest.Response
+			ask := func() string {
+				got = s.Do("GET /"+c.file, nil, "")
+				return got.Body
+			}
+			if ask() != c.text || ask() != c.text {
+				t.Fatalf("%s: %d", c.file, got.Status)
+			}
+			asked := time.Now()
+			c.change(filepath.Join(root, c.file))
+			before := ask()
+			if time.Since(asked) < 500*time.Millisecond && before != c.text {
+				t.Errorf("%s was not kept: %d", c.file, got.Status)
+			}
+			changed := fresh.Do("GET /"+c.file, nil, "")
+			time.Sleep(time.Until(asked.Add(1100 * time.Millisecond)))
+			ask()
+			got.Header.Del("Date")
+			changed.Header.Del("Date")
+			if !reflect.DeepEqual(got, changed) {
+				t.Errorf("%s after a second: %d %v, want %d %v", c.file, got.Status, got.Header, changed.Status,
+					changed.Header)
+			}
+		}
+		soon(t, "files that are not asked for are closed", func() bool { return held(t, root, "") == 0 })
+	})
+}
+
+// A large file that is rewritten in place has its new length and entity tag at once: they must be
+// true of what is sent.
+func TestKeptAndRewritten(t *testing.T) {
+	root := tree(t)
+	s := start(t, root, "/", coro.Direct, nil)
+	s.Do("GET /big.bin", nil, "")
+	before := s.Do("GET /big.bin", nil, "")
+	if held(t, root, "big.bin") != 1 {
+		t.Error("the file was not kept")
+	}
+	check(t, os.Truncate(filepath.Join(root, "big.bin"), 50_000))
+	got := s.Do("GET /big.bin", nil, "")
+	if got.Body != big[:50_000] || got.Header.Get("ETag") == before.Header.Get("ETag") {
+		t.Errorf("%d bytes, %v", len(got.Body), got.Header)
+	}
+	if held(t, root, "big.bin") != 0 {
+		t.Error("a file that has just changed was kept")
+	}
+}
+
+// Answers do not depend on whether the file was at hand.
+func TestKeptAnswers(t *testing.T) {
+	root := tree(t)
+	check(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
+	check(t, os.Chtimes(filepath.Join(root, "4k.html"), modified, modified))
+	kept := func(s *servefiles.Settings) { s.CacheControl = "no-cache" }
+	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path = root; kept(s) })
+	check(t, err)
+	fresh := start(t, root, "/", coro.Direct, func(s *servefiles.Settings) { kept(s); s.OpenFiles = 0 })
+	servers := map[string]*modtest.Server{
+		"plain": modtest.Start(t, "/", h, coro.Direct),
+		"TLS":   modtest.StartTLS(t, "/", h, coro.Direct),
+	}
+	for _, path := range []string{"/a.txt", "/4k.html", "/small.bin", "/big.bin", "/empty.txt", "/", "/sub/"} {
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST"} {
+			for _, fields := range [][]string{
+				nil,
+				{"Range: bytes=2-5"},
+				{"Range: bytes=-3"},
+				{"Range: bytes=1-2,4-"},
+				{"Range: bytes=900000-"},
+				{"If-None-Match: " + etag},
+				{"If-None-Match: *"},
+				{"If-Match: \"x\""},
+				{"If-Modified-Since: " + lastModified},
+				{"Range: bytes=0-1", "If-Range: " + lastModified},
+				{"Range: bytes=0-1", "If-Range: \"x\""},
+			} {
+				want := fresh.Do(method+" "+path, fields, "")
+				for name, s := range servers {
+					for try := range 3 {
+						got := s.Do(method+" "+path, fields, "")
+						for _, r := range []*modtest.Response{&want, &got} {
+							r.Header.Del("Date")
+							if mediaType, _, ok := strings.Cut(r.Header.Get("Content-Type"), "; boundary="); ok {
+								boundary := strings.TrimPrefix(r.Header.Get("Content-Type"), mediaType+"; boundary=")
+								r.Header.Set("Content-Type", mediaType)
+								r.Body = strings.ReplaceAll(r.Body, boundary, "boundary")
+							}
+						}
+						if !reflect.DeepEqual(got, want) {
+							t.Errorf("%s %s %v, %s, try %d: %d %v %d bytes, want %d %v %d bytes", method, path, fields, name,
+								try, got.Status, got.Header, len(got.Body), want.Status, want.Header, len(want.Body))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is not kept: a file that was asked for once, one that has just changed, and more than there
+// is room for.
+func TestNotKept(t *testing.T) {
+	root := tree(t)
+	for i := range 8 {
+		path := filepath.Join(root, fmt.Sprintf("many%d.bin", i))
+		check(t, os.WriteFile(path, []byte(big), 0o644))
+		check(t, os.Chtimes(path, modified, modified))
+	}
+	s := start(t, root, "/", coro.Direct, func(s *servefiles.Settings) { s.OpenFiles = 3 })
+	for i := range 8 {
+		s.Do(fmt.Sprintf("GET /many%d.bin", i), nil, "")
+	}
+	if n := held(t, root, "many"); n != 0 {
+		t.Errorf("%d files are open that were asked for once", n)
+	}
+	check(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, time.Now()))
+	for range 3 {
+		s.Do("GET /big.bin", nil, "")
+	}
+	if n := held(t, root, "big.bin"); n != 0 {
+		t.Errorf("%d files are open that have just changed", n)
+	}
+	most := 0
+	for range 3 {
+		for i := range 8 {
+			for range 2 {
+				if got := s.Do(fmt.Sprintf("GET /many%d.bin", i), nil, ""); got.Body != big {
+					t.Errorf("%d, %d bytes", got.Status, len(got.Body))
+				}
+			}
+			most = max(most, held(t, root, "many"))
+		}
+	}
+	if most != 3 {
+		t.Errorf("%d files were open, want 3", most)
+	}
+}
+
+// A file that leaves the shelf while it is sent is sent to its end, and closed then.
+func TestKeptWhileSent(t *testing.T) {
+	root := tree(t)
+	path := filepath.Join(root, "long.bin")
+	const size = 64 << 20
+	check(t, os.WriteFile(path, nil, 0o644))
+	check(t, os.Truncate(path, size))
+	check(t, os.Chtimes(path, modified, modified))
+	s := start(t, root, "/", coro.Direct, nil)
+	for range 2 {
+		s.Do("HEAD /long.bin", nil, "")
+	}
+	c := s.Dial()
+	fmt.Fprint(c, "GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	check(t, err)
+	defer answer.Body.Close()
+	check(t, os.Remove(path))
+	soon(t, "the file has left the shelf", func() bool { return s.Do("HEAD /long.bin", nil, "").Status == 404 })
+	if n := held(t, root, "long.bin"); n != 1 {
+		t.Errorf("%d open while it is sent, want 1", n)
+	}
+	if n, err := io.Copy(io.Discard, answer.Body); n != size || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	soon(t, "the file is closed", func() bool { return held(t, root, "long.bin") == 0 })
+}
+
+// Files at hand make way when descriptors have run out.
+func TestKeptMakeWay(t *testing.T) {
+	root := tree(t)
+	s := start(t, root, "/", coro.Direct, nil)
+	c := s.Dial()
+	r := bufio.NewReader(c)
+	ask := func(path string) int {
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path)
+		return s.Read(r, "GET").Status
+	}
+	ask("/big.bin")
+	ask("/big.bin")
+	free := leaktest.Exhaust(t)
+	if status := ask("/a.txt"); status != 200 {
+		t.Errorf("without descriptors: %d", status)
+	}
+	free()
+	if n := held(t, root, "big.bin"); n != 0 {
+		t.Errorf("%d open", n)
+	}
+}
