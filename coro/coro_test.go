@@ -296,6 +296,44 @@ func TestPoolIsLastInFirstOutAndTrimsTheUnused(t *testing.T) {
 	})
 }
 
+// TestTrimInSteps: Trim closes each unused coroutine once, however few at a time, also while others
+// are taken and put back.
+func TestTrimInSteps(t *testing.T) {
+	p := coro.Pool{Handoff: coro.Direct}
+	const n, kept = 500, 20
+	var all []*coro.Coro
+	for range n {
+		all = append(all, p.Get())
+	}
+	for i, c := range all {
+		p.Put(c, int64(i))
+	}
+	for closed := 0; closed < n-kept; {
+		top := p.Get()
+		if top != all[n-1] {
+			t.Fatal("not the last one put")
+		}
+		before := p.Len()
+		more := p.Trim(n-kept, 7)
+		p.Put(top, n)
+		closed += before + 1 - p.Len()
+		if want := closed < n-kept; more != want || p.Len() != n-closed {
+			t.Fatalf("%d are closed, %d are left, and Trim says %v", closed, p.Len(), more)
+		}
+		for i, c := range all {
+			if c.Dead() != (i < closed) {
+				t.Fatalf("%d are closed, and of the %dth it is %v", closed, i, c.Dead())
+			}
+		}
+	}
+	for range kept {
+		p.Get().Close()
+	}
+	if p.Len() != 0 || !all[n-kept].Dead() {
+		t.Errorf("%d are left", p.Len())
+	}
+}
+
 func TestMisuseIsCaught(t *testing.T) {
 	mustPanic := func(name string, f func()) {
 		t.Helper()

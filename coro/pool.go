@@ -7,7 +7,8 @@ type Pool struct {
 	Handoff Handoff
 	Next    func(c *Coro, v Value) Body // see New
 
-	free []parkedCoro
+	free   []parkedCoro
+	bottom int // those below were closed by Trim
 }
 
 type parkedCoro struct {
@@ -18,7 +19,7 @@ type parkedCoro struct {
 // Get returns a parked coroutine, or a new one if none is parked.
 func (p *Pool) Get() *Coro {
 	last := len(p.free) - 1
-	if last < 0 {
+	if last < p.bottom {
 		return New(p.Handoff, p.Next)
 	}
 	c := p.free[last].c
@@ -38,36 +39,36 @@ func (p *Pool) Put(c *Coro, now int64) {
 }
 
 // Len returns how many coroutines are parked.
-func (p *Pool) Len() int { return len(p.free) }
+func (p *Pool) Len() int { return len(p.free) - p.bottom }
 
 // Trim closes coroutines that have been parked without use since before the given time, at most so
 // many of them, and reports whether it has left others.
 func (p *Pool) Trim(before int64, most int) (more bool) {
-	n := 0
-	for n < len(p.free) && p.free[n].since < before {
-		if n == most {
-			more = true
-			break
+	end := min(p.bottom+most, len(p.free))
+	for p.bottom < end && p.free[p.bottom].since < before {
+		p.free[p.bottom].c.Close()
+		p.free[p.bottom].c = nil
+		p.bottom++
+	}
+	more = p.bottom == end && end < len(p.free) && p.free[end].since < before
+	if p.bottom > len(p.free)/2 { // not sooner: so one is moved for each that was closed, at most
+		rest := p.free[p.bottom:]
+		if cap(p.free) > 64 && len(rest) < cap(p.free)/4 {
+			p.free = append(make([]parkedCoro, 0, 2*len(rest)), rest...)
+		} else {
+			kept := copy(p.free, rest)
+			clear(p.free[kept:])
+			p.free = p.free[:kept]
 		}
-		p.free[n].c.Close()
-		n++
-	}
-	if n == 0 {
-		return more
-	}
-	kept := copy(p.free, p.free[n:])
-	clear(p.free[kept:])
-	p.free = p.free[:kept]
-	if cap(p.free) > 64 && kept < cap(p.free)/4 {
-		p.free = append(make([]parkedCoro, 0, 2*kept), p.free...)
+		p.bottom = 0
 	}
 	return more
 }
 
 // Close closes all.
 func (p *Pool) Close() {
-	for i := range p.free {
-		p.free[i].c.Close()
+	for _, parked := range p.free[p.bottom:] {
+		parked.c.Close()
 	}
-	p.free = nil
+	p.free, p.bottom = nil, 0
 }

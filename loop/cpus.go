@@ -3,7 +3,6 @@ package loop
 import (
 	"runtime"
 	"sync"
-	"time"
 )
 
 // Reserve makes room for n loops and one more processor (GOMAXPROCS), and returns n. n = 0 stands
@@ -33,27 +32,3 @@ var reserving sync.Mutex
 // initialProcessors is what GOMAXPROCS was before the first Reserve, so that a second call counts
 // the same CPUs.
 var initialProcessors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
-
-const (
-	noBlockLimit = time.Millisecond     // for a loop that finds events each time it looks
-	tickLimit    = 5 * time.Millisecond // for one that blocks in between
-)
-
-// giveWay lets other goroutines have the loop's processor, from time to time.
-//
-//   - A loop that does not block holds its processor. Goroutines that are queued there, and that no
-//     idle processor steals, would wait for forced preemption, which comes after 10 ms.
-//   - A loop that does block is announced to the scheduler each time. That is cheap as long as the
-//     scheduler leaves the processor with the waiting loop. But the `direct` handoff switches
-//     goroutines without the scheduler. So to the runtime's monitor one goroutine has been running
-//     all the time, and after 10 ms the monitor takes the processor away at each wait.
-func (l *Loop) giveWay(blocked bool) {
-	limit := noBlockLimit
-	if blocked {
-		limit = tickLimit
-	}
-	if l.now-l.gaveWay >= limit.Milliseconds() {
-		runtime.Gosched()
-		l.gaveWay = l.now
-	}
-}

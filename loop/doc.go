@@ -72,7 +72,9 @@
 //	listen.go    listening sockets
 //	idle.go      idle threads, which may have to give way
 //	stop.go      the orderly stop
-//	cpus.go      how loops and other goroutines share the processors
+//	wait.go      when the loop polls, when it blocks, when it calls the scheduler
+//	share.go     how long a turn may take
+//	cpus.go      a processor more than loops
 //	watchdog.go  what holds a loop for too long is logged
 //	culprit.go   whose stack that is
 package loop

@@ -54,10 +54,12 @@ type Loop struct {
 	threads  int                  // all that have not ended
 	wall     time.Time            // of this turn
 	now      int64                // of this turn, milliseconds since start
+	several  bool                 // the last look for events found more than one
 	gaveWay  int64                // when other goroutines were last given the processor
+	share    share                // of the present turn, for its queue or its timers
 	wheel    *timeoutwheel.Wheel
-	runq     queue // for the next turn
-	turn     queue // the rest of the present turn's
+	runq     queue // for a later turn
+	turn     queue // the rest of the present turn's, or of the one before
 	pool     coro.Pool
 	trim     trimmer
 	current  *Thread // the running one; nil: the loop itself runs
@@ -130,6 +132,7 @@ func (l *Loop) Run() error {
 			l.killAll()
 			return err
 		}
+		l.share.begin()
 		l.wheel.Advance(l.now)
 	}
 	return nil
@@ -157,44 +160,9 @@ func (l *Loop) Close() {
 	l.epfd, l.wakefd = -1, -1
 }
 
-// wait takes events from the kernel and acts on them. It asks without blocking first: under load
-// there are events, and a call that cannot sleep is made as a raw system call, at half the cost.
-func (l *Loop) wait() error {
-	l.pulse.beat()
-	blocked := false
-	n, errno := sysio.EpollWait(l.epfd, l.events[:], 0)
-	l.stats.Waits++
-	l.tick()
-	if n == 0 && errno == 0 {
-		if d := l.timeout(); d != 0 && l.post.sleep() {
-			blocked = true
-			l.pulse.sleep()
-			n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
-			l.pulse.wake()
-			l.post.asleep.Store(false)
-			l.stats.Waits++
-			l.tick()
-		}
-	}
-	if errno != 0 {
-		return os.NewSyscallError("epoll_wait", errno)
-	}
-	l.giveWay(blocked)
-	l.stats.Events += int64(n)
-	for i := range l.events[:n] {
-		e := &l.events[i]
-		if int(e.Fd) == l.wakefd {
-			l.post.rearm()
-			continue
-		}
-		l.dispatch(e)
-	}
-	return nil
-}
-
 // timeout returns how long the loop may block; there is no limit if it is negative.
 func (l *Loop) timeout() time.Duration {
-	if l.threads == 0 || !l.runq.empty() {
+	if l.threads == 0 || !l.runq.empty() || !l.turn.empty() {
 		return 0
 	}
 	at, ok := l.wheel.Next()
@@ -357,7 +325,7 @@ func (l *Loop) logPanic(t *Thread) {
 // answered without waiting, and so they cost no handoff each.
 func (l *Loop) follow(c *coro.Coro, v coro.Value) coro.Body {
 	l.bodyReturned(c, v)
-	for t := l.turn.head; t != nil && t.co == nil; t = l.turn.head {
+	for t := l.turn.head; t != nil && t.co == nil && !l.share.spent(); t = l.turn.head {
 		if l.turn.pop(); t.own.flags&ended == 0 {
 			l.enter(t, c)
 			return (*entry)(t)
@@ -421,13 +389,16 @@ func (q *queue) pop() *Thread {
 	return t
 }
 
-// runQueued resumes the threads that are in the run queue now. Those that are queued meanwhile wait
-// for the next turn.
+// runQueued resumes the threads that are in the run queue now, as far as their share of the turn
+// goes. The rest goes on in the next turn. Threads that are queued meanwhile come after that.
 func (l *Loop) runQueued() {
-	l.turn, l.runq = l.runq, queue{}
-	for !l.turn.empty() {
+	if l.turn.empty() {
+		l.turn, l.runq = l.runq, queue{}
+	}
+	for l.share.begin(); !l.turn.empty() && !l.share.over; {
 		if t := l.turn.pop(); t.own.flags&ended == 0 {
 			l.resume(t)
 		}
+		l.share.spent()
 	}
 }

@@ -36,17 +36,33 @@ func (l *Loop) Stop(grace time.Duration) {
 			return
 		}
 		l.stop.stopping = true
-		for _, d := range l.table {
-			if d != nil && d.flags&shared == 0 {
-				Wake(d.thread)
-				d.thread.notify()
-			}
-		}
 		for t := range l.detached {
 			t.notify()
 		}
+		l.wakeForStop(0)
 	})
 }
+
+// wakeForStop tells the threads with descriptors, from the given one on, that the loop stops. It
+// tells some at a time, and no more while threads are left over from the turn before: most of those
+// that it tells are idle, and each closes a connection now, for which the requests in flight should
+// not have to wait.
+func (l *Loop) wakeForStop(fd int) {
+	for n := 0; n < wakesPerTurn && l.turn.empty(); n++ {
+		if fd >= len(l.table) {
+			return
+		}
+		if d := l.table[fd]; d != nil && d.flags&shared == 0 {
+			Wake(d.thread)
+			d.thread.notify()
+		}
+		fd++
+	}
+	_ = l.Post(func() { l.wakeForStop(fd) }) // refused: all threads were killed
+}
+
+// wakesPerTurn bounds how much longer a turn takes during a stop, to about a millisecond.
+const wakesPerTurn = 64
 
 // Stopped returns a source that is ready once Stop was called, for threads of the loop that wait
 // for an unlimited time. Any number of them may wait for it, at no cost: Stop notifies all threads

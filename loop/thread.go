@@ -220,6 +220,9 @@ func (a *alarm) Expire() {
 			}
 		}
 		t.loop.end(t)
+		if t.loop.share.spent() {
+			t.loop.wheel.Pause() // whose input comes meanwhile is served
+		}
 		return
 	}
 	t.loop.ready(t, wokenByTimer)

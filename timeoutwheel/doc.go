@@ -16,7 +16,7 @@
 // # What holds
 //
 //   - A timer never expires early: Expire runs in an Advance(now) with at <= now.
-//   - It never expires late: the first such Advance runs it.
+//   - It never expires late: the first such Advance runs it, unless an Expire says Pause.
 //   - Within one Advance timers expire in the order of their times, and those of equal time in the
 //     order in which they were added. Those that were already due when they were added come first,
 //     in the order in which they were added.

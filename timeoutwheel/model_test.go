@@ -26,7 +26,8 @@ type world struct {
 	now     int64
 	added   int      // order of Add calls
 	pending []*entry // sorted by (late, at, added)
-	firing  []*entry // what the running Advance has still to call
+	firing  []*entry // what the running Advance has still to call, or the one that has paused
+	paused  bool     // in the present Advance
 	removed bool     // something was cancelled or moved: Next may be early
 }
 
@@ -188,8 +189,9 @@ func (w *world) advance(now int64) {
 	}
 	w.pending = rest
 
+	w.paused = false
 	w.wheel.Advance(now)
-	if len(w.firing) != 0 {
+	if len(w.firing) != 0 && !w.paused {
 		w.t.Fatalf("Advance(%d) did not expire the timer for %d and %d more",
 			now, w.firing[0].at, len(w.firing)-1)
 	}
@@ -210,7 +212,10 @@ func (m *member) Expire() {
 	if m.timer.Pending() {
 		w.t.Fatal("pending in its own Expire")
 	}
-	switch w.byte() % 8 {
+	if w.paused {
+		w.t.Fatal("expired after Pause")
+	}
+	switch w.byte() % 9 {
 	case 1:
 		w.add(m, w.time())
 	case 2:
@@ -227,13 +232,16 @@ func (m *member) Expire() {
 		if n := len(w.firing); n > 0 {
 			w.add(w.firing[n-1].who, w.now)
 		}
+	case 7:
+		w.wheel.Pause()
+		w.paused = true
 	}
 	w.check()
 }
 
 // untilFirst sleeps and wakes as an idle loop does, and counts the wake-ups.
 func (w *world) untilFirst() {
-	if len(w.pending) == 0 {
+	if len(w.pending) == 0 || len(w.firing) > 0 {
 		return
 	}
 	var first int64 = math.MaxInt64
@@ -246,7 +254,7 @@ func (w *world) untilFirst() {
 	if len(w.pending) <= exactUpTo {
 		allowed = 1
 	}
-	for n := 1; w.now < first; n++ {
+	for n := 1; w.now < first && len(w.firing) == 0; n++ {
 		if n > allowed {
 			w.t.Fatalf("%d wake-ups and still before the timer for %d", allowed, first)
 		}

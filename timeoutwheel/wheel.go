@@ -40,6 +40,7 @@ func (t *Timer) At() int64 {
 type Wheel struct {
 	now       int64
 	advancing bool
+	paused    bool // the rest of the running Advance waits for the next one
 
 	// Timers with at <= now. There are two lists, so that a timer which is added again while
 	// Advance works through its list waits for the next Advance: an Expire that adds its own timer
@@ -101,7 +102,7 @@ func (w *Wheel) Advance(now int64) {
 	if w.advancing {
 		panic("timeoutwheel: Advance called from Expire")
 	}
-	w.advancing = true
+	w.advancing, w.paused = true, false
 	// Deferred, so that a wheel survives an Expire that panics or exits.
 	defer func() { w.advancing = false }()
 
@@ -112,12 +113,17 @@ func (w *Wheel) Advance(now int64) {
 		w.slots.advance(w.now, now, &w.fires)
 		w.now = now
 	}
-	for !isEmpty(&w.fires) {
+	for !isEmpty(&w.fires) && !w.paused {
 		t := w.fires.next
 		unlink(t)
 		t.owner.Expire()
 	}
 }
+
+// Pause makes the [Wheel.Advance] that is running return after the present Expire. The timers that
+// are due after it stay pending, and are the first to expire at the next Advance. Only an Expire
+// may call Pause: it is for one that has taken too long already.
+func (w *Wheel) Pause() { w.paused = true }
 
 // Next returns when the next [Wheel.Advance] is needed, in milliseconds, or false if no timer is
 // pending. It is never later than the earliest timer. It is earlier only if a timer was cancelled

@@ -1,0 +1,179 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	crowd       = 2000                  // threads that end at once
+	closing     = 20 * time.Microsecond // what the end of one takes, as that of a connection does
+	longestTurn = 5 * time.Millisecond
+)
+
+// turns counts how many threads toil in one turn of a loop, that is, between two looks for events,
+// and between two turns of another thread.
+type turns struct {
+	loop               *loop.Loop
+	look               int64 // number of the last one
+	sinceLook, atOnce  int   // threads
+	sinceOther, before int
+}
+
+// toil takes as long as the end of a connection.
+func (c *turns) toil() {
+	if look := c.loop.Stats().Waits; look != c.look {
+		c.look, c.sinceLook = look, 0
+	}
+	c.sinceLook++
+	c.sinceOther++
+	c.atOnce = max(c.atOnce, c.sinceLook)
+	for begin := time.Now(); time.Since(begin) < closing; {
+	}
+}
+
+// watch starts a thread that runs in each turn.
+func (c *turns) watch() {
+	c.loop.Go(func(t *loop.Thread) {
+		for !c.loop.Stopping() || c.loop.Threads() > 1 {
+			t.Yield()
+			c.before, c.sinceOther = max(c.before, c.sinceOther), 0
+		}
+	})
+}
+
+// leaver is an idle thread with an eventfd. It toils when it ends.
+type leaver struct {
+	loop.Thread
+	turns *turns
+}
+
+func (v *leaver) Run(t *loop.Thread) coro.Code {
+	if t.Loop().Stopping() {
+		return coro.Abort
+	}
+	return coro.WantRead
+}
+func (v *leaver) Left()  {}
+func (v *leaver) Ended() { v.turns.toil() }
+
+// TestShortTurns: thousands of threads that end, or go on, at the same moment do not hold the loop
+// for the time that this takes: it looks for events in between.
+func TestShortTurns(t *testing.T) {
+	attach := func(t *testing.T, l *loop.Loop, c *turns, timeout time.Duration) {
+		for range crowd {
+			fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := &leaver{turns: c}
+			if err := l.Attach(&v.Thread, fd, v, timeout); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		begin func(t *testing.T, l *loop.Loop, c *turns)
+		queue bool // all are in the run queue at once, in front of any other thread
+	}{
+		"time is up": {func(t *testing.T, l *loop.Loop, c *turns) {
+			attach(t, l, c, 20*time.Millisecond)
+			l.Go(func(th *loop.Thread) {
+				for l.Threads() > 2 {
+					_ = th.Sleep(5 * time.Millisecond)
+				}
+				l.Stop(time.Minute)
+			})
+		}, false},
+		"a stop": {func(t *testing.T, l *loop.Loop, c *turns) {
+			attach(t, l, c, -1)
+			l.Go(func(th *loop.Thread) {
+				_ = th.Sleep(20 * time.Millisecond)
+				l.Stop(time.Minute)
+			})
+		}, false},
+		"a promise is settled": {func(t *testing.T, l *loop.Loop, c *turns) {
+			p := new(loop.Promise[int])
+			for range crowd {
+				l.Go(func(th *loop.Thread) {
+					_, _ = p.Await(th, -1)
+					c.toil()
+				})
+			}
+			l.Go(func(th *loop.Thread) {
+				_ = th.Sleep(20 * time.Millisecond)
+				p.Resolve(1)
+				l.Stop(time.Minute)
+			})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, l *loop.Loop) {
+				c := turns{loop: l}
+				test.begin(t, l, &c)
+				c.watch()
+				mustRun(t, l)
+				if took := time.Duration(c.atOnce) * closing; took > longestTurn {
+					t.Errorf("a turn has taken %v, want at most %v", took, longestTurn)
+				}
+				if took := time.Duration(c.before) * closing; took > longestTurn && !test.queue {
+					t.Errorf("another thread has waited for %v, want at most %v", took, longestTurn)
+				}
+			})
+		})
+	}
+}
+
+// TestOneLook: while events come singly, the loop makes one system call for each, and does not look
+// for others before it waits.
+func TestOneLook(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		const rounds = 200
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fds[1])
+		if err := unix.SetNonblock(fds[0], true); err != nil {
+			t.Fatal(err)
+		}
+		echo := &body{run: func(b *body) coro.Code {
+			var buf [8]byte
+			n, err := unix.Read(b.FD(), buf[:])
+			if n <= 0 || err != nil {
+				return coro.Abort
+			}
+			if _, err := unix.Write(b.FD(), buf[:n]); err != nil {
+				return coro.Abort
+			}
+			return coro.WantRead
+		}}
+		if err := l.Attach(&echo.Thread, fds[0], echo, -1); err != nil {
+			t.Fatal(err)
+		}
+		wait := start(t, l)
+		var before, after int64
+		on(t, l, func() { before = l.Stats().Waits })
+		for range rounds {
+			var buf [8]byte
+			if _, err := unix.Write(fds[1], []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := unix.Read(fds[1], buf[:]); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		on(t, l, func() { after = l.Stats().Waits })
+		if looks := after - before; looks > rounds*5/4 {
+			t.Errorf("%d looks for %d events", looks, rounds)
+		}
+		if err := unix.Shutdown(fds[1], unix.SHUT_WR); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+	})
+}

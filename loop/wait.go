@@ -1,0 +1,80 @@
+package loop
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// wait takes events from the kernel and acts on them.
+//
+// It polls, that is, asks without blocking, if the loop must not block, or if it found several
+// events the last time: then it is under load, the next events are probably there already, and a
+// call that cannot sleep goes to the kernel raw, at half the cost of one that may. While events
+// come singly, a poll would find none, and be a second system call for each event.
+func (l *Loop) wait() error {
+	l.pulse.beat()
+	l.tick() // the turn may have taken its time
+	d := l.timeout()
+	var n int
+	var errno syscall.Errno
+	if d == 0 || l.several {
+		n, errno = l.look(0)
+	}
+	if d != 0 && n == 0 && errno == 0 {
+		n, errno = l.look(d)
+	}
+	if errno != 0 {
+		return os.NewSyscallError("epoll_wait", errno)
+	}
+	l.several = n > 1
+	l.giveWay()
+	l.stats.Events += int64(n)
+	for i := range l.events[:n] {
+		e := &l.events[i]
+		if int(e.Fd) == l.wakefd {
+			l.post.rearm()
+			continue
+		}
+		l.dispatch(e)
+	}
+	return nil
+}
+
+// look asks the kernel for events. It waits for one, for d at most, or without limit if d is
+// negative, unless something was posted.
+func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
+	if d != 0 && l.post.sleep() {
+		l.pulse.sleep()
+		n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+		l.pulse.wake()
+		l.post.asleep.Store(false)
+	} else {
+		n, errno = sysio.EpollWait(l.epfd, l.events[:], 0)
+	}
+	l.stats.Waits++
+	l.tick()
+	return n, errno
+}
+
+// tickLimit is how long a loop goes on without a call of the scheduler.
+const tickLimit = 5 * time.Millisecond
+
+// giveWay calls the scheduler now and then, whether the loop blocks or not.
+//
+//   - A loop that does not block holds its processor. Goroutines that are queued there, and that no
+//     idle processor steals, would wait for forced preemption, which comes after 10 ms.
+//   - A loop that does block tells the scheduler so each time. That is cheap as long as the
+//     scheduler leaves the processor with the waiting loop. But the handoff `direct` switches
+//     goroutines without the scheduler. So to the runtime's monitor one goroutine has been running
+//     all the time, and after 10 ms the monitor takes the processor away at each wait, and looks
+//     for such waits every 20 µs.
+func (l *Loop) giveWay() {
+	if l.now-l.gaveWay >= tickLimit.Milliseconds() {
+		runtime.Gosched()
+		l.gaveWay = l.now
+	}
+}
