@@ -60,9 +60,9 @@ func (f *facts) again(now time.Time) bool {
 }
 
 // factsCache keeps the values of the files that clients ask for most, so that they are not written
-// each time that a file is opened. It keeps no state of files, which is compared with the values
-// each time. Files share slots, and a slot holds the one that was asked for
-// last. So the memory is bounded, and loops need neither a lock nor a list of what is there.
+// each time that a file is opened. It keeps no state of files: the values are compared with that of
+// the open file. Files share slots, and a slot holds the one that was asked for last. So the memory
+// is bounded, and loops need neither a lock nor a list of what is there.
 type factsCache struct {
 	seed  maphash.Seed
 	slots [512]atomic.Pointer[facts]

@@ -10,11 +10,11 @@ import (
 // descriptor. It belongs to the loop, so it needs no lock.
 //
 // A file is taken from the shelf for a second. The first request after that opens it by its name
-// again and reads what is read of it, so that no comparison can be wrong, and the shelf gets the
-// new one. So a file that was replaced, removed or put out of reach by its mode or by a link, or a
-// small one that was rewritten, is served as it was for a second at most. An open descriptor is
-// asked for its state each time: what is sent from it must have the length and the entity tag that
-// the head has announced.
+// again, and the shelf gets the new one; nothing is compared, so no comparison can be wrong. A file
+// that was replaced, removed or put out of reach by its mode or by a link, or a small one that was
+// rewritten, is served as it was for a second at most. An open descriptor is asked for its state
+// each time: what is sent from it must have the length and the entity tag that the head has
+// announced.
 //
 // A file is put on the shelf only
 //
@@ -34,10 +34,11 @@ type shelf struct {
 	files map[string]*opened
 }
 
-// Times of a shelf. They are variables only for the tests.
-var (
-	keptFor = time.Second     // that a file is taken from the shelf
-	settled = 2 * time.Second // since the last change of a file on the shelf
+const (
+	keptFor = time.Second     // for how long a file is taken from the shelf
+	settled = 2 * time.Second // the time since the last change of a file on the shelf, at least
+
+	closesPerTurn = 256 // a bound for the time that closing takes: each takes a microsecond
 )
 
 // shelf returns the shelf of l, or nil if there is none.
@@ -115,9 +116,6 @@ func (s *shelf) tend(t *loop.Thread) {
 		}
 	}
 }
-
-// closesPerTurn bounds how long closing many files holds the loop: each takes a microsecond.
-const closesPerTurn = 256
 
 // clear ends the shelf. Responses that send from its files close them when they are done.
 func (s *shelf) clear() {
