@@ -26,9 +26,12 @@ import (
 
 func TestMain(m *testing.M) {
 	sampletest.Main(m, func() {
-		if os.Getenv(refused) != "" {
+		switch {
+		case os.Getenv(refused) != "":
 			restricted()
-		} else {
+		case os.Getenv(strained) != "":
+			strain()
+		default:
 			neighbours()
 		}
 	})

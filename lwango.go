@@ -21,6 +21,10 @@
 // reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
 // in any other way (a mutex, a channel, another library's connection) holds up all requests of that
 // loop. HTTP takes handlers of net/http, which may block.
+//
+// If a handler has locked its OS thread (runtime.LockOSThread, as some bindings to C libraries do)
+// when it waits or returns, the process ends, unless the configuration says `handoff = "channel"`.
+// What runs in req.Await, and handlers that are given to HTTP, may lock threads.
 package lwango
 
 import (

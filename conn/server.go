@@ -121,13 +121,16 @@ func (s *Server) noteSpool(x *exchange) {
 }
 
 // seldom limits lines of the log that clients can cause to one a minute.
-type seldom struct{ next atomic.Int64 } // not before this, in Unix nanoseconds
+type seldom struct{ next atomic.Int64 } // not before this, in nanoseconds since epoch
 
 // now reports whether it is time for a line.
 func (s *seldom) now(l *loop.Loop) bool {
-	now, next := l.Time().UnixNano(), s.next.Load()
+	now, next := int64(l.Time().Sub(epoch)), s.next.Load()
 	return now >= next && s.next.CompareAndSwap(next, now+int64(time.Minute))
 }
+
+// epoch is for times that count on while the system's clock is set.
+var epoch = time.Now()
 
 // Active returns the number of open connections.
 func (s *Server) Active() int { return int(s.admission.active.Load()) }

@@ -10,6 +10,10 @@
 // A program that is going to run n loops calls Reserve(n) first. Reserve sets GOMAXPROCS so that
 // there are more processors than loops: goroutines beside the loops need one.
 //
+// A thread must not have locked its OS thread (runtime.LockOSThread) when it waits or its Body
+// returns, unless Options.Handoff is coro.Channel: with coro.Direct, the default, that ends the
+// process.
+//
 // Unless a method says otherwise, methods of a Loop are called on the loop: by its threads, by
 // functions given to Post, or before Run. Methods of a Thread are called by that thread, on its own
 // coroutine. Post and Stop are for any goroutine.

@@ -14,8 +14,10 @@ import (
 // waiting starts n threads of the i-th loop that receive, and returns when all wait. Each message
 // adds one to count, which belongs to the loop.
 func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *int) {
+	begun := 0
 	for range n {
 		ls.start(i, func(th *loop.Thread) {
+			begun++
 			for sub := topic.Subscribe(th, o); ; *count++ {
 				if _, err := sub.Receive(-1); err != nil {
 					return
@@ -23,8 +25,8 @@ func waiting(ls *loops, i, n int, topic *pubsub.Topic, o pubsub.Options, count *
 			}
 		})
 	}
-	for range 2 { // a turn in which they begin, and one after it
-		ls.on(i, func(*loop.Loop) {})
+	for all := false; !all; {
+		ls.on(i, func(*loop.Loop) { all = begun == n })
 	}
 }
 

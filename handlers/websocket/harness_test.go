@@ -42,8 +42,8 @@ type mode struct {
 var (
 	plain    = mode{"channel", coro.Channel, false, false}
 	direct   = mode{"direct", coro.Direct, false, false}
-	overTLS  = mode{"tls", coro.Channel, true, false}
-	overUNIX = mode{"unix", coro.Channel, false, true}
+	overTLS  = mode{"tls", coro.Direct, true, false}
+	overUNIX = mode{"unix", coro.Direct, false, true}
 )
 
 // run gives each mode the same test.

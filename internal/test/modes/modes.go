@@ -25,12 +25,12 @@ type Mode struct {
 	TLS     bool
 }
 
-// The modes there are.
+// The modes there are. The handoff that is not the default has one of them.
 var (
 	Plain   = Mode{"channel", coro.Channel, 1, false}
 	Direct  = Mode{"direct", coro.Direct, 1, false}
-	Several = Mode{"channel, 3 loops", coro.Channel, 3, false}
-	OverTLS = Mode{"tls", coro.Channel, 1, true}
+	Several = Mode{"3 loops", coro.Direct, 3, false}
+	OverTLS = Mode{"tls", coro.Direct, 1, true}
 )
 
 // Run gives each mode the same test; without modes, each there is.
