@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/upstream"
@@ -88,6 +89,9 @@ var Defaults = Settings{
 // ScriptEndings implements handlers.ScriptRunner. A route that runs no scripts does not send their
 // sources either.
 func (s Settings) ScriptEndings() []string { return s.SplitPath }
+
+// Descriptors implements handlers.DescriptorHolder, for the files that are no scripts.
+func (s Settings) Descriptors() int { return servefiles.Defaults.OpenFiles }
 
 // Register puts the module into r. All routes that are ever built from r share one pool of
 // upstreams: connections to one address are counted and kept together.

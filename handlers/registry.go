@@ -51,6 +51,15 @@ type ScriptRunner interface {
 	ScriptEndings() []string
 }
 
+// DescriptorHolder is implemented by the settings of modules whose handlers hold files open between
+// requests.
+type DescriptorHolder interface {
+	// Descriptors returns how many a handler with these settings holds at most, on all loops
+	// together. The server lets in fewer connections for them. It may be called before the handler
+	// is built, from any goroutine.
+	Descriptors() int
+}
+
 // KeyError is the error of a module's build function for a bad value. The server adds the file and
 // the line of the key.
 type KeyError struct {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	eventsPerTurn = 256              // of one epoll_wait; the rest keep their order for the next
+	eventsPerTurn = 128              // of one epoll_wait; the rest keep their order for the next
 	unusedAfter   = 10 * time.Second // parked coroutines are closed,
 	trimsPerTurn  = 256              // so many in a turn: each takes a microsecond
 )

@@ -48,14 +48,22 @@ func (l *Loop) wait() error {
 
 // look asks the kernel for events. It waits for one, for d at most, or without limit if d is
 // negative, unless something was posted.
+//
+// While the run queue holds more than a turn's share, it takes one event only. The rest keep their
+// order in the kernel as well as in the queue, and a thread that a timer or a notification makes
+// ready does not have to wait behind all of them.
 func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
+	events := l.events[:]
+	if !l.turn.empty() {
+		events = events[:1]
+	}
 	if d != 0 && l.post.sleep() {
 		l.pulse.sleep()
-		n, errno = sysio.EpollWait(l.epfd, l.events[:], d)
+		n, errno = sysio.EpollWait(l.epfd, events, d)
 		l.pulse.wake()
 		l.post.asleep.Store(false)
 	} else {
-		n, errno = sysio.EpollWait(l.epfd, l.events[:], 0)
+		n, errno = sysio.EpollWait(l.epfd, events, 0)
 	}
 	l.stats.Waits++
 	l.tick()

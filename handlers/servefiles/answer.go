@@ -11,7 +11,8 @@ import (
 // answer decides between the whole file, ranges of it and none of it. It owns f, and sets header
 // fields only once the status is certain: caches must not keep an error page for as long as the
 // file.
-func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *facts) int {
+func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
+	facts := f.facts
 	if conditional(req) {
 		switch status := precondition(req.Header(), facts); status {
 		case http.StatusNotModified:
@@ -26,24 +27,34 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f file, facts *f
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
 		rangeApplies(req.Header(), facts, req.Loop().Time()) {
-		if status := m.ranges(req, resp, f, facts); status != 0 {
+		if status := m.ranges(req, resp, f); status != 0 {
 			return status
 		}
 	}
 	resp.Header().Set("Accept-Ranges", "bytes")
-	m.whole(req, resp, f, facts)
+	m.whole(req, resp, f)
 	return http.StatusOK
 }
 
 // whole answers with all of f.
-func (m *module) whole(req *conn.Request, resp *conn.Response, f file, facts *facts) {
-	m.describe(resp, facts)
-	setType(resp, facts)
-	if facts.size <= smallBody && req.Method() == http.MethodGet {
-		resp.SetBodyReader(f, facts.size)
+func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
+	m.describe(resp, f.facts)
+	setType(resp, f.facts)
+	if f.content == nil && f.facts.size <= smallBody && req.Method() == http.MethodGet {
+		resp.SetBodyReader(f, f.facts.size)
 	} else {
-		resp.SetBodyFile(f, 0, facts.size)
+		setPiece(resp, f, 0, f.facts.size)
 	}
+}
+
+// setPiece makes n bytes of f from off on the body.
+func setPiece(resp *conn.Response, f *opened, off, n int64) {
+	if f.content == nil {
+		resp.SetBodyFile(f, off, n)
+		return
+	}
+	resp.SetBody(f.content[off : off+n])
+	_ = f.Close()
 }
 
 // setType sets the media type, unless the handler that named the file has set one.
@@ -69,7 +80,8 @@ func (m *module) describe(resp *conn.Response, facts *facts) {
 
 // ranges answers a Range field: 206, or 416 if no range lies in the file. It returns 0, and f is
 // still open, if the field is to be ignored.
-func (m *module) ranges(req *conn.Request, resp *conn.Response, f file, facts *facts) int {
+func (m *module) ranges(req *conn.Request, resp *conn.Response, f *opened) int {
+	facts := f.facts
 	values := req.Header().Values("Range")
 	if len(values) != 1 {
 		return 0 // which of them is meant?
@@ -87,7 +99,7 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f file, facts *f
 	setType(resp, facts)
 	if len(ranges) == 1 {
 		h.Set("Content-Range", contentRange(ranges[0], facts.size))
-		resp.SetBodyFile(f, ranges[0].Start, ranges[0].Length)
+		setPiece(resp, f, ranges[0].Start, ranges[0].Length)
 	} else {
 		body, boundary, length := newMultipart(f, ranges, h.Get("Content-Type"), facts.size)
 		h.Set("Content-Type", "multipart/byteranges; boundary="+boundary)

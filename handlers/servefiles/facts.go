@@ -21,6 +21,8 @@ type facts struct {
 	etag         string
 	lastModified string
 	modified     int64 // lastModified, Unix seconds
+
+	asked atomic.Int64 // when the file was opened last, Unix milliseconds
 }
 
 // newFacts writes the values. The entity tag is a strong one (RFC 9110 section 8.8.1): the
@@ -50,10 +52,17 @@ func (f *facts) same(name []byte, st *unix.Stat_t) bool {
 	return f.size == st.Size && f.mtime == st.Mtim && f.name == string(name)
 }
 
+// again reports whether the file was opened within the last second, and notes that it is now. Any
+// goroutine may call it.
+func (f *facts) again(now time.Time) bool {
+	ms := now.UnixMilli()
+	return ms-f.asked.Swap(ms) < keptFor.Milliseconds()
+}
+
 // factsCache keeps the values of the files that clients ask for most, so that they are not written
-// for each request. It keeps no state of files: each request opens the file and reads its state, so
-// the next request sees a change. Files share slots, and a slot holds the one that was asked for
-// last. So the memory is bounded, and loops need neither a lock nor a list of what is there.
+// each time that a file is opened. It keeps no state of files: the values are compared with that of
+// the open file. Files share slots, and a slot holds the one that was asked for last. So the memory
+// is bounded, and loops need neither a lock nor a list of what is there.
 type factsCache struct {
 	seed  maphash.Seed
 	slots [512]atomic.Pointer[facts]

@@ -2,24 +2,65 @@ package servefiles
 
 import (
 	"io"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// file is an open descriptor: what conn sends from by sendfile, or reads itself.
-type file int
+// opened is an open regular file. It belongs to the request that has opened it, or, once it is on a
+// shelf, to the threads of a loop: those that send from it, and the shelf's.
+type opened struct {
+	facts   *facts
+	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
+	content []byte // of a small file on a shelf; it does not change
+
+	users int // how many times Close is still to be called
+	until time.Time
+}
+
+// spent are opened files without users. Most files that are not on a shelf have one for a request.
+var spent = sync.Pool{New: func() any { return new(opened) }}
 
 // Fd returns the descriptor.
-func (f file) Fd() uintptr { return uintptr(f) }
+func (f *opened) Fd() uintptr { return uintptr(f.fd) }
 
-// Read reads on from the descriptor's offset.
-func (f file) Read(p []byte) (int, error) {
-	return readOnce(p, func() (int, error) { return unix.Read(int(f), p) })
+// Read reads on from the descriptor's offset. It is for a file that is not on a shelf: requests
+// would share the offset.
+func (f *opened) Read(p []byte) (int, error) {
+	return readOnce(p, func() (int, error) { return unix.Read(f.fd, p) })
 }
 
 // readAt reads what one call gives, at the given offset.
-func (f file) readAt(p []byte, offset int64) (int, error) {
-	return readOnce(p, func() (int, error) { return unix.Pread(int(f), p, offset) })
+func (f *opened) readAt(p []byte, offset int64) (int, error) {
+	return readOnce(p, func() (int, error) {
+		if f.content != nil {
+			return copy(p, f.content[min(offset, int64(len(f.content))):]), nil
+		}
+		return unix.Pread(f.fd, p, offset)
+	})
+}
+
+// unchanged reports whether the open file is still as its facts say.
+func (f *opened) unchanged() bool {
+	var st unix.Stat_t
+	return unix.Fstat(f.fd, &st) == nil && st.Size == f.facts.size && st.Mtim == f.facts.mtime
+}
+
+// load replaces the descriptor by the contents. It reports false, and changes nothing, if the file
+// is not as long any more as its facts say.
+func (f *opened) load() bool {
+	content := make([]byte, f.facts.size)
+	for at := 0; at < len(content); {
+		n, err := f.readAt(content[at:], int64(at))
+		if err != nil {
+			return false
+		}
+		at += n
+	}
+	_ = unix.Close(f.fd)
+	f.fd, f.content = -1, content
+	return true
 }
 
 // readOnce makes a call that reads into p, again after a signal, and its results those of an
@@ -39,5 +80,16 @@ func readOnce(p []byte, read func() (int, error)) (int, error) {
 	}
 }
 
-// Close closes the descriptor. It must not be called twice.
-func (f file) Close() error { return unix.Close(int(f)) }
+// Close closes the descriptor when the last user has called it. A user calls it once.
+func (f *opened) Close() error {
+	if f.users--; f.users > 0 {
+		return nil
+	}
+	fd := f.fd
+	*f = opened{}
+	spent.Put(f)
+	if fd < 0 {
+		return nil
+	}
+	return unix.Close(fd)
+}

@@ -5,7 +5,8 @@
 //	folder.go      RedirectToFolder
 //	open.go        opening beneath the root
 //	stepwise.go    the same where the kernel or a container refuses openat2
-//	file.go        an open descriptor
+//	file.go        an open file
+//	shelf.go       files that are kept open
 //	sender.go      files that another handler names
 //	answer.go      what of the file is sent: all, ranges, nothing
 //	mime.go        media types by extension
@@ -20,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/loop"
 )
 
 // Settings are the module's keys.
@@ -39,10 +42,14 @@ type Settings struct {
 	CacheControl   string            `toml:"cache_control"`
 	Types          map[string]string `toml:"types"`
 	ScriptSources  bool              `toml:"script_sources"`
+	OpenFiles      int               `toml:"open_files" min:"0" max:"1000000"`
 }
 
+// Descriptors implements handlers.DescriptorHolder.
+func (s Settings) Descriptors() int { return s.OpenFiles }
+
 // Defaults are the settings of a route that gives only a path.
-var Defaults = Settings{Index: []string{"index.html"}}
+var Defaults = Settings{Index: []string{"index.html"}, OpenFiles: 256}
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {
@@ -66,7 +73,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
 	}
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl,
-		facts: newFactsCache()}
+		openFiles: s.OpenFiles, loops: env.Loops, facts: newFactsCache()}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
 	}
@@ -115,9 +122,12 @@ type module struct {
 	scripts      []string // endings of names that are refused; none: no name is
 	cacheControl string
 	types        map[string]string // from the configuration; lower case, with the dot
+	openFiles    int               // on all shelves together
+	loops        func() []*loop.Loop
 
 	// Safe from any goroutine.
 	facts      *factsCache
+	shelves    sync.Map     // *loop.Loop to *shelf, those that are not empty
 	complained atomic.Int64 // Unix second
 }
 

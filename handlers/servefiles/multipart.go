@@ -11,7 +11,7 @@ import (
 // multipart is the body of an answer with several ranges (RFC 9110 section 14.6): for each one a
 // head and a piece of the file, read when it is sent. It belongs to one request.
 type multipart struct {
-	file   file
+	file   *opened
 	pieces []piece
 }
 
@@ -24,7 +24,7 @@ type piece struct {
 // newMultipart lays out the body. Each part has the type of the whole file. It also returns the
 // boundary and the exact length: a client that does not know whether its parts are complete cannot
 // join them with others later.
-func newMultipart(file file, ranges []http1.Range, contentType string,
+func newMultipart(file *opened, ranges []http1.Range, contentType string,
 	size int64) (m *multipart, boundary string, length int64) {
 	// The boundary has 130 random bits, so the file is not searched for it.
 	boundary = rand.Text()

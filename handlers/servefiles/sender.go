@@ -3,8 +3,6 @@ package servefiles
 import (
 	"net/http"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 )
@@ -13,8 +11,8 @@ import (
 // any number of loops at once.
 type Sender struct{ m *module }
 
-// NewSender opens the folder; see New. It uses the settings Path, FollowSymlinks, CacheControl and
-// Types.
+// NewSender opens the folder; see New. It uses the settings Path, FollowSymlinks, CacheControl,
+// Types and OpenFiles.
 func NewSender(s Settings, env handlers.Env) (*Sender, error) {
 	m, err := open(s, env)
 	if err != nil {
@@ -32,10 +30,9 @@ func NewSender(s Settings, env handlers.Env) (*Sender, error) {
 // the file's.
 func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string,
 	status int) (_ int, sent bool) {
-	var st unix.Stat_t
 	var space [usualName]byte
 	path := append(space[:0], name...)
-	f, failed := s.m.open(path, &st)
+	f, failed := s.m.open(req.Loop(), path)
 	switch failed {
 	case 0:
 	case isFolder:
@@ -43,11 +40,10 @@ func (s *Sender) Send(req *conn.Request, resp *conn.Response, name string,
 	default:
 		return failed, false
 	}
-	facts := s.m.facts.get(path, &st, s.m.types)
 	if method := req.Method(); status == http.StatusOK &&
 		(method == http.MethodGet || method == http.MethodHead) {
-		return s.m.answer(req, resp, f, facts), true
+		return s.m.answer(req, resp, f), true
 	}
-	s.m.whole(req, resp, f, facts)
+	s.m.whole(req, resp, f)
 	return status, true
 }

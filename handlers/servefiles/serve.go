@@ -9,12 +9,13 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/loop"
 )
 
 const allowed = "GET, HEAD, OPTIONS"
 
-// serve is the handler. It looks at the request through views, so that a file in the cache costs no
-// memory.
+// serve is the handler. It looks at the request through views, so that a file that is asked for often
+// costs no memory.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	switch req.Method() {
 	case http.MethodGet, http.MethodHead:
@@ -30,21 +31,20 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	if names.Hidden(path) || m.source(path) {
 		return http.StatusNotFound
 	}
-	var st unix.Stat_t
 	var space [usualName]byte
-	name, file, status := m.find(space[:0], path, &st)
+	f, status := m.find(req.Loop(), space[:0], path)
 	if status == isFolder {
 		return RedirectToFolder(req, resp)
 	}
 	if status == http.StatusNotFound && m.fallback != "" {
-		name = append(space[:0], m.fallback...)
-		if file, status = m.open(name, &st); status == isFolder {
+		name := append(space[:0], m.fallback...)
+		if f, status = m.open(req.Loop(), name); status == isFolder {
 			status = http.StatusNotFound
 		}
 	}
 	switch status {
 	case 0:
-		return m.answer(req, resp, file, m.facts.get(name, &st, m.types))
+		return m.answer(req, resp, f)
 	case http.StatusServiceUnavailable:
 		resp.Header().Set("Retry-After", "1")
 	}
@@ -58,38 +58,45 @@ const isFolder = http.StatusMovedPermanently
 // the stack.
 const usualName = 256
 
-// find opens what a cleaned path below the route stands for, and returns the file's name, made in
-// space. Status 0 means that there is an open regular file. A path of nothing is the route's own
-// prefix without a slash. A slash behind a file's name, as in "/a.txt/", needs no check: the kernel
-// refuses "a.txt/index.html" with ENOTDIR.
-func (m *module) find(space, path []byte, st *unix.Stat_t) (name []byte, f file, status int) {
+// find opens what a cleaned path below the route stands for. It makes the file's name in space.
+// Status 0 means that there is an open regular file. A path of nothing is the route's own prefix
+// without a slash. A slash behind a file's name, as in "/a.txt/", needs no check: the kernel refuses
+// "a.txt/index.html" with ENOTDIR.
+func (m *module) find(l *loop.Loop, space, path []byte) (f *opened, status int) {
 	if len(path) == 0 {
-		return nil, -1, isFolder
+		return nil, isFolder
 	}
-	name = append(space, path[1:]...)
+	name := append(space, path[1:]...)
 	if path[len(path)-1] != '/' {
-		f, status = m.open(name, st)
-		return name, f, status
+		return m.open(l, name)
 	}
 	folder := len(name)
 	for _, index := range m.index {
 		name = append(name[:folder], index...)
-		f, status = m.open(name, st)
+		f, status = m.open(l, name)
 		if status != http.StatusNotFound && status != isFolder {
-			return name, f, status
+			return f, status
 		}
 	}
-	return nil, -1, http.StatusNotFound
+	return nil, http.StatusNotFound
 }
 
 // errLeadsOut is logged for a link that is not followed; the client gets 404.
 var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of the folder, " +
 	"is not followed without follow_symlinks")
 
-// open opens a name below the root and reads its state. Status 0 means that there is an open
-// regular file.
-func (m *module) open(name []byte, st *unix.Stat_t) (file, int) {
+// open finds a name below the root on the loop's shelf, or opens it and reads its state. Status 0
+// means that there is an open regular file. It is called on a thread of l.
+func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
+	shelf := m.shelf(l)
+	f, kept := shelf.take(name)
+	if f != nil {
+		return f, 0
+	}
 	fd, err := m.root.open(name)
+	if (err == unix.EMFILE || err == unix.ENFILE) && shelf.release() {
+		fd, err = m.root.open(name)
+	}
 	if err != 0 {
 		status := statusOf(err)
 		switch {
@@ -98,10 +105,11 @@ func (m *module) open(name []byte, st *unix.Stat_t) (file, int) {
 		case status != http.StatusNotFound || err == unix.ELOOP:
 			m.complain(name, err)
 		}
-		return -1, status
+		return nil, status
 	}
-	f, status := file(fd), 0
-	if err := unix.Fstat(fd, st); err != nil {
+	var st unix.Stat_t
+	status := 0
+	if err := unix.Fstat(fd, &st); err != nil {
 		m.complain(name, err)
 		status = http.StatusInternalServerError
 	} else if st.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -110,8 +118,13 @@ func (m *module) open(name []byte, st *unix.Stat_t) (file, int) {
 		status = http.StatusNotFound // a FIFO, a device
 	}
 	if status != 0 {
-		f.Close()
-		return -1, status
+		unix.Close(fd)
+		return nil, status
+	}
+	f = spent.Get().(*opened)
+	*f = opened{facts: m.facts.get(name, &st, m.types), fd: fd, users: 1}
+	if m.openFiles > 0 && (f.facts.again(l.Time()) || kept) {
+		m.keep(l, f)
 	}
 	return f, 0
 }

@@ -61,6 +61,9 @@ type config struct {
 	// Router sends requests to the sites.
 	Router *handlers.Router
 
+	// held is how many descriptors the handlers of the routes hold between requests.
+	held int
+
 	// loops are those of the server that uses this configuration; see handlers.Env.
 	loops []*loop.Loop
 }

@@ -63,3 +63,6 @@ func (s *server) Addresses() []string {
 	slices.Sort(all)
 	return all
 }
+
+// Held returns how many descriptors the handlers hold.
+func (c *config) Held() int { return c.held }

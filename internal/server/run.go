@@ -178,7 +178,7 @@ func (s *server) connConfig() conn.Config {
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
-	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+c.held
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {

@@ -44,6 +44,9 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			if scripts, ok := plans[i].settings.(handlers.ScriptRunner); ok {
 				env.Scripts = append(env.Scripts, scripts.ScriptEndings()...)
 			}
+			if holder, ok := plans[i].settings.(handlers.DescriptorHolder); ok {
+				c.held += holder.Descriptors()
+			}
 		}
 		for i, r := range site.Routes {
 			h := plans[i].handler

@@ -7,7 +7,7 @@ func (p *Pool) Waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, it := range p.peers {
-		n += len(it.waiting)
+		n += it.waiting.tickets.Len()
 	}
 	return n
 }

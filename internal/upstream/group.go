@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"iter"
@@ -73,6 +74,7 @@ type ticket struct {
 	loop    *loop.Loop // of its thread
 	tried   []bool
 	fresh   bool
+	at      []*list.Element // its places in the queues, by index; nil: it is not in that one
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
@@ -129,7 +131,7 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 	tk := &ticket{group: g, loop: t.Loop(), tried: tried, fresh: fresh}
 	g.queued++
 	for m := range g.untried(tried) {
-		m.waiting = append(m.waiting, tk)
+		m.waiting.add(tk, m)
 	}
 	for m := range g.untried(tried) {
 		m.serve() // the requests in front may wait for something else
@@ -161,7 +163,7 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 // crowded reports whether an earlier request waits.
 func (g *Group) crowded(tried []bool) bool {
 	for m := range g.untried(tried) {
-		if len(m.waiting) > 0 {
+		if m.waiting.tickets.Len() > 0 {
 			return true
 		}
 	}
@@ -171,10 +173,7 @@ func (g *Group) crowded(tried []bool) bool {
 // leave takes a ticket out of the queues, and reports whether it was in them.
 func (g *Group) leave(tk *ticket) (was bool) {
 	for m := range g.untried(tk.tried) {
-		if i := slices.Index(m.waiting, tk); i >= 0 {
-			m.waiting = slices.Delete(m.waiting, i, i+1)
-			was = true
-		}
+		was = m.waiting.remove(tk, m) || was
 	}
 	if was {
 		g.queued--
@@ -182,15 +181,11 @@ func (g *Group) leave(tk *ticket) (was bool) {
 	return was
 }
 
-// withdraw gives up waiting, and gives back a place that came meanwhile.
+// withdraw gives up waiting, and gives back a place that came meanwhile. It gives nothing to the
+// requests behind: if they could have a place, serve would have passed over this one.
 func (g *Group) withdraw(tk *ticket) {
 	g.pool.mu.Lock()
 	was := g.leave(tk)
-	if was {
-		for m := range g.untried(tk.tried) {
-			m.serve() // the ticket may have held up others
-		}
-	}
 	g.pool.mu.Unlock()
 	if !was {
 		p, _ := tk.promise.Value()

@@ -24,9 +24,9 @@ type peer struct {
 	named bool // the address has to be looked up
 	pool  *Pool
 
-	active  int       // connections in use, and those that are being made
-	idle    []kept    // the last one is the latest
-	waiting []*ticket // in the order in which they came
+	active  int    // connections in use, and those that are being made
+	idle    []kept // the last one is the latest
+	waiting queue
 	health
 	found found
 }
@@ -44,24 +44,4 @@ func (p *Pool) peer(e endpoint) *peer {
 		p.peers[e] = it
 	}
 	return it
-}
-
-// serve gives places to the requests that wait, in the order in which they came. It passes over a
-// request whose route has reached its own limit: otherwise one long answer would hold up all
-// routes, though only one of them has the low limit.
-func (p *peer) serve() {
-	for i := 0; i < len(p.waiting); {
-		tk := p.waiting[i]
-		if !tk.group.room(p) {
-			i++
-			continue
-		}
-		got, ok := tk.group.take(tk.loop, tk.tried, tk.fresh)
-		if !ok {
-			i++
-			continue
-		}
-		tk.group.leave(tk)
-		tk.promise.Resolve(got)
-	}
 }

@@ -1,0 +1,146 @@
+package servefiles
+
+import (
+	"time"
+
+	"github.com/lwango/lwango/loop"
+)
+
+// shelf keeps files at hand for one loop: small ones as their contents, others as an open
+// descriptor. It belongs to the loop, so it needs no lock.
+//
+// A file is taken from the shelf for a second. The first request after that opens it by its name
+// again, and the shelf gets the new one; nothing is compared, so no comparison can be wrong. A file
+// that was replaced, removed or put out of reach by its mode or by a link, or a small one that was
+// rewritten, is served as it was for a second at most. An open descriptor is asked for its state
+// each time: what is sent from it must have the length and the entity tag that the head has
+// announced.
+//
+// A file is put on the shelf only
+//
+//   - when it is asked for twice within a second. A client that asks for each file of a large tree
+//     in turn fills no shelf.
+//   - if there is room. No file makes way for another: a client that asks for thousands of files,
+//     twice each, makes those of others cost what they cost without a shelf, and no more.
+//   - if it did not change in the last two seconds. An answer with a Date later than Last-Modified
+//     makes the date a strong validator (RFC 9110 section 8.8.2.2). So a file that changes twice
+//     within one second must not be served from the shelf in the next one.
+//
+// A thread of the loop takes down what is too old. It and the shelf end when the shelf is empty, or
+// when the loop stops.
+type shelf struct {
+	of    *module
+	loop  *loop.Loop
+	files map[string]*opened
+}
+
+const (
+	keptFor = time.Second     // for how long a file is taken from the shelf
+	settled = 2 * time.Second // the time since the last change of a file on the shelf, at least
+
+	closesPerTurn = 256 // a bound for the time that closing takes: each takes a microsecond
+)
+
+// shelf returns the shelf of l, or nil if there is none.
+func (m *module) shelf(l *loop.Loop) *shelf {
+	if m.openFiles <= 0 {
+		return nil
+	}
+	s, _ := m.shelves.Load(l)
+	kept, _ := s.(*shelf)
+	return kept
+}
+
+// take returns the file of that name, with one user more. If there is one that is too old, it takes
+// that down, and says so by was.
+func (s *shelf) take(name []byte) (f *opened, was bool) {
+	if s == nil {
+		return nil, false
+	}
+	f = s.files[string(name)]
+	switch {
+	case f == nil:
+		return nil, false
+	case s.loop.Time().Before(f.until) && (f.fd < 0 || f.unchanged()):
+		f.users++
+		return f, true
+	}
+	s.down(f)
+	return nil, true
+}
+
+// keep puts f on the shelf of l, if it may be there. It is called on a thread of l.
+func (m *module) keep(l *loop.Loop, f *opened) {
+	now, s := l.Time(), m.shelf(l)
+	modified := time.Unix(f.facts.mtime.Unix())
+	if l.Stopping() || now.Sub(modified) < settled || s != nil && len(s.files) >= m.share() {
+		return
+	}
+	if f.facts.size <= smallBody && !f.load() {
+		return
+	}
+	if s == nil {
+		s = &shelf{of: m, loop: l, files: make(map[string]*opened)}
+		m.shelves.Store(l, s)
+		l.Go(s.tend)
+	}
+	f.users++
+	f.until = now.Add(keptFor)
+	s.files[f.facts.name] = f
+}
+
+// share returns how many files a loop may keep.
+func (m *module) share() int {
+	loops := 1
+	if m.loops != nil {
+		loops = max(len(m.loops()), 1)
+	}
+	return max(m.openFiles/loops, 1)
+}
+
+// tend is the thread that takes down what is too old.
+func (s *shelf) tend(t *loop.Thread) {
+	defer s.clear()
+	for stopped := false; len(s.files) > 0 && !stopped; {
+		i, _ := t.AwaitAny(keptFor, s.loop.Stopped())
+		stopped = i >= 0
+		closed := 0
+		for _, f := range s.files {
+			if !stopped && s.loop.Time().Before(f.until) {
+				continue
+			}
+			s.down(f)
+			if closed++; closed%closesPerTurn == 0 {
+				t.Yield()
+			}
+		}
+	}
+}
+
+// clear ends the shelf. Responses that send from its files close them when they are done.
+func (s *shelf) clear() {
+	s.of.shelves.Delete(s.loop)
+	for _, f := range s.files {
+		s.down(f)
+	}
+}
+
+// release closes the files that no response sends from, and reports whether there were any with a
+// descriptor.
+func (s *shelf) release() (any bool) {
+	if s == nil {
+		return false
+	}
+	for _, f := range s.files {
+		if f.fd >= 0 && f.users == 1 {
+			s.down(f)
+			any = true
+		}
+	}
+	return any
+}
+
+func (s *shelf) down(f *opened) {
+	delete(s.files, f.facts.name)
+	_ = f.Close()
+}

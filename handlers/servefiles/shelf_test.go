@@ -1,0 +1,261 @@
+package servefiles_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// held returns how many descriptors of the process lead to files below dir whose names have part in
+// them.
+func held(t testing.TB, dir, part string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	check(t, err)
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil &&
+			strings.HasPrefix(to, dir+"/") && strings.Contains(to, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// same reports whether two answers have the same status, header and content.
+func same(a, b server.Answer) bool {
+	return a.StatusCode == b.StatusCode && a.Text == b.Text && reflect.DeepEqual(a.Header, b.Header)
+}
+
+// replace renames a file with that text over another, with the old time.
+func replace(t testing.TB, path, text string) {
+	t.Helper()
+	check(t, os.WriteFile(path+".new", []byte(text), 0o644))
+	check(t, os.Chtimes(path+".new", modified, modified))
+	check(t, os.Rename(path+".new", path))
+}
+
+// A file that is asked for twice stays at hand. Whatever becomes of it is seen after a second.
+func TestKept(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		root := tree(t)
+		s := start(t, m, root, "/", nil)
+		fresh := start(t, m, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 0 })
+		cases := []struct {
+			file, text string
+			change     func(path string)
+		}{
+			{"a.txt", "0123456789", func(path string) { replace(t, path, "9876543210") }},
+			{"big.bin", big, func(path string) { replace(t, path, big[1:]+big[:1]) }},
+			{"noextension", "?", func(path string) { check(t, os.WriteFile(path, []byte("!"), 0o644)) }},
+			{"track.gpx", "<gpx/>", func(path string) { check(t, os.Remove(path)) }},
+			{"small.bin", big[:16<<10], func(path string) {
+				check(t, os.Remove(path))
+				check(t, os.Symlink("../outside.txt", path))
+			}},
+			{"sub/page.html", "<h1>page</h1>", func(path string) {
+				check(t, os.Remove(path))
+				check(t, os.Mkdir(path, 0o755))
+			}},
+		}
+		for _, c := range cases {
+			asked := time.Now()
+			for range 2 {
+				if got := s.Request("GET /"+c.file, nil, ""); got.Text != c.text {
+					t.Fatalf("%s: %d", c.file, got.StatusCode)
+				}
+			}
+			c.change(filepath.Join(root, c.file))
+			got := s.Request("GET /"+c.file, nil, "")
+			if time.Since(asked) < 500*time.Millisecond && got.Text != c.text {
+				t.Errorf("%s was not kept: %d", c.file, got.StatusCode)
+			}
+		}
+		time.Sleep(1100 * time.Millisecond)
+		for _, c := range cases {
+			got, want := s.Request("GET /"+c.file, nil, ""), fresh.Request("GET /"+c.file, nil, "")
+			got.Header.Del("Date")
+			want.Header.Del("Date")
+			if !same(got, want) {
+				t.Errorf("%s after a second: %d %v, want %d %v", c.file, got.StatusCode, got.Header, want.StatusCode,
+					want.Header)
+			}
+		}
+		wait.Until(t, "files that are not asked for are closed", func() bool {
+			return held(t, root, "") == 0
+		})
+	}, modes.Plain, modes.Direct)
+}
+
+// A large file that is rewritten in place has its new length and entity tag at once: they must be
+// true of what is sent.
+func TestKeptAndRewritten(t *testing.T) {
+	root := tree(t)
+	s := start(t, modes.Direct, root, "/", nil)
+	var before server.Answer
+	wait.Until(t, "the file is kept", func() bool {
+		before = s.Request("GET /big.bin", nil, "")
+		return held(t, root, "big.bin") == 1
+	})
+	check(t, os.Truncate(filepath.Join(root, "big.bin"), 50_000))
+	got := s.Request("GET /big.bin", nil, "")
+	if got.Text != big[:50_000] || got.Header.Get("ETag") == before.Header.Get("ETag") {
+		t.Errorf("%d bytes, %v", len(got.Text), got.Header)
+	}
+	if held(t, root, "big.bin") != 0 {
+		t.Error("a file that has just changed was kept")
+	}
+}
+
+// Answers do not depend on whether the file was at hand.
+func TestKeptAnswers(t *testing.T) {
+	root := tree(t)
+	check(t, os.WriteFile(filepath.Join(root, "4k.html"), []byte(big[:4096]), 0o644))
+	check(t, os.Chtimes(filepath.Join(root, "4k.html"), modified, modified))
+	kept := func(s *servefiles.Settings) { s.CacheControl = "no-cache" }
+	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path = root; kept(s) })
+	check(t, err)
+	fresh := start(t, modes.Direct, root, "/", func(s *servefiles.Settings) { kept(s); s.OpenFiles = 0 })
+	servers := []*server.Server{
+		module.Start(t, modes.Direct, "/", h), module.Start(t, modes.OverTLS, "/", h),
+	}
+	for _, path := range []string{"/a.txt", "/4k.html", "/big.bin", "/empty.txt", "/"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			for _, fields := range [][]string{
+				nil,
+				{"Range: bytes=2-5"},
+				{"Range: bytes=-3"},
+				{"Range: bytes=1-2,4-"},
+				{"Range: bytes=900000-"},
+				{"If-None-Match: " + etag},
+				{"If-None-Match: *"},
+				{"If-Match: \"x\""},
+				{"If-Modified-Since: " + lastModified},
+				{"Range: bytes=0-1", "If-Range: " + lastModified},
+				{"Range: bytes=0-1", "If-Range: \"x\""},
+			} {
+				want := fresh.Request(method+" "+path, fields, "")
+				for _, s := range servers {
+					for try := range 3 {
+						got := s.Request(method+" "+path, fields, "")
+						for _, r := range []*server.Answer{&want, &got} {
+							r.Header.Del("Date")
+							if mediaType, _, ok := strings.Cut(r.Header.Get("Content-Type"), "; boundary="); ok {
+								boundary := strings.TrimPrefix(r.Header.Get("Content-Type"), mediaType+"; boundary=")
+								r.Header.Set("Content-Type", mediaType)
+								r.Text = strings.ReplaceAll(r.Text, boundary, "boundary")
+							}
+						}
+						if !same(got, want) {
+							t.Errorf("%s %s %v, %s, try %d: %d %v %d bytes, want %d %v %d bytes", method, path, fields, s.Mode.Name,
+								try, got.StatusCode, got.Header, len(got.Text), want.StatusCode, want.Header, len(want.Text))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is not kept: a file that was asked for once, one that has just changed, and more than there
+// is room for.
+func TestNotKept(t *testing.T) {
+	root := tree(t)
+	for i := range 8 {
+		path := filepath.Join(root, fmt.Sprintf("many%d.bin", i))
+		check(t, os.WriteFile(path, []byte(big), 0o644))
+		check(t, os.Chtimes(path, modified, modified))
+	}
+	s := start(t, modes.Direct, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 3 })
+	for i := range 8 {
+		s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, "")
+	}
+	if n := held(t, root, "many"); n != 0 {
+		t.Errorf("%d files are open that were asked for once", n)
+	}
+	check(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, time.Now().Add(time.Minute))) // for a slow test
+	for range 3 {
+		s.Request("GET /big.bin", nil, "")
+	}
+	if n := held(t, root, "big.bin"); n != 0 {
+		t.Errorf("%d files are open that have just changed", n)
+	}
+	wait.Until(t, "three are kept", func() bool {
+		for i := range 8 {
+			for range 2 {
+				if got := s.Request(fmt.Sprintf("GET /many%d.bin", i), nil, ""); got.Text != big {
+					t.Errorf("%d, %d bytes", got.StatusCode, len(got.Text))
+				}
+			}
+		}
+		n := held(t, root, "many")
+		if n > 3 {
+			t.Errorf("%d files are open, want 3", n)
+		}
+		return n == 3
+	})
+}
+
+// A file that leaves the shelf while it is sent is sent to its end, and closed then.
+func TestKeptWhileSent(t *testing.T) {
+	root := tree(t)
+	path := filepath.Join(root, "long.bin")
+	const size = 64 << 20
+	check(t, os.WriteFile(path, nil, 0o644))
+	check(t, os.Truncate(path, size))
+	check(t, os.Chtimes(path, modified, modified))
+	s := start(t, modes.Direct, root, "/", nil)
+	for range 2 {
+		s.Request("HEAD /long.bin", nil, "")
+	}
+	c := s.Dial()
+	c.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\n\r\n")
+	answer, err := http.ReadResponse(c.R, nil)
+	check(t, err)
+	defer answer.Body.Close()
+	check(t, os.Remove(path))
+	wait.Until(t, "the file has left the shelf", func() bool {
+		return s.Request("HEAD /long.bin", nil, "").StatusCode == 404
+	})
+	if n := held(t, root, "long.bin"); n != 1 {
+		t.Errorf("%d open while it is sent, want 1", n)
+	}
+	if n, err := io.Copy(io.Discard, answer.Body); n != size || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	wait.Until(t, "the file is closed", func() bool { return held(t, root, "long.bin") == 0 })
+}
+
+// Files at hand make way when descriptors have run out.
+func TestKeptMakeWay(t *testing.T) {
+	root := tree(t)
+	s := start(t, modes.Direct, root, "/", nil)
+	c := s.Dial()
+	ask := func(path string) int {
+		return c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n").StatusCode
+	}
+	wait.Until(t, "a file that is kept makes way", func() bool { // unless its time is over before
+		wait.Until(t, "a file is kept", func() bool {
+			ask("/big.bin")
+			return held(t, root, "big.bin") == 1
+		})
+		defer leak.Exhaust(t)()
+		return ask("/a.txt") == 200
+	})
+	if n := held(t, root, "big.bin"); n != 0 {
+		t.Errorf("%d open", n)
+	}
+}
