@@ -45,7 +45,9 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := loop.New(loop.Options{Handoff: coro.Direct, Logger: slog.New(slog.DiscardHandler)})
+			l, err := loop.New(loop.Options{
+				Handoff: coro.Direct, Logger: slog.New(slog.DiscardHandler),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,7 +60,9 @@ func TestKept(t *testing.T) {
 		}{
 			{"a.txt", "0123456789", func(path string) { replace(t, path, "9876543210") }},
 			{"big.bin", big, func(path string) { replace(t, path, big[1:]+big[:1]) }},
-			{"noextension", "?", func(path string) { check(t, os.WriteFile(path, []byte("!"), 0o644)) }},
+			{"noextension", "?", func(path string) {
+				check(t, os.WriteFile(path, []byte("!"), 0o644))
+			}},
 			{"track.gpx", "<gpx/>", func(path string) { check(t, os.Remove(path)) }},
 			{"small.bin", big[:16<<10], func(path string) {
 				check(t, os.Remove(path))
@@ -90,8 +92,8 @@ func TestKept(t *testing.T) {
 			got.Header.Del("Date")
 			want.Header.Del("Date")
 			if !same(got, want) {
-				t.Errorf("%s after a second: %d %v, want %d %v", c.file, got.StatusCode, got.Header, want.StatusCode,
-					want.Header)
+				t.Errorf("%s after a second: %d %v, want %d %v", c.file, got.StatusCode,
+					got.Header, want.StatusCode, want.Header)
 			}
 		}
 		wait.Until(t, "files that are not asked for are closed", func() bool {
@@ -128,7 +130,10 @@ func TestKeptAnswers(t *testing.T) {
 	kept := func(s *servefiles.Settings) { s.CacheControl = "no-cache" }
 	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path = root; kept(s) })
 	check(t, err)
-	fresh := start(t, modes.Direct, root, "/", func(s *servefiles.Settings) { kept(s); s.OpenFiles = 0 })
+	fresh := start(t, modes.Direct, root, "/", func(s *servefiles.Settings) {
+		kept(s)
+		s.OpenFiles = 0
+	})
 	servers := []*server.Server{
 		module.Start(t, modes.Direct, "/", h), module.Start(t, modes.OverTLS, "/", h),
 	}
@@ -153,15 +158,17 @@ func TestKeptAnswers(t *testing.T) {
 						got := s.Request(method+" "+path, fields, "")
 						for _, r := range []*server.Answer{&want, &got} {
 							r.Header.Del("Date")
-							if mediaType, _, ok := strings.Cut(r.Header.Get("Content-Type"), "; boundary="); ok {
-								boundary := strings.TrimPrefix(r.Header.Get("Content-Type"), mediaType+"; boundary=")
+							mediaType, boundary, ok := strings.Cut(r.Header.Get("Content-Type"),
+								"; boundary=")
+							if ok {
 								r.Header.Set("Content-Type", mediaType)
 								r.Text = strings.ReplaceAll(r.Text, boundary, "boundary")
 							}
 						}
 						if !same(got, want) {
-							t.Errorf("%s %s %v, %s, try %d: %d %v %d bytes, want %d %v %d bytes", method, path, fields, s.Mode.Name,
-								try, got.StatusCode, got.Header, len(got.Text), want.StatusCode, want.Header, len(want.Text))
+							t.Errorf("%s %s %v, %s, try %d: %d %v %d bytes, want %d %v %d bytes",
+								method, path, fields, s.Mode.Name, try, got.StatusCode, got.Header,
+								len(got.Text), want.StatusCode, want.Header, len(want.Text))
 						}
 					}
 				}
@@ -186,7 +193,8 @@ func TestNotKept(t *testing.T) {
 	if n := held(t, root, "many"); n != 0 {
 		t.Errorf("%d files are open that were asked for once", n)
 	}
-	check(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, time.Now().Add(time.Minute))) // for a slow test
+	soon := time.Now().Add(time.Minute) // for a slow test
+	check(t, os.Chtimes(filepath.Join(root, "big.bin"), modified, soon))
 	for range 3 {
 		s.Request("GET /big.bin", nil, "")
 	}
