@@ -22,9 +22,7 @@ var frugal = websocket.Upgrader{
 // frame that is made once for all; a bounded queue, whose overflow sends the member away. Safe from
 // any goroutine.
 type chatHub struct {
-	upgrader websocket.Upgrader
-	queue    int
-	rooms    sync.Map // of *chatRoom, by name
+	rooms sync.Map // of *chatRoom, by name
 }
 
 func (h *chatHub) room(name string) *chatRoom {
@@ -48,13 +46,13 @@ type chatMember struct {
 // serve reads in one goroutine and writes in another. An echo is written by the one that reads;
 // only the pings are the other's.
 func (h *chatHub) serve(w http.ResponseWriter, r *http.Request, room *chatRoom) {
-	conn, err := h.upgrader.Upgrade(w, r, nil)
+	conn, err := frugal.Upgrade(w, r, nil)
 	if err != nil {
 		return // answered
 	}
 	m := &chatMember{conn: conn, room: room, gone: make(chan struct{})}
 	if room != nil {
-		m.queue = make(chan *websocket.PreparedMessage, h.queue)
+		m.queue = make(chan *websocket.PreparedMessage, tasks.Queue)
 		room.join(m)
 	}
 	go m.write()

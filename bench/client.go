@@ -21,34 +21,27 @@ import (
 // A job is what a client is told.
 type job struct {
 	load
-	Addrs []string // of the servers; all clients but the chat's take the first
-	PIDs  []int    // their processes
+	Addr  string // of the server
+	Group int    // of its processes
 
-	Warmup, Duration time.Duration
-	Settle           time.Duration // before resident memory is read
-	Spread           time.Duration // over which sleepers wake
-
-	Listen   time.Duration // for what a connection begins with to be answered
-	Patience time.Duration // of the chat: see loadChat
-	cpu      int           // of the client
+	timing
+	Patience time.Duration // a client fails when what must come takes longer
 }
 
-// clients load a server, each in a process of its own, and report the figures; before, verify asks
-// for what is going to be measured.
-var clients = map[string]struct {
-	load   func(job) figures
-	verify func(job)
-}{
-	"load":     {loadHTTP, verifyHTTP},
-	"steady":   {loadLoop, verifyHTTP},
-	"beside":   {loadLoop, verifyHTTP},
-	"echo":     {loadLoop, verifyEcho},
-	"chat":     {loadChat, verifyChat},
-	"idle":     {loadIdle, verifyHTTP},
-	"idlews":   {loadIdleWS, verifyChat},
-	"sleepers": {loadSleepers, verifySleep},
-	"waiting":  {loadSleepers, verifySleep},
-	"transfer": {loadTransfer, func(j job) { j.move(100_000) }},
+// A timing is how long the parts of a measurement take.
+type timing struct {
+	Warmup   time.Duration // of closed-loop load, not counted
+	Duration time.Duration // of the load that is measured
+	Settle   time.Duration // before resident memory is read
+	Spread   time.Duration // over which sleepers wake
+}
+
+// clients load a server, each in a process of its own, and report the figures. Before a client
+// measures, it asks for the same and compares what comes: a server that closes, answers short, or in
+// the wrong order is not worth measuring.
+var clients = map[string]func(job) figures{
+	"load": loadHTTP, "steady": loadLoop, "beside": loadLoop, "echo": loadLoop, "chat": loadChat,
+	"idle": loadIdle, "sleepers": loadSleepers, "transfer": loadTransfer,
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,
@@ -94,41 +87,25 @@ func clientCommand(args []string) error {
 	runtime.GOMAXPROCS(1)
 	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
-	f, err := attempt(clients[j.Kind].load, j)
+	f, err := attempt(clients[j.Kind], j)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// A crowd is HTTP connections that are used one after the other.
-type crowd struct {
-	job
-	conns []net.Conn
-}
-
-// join opens n more connections and returns the last.
-func (c *crowd) join(n int) (conn net.Conn) {
-	for range n {
-		conn = must(net.DialTimeout("tcp", c.Addrs[0], verifyLimit))
-		c.conns = append(c.conns, conn)
-	}
+// dial opens a connection to the server, with a time limit for all that is done with it. Closing
+// resets it: thousands of connections in TIME-WAIT per server would use up the ports.
+func (j job) dial() net.Conn {
+	conn := must(net.DialTimeout("tcp", j.Addr, verifyLimit))
+	check(conn.(*net.TCPConn).SetLinger(0))
+	check(conn.SetDeadline(time.Now().Add(2*time.Minute + 8*(j.Duration+j.Settle) + j.Spread)))
 	return conn
 }
 
-// leave resets the connections, as reactor.reset does.
-func (c *crowd) leave() {
-	for _, conn := range c.conns {
-		conn.(*net.TCPConn).SetLinger(0)
-		conn.Close()
-	}
-	c.conns = nil
-}
-
-// ask sends a request, with more fields after Host, and gives it a time limit.
-func (c *crowd) ask(conn net.Conn, method, path, more string) {
-	check(conn.SetDeadline(time.Now().Add(2*time.Minute + 8*(c.Duration+c.Settle) + c.Spread)))
-	must(io.WriteString(conn, method+" "+path+" HTTP/1.1\r\nHost: "+c.Addrs[0]+"\r\n"+more+"\r\n"))
+// ask sends a request, with more fields after Host.
+func (j job) ask(conn net.Conn, method, path, more string) {
+	must(fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", method, path, j.Addr, more))
 }
 
 // answer reads the head of an answer, which must be good. The caller reads the body.
@@ -144,30 +121,19 @@ func text(conn io.Reader) string { return string(must(io.ReadAll(answer(conn).Bo
 
 // once asks on a connection of its own.
 func (j job) once(path string) string {
-	c := crowd{job: j}
-	defer c.leave()
-	c.ask(c.join(1), http.MethodGet, path, "")
-	return text(c.conns[0])
+	conn := j.dial()
+	defer conn.Close()
+	j.ask(conn, http.MethodGet, path, "")
+	return text(conn)
 }
 
 const verifyLimit = 10 * time.Second
 
-// verifyEcho sends messages as long as the work's, and of one byte.
-func verifyEcho(j job) {
-	j.Conns, j.Warmup, j.Duration = 1, 0, 0
-	for _, j.Size = range []int64{j.Size, 1} {
-		loadLoop(j)
-	}
-}
-
-func verifyHTTP(j job) { j.answerSize() }
-
 // answerSize sends the work's request twice over one connection, pipelined when the work is, and
 // returns how long an answer is with its head.
 func (j job) answerSize() int {
-	c := crowd{job: j}
-	defer c.leave()
-	conn := c.join(1)
+	conn := j.dial()
+	defer conn.Close()
 	size := j.exchange(conn)
 	if again := j.exchange(conn); again != size {
 		failf("GET %s: answers of %d bytes and of %d", j.Path, size, again)
@@ -179,7 +145,7 @@ func (j job) answerSize() int {
 // head.
 func (j job) exchange(conn net.Conn) int {
 	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
-	must(conn.Write(j.request(j.Addrs[0])))
+	must(conn.Write(j.request(j.Addr)))
 	var seen bytes.Buffer
 	in := bufio.NewReader(io.TeeReader(conn, &seen))
 	for range j.Depth {

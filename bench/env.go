@@ -24,13 +24,10 @@ import (
 
 // An environment is one run: what the command line asks for, the machine, the programs.
 type environment struct {
-	ctx                  context.Context
-	works                []work // each with those of its peers that take part
-	rounds               int
-	duration             time.Duration // of one measurement
-	warmup               time.Duration // of closed-loop load before it, not counted
-	settle               time.Duration // before resident memory is read
-	spread               time.Duration // over which sleepers wake
+	ctx    context.Context
+	works  []work // each with those of its peers that take part
+	rounds int
+	timing
 	serverCPU, clientCPU int
 	repo                 string // where lwango's module is
 	save                 string // a file for the record of this run
@@ -51,15 +48,16 @@ func (e usageError) Unwrap() error { return e.error }
 // parse reads the command line.
 func parse(ctx context.Context, args []string) (*environment, error) {
 	env := &environment{
-		ctx: ctx, warmup: time.Second, settle: 2 * time.Second, spread: 2 * time.Second,
-		files: map[string]string{"serve": must(os.Executable())},
+		ctx:    ctx,
+		timing: timing{Warmup: time.Second, Settle: 2 * time.Second, Spread: 2 * time.Second},
+		files:  map[string]string{"serve": must(os.Executable())},
 	}
 	env.serverCPU, env.clientCPU = defaultCPUs()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	worksFlag := flags.String("works", "", "works to measure, comma separated (default all)")
 	peersFlag := flags.String("peers", "", "servers to measure, comma separated (default all)")
 	flags.IntVar(&env.rounds, "rounds", 5, "rounds per work; the report shows medians")
-	flags.DurationVar(&env.duration, "duration", 3*time.Second,
+	flags.DurationVar(&env.Duration, "duration", 3*time.Second,
 		"length of one measurement; CPU times are fine-grained from 2s")
 	flags.StringVar(&env.repo, "repo", "..", "folder of the lwango module")
 	flags.StringVar(&env.save, "save", "", "keep the results in this `FILE`, for -compare")
@@ -77,7 +75,7 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 	switch {
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case env.rounds < 1 || env.duration < 50*time.Millisecond:
+	case env.rounds < 1 || env.Duration < 50*time.Millisecond:
 		err = errors.New("-rounds must be at least 1 and -duration at least 50ms")
 	case err == nil && len(env.works) == 0:
 		err = errors.New("none of these peers has a part in these works")
@@ -89,10 +87,11 @@ func parse(ctx context.Context, args []string) (*environment, error) {
 		return nil, usageError{err}
 	}
 	if env.smoke {
-		env.rounds, env.duration, env.warmup, env.settle, env.spread =
-			1, 150*time.Millisecond, 0, 100*time.Millisecond, 150*time.Millisecond
+		const brief = 150 * time.Millisecond
+		env.rounds, env.timing = 1, timing{0, brief, brief, brief}
 		for i := range env.works {
-			env.works[i].limit(100, 8<<20)
+			w := &env.works[i]
+			w.Conns, w.Size = min(w.Conns, 100), min(w.Size, 8<<20)
 		}
 	}
 	return env, nil
@@ -126,17 +125,6 @@ func (env *environment) keep(takesPart func(peer) bool) {
 	env.works = kept
 }
 
-// clientFor is the CPU of a client: of its own, unless the work lets all run anywhere.
-func (env *environment) clientFor(w work) int {
-	if w.Threads > 1 {
-		return unpinned
-	}
-	return env.clientCPU
-}
-
-// reservedFiles is for everything that is not a client's connection.
-const reservedFiles = 200
-
 // prepare finds or builds the programs and writes the files that are served, and the scripts.
 func (env *environment) prepare() {
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -150,12 +138,7 @@ func (env *environment) prepare() {
 		return w.Upstream.Kind != "" && !env.has(application(w.Upstream.Kind).Program)
 	})
 	env.keep(func(p peer) bool { return env.has(p.Program) })
-	for i, w := range env.works {
-		if most := int(limit.Max) - reservedFiles; w.Conns > most {
-			fmt.Fprintf(os.Stderr, "%s: %d connections: the descriptor limit is %d\n",
-				w.Name, most, limit.Max)
-			env.works[i].limit(most, w.Size)
-		}
+	for _, w := range env.works {
 		if slices.ContainsFunc(w.peers, peer.isLwango) {
 			env.build(w.Program)
 		}

@@ -98,8 +98,8 @@ func startHandler(t *testing.T, h http.Handler) string {
 }
 
 func jobAt(addr string, conns, depth int, perSecond float64, d time.Duration) job {
-	return job{Addrs: []string{addr}, PIDs: ownPID, Duration: d,
-		Listen: verifyLimit, load: load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
+	return job{Addr: addr, Group: ownGroup, timing: timing{Duration: d},
+		Patience: verifyLimit, load: load{Path: "/", Conns: conns, Depth: depth, Size: int64(len(hello)), Rate: perSecond}}
 }
 
 func TestOpenLoopSendsAllOfThem(t *testing.T) {

@@ -8,7 +8,7 @@
 //	client.go                    the clients, each a process; what they check before
 //	load.go                      as many requests or echoes as possible, or a fixed rate
 //	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
-//	chat.go, ws.go               rooms, and what of their messages is lost; WebSockets
+//	chat.go, ws.go               rooms whose members talk; WebSockets
 //	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
 //	serve.go, gnetserve.go,      the servers in Go; tasks: what they do as lwangoapp does it

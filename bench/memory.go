@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,7 +21,7 @@ const (
 func (j job) grow(warm, open func()) (figures, meter) {
 	warm()
 	before := j.settled()
-	m := newMeter(j.PIDs)
+	m := newMeter(j.Group)
 	open()
 	f := m.figures(float64(j.Conns))
 	after := j.settled()
@@ -35,67 +36,27 @@ func (j job) settled() int64 {
 	if j.Collect != "" {
 		j.once(j.Collect)
 	}
-	return must(residentMemory(j.PIDs))
+	return must(residentMemory(must(family(j.Group))))
 }
 
-// stay opens connections that are used once each and stay. turn uses the i-th once.
-func (j job) stay(join, turn func(i int), leave func()) figures {
-	open := func(n int) {
-		for i := range n {
-			join(i)
-			turn(i)
-		}
-	}
-	f, _ := j.grow(func() { open(min(warmConns, j.Conns)); leave() }, func() { open(j.Conns) })
+// loadIdle opens connections that are used once each and stay.
+func loadIdle(j job) figures {
+	c := newLoadClient(j)
+	defer c.shut()
+	f, _ := j.grow(func() {
+		c.connect(min(warmConns, j.Conns))
+		c.leave()
+	}, func() { c.connect(j.Conns) })
 	for i := 0; i < j.Conns; i += aliveEvery {
-		turn(i)
+		c.use(i)
 	}
 	return f
 }
 
-// loadIdle has one HTTP request on each connection.
-func loadIdle(j job) figures {
-	c := crowd{job: j}
-	defer c.leave()
-	return j.stay(func(int) { c.join(1) }, func(i int) {
-		c.ask(c.conns[i], http.MethodGet, j.Path, "")
-		if got := text(c.conns[i]); int64(len(got)) != j.Size {
-			failf("connection %d: %.60q", i+1, got)
-		}
-	}, c.leave)
-}
-
-// loadIdleWS has WebSockets: each member of a room says one thing and hears it.
-func loadIdleWS(j job) figures {
-	const roommates = 10 // so that an idle member is one that may hear something at any time
-	j.Rooms = max(j.Conns/roommates, 1)
-	c := newChatClient(j)
-	defer c.shut()
-	heard := make([]uint32, j.Conns)
-	c.message = func(i int, p []byte, _ time.Duration) error {
-		m, err := parseChatMessage(p)
-		if err == nil && int(m.sender) == i {
-			heard[i]++
-		}
-		return err
-	}
-	return j.stay(c.joinRoom, func(i int) {
-		before := heard[i]
-		check(c.say(chatMessage{sender: uint32(i), number: before + 1}))
-		if !c.until(verifyLimit, func() bool { return heard[i] > before }) {
-			failf("member %d did not hear its own message in %v", i+1, verifyLimit)
-		}
-	}, c.leave)
-}
-
 // lead is when the first sleeper wakes, since the first request. Until then all requests are to be
-// sent, memory read and the other route asked.
+// sent and memory read.
 func (j job) lead() time.Duration {
-	lead := j.Settle + 500*time.Millisecond + time.Duration(j.Conns)*300*time.Microsecond
-	if j.Beside != "" {
-		lead += 2*j.Duration + time.Second
-	}
-	return lead
+	return j.Settle + 500*time.Millisecond + time.Duration(j.Conns)*300*time.Microsecond
 }
 
 // due is when the i-th wakes.
@@ -112,31 +73,25 @@ func (j job) sleepPath(d time.Duration) string {
 const usualFields = "User-Agent: one of the usual length\r\nAccept: */*\r\n"
 
 // loadSleepers makes one request sleep on each connection, in a handler or in the application that
-// it is passed on to: for so long that all sleep at one time, and wake one after the other. Another
-// route may be asked for before, and while all sleep.
+// it is passed on to: for so long that all sleep at one time, and wake one after the other.
 func loadSleepers(j job) figures {
-	c := crowd{job: j}
-	defer c.leave()
-	other := j // far below what any server can do: what is seen is how long one is kept from it
-	other.Path, other.Rate, other.Conns = j.Beside, 2000, min(16, j.Conns)
-	var alone, beside figures
+	conns := make([]net.Conn, j.Conns)
 	var start time.Time
 	f, m := j.grow(func() {
 		for range min(warmConns, j.Conns) {
-			parseSleep(c.once(j.sleepPath(time.Millisecond)))
-		}
-		if j.Beside != "" {
-			alone = loadLoop(other)
+			parseSleep(j.once(j.sleepPath(time.Millisecond)))
 		}
 	}, func() {
-		c.join(j.Conns)
+		for i := range conns {
+			conns[i] = j.dial()
+		}
 		start = time.Now()
-		for i, conn := range c.conns {
+		for i, conn := range conns {
 			path := j.sleepPath(j.due(i) - time.Since(start))
-			c.ask(conn, http.MethodGet, path, usualFields)
+			j.ask(conn, http.MethodGet, path, usualFields)
 		}
 		for { // one more handler says how many sleep
-			_, asleep := parseSleep(c.once(j.sleepPath(0)))
+			_, asleep := parseSleep(j.once(j.sleepPath(0)))
 			if asleep == j.Conns+1 {
 				return
 			}
@@ -146,29 +101,18 @@ func loadSleepers(j job) figures {
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	if j.Beside != "" {
-		beside = loadLoop(other)
-	}
 	if took := time.Since(start); took > j.lead() {
 		failf("measuring took %v, when the first had woken at %v", took, j.lead())
 	}
 	late := newHistogram()
-	for _, conn := range c.conns { // in the order of their waking
+	for _, conn := range conns { // in the order of their waking
 		each, _ := parseSleep(text(conn))
 		late.add(each.Abs(), 1) // early would be no better
+		conn.Close()
 	}
 	f["cpu"] = m.figures(float64(j.Conns))["cpu"]
 	f.quantiles("late", late)
-	f["alone50"], f["alone99"] = alone["latency50"], alone["latency99"]
-	f["beside50"], f["beside99"] = beside["latency50"], beside["latency99"]
 	return f
-}
-
-func verifySleep(j job) {
-	parseSleep(j.once(j.sleepPath(time.Millisecond)))
-	if j.Path = j.Beside; j.Path != "" {
-		verifyHTTP(j)
-	}
 }
 
 // parseSleep reads a server's answer, "MICROSECONDS SLEEPERS": how late the handler woke, and how

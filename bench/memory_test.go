@@ -4,11 +4,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/lwango/lwango/bench/tasks"
 )
 
 func TestParseSleep(t *testing.T) {
@@ -38,7 +35,7 @@ func TestParseSleep(t *testing.T) {
 
 // All sleep before the first wakes, and they wake evenly.
 func TestSleepersDue(t *testing.T) {
-	o := job{load: load{Conns: 4}, Settle: time.Second, Spread: 2 * time.Second}
+	o := job{load: load{Conns: 4}, timing: timing{Settle: time.Second, Spread: 2 * time.Second}}
 	if o.due(0) != o.lead() || o.lead() <= o.Settle {
 		t.Errorf("the first wakes after %v, the lead is %v", o.due(0), o.lead())
 	}
@@ -50,7 +47,7 @@ func TestSleepersDue(t *testing.T) {
 }
 
 func sleepersOf(addr string) job {
-	return job{Addrs: []string{addr}, load: load{Path: "/sleep", Conns: 20}, Settle: time.Millisecond, Spread: 20 * time.Millisecond, PIDs: ownPID}
+	return job{Addr: addr, load: load{Path: "/sleep", Conns: 20}, timing: timing{Settle: time.Millisecond, Spread: 20 * time.Millisecond}, Group: ownGroup}
 }
 
 func TestSleepers(t *testing.T) {
@@ -78,34 +75,6 @@ func TestSleepersNoticesWhoDoesNotSleep(t *testing.T) {
 		if _, err := attempt(loadSleepers, sleepersOf(startHandler(t, row.handler))); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, want %q", row.name, err, row.want)
 		}
-	}
-}
-
-// Another route is asked for before, and while all sleep.
-func TestBeside(t *testing.T) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/sleep", sleepNetHTTP)
-	var asked, asleep atomic.Int64
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		if tasks.Sleeping() == 20 {
-			asleep.Add(1)
-		}
-		w.Header().Set("Content-Type", "text/plain")
-		io.WriteString(w, hello)
-	})
-	j := sleepersOf(startHandler(t, mux))
-	j.Beside, j.Size, j.Depth, j.Listen, j.Duration = "/", int64(len(hello)), 1, verifyLimit, 50*time.Millisecond
-	f, err := attempt(loadSleepers, j)
-	if err != nil || f["bytesEach"] == 0 && f["resident"] <= 0 || f["alone50"] <= 0 || f["beside99"] < f["beside50"] {
-		t.Errorf("%+v, %v", f, err)
-	}
-	if n := asleep.Load(); n < 100 || n > asked.Load()-100 {
-		t.Errorf("%d of %d requests came while all slept", n, asked.Load())
-	}
-	j.Beside = "/sleep" // which answers no hello
-	if _, err := attempt(loadSleepers, j); err == nil {
-		t.Error("a route without an answer passed")
 	}
 }
 

@@ -67,11 +67,11 @@ type server struct {
 
 	env     *environment
 	program program
-	cpu     int
-	cmd     *exec.Cmd
-	done    chan struct{} // closed when it has exited; err is set before
-	err     error
-	pids    []int // the process and its children (nginx's workers)
+
+	cpu, clientCPU int // or unpinned
+	cmd            *exec.Cmd
+	done           chan struct{} // closed when it has exited; err is set before
+	err            error
 }
 
 // newServer prepares a server, of which the caller starts any number one after the other.
@@ -83,7 +83,7 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 	s := &server{
 		work: w, Peer: p, File: env.files[name], Root: env.dir, MaxFiles: env.maxFiles,
 		Addr: freeAddress(), Backend: backend, env: env, program: programs[name],
-		cpu: env.serverCPU,
+		cpu: env.serverCPU, clientCPU: env.clientCPU,
 	}
 	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
 	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach it
@@ -91,11 +91,13 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 		s.Addr = filepath.Join(s.Dir, "s")
 	}
 	if backend == "" && w.Upstream.Kind != "" { // the application itself: with the client
-		s.cpu = env.clientFor(w)
+		s.cpu = s.clientCPU
 	} else if w.Probe.Plain {
 		s.Beside = freeAddress()
 	}
-	if w.Threads > 1 || p.Anywhere {
+	if w.Threads > 1 {
+		s.cpu, s.clientCPU = unpinned, unpinned
+	} else if p.Anywhere {
 		s.cpu = unpinned
 	}
 	return s
@@ -129,30 +131,12 @@ func (s *server) Configure(name string) string {
 	return f.Name()
 }
 
-// verify asks for what is going to be measured. A server that closes, answers short, or in the
-// wrong order is not worth measuring.
-func (s *server) verify() {
-	_, err := attempt(func(j job) bool {
-		clients[s.Kind].verify(j)
-		if s.Probe.Path != "" {
-			verifyHTTP(s.probe(j))
-		}
-		return true
-	}, s.env.job(s.work, s))
-	if err == nil { // only now: nginx's master listens before its workers start
-		s.pids, err = family(s.cmd.Process.Pid)
-	}
-	if err != nil {
-		check(s.explain(err))
-	}
-}
-
 // probe is what is asked of the server beside its load. The connections are enough for the probe
 // never to wait for one unless the server is late.
 func (s *server) probe(j job) job {
 	j.Path, j.Rate, j.Conns = s.Probe.Path, s.Probe.Rate, 8
 	if s.Probe.Plain {
-		j.Addrs = []string{s.Beside}
+		j.Addr = s.Beside
 	}
 	return j
 }

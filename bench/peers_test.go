@@ -2,60 +2,22 @@ package main
 
 import (
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 )
 
-// It answers at once, and is gone when it is killed.
-func TestBroker(t *testing.T) {
-	file, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("LWANGO_CI") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip("redis-server is not installed")
-	}
-	env := testEnvironment(t)
-	env.files["redis"] = file
-	b := env.newServer(work{}, application("redis"), "")
-	if err := b.start(); err != nil {
+// What ends at once says why. What was killed is gone.
+func TestStart(t *testing.T) {
+	s := startScript(t, "read x < <(sleep 60)")
+	if err := s.kill(); err != nil {
 		t.Fatal(err)
 	}
-	defer b.kill()
-	ask := func(command, want string) error {
-		conn, err := net.Dial("tcp", b.Addr)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(verifyLimit))
-		fmt.Fprintf(conn, "%s\r\n", command)
-		var got string
-		if _, err := fmt.Fscan(conn, &got); err != nil || got != want {
-			return fmt.Errorf("%s is answered with %q, %v", command, got, err)
-		}
-		return nil
-	}
-	if err := ask("SET a 1", "+OK"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.kill(); err != nil {
-		t.Fatal(err)
-	}
-	if ask("PING", "+PONG") == nil {
-		t.Error("killed, it answers")
-	}
-	if err := b.kill(); err == nil {
+	if err := s.kill(); err == nil {
 		t.Error("killed twice")
 	}
-
-	// What ends at once says why.
-	b.File = "/bin/ls"
-	if err := b.start(); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
+	s.Addr, s.program.Argv = freeAddress(), []string{"ls", "--no-such-option"}
+	if err := s.start(); err == nil || !strings.Contains(err.Error(), "unrecognized option") {
 		t.Error(err)
 	}
 }

@@ -86,15 +86,12 @@ func sumLines(pids []int, file, key string) (sum int64, err error) {
 	return sum, nil
 }
 
-// lineNumber is the number in the line of a key, in bytes where it is one of kB.
+// lineNumber is the number in the line of a key, in bytes: the file has kB.
 func lineNumber(text []byte, key string) (int64, error) {
 	for line := range bytes.Lines(text) {
 		if words := bytes.Fields(line); len(words) > 1 && string(words[0]) == key {
 			n, err := strconv.ParseInt(string(words[1]), 10, 64)
-			if len(words) > 2 {
-				n <<= 10
-			}
-			return n, err
+			return n << 10, err
 		}
 	}
 	return 0, fmt.Errorf("no %s in %.200q", key, text)
@@ -107,7 +104,10 @@ type meter struct {
 	start       time.Time
 }
 
-func newMeter(pids []int) meter {
+// newMeter begins with the processes that there are now: nginx's master listens before its workers
+// start, but the server has answered.
+func newMeter(group int) meter {
+	pids := must(family(group))
 	own := must(readCPU([]int{os.Getpid()}))
 	return meter{pids, must(readCPU(pids)), own, time.Now()}
 }

@@ -55,11 +55,10 @@ func (r *reactor) adopt(conn net.Conn, number int, take func(p []byte) error) *l
 	return l
 }
 
-// reset resets all connections: thousands of them in TIME-WAIT per server would use up the ports.
+// reset closes all connections.
 func (r *reactor) reset() {
 	for fd, l := range r.links {
 		if l != nil {
-			unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 			unix.Close(fd)
 		}
 	}
@@ -124,20 +123,15 @@ func (r *reactor) read(l *link, ended bool) error {
 	}
 }
 
-// write waits while the socket is full, and everything with it. Only a message far longer than
-// those that are measured can bring that about.
+// write does not wait for room: a socket has it for far more than is ever under way here, unless
+// the peer does not read.
 func (r *reactor) write(l *link, p []byte) error {
-	for len(p) > 0 {
-		n, errno := transfer(unix.SYS_SENDTO, l.fd, p)
-		p = p[n:]
-		if errno == unix.EAGAIN {
-			full := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLOUT}}
-			if n, err := unix.Poll(full, int(verifyLimit.Milliseconds())); n == 0 && err == nil {
-				return errors.New("the peer reads nothing")
-			}
-		} else if errno != 0 {
-			return errno
-		}
+	n, errno := transfer(unix.SYS_SENDTO, l.fd, p)
+	switch {
+	case errno == unix.EAGAIN, errno == 0 && n < len(p):
+		return errors.New("the peer reads nothing")
+	case errno != 0:
+		return errno
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -22,7 +21,7 @@ type record struct {
 func (env *environment) report(now record, earlier *record) string {
 	text := fmt.Sprintf("## %s\n\n%s\n\nRounds: %d of %v each, medians; server on CPU %d, "+
 		"client on CPU %d; load %.2f at the start.", time.Now().Format(time.DateOnly), now.Head,
-		env.rounds, env.duration, env.serverCPU, env.clientCPU, env.load)
+		env.rounds, env.Duration, env.serverCPU, env.clientCPU, env.load)
 	if env.smoke {
 		text += " A smoke run: too short for its figures to mean anything."
 	}
@@ -72,7 +71,7 @@ func (w work) rows(
 ) [][]string {
 	rows := [][]string{{"server"}}
 	for _, column := range columns {
-		title := w.kind.named(figureTable[column].Title, w.kind.Unit)
+		title := w.kind.named(figureTable[column].Title)
 		switch {
 		case column == "x:both":
 			title = "both x lwango"
@@ -123,7 +122,7 @@ func (w work) boundRows(cells map[string]*cell) (rows [][]string) {
 		case !b.holds(own):
 			verdict = "falls short"
 		}
-		title := w.kind.named(figureTable[b.Figure].Bound, cmp.Or(w.kind.Long, w.kind.Unit))
+		title := w.kind.named(figureTable[b.Figure].Bound)
 		digits, limit := figureTable[b.Figure].Digits, "-"
 		if b.Of != "" {
 			title, digits = title+", lwango / "+b.Of, 2
@@ -172,12 +171,6 @@ func ratio(values, base []float64) float64 {
 		}
 	}
 	return median(ratios)
-}
-
-// most is the largest value.
-func most(values []float64) float64 {
-	sorted := sortedNumbers(values)
-	return sorted[len(sorted)-1]
 }
 
 // spread is the distance between the extremes as a part of the median.

@@ -144,7 +144,7 @@ func TestVerify(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, w := range []work{works[0], works[1]} {
-			_, err := attempt(job.answerSize, job{load: w.load, Addrs: []string{startHandler(t, row.handler)}})
+			_, err := attempt(job.answerSize, job{load: w.load, Addr: startHandler(t, row.handler)})
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("%s, %s: %v, want %q", row.name, w.Name, err, row.want)
 			}
@@ -184,7 +184,7 @@ func TestVerifyBridge(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain")
 			io.WriteString(w, hello)
 		}))
-		_, err := attempt(job.answerSize, job{load: bridge.load, Addrs: []string{addr}})
+		_, err := attempt(job.answerSize, job{load: bridge.load, Addr: addr})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -194,7 +194,7 @@ func TestVerifyBridge(t *testing.T) {
 // No work is lost, and each has what its kind needs.
 func TestWorks(t *testing.T) {
 	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,steady,twosteady,twobusier,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
-		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,pauses,redis"
+		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,pauses"
 	var names []string
 	for _, w := range works {
 		names = append(names, w.Name)

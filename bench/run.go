@@ -38,9 +38,6 @@ func (c *cell) values(name string) (values []float64) {
 }
 
 func (c *cell) value(name string) float64 {
-	if figureTable[name].Worst {
-		return most(c.values(name))
-	}
 	return median(c.values(name))
 }
 
@@ -85,61 +82,51 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		if kind := w.Upstream.Kind; kind != "" {
 			backend = start(application(kind), "").Addr
 		}
-		var servers []*server
-		for range w.Servers {
-			servers = append(servers, start(p, backend))
-			servers[len(servers)-1].verify()
+		s := start(p, backend)
+		j := job{
+			load: w.load, timing: env.timing, Addr: s.Addr, Group: s.cmd.Process.Pid,
+			Patience: verifyLimit,
 		}
-		j := env.job(w, servers...)
 		var f figures
 		if w.Probe.Path != "" {
-			f = env.measureBeside(servers[0], j)
+			f = s.measureBeside(j)
 		} else {
-			f = env.client(j)
+			f = s.measure(j)
 		}
-		f["peak"] = mebi(must(peakMemory(j.PIDs)))
+		f["peak"] = mebi(must(peakMemory(must(family(j.Group)))))
 		return f
 	}, w)
 	for _, s := range slices.Backward(started) {
 		err = errors.Join(err, s.stop())
 	}
-	return f, errors.Join(err, checkChat(f))
+	return f, err
 }
 
-func (env *environment) job(w work, servers ...*server) job {
-	j := job{
-		load: w.load, Warmup: env.warmup, Duration: env.duration, Settle: env.settle,
-		Spread: env.spread, Listen: verifyLimit, Patience: 3 * time.Second, cpu: env.clientFor(w),
-	}
-	for _, s := range servers {
-		j.Addrs, j.PIDs = append(j.Addrs, s.Addr), append(j.PIDs, s.pids...)
-	}
-	return j
-}
-
-// client runs a client in a process of its own. Its time limit only ends one that hangs.
-func (env *environment) client(j job) (f figures) {
+// measure runs a client in a process of its own. Its time limit only ends one that hangs.
+func (s *server) measure(j job) (f figures) {
 	limit := 3*time.Minute + 16*(j.Warmup+j.Duration+j.Settle) + j.Spread + j.Patience
-	ctx, cancel := context.WithTimeout(env.ctx, limit)
+	ctx, cancel := context.WithTimeout(s.env.ctx, limit)
 	defer cancel()
 	told := string(must(json.Marshal(j)))
-	out, err := pinned(ctx, j.cpu, must(os.Executable()), "client", told).Output()
+	out, err := pinned(ctx, s.clientCPU, must(os.Executable()), "client", told).Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
-		failf("%s client: %w: %s", j.Kind, err, bytes.TrimSpace(failed.Stderr))
+		err = fmt.Errorf("%s client: %w: %s", j.Kind, err, bytes.TrimSpace(failed.Stderr))
 	}
-	check(err)
+	if err != nil {
+		check(s.explain(err))
+	}
 	check(json.Unmarshal(out, &f))
 	return f
 }
 
 // measureBeside measures a probe. What goes on meanwhile is under way before it and outlasts it.
-func (env *environment) measureBeside(s *server, j job) figures {
+func (s *server) measureBeside(j job) figures {
 	loaded, ended := j, make(chan error, 1)
 	loaded.Duration += j.Duration / 2
 	go func() {
 		_, err := attempt(func(j job) figures {
 			if j.Rate > 0 {
-				return env.client(j)
+				return s.measure(j)
 			}
 			j.once(fmt.Sprint(tasks.BurnPath, "?ms=", j.Duration.Milliseconds()))
 			return nil
@@ -147,7 +134,7 @@ func (env *environment) measureBeside(s *server, j job) figures {
 		ended <- err
 	}()
 	time.Sleep(j.Duration / 4)
-	f, err := attempt(env.client, s.probe(j))
+	f, err := attempt(s.measure, s.probe(j))
 	check(errors.Join(err, <-ended))
 	f["pause99"] = must(strconv.ParseFloat(j.once(tasks.PausesPath), 64))
 	return f

@@ -38,10 +38,7 @@ func serveCommand(args []string) error {
 	ln := must(net.Listen(network, addr))
 	switch name {
 	case "nethttp", "gorilla":
-		chat := &chatHub{upgrader: frugal, queue: tasks.Queue}
-		return serveNetHTTP(ln, chat, *files, *beside, *backend)
-	case "gorilla-plain": // an Upgrader as it comes, and the queue of gorilla's own chat example
-		return serveNetHTTP(ln, &chatHub{queue: 256}, *files, *beside, *backend)
+		return serveNetHTTP(ln, *files, *beside, *backend)
 	case "fasthttp":
 		return serveFastHTTP(ln, *files)
 	case "goecho":
@@ -54,7 +51,8 @@ func serveCommand(args []string) error {
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, chat *chatHub, files, beside, backend string) error {
+func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
+	var chat chatHub
 	mux := http.NewServeMux()
 	tasks.Start(beside, backend, mux.Handle)
 	mux.Handle("/", tasks.Hello)

@@ -11,13 +11,11 @@ import (
 // loadTransfer moves one body and looks at the server's memory all the while. A small one goes
 // before it, twice: what a server allocates once is to be there.
 func loadTransfer(j job) figures {
-	if j.Size < 1 {
-		failf("nothing to move")
-	}
 	j.move(1 << 20)
 	j.move(1 << 20)
-	before := must(anonymousMemory(j.PIDs))
-	highest, m := before, newMeter(j.PIDs)
+	m := newMeter(j.Group)
+	before := must(anonymousMemory(m.pids))
+	highest := before
 	moved := make(chan error, 1)
 	go func() {
 		_, err := attempt(j.move, j.Size)
@@ -31,7 +29,7 @@ func loadTransfer(j job) figures {
 			f = m.figures(mebi(j.Size))
 		case <-time.After(10 * time.Millisecond):
 		}
-		highest = max(highest, must(anonymousMemory(j.PIDs)))
+		highest = max(highest, must(anonymousMemory(m.pids)))
 	}
 	f["growth"] = mebi(highest - before)
 	return f
@@ -43,11 +41,10 @@ var transferPiece = bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
 
 // move moves a body of n bytes, on a connection of its own.
 func (j job) move(n int64) bool {
-	c := crowd{job: j}
-	defer c.leave()
-	conn := c.join(1)
+	conn := j.dial()
+	defer conn.Close()
 	if j.Upload {
-		c.ask(conn, http.MethodPut, j.Path, "Content-Length: "+strconv.FormatInt(n, 10)+"\r\n")
+		j.ask(conn, http.MethodPut, j.Path, "Content-Length: "+strconv.FormatInt(n, 10)+"\r\n")
 		for left := n; left > 0; left -= int64(len(transferPiece)) {
 			must(conn.Write(transferPiece[:min(left, int64(len(transferPiece)))]))
 		}
@@ -56,7 +53,7 @@ func (j job) move(n int64) bool {
 		}
 		return true
 	}
-	c.ask(conn, http.MethodGet, j.Path+"?bytes="+strconv.FormatInt(n, 10), "")
+	j.ask(conn, http.MethodGet, j.Path+"?bytes="+strconv.FormatInt(n, 10), "")
 	body := answer(conn).Body
 	buf := make([]byte, len(transferPiece)-16)
 	for came := int64(0); ; {

@@ -25,7 +25,7 @@ func bulkHandler(change func(p []byte) []byte) http.Handler {
 }
 
 func transferOf(addr string, upload bool, size int64) job {
-	return job{Addrs: []string{addr}, PIDs: ownPID, load: load{Path: "/x", Size: size, Upload: upload}}
+	return job{Addr: addr, Group: ownGroup, load: load{Path: "/x", Size: size, Upload: upload}}
 }
 
 func TestTransfer(t *testing.T) {

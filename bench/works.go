@@ -19,7 +19,6 @@ type work struct {
 
 	Program  string // lwango's, a folder of its repository
 	Threads  int
-	Servers  int // of one peer, at the same time
 	Upstream upstream
 	Probe    probe
 	load
@@ -36,17 +35,15 @@ func (w work) name() string { return w.Name }
 type load struct {
 	Kind           string
 	Path, Collect  string
-	Beside         string // another route, which is asked for meanwhile
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
-	FirstRoom      int           // the number of the first
 	Nap            time.Duration // of the client, so that frames gather
 }
 
-// An upstream is what requests or messages are passed on to.
+// An upstream is what requests are passed on to.
 type upstream struct {
 	Kind             string // an application
 	Workers, Backlog int    // PHP's, and its socket's
@@ -65,13 +62,12 @@ type probe struct {
 type figure struct {
 	Title, Bound string
 	Digits       int
-	Worst        bool
 }
 
 // figures are what a client or one round has found.
 type figures map[string]float64
 
-type kind struct{ Unit, Units, Long, Columns string }
+type kind struct{ Unit, Units, Columns string }
 
 // A bound is what lwango is to reach: a figure or, with a peer, its ratio to the peer's.
 type bound struct {
@@ -126,7 +122,7 @@ func (w *work) complete(kinds map[string]kind) {
 	if w.Size == 0 {
 		w.Size = int64(len(hello))
 	}
-	w.Threads, w.Servers, w.Depth = max(w.Threads, 1), max(w.Servers, 1), max(w.Depth, 1)
+	w.Threads, w.Depth = max(w.Threads, 1), max(w.Depth, 1)
 	w.kind = kinds[w.Kind]
 	w.peers = must(choose(strings.Join(w.Peers, ","), peers))
 	names := strings.Fields(w.kind.Columns)
@@ -140,21 +136,9 @@ func (w *work) complete(kinds map[string]kind) {
 	}
 }
 
-// named puts a unit into a text of the table of figures.
-func (k kind) named(text, unit string) string {
-	return strings.NewReplacer("%s", k.Units, "%", unit).Replace(text)
-}
-
-// limit takes away what a smoke run has no time for, or the machine no descriptors.
-func (w *work) limit(conns int, size int64) {
-	if w.Conns > conns {
-		w.Conns = conns
-		w.Title += fmt.Sprintf(" (here %d)", conns)
-	}
-	if w.Size > size {
-		w.Size = size
-		w.Title += fmt.Sprintf(" (here %.0f MiB)", mebi(size))
-	}
+// named puts the unit into a text of the table of figures.
+func (k kind) named(text string) string {
+	return strings.NewReplacer("%s", k.Units, "%", k.Unit).Replace(text)
 }
 
 // The bodies of answers, of the same length for all servers. The files' bytes look random but are

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"time"
 
@@ -30,17 +31,16 @@ func newWSClient(buffer int) *wsClient {
 
 func (c *wsClient) now() time.Duration { return time.Since(c.start) }
 
-// join opens one more connection. Without a path, take is given what comes. Otherwise it becomes a
+// join adds a connection. Without a path, take is given what comes. Otherwise it becomes a
 // WebSocket, without any extension, before join returns.
-func (c *wsClient) join(addr, path string, take func(p []byte) error) {
-	single := crowd{job: job{Addrs: []string{addr}}}
-	i, tcp := len(c.conns), single.join(1)
+func (c *wsClient) join(tcp net.Conn, path string, take func(p []byte) error) {
+	i := len(c.conns)
 	if path == "" {
 		c.conns = append(c.conns, c.adopt(tcp, i+1, take))
 		return
 	}
 	check(tcp.SetDeadline(time.Now().Add(verifyLimit)))
-	early, _, err := ws.Dialer{}.Upgrade(tcp, must(url.Parse("ws://"+addr+path)))
+	early, _, err := ws.Dialer{}.Upgrade(tcp, must(url.Parse("ws://"+tcp.RemoteAddr().String()+path)))
 	if err != nil {
 		tcp.Close()
 		failf("connection %d: the upgrade: %w", i+1, err)

@@ -108,12 +108,12 @@ func TestJoinNoticesWhatIsWrong(t *testing.T) {
 			conn.Write([]byte(head))
 			conn.Close()
 		}()
-		_, err := attempt(func(addr string) bool {
+		_, err := attempt(func(j job) bool {
 			c := newWSClient(1 << 10)
 			defer c.shut()
-			c.join(addr, "/", nil)
+			c.join(j.dial(), "/", nil)
 			return true
-		}, ln.Addr().String())
+		}, job{Addr: ln.Addr().String()})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %q", head, err, want)
 		}

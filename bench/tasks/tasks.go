@@ -54,9 +54,6 @@ var Hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 
 var sleeping atomic.Int64 // handlers
 
-// Sleeping is how many sleep now.
-func Sleeping() int { return int(sleeping.Load()) }
-
 // Sleep runs a server's own sleep for the query's ms milliseconds and returns the answer: by how
 // many microseconds it woke late, and how many handlers slept just before.
 func Sleep(ms string, sleep func(time.Duration) error) (string, error) {
