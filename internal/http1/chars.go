@@ -132,18 +132,6 @@ func run(b []byte, c uint8) int {
 	return len(b)
 }
 
-// wordChars sets the bit of highs of each byte of x that is a letter, a digit or '-', which is all
-// that names of methods and fields are made of. It has no caveat: no sum carries into the next
-// byte.
-func wordChars(x uint64) uint64 {
-	low := x &^ highs
-	folded := low | 0x20*ones
-	letter := (folded + (0x80-'a')*ones) &^ (folded + (0x7f-'z')*ones)
-	digit := (low + (0x80-'0')*ones) &^ (low + (0x7f-'9')*ones)
-	dash := ^(low ^ '-'*ones + 0x7f*ones)
-	return (letter | digit | dash) & highs &^ x
-}
-
 // ValidToken reports whether s is a token (RFC 9110 section 5.6.2), as field names and methods are.
 // The empty string is none.
 func ValidToken[T string | []byte](s T) bool { return len(s) > 0 && tokenLen([]byte(s)) == len(s) }
