@@ -73,6 +73,9 @@ func (l *Loop) evict(d *Descriptor) {
 	d.flags |= finished | hungUp
 	if d.flags&shared == 0 { // its thread lives on without a descriptor
 		l.detached[d.thread] = struct{}{}
+		if l.stop.stopping {
+			d.thread.notify() // wakeForStop goes by descriptors, and would not find it any more
+		}
 	}
 	l.wakeWaiters(d, d.flags.wanted())
 }

@@ -38,7 +38,8 @@ func (d *Descriptor) asShared() *Shared {
 var ErrAwaited = errors.New("descriptor is awaited already")
 
 // Open makes d the loop's record of the stream socket fd, non-blocking, which any of its threads
-// may use from now on. On an error, which is epoll_ctl's, fd is still the caller's.
+// may use from now on. On an error, which is epoll_ctl's, fd is still the caller's. If there are
+// duplicates of fd, the caller closes it by Release and close(2), not by CloseDescriptor.
 func (l *Loop) Open(d *Shared, fd int) error {
 	*d = Shared{Descriptor: Descriptor{fd: int32(fd), flags: shared | mask(in|rdhup)}}
 	err := l.add(&d.Descriptor)
@@ -72,9 +73,9 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // CloseDescriptor closes d's descriptor, if it has one, and takes it out of the loop as Release
 // does.
 //
-// A socket that Open was given leaves epoll by close(2) itself. Nothing has duplicated it; at most a
-// child process has it, between fork and exec. Events that come meanwhile are stale, and dispatch
-// drops them.
+// A socket that Open was given leaves epoll by close(2) itself. Nothing has duplicated it, see Open;
+// at most a child process has it, between fork and exec. Events that come meanwhile are stale, and
+// dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
 	if d.fd >= 0 && d.flags&(shared|borrowed) != shared {
 		l.remove(d)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -44,6 +45,7 @@ type Stream struct {
 	closed bool
 	ended  bool // there is nothing more to read
 	asked  bool // the handler of Serve has tried to read during this call
+	given  bool // New got the socket, and there may be duplicates of it
 }
 
 // TurnBudget is how many bytes one connection may move before others get their turn.
@@ -73,7 +75,7 @@ func New(l *loop.Loop, fd int) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.unnamed = true
+	s.unnamed, s.given = true, true
 	return s, nil
 }
 
@@ -414,7 +416,11 @@ func (s *Stream) Close() error {
 		return s.fail("close", net.ErrClosed)
 	}
 	s.closed = true
-	s.loop.CloseDescriptor(s.d)
+	if s.given { // a duplicate would keep it in epoll, whose events would go on
+		sysio.Close(s.loop.Release(s.d))
+	} else {
+		s.loop.CloseDescriptor(s.d)
+	}
 	return nil
 }
 
@@ -483,6 +489,7 @@ func (s *Stream) Resume() bool {
 	}
 	*s = Stream{
 		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, unnamed: s.unnamed,
+		given: s.given,
 	}
 	return true
 }

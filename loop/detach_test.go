@@ -1,0 +1,47 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
+)
+
+// TestStopAndRelease: a stop tells a thread whose descriptor is released before the stop, which goes
+// by descriptors and does some in each turn, has come to it.
+func TestStopAndRelease(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		s := openPair(t)
+		defer unix.Close(s[1])
+		fd, err := unix.FcntlInt(uintptr(s[0]), unix.F_DUPFD_CLOEXEC, 500) // comes late
+		unix.Close(s[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, told := make(chan struct{}), false
+		b := &body{run: func(b *body) coro.Code {
+			close(waiting)
+			_, err := b.AwaitAny(-1, l.Stopped())
+			told = err == nil
+			return coro.Abort
+		}}
+		if err := l.Attach(&b.Thread, fd, b, -1); err != nil {
+			t.Fatal(err)
+		}
+		loop.Wake(&b.Thread)
+		wait := start(t, l)
+		<-waiting
+		on(t, l, func() {
+			l.Stop(5 * time.Second)
+			if err := l.Post(func() { unix.Close(l.Release(loop.Own(&b.Thread))) }); err != nil {
+				t.Error(err)
+			}
+		})
+		wait()
+		if !told {
+			t.Error("the thread was killed after the grace period")
+		}
+	})
+}
