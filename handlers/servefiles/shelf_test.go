@@ -259,3 +259,22 @@ func TestKeptMakeWay(t *testing.T) {
 		t.Errorf("%d open", n)
 	}
 }
+
+// Contents go by the entity tag of the state in which the file was opened. So they are not kept if
+// the file is written to before they are read.
+func TestKeptContentsAreOfTheirTag(t *testing.T) {
+	for what, text := range map[string]string{
+		"as long": "9876543210", "longer": "0123456789x", "shorter": "0", "": "",
+	} {
+		path := filepath.Join(tree(t), "a.txt")
+		got, err := servefiles.Load(path, func() {
+			if what != "" {
+				check(t, os.WriteFile(path, []byte(text), 0o644))
+			}
+		})
+		check(t, err)
+		if want := what == ""; got != want {
+			t.Errorf("%q: %v", what, got)
+		}
+	}
+}
