@@ -91,7 +91,12 @@ var Defaults = Settings{
 func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
 // Descriptors implements handlers.DescriptorHolder, for the files that are no scripts.
-func (s Settings) Descriptors() int { return servefiles.Defaults.OpenFiles }
+func (s Settings) Descriptors() int {
+	if s.TryFiles == "off" {
+		return 0
+	}
+	return servefiles.Defaults.OpenFiles
+}
 
 // Register puts the module into r. All routes that are ever built from r share one pool of
 // upstreams: connections to one address are counted and kept together.

@@ -48,7 +48,8 @@ func (f *opened) unchanged() bool {
 }
 
 // load replaces the descriptor by the contents. It reports false, and changes nothing, if the file
-// is not as long any more as its facts say.
+// is not as its facts say any more: another process may have written to it since they were taken,
+// and contents that are kept must have the entity tag of their own state.
 func (f *opened) load() bool {
 	content := make([]byte, f.facts.size)
 	for at := 0; at < len(content); {
@@ -57,6 +58,9 @@ func (f *opened) load() bool {
 			return false
 		}
 		at += n
+	}
+	if !f.unchanged() {
+		return false
 	}
 	_ = unix.Close(f.fd)
 	f.fd, f.content = -1, content

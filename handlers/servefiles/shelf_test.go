@@ -247,6 +247,35 @@ func TestKeptWhileSent(t *testing.T) {
 	wait.Until(t, "the file is closed", func() bool { return held(t, root, "long.bin") == 0 })
 }
 
+// Threads that are killed while they send from a file at hand give it back, and so does the shelf's.
+func TestKeptAndKilled(t *testing.T) {
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		root := tree(t)
+		path := filepath.Join(root, "long.bin")
+		check(t, os.WriteFile(path, nil, 0o644))
+		check(t, os.Truncate(path, 64<<20))
+		check(t, os.Chtimes(path, modified, modified))
+		s := start(t, m, root, "/", nil)
+		for range 2 {
+			s.Request("HEAD /long.bin", nil, "")
+		}
+		for _, field := range []string{"", "Range: bytes=0-\r\n", "Range: bytes=0-50000000,9-\r\n"} {
+			c := s.Dial() // it reads no more than the head
+			c.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\n" + field + "\r\n")
+			answer, err := http.ReadResponse(c.R, nil)
+			check(t, err)
+			defer answer.Body.Close()
+		}
+		if held(t, root, "long.bin") == 0 {
+			t.Error("no answer is under way")
+		}
+		s.Stop(0)
+		if n := held(t, root, "long.bin"); n != 0 {
+			t.Errorf("%d open", n)
+		}
+	})
+}
+
 // Files at hand make way when descriptors have run out.
 func TestKeptMakeWay(t *testing.T) {
 	root := tree(t)
@@ -265,5 +294,24 @@ func TestKeptMakeWay(t *testing.T) {
 	})
 	if n := held(t, root, "big.bin"); n != 0 {
 		t.Errorf("%d open", n)
+	}
+}
+
+// Contents go by the entity tag of the state in which the file was opened. So they are not kept if
+// the file is written to before they are read.
+func TestKeptContentsAreOfTheirTag(t *testing.T) {
+	for what, text := range map[string]string{
+		"as long": "9876543210", "longer": "0123456789x", "shorter": "0", "": "",
+	} {
+		path := filepath.Join(tree(t), "a.txt")
+		got, err := servefiles.Load(path, func() {
+			if what != "" {
+				check(t, os.WriteFile(path, []byte(text), 0o644))
+			}
+		})
+		check(t, err)
+		if want := what == ""; got != want {
+			t.Errorf("%q: %v", what, got)
+		}
 	}
 }

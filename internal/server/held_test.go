@@ -22,7 +22,17 @@ module = "serve_files"
 path = "."
 open_files = 0
 `
-	for text, want := range map[string]int{"": 0, routes: 1234} {
+	const scripts = `
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "fastcgi"
+address = "127.0.0.1:9"
+script_path = "."
+try_files = `
+	for text, want := range map[string]int{
+		"": 0, routes: 1234, scripts + `"off"`: 0, scripts + `"404"`: 256,
+	} {
 		c, err := source().Parse(t.TempDir()+"/t.conf", text)
 		if err != nil {
 			t.Fatal(err)

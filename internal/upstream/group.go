@@ -197,16 +197,16 @@ func (g *Group) withdraw(tk *ticket) {
 func (g *Group) release(m *member, k kept) {
 	g.pool.mu.Lock()
 	m.active--
-	if k.stream != nil && len(m.idle) < g.MaxIdle {
+	switch {
+	case k.stream == nil:
+	case len(m.idle) < g.MaxIdle:
 		k.until = time.Now().Add(g.IdleTimeout)
 		m.keep(k)
-		k = kept{}
+	default:
+		k.close() // before another request has its place
 	}
 	m.serve()
 	g.pool.mu.Unlock()
-	if k.stream != nil {
-		k.close()
-	}
 }
 
 // take takes a place for a request on l, if there is one.

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+	"golang.org/x/sys/unix"
 )
 
 // keeping makes routes that keep connections, each with a loop of its own.
@@ -215,4 +218,70 @@ func (s *service) each(f func(c io.WriteCloser)) {
 	for c := range s.open {
 		f(c)
 	}
+}
+
+// TestClosedBeforeItsPlaceIsFree: a connection that is not kept is closed before another request has
+// its place, even if that takes long: there are never more than max_conns.
+func TestClosedBeforeItsPlaceIsFree(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	accept := func() net.Conn {
+		c, err := ln.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		return c
+	}
+	pool := new(upstream.Pool)
+	var r [2]*route
+	for i := range r {
+		r[i] = newRoute(t, pool, []string{ln.Addr().String()}, func(s *upstream.Settings) {
+			s.MaxConns = 1
+		})
+	}
+	begun := make(chan time.Time, 1)
+	r[0].loops.Go(0, func(th *loop.Thread) {
+		defer close(begun)
+		l := r[0].Lease()
+		defer l.Release()
+		s, _, err := l.Connect(th, false)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		// close(2) waits for a second, since the peer does not take what is sent.
+		fd, err := s.Release()
+		if err == nil {
+			err = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER,
+				&unix.Linger{Onoff: 1, Linger: 1})
+		}
+		for block := make([]byte, 1<<20); err == nil; {
+			_, err = unix.Write(fd, block)
+		}
+		if err != unix.EAGAIN {
+			t.Error(err)
+		}
+		if s, err = stream.New(th.Loop(), fd); err != nil {
+			t.Error(err)
+			return
+		}
+		begun <- time.Now()
+		l.Keep(s)
+	})
+	defer accept().Close()
+	begin, ok := <-begun
+	if !ok {
+		return
+	}
+	done := make(chan got, 1)
+	r[1].ask("x", false, done)
+	second := accept()
+	if d := time.Since(begin); d < 900*time.Millisecond {
+		t.Error("another connection after ", d)
+	}
+	second.Close()
+	<-done
 }
