@@ -12,8 +12,9 @@ import (
 
 const module = "github.com/lwango/lwango"
 
-// allowed names, for each package, what of the module its code may import: the arrows of ARCHITECTURE.md. Tests may
-// import what they like. A folder that is not listed may not exist without a decision about its place.
+// allowed names, for each package, what of the module its code may import: the arrows of
+// ARCHITECTURE.md. Tests may import what they like. A folder that is not listed may not exist
+// without a decision about its place.
 var allowed = map[string][]string{
 	"coro":                      {},
 	"timeoutwheel":              {},
@@ -45,7 +46,8 @@ var allowed = map[string][]string{
 	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
 }
 
-// only names the third-party imports and standard packages that are some package's alone, or forbidden to it.
+// only names the third-party imports and standard packages that are some package's alone, or
+// forbidden to it.
 var only = map[string][]string{
 	"github.com/gorilla/websocket":                    {"handlers/websocket"},
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/test/broker"},

@@ -19,8 +19,8 @@ import (
 // command is a line of a README that runs a program of this repository.
 var command = regexp.MustCompile(`(?m)^    .*\bgo run (\S+)(.*)$`)
 
-// TestCommandsOfReadmes runs what the READMEs tell to run, from the repository's root: each program listens and serves what
-// is its own, and not the folder of the lwango.conf there.
+// TestCommandsOfReadmes runs what the READMEs tell to run, from the repository's root: each program
+// listens and serves what is its own, and not the folder of the lwango.conf there.
 func TestCommandsOfReadmes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all samples")

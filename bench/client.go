@@ -37,8 +37,8 @@ type timing struct {
 }
 
 // clients load a server, each in a process of its own, and report the figures. Before a client
-// measures, it asks for the same and compares what comes: a server that closes, answers short, or in
-// the wrong order is not worth measuring.
+// measures, it asks for the same and compares what comes: a server that closes, answers short, or
+// in the wrong order is not worth measuring.
 var clients = map[string]func(job) figures{
 	"load": loadHTTP, "steady": loadLoop, "beside": loadLoop, "echo": loadLoop, "chat": loadChat,
 	"idle": loadIdle, "sleepers": loadSleepers, "transfer": loadTransfer,

@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// SetGraceOfRate makes the rate of a peer count earlier. It is for before any server runs; restore is for after.
+// SetGraceOfRate makes the rate of a peer count earlier. It is for before any server runs; restore
+// is for after.
 func SetGraceOfRate(d time.Duration) (restore func()) {
 	old := graceOfRate
 	graceOfRate = d
@@ -41,7 +42,8 @@ func Networks(s *Server) int {
 	return len(n.count)
 }
 
-// MaxOwed is by how many connections the limit may be passed while loops ask each other to close some.
+// MaxOwed is by how many connections the limit may be passed while loops ask each other to close
+// some.
 const MaxOwed = maxOwed
 
 // Refusing returns how many connections are being told 503.

@@ -48,8 +48,8 @@ func (r *Request) Form() (url.Values, error) {
 // beyond that go to temporary files, which are removed when the request ends. Package
 // mime/multipart makes them in os.TempDir, wherever spool_dir is. A body that does not fit in
 // memory counts twice for max_spool, once as it came and once taken apart. The error is ErrNoForm
-// for a body of another type, ErrSpoolFull, or that of reading. A body of more than 256 KiB is taken
-// apart off the loop, by one of the workers of Await.
+// for a body of another type, ErrSpoolFull, or that of reading. A body of more than 256 KiB is
+// taken apart off the loop, by one of the workers of Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil

@@ -9,8 +9,8 @@
 // The package knows nothing of I/O. A body yields a Value, which is a code and the descriptor that
 // it may concern. Their meaning is package loop's.
 //
-// Control passes in one of two ways. Direct is the default. Channel is for bodies that lock their OS
-// thread, which with Direct ends the process.
+// Control passes in one of two ways. Direct is the default. Channel is for bodies that lock their
+// OS thread, which with Direct ends the process.
 //
 // All methods of a Coro but Yield, Defer, Mark and RunDeferred are for the loop. Those four are for
 // the body.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStopAndRelease: a stop tells a thread whose descriptor is released before the stop, which goes
-// by descriptors and does some in each turn, has come to it.
+// TestStopAndRelease: a stop tells a thread whose descriptor is released before the stop, which
+// goes by descriptors and does some in each turn, has come to it.
 func TestStopAndRelease(t *testing.T) {
 	run(t, func(t *testing.T, l *loop.Loop) {
 		s := openPair(t)

@@ -73,9 +73,9 @@ func (l *Loop) drop(d *Descriptor) (fd int) {
 // CloseDescriptor closes d's descriptor, if it has one, and takes it out of the loop as Release
 // does.
 //
-// A socket that Open was given leaves epoll by close(2) itself. Nothing has duplicated it, see Open;
-// at most a child process has it, between fork and exec. Events that come meanwhile are stale, and
-// dispatch drops them.
+// A socket that Open was given leaves epoll by close(2) itself. Nothing has duplicated it, see
+// Open; at most a child process has it, between fork and exec. Events that come meanwhile are
+// stale, and dispatch drops them.
 func (l *Loop) CloseDescriptor(d *Descriptor) {
 	if d.fd >= 0 && d.flags&(shared|borrowed) != shared {
 		l.remove(d)

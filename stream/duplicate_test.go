@@ -10,8 +10,8 @@ import (
 )
 
 // TestCloseWithADuplicate: a stream that New has made leaves the loop with Close, although the
-// caller has kept a duplicate of its socket. The duplicate can be given to New as well, also when it
-// has the number of the one that was closed.
+// caller has kept a duplicate of its socket. The duplicate can be given to New as well, also when
+// it has the number of the one that was closed.
 func TestCloseWithADuplicate(t *testing.T) {
 	onLoop(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) { closeWithADuplicate(t, th) })

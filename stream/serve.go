@@ -25,11 +25,12 @@ type Server struct {
 }
 
 // Serve serves connections to an address, which has the form of Listen's, as cheaply as an event
-// loop with callbacks. It must be called on the loop, or before the loop runs. Each connection has a
-// thread of its own; whenever there is something to read, the loop calls the handler on that thread.
-// The handler may wait like any thread. If it returns nil or ErrWouldBlock, the connection waits
-// without a coroutine until there is more to read, at most for the time idle; 0: without limit. If
-// it returns any other error, such as io.EOF for an orderly end, the loop closes the connection.
+// loop with callbacks. It must be called on the loop, or before the loop runs. Each connection has
+// a thread of its own; whenever there is something to read, the loop calls the handler on that
+// thread. The handler may wait like any thread. If it returns nil or ErrWouldBlock, the connection
+// waits without a coroutine until there is more to read, at most for the time idle; 0: without
+// limit. If it returns any other error, such as io.EOF for an orderly end, the loop closes the
+// connection.
 //
 // The cheapest handler reads all that has arrived (SetNoWait tells where that ends) and returns. If
 // the handler leaves something unread, the loop calls it again. A handler that does not read at all

@@ -100,8 +100,8 @@ func (s *Stream) Own(t *loop.Thread, remote netip.AddrPort) {
 	s.d, s.loop, s.remote, s.unix = loop.Own(t), t.Loop(), remote, !remote.IsValid()
 }
 
-// SetNoWait decides what happens when a read finds nothing. With on, the read returns ErrWouldBlock,
-// or the error of a limit that has passed; otherwise it waits.
+// SetNoWait decides what happens when a read finds nothing. With on, the read returns
+// ErrWouldBlock, or the error of a limit that has passed; otherwise it waits.
 func (s *Stream) SetNoWait(on bool) { s.noWait = on }
 
 // Readable returns a source that is ready when there is something to read. It can be awaited any

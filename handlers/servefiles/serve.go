@@ -14,8 +14,8 @@ import (
 
 const allowed = "GET, HEAD, OPTIONS"
 
-// serve is the handler. It looks at the request through views, so that a file that is asked for often
-// costs no memory.
+// serve is the handler. It looks at the request through views, so that a file that is asked for
+// often costs no memory.
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	switch req.Method() {
 	case http.MethodGet, http.MethodHead:
@@ -60,8 +60,8 @@ const usualName = 256
 
 // find opens what a cleaned path below the route stands for. It makes the file's name in space.
 // Status 0 means that there is an open regular file. A path of nothing is the route's own prefix
-// without a slash. A slash behind a file's name, as in "/a.txt/", needs no check: the kernel refuses
-// "a.txt/index.html" with ENOTDIR.
+// without a slash. A slash behind a file's name, as in "/a.txt/", needs no check: the kernel
+// refuses "a.txt/index.html" with ENOTDIR.
 func (m *module) find(l *loop.Loop, space, path []byte) (f *opened, status int) {
 	if len(path) == 0 {
 		return nil, isFolder

@@ -247,7 +247,8 @@ func TestKeptWhileSent(t *testing.T) {
 	wait.Until(t, "the file is closed", func() bool { return held(t, root, "long.bin") == 0 })
 }
 
-// Threads that are killed while they send from a file at hand give it back, and so does the shelf's.
+// Threads that are killed while they send from a file at hand give it back, and so does the
+// shelf's.
 func TestKeptAndKilled(t *testing.T) {
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		root := tree(t)

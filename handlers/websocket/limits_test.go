@@ -290,8 +290,8 @@ func TestTextFailsFast(t *testing.T) {
 				frame(0x00, packed("\xff\xff0123456789")+"\x00\x00\xff\xff"), offered},
 		} {
 			if invariants.Enabled && row.fields != "" {
-				// Where reads are shortened the server may have inflated the most of it already, and
-				// does so again only when the input has doubled.
+				// Where reads are shortened the server may have inflated the most of it already,
+				// and does so again only when the input has doubled.
 				continue
 			}
 			c := upgrade(s, row.fields)

@@ -41,7 +41,8 @@ type accessLog struct {
 
 const (
 	// bufferSize is the room for lines of one loop. At 100,000 requests a second and 200 bytes a
-	// line it fills in 50 ms: a write takes far less, and a machine that is that busy has the memory.
+	// line it fills in 50 ms: a write takes far less, and a machine that is that busy has the
+	// memory.
 	bufferSize = 1 << 20
 	// flushAfter is how long a line waits at most before it is in the file.
 	flushAfter = time.Second

@@ -87,9 +87,9 @@ Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
 // Parse takes the arguments of a command line, without the program's name. It accepts lwango's
-// flags, and those in own whose names lwango does not use. If it returns no options, the caller ends
-// the program with the exit code: Parse has printed the output of a flag to stdout, or a mistake to
-// stderr.
+// flags, and those in own whose names lwango does not use. If it returns no options, the caller
+// ends the program with the exit code: Parse has printed the output of a flag to stdout, or a
+// mistake to stderr.
 func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Options, code int) {
 	o, theirs, err := parseArgs(args, own)
 	switch {
@@ -122,8 +122,9 @@ func printUsage(w io.Writer, theirs *flag.FlagSet) {
 const logWait = time.Second
 
 // Main runs the program until a signal or the end of ctx stops it, and returns the exit code. If
-// the command line names no configuration, Main reads file, if that exists. Errors go to stderr, and
-// so does the log, unless slog's default is an asynclog already; the output of flags goes to stdout.
+// the command line names no configuration, Main reads file, if that exists. Errors go to stderr,
+// and so does the log, unless slog's default is an asynclog already; the output of flags goes to
+// stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.Default()
 	if logs := asynclog.Of(log); logs != nil {

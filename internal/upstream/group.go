@@ -36,8 +36,8 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with as many addresses as are tried
 
-	// Unreached, if it is not nil, is called when a request could not connect to an upstream and the
-	// route has others. The call is on the request's thread and must not wait.
+	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
+	// the route has others. The call is on the request's thread and must not wait.
 	Unreached func(name string, err error)
 }
 

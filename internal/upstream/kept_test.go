@@ -220,8 +220,8 @@ func (s *service) each(f func(c io.WriteCloser)) {
 	}
 }
 
-// TestClosedBeforeItsPlaceIsFree: a connection that is not kept is closed before another request has
-// its place, even if that takes long: there are never more than max_conns.
+// TestClosedBeforeItsPlaceIsFree: a connection that is not kept is closed before another request
+// has its place, even if that takes long: there are never more than max_conns.
 func TestClosedBeforeItsPlaceIsFree(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

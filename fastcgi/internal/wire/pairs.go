@@ -12,8 +12,8 @@ const maxLength = 1<<31 - 1
 // PairLen returns how many bytes a pair of these lengths takes.
 func PairLen(name, value int) int { return lengthLen(name) + lengthLen(value) + name + value }
 
-// AppendPair appends a pair. The caller has checked that the name is not empty, and that there is no
-// NUL.
+// AppendPair appends a pair. The caller has checked that the name is not empty, and that there is
+// no NUL.
 func AppendPair(dst []byte, name, value string) []byte {
 	dst = appendLength(appendLength(dst, len(name)), len(value))
 	return append(append(dst, name...), value...)
