@@ -5,7 +5,8 @@
 // A Stream belongs to its loop: only the loop's threads may call its methods, unless a method says
 // otherwise.
 //
-//	stream.go    Stream: reading, writing, closing, Detach, Rest
+//	stream.go    Stream: reading, writing, closing
+//	leave.go     what takes the socket out of a Stream, for good or for a rest
 //	limit.go     how long the peer may keep a stream waiting: deadlines, Pace
 //	duplex.go    Duplex: both directions move at once
 //	addr.go      addresses

@@ -4,39 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/test/links"
 	"golang.org/x/sys/unix"
 )
 
 // TestFolder: a Folder tells what lies beneath it, with openat2 and without it, and nothing else.
 func TestFolder(t *testing.T) {
-	dir := t.TempDir()
-	root := filepath.Join(dir, "root")
-	for _, err := range []error{
-		os.MkdirAll(filepath.Join(root, "sub"), 0o755),
-		os.WriteFile(filepath.Join(root, "a.php"), nil, 0o644),
-		os.WriteFile(filepath.Join(dir, "out.php"), nil, 0o644),
-		os.Symlink("a.php", filepath.Join(root, "inside.php")),
-		os.Symlink("../out.php", filepath.Join(root, "outside.php")),
-		os.Symlink(filepath.Join(dir, "out.php"), filepath.Join(root, "absolute.php")),
-		os.Symlink("..", filepath.Join(root, "up")),
-		os.Symlink("round", filepath.Join(root, "round")),
-		os.WriteFile(filepath.Join(root, "sub", "b.php"), nil, 0o644),
-		os.Symlink("sub", filepath.Join(root, "same")),
-		os.Symlink("../a.php", filepath.Join(root, "sub", "back.php")),
-		os.Symlink("../../out.php", filepath.Join(root, "sub", "out.php")),
-		os.Symlink("/proc/self/root", filepath.Join(root, "magic")),
-		os.Mkdir(filepath.Join(dir, "other"), 0o755),
-		os.Symlink("../other", filepath.Join(root, "folder")),
-		syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	root := links.Folder(t)
 	for _, refused := range []bool{false, true} {
 		f, err := sysio.OpenFolder(root)
 		if err != nil {

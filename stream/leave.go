@@ -1,0 +1,64 @@
+package stream
+
+import (
+	"net"
+	"os"
+)
+
+// Detach makes an ordinary net.Conn of the stream, a *net.TCPConn or *net.UnixConn, which any
+// goroutine may use. The stream is then as after Close. On an error the connection is closed. The
+// new net.Conn has no deadlines.
+func (s *Stream) Detach() (net.Conn, error) {
+	s.loop.Check()
+	if s.gone() {
+		return nil, s.fail("detach", net.ErrClosed)
+	}
+	s.closed = true
+	f := os.NewFile(uintptr(s.loop.Release(s.d)), "stream")
+	defer f.Close() // net.FileConn duplicates it
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, s.fail("detach", err)
+	}
+	return c, nil
+}
+
+// Release takes the socket out of the loop and returns it. The caller owns it from then on, and may
+// give it to New later, on any loop. The stream is then as after Close.
+func (s *Stream) Release() (fd int, err error) {
+	s.loop.Check()
+	if s.gone() {
+		return -1, s.fail("release", net.ErrClosed)
+	}
+	s.closed = true
+	return s.loop.Release(s.d), nil
+}
+
+// Rest ends the use of a stream that New or Dial has made, until Resume, as Loop.Rest does. The
+// caller owns the socket meanwhile. ok is false, and the stream as before, if it is not quiet:
+// there is something to read, the peer has left, or a thread waits for the stream.
+func (s *Stream) Rest() (fd int, ok bool) {
+	s.loop.Check()
+	if s.gone() {
+		return -1, false
+	}
+	if fd, ok = s.loop.Rest(s.d); ok {
+		s.closed = true
+	}
+	return fd, ok
+}
+
+// Resume takes a stream that rests into use again, with neither deadlines nor a pace. It returns
+// false if something has come meanwhile, as far as the loop knows, and then the stream goes on
+// resting. It must be called on the stream's loop.
+func (s *Stream) Resume() bool {
+	s.loop.Check()
+	if !s.loop.Resume(s.d) {
+		return false
+	}
+	*s = Stream{
+		d: s.d, loop: s.loop, remote: s.remote, local: s.local, unix: s.unix, unnamed: s.unnamed,
+		given: s.given,
+	}
+	return true
+}
