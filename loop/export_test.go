@@ -54,6 +54,13 @@ func Left(l *Loop) (left []string) {
 // TimerAt returns what the timer is set to that limits t's wait.
 func TimerAt(t *Thread) time.Duration { return time.Duration(t.timer.At()) * time.Millisecond }
 
+// Jump puts the loop's clock forward, and the timers to that time, without a look for events.
+func Jump(l *Loop, d time.Duration) {
+	l.start = l.start.Add(-d)
+	l.tick()
+	l.wheel.Advance(l.now)
+}
+
 // Claims returns how many waits for descriptors that are no thread's own are registered.
 func Claims(l *Loop) int {
 	n := 0

@@ -122,6 +122,40 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
+// TestUnseenInputIsNoSilence: a thread whose peer has sent something is not ended by its idle time,
+// although the loop has looked at the clock, and not for events, since then.
+func TestUnseenInputIsNoSilence(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		var ended []int
+		ran := false
+		sent := newIdler(t, l, 0, &ended, func(*loop.Thread) { ran = true })
+		silent := newIdler(t, l, 1, &ended, nil)
+		keep := newIdler(t, l, 2, &ended, nil)
+		wait := start(t, l)
+		on(t, l, func() {
+			loop.IdleTimeout(&sent.Thread, time.Hour)
+			loop.IdleTimeout(&silent.Thread, time.Hour)
+			loop.IdleTimeout(&keep.Thread, -1)
+			if _, err := unix.Write(sent.peer, []byte("x")); err != nil {
+				t.Error(err)
+			}
+			loop.Jump(l, 2*time.Hour)
+			if want := []int{1}; !slices.Equal(ended, want) {
+				t.Errorf("ended: %v, want %v", ended, want)
+			}
+		})
+		on(t, l, func() {})
+		on(t, l, func() {
+			if !ran {
+				t.Error("the input was not seen")
+			}
+			loop.Wake(&keep.Thread)
+		})
+		l.Stop(0)
+		wait()
+	})
+}
+
 // TestIdlePlace: a thread that is used stays where it is for a second, and is behind the others
 // then; one that ends in between leaves no trace.
 func TestIdlePlace(t *testing.T) {

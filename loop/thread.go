@@ -212,20 +212,24 @@ func (a *alarm) Expire() {
 		}
 		return
 	}
-	if t.co == nil && t.own.flags&(queued|suspended) == 0 {
-		if b, ok := t.body.(Overdue); ok {
-			if d := b.Overdue(); d > 0 {
-				IdleTimeout(t, d)
-				return
-			}
-		}
-		t.loop.end(t)
-		if t.loop.share.spent() {
-			t.loop.wheel.Pause() // whose input comes meanwhile is served
-		}
+	// The loop may have looked for events before the peer sent something, and at the clock after:
+	// a process that was stopped in between, or a machine that slept, is late with both.
+	if t.co != nil || t.own.flags&(queued|suspended) != 0 || sysio.Unread(int(t.own.fd)) {
+		t.loop.ready(t, wokenByTimer)
 		return
 	}
-	t.loop.ready(t, wokenByTimer)
+	var more time.Duration
+	if b, ok := t.body.(Overdue); ok {
+		more = b.Overdue()
+	}
+	if more > 0 {
+		IdleTimeout(t, more)
+	} else {
+		t.loop.end(t)
+	}
+	if t.loop.share.spent() {
+		t.loop.wheel.Pause() // whose input comes meanwhile is served
+	}
 }
 
 // ready puts a waiting thread into the run queue. A running thread is not waiting, although it may
