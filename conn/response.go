@@ -47,6 +47,7 @@ type Response struct {
 	reason string // of early; empty: the usual one
 	manner manner
 	dated  bool // it has a date, or wants none
+	hooks  []HeadHook
 
 	// The body that the handler has set.
 	kind source
@@ -124,12 +125,12 @@ func (w *Response) reset() {
 	if w.header.Len() > 0 {
 		w.header.reset()
 	}
-	x, header, buf := w.x, w.header, w.buf
+	x, header, buf, hooks := w.x, w.header, w.buf, w.hooks
 	if cap(buf) > keptBuffer {
 		buf = nil
 	}
 	*w = Response{} // a literal with the fields below would be copied
-	w.x, w.header, w.buf = x, header, buf
+	w.x, w.header, w.buf, w.hooks = x, header, buf, hooks[:0]
 }
 
 // discard drops the body.
@@ -155,9 +156,9 @@ func (w *Response) discard() {
 
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
-	last := w.close
+	last, hooks := w.close, w.hooks
 	w.reset()
-	w.phase, w.close = open, last
+	w.phase, w.close, w.hooks = open, last, hooks
 }
 
 // fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it

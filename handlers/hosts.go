@@ -15,11 +15,11 @@ import (
 // wildcards as the suffix that begins with a dot, and IPv6 addresses parsed, because each of them
 // has many spellings.
 type hostTable struct {
-	names     map[string]*prefixTree
-	wildcards map[string]*prefixTree
-	addrs     map[netip.Addr]*prefixTree
+	names     map[string]*site
+	wildcards map[string]*site
+	addrs     map[netip.Addr]*site
 
-	other *prefixTree // the default site; nil only if there is no site at all
+	other *site // the default site; nil only if there is no site at all
 }
 
 // maxName is the length of the longest name that DNS allows (RFC 1035 section 2.3.4), as text
@@ -29,7 +29,7 @@ const maxName = 253
 // find returns the site for the Host of a request, which may have a port, a dot at its end and any
 // case. Every request passes it, so it does not allocate: it lowers the name in a local array, and
 // map look-ups by string(bytes) make no copy.
-func (t *hostTable) find(host []byte) *prefixTree {
+func (t *hostTable) find(host []byte) *site {
 	if len(t.names)+len(t.wildcards)+len(t.addrs) == 0 || len(host) == 0 {
 		return t.other
 	}
@@ -50,8 +50,8 @@ func (t *hostTable) find(host []byte) *prefixTree {
 	for i := range name {
 		name[i] = ascii.Lower(host[i])
 	}
-	if tree := t.names[string(name)]; tree != nil {
-		return tree
+	if to := t.names[string(name)]; to != nil {
+		return to
 	}
 	if len(t.wildcards) > 0 {
 		// From the left, to find the longest suffix first; from 1, because a wildcard stands for at
@@ -60,8 +60,8 @@ func (t *hostTable) find(host []byte) *prefixTree {
 			if name[i] != '.' {
 				continue
 			}
-			if tree := t.wildcards[string(name[i:])]; tree != nil {
-				return tree
+			if to := t.wildcards[string(name[i:])]; to != nil {
+				return to
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (t *hostTable) find(host []byte) *prefixTree {
 }
 
 // findAddr is find for an address in brackets.
-func (t *hostTable) findAddr(host []byte) *prefixTree {
+func (t *hostTable) findAddr(host []byte) *site {
 	end := bytes.IndexByte(host, ']')
 	if len(t.addrs) == 0 || end < 2 {
 		return t.other
@@ -80,16 +80,16 @@ func (t *hostTable) findAddr(host []byte) *prefixTree {
 	if err != nil {
 		return t.other
 	}
-	if tree := t.addrs[addr]; tree != nil {
-		return tree
+	if to := t.addrs[addr]; to != nil {
+		return to
 	}
 	return t.other
 }
 
 // add enters one host of the configuration.
-func (t *hostTable) add(host string, tree *prefixTree) error {
+func (t *hostTable) add(host string, to *site) error {
 	if strings.HasPrefix(host, "[") || strings.Count(host, ":") > 1 {
-		return t.addAddr(host, tree)
+		return t.addAddr(host, to)
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	table, key := &t.names, name
@@ -103,13 +103,13 @@ func (t *hostTable) add(host string, tree *prefixTree) error {
 		return fmt.Errorf("%q: %w", host, errTwice)
 	}
 	if *table == nil {
-		*table = make(map[string]*prefixTree)
+		*table = make(map[string]*site)
 	}
-	(*table)[key] = tree
+	(*table)[key] = to
 	return nil
 }
 
-func (t *hostTable) addAddr(host string, tree *prefixTree) error {
+func (t *hostTable) addAddr(host string, to *site) error {
 	text := host
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		text, ok = strings.CutSuffix(inner, "]")
@@ -125,9 +125,9 @@ func (t *hostTable) addAddr(host string, tree *prefixTree) error {
 		return fmt.Errorf("%q: %w", host, errTwice)
 	}
 	if t.addrs == nil {
-		t.addrs = make(map[netip.Addr]*prefixTree)
+		t.addrs = make(map[netip.Addr]*site)
 	}
-	t.addrs[addr] = tree
+	t.addrs[addr] = to
 	return nil
 }
 

@@ -78,6 +78,11 @@ func BadKey(key, format string, args ...any) error {
 	return &KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
+// Middleware makes a handler of another one: it sees the request before next does, and may answer
+// instead of next. What it does to the answer, it does in a hook that it gives to
+// Response.BeforeHead before it calls next. It is called at the start; its handler, on all loops.
+type Middleware func(next conn.Handler) conn.Handler
+
 // Module is a kind of handler that is configured by settings of its own.
 type Module struct {
 	// Name is what `module = "..."` says in the configuration.

@@ -17,6 +17,9 @@ type Site struct {
 
 	// Routes are tried by the length of their prefix, whatever their order here.
 	Routes []Route
+
+	// Around wraps the choice of the route, for all requests of the site; nil: nothing does.
+	Around Middleware
 }
 
 // Route is one path prefix of a site.
@@ -70,25 +73,28 @@ func NewRouter(sites []Site) (*Router, error) {
 	r := new(Router)
 	defaultSite := -1
 	for i, s := range sites {
-		tree := new(prefixTree)
+		to := new(site)
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
 					Err: errors.New("missing")}
 			}
-			if err := tree.add(route.Prefix, route.Handler); err != nil {
+			if err := to.routes.add(route.Prefix, route.Handler); err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
 		}
+		if to.handler = to.serve; s.Around != nil {
+			to.handler = s.Around(to.serve)
+		}
 		for _, host := range s.Hosts {
-			if err := r.hosts.add(host, tree); err != nil {
+			if err := r.hosts.add(host, to); err != nil {
 				return nil, &RouteError{Site: i, Route: -1, Key: "host", Err: err}
 			}
 		}
 		switch {
 		case len(s.Hosts) > 0:
 			if r.hosts.other == nil {
-				r.hosts.other = tree
+				r.hosts.other = to
 			}
 		case defaultSite >= 0:
 			return nil, &RouteError{Site: i, Route: -1, Key: "host",
@@ -97,7 +103,7 @@ func NewRouter(sites []Site) (*Router, error) {
 					defaultSite+1)}
 		default:
 			defaultSite = i
-			r.hosts.other = tree
+			r.hosts.other = to
 		}
 	}
 	return r, nil
@@ -106,18 +112,24 @@ func NewRouter(sites []Site) (*Router, error) {
 // Serve hands req to the handler of the longest prefix that matches, or answers 404. It is a
 // conn.Handler, and allocates nothing.
 func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
-	t := r.find(req.HostView(), req.PathView())
+	to := r.hosts.find(req.HostView())
+	if to == nil {
+		return http.StatusNotFound
+	}
+	return to.handler(req, resp)
+}
+
+// site is a Site made ready.
+type site struct {
+	routes  prefixTree
+	handler conn.Handler // serve, and what is around it
+}
+
+func (s *site) serve(req *conn.Request, resp *conn.Response) int {
+	t := s.routes.find(req.PathView())
 	if t == nil {
 		return http.StatusNotFound
 	}
 	req.SetPrefix(t.prefix)
 	return t.handler(req, resp)
-}
-
-func (r *Router) find(host, path []byte) *target {
-	tree := r.hosts.find(host)
-	if tree == nil {
-		return nil
-	}
-	return tree.find(path)
 }

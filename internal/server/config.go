@@ -109,6 +109,7 @@ type siteConfig struct {
 	Table  settings.Table `toml:",table"`
 	Hosts  []string       `toml:"host"`
 	Routes []routeConfig  `toml:"route"`
+	Around around         `toml:",inline"`
 }
 
 // routeConfig is a [[site.route]]. All keys but its own belong to its module.
@@ -116,6 +117,7 @@ type routeConfig struct {
 	Prefix  string         `toml:"prefix"`
 	Module  string         `toml:"module"`
 	Handler string         `toml:"handler"`
+	Around  around         `toml:",inline"`
 	Rest    settings.Table `toml:",rest"`
 }
 

@@ -57,11 +57,16 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 					reportRoute(r, err)
 				}
 			}
+			if m := r.Around.middleware(env, func(err error) { reportRoute(r, err) }); m != nil && h != nil {
+				h = m(h)
+			}
 			if h != nil && r.Prefix != "" {
 				b.Routes = append(b.Routes, handlers.Route{Prefix: r.Prefix, Handler: h})
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
+		env.Prefix = "/"
+		b.Around = site.Around.middleware(env, func(err error) { reportAt(site.Table, "", err) })
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")
@@ -114,13 +119,20 @@ func (s source) plan(r routeConfig) (plan, error) {
 // reportRoute reports an error of a build, at the key that the error names or else at the key
 // `module`.
 func reportRoute(r routeConfig, err error) {
-	var ke *handlers.KeyError
-	switch {
-	case errors.As(err, &ke):
-		r.Rest.Errorf(ke.Key, "%v", ke.Err)
-	default:
-		r.Rest.Errorf("module", "%s: %v", r.Module, err)
+	if r.Module != "" {
+		reportAt(r.Rest, "module", fmt.Errorf("%s: %w", r.Module, err))
+		return
 	}
+	reportAt(r.Rest, "module", err)
+}
+
+// reportAt reports an error at the key that the error names, or else at that one.
+func reportAt(t settings.Table, key string, err error) {
+	if ke, ok := errors.AsType[*handlers.KeyError](err); ok {
+		t.Errorf(ke.Key, "%v", ke.Err)
+		return
+	}
+	t.Errorf(key, "%v", err)
 }
 
 func unknownName(what, got string, names []string) string {

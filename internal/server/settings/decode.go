@@ -14,7 +14,9 @@ import (
 // Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers,
 // floats, time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers
 // to these (set only when the key is there), lists of these (one value may stand for a list of one)
-// and maps from strings to these. Further tags: `min` and `max`, inclusive, for numbers, durations
+// and maps from strings to these. `toml:",inline"` at a struct adds its keys to those of the table;
+// `,table` and `,rest` are for fields of type Table: the table itself, and the keys that no other
+// field has. Further tags: `min` and `max`, inclusive, for numbers, durations
 // and sizes; `oneof`, words separated by spaces, for strings.
 //
 // Decode reports whether all was right. A struct that these rules do not cover is a mistake of the
@@ -30,8 +32,25 @@ func (t Table) Decode(dst any) bool {
 }
 
 func (t Table) decode(v reflect.Value) {
-	var known []string
-	rest := -1
+	known, rest := t.fields(v)
+	others := map[string]any{}
+	for key, value := range t.values {
+		if !slices.Contains(known, key) {
+			others[key] = value
+		}
+	}
+	if rest.IsValid() {
+		rest.Set(reflect.ValueOf(Table{t.file, others, t.at, known}))
+		return
+	}
+	for key := range others {
+		t.file.errorAt(t.at.child(key), "unknown key%s",
+			t.hint(key, others[key], slices.Concat(known, t.beside)))
+	}
+}
+
+// fields fills the fields of v, and returns their keys and the field for the rest, if there is one.
+func (t Table) fields(v reflect.Value) (known []string, rest reflect.Value) {
 	for i := range v.NumField() {
 		tag, ok := v.Type().Field(i).Tag.Lookup("toml")
 		switch {
@@ -39,7 +58,10 @@ func (t Table) decode(v reflect.Value) {
 		case tag == ",table":
 			v.Field(i).Set(reflect.ValueOf(t))
 		case tag == ",rest":
-			rest = i
+			rest = v.Field(i)
+		case tag == ",inline":
+			more, _ := t.fields(v.Field(i))
+			known = append(known, more...)
 		default:
 			known = append(known, tag)
 			if value, ok := t.values[tag]; ok {
@@ -47,20 +69,7 @@ func (t Table) decode(v reflect.Value) {
 			}
 		}
 	}
-	others := map[string]any{}
-	for key, value := range t.values {
-		if !slices.Contains(known, key) {
-			others[key] = value
-		}
-	}
-	if rest >= 0 {
-		v.Field(rest).Set(reflect.ValueOf(Table{t.file, others, t.at, known}))
-		return
-	}
-	for key := range others {
-		t.file.errorAt(t.at.child(key), "unknown key%s",
-			t.hint(key, others[key], slices.Concat(known, t.beside)))
-	}
+	return known, rest
 }
 
 // maxListed is the number of keys up to which a message can name them all and still be read.
@@ -96,7 +105,10 @@ func (f *File) Top(keys []string) { f.top = keys }
 func Keys(v any) (keys []string) {
 	t := reflect.TypeOf(v).Elem()
 	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("toml"); tag != "" && tag != "-" && tag[0] != ',' {
+		switch tag := t.Field(i).Tag.Get("toml"); {
+		case tag == ",inline":
+			keys = append(keys, Keys(reflect.New(t.Field(i).Type).Interface())...)
+		case tag != "" && tag != "-" && tag[0] != ',':
 			keys = append(keys, tag)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,39 @@ t.conf:6: site.route.path: missing
 t.conf:7: site.route.pefix: unknown key (did you mean prefix?)`
 	if diff := cmp.Diff(want, fmt.Sprint(f.Err())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestInline: keys that tables have in common stand in one struct.
+func TestInline(t *testing.T) {
+	type common struct {
+		Size  int            `toml:"size"`
+		Table settings.Table `toml:",table"`
+	}
+	var c struct {
+		common `toml:",inline"`
+		Name   string `toml:"name"`
+		A      struct {
+			Common common         `toml:",inline"`
+			Rest   settings.Table `toml:",rest"`
+		} `toml:"a"`
+	}
+	f := settings.Parse("t.conf", "name = 'n'\nsize = 1\n[a]\nsize = 2\nsice = 3")
+	f.Root().Decode(&c)
+	if c.Size != 1 || c.A.Common.Size != 2 || c.Name != "n" {
+		t.Errorf("got %+v", c)
+	}
+	c.Table.Errorf("size", "outer")
+	c.A.Common.Table.Errorf("size", "inner")
+	c.A.Rest.Decode(&struct{}{})
+	want := `t.conf:2: size: outer
+t.conf:4: a.size: inner
+t.conf:5: a.sice: unknown key (did you mean size?)`
+	if diff := cmp.Diff(want, fmt.Sprint(f.Err())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if keys := settings.Keys(&c); !slices.Equal(keys, []string{"size", "name", "a"}) {
+		t.Errorf("keys: %q", keys)
 	}
 }
 

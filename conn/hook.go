@@ -1,0 +1,33 @@
+package conn
+
+// HeadHook is told of a response whose head is about to be sent. status is the one that goes out,
+// whether the handler has chosen it or the server, because the handler has failed. The hook may
+// change the header. It may not write, set a body or wait.
+type HeadHook func(req *Request, resp *Response, status int)
+
+// BeforeHead lets h be called once, before the head of the final response is sent, on the request's
+// thread. Hooks are called last first: what wraps a handler sets its hook before it calls the
+// handler, and has the last word. A response that takes the place of another, such as the error
+// page of a handler that has panicked, keeps the hooks. They are not called for a response without
+// a handler, which is that to a request that cannot be parsed, nor if the connection is hijacked.
+// Once the head has gone out, BeforeHead does nothing.
+//
+// A field that a hook has set and that is not valid (see Header.Set) is logged and left out.
+func (w *Response) BeforeHead(h HeadHook) {
+	if w.phase == open {
+		w.hooks = append(w.hooks, h)
+	}
+}
+
+func (w *Response) runHooks(status int) {
+	hooks := w.hooks
+	w.hooks = hooks[:0]
+	for i := len(hooks) - 1; i >= 0; i-- {
+		hooks[i](&w.x.req, w, status)
+	}
+	for bad := w.badField(); bad != nil; bad = w.badField() {
+		w.x.set.Logger.Error("conn: response header left out, not a valid field",
+			"name", bad.Name, "value", bad.Value, "target", w.x.req.Target())
+		w.header.Del(bad.Name)
+	}
+}
