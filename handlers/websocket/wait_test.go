@@ -175,9 +175,10 @@ func TestKeepAlive(t *testing.T) {
 
 // TestKeepAliveOfTheBusy: what a thread sends itself is no sign of life of its peer.
 func TestKeepAliveOfTheBusy(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		u := &websocket.Upgrader{PingInterval: 20 * time.Millisecond,
-			IdleTimeout: 80 * time.Millisecond}
+			IdleTimeout: 2 * time.Second} // time for a ping, also of a loop that is held up
 		ends := make(chan error, 1)
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
 			c, err := u.Upgrade(req, resp)
