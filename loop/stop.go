@@ -62,9 +62,9 @@ func (l *Loop) wakeForStop(fd int) {
 	_ = l.Post(func() { l.wakeForStop(fd) }) // refused: all threads were killed
 }
 
-// wakesPerTurn bounds how much longer a turn takes during a stop, to about a millisecond. Most slots
-// of the table may be free: with several loops most descriptors are another loop's. A look at a
-// slot is far cheaper than a thread that closes a connection.
+// wakesPerTurn bounds how much longer a turn takes during a stop, to about a millisecond. Most
+// slots of the table may be free: with several loops most descriptors are another loop's. A look at
+// a slot is far cheaper than a thread that closes a connection.
 const (
 	wakesPerTurn = 64
 	slotsPerWake = 64

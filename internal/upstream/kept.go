@@ -10,7 +10,7 @@ import (
 )
 
 // kept is a connection between two requests. It rests at the loop that has used it last, which
-// alone may touch stream, and which need not register it with epoll again. The descriptor belongs to
+// alone may touch stream, and which need not register it anew. The descriptor belongs to
 // the pool: any loop takes it, and the pool closes it, without asking that loop, which may be busy
 // or have ended. So a request never waits where a connection is idle, and no loop can hoard them.
 type kept struct {
