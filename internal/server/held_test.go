@@ -61,7 +61,8 @@ func TestTooManyConnections(t *testing.T) {
 	log := new(logtext.Buffer)
 	s := source()
 	s.Logger = slog.New(slog.NewTextHandler(log, nil))
-	c, err := s.Parse(t.TempDir()+"/t.conf", "max_connections = 100000000\n[[site]]\n"+
+	c, err := s.Parse(t.TempDir()+"/t.conf", "max_connections = 100000000\n"+
+		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n"+
 		"[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\nopen_files = 1000\n")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,12 @@ func TestTooManyConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Stop()
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
 	found := regexp.MustCompile(`max_connections=100000000 descriptor_limit=(\d+) reserved=(\d+) ` +
 		`of_these_by_routes=1000 left=(\d+)`).FindStringSubmatch(log.String())
 	if found == nil {
