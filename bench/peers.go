@@ -142,8 +142,8 @@ func (s *server) probe(j job) job {
 }
 
 const (
-	startLimit = 10 * time.Second
-	stopLimit  = 10 * time.Second
+	startLimit = time.Minute
+	stopLimit  = time.Minute
 
 	unpinned = -1 // lets a process run on any CPU
 )

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -252,25 +253,28 @@ func TestUnreadBodies(t *testing.T) {
 // TestBodyAwait: whoever awaits before each Read gets the same, and the same errors.
 func TestBodyAwait(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond,
-			Handler: func(req *conn.Request, w *conn.Response) int {
-				var text []byte
-				p := make([]byte, 3)
-				for {
-					err := req.Body().Await()
-					n := 0
-					if err == nil {
-						n, err = req.Body().Read(p)
-					} else if _, again := req.Body().Read(p); again != err {
-						t.Errorf("%v, and then %v", err, again)
-					}
-					text = append(text, p[:n]...)
-					if err != nil {
-						fmt.Fprint(w, string(text))
-						return 200
-					}
+		handler := func(req *conn.Request, w *conn.Response) int {
+			var text []byte
+			p := make([]byte, 3)
+			for {
+				err := req.Body().Await()
+				n := 0
+				if err == nil {
+					n, err = req.Body().Read(p)
+				} else if _, again := req.Body().Read(p); again != err {
+					t.Errorf("%v, and then %v", err, again)
 				}
-			}})
+				text = append(text, p[:n]...)
+				if err != nil {
+					fmt.Fprint(w, string(text))
+					return 200
+				}
+			}
+		}
+		patient := start(t, m, conn.Config{MaxBodySize: 20, BodyTimeout: wait.Patience,
+			Handler: handler})
+		hasty := start(t, m, conn.Config{MaxBodySize: 20, BodyTimeout: 50 * time.Millisecond,
+			Handler: handler})
 		for _, row := range []struct {
 			pieces []string
 			status int
@@ -286,6 +290,10 @@ func TestBodyAwait(t *testing.T) {
 			{[]string{post + "Content-Length: 5\r\n\r\nhel"}, 408, ""},
 			{[]string{chunked + "5\r\nhel"}, 408, ""},
 		} {
+			s := patient
+			if row.status == 408 {
+				s = hasty
+			}
 			c := s.Dial()
 			for _, piece := range row.pieces {
 				send(t, c, piece)

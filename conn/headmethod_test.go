@@ -62,11 +62,16 @@ func TestHeadHasNoContent(t *testing.T) {
 
 // TestHeadInVain: a HEAD that does not become complete is one all the same.
 func TestHeadInVain(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: 20 * time.Millisecond})
+		// It also limits the wait for the first byte, and a TLS handshake.
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: 3 * time.Second})
+		clients := make(map[string]*client)
 		for _, raw := range []string{"HEAD /x", "HEAD /x HTTP/1.1\r\nHost", "\r\nHEAD "} {
-			c := s.Dial()
-			send(t, c, raw)
+			clients[raw] = s.Dial()
+			send(t, clients[raw], raw)
+		}
+		for raw, c := range clients {
 			if a := c.Answer("HEAD"); a.StatusCode != 408 {
 				t.Errorf("%q: %s", raw, a.Status)
 			}

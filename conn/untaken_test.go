@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -17,7 +18,7 @@ func TestIdleUntaken(t *testing.T) {
 	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes
 	run(t, func(t *testing.T, m mode) {
 		var answered atomic.Int32
-		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: 5 * time.Second,
+		s := start(t, m, conn.Config{KeepAliveTimeout: limit, WriteTimeout: wait.Patience,
 			Handler: func(_ *conn.Request, w *conn.Response) int {
 				w.SetBody([]byte(body))
 				answered.Add(1)

@@ -6,13 +6,18 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestCases: whatever an application gets wrong, the client sees what it should.
 func TestCases(t *testing.T) {
 	fcgitest.Run(t, func(t *testing.T, up *fcgitest.Upstream, tt fcgitest.Case, body string,
 		keep bool) fcgitest.Answer {
-		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.KeepConn = keep })
+		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
+			if s.KeepConn = keep; tt.Slow {
+				s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
+			}
+		})
 		t.Cleanup(func() {
 			if t.Failed() {
 				t.Log(p.log)
@@ -29,7 +34,7 @@ func TestCases(t *testing.T) {
 		// Bytes behind the end may come when the connection is kept already. The next request finds
 		// them.
 		if keep && tt.Spoilt && g.err == nil && tt.Name != "bytes behind the end" &&
-			!up.Wait(fcgitest.Timeout, func(_, open, _ int) bool { return open == 0 }) {
+			!up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 			t.Error("the connection is kept")
 		}
 		return fcgitest.Answer{Status: g.status, Header: textproto.MIMEHeader(g.header),

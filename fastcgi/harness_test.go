@@ -20,6 +20,7 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // proxy is a server with the module at a route.
@@ -78,7 +79,7 @@ func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string
 	module, _ := r.Module("fastcgi")
 	s := module.NewSettings().(*fastcgi.Settings)
 	s.Address, s.ScriptPath = addresses, p.dir
-	s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
+	s.ReadTimeout, s.SendTimeout = wait.Patience, wait.Patience
 	s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
 	if change != nil {
 		change(s)

@@ -45,3 +45,37 @@ func TestStopAndRelease(t *testing.T) {
 		}
 	})
 }
+
+// TestStopOfASparseTable: a stop does not spend a turn on each few slots of the table that have no
+// thread. There may be a million, and a turn of a busy loop takes milliseconds.
+func TestStopOfASparseTable(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		const far = 10000
+		s := openPair(t)
+		defer unix.Close(s[1])
+		fd, err := unix.FcntlInt(uintptr(s[0]), unix.F_DUPFD_CLOEXEC, far)
+		unix.Close(s[0])
+		if err != nil {
+			l.Close()
+			t.Skip("the descriptor limit is too low: ", err)
+		}
+		var end loop.Stats
+		b := &body{run: func(*body) coro.Code {
+			end = l.Stats()
+			return coro.Abort
+		}}
+		if err := l.Attach(&b.Thread, fd, b, -1); err != nil {
+			t.Fatal(err)
+		}
+		wait := start(t, l)
+		var begin loop.Stats
+		on(t, l, func() {
+			begin = l.Stats()
+			l.Stop(time.Minute)
+		})
+		wait()
+		if n := end.Waits - begin.Waits; n == 0 || n > far/1000 {
+			t.Errorf("the thread was told after %d turns", n)
+		}
+	})
+}

@@ -40,6 +40,24 @@ func (d *Descriptor) fired(events uint16) bool {
 	return events&^d.armed != 0 || d.flags&hungUp != 0
 }
 
+// ask is for a wait whose time is over. It reports whether one of the events is there all the same,
+// and notes them as if the loop had seen them. The loop looks for events before it looks at the
+// clock, so a process that was stopped in between, or that had no processor, finds the time over
+// first; and a loop that is overloaded takes its events one by one.
+func (d *Descriptor) ask(events uint16) bool {
+	if d.fd < 0 {
+		return false
+	}
+	if !d.fired(events) {
+		there := sysio.Ready(int(d.fd), events)
+		if there&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+			there |= events // as dispatch has it: a read or a write tells more
+		}
+		d.armed &^= there & events
+	}
+	return d.fired(events)
+}
+
 // add registers d, whose thread, fd and flags are set.
 func (l *Loop) add(d *Descriptor) error {
 	fd := int(d.fd)

@@ -51,7 +51,7 @@ func start(t *testing.T, l *loop.Loop) (wait func()) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the loop does not end")
 		}
 	}

@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"net"
+	"os"
 	"time"
 	"unsafe"
 
@@ -135,6 +136,9 @@ func (t *Thread) await(d *Shared, events uint16, until int64) error {
 	err := t.wait(coro.Make(awaitCode[events], int(d.fd)), until)
 	if d.fd < 0 {
 		return net.ErrClosed
+	}
+	if err == os.ErrDeadlineExceeded && d.ask(events) {
+		return nil
 	}
 	return err
 }

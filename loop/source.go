@@ -70,6 +70,9 @@ func (t *Thread) awaitSources(d time.Duration, sources []Source, all bool) (int,
 	var why error // that the last wait has returned
 	for {
 		resumes := l.stats.Resumes
+		if why == os.ErrDeadlineExceeded {
+			s.look()
+		}
 		if i, done, err := s.ask(); done {
 			return i, err
 		}
@@ -131,6 +134,15 @@ func (s *selection) ask() (index int, done bool, err error) {
 		s.passed++
 	}
 	return s.passed - 1, s.passed == len(s.sources), nil
+}
+
+// look looks for events that the loop has not seen yet.
+func (s *selection) look() {
+	for _, source := range s.sources {
+		if r, ok := source.(*Readiness); ok {
+			r.d.ask(r.events)
+		}
+	}
 }
 
 // makeSure asks epoll about the loans that were trusted so far.

@@ -352,7 +352,11 @@ func (t *Thread) want(code coro.Code, d time.Duration) error {
 	if t.own.fd < 0 {
 		panic(fmt.Sprintf("loop: %v by a thread without a descriptor", code))
 	}
-	return t.wait(coro.Make(code, 0), t.loop.after(d))
+	err := t.wait(coro.Make(code, 0), t.loop.after(d))
+	if err == os.ErrDeadlineExceeded && t.own.ask(orMask[code].awaited()) {
+		return nil
+	}
+	return err
 }
 
 // Sleep waits for d, and returns nil. It returns early with ErrClientGone when the thread's client

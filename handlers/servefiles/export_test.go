@@ -2,6 +2,9 @@ package servefiles
 
 import "golang.org/x/sys/unix"
 
+// KeptFor is for how long a file is kept at hand.
+const KeptFor = keptFor
+
 // For what a file tree cannot show: tests may run as root, which may read every file.
 var (
 	StatusOf       = statusOf

@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -49,7 +50,7 @@ func code(t *testing.T, ends <-chan error) int {
 			return e.Code
 		}
 		t.Fatalf("the end is no CloseError but %v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(wait.Patience):
 		t.Fatal("no end")
 	}
 	return 0

@@ -1,6 +1,14 @@
 package server_test
 
-import "testing"
+import (
+	"log/slog"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
+)
 
 // TestHeldDescriptors: connections leave room for the files that routes keep open.
 func TestHeldDescriptors(t *testing.T) {
@@ -44,5 +52,41 @@ try_files = `
 	if _, err := source().Parse(t.TempDir()+"/t.conf", routes+"[[site.route]]\nprefix = \"/d\"\n"+
 		"module = \"serve_files\"\npath = \".\"\nopen_files = -1\n"); err == nil {
 		t.Error("a negative open_files is accepted")
+	}
+}
+
+// TestTooManyConnections: the warning about max_connections shows what the descriptor limit is used
+// for, so that the operator sees why there is room for fewer.
+func TestTooManyConnections(t *testing.T) {
+	log := new(logtext.Buffer)
+	s := source()
+	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	c, err := s.Parse(t.TempDir()+"/t.conf", "max_connections = 100000000\n"+
+		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n"+
+		"[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\nopen_files = 1000\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	found := regexp.MustCompile(`max_connections=100000000 descriptor_limit=(\d+) reserved=(\d+) ` +
+		`of_these_by_routes=1000 left=(\d+)`).FindStringSubmatch(log.String())
+	if found == nil {
+		t.Fatal(log)
+	}
+	var n [3]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(found[i+1])
+	}
+	if n[1] <= 1000 || n[2] != max(n[0]-n[1], 0) {
+		t.Error(n)
 	}
 }

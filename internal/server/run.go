@@ -182,9 +182,11 @@ func (s *server) connConfig() conn.Config {
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
+		// Where the reserve is large, the routes have it, such as serve_files with open_files.
 		s.own.Warn("max_connections is more than the descriptor limit allows",
 			"max_connections", c.MaxConnections,
-			"descriptors", limit)
+			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", c.held,
+			"left", max(limit-own, 0))
 	}
 	for _, name := range sortedKeys(c.Headers) {
 		for _, value := range c.Headers[name] {

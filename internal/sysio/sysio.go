@@ -162,6 +162,23 @@ func Unread(fd int) bool {
 	return n > 0 && e == 0
 }
 
+// Ready asks poll(2) which of the events are there now. ERR and HUP are told in any case.
+func Ready(fd int, events uint16) (there uint16) {
+	p := unix.PollFd{Fd: int32(fd), Events: int16(events)}
+	var now unix.Timespec
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1,
+			uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+		switch {
+		case e == unix.EINTR:
+		case e != 0 || n == 0:
+			return 0
+		default:
+			return uint16(p.Revents)
+		}
+	}
+}
+
 // peek looks at the first byte that has come, of which n is the number.
 func peek(fd int) (n uintptr, e syscall.Errno) {
 	var b [1]byte

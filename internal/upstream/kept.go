@@ -10,7 +10,7 @@ import (
 )
 
 // kept is a connection between two requests. It rests at the loop that has used it last, which
-// alone may touch stream, and which takes it again without a system call. The descriptor belongs to
+// alone may touch stream, and which need not register it anew. The descriptor belongs to
 // the pool: any loop takes it, and the pool closes it, without asking that loop, which may be busy
 // or have ended. So a request never waits where a connection is idle, and no loop can hoard them.
 type kept struct {
@@ -23,12 +23,13 @@ type kept struct {
 // use makes it the stream of a request on l, nil if the connection has ended, or bytes have come
 // that no request has asked for.
 //
-// The loop at which it rests knows that from its last look at its events, which is as good as a
-// look now: the connection may end at any moment after that, too. The request then finds no answer,
-// and is sent again.
+// The loop at which it rests knows that as of its last look at its events. That is too old: the
+// bytes that came since may be a second answer to the last request, which the next client would get
+// for its own. A look costs less than a microsecond. What comes after it is left to the protocol.
+// The connection may end at any moment, too; then the request finds no answer, and is sent again.
 func (k kept) use(l *loop.Loop) *stream.Stream {
 	if k.loop == l {
-		if k.stream.Resume() {
+		if sysio.Quiet(k.fd) && k.stream.Resume() {
 			return k.stream
 		}
 		k.close()

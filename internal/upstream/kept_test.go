@@ -145,6 +145,37 @@ func TestKeptEnds(t *testing.T) {
 	}
 }
 
+// TestKeptEndsUnseen: that counts as well before the loop has looked at its events.
+func TestKeptEndsUnseen(t *testing.T) {
+	for what, spoil := range map[string]func(c io.WriteCloser){
+		"closed": func(c io.WriteCloser) { c.Close() },
+		"bytes":  func(c io.WriteCloser) { io.WriteString(c, "stale\n") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := numbers(t)
+			_, r := keeping(t, s, 1, nil)
+			r[0].get("x")
+			done := make(chan bool, 1)
+			r[0].loops.Go(0, func(th *loop.Thread) {
+				s.each(spoil)
+				l := r[0].Lease()
+				defer l.Release()
+				conn, kept, err := l.Connect(th, false)
+				if err != nil {
+					t.Error(err)
+				} else {
+					conn.Close()
+				}
+				done <- kept
+			})
+			if <-done {
+				t.Error("the connection is used again")
+			}
+			s.closed(t)
+		})
+	}
+}
+
 // TestKeptBySeveralLoops: loops that ask all at once, and take from each other, have no more
 // connections than allowed, and lose none of the places.
 func TestKeptBySeveralLoops(t *testing.T) {

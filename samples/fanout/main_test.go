@@ -234,13 +234,14 @@ func TestAllOfNone(t *testing.T) {
 	slow := newSilent(t)
 	tests := []struct {
 		upstreams []string
+		limit     string
 		status    int
 	}{
-		{[]string{refuses, upstream(t, http.NotFound)}, 502},
-		{[]string{refuses, slow.address}, 504},
+		{[]string{refuses, upstream(t, http.NotFound)}, "1m", 502},
+		{[]string{refuses, slow.address}, "200ms", 504},
 	}
 	for _, test := range tests {
-		resp, body := get(t, start(t, "200ms", test.upstreams...), "/all")
+		resp, body := get(t, start(t, test.limit, test.upstreams...), "/all")
 		if resp.StatusCode != test.status {
 			t.Errorf("got %s, want %d", resp.Status, test.status)
 		}
