@@ -85,7 +85,7 @@ func (x *exchange) logAccess(line []byte) {
 
 func (x *exchange) accessEntry() AccessEntry {
 	e := AccessEntry{
-		Remote: x.c.remote.addrPort(),
+		Remote: x.req.RemoteAddr(),
 		Time:   x.began,
 		Proto:  x.req.Proto(),
 		Status: x.resp.status,

@@ -68,12 +68,8 @@ const (
 // admit counts c, which l has accepted, and reports whether it may stay.
 func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 	defer a.note(l, set)
-	if limit := set.MaxConnectionsPerAddress; limit > 0 && c.remote.valid() {
-		if !a.networks.enter(c.remote.network(), limit) {
-			a.ofNetwork.Add(1)
-			return false
-		}
-		c.standing = counted
+	if !a.enter(c, set) {
+		return false
 	}
 	limit := int64(set.MaxConnections)
 	crowded := l.Scarce()
@@ -90,6 +86,39 @@ func (a *admission) admit(c *connection, l *loop.Loop, set *settings) bool {
 		crowded = false
 	}
 	return true
+}
+
+// enter counts c among those of its network, if there is a limit for these, and reports whether it
+// may stay. A trusted proxy has no limit: its connections are those of many clients.
+func (a *admission) enter(c *connection, set *settings) bool {
+	limit := set.MaxConnectionsPerAddress
+	if limit <= 0 || !c.remote.valid() || c.port.proxies(set).trusts(c.remote) {
+		return true
+	}
+	if !a.networks.enter(c.remote.network(), limit) {
+		a.ofNetwork.Add(1)
+		return false
+	}
+	c.standing = counted
+	return true
+}
+
+// recount counts c, which was a proxy's, among the connections of the client that it is of. The
+// error means that it must end: if c is refused now, with 503, otherwise at once.
+func (a *admission) recount(c *connection, set *settings) error {
+	defer a.note(c.Loop(), set)
+	if a.enter(c, set) { // as a trusted proxy's, it was not counted before
+		return nil
+	}
+	if c.port.tls == nil {
+		if a.refusing.Add(1) <= maxRefusing {
+			a.active.Add(-1)
+			c.standing = refused
+		} else {
+			a.refusing.Add(-1)
+		}
+	}
+	return errOverload
 }
 
 // makeRoom closes the connection that has been idle longest, or asks its loop to close it, and

@@ -21,11 +21,20 @@ type connection struct {
 	remote peer
 
 	standing standing
-	served   bool  // a request has come
-	lingers  bool  // a lingering close follows, see lingering
+	headed   bool // the record is part of a withHeader, see introduced; it never changes
+	state    state
 	logRound uint8 // with logUsed: its Share of the access log
 	logUsed  uint16
 }
+
+// state is what has become of a connection, in bits.
+type state uint8
+
+const (
+	served  state = 1 << iota // a request has come
+	lingers                   // a lingering close follows, see lingering
+	named                     // the header of the PROXY protocol has come
+)
 
 // Run is called by the loop. It serves requests until none is left that can be served without
 // waiting.
@@ -44,7 +53,7 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		c.x.leave()
 	}()
 	code := x.serve()
-	if c.lingers {
+	if c.state&lingers != 0 {
 		return c.linger()
 	}
 	return code
@@ -98,9 +107,11 @@ func (c *connection) resetOnClose() { sysio.ResetOnClose(c.FD()) }
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {
 	if c.x != nil {
-		args = append(args, "target", c.x.req.Target())
+		args = append(args, "target", c.x.req.Target(), "remote", c.x.req.RemoteAddr())
+	} else {
+		args = append(args, "remote", c.remote.addrPort())
 	}
-	c.port.server.settings.Load().Logger.Error(what, append(args, "remote", c.remote.addrPort())...)
+	c.port.server.settings.Load().Logger.Error(what, args...)
 }
 
 // Ended is called by the loop when the thread has ended.
@@ -115,6 +126,19 @@ func (x *exchange) serve() coro.Code {
 	if c.standing == refused {
 		x.reject(errOverload)
 		return coro.Abort
+	}
+	if c.headed && c.state&named == 0 {
+		switch err := x.introduce(); {
+		case err == stream.ErrWouldBlock:
+			return x.idle()
+		case c.standing == refused:
+			x.reject(errOverload)
+			return coro.Abort
+		case err != nil:
+			return coro.Abort
+		case c.port.tls != nil && x.readEmpty(): // the handshake waits with a coroutine
+			return x.idle()
+		}
 	}
 	if c.port.tls != nil && c.tls == nil {
 		if err := x.handshake(); err != nil {
@@ -160,7 +184,7 @@ func (x *exchange) idle() coro.Code {
 		return coro.Abort
 	}
 	timeout := x.set.KeepAliveTimeout
-	if !c.served {
+	if c.state&served == 0 {
 		timeout = x.set.HeaderTimeout
 	}
 	loop.Expendable(&c.Thread, c.Loop().Time(), false)

@@ -20,6 +20,8 @@
 //	output.go         writing: gathered, in full, in time
 //	duplex.go         Duplex: body and answer at once
 //	tls.go            TLS between stream and exchange
+//	proxies.go        what trusted proxies say of the client
+//	introduce.go      the PROXY protocol
 //	admit.go          which connections may stay, and which are closed to make room
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request

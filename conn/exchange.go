@@ -146,9 +146,12 @@ func (x *exchange) end() {
 // been done.
 func (x *exchange) exchange() bool {
 	c := x.c
-	c.served = true
+	c.state |= served
 	x.stream.Spend()
 	x.begin()
+	if p := c.port.proxies(x.set); p != nil {
+		x.req.believe(p)
+	}
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
@@ -234,10 +237,11 @@ func (x *exchange) begin() {
 func (x *exchange) precheck() int {
 	h := &x.req.head
 	switch {
-	case h.Secure && x.c.tls == nil:
+	case h.Secure && !x.req.Secure():
 		// An https resource must not be served over a connection that is not secured (RFC 9110
-		// section 7.4). A gateway that ends TLS in front sends the origin-form. An http target on a
-		// secured connection does no harm: it asks for less than the connection gives.
+		// section 7.4). A gateway that ends TLS in front sends the origin-form, or is a trusted
+		// proxy and says so. An http target on a secured connection does no harm: it asks for less
+		// than the connection gives.
 		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // this server is no proxy (RFC 9110 section 9.3.6)
 		x.resp.header.Set("Allow", allowed)

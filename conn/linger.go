@@ -56,7 +56,9 @@ func (x *exchange) lingeringClose() {
 		return
 	}
 	x.closeTLS()
-	c.lingers = x.writeErr == nil && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil
+	if x.writeErr == nil && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
+		c.state |= lingers
+	}
 }
 
 // lingering is the body of a connection that is being closed.

@@ -41,6 +41,11 @@ type Request struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	id        uint64
+
+	// What trusted proxies say of the client, see believe.
+	proxied bool
+	scheme  http1.Scheme
+	client  netip.AddrPort // invalid: the connection's
 }
 
 // begin makes r, released, ready for the request whose head was read.
@@ -56,6 +61,9 @@ func (r *Request) release() {
 	r.path, r.query, r.form, r.multipart = nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id = 0
+	if r.proxied {
+		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
+	}
 	if r.header.Len() > 0 {
 		r.header.reset()
 	}
@@ -154,8 +162,8 @@ func (r *Request) Proto() string {
 	return "HTTP/1.1"
 }
 
-// Host returns the effective authority: that of the target if it has one, else the Host field (RFC
-// 9112 section 3.3). It may have a port.
+// Host returns the effective authority: what a trusted proxy says (Config.Proxies), else that of the
+// target if it has one, else the Host field (RFC 9112 section 3.3). It may have a port.
 func (r *Request) Host() string { return r.string(r.head.Host) }
 
 // HostView is Host without a copy, valid until the handler returns.
@@ -187,16 +195,30 @@ func (r *Request) ContentLength() int64 {
 	return max(r.head.ContentLength, 0)
 }
 
-// RemoteAddr returns the client's address; the zero AddrPort on UNIX sockets.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.x.c.remote.addrPort() }
+// RemoteAddr returns the client's address; the zero AddrPort on UNIX sockets. Where trusted proxies
+// are in front (Config.Proxies), it is that of their client, as far as they say; its port is 0 if
+// they do not say it. See PeerAddr for the address of the connection itself.
+func (r *Request) RemoteAddr() netip.AddrPort {
+	if r.client.IsValid() {
+		return r.client
+	}
+	return r.x.c.remote.addrPort()
+}
 
-// LocalAddr returns the address that the client connected to.
+// LocalAddr returns the address that the client connected to, or, if the request is Proxied, that a
+// proxy connected to. With the PROXY protocol it is the one that the header names.
 func (r *Request) LocalAddr() netip.AddrPort {
+	if w := r.x.c.introduced(); w != nil && w.known {
+		return w.local.addrPort()
+	}
 	if p := r.x.c.port; p.local.IsValid() {
 		return p.local
 	}
 	return loop.LocalAddr(r.Thread.FD())
 }
+
+// Listener returns the name of the listener that accepted the connection (Listener.Name).
+func (r *Request) Listener() string { return r.x.c.port.name }
 
 // TLS returns the state of the TLS connection, nil on a plain one.
 func (r *Request) TLS() *tls.ConnectionState {
@@ -207,8 +229,14 @@ func (r *Request) TLS() *tls.ConnectionState {
 	return &state
 }
 
-// Secure reports whether the connection is a TLS connection.
-func (r *Request) Secure() bool { return r.x.c.tls != nil }
+// Secure reports whether the client uses https: whether the connection is a TLS connection or, if a
+// trusted proxy says it (Config.Proxies), the client's own connection is one.
+func (r *Request) Secure() bool {
+	if r.scheme != http1.UnknownScheme {
+		return r.scheme == http1.HTTPS
+	}
+	return r.x.c.tls != nil
+}
 
 // ID returns a number that no other request of this server has.
 func (r *Request) ID() uint64 {

@@ -47,11 +47,16 @@ type Config struct {
 
 	MaxConnections int // 0: no limit; beyond it an idle one is closed, or the newcomer refused
 	// MaxConnectionsPerAddress is for one IPv4 address, or the /64 of an IPv6 one; 0: no limit.
-	// UNIX sockets have no limit. Connections that were accepted while it was 0 are not counted.
+	// UNIX sockets and trusted proxies have no limit; of a connection with a header of the PROXY
+	// protocol, the client's address counts. Connections that were accepted while it was 0 are not
+	// counted.
 	MaxConnectionsPerAddress int
 
 	MaxHeaderSize int   // bytes of a head
 	MaxBodySize   int64 // bytes of a request body; negative: no limit
+
+	// Proxies says, by the name of a Listener, which of its peers are proxies; absent: none.
+	Proxies map[string]*Proxies
 
 	SpoolDir string // for temporary files; "": os.TempDir
 	MaxSpool int64  // bytes of all of them together; 0: no limit
@@ -68,6 +73,10 @@ type Server struct {
 	admission admission
 	temp      sysio.TempSpace
 	spoolNote seldom
+
+	// Connections closed because of the PROXY protocol.
+	headerNote, strangerNote seldom
+	strangers                atomic.Int64 // since the last line in the log
 }
 
 // settings is a Config made ready for use.
@@ -139,12 +148,16 @@ func (s *Server) Active() int { return int(s.admission.active.Load()) }
 type Listener struct {
 	FD  int         // non-blocking, from loop.Listen; the server's once Serve has succeeded
 	TLS *tls.Config // nil: plain
+
+	// Name is what Request.Listener returns, and the key of Config.Proxies. It may be empty, and
+	// several listeners may share it.
+	Name string
 }
 
 // Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
-	p := &port{server: s, loop: l, tls: ln.TLS, untaken: make(map[*connection]int)}
+	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, untaken: make(map[*connection]int)}
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
 		p.local = local
 	}
@@ -157,6 +170,7 @@ type port struct {
 	server *Server
 	loop   *loop.Loop
 	tls    *tls.Config
+	name   string
 	local  netip.AddrPort // of all connections; invalid: they differ
 
 	// untaken is how many bytes of their answers the clients of overdue connections had not taken
@@ -172,7 +186,13 @@ type port struct {
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
 	a, cfg := &p.server.admission, p.server.settings.Load()
-	c := &connection{port: p, remote: peerOf(remote)}
+	proxies := p.proxies(cfg)
+	header := proxies != nil && proxies.Protocol
+	c := p.newConnection(remote, header)
+	if header && !proxies.trusts(c.remote) {
+		p.refuseStranger(fd, c.remote, cfg)
+		return
+	}
 	timeout := cfg.HeaderTimeout
 	if !a.admit(c, p.loop, cfg) {
 		if p.tls != nil || p.loop.Scarce() {

@@ -49,10 +49,16 @@ func (t *transport) SetWriteDeadline(by time.Time) error {
 type greeting struct {
 	*stream.Stream
 	loop *loop.Loop
+	rest []byte // was read behind a header of the PROXY protocol
 }
 
 // Read implements net.Conn.
-func (g greeting) Read(p []byte) (int, error) {
+func (g *greeting) Read(p []byte) (int, error) {
+	if len(g.rest) > 0 {
+		n := copy(p, g.rest)
+		g.rest = g.rest[n:]
+		return n, nil
+	}
 	for {
 		n, err := g.TryRead(p)
 		if err != stream.ErrWouldBlock {
@@ -71,9 +77,17 @@ func (g greeting) Read(p []byte) (int, error) {
 func (x *exchange) handshake() error {
 	c := x.c
 	_ = x.stream.SetReadDeadline(c.Loop().Time().Add(x.set.HeaderTimeout))
-	t := &transport{Conn: greeting{&x.stream, c.Loop()}}
+	g := &greeting{&x.stream, c.Loop(), x.in[x.r:x.w]}
+	x.r, x.w = 0, 0
+	t := &transport{Conn: g}
 	conn := tls.Server(t, c.port.tls)
-	if err := conn.Handshake(); err != nil {
+	err := conn.Handshake()
+	if err == nil && len(g.rest) > 0 {
+		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
+		// no early data here), and that has been read.
+		err = errEarly
+	}
+	if err != nil {
 		var plain tls.RecordHeaderError
 		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
 			_ = x.wrote(x.stream.Send([]byte(plainRefused), nil, false))
@@ -86,6 +100,8 @@ func (x *exchange) handshake() error {
 	t.attach(x)
 	return nil
 }
+
+var errEarly = errors.New("data from before the handshake is left")
 
 // plainRefused is the answer to a request in plain HTTP on a port for TLS.
 const plainRefused = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n" +

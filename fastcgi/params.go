@@ -14,6 +14,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.TLS = c.req.Secure()
 	r.Remote = c.req.RemoteAddr()
 	r.Local = c.req.LocalAddr()
+	r.Proxied = c.req.Proxied()
 	r.Length = c.length
 	for name, value := range c.req.Header().All() {
 		r.Fields = append(r.Fields, cgi.Field{Name: name, Value: value})

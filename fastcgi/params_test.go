@@ -3,10 +3,12 @@ package fastcgi_test
 import (
 	"crypto/md5"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
 	"github.com/lwango/lwango/handlers"
@@ -45,6 +47,38 @@ func TestOnUNIXSocket(t *testing.T) {
 	p.Server = module.Start(t, modes.OverUNIX, "/", p.handler)
 	if g := p.get("/x.php"); g.body != "unix:|test.example|80" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestBehindProxies: scripts see the client of trusted proxies.
+func TestBehindProxies(t *testing.T) {
+	f := startFPM(t, "unix")
+	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
+		"who.php": `<?php foreach (["REMOTE_ADDR", "REMOTE_PORT", "HTTPS", "HTTP_HOST", "SERVER_NAME",
+"SERVER_ADDR", "SERVER_PORT"] as $k) echo $_SERVER[$k] ?? "-", " ";`,
+	}, nil)
+	trusted := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	fields := []string{"X-Forwarded-For: 6.6.6.6, 192.0.2.1:77", "X-Forwarded-Proto: https",
+		"X-Forwarded-Host: front.example"}
+	for _, c := range []struct {
+		proxies      *conn.Proxies
+		header, want string
+	}{
+		{&conn.Proxies{Networks: trusted}, "",
+			"192.0.2.1 77 on front.example front.example 127.0.0.1 443 "},
+		{&conn.Proxies{Networks: trusted, Protocol: true},
+			"PROXY TCP4 192.0.2.9 203.0.113.7 56324 8081\r\n",
+			"192.0.2.9 56324 - a.example a.example 203.0.113.7 8081 "},
+		{&conn.Proxies{Networks: trusted, Protocol: true},
+			"PROXY TCP4 127.0.0.5 203.0.113.7 56324 443\r\n",
+			"192.0.2.1 77 on front.example front.example 203.0.113.7 443 "},
+	} {
+		p.Configure(conn.Config{Handler: p.handler, Proxies: map[string]*conn.Proxies{"": c.proxies}})
+		got := p.Dial().Do("GET", c.header+"GET /who.php HTTP/1.1\r\nHost: a.example\r\n"+
+			strings.Join(fields, "\r\n")+"\r\n\r\n")
+		if got.Text != c.want {
+			t.Errorf("%q: got %q, want %q", c.header, got.Text, c.want)
+		}
 	}
 }
 

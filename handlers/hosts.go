@@ -20,6 +20,7 @@ type hostTable struct {
 	addrs     map[netip.Addr]*site
 
 	other *site // the default site; nil only if there is no site at all
+	named bool  // other has hosts, and is the default site because all sites have some
 }
 
 // maxName is the length of the longest name that DNS allows (RFC 1035 section 2.3.4), as text
@@ -99,13 +100,34 @@ func (t *hostTable) add(host string, to *site) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("%q: %w", host, err)
 	}
-	if (*table)[key] != nil {
-		return fmt.Errorf("%q: %w", host, errTwice)
-	}
 	if *table == nil {
 		*table = make(map[string]*site)
 	}
-	(*table)[key] = to
+	return enter(*table, key, host, to)
+}
+
+// enter puts a site into a table, unless there is one of a higher rank.
+func enter[K comparable](table map[K]*site, key K, host string, to *site) error {
+	switch before := table[key]; {
+	case before == nil || before.rank < to.rank:
+		table[key] = to
+	case before == to, before.rank == to.rank && to.rank == 0:
+		return fmt.Errorf("%q: %w", host, errTwice)
+	case before.rank == to.rank:
+		return fmt.Errorf("%q: named twice, for the same listener or scheme", host)
+	}
+	return nil
+}
+
+// addDefault makes to the default site, if it is that. anyHost says that it has no hosts.
+func (t *hostTable) addDefault(to *site, anyHost bool) error {
+	switch {
+	case t.other == nil, anyHost && (t.named || t.other.rank < to.rank):
+		t.other, t.named = to, !anyHost
+	case anyHost && t.other.rank == to.rank:
+		return fmt.Errorf("missing, and site %d has none either: only one site can be the default",
+			t.other.number)
+	}
 	return nil
 }
 
@@ -121,14 +143,10 @@ func (t *hostTable) addAddr(host string, to *site) error {
 	if err != nil || !addr.Is6() || addr.Zone() != "" {
 		return fmt.Errorf("%q: not an IPv6 address", host)
 	}
-	if t.addrs[addr] != nil {
-		return fmt.Errorf("%q: %w", host, errTwice)
-	}
 	if t.addrs == nil {
 		t.addrs = make(map[netip.Addr]*site)
 	}
-	t.addrs[addr] = to
-	return nil
+	return enter(t.addrs, addr, host, to)
 }
 
 // checkName refuses a name that can never equal that of a Host field. The error gives the most

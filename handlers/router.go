@@ -15,6 +15,14 @@ type Site struct {
 	// host that no other site names.
 	Hosts []string
 
+	// Listeners are the names (conn.Listener) of the listeners at which the site answers; none: it
+	// answers at all of them.
+	Listeners []string
+
+	// Scheme is "http" or "https" if the site answers only requests of that scheme
+	// (Request.Secure), and empty if it answers both.
+	Scheme string
+
 	// Routes are tried by the length of their prefix, whatever their order here.
 	Routes []Route
 
@@ -37,7 +45,7 @@ type Route struct {
 type RouteError struct {
 	Site  int    // index of the site
 	Route int    // index of the route in it; -1 if the site itself is wrong
-	Key   string // "host", "prefix" or "handler", as the configuration calls it
+	Key   string // "host", "scheme", "prefix" or "handler", as the configuration calls it
 	Err   error  // what is wrong, without the key's name
 }
 
@@ -55,7 +63,7 @@ func (e *RouteError) Unwrap() error { return e.Err }
 // Router sends requests to handlers. It does not change after NewRouter; any number of loops may
 // use it at once.
 type Router struct {
-	hosts hostTable
+	hosts tables
 }
 
 // target is where a route leads: its handler, and the prefix without a slash at its end ("" for the
@@ -65,15 +73,18 @@ type target struct {
 	handler conn.Handler
 }
 
-// NewRouter builds a router of sites. The default site is the one without hosts, or the first if
-// all have some; a host that is named twice, a second site without hosts, and a prefix that occurs
-// twice in a site are errors, because no request would ever reach one of the two. Errors are
+// NewRouter builds a router of sites.
+//
+// Of several sites for the same host, listener and scheme, the one that names the most answers: a
+// site with Listeners comes before one with a Scheme, and that before one with neither. The default
+// site is the one without hosts, or the first if all have some. It is an error if two sites that
+// name equally much would answer the same requests, because of the same host or since neither has
+// hosts, and if a prefix occurs twice in a site: no request would reach one of the two. Errors are
 // *RouteError. A router without sites answers every request with 404.
 func NewRouter(sites []Site) (*Router, error) {
-	r := new(Router)
-	defaultSite := -1
+	r := &Router{hosts: newTables(sites)}
 	for i, s := range sites {
-		to := new(site)
+		to := &site{number: i + 1, rank: s.rank()}
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
@@ -86,24 +97,21 @@ func NewRouter(sites []Site) (*Router, error) {
 		if to.handler = to.serve; s.Around != nil {
 			to.handler = s.Around(to.serve)
 		}
-		for _, host := range s.Hosts {
-			if err := r.hosts.add(host, to); err != nil {
+		switch s.Scheme {
+		case "", "http", "https":
+		default:
+			return nil, &RouteError{Site: i, Route: -1, Key: "scheme",
+				Err: fmt.Errorf("expected http or https, found %q", s.Scheme)}
+		}
+		for _, t := range r.hosts.of(s) {
+			for _, host := range s.Hosts {
+				if err := t.add(host, to); err != nil {
+					return nil, &RouteError{Site: i, Route: -1, Key: "host", Err: err}
+				}
+			}
+			if err := t.addDefault(to, len(s.Hosts) == 0); err != nil {
 				return nil, &RouteError{Site: i, Route: -1, Key: "host", Err: err}
 			}
-		}
-		switch {
-		case len(s.Hosts) > 0:
-			if r.hosts.other == nil {
-				r.hosts.other = to
-			}
-		case defaultSite >= 0:
-			return nil, &RouteError{Site: i, Route: -1, Key: "host",
-				Err: fmt.Errorf(
-					"missing, and site %d has none either: only one site can be the default",
-					defaultSite+1)}
-		default:
-			defaultSite = i
-			r.hosts.other = to
 		}
 	}
 	return r, nil
@@ -112,7 +120,7 @@ func NewRouter(sites []Site) (*Router, error) {
 // Serve hands req to the handler of the longest prefix that matches, or answers 404. It is a
 // conn.Handler, and allocates nothing.
 func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
-	to := r.hosts.find(req.HostView())
+	to := r.hosts.table(req).find(req.HostView())
 	if to == nil {
 		return http.StatusNotFound
 	}
@@ -123,6 +131,9 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 type site struct {
 	routes  prefixTree
 	handler conn.Handler // serve, and what is around it
+
+	number int // in the configuration, from 1
+	rank   int // of several sites for the same request, the one with the highest answers
 }
 
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {

@@ -316,6 +316,11 @@ func TestFindDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations", host, n)
 		}
 	}
+	split := newRouter(t, at("plain", "", site(1, "a.test", "/")), at("", "https", site(2, "a.test", "/")))
+	view := []byte("a.test")
+	if n := testing.AllocsPerRun(100, func() { split.FindAt("plain", true, view, path) }); n != 0 {
+		t.Errorf("by listener: %v allocations", n)
+	}
 }
 
 func BenchmarkFind(b *testing.B) {
@@ -334,5 +339,93 @@ func BenchmarkFind(b *testing.B) {
 				c.router.Find(host, path)
 			}
 		})
+	}
+}
+
+func findAt(r *handlers.Router, listener, scheme, host string) string {
+	_, h, ok := r.FindAt(listener, scheme == "https", []byte(host), []byte("/"))
+	if !ok {
+		return "404"
+	}
+	return fmt.Sprint(h(nil, nil))
+}
+
+// at limits a site to listeners and a scheme.
+func at(listeners, scheme string, s handlers.Site) handlers.Site {
+	s.Listeners, s.Scheme = strings.Fields(listeners), scheme
+	return s
+}
+
+func TestListenersAndSchemes(t *testing.T) {
+	r := newRouter(t,
+		site(1, "a.test", "/"),
+		at("", "http", site(2, "a.test b.test", "/")),
+		at("plain", "", site(3, "a.test *.c.test", "/")),
+		at("plain", "https", site(4, "a.test", "/")),
+		at("plain other", "", site(5, "", "/")),
+		at("", "https", site(6, "", "/")),
+		at("inner outer", "", site(7, "[::1]", "/")),
+		at("inner", "", site(8, "c.test x.c.test", "/")),
+	)
+	for _, c := range []struct{ listener, scheme, host, want, why string }{
+		{"", "https", "a.test", "1", "names nothing, and so answers where no other does"},
+		{"new", "http", "a.test", "2", "a scheme comes before nothing"},
+		{"plain", "http", "a.test", "3", "a listener comes before a scheme"},
+		{"plain", "https", "a.test", "4", "both come before one"},
+		{"plain", "http", "b.test", "2", "where no other site has the host"},
+		{"plain", "https", "b.test", "5", "the default site of the listener"},
+		{"other", "https", "x.test", "5", "before that of the scheme"},
+		{"new", "https", "x.test", "6", "the default site of the scheme"},
+		{"new", "http", "x.test", "1", "no default site: the first that answers here"},
+		{"plain", "http", "x.c.test", "3", ""},
+		{"new", "http", "x.c.test", "1", "another listener"},
+		{"inner", "http", "x.c.test", "8", ""},
+		{"inner", "http", "[::1]:80", "7", ""},
+		{"outer", "https", "[::1]", "7", ""},
+		{"plain", "https", "[::1]", "5", ""},
+	} {
+		if got := findAt(r, c.listener, c.scheme, c.host); got != c.want {
+			t.Errorf("%s at %q by %s: got site %s, want %s (%s)", c.host, c.listener, c.scheme, got,
+				c.want, c.why)
+		}
+	}
+	only := newRouter(t, at("plain", "", site(1, "a.test", "/")), at("secure", "", site(2, "a.test", "/")))
+	for listener, want := range map[string]string{"plain": "1", "secure": "2", "third": "404"} {
+		if got := findAt(only, listener, "http", "a.test"); got != want {
+			t.Errorf("at %s: got %s, want %s", listener, got, want)
+		}
+	}
+}
+
+func TestListenerErrors(t *testing.T) {
+	a := site(1, "a.test", "/")
+	anyHost := site(1, "", "/")
+	for _, c := range []struct {
+		sites []handlers.Site
+		want  string
+	}{
+		{[]handlers.Site{at("x y", "", a), at("y", "", a)},
+			`site 2: host: "a.test": named twice, for the same listener or scheme`},
+		{[]handlers.Site{at("", "http", a), at("", "http", a)},
+			`site 2: host: "a.test": named twice, for the same listener or scheme`},
+		{[]handlers.Site{at("x", "", a), a, a}, `site 3: host: "a.test": named twice`},
+		{[]handlers.Site{at("x", "", anyHost), anyHost, at("x", "", anyHost)},
+			`site 3: host: missing, and site 1 has none either: only one site can be the default`},
+		{[]handlers.Site{at("", "ftp", a)}, `site 1: scheme: expected http or https, found "ftp"`},
+	} {
+		_, err := handlers.NewRouter(c.sites)
+		var re *handlers.RouteError
+		if !errors.As(err, &re) || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+	for _, ok := range [][]handlers.Site{
+		{at("x", "", a), at("y", "", a), a, at("", "http", a), at("x", "http", a)},
+		{at("x", "http", a), at("x", "https", a)},
+		{at("x", "", anyHost), at("y", "", anyHost), anyHost, at("", "https", anyHost)},
+	} {
+		if _, err := handlers.NewRouter(ok); err != nil {
+			t.Error(err)
+		}
 	}
 }

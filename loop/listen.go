@@ -171,8 +171,13 @@ func networkOrder(port uint16) uint16 {
 }
 
 // LocalAddr returns the address to which a socket is bound; the zero AddrPort for UNIX sockets.
-func LocalAddr(fd int) netip.AddrPort {
-	sa, err := unix.Getsockname(fd)
+func LocalAddr(fd int) netip.AddrPort { return addrPort(unix.Getsockname(fd)) }
+
+// PeerAddr returns the address of the other end of a connected socket; the zero AddrPort for UNIX
+// sockets, and after the peer has reset the connection.
+func PeerAddr(fd int) netip.AddrPort { return addrPort(unix.Getpeername(fd)) }
+
+func addrPort(sa unix.Sockaddr, err error) netip.AddrPort {
 	if err != nil {
 		return netip.AddrPort{}
 	}

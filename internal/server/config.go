@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/https"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/internal/sysio"
@@ -66,19 +67,29 @@ type config struct {
 
 	// loops are those of the server that uses this configuration; see handlers.Env.
 	loops []*loop.Loop
+
+	// ports are those of its listeners, by their addresses. Until there is a server, and for UNIX
+	// sockets, there is none.
+	ports map[address]int
 }
 
 // listenerConfig is a [[listener]].
 type listenerConfig struct {
 	Table  settings.Table `toml:",table"`
+	Name   string         `toml:"name"`
 	Listen string         `toml:"address"`
 	Certs  []certConfig   `toml:"tls"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
-	Address address     // of Listen
-	TLS     *tls.Config // of Certs; nil without any
-	Access  access      // of Mode and Owner
+	TrustedProxies []string `toml:"trusted_proxies"`
+	ProxyFields    string   `toml:"proxy_fields" oneof:"x-forwarded forwarded"`
+	ProxyProtocol  bool     `toml:"proxy_protocol"`
+
+	Address address       // of Listen
+	TLS     *tls.Config   // of Certs; nil without any
+	Access  access        // of Mode and Owner
+	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 }
 
 // certConfig is one certificate with its key, both PEM files.
@@ -108,8 +119,13 @@ type pubsubConfig struct {
 type siteConfig struct {
 	Table  settings.Table `toml:",table"`
 	Hosts  []string       `toml:"host"`
+	Names  []string       `toml:"listener"` // of listeners
+	Scheme string         `toml:"scheme" oneof:"http https"`
 	Routes []routeConfig  `toml:"route"`
+	HTTPS  https.Settings `toml:",inline"`
 	Around around         `toml:",inline"`
+
+	Listeners []string // of Names, as conn.Listener has them
 }
 
 // routeConfig is a [[site.route]]. All keys but its own belong to its module.
@@ -199,6 +215,11 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkAccessLog()
 	c.checkPubsub()
 	c.checkListeners()
+	c.checkSites()
+	sites := c.buildSites(s)
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
 	if len(s.Listen) > 0 {
 		c.Listeners = nil
 		for _, l := range s.Listen {
@@ -213,10 +234,6 @@ func (s source) parse(name, text string) (*config, error) {
 			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
 		}
 	}
-	sites := c.buildSites(s)
-	if err := f.Err(); err != nil {
-		return nil, err
-	}
 	return c, c.route(s, sites)
 }
 
@@ -229,9 +246,16 @@ func (c *config) checkListeners() {
 		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
 		return
 	}
-	seen := map[address]bool{}
+	seen, names := map[address]bool{}, map[string]bool{}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
+		switch {
+		case l.Name == "" && l.Table.Has("name"):
+			l.Table.Errorf("name", "expected a name, by which sites can choose the listener")
+		case names[l.Name]:
+			l.Table.Errorf("name", "%q: another listener has that name", l.Name)
+		}
+		names[l.Name] = l.Name != ""
 		if l.Listen == "" {
 			l.Table.Errorf("address", `missing; expected something like "*:8080"`)
 			continue
@@ -249,6 +273,7 @@ func (c *config) checkListeners() {
 		l.Address = addr
 		l.TLS = c.loadCerts(l)
 		l.parseAccess()
+		l.parseProxies()
 	}
 }
 

@@ -66,7 +66,38 @@ t.conf:5: headers.x: control characters cannot be part of a header field`},
 		{"headers of a route", route("prefix = \"/\"\nhandler = \"echo\"\nheaders = { x = \"y\" }"),
 			`t.conf:5: site.route.headers: unknown key (it is the whole file's: write [headers])`},
 		{"a listener of a site", "[[site]]\n[[site.listener]]\naddress = \"*:80\"",
-			`t.conf:2: site.listener: unknown key (it is the whole file's: write [[listener]])`},
+			`t.conf:2: site.listener: expected a string, found a table`},
+		{"sites at listeners", "[[listener]]\nname = \"plain\"\naddress = \"*:80\"\n[[listener]]\nname = \"plain\"\naddress = \"*:81\"\n" +
+			"[[listener]]\nname = \"\"\naddress = \"*:82\"\n" +
+			"[[site]]\nhost = \"a\"\nlistener = \"pain\"\n[[site]]\nhost = \"a\"\n[[site]]\nhost = \"a\"\nlistener = [\n\"plain\",\n\"x\"]\n" +
+			"[[site]]\nhost = \"a\"\nlistener = \"plain\"\n[[site]]\nlistener = []\n[[site]]\nscheme = \"https\"\n[[site]]\nhost = \"z\"\nscheme = \"ftp\"",
+			`t.conf:5: listener.name: "plain": another listener has that name
+t.conf:8: listener.name: expected a name, by which sites can choose the listener
+t.conf:12: site.listener: there is no listener "pain" (did you mean plain?)
+t.conf:17: site.listener: there is no listener "x" (known: plain, plain)
+t.conf:21: site.host: "a": named twice, for the same listener or scheme
+t.conf:24: site.listener: expected at least one name; leave it out for all listeners
+t.conf:26: site.scheme: no listener of the site has tls or trusted_proxies, so no request is an https one
+t.conf:29: site.scheme: expected "http" or "https", found "ftp"`},
+		{"no listener has a name", "[[site]]\nlistener = \"plain\"",
+			`t.conf:2: site.listener: there is no listener "plain": none has a name`},
+		{"no https address", "[[site]]\nhttps = \"redirect\"",
+			`t.conf:2: site.https: there is no listener with tls, and none with trusted_proxies, so there is no https address`},
+		{"another word", "[[site]]\nhttps = \"yes\"", `t.conf:2: site.https: expected "redirect", found "yes"`},
+		{"hsts", "[[site]]\nhsts = {}\n[[site]]\nhost = \"a\"\nhsts = { max_age = 5 }",
+			`t.conf:2: site.hsts: expected a max_age, as in { max_age = "8760h" }, which is a year
+t.conf:5: site.hsts: expected a max_age, as in { max_age = "8760h" }, which is a year
+t.conf:5: site.hsts.max_age: expected a duration such as "15s", found the integer 5 (for seconds write "5s")`},
+		{"proxies", "[[listener]]\naddress = \"*:80\"\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.1/8\", \"x\", \"unix:/s\", \"::1\", \"::ffff:10.0.0.0/104\"]\n" +
+			"[[listener]]\naddress = \"*:81\"\nproxy_protocol = true\n[[listener]]\naddress = \"*:82\"\nproxy_fields = \"forwarded\"\n" +
+			"[[listener]]\naddress = \"*:83\"\ntrusted_proxies = []\n[[listener]]\naddress = \"*:84\"\ntrusted_proxies = \"unix:\"\nproxy_fields = \"x\"",
+			`t.conf:3: listener.trusted_proxies: "10.0.0.1/8": has bits behind its length; expected 10.0.0.0/8
+t.conf:3: listener.trusted_proxies: "unix:/s": expected a network, such as "10.0.0.0/8", an IP address, or "unix:"
+t.conf:3: listener.trusted_proxies: "x": expected a network, such as "10.0.0.0/8", an IP address, or "unix:"
+t.conf:6: listener.proxy_protocol: needs trusted_proxies, since anyone else could name any address as the client's
+t.conf:9: listener.proxy_fields: needs trusted_proxies: no other peer is believed
+t.conf:12: listener.trusted_proxies: expected at least one network, such as "10.0.0.0/8", or "unix:"
+t.conf:16: listener.proxy_fields: expected "x-forwarded" or "forwarded", found "x"`},
 		{"a placeholder of other servers", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"https://a$request_uri\""),
 			`t.conf:5: site.route.to: "https://a$request_uri": unknown placeholder $request_uri (known: {path}, {uri}, {query}, {host}; a $ itself is written %24)`},
 

@@ -11,6 +11,7 @@ import (
 
 // listener is one address that is listened to.
 type listener struct {
+	name   string // its address, which a reload does not change
 	socket *socket
 	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
 	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
@@ -22,7 +23,7 @@ type listener struct {
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
-	l := &listener{socket: sock, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	l := &listener{name: lc.Address.String(), socket: sock, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
 		certs := new(atomic.Pointer[tls.Config])
 		certs.Store(lc.TLS)

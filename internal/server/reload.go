@@ -34,6 +34,7 @@ func (s *server) reload() error {
 	}
 
 	next.loops = s.loops
+	s.notePorts(next, added)
 	s.restartNeeded(next)
 	if access == s.access && access != nil {
 		access.reopen(logFile, next.AccessLog)

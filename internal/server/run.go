@@ -96,6 +96,7 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
+	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())
 	for _, l := range s.listeners {
 		for i := range s.loops {
@@ -193,6 +194,12 @@ func (s *server) connConfig() conn.Config {
 			cc.Headers = append(cc.Headers, conn.Field{Name: name, Value: value})
 		}
 	}
+	cc.Proxies = map[string]*conn.Proxies{}
+	for _, l := range c.Listeners {
+		if l.Proxies != nil {
+			cc.Proxies[l.Address.String()] = l.Proxies
+		}
+	}
 	if c.AccessLog != nil {
 		cc.AccessLog = s.access
 	}
@@ -262,7 +269,7 @@ func (s *server) serve(l *listener, i int) error {
 	fds := l.given[i]
 	l.given[i] = nil
 	for j, fd := range fds {
-		h, err := s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls})
+		h, err := s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name})
 		if err != nil {
 			closeAll(fds[j:])
 			return fmt.Errorf("listen %s: %w", l.socket.shown, err)

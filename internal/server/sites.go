@@ -24,7 +24,8 @@ type builtSite struct {
 // that out, so that one run finds the errors of all routes.
 func (c *config) buildSites(s source) (sites []builtSite) {
 	for _, site := range c.Sites {
-		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts}}
+		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
+			Listeners: site.Listeners, Scheme: site.Scheme}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger}
 		plans := make([]plan, len(site.Routes))
 		// Build learns from env which scripts the other routes run, so all are planned first.
@@ -66,7 +67,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			}
 		}
 		env.Prefix = "/"
-		b.Around = site.Around.middleware(env, func(err error) { reportAt(site.Table, "", err) })
+		report := func(err error) { reportAt(site.Table, "", err) }
+		b.Around = handlers.Chain(c.https(site, report), site.Around.middleware(env, report))
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")

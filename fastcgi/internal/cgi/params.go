@@ -25,6 +25,9 @@ type Request struct {
 	Remote netip.AddrPort // the zero value on UNIX sockets
 	Local  netip.AddrPort // the one that the client connected to
 
+	// Proxied says that a trusted proxy is in front: the client did not choose the port of Local.
+	Proxied bool
+
 	Length int64 // of the body that will be sent, exactly
 	Fields []Field
 
@@ -183,7 +186,7 @@ func (r *Request) requestURI(h *wire.Head) {
 //
 // On a UNIX socket there are no addresses. The client is called "unix:", which no program takes for
 // an address. The loopback address would be wrong, as programs trust it. The port is then that of
-// the Host field.
+// the Host field, as it is behind a trusted proxy.
 func (r *Request) addresses(h *wire.Head) {
 	var tmp [64]byte
 	if remote := r.Remote.Addr(); remote.IsValid() {
@@ -196,6 +199,8 @@ func (r *Request) addresses(h *wire.Head) {
 	local := r.Local.Addr().Unmap().WithZone("")
 	if local.IsValid() {
 		r.addBytes(h, "SERVER_ADDR", local.AppendTo(tmp[:0]))
+	}
+	if local.IsValid() && !r.Proxied {
 		r.addBytes(h, "SERVER_PORT", strconv.AppendUint(tmp[:0], uint64(r.Local.Port()), 10))
 	} else {
 		switch {

@@ -167,6 +167,10 @@ func TestParams(t *testing.T) {
 			[]string{"SERVER_PORT=81", "SERVER_NAME=a", "HTTP_HOST=a:81"}},
 		{"UNIX socket, no host", func(r *cgi.Request) { r.Local, r.Host = netip.AddrPort{}, "" },
 			[]string{"SERVER_PORT=80", "SERVER_NAME=localhost", "HTTP_HOST"}},
+		{"behind a proxy", func(r *cgi.Request) { r.Proxied, r.TLS = true, true },
+			[]string{"SERVER_ADDR=192.0.2.1", "SERVER_PORT=443", "HTTPS=on"}},
+		{"behind a proxy, port", func(r *cgi.Request) { r.Proxied, r.Host = true, "a:81" },
+			[]string{"SERVER_ADDR=192.0.2.1", "SERVER_PORT=81"}},
 
 		// Host and name.
 		{"configured name", func(r *cgi.Request) { r.Server, r.Host = "s.example", "x:1" },

@@ -1,0 +1,135 @@
+package conn
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/lwango/lwango/internal/proxyproto"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/stream"
+)
+
+// withHeader is the record of a connection that begins with a header of the PROXY protocol. Others
+// do not pay for it.
+type withHeader struct {
+	connection // first, see introduced
+
+	// Set by introduce, before any request.
+	known bool // the header has addresses; remote is the client's then, and not the peer's
+	local peer // the address that the client connected to
+}
+
+// introduced returns c as what it is a part of; nil: there is no header to come and has been none.
+func (c *connection) introduced() *withHeader {
+	if !c.headed {
+		return nil
+	}
+	return (*withHeader)(unsafe.Pointer(c)) // newConnection has made both in one piece
+}
+
+// newConnection makes the record of a connection that was accepted.
+func (p *port) newConnection(remote netip.AddrPort, header bool) *connection {
+	if !header {
+		return &connection{port: p, remote: peerOf(remote)}
+	}
+	w := new(withHeader)
+	w.port, w.remote, w.headed = p, peerOf(remote), true
+	return &w.connection
+}
+
+// introduce reads the header of the PROXY protocol, and counts the client that it names. The error
+// stream.ErrWouldBlock means that nothing has arrived yet. After any other error, and if the client
+// is refused because it has too many connections, the connection must end. What has arrived behind
+// the header is left in the buffer.
+func (x *exchange) introduce() error {
+	c := x.c
+	h, err := x.readIntroduction()
+	if err != nil {
+		if err != stream.ErrWouldBlock {
+			c.port.server.noteHeader(x, err)
+		}
+		return err
+	}
+	c.state |= named
+	if h.Known {
+		w := c.introduced()
+		w.known, w.local = true, peerOf(h.Destination)
+		c.remote = peerOf(h.Source)
+	}
+	return c.port.server.admission.recount(c, x.set)
+}
+
+// readIntroduction reads the header. Its beginning must come within header_timeout, as that of a
+// request on a new connection, and then the rest within the same time again.
+func (x *exchange) readIntroduction() (h proxyproto.Header, err error) {
+	timed := false
+	fill := func(begun bool) error {
+		if begun && !timed {
+			timed = true
+			_ = x.stream.SetReadDeadline(x.c.Loop().Time().Add(x.set.HeaderTimeout))
+		}
+		return x.fill(begun)
+	}
+	size := 0
+	for size == 0 {
+		if x.r < x.w {
+			if h, size, err = proxyproto.Parse(x.in[x.r:x.w]); err != nil {
+				return h, err
+			}
+		}
+		if size == 0 {
+			if err := fill(x.r < x.w); err != nil {
+				return h, err
+			}
+		}
+	}
+	// The rest, if it is not all there, is of no interest: up to 64 KiB, in pieces.
+	for {
+		n := min(size, x.w-x.r)
+		if x.r += n; n == size {
+			break
+		}
+		size -= n
+		x.r, x.w = 0, 0
+		if err := fill(true); err != nil {
+			return h, err
+		}
+	}
+	_ = x.stream.SetReadDeadline(time.Time{})
+	return h, nil
+}
+
+// noteHeader logs why a trusted proxy's connection ends at its header. A proxy that only looks
+// whether the port is open sends none, which is no fault.
+func (s *Server) noteHeader(x *exchange, err error) {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = errHeaderTooSlow
+	default:
+		if _, ok := err.(proxyproto.Error); !ok {
+			return // the peer has left
+		}
+	}
+	if s.headerNote.now(x.c.Loop()) {
+		x.set.Logger.Warn("conn: connection closed, expected a header of the PROXY protocol",
+			"peer", x.c.remote.addrPort(), "error", err)
+	}
+}
+
+var errHeaderTooSlow = errors.New("not complete within header_timeout")
+
+// refuseStranger closes a connection whose peer may not speak for others. It gets no answer: it
+// expects a protocol that the server does not speak with it.
+func (p *port) refuseStranger(fd int, from peer, set *settings) {
+	s := p.server
+	s.strangers.Add(1)
+	if s.strangerNote.now(p.loop) {
+		set.Logger.Warn("conn: connections closed, their peers are not among trusted_proxies, and "+
+			"the listener has proxy_protocol", "listener", p.name, "peer", from.addrPort(),
+			"closed", s.strangers.Swap(0))
+	}
+	sysio.Close(fd)
+}

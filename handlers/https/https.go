@@ -1,0 +1,91 @@
+// Package https is the keys `https` and `hsts` of a site: they send the clients of http to the same
+// address of https, and keep them there.
+//
+//	https.go  settings, and the redirect
+//	hsts.go   the field Strict-Transport-Security
+package https
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/redirect"
+)
+
+// Settings are the keys of a site.
+type Settings struct {
+	HTTPS string `toml:"https" oneof:"redirect"` // empty: http is answered as https is
+	HSTS  *HSTS  `toml:"hsts"`
+}
+
+// challenges is below which path a certificate authority looks for the proof that the host is the
+// operator's. It asks by http at first, because there may be no certificate yet (RFC 8555 section
+// 8.3).
+var challenges = []byte("/.well-known/acme-challenge/")
+
+// New makes the middleware of a site, nil if the settings ask for nothing. Errors are
+// *handlers.KeyError. port returns the port of the https address; it is called once, at the first
+// redirect, on any loop.
+func New(s Settings, port func() int) (handlers.Middleware, error) {
+	var layers []handlers.Middleware
+	if s.HTTPS == "redirect" {
+		layers = append(layers, redirectTo(port))
+	}
+	if s.HSTS != nil {
+		field, err := s.HSTS.field()
+		if err != nil {
+			return nil, &handlers.KeyError{Key: "hsts", Err: err}
+		}
+		layers = append(layers, keep(field))
+	}
+	return handlers.Chain(layers...), nil
+}
+
+// redirectTo redirects requests that are not secure. If a trusted proxy is between the client and
+// this server, the client knows the proxy's ports and not those of this server; then the address
+// has the usual port.
+func redirectTo(port func() int) handlers.Middleware {
+	own := sync.OnceValue(func() conn.Handler { return moved(port()) })
+	usual := moved(usualPort)
+	return func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			switch {
+			case req.Secure() || bytes.HasPrefix(req.PathView(), challenges):
+				return next(req, resp)
+			case req.Proxied() || req.RemoteAddr() != req.PeerAddr():
+				return usual(req, resp)
+			}
+			return own()(req, resp)
+		}
+	}
+}
+
+const usualPort = 443
+
+// moved makes the handler that redirects to the https address with that port. Both statuses are
+// permanent, and let clients change the address that they have stored. Every client knows 301, and
+// many make a GET of a POST then; 308 keeps method and body (RFC 9110 section 15.4.9).
+func moved(port int) conn.Handler {
+	to := "https://{host}{uri}"
+	if port != usualPort {
+		to = "https://{host}:" + strconv.Itoa(port) + "{uri}"
+	}
+	handler := func(status int) conn.Handler {
+		h, err := redirect.New(redirect.Settings{To: to, Status: status}, handlers.Env{})
+		if err != nil {
+			panic(err) // the address is valid with every port
+		}
+		return h
+	}
+	get, other := handler(http.StatusMovedPermanently), handler(http.StatusPermanentRedirect)
+	return func(req *conn.Request, resp *conn.Response) int {
+		if m := req.Method(); m == http.MethodGet || m == http.MethodHead {
+			return get(req, resp)
+		}
+		return other(req, resp)
+	}
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/https"
+	"github.com/lwango/lwango/loop"
+)
+
+// checkSites finds the listeners that sites name. It refuses a site that no request could reach.
+func (c *config) checkSites() {
+	var known []string
+	for _, l := range c.Listeners {
+		if l.Name != "" {
+			known = append(known, l.Name)
+		}
+	}
+	for i := range c.Sites {
+		site := &c.Sites[i]
+		if len(site.Names) == 0 && site.Table.Has("listener") {
+			site.Table.Errorf("listener",
+				"expected at least one name; leave it out for all listeners")
+		}
+		for _, name := range site.Names {
+			j := slices.IndexFunc(c.Listeners,
+				func(l listenerConfig) bool { return l.Name == name })
+			switch {
+			case j >= 0 && name != "":
+				site.Listeners = append(site.Listeners, c.Listeners[j].Address.String())
+				continue
+			case len(known) == 0:
+				site.Table.Errorf("listener", "there is no listener %q: none has a name", name)
+			default:
+				site.Table.Errorf("listener", "%s", unknownName("listener", name, known))
+			}
+			// The site stays apart from those for all listeners, which may have the same host.
+			site.Listeners = append(site.Listeners, "?"+name)
+		}
+		c.checkScheme(site)
+	}
+}
+
+// checkScheme refuses a scheme that no request has which comes by the site's listeners.
+func (c *config) checkScheme(site *siteConfig) {
+	if site.Scheme == "" {
+		return
+	}
+	for _, l := range c.Listeners {
+		secure := l.Table.Has("tls")
+		if site.at(l) && (secure == (site.Scheme == "https") || l.proxied()) {
+			return
+		}
+	}
+	if site.Scheme == "https" {
+		site.Table.Errorf("scheme",
+			"no listener of the site has tls or trusted_proxies, so no request is an https one")
+		return
+	}
+	site.Table.Errorf("scheme", "all listeners of the site have tls, so no request is an http one")
+}
+
+// at reports whether the site answers at a listener.
+func (s *siteConfig) at(l listenerConfig) bool {
+	return len(s.Listeners) == 0 || slices.Contains(s.Listeners, l.Address.String())
+}
+
+// proxied reports whether a proxy in front can say what the client's scheme is.
+func (l *listenerConfig) proxied() bool { return l.Proxies != nil }
+
+// https makes what the keys https and hsts of a site ask for.
+func (c *config) https(site siteConfig, report func(error)) handlers.Middleware {
+	port, ok := c.httpsPort(site)
+	if site.HTTPS.HTTPS != "" && !ok {
+		report(handlers.BadKey("https", "there is no listener with tls, and none with "+
+			"trusted_proxies, so there is no https address"))
+		return nil
+	}
+	m, err := https.New(site.HTTPS, port)
+	if err != nil {
+		report(err)
+	}
+	return m
+}
+
+// httpsPort returns a function for the port of the site's https address, and whether there is such
+// an address: at one of the site's own listeners with TLS or, if there is none, at any one of those
+// of the file. One with port 443 comes first, otherwise the order in the file counts. Behind
+// proxies it is 443. A port that the kernel chooses is known when the listener is open, and so the
+// function is called later.
+func (c *config) httpsPort(site siteConfig) (port func() int, ok bool) {
+	const usual = 443
+	found, best := -1, 0
+	for i, l := range c.Listeners {
+		if l.proxied() && site.at(l) {
+			ok = true
+		}
+		if !l.Table.Has("tls") {
+			continue
+		}
+		worth := 1
+		if site.at(l) {
+			worth += 2
+		}
+		if l.Address.port() == usual {
+			worth++
+		}
+		if worth > best {
+			found, best = i, worth
+		}
+	}
+	if found < 0 {
+		return func() int { return usual }, ok
+	}
+	addr := c.Listeners[found].Address
+	return func() int {
+		if port := addr.port(); port > 0 {
+			return port
+		}
+		if port := c.ports[addr]; port > 0 {
+			return port
+		}
+		return usual
+	}, true
+}
+
+// port returns the port to which the socket is bound; 0: it has none.
+func (s *socket) port() int {
+	var local netip.AddrPort
+	if len(s.fds) > 0 {
+		local = loop.LocalAddr(s.fds[0])
+	}
+	return int(local.Port())
+}
+
+// notePorts tells c the ports of its listeners; added are those that s.listeners lacks or has with
+// older sockets.
+func (s *server) notePorts(c *config, added map[address]*listener) {
+	c.ports = map[address]int{}
+	for _, lc := range c.Listeners {
+		l := added[lc.Address]
+		if l == nil {
+			l = s.listeners[lc.Address]
+		}
+		if l != nil {
+			c.ports[lc.Address] = l.socket.port()
+		}
+	}
+}
