@@ -53,6 +53,10 @@ type Config struct {
 	MaxHeaderSize int   // bytes of a head
 	MaxBodySize   int64 // bytes of a request body; negative: no limit
 
+	// LargestBodySize is how far Body.ReplaceLimit can raise MaxBodySize for a request. Beyond it no
+	// handler runs. 0: not at all.
+	LargestBodySize int64
+
 	SpoolDir string // for temporary files; "": os.TempDir
 	MaxSpool int64  // bytes of all of them together; 0: no limit
 
@@ -92,6 +96,9 @@ func (s *Server) Configure(cfg Config) {
 	cfg.MinRate = cmp.Or(cfg.MinRate, DefaultMinRate)
 	cfg.MaxHeaderSize = cmp.Or(cfg.MaxHeaderSize, DefaultMaxHeaderSize)
 	cfg.MaxBodySize = cmp.Or(cfg.MaxBodySize, DefaultMaxBodySize)
+	if cfg.LargestBodySize = max(cfg.LargestBodySize, cfg.MaxBodySize); cfg.MaxBodySize < 0 {
+		cfg.LargestBodySize = -1
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Handler == nil {
 		cfg.Handler = func(*Request, *Response) int { return 404 }
