@@ -27,10 +27,11 @@ type Settings struct {
 	Methods     []string      `toml:"methods"` // others get 405; GET includes HEAD
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
-	Requests    Rate   `toml:"requests"`
-	Burst       int    `toml:"burst" min:"1" max:"1000000"` // that may come at once; 0: Requests.Count
-	Connections int    `toml:"connections" min:"1" max:"1000000"`
-	By          string `toml:"by"` // what tells clients apart; "": "address"
+	Requests    Rate          `toml:"requests"`
+	Burst       int           `toml:"burst" min:"1" max:"1000000"` // that may come at once; 0: Requests.Count
+	Connections int           `toml:"connections" min:"1" max:"1000000"`
+	Bandwidth   handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"` // bytes of an answer per second
+	By          string        `toml:"by"`                              // what tells clients apart; "": "address"
 }
 
 // limiter is a Settings made ready.
@@ -41,6 +42,7 @@ type limiter struct {
 	maxBody     int64         // 0: none of its own
 	requests    *zone         // nil: any number
 	atWork      *atWork       // nil: any number
+	bandwidth   int64         // 0: none of its own
 	field       string        // the header field with the key; "": the address is the key
 	byAddress   maphash.Seed
 	byField     maphash.Seed
@@ -76,6 +78,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	case s.Burst > 0:
 		return nil, handlers.BadKey("burst", "needs the key requests, such as requests = \"10/s\"")
 	}
+	l.bandwidth = int64(s.Bandwidth)
 	if s.Connections > 0 {
 		l.atWork = newAtWork(s.Connections)
 	}
@@ -156,6 +159,9 @@ func (l *limiter) refuse(req *conn.Request, resp *conn.Response) int {
 		// No 413 yet, if the body is too large: a route may allow more than its site. If nothing
 		// does, reading the body fails, and the answer is a 413 even if nothing reads it.
 		req.Body().ReplaceLimit(l.maxBody)
+	}
+	if l.bandwidth > 0 {
+		resp.SetMaxRate(l.bandwidth)
 	}
 	if l.requests == nil && l.atWork == nil {
 		return 0
