@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestMaxRate: an answer takes its time, whatever way it goes, also for a client that has closed its
@@ -77,14 +78,15 @@ func TestMaxRate(t *testing.T) {
 // TestMaxRateOfOneAnswer: others are served meanwhile, and the next answer of the connection has no
 // limit.
 func TestMaxRateOfOneAnswer(t *testing.T) {
-	long := make([]byte, 1<<20)
+	const rate = 10 << 10
+	long := make([]byte, 2*rate*int(wait.Patience.Seconds()))
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		switch req.Path() {
 		case "/endless":
-			w.SetMaxRate(10 << 10)
+			w.SetMaxRate(rate)
 			w.SetBody(long)
 		case "/first":
-			w.SetMaxRate(1)
+			w.SetMaxRate(rate)
 			w.WriteString("x")
 		default:
 			w.SetBody(long)

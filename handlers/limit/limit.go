@@ -85,6 +85,10 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if s.By != "" && l.requests == nil && l.atWork == nil {
 		return nil, handlers.BadKey("by", "needs the key requests or connections")
 	}
+	if l.allow == nil && l.deny == nil && l.methods == nil && l.requests == nil &&
+		l.atWork == nil && l.maxBody == 0 && l.bandwidth == 0 {
+		return nil, handlers.BadKey("", "expected at least one limit, such as requests = \"10/s\"")
+	}
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
 			if status := l.refuse(req, resp); status != 0 {
