@@ -151,5 +151,8 @@ func credentials(dst, field []byte) (name, password []byte, ok bool) {
 	if err != nil {
 		return nil, nil, false
 	}
-	return bytes.Cut(dst[:k], []byte(":"))
+	if name, password, ok = bytes.Cut(dst[:k], []byte(":")); !ok {
+		return nil, nil, false
+	}
+	return name, password, true
 }

@@ -46,7 +46,8 @@ func parseHash(s string) (hash, error) {
 		}
 	case hasPrefix(s, shaMagic):
 		sum, err := base64.StdEncoding.Strict().DecodeString(s[len(shaMagic):])
-		if err != nil || len(sum) != sha1.Size {
+		// The decoder ignores line ends, which a hash does not have.
+		if err != nil || len(sum) != sha1.Size || strings.Contains(s, "\r") {
 			return "", errors.New("not a complete hash of SHA")
 		}
 	case s[0] == '$' && strings.Count(s, "$") > 2:

@@ -72,6 +72,7 @@ func TestHtpasswd(t *testing.T) {
 		{"ann:$my secret$a$b", `1: user "ann": hashes of the kind $...$ are not known` + plain},
 		{"ann:{SSHA}5en6G6MezRroT3XKqkdPOmY/BfQ=",
 			`1: user "ann": the password is plain, or hashed by crypt(3)` + plain},
+		{"ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\r:", `1: user "ann": not a complete hash of SHA`},
 		{"ann:{SHA}5en6", `1: user "ann": not a complete hash of SHA`},
 		{"ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfR=", `1: user "ann": not a complete hash of SHA`},
 		{"ann:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ", `1: user "ann": not a complete hash of APR1`},
