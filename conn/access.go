@@ -37,8 +37,9 @@ type AccessEntry struct {
 	Duration time.Duration
 	Method   string // "": refused, see Line
 	Proto    string
-	Status   int   // 499: the client left before there was an answer
-	Bytes    int64 // of the response's body as framed; if it broke off, those acknowledged
+	User     string // of Request.SetUser; "": none
+	Status   int    // 499: the client left before there was an answer
+	Bytes    int64  // of the response's body as framed; if it broke off, those acknowledged
 
 	// The first KiB of each.
 	Target    []byte
@@ -88,6 +89,7 @@ func (x *exchange) accessEntry() AccessEntry {
 		Remote: x.req.RemoteAddr(),
 		Time:   x.began,
 		Proto:  x.req.Proto(),
+		User:   x.req.user,
 		Status: x.resp.status,
 		Bytes:  x.resp.bytes,
 	}

@@ -48,6 +48,14 @@ func (b *Body) reset(x *exchange) {
 	} else if b.left == 0 {
 		b.err = io.EOF
 	}
+	b.checkLength()
+}
+
+// checkLength notes that Content-Length exceeds the limit, before the client is asked for the body.
+func (b *Body) checkLength() {
+	if !b.chunked && b.err == nil && b.limit >= 0 && b.read+b.left > b.limit {
+		b.err = ErrBodyTooLarge
+	}
 }
 
 // Read reads up to len(p) bytes, and waits for the first of them. It returns io.EOF at the end of
@@ -139,9 +147,25 @@ func (b *Body) SetLimit(n int64) {
 	if b.limit < 0 || n < b.limit {
 		b.limit = n
 	}
-	if !b.chunked && b.err == nil && b.read+b.left > b.limit {
-		b.err = ErrBodyTooLarge
+	b.checkLength()
+}
+
+// ReplaceLimit makes n bytes the limit of the body, more or less than max_body_size, but no more than
+// Config.LargestBodySize. It is for what stands in front of a handler: once some of the body was
+// read, ReplaceLimit only lowers the limit, as SetLimit does.
+func (b *Body) ReplaceLimit(n int64) {
+	if b.read > 0 {
+		b.SetLimit(n)
+		return
 	}
+	if most := b.x.set.LargestBodySize; most >= 0 {
+		n = min(n, most)
+	}
+	b.limit = n
+	if b.err == ErrBodyTooLarge {
+		b.err = nil
+	}
+	b.checkLength()
 }
 
 // proceed sends 100 (Continue) to a client that waits for it. A client that has not waited needs

@@ -244,13 +244,13 @@ func (x *exchange) precheck() int {
 		// than the connection gives.
 		return http.StatusMisdirectedRequest
 	case h.Method == http1.CONNECT: // this server is no proxy (RFC 9110 section 9.3.6)
-		x.resp.header.Set("Allow", allowed)
+		x.resp.header.Set("Allow", Methods)
 		x.resp.close = true
 		return http.StatusMethodNotAllowed
 	case h.Asterisk: // the server as a whole (RFC 9110 section 9.3.7)
-		x.resp.header.Set("Allow", allowed)
+		x.resp.header.Set("Allow", Methods)
 		return http.StatusNoContent
-	case x.set.MaxBodySize >= 0 && h.ContentLength > x.set.MaxBodySize:
+	case x.set.LargestBodySize >= 0 && h.ContentLength > x.set.LargestBodySize:
 		x.resp.close = true
 		return http.StatusRequestEntityTooLarge
 	}
@@ -261,7 +261,8 @@ func (x *exchange) precheck() int {
 	return 0
 }
 
-const allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+// Methods are those that a handler may see.
+const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // call runs the handler, and waits for the threads that the handler has started. A panic ends this
 // connection and nothing else. A panic with http.ErrAbortHandler is not logged and gets no answer.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 )
@@ -33,6 +34,8 @@ type Request struct {
 	path      []byte // decoded and clean: part of raw, or in pathBuf
 	pathBuf   []byte
 	prefix    string
+	user      string
+	authType  string
 	header    Header
 	body      Body
 	query     url.Values
@@ -57,7 +60,7 @@ func (r *Request) begin(x *exchange) {
 // release drops what the last request left. The head and its bytes stay: they belong to readHead.
 func (r *Request) release() {
 	r.Thread = nil
-	r.text, r.prefix = "", ""
+	r.text, r.prefix, r.user, r.authType = "", "", "", ""
 	r.path, r.query, r.form, r.multipart = nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id = 0
@@ -169,11 +172,33 @@ func (r *Request) Host() string { return r.string(r.head.Host) }
 // HostView is Host without a copy, valid until the handler returns.
 func (r *Request) HostView() []byte { return r.head.Host.Of(r.raw) }
 
+// SetUser notes who the client is, for the handlers that are called from now on and for the access
+// log. name has no control characters. authType says how the server has found it out, such as
+// "Basic". Then the Authorization field was for the server: Header does not have it any more, since
+// no other program needs the password (RFC 3875 section 4.1.18). authType is empty if another
+// program has decided; then the field stays.
+func (r *Request) SetUser(name, authType string) {
+	r.user, r.authType = name, authType
+	if authType != "" {
+		r.header.Del("Authorization")
+	}
+}
+
+// User returns the name of the user that SetUser was told; "" if there is none.
+func (r *Request) User() string { return r.user }
+
+// AuthType returns how the server itself has found out the user, such as "Basic"; "" if it has not.
+func (r *Request) AuthType() string { return r.authType }
+
 // Header returns the header fields. A handler may change them for the handlers that it calls.
 func (r *Request) Header() *Header {
 	if r.header.Len() == 0 {
 		for _, f := range r.head.Fields {
-			r.header.Add(r.string(f.Name), r.string(f.Value))
+			name := r.string(f.Name)
+			if r.authType != "" && ascii.EqualFold(name, "Authorization") {
+				continue // see SetUser
+			}
+			r.header.Add(name, r.string(f.Value))
 		}
 	}
 	return &r.header

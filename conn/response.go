@@ -209,6 +209,15 @@ func (w *Response) Relay(status int, reason string) {
 	}
 }
 
+// SetMaxRate lets the server send no more than n bytes a second of this answer, from the next write
+// on; 0: as fast as the client takes them. The thread sleeps between small writes, and the loop
+// serves others meanwhile.
+func (w *Response) SetMaxRate(n int64) {
+	if w.phase == open || w.phase == streamed {
+		w.x.writing.MaxRate = n
+	}
+}
+
 // Clear drops the body, the header and the effect of Relay, to make room for another answer. Once
 // the head has gone out, it does nothing.
 func (w *Response) Clear() {

@@ -58,6 +58,10 @@ type Config struct {
 	// Proxies says, by the name of a Listener, which of its peers are proxies; absent: none.
 	Proxies map[string]*Proxies
 
+	// LargestBodySize is how far Body.ReplaceLimit can raise MaxBodySize for a request. Beyond it no
+	// handler runs. 0: not at all.
+	LargestBodySize int64
+
 	SpoolDir string // for temporary files; "": os.TempDir
 	MaxSpool int64  // bytes of all of them together; 0: no limit
 
@@ -101,6 +105,9 @@ func (s *Server) Configure(cfg Config) {
 	cfg.MinRate = cmp.Or(cfg.MinRate, DefaultMinRate)
 	cfg.MaxHeaderSize = cmp.Or(cfg.MaxHeaderSize, DefaultMaxHeaderSize)
 	cfg.MaxBodySize = cmp.Or(cfg.MaxBodySize, DefaultMaxBodySize)
+	if cfg.LargestBodySize = max(cfg.LargestBodySize, cfg.MaxBodySize); cfg.MaxBodySize < 0 {
+		cfg.LargestBodySize = -1
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	if cfg.Handler == nil {
 		cfg.Handler = func(*Request, *Response) int { return 404 }

@@ -12,6 +12,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Proto = c.req.Proto()
 	r.Host = c.req.Host()
 	r.TLS = c.req.Secure()
+	r.User, r.AuthType = c.req.User(), c.req.AuthType()
 	r.Remote = c.req.RemoteAddr()
 	r.Local = c.req.LocalAddr()
 	r.Proxied = c.req.Proxied()

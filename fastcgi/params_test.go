@@ -38,6 +38,27 @@ func TestServerName(t *testing.T) {
 	}
 }
 
+// TestUser: an application learns who the user is if the server knows it, and only then.
+func TestUser(t *testing.T) {
+	up := fcgitest.Start(t, "unix", tells("REMOTE_USER", "AUTH_TYPE", "HTTP_AUTHORIZATION"))
+	p := route(t, registry(), "/", []string{up.Address}, nil,
+		func(s *fastcgi.Settings) { s.CheckFile = false })
+	for want, user := range map[string][2]string{
+		"||Basic eDp5":    {},
+		"ann|Basic|":      {"ann", "Basic"},
+		"ann||Basic eDp5": {"ann"},
+	} {
+		s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
+			req.SetUser(user[0], user[1])
+			return p.handler(req, resp)
+		})
+		got := s.Request("GET /x.php", []string{"Authorization: Basic eDp5", "Remote-User: eve"}, "")
+		if got.Text != want {
+			t.Errorf("%q: %q, want %q", user, got.Text, want)
+		}
+	}
+}
+
 // TestOnUNIXSocket: a client without an address, such as a server in front, gets no address that
 // scripts would trust.
 func TestOnUNIXSocket(t *testing.T) {

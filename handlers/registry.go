@@ -31,6 +31,11 @@ type Env struct {
 	// a function that is posted to it. Loops is nil where nothing serves: in a test of the module.
 	Loops func() []*loop.Loop
 
+	// LargerBodies tells the server, at the start, that something behind the route's limit takes
+	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit. It is
+	// nil in a test of a module.
+	LargerBodies func(bytes int64)
+
 	// Logger takes the module's log lines, at the start and later. The server always sets it; where
 	// it is nil, as in a test, Log returns one that drops everything.
 	Logger *slog.Logger

@@ -60,8 +60,8 @@ func (d *Duplex) hold(a, b []byte) { d.held = append(append(d.held, a...), b...)
 // dropped.
 func (d *Duplex) SendHeld() (left int, err error) {
 	s, held := d.s, d.held
-	for len(held) > 0 && err == nil {
-		n, errno := s.d.Send(held[:min(len(held), TurnBudget)], false)
+	for len(held) > 0 && err == nil && s.out.pause() == 0 {
+		n, errno := s.d.Send(held[:min(len(held), s.out.piece())], false)
 		if errno == unix.EAGAIN {
 			_, err = s.out.left()
 			break
@@ -101,6 +101,9 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 			return nil
 		}
 		least, d.sources = shorter(least, left), append(d.sources, d.readable)
+	}
+	if pause := s.out.pause(); write && pause > 0 {
+		least, write = shorter(least, pause), false // room is not what it waits for
 	}
 	if write {
 		left, err := s.out.left()

@@ -24,6 +24,12 @@ type Pace struct {
 	// covers at least half of the window.
 	Window time.Duration
 
+	// MaxRate is the most that the stream itself moves, in bytes per second; 0 or negative: any
+	// number. It is for writes: the stream writes a small part of a second's bytes and then lets its
+	// thread sleep, or, in a Duplex, holds the rest. This time does not count as waited.
+	MaxRate int64
+	next    instant // with MaxRate: nothing may move before
+
 	bytes int64         // moved, in all
 	quiet time.Duration // waited since the last byte, without a deadline
 
@@ -76,7 +82,34 @@ func (l *limit) moved(n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
 		p.quiet = 0
+		if p.MaxRate > 0 {
+			// A thread that wakes late makes up for it, within catchUp.
+			now := instant(time.Since(epoch))
+			p.next = max(p.next, now-instant(catchUp)) + instant(int64(n)*1e9/p.MaxRate)
+		}
 	}
+}
+
+const (
+	catchUp    = 50 * time.Millisecond
+	leastPiece = 1 << 10 // bytes; below that a system call costs more than it moves
+)
+
+// pause returns for how long nothing may move because of MaxRate.
+func (l *limit) pause() time.Duration {
+	if l.pace == nil || l.pace.MaxRate <= 0 {
+		return 0
+	}
+	return max(l.pace.next.left(), 0)
+}
+
+// piece returns how many bytes may move at once: a turn's budget, with MaxRate an eighth of a
+// second's bytes.
+func (l *limit) piece() int {
+	if l.pace == nil || l.pace.MaxRate <= 0 {
+		return TurnBudget
+	}
+	return int(min(max(l.pace.MaxRate/8, leastPiece), TurnBudget))
 }
 
 // waited notes that the stream has waited for the peer for d.

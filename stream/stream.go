@@ -255,11 +255,20 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 		if len(a) == 0 {
 			a, b = b, nil
 		}
+		if pause := s.out.pause(); pause > 0 {
+			if s.duplex != nil {
+				s.duplex.hold(a, b)
+				return written + len(a) + len(b), nil
+			}
+			err = s.rest(pause)
+			continue
+		}
 		// The kernel may take megabytes at once, and the loop serves no other connection meanwhile.
-		if len(b) == 0 || len(a) >= TurnBudget {
-			n, errno = s.d.Send(a[:min(len(a), TurnBudget)], more)
+		piece := s.out.piece()
+		if len(b) == 0 || len(a) >= piece {
+			n, errno = s.d.Send(a[:min(len(a), piece)], more)
 		} else {
-			n, errno = s.d.Sendv(a, b[:min(len(b), TurnBudget)])
+			n, errno = s.d.Sendv(a, b[:min(len(b), piece-len(a))])
 		}
 		if errno == unix.EAGAIN && s.duplex != nil {
 			s.duplex.hold(a, b)
@@ -287,7 +296,11 @@ func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 // is nil. It advances the one that it uses. errNoSendfile means that nothing was sent.
 func (s *Stream) sendFile(fd int, off *int64, n int64) (sent int64, err error) {
 	for sent < n && err == nil {
-		k, errno := s.d.Sendfile(fd, off, int(min(n-sent, TurnBudget)))
+		if pause := s.out.pause(); pause > 0 {
+			err = s.rest(pause)
+			continue
+		}
+		k, errno := s.d.Sendfile(fd, off, int(min(n-sent, int64(s.out.piece()))))
 		switch {
 		case sent == 0 && errno == unix.EINVAL:
 			return 0, errNoSendfile
@@ -328,6 +341,23 @@ func (s *Stream) wrote(n int, errno syscall.Errno) error {
 		return s.wait((*loop.Descriptor).AwaitWrite, &s.out)
 	}
 	return os.NewSyscallError("write", errno)
+}
+
+// rest lets the thread sleep before the next write, see Pace.MaxRate. A peer that has sent all that
+// it will send still gets the rest.
+func (s *Stream) rest(d time.Duration) error {
+	t := s.loop.Current()
+	if t == nil {
+		return errNoThread
+	}
+	was := t.KeepWaiting(true)
+	err := t.Sleep(d)
+	t.KeepWaiting(was)
+	s.spent = 0
+	if s.gone() {
+		return net.ErrClosed
+	}
+	return err
 }
 
 // beginRead and beginWrite return the error of a call that cannot begin.

@@ -62,6 +62,9 @@ type config struct {
 	// Router sends requests to the sites.
 	Router *handlers.Router
 
+	// largestBody is the largest max_body_size of a site or a route, in bytes.
+	largestBody int64
+
 	// held is how many descriptors the handlers of the routes hold between requests.
 	held int
 
@@ -210,13 +213,13 @@ func (s source) parse(name, text string) (*config, error) {
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
 	}
-	c.checkSpool()
 	c.checkHeaders()
 	c.checkAccessLog()
 	c.checkPubsub()
 	c.checkListeners()
 	c.checkSites()
 	sites := c.buildSites(s)
+	c.checkSpool()
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
@@ -326,13 +329,14 @@ const leastSpool = 4 << 30
 
 // checkSpool checks that files can be made in spool_dir, and that max_spool has room for a body.
 func (c *config) checkSpool() {
+	largest := max(c.MaxBodySize, handlers.Size(c.largestBody))
 	switch {
 	case !c.Table.Has("max_spool"):
-		c.MaxSpool = max(leastSpool, 4*c.MaxBodySize)
-	case c.MaxSpool > 0 && c.MaxSpool < c.MaxBodySize:
+		c.MaxSpool = max(leastSpool, 4*largest)
+	case c.MaxSpool > 0 && c.MaxSpool < largest:
 		c.Table.Errorf("max_spool",
 			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",
-			c.MaxBodySize, c.MaxSpool)
+			largest, c.MaxSpool)
 	}
 	if c.SpoolDir == "" {
 		return

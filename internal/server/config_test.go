@@ -170,8 +170,28 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 			`t.conf:5: site.route.to: expected a string, found the integer 1`},
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
-		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\npath = \"x\""),
-			`t.conf:5: site.route.path: unknown key (known here: handler, module, prefix)`},
+		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\nfolder = \"x\""),
+			`t.conf:5: site.route.folder: unknown key (known here: auth, handler, limit, module, prefix)`},
+		{"auth", "[[site]]\nauth = {}\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
+			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
+			"[site.route.auth]\nhtpasswd = 3\nuser = \"x\"",
+			`t.conf:2: site.auth.htpasswd: missing; expected the path of a file
+t.conf:6: site.route.auth.htpasswd: open DIR/none: no such file or directory
+t.conf:11: site.route.auth.htpasswd: expected a string, found the integer 3
+t.conf:12: site.route.auth.user: unknown key (known here: htpasswd, realm)`},
+		{"limit", "[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
+			"limit = { allow = [\"10.0.0.1/8\"], methods = [\"BREW\"] }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
+			"[site.route.limit]\nmethods = []\nmax_body_size = \"1k\"",
+			`t.conf:2: site.limit.burst: must be between 1 and 1000000, found 0
+t.conf:2: site.limit.requests: expected 1 to 1000000 requests in a second, a minute or an hour, such as "10/s", "100/m" or "1000/h", found "10"
+t.conf:6: site.route.limit.allow: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8
+t.conf:11: site.route.limit.methods: expected some of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS
+t.conf:12: site.route.limit.max_body_size: unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB`},
+		{"no limit", "[[site]]\nlimit = {}\n[[site]]\nhost = \"a.example\"\nlimit = { allow = [] }",
+			`t.conf:2: site.limit: expected at least one limit, such as requests = "10/s"
+t.conf:5: site.limit.allow: expected at least one network`},
+		{"a limit that max_spool has no room for", "max_spool = \"1GiB\"\n[[site]]\nlimit = { max_body_size = \"2GiB\" }",
+			`t.conf:1: max_spool: must be at least max_body_size, which is 2GiB, or 0, for no limit; found 1GiB`},
 		{"prefixes", route("prefix = \"x\"\nhandler = \"echo\"") +
 			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"net/netip"
 	"strconv"
 	"time"
@@ -21,7 +22,7 @@ func formatNamed(name string) *lineFormat {
 	return &format
 }
 
-// appendCommon appends `remote - - [time] "request line" status bytes`.
+// appendCommon appends `remote - user [time] "request line" status bytes`.
 func appendCommon(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	return appendEnd(appendFields(b, e, time), e)
 }
@@ -52,7 +53,9 @@ func appendEnd(b []byte, e *conn.AccessEntry) []byte {
 
 func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	b = appendRemote(b, e.Remote)
-	b = append(b, " - - ["...)
+	b = append(b, " - "...)
+	b = appendUser(b, e.User)
+	b = append(b, " ["...)
 	b = append(b, time...)
 	b = append(b, `] "`...)
 	if e.Method == "" {
@@ -78,6 +81,19 @@ func appendRemote(b []byte, remote netip.AddrPort) []byte {
 		return append(b, "unix:"...) // as nginx calls clients of a UNIX socket
 	}
 	return remote.Addr().AppendTo(b)
+}
+
+// appendUser appends the user's name. A space would look like the end of the field.
+func appendUser(b []byte, user string) []byte {
+	if user == "" {
+		return append(b, '-')
+	}
+	from := len(b)
+	b = appendEscaped(b, []byte(user))
+	if bytes.IndexByte(b[from:], ' ') < 0 {
+		return b
+	}
+	return append(b[:from], bytes.ReplaceAll(b[from:], []byte(" "), []byte(`\x20`))...)
 }
 
 func appendOrDash(b, text []byte) []byte {

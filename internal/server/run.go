@@ -172,9 +172,11 @@ func (s *server) connConfig() conn.Config {
 
 		MaxHeaderSize: int(c.MaxHeaderSize),
 		MaxBodySize:   int64(c.MaxBodySize),
-		SpoolDir:      c.SpoolDir,
-		MaxSpool:      int64(c.MaxSpool),
-		Logger:        s.log,
+
+		LargestBodySize: c.largestBody,
+		SpoolDir:        c.SpoolDir,
+		MaxSpool:        int64(c.MaxSpool),
+		Logger:          s.log,
 	}
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default

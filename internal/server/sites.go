@@ -26,7 +26,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 	for _, site := range c.Sites {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
-		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger}
+		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
+			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
 		plans := make([]plan, len(site.Routes))
 		// Build learns from env which scripts the other routes run, so all are planned first.
 		for i, r := range site.Routes {

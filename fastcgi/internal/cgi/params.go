@@ -22,6 +22,9 @@ type Request struct {
 	Host   string // the effective authority (RFC 9110 section 7.1), which beats a Host field
 	TLS    bool
 
+	User     string // that the server knows; "": none
+	AuthType string // how the server has found it out; "": another program did
+
 	Remote netip.AddrPort // the zero value on UNIX sockets
 	Local  netip.AddrPort // the one that the client connected to
 
@@ -60,8 +63,8 @@ func (r *Request) Reset() {
 // AppendTo adds the parameters to h, whose Finish returns the error, if any.
 //
 // Missing on purpose are: HTTPS without TLS, since programs ask whether it is there; PATH_INFO and
-// PATH_TRANSLATED without path info; REMOTE_HOST and REMOTE_IDENT; and REMOTE_USER and AUTH_TYPE,
-// as this server does not authenticate users.
+// PATH_TRANSLATED without path info; REMOTE_USER and AUTH_TYPE without a user that this server
+// knows; and REMOTE_HOST and REMOTE_IDENT.
 func (r *Request) AppendTo(h *wire.Head) {
 	h.AddPairs(r.Fixed.pairs)
 	root := strings.TrimRight(r.Root, "/")
@@ -81,6 +84,12 @@ func (r *Request) AppendTo(h *wire.Head) {
 		r.add(h, "HTTPS", "on")
 	} else {
 		r.add(h, "REQUEST_SCHEME", "http")
+	}
+	if r.User != "" {
+		r.add(h, "REMOTE_USER", r.User)
+	}
+	if r.AuthType != "" {
+		r.add(h, "AUTH_TYPE", r.AuthType)
 	}
 	r.addresses(h)
 	r.body(h)

@@ -79,6 +79,7 @@ func lines(list [][2]string) (s []string) {
 func TestParamsComplete(t *testing.T) {
 	r := base()
 	r.Prefix, r.Info, r.Server = "/app", "/info", "www.example.org"
+	r.User, r.AuthType = "ann", "Basic"
 	r.Length = 12
 	r.Fields = []cgi.Field{
 		{"Host", "elsewhere"}, {"Content-Length", "99"}, {"Content-Type", "text/plain"},
@@ -95,6 +96,7 @@ func TestParamsComplete(t *testing.T) {
 		"SCRIPT_NAME=/app/server.php", "SCRIPT_FILENAME=/srv/www/server.php",
 		"PATH_INFO=/info",
 		"PATH_TRANSLATED=/srv/www/info", "REQUEST_SCHEME=http",
+		"REMOTE_USER=ann", "AUTH_TYPE=Basic",
 		"REMOTE_ADDR=192.0.2.7", "REMOTE_PORT=41234", "SERVER_ADDR=192.0.2.1", "SERVER_PORT=8080",
 		"SERVER_NAME=www.example.org",
 		"CONTENT_LENGTH=12", "CONTENT_TYPE=text/plain",

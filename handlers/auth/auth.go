@@ -1,0 +1,158 @@
+// Package auth is the setting `auth` of a site and of a route: who may pass is asked for a name and
+// a password, by the Basic scheme (RFC 7617).
+//
+//	auth.go      settings and handler
+//	htpasswd.go  the text of an htpasswd file
+//	hash.go      the hashes in it
+//	file.go      the file, read again when it changes
+//	gate.go      how many hashes are computed at a time
+package auth
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Settings are the keys of `auth`.
+type Settings struct {
+	Realm    string `toml:"realm"`    // what the browser shows; "": "restricted"
+	Htpasswd string `toml:"htpasswd"` // the path of the file with the users
+}
+
+// scheme is what AUTH_TYPE is for a user that was found out here.
+const scheme = "Basic"
+
+const (
+	// provedFor is for how long credentials that were right are not verified again.
+	provedFor = 5 * time.Minute
+	// maxWait is for how long a request waits for its verification.
+	maxWait = 30 * time.Second
+	// maxCredentials is the length of the longest name and password together, in bytes.
+	maxCredentials = 1 << 10
+)
+
+// New makes the middleware. It reads the file. Errors are *handlers.KeyError. The handlers may run
+// on any number of loops at once.
+func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
+	if s.Realm == "" {
+		s.Realm = "restricted"
+	}
+	if !http1.ValidFieldValue(s.Realm) {
+		return nil, handlers.BadKey("realm", "control characters cannot be part of it")
+	}
+	if s.Htpasswd == "" {
+		return nil, handlers.BadKey("htpasswd", "missing; expected the path of a file")
+	}
+	f, err := openFile(confpath.Join(env.Dir, s.Htpasswd), env.Log())
+	if err != nil {
+		return nil, &handlers.KeyError{Key: "htpasswd", Err: err}
+	}
+	g := &guard{
+		file: f,
+		challenge: `Basic realm="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.Realm) +
+			`", charset="UTF-8"`, // RFC 7617 section 2.1
+	}
+	return func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			user, status := g.check(req, resp)
+			if status != 0 {
+				return status
+			}
+			req.SetUser(user, scheme)
+			return next(req, resp)
+		}
+	}, nil
+}
+
+// guard lets users pass.
+type guard struct {
+	file      *file
+	challenge string
+}
+
+// check returns the user whose credentials the request has, or the status of the answer to it. It
+// may wait.
+func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, status int) {
+	t := g.file.current(req.Thread)
+	field, _ := req.HeaderView("Authorization")
+	// The credentials lie behind the key, so that the digest is one of consecutive bytes.
+	var buf [sha256.Size + maxCredentials]byte
+	n := copy(buf[:], t.key[:])
+	name, password, ok := credentials(buf[n:], field)
+	if !ok {
+		return g.refuse(resp)
+	}
+	digest := sha256.Sum256(buf[:n+len(name)+1+len(password)])
+	e := t.users[string(name)]
+	if e != nil && e.isProved(&digest, req.Loop().Time()) {
+		return e.name, 0
+	}
+	compared := t.decoy(name) // made in any case, for the same time
+	if e != nil {
+		compared = e
+	}
+	if compared == nil {
+		return g.refuse(resp)
+	}
+	right, err := gates.verify(req.RemoteAddr().Addr(), digest, compared.hash, password)
+	if err == errFullNetwork {
+		resp.Header().Set("Retry-After", "1")
+		return "", http.StatusTooManyRequests
+	}
+	pass := false
+	if err == nil {
+		pass, err = right.Await(req.Thread, maxWait)
+	}
+	if err != nil { // or the client has left
+		resp.Header().Set("Retry-After", "1")
+		return "", http.StatusServiceUnavailable
+	}
+	if !pass || e == nil {
+		return g.refuse(resp)
+	}
+	e.proved.Store(&proof{digest, req.Loop().Time().Add(provedFor)})
+	return e.name, 0
+}
+
+// refuse asks for other credentials.
+func (g *guard) refuse(resp *conn.Response) (user string, status int) {
+	resp.Header().Set("WWW-Authenticate", g.challenge)
+	return "", http.StatusUnauthorized
+}
+
+func (e *entry) isProved(digest *[sha256.Size]byte, now time.Time) bool {
+	p := e.proved.Load()
+	return p != nil && now.Before(p.until) && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
+}
+
+// credentials decodes the value of an Authorization field of the Basic scheme into dst. name and
+// password are views of dst, with the colon between them.
+func credentials(dst, field []byte) (name, password []byte, ok bool) {
+	n := len(scheme)
+	if len(field) <= n || !ascii.EqualFold(string(field[:n]), scheme) || field[n] != ' ' {
+		return nil, nil, false
+	}
+	coded := bytes.TrimLeft(field[n:], " ")
+	if base64.StdEncoding.DecodedLen(len(coded)) > len(dst) {
+		return nil, nil, false
+	}
+	k, err := base64.StdEncoding.Decode(dst, coded)
+	if err != nil {
+		return nil, nil, false
+	}
+	if name, password, ok = bytes.Cut(dst[:k], []byte(":")); !ok {
+		return nil, nil, false
+	}
+	return name, password, true
+}

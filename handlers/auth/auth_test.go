@@ -1,0 +1,273 @@
+package auth_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// whoami tells the user.
+func whoami(req *conn.Request, resp *conn.Response) int {
+	resp.WriteString("user " + req.User() + " " + req.AuthType() + req.Header().Get("Authorization"))
+	return 200
+}
+
+// site is a server behind a file.
+type site struct {
+	*server.Server
+	t    *testing.T
+	file string
+	log  *logtext.Buffer
+}
+
+func start(t *testing.T, m modes.Mode, text string) *site {
+	t.Helper()
+	s := &site{t: t, file: filepath.Join(t.TempDir(), "users"), log: new(logtext.Buffer)}
+	s.write(text)
+	mw, err := auth.New(auth.Settings{Realm: `a "b" \ ü`, Htpasswd: "users"}, handlers.Env{
+		Dir: filepath.Dir(s.file), Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = module.Start(t, m, "/", mw(whoami))
+	return s
+}
+
+func (s *site) write(text string) {
+	s.t.Helper()
+	// A new file under the old name, as careful editors do it.
+	if err := os.WriteFile(s.file+".new", []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(s.file+".new", s.file); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func basic(credentials string) string {
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(credentials))
+}
+
+// try returns what comes of credentials: the user, or the status.
+func (s *site) try(credentials string) string {
+	a := s.Request("GET /", []string{basic(credentials)}, "")
+	if a.StatusCode == 200 {
+		return a.Text
+	}
+	return fmt.Sprint(a.StatusCode)
+}
+
+func hashed(t *testing.T, name, password string) string {
+	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name + ":" + string(h) + "\n"
+}
+
+func TestBasic(t *testing.T) {
+	text := hashed(t, "ann", "se:cret") + "bob:" + apr1 + "\nc:" + sha + "\n" + hashed(t, "Änn", "ü")
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := start(t, m, text)
+		for field, want := range map[string]string{
+			basic("ann:se:cret"): "user ann Basic",
+			basic("bob:secret"):  "user bob Basic",
+			basic("c:secret"):    "user c Basic",
+			basic("Änn:ü"):       "user Änn Basic",
+			strings.Replace(basic("c:secret"), "Basic ", "bASIC   ", 1): "user c Basic",
+			basic("ann:secret"):  "401",
+			basic("ann:"):        "401",
+			basic("ann"):         "401",
+			basic(":se:cret"):    "401",
+			basic("eve:secret"):  "401",
+			basic("Ann:se:cret"): "401",
+			"Authorization: Basic " + strings.Repeat("A", 5000): "401",
+			"Authorization: Basic !":                            "401",
+			"Authorization: Basic":                              "401",
+			"Authorization: Bearer YW5uOnNlOmNyZXQ=":            "401",
+			"X: y":                                              "401",
+		} {
+			for range 2 { // verified, and known
+				a := s.Request("GET /", []string{field}, "")
+				got := a.Text
+				if a.StatusCode != 200 {
+					got = fmt.Sprint(a.StatusCode)
+				}
+				challenge := a.Header.Get("WWW-Authenticate")
+				if got != want || (want == "401") != (challenge != "") {
+					t.Errorf("%s: %s, %q, want %s", field, got, challenge, want)
+				}
+				if challenge != "" && challenge != `Basic realm="a \"b\" \\ ü", charset="UTF-8"` {
+					t.Errorf("%s", challenge)
+				}
+			}
+		}
+	})
+}
+
+// TestParallel: what a browser sends on many connections at once is verified once.
+func TestParallel(t *testing.T) {
+	s := start(t, modes.Several, hashed(t, "ann", "x"))
+	var all sync.WaitGroup
+	for range 4 * auth.MaxFlights {
+		all.Go(func() {
+			if got := s.try("ann:x"); got != "user ann Basic" {
+				t.Error(got)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestGate: guesses beyond the bounds are refused, whether there is such a user or not, and
+// credentials that were right before pass.
+func TestGate(t *testing.T) {
+	s := start(t, modes.Direct, hashed(t, "ann", "x")+hashed(t, "bob", "y"))
+	if got := s.try("ann:x"); got != "user ann Basic" {
+		t.Fatal(got)
+	}
+	for _, full := range []struct {
+		places  int
+		network string
+		want    string
+	}{
+		{auth.MaxFlights, "192.0.2.7", "503"},
+		{auth.MaxFlightsFromNetwork, "127.0.0.1", "429"},
+		{auth.MaxFlightsFromNetwork, "192.0.2.7", "401"},
+		{0, "", "401"},
+	} {
+		free := auth.Occupy(full.places, full.network)
+		for _, guess := range []string{"ann:y", "eve:y"} {
+			a := s.Request("GET /", []string{basic(guess)}, "")
+			if fmt.Sprint(a.StatusCode) != full.want ||
+				(full.want != "401") != (a.Header.Get("Retry-After") == "1") {
+				t.Errorf("%v: %s: %s", full, guess, a.Status)
+			}
+		}
+		if got := s.try("ann:x"); got != "user ann Basic" {
+			t.Errorf("%v: %s", full, got)
+		}
+		free()
+	}
+}
+
+func TestProved(t *testing.T) {
+	for d, want := range map[time.Duration]bool{
+		0: true, auth.ProvedFor - 1: true, auth.ProvedFor: false,
+	} {
+		if same, others := auth.Proved(d); same != want || others {
+			t.Errorf("after %v: %v, others %v", d, same, others)
+		}
+	}
+}
+
+// TestChanges: the file counts as it is, and if it is wrong, as it was.
+func TestChanges(t *testing.T) {
+	auth.LookAlways(t)
+	s := start(t, modes.Several, hashed(t, "ann", "old"))
+	check := func(when string, want map[string]string, logged string) {
+		t.Helper()
+		for credentials, want := range want {
+			if got := s.try(credentials); got != want {
+				t.Errorf("%s: %s: %s, want %s", when, credentials, got, want)
+			}
+		}
+		if log := s.log.String(); !strings.Contains(log, logged) || logged == "" && log != "" {
+			t.Errorf("%s: log %q, want %q", when, log, logged)
+		}
+		s.log.Reset()
+	}
+	ann, anew := "user ann Basic", map[string]string{"ann:old": "401", "ann:new": "user ann Basic"}
+	check("at first", map[string]string{"ann:old": ann, "ann:new": "401"}, "")
+	s.write(hashed(t, "ann", "new"))
+	check("changed", anew, "the file was read again")
+	s.write("ann:plain\n")
+	check("malformed", anew, s.file+":1: ")
+	check("still malformed", anew, "")
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	check("removed", anew, "no such file")
+	if err := syscall.Mkfifo(s.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("a FIFO", anew, "is no regular file")
+	s.write("")
+	check("empty", map[string]string{"ann:old": "401", "ann:new": "401"}, "users=0")
+	s.write(hashed(t, "ann", "last"))
+	check("good again", map[string]string{"ann:last": ann, "ann:new": "401"}, "users=1")
+}
+
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"good": "ann:" + sha, "bad": "\nann:x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		set  auth.Settings
+		key  string
+		want string
+	}{
+		{auth.Settings{}, "htpasswd", "missing; expected the path of a file"},
+		{auth.Settings{Htpasswd: "none"}, "htpasswd",
+			"open " + dir + "/none: no such file or directory"},
+		{auth.Settings{Htpasswd: "."}, "htpasswd", dir + " is no regular file"},
+		{auth.Settings{Htpasswd: "fifo"}, "htpasswd", dir + "/fifo is no regular file"},
+		{auth.Settings{Htpasswd: "bad"}, "htpasswd", dir + `/bad:2: user "ann": the password is ` +
+			"plain, or hashed by crypt(3); bcrypt (which htpasswd -B makes), APR1 and {SHA} are"},
+		{auth.Settings{Htpasswd: "good", Realm: "a\nb"}, "realm",
+			"control characters cannot be part of it"},
+	} {
+		_, err := auth.New(test.set, handlers.Env{Dir: dir})
+		var bad *handlers.KeyError
+		if !errors.As(err, &bad) || bad.Key != test.key || bad.Err.Error() != test.want {
+			t.Errorf("got  %v\nwant %s: %s", err, test.key, test.want)
+		}
+	}
+}
+
+// TestCost: a request of a user who has passed before allocates nothing.
+func TestCost(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "users"), []byte("ann:"+sha), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mw, err := auth.New(auth.Settings{Htpasswd: "users"}, handlers.Env{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded := mw(func(*conn.Request, *conn.Response) int { return 200 })
+	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
+		if status := guarded(req, resp); status != 200 {
+			return status
+		}
+		fmt.Fprint(resp, testing.AllocsPerRun(100, func() { guarded(req, resp) }))
+		return 200
+	})
+	if a := s.Request("GET /", []string{basic("ann:secret")}, ""); a.Text != "0" {
+		t.Errorf("%s, %q allocations", a.Status, a.Text)
+	}
+}

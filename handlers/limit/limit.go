@@ -1,0 +1,208 @@
+// Package limit is the setting `limit` of a site and of a route: which clients may come, with which
+// methods, how often, how many at a time and with how much.
+//
+//	limit.go   settings and handler
+//	rate.go    requests in a time
+//	atwork.go  requests at a time
+package limit
+
+import (
+	"hash/maphash"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/networks"
+)
+
+// Settings are the keys of `limit`. Those that are missing limit nothing.
+type Settings struct {
+	Allow       []string      `toml:"allow"`   // networks; all others get 403
+	Deny        []string      `toml:"deny"`    // networks that get 403, even if allowed
+	Methods     []string      `toml:"methods"` // others get 405; GET includes HEAD
+	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
+
+	Requests    Rate          `toml:"requests"`
+	Burst       int           `toml:"burst" min:"1" max:"1000000"` // that may come at once; 0: Requests.Count
+	Connections int           `toml:"connections" min:"1" max:"1000000"`
+	Bandwidth   handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"` // bytes of an answer per second
+	By          string        `toml:"by"`                              // what tells clients apart; "": "address"
+}
+
+// limiter is a Settings made ready.
+type limiter struct {
+	allow, deny *networks.Set // nil: none
+	methods     []string      // nil: all
+	allowed     string        // methods, for the field Allow
+	maxBody     int64         // 0: none of its own
+	requests    *zone         // nil: any number
+	atWork      *atWork       // nil: any number
+	bandwidth   int64         // 0: none of its own
+	field       string        // the header field with the key; "": the address is the key
+	byAddress   maphash.Seed
+	byField     maphash.Seed
+}
+
+// New makes the middleware. Errors are *handlers.KeyError. The handlers may run on any number of
+// loops at once.
+func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
+	l := &limiter{byAddress: maphash.MakeSeed(), byField: maphash.MakeSeed()}
+	var err error
+	if l.allow, err = parseNetworks("allow", s.Allow); err != nil {
+		return nil, err
+	}
+	if l.deny, err = parseNetworks("deny", s.Deny); err != nil {
+		return nil, err
+	}
+	if err := l.setMethods(s.Methods); err != nil {
+		return nil, err
+	}
+	if err := l.setKey(s.By); err != nil {
+		return nil, err
+	}
+	if l.maxBody = int64(s.MaxBodySize); l.maxBody > 0 && env.LargerBodies != nil {
+		env.LargerBodies(l.maxBody)
+	}
+	switch {
+	case s.Requests.Count > 0:
+		burst := s.Burst
+		if burst == 0 {
+			burst = s.Requests.Count
+		}
+		l.requests = newZone(s.Requests, burst)
+	case s.Burst > 0:
+		return nil, handlers.BadKey("burst", "needs the key requests, such as requests = \"10/s\"")
+	}
+	l.bandwidth = int64(s.Bandwidth)
+	if s.Connections > 0 {
+		l.atWork = newAtWork(s.Connections)
+	}
+	if s.By != "" && l.requests == nil && l.atWork == nil {
+		return nil, handlers.BadKey("by", "needs the key requests or connections")
+	}
+	if l.allow == nil && l.deny == nil && l.methods == nil && l.requests == nil &&
+		l.atWork == nil && l.maxBody == 0 && l.bandwidth == 0 {
+		return nil, handlers.BadKey("", "expected at least one limit, such as requests = \"10/s\"")
+	}
+	return func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			if status := l.refuse(req, resp); status != 0 {
+				return status
+			}
+			return next(req, resp)
+		}
+	}, nil
+}
+
+func parseNetworks(key string, list []string) (*networks.Set, error) {
+	if list == nil {
+		return nil, nil
+	}
+	if len(list) == 0 { // "none" would be a surprise for one of the two keys
+		return nil, handlers.BadKey(key, "expected at least one network")
+	}
+	s, err := networks.Parse(list)
+	if err != nil {
+		return nil, &handlers.KeyError{Key: key, Err: err}
+	}
+	return s, nil
+}
+
+func (l *limiter) setMethods(methods []string) error {
+	if methods == nil {
+		return nil
+	}
+	known := strings.Split(conn.Methods, ", ")
+	for _, m := range methods {
+		if !slices.Contains(known, m) {
+			return handlers.BadKey("methods", "expected some of %s, found %q", conn.Methods, m)
+		}
+		l.methods = append(l.methods, m)
+		if m == http.MethodGet && !slices.Contains(methods, http.MethodHead) {
+			l.methods = append(l.methods, http.MethodHead)
+		}
+	}
+	if l.methods == nil {
+		return handlers.BadKey("methods", "expected some of %s", conn.Methods)
+	}
+	l.allowed = strings.Join(l.methods, ", ")
+	return nil
+}
+
+func (l *limiter) setKey(by string) error {
+	name, isField := strings.CutPrefix(by, "header:")
+	switch {
+	case by == "" || by == "address":
+	case !isField || !http1.ValidToken(name):
+		return handlers.BadKey("by", `expected "address", or "header:" and the name of a header `+
+			`field, such as "header:X-Api-Key", found %q`, by)
+	default:
+		l.field = name
+	}
+	return nil
+}
+
+// refuse returns the status for a request that may not pass, or 0.
+func (l *limiter) refuse(req *conn.Request, resp *conn.Response) int {
+	if l.deny != nil || l.allow != nil {
+		client := req.RemoteAddr().Addr()
+		if l.deny != nil && l.deny.Contains(client) || l.allow != nil && !l.allow.Contains(client) {
+			return http.StatusForbidden
+		}
+	}
+	if l.methods != nil && !slices.Contains(l.methods, req.Method()) {
+		resp.Header().Set("Allow", l.allowed)
+		return http.StatusMethodNotAllowed
+	}
+	if l.maxBody > 0 {
+		// No 413 yet, if the body is too large: a route may allow more than its site. If nothing
+		// does, reading the body fails, and the answer is a 413 even if nothing reads it.
+		req.Body().ReplaceLimit(l.maxBody)
+	}
+	if l.bandwidth > 0 {
+		resp.SetMaxRate(l.bandwidth)
+	}
+	if l.requests == nil && l.atWork == nil {
+		return 0
+	}
+	key := l.key(req)
+	if l.requests != nil {
+		if wait := l.requests.take(key, int64(req.Loop().Time().Sub(epoch))); wait > 0 {
+			seconds := (wait + int64(time.Second) - 1) / int64(time.Second)
+			return tooMany(resp, seconds)
+		}
+	}
+	if l.atWork != nil {
+		if !l.atWork.enter(key) {
+			return tooMany(resp, 1)
+		}
+		req.Defer(func() { l.atWork.leave(key) }) // when the answer is complete
+	}
+	return 0
+}
+
+// epoch is for times that count on while the system's clock is set.
+var epoch = time.Now()
+
+// tooMany answers 429 (RFC 6585 section 4).
+func tooMany(resp *conn.Response, seconds int64) int {
+	resp.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+	return http.StatusTooManyRequests
+}
+
+// key returns by what the client is counted. The seeds are secret, so no client can choose the row
+// of a zone. A request without the header field counts by its address.
+func (l *limiter) key(req *conn.Request) uint64 {
+	if l.field != "" {
+		if value, ok := req.HeaderView(l.field); ok {
+			return maphash.Bytes(l.byField, value)
+		}
+	}
+	network := networks.Of(req.RemoteAddr().Addr()).As16()
+	return maphash.Bytes(l.byAddress, network[:])
+}

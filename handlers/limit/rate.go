@@ -1,0 +1,106 @@
+package limit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Rate is a number of requests in a time. In a file it is "10/s", "100/m" or "1000/h".
+type Rate struct {
+	Count int           // 1 to 1,000,000; 0: no rate
+	Per   time.Duration // a second, a minute or an hour
+}
+
+const maxCount = 1e6
+
+var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Rate) UnmarshalText(text []byte) error {
+	count, unit, _ := strings.Cut(string(text), "/")
+	n, err := strconv.ParseUint(count, 10, 32)
+	per, ok := units[unit]
+	if err != nil || !ok || n < 1 || n > maxCount {
+		return fmt.Errorf(`expected 1 to %d requests in a second, a minute or an hour, such as `+
+			`"10/s", "100/m" or "1000/h", found %q`, int(maxCount), text)
+	}
+	*r = Rate{int(n), per}
+	return nil
+}
+
+// String returns the rate as it stands in a file.
+func (r Rate) String() string {
+	for unit, per := range units {
+		if per == r.Per {
+			return strconv.Itoa(r.Count) + "/" + unit
+		}
+	}
+	return "0/s"
+}
+
+// zone counts the requests of many clients in little memory. For each it knows one time, by which
+// all of the client's requests will be paid off if each takes the same part of a second (the generic
+// cell rate algorithm of ATM). A request is refused if that lies too far ahead.
+//
+// The zone has a fixed number of places, in rows of eight; a client's row is chosen by its key. A
+// place whose time has passed says nothing, and any client may take it. If there is none in its row,
+// a client takes the place with the earliest time, and with it the debt. So the loss of a place is
+// never a gain: all others in its row had later times then, the earliest time of a row never goes
+// back, and the client that comes again begins at that time or later. Many clients at once may
+// thereby share a rate, but a client never gets more than its own.
+type zone struct {
+	each  int64 // nanoseconds for a request
+	burst int64 // and for as many as may come at once
+
+	locks [lockCount]struct {
+		sync.Mutex
+		_ [56]byte // one cache line each
+	}
+	places []place
+}
+
+type place struct {
+	key  uint64
+	paid int64 // on the caller's clock, in nanoseconds
+}
+
+const (
+	rowLength = 8
+	rowCount  = 1 << 14 // 131,072 places, 2 MiB; the kernel gives the pages when they are used
+	lockCount = 64
+)
+
+func newZone(r Rate, burst int) *zone {
+	each := int64(r.Per) / int64(r.Count)
+	return &zone{each: each, burst: each * int64(burst), places: make([]place, rowLength*rowCount)}
+}
+
+// take counts a request of a client at the time now, in nanoseconds, not before 0. If there were too
+// many, it counts nothing, and returns after how many nanoseconds the client may come again; else 0.
+// Keys are evenly distributed. Any goroutine may call take.
+func (z *zone) take(key uint64, now int64) (wait int64) {
+	row := key % rowCount
+	lock := &z.locks[row%lockCount]
+	lock.Lock()
+	defer lock.Unlock()
+	places := z.places[row*rowLength:][:rowLength]
+	p := &places[0]
+	for i := range places {
+		if places[i].key == key {
+			p = &places[i]
+			break
+		}
+		if places[i].paid < p.paid {
+			p = &places[i]
+		}
+	}
+	paid := max(p.paid, now) + z.each
+	if wait := paid - z.burst - now; wait > 0 {
+		return wait
+	}
+	p.key, p.paid = key, paid
+	return 0
+}

@@ -1,0 +1,107 @@
+// Package networks tells clients apart by where they come from. Its functions may be called from
+// any goroutine.
+package networks
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Unix stands in a list of networks for the clients of UNIX sockets, which have no address. The
+// access log calls them the same.
+const Unix = "unix:"
+
+// Of returns the address by which a client is counted: its IPv4 address, or the /64 of its IPv6
+// address, since every customer has at least a /64. For a client of a UNIX socket it returns the
+// zero Addr, which all of these share.
+func Of(client netip.Addr) netip.Addr {
+	client = client.Unmap()
+	if client.Is4() || !client.IsValid() {
+		return client
+	}
+	network, _ := client.Prefix(64) // without a zone
+	return network.Addr()
+}
+
+// Set is a set of networks. It does not change once it is made.
+type Set struct {
+	in     map[netip.Prefix]struct{}
+	v4, v6 []int // the lengths of prefixes that there are, the shortest first
+	unix   bool
+}
+
+// Parse makes a set of networks such as "10.0.0.0/8", of addresses, and of Unix.
+func Parse(list []string) (*Set, error) {
+	s := &Set{in: make(map[netip.Prefix]struct{})}
+	for _, text := range list {
+		if text == Unix {
+			s.unix = true
+			continue
+		}
+		p, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		lengths := &s.v6
+		if p.Addr().Is4() {
+			lengths = &s.v4
+		}
+		s.in[p] = struct{}{}
+		if !slices.Contains(*lengths, p.Bits()) {
+			*lengths = append(*lengths, p.Bits())
+		}
+	}
+	slices.Sort(s.v4)
+	slices.Sort(s.v6)
+	return s, nil
+}
+
+func parse(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" {
+			return netip.Prefix{}, notANetwork(text)
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p.Addr().Is4In6() && p.Bits() < 96 {
+		return netip.Prefix{}, notANetwork(text)
+	}
+	if p.Addr().Is4In6() {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	if masked := p.Masked(); masked != p {
+		// 10.1.2.3/8 may be meant to be 10.0.0.0/8 or 10.1.2.3. A guess would let in the wrong ones.
+		return netip.Prefix{}, fmt.Errorf("%q is no network: that one begins at %v", text, masked)
+	}
+	return p, nil
+}
+
+func notANetwork(text string) error {
+	return fmt.Errorf("expected a network or an address, such as \"10.0.0.0/8\", "+
+		"\"2001:db8::/32\" or \"192.0.2.7\", or %q, found %q", Unix, text)
+}
+
+// Contains reports whether the client comes from one of the networks. It looks once for each length
+// of a prefix in the set, so that thousands of networks cost no more than a few.
+func (s *Set) Contains(client netip.Addr) bool {
+	client = client.Unmap().WithZone("")
+	lengths := s.v6
+	switch {
+	case !client.IsValid():
+		return s.unix
+	case client.Is4():
+		lengths = s.v4
+	}
+	for _, bits := range lengths {
+		p, _ := client.Prefix(bits)
+		if _, ok := s.in[p]; ok {
+			return true
+		}
+	}
+	return false
+}
