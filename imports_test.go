@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},
+	"internal/template":         {"internal/http1"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
@@ -33,7 +34,7 @@ var allowed = map[string][]string{
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
-	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/sysio"},
+	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi/internal/wire":     {},

@@ -63,6 +63,7 @@ type Router struct {
 type target struct {
 	prefix  string
 	handler conn.Handler
+	index   int // of the route in its site
 }
 
 // NewRouter builds a router of sites. The default site is the one without hosts, or the first if
@@ -73,7 +74,7 @@ func NewRouter(sites []Site) (*Router, error) {
 	r := new(Router)
 	defaultSite := -1
 	for i, s := range sites {
-		to := new(site)
+		to := &site{index: i}
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
@@ -82,6 +83,7 @@ func NewRouter(sites []Site) (*Router, error) {
 			if err := to.routes.add(route.Prefix, route.Handler); err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
+			to.routes.find([]byte(route.Prefix)).index = j
 		}
 		if to.handler = to.serve; s.Around != nil {
 			to.handler = s.Around(to.serve)
@@ -119,17 +121,43 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	return to.handler(req, resp)
 }
 
+// Place says where a request for that host and that cleaned path goes: the index of the site in
+// NewRouter's argument, and that of the route in the site; -1 where there is none.
+func (r *Router) Place(host, path string) (site, route int) {
+	to := r.hosts.find([]byte(host))
+	if to == nil {
+		return -1, -1
+	}
+	if t := to.routes.find([]byte(path)); t != nil {
+		return to.index, t.index
+	}
+	return to.index, -1
+}
+
 // site is a Site made ready.
 type site struct {
+	index   int
 	routes  prefixTree
 	handler conn.Handler // serve, and what is around it
 }
 
+// Again is the status of a route's handler that has rewritten the request (conn.Request.Rewrite):
+// the route for the new path is chosen, among those of the same site. What wraps the first route's
+// handler returns the status as it is; the hooks that it has set are dropped.
+const Again = -1
+
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
-	t := s.routes.find(req.PathView())
-	if t == nil {
-		return http.StatusNotFound
+	for {
+		t := s.routes.find(req.PathView())
+		if t == nil {
+			return http.StatusNotFound
+		}
+		req.SetPrefix(t.prefix)
+		hooks, rewrites := resp.Hooks(), req.Rewrites()
+		status := t.handler(req, resp)
+		if status != Again || req.Rewrites() == rewrites {
+			return status
+		}
+		resp.DropHooks(hooks)
 	}
-	req.SetPrefix(t.prefix)
-	return t.handler(req, resp)
 }
