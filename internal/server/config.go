@@ -58,8 +58,9 @@ type config struct {
 	// directory; relative paths in the configuration begin there. Both are absolute.
 	File, Dir string
 
-	// Router sends requests to the sites.
+	// Router sends requests to the sites, or, if it is rooted, to the folder of -r.
 	Router *handlers.Router
+	rooted bool
 
 	// held is how many descriptors the handlers of the routes hold between requests.
 	held int
