@@ -163,6 +163,7 @@ type segment struct {
 	simple bool // one star and no "?": prefix and suffix are all
 
 	prefix, suffix string // before the first star and behind the last, if they have no "?"
+	inner          []byte // between two stars that are the first and the last character
 	text           string
 }
 
@@ -190,6 +191,10 @@ func newSegment(text string) segment {
 		if p := text[last+1:]; !strings.Contains(p, "?") {
 			s.suffix = p
 		}
+		if n := len(text) - 1; n > 1 && first == 0 && last == n &&
+			!strings.ContainsAny(text[1:n], "*?") {
+			s.inner = []byte(text[1:n])
+		}
 	}
 	return s
 }
@@ -202,6 +207,9 @@ func (s *segment) match(b []byte) bool {
 	if len(b) < len(s.prefix)+len(s.suffix) || string(b[:len(s.prefix)]) != s.prefix ||
 		string(b[len(b)-len(s.suffix):]) != s.suffix {
 		return false
+	}
+	if s.inner != nil {
+		return bytes.Contains(b, s.inner)
 	}
 	return s.simple || wildcards(s.text, b)
 }
