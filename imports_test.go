@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},
 	"internal/proxyproto":       {},
+	"internal/template":         {"internal/http1"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
@@ -35,7 +36,7 @@ var allowed = map[string][]string{
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
-	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/sysio"},
+	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/sysio", "internal/template"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names", "internal/sysio"},

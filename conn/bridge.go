@@ -118,7 +118,11 @@ func (b *loopBody) Close() error {
 func (r *Request) standard(body io.ReadCloser) *http.Request {
 	h := &r.head
 	target := r.Target()
-	u, err := url.ParseRequestURI(target)
+	seen := target
+	if r.rewritten != "" {
+		seen = r.rewritten
+	}
+	u, err := url.ParseRequestURI(seen)
 	if err != nil {
 		return nil
 	}

@@ -19,6 +19,18 @@ func (w *Response) BeforeHead(h HeadHook) {
 	}
 }
 
+// Hooks returns how many hooks the response has.
+func (w *Response) Hooks() int { return len(w.hooks) }
+
+// DropHooks drops all hooks but the first n, for a handler that is not to have a part in the answer
+// any more: the request goes to another one.
+func (w *Response) DropHooks(n int) {
+	if n < len(w.hooks) {
+		clear(w.hooks[n:])
+		w.hooks = w.hooks[:n]
+	}
+}
+
 func (w *Response) runHooks(status int) {
 	hooks := w.hooks
 	w.hooks = hooks[:0]

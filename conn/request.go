@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
@@ -31,8 +32,10 @@ type Request struct {
 	raw  []byte // the head's bytes, to which head points
 
 	text      string // copy of raw
-	path      []byte // decoded and clean: part of raw, or in pathBuf
+	path      []byte // decoded and clean: part of raw, in pathBuf, or of rewritten
 	pathBuf   []byte
+	rewritten string // the target that takes the place of the head's; see Rewrite
+	rewrites  int
 	prefix    string
 	user      string
 	authType  string
@@ -61,6 +64,7 @@ func (r *Request) begin(x *exchange) {
 func (r *Request) release() {
 	r.Thread = nil
 	r.text, r.prefix, r.user, r.authType = "", "", "", ""
+	r.rewritten, r.rewrites = "", 0
 	r.path, r.query, r.form, r.multipart = nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id = 0
@@ -116,7 +120,7 @@ func (r *Request) cleanPath() bool {
 
 var rootPath = []byte("/")
 
-// Path returns the target's path with percent-encoding, dot segments and empty segments resolved.
+// Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and empty segments resolved.
 // It begins with a slash and never leads above the root.
 func (r *Request) Path() string {
 	if len(r.path) > 0 && r.head.Path.Len() > 0 && &r.path[0] == &r.raw[r.head.Path.Start] {
@@ -146,8 +150,14 @@ func (r *Request) SubPath() string {
 	return r.Path()[n:]
 }
 
-// RawQuery returns the query as it was sent, without the question mark.
-func (r *Request) RawQuery() string { return r.string(r.head.Query) }
+// RawQuery returns the query as it was sent or rewritten, without the question mark.
+func (r *Request) RawQuery() string {
+	if r.rewritten != "" {
+		_, query, _ := strings.Cut(r.rewritten, "?")
+		return query
+	}
+	return r.string(r.head.Query)
+}
 
 // Query returns the query's parameters; malformed ones are left out, as in net/url.
 func (r *Request) Query() url.Values {
@@ -207,6 +217,21 @@ func (r *Request) Header() *Header {
 // HeaderView returns the value of the first field of that name without a copy. The value is valid
 // until the handler returns.
 func (r *Request) HeaderView(name string) ([]byte, bool) { return r.head.Get(r.raw, name) }
+
+// HeaderViewN is HeaderView for the field of that name that n others of the name precede.
+func (r *Request) HeaderViewN(name string, n int) ([]byte, bool) {
+	for i := range r.head.Fields {
+		f := &r.head.Fields[i]
+		if !ascii.EqualFold(f.Name.Of(r.raw), name) {
+			continue
+		}
+		if n == 0 {
+			return f.Value.Of(r.raw), true
+		}
+		n--
+	}
+	return nil, false
+}
 
 // Body returns the request body, decoded; it is empty if there is none. Reading it waits for the
 // client.

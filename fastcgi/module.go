@@ -90,6 +90,9 @@ var Defaults = Settings{
 // sources either.
 func (s Settings) ScriptEndings() []string { return s.SplitPath }
 
+// Folder implements handlers.FolderHolder.
+func (s Settings) Folder() string { return s.ScriptPath }
+
 // Descriptors implements handlers.DescriptorHolder, for the files that are no scripts.
 func (s Settings) Descriptors() int {
 	if s.TryFiles == "off" {

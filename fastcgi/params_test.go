@@ -132,3 +132,20 @@ echo "$k ", strlen($v), " ", md5($v), "\n";`,
 		t.Error(g)
 	}
 }
+
+// TestRewritten: a script is found by the path that a rule has made, and learns what the client has
+// sent from REQUEST_URI.
+func TestRewritten(t *testing.T) {
+	up := fcgitest.Start(t, "unix", tells("SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "REQUEST_URI"))
+	p := route(t, registry(), "/app", []string{up.Address}, nil,
+		func(s *fastcgi.Settings) { s.CheckFile = false })
+	p.Server = module.Start(t, modes.Direct, "/app", func(req *conn.Request, resp *conn.Response) int {
+		if err := req.Rewrite("/app/doku.php/a%20b?id=x%26y"); err != nil {
+			t.Error(err)
+		}
+		return p.handler(req, resp)
+	})
+	if g := p.get("/app/page/x?y=1"); g.body != "/app/doku.php|/a b|id=x%26y|/app/page/x?y=1" {
+		t.Errorf("%+v", g)
+	}
+}

@@ -11,6 +11,24 @@ import (
 	"github.com/lwango/lwango/internal/ascii"
 )
 
+// Hosts is a set of hosts, as Site.Hosts has them. It does not change.
+type Hosts struct{ table hostTable }
+
+// NewHosts makes a set.
+func NewHosts(hosts []string) (*Hosts, error) {
+	h, in := new(Hosts), new(site)
+	for _, host := range hosts {
+		if err := h.table.add(host, in); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// Has reports whether the Host of a request is in the set, whatever its port and its case. It
+// allocates nothing.
+func (h *Hosts) Has(host []byte) bool { return h.table.find(host) != nil }
+
 // hostTable finds the site of a host. It keeps names in lower case without a dot at their end,
 // wildcards as the suffix that begins with a dot, and IPv6 addresses parsed, because each of them
 // has many spellings.
@@ -126,7 +144,7 @@ func (t *hostTable) addDefault(to *site, anyHost bool) error {
 		t.other, t.named = to, !anyHost
 	case anyHost && t.other.rank == to.rank:
 		return fmt.Errorf("missing, and site %d has none either: only one site can be the default",
-			t.other.number)
+			t.other.index+1)
 	}
 	return nil
 }

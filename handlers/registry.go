@@ -16,7 +16,8 @@ type Env struct {
 	// here.
 	Dir string
 
-	// Prefix is the route's path prefix as configured, "/" for a whole site.
+	// Prefix is the route's path prefix as configured, "/" for a route of all paths. It is empty for
+	// what is a site's, and not a route's.
 	Prefix string
 
 	// Hosts are the names of the route's site, as in Site; none: it answers for every host.
@@ -54,6 +55,13 @@ type ScriptRunner interface {
 	// ScriptEndings returns how their names end. It may be called before a handler is built, from
 	// any goroutine.
 	ScriptEndings() []string
+}
+
+// FolderHolder is implemented by the settings of modules that serve what lies in a folder.
+type FolderHolder interface {
+	// Folder returns it, as the configuration has it. It may be called before a handler is built,
+	// from any goroutine.
+	Folder() string
 }
 
 // DescriptorHolder is implemented by the settings of modules whose handlers hold files open between

@@ -71,6 +71,7 @@ type Router struct {
 type target struct {
 	prefix  string
 	handler conn.Handler
+	index   int // of the route in its site
 }
 
 // NewRouter builds a router of sites.
@@ -84,7 +85,7 @@ type target struct {
 func NewRouter(sites []Site) (*Router, error) {
 	r := &Router{hosts: newTables(sites)}
 	for i, s := range sites {
-		to := &site{number: i + 1, rank: s.rank()}
+		to := &site{index: i, rank: s.rank()}
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
@@ -93,6 +94,7 @@ func NewRouter(sites []Site) (*Router, error) {
 			if err := to.routes.add(route.Prefix, route.Handler); err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
+			to.routes.find([]byte(route.Prefix)).index = j
 		}
 		if to.handler = to.serve; s.Around != nil {
 			to.handler = s.Around(to.serve)
@@ -127,20 +129,49 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	return to.handler(req, resp)
 }
 
-// site is a Site made ready.
-type site struct {
-	routes  prefixTree
-	handler conn.Handler // serve, and what is around it
-
-	number int // in the configuration, from 1
-	rank   int // of several sites for the same request, the one with the highest answers
+// Place says where a request for that host and that cleaned path goes which comes by the listener of
+// that name, over TLS or not: the index of the site in NewRouter's argument, and that of the route
+// in the site; -1 where there is none.
+func (r *Router) Place(listener string, secure bool, host, path string) (site, route int) {
+	t := &r.hosts.others[0]
+	if r.hosts.split {
+		t = r.hosts.at(listener, secure)
+	}
+	to := t.find([]byte(host))
+	if to == nil {
+		return -1, -1
+	}
+	if t := to.routes.find([]byte(path)); t != nil {
+		return to.index, t.index
+	}
+	return to.index, -1
 }
 
+// site is a Site made ready.
+type site struct {
+	index   int
+	routes  prefixTree
+	handler conn.Handler // serve, and what is around it
+	rank    int          // of several sites for the same request, the one with the highest answers
+}
+
+// Again is the status of a route's handler that has rewritten the request (conn.Request.Rewrite):
+// the route for the new path is chosen, among those of the same site. What wraps the first route's
+// handler returns the status as it is; the hooks that it has set are dropped.
+const Again = -1
+
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
-	t := s.routes.find(req.PathView())
-	if t == nil {
-		return http.StatusNotFound
+	for {
+		t := s.routes.find(req.PathView())
+		if t == nil {
+			return http.StatusNotFound
+		}
+		req.SetPrefix(t.prefix)
+		hooks, rewrites := resp.Hooks(), req.Rewrites()
+		status := t.handler(req, resp)
+		if status != Again || req.Rewrites() == rewrites {
+			return status
+		}
+		resp.DropHooks(hooks)
 	}
-	req.SetPrefix(t.prefix)
-	return t.handler(req, resp)
 }

@@ -1,7 +1,4 @@
 // Package redirect is the module `redirect`: a route that sends its clients to another address.
-//
-//	redirect.go  settings and handler
-//	template.go  `to` with its placeholders
 package redirect
 
 import (
@@ -9,6 +6,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/template"
 )
 
 // Settings are the module's keys.
@@ -33,21 +31,20 @@ func New(s Settings, _ handlers.Env) (conn.Handler, error) {
 		return nil, handlers.BadKey("status", "expected 301, 302, 303, 307 or 308, not %d",
 			s.Status)
 	}
-	to, err := parseTemplate(s.To)
+	to, err := template.ParseAddress(s.To, nil)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "to", Err: err}
 	}
-	needsHost := to.needsHost()
 	return func(req *conn.Request, resp *conn.Response) int {
 		// HTTP/1.0 may leave the host out, and browsers take "https:///x" for a server called x.
-		if needsHost && withoutPort(req.Host()) == "" {
+		if !to.Fits(req.Host()) {
 			return http.StatusBadRequest
 		}
-		resp.Header().Set("Location", to.expand(source{
-			host:  req.Host(),
-			path:  req.Path(),
-			below: req.SubPath(),
-			query: req.RawQuery(),
+		resp.Header().Set("Location", to.Expand(&template.Source{
+			Host:  req.Host(),
+			Path:  req.Path(),
+			Below: req.SubPath(),
+			Query: req.RawQuery(),
 		}))
 		return s.Status
 	}, nil

@@ -48,6 +48,9 @@ type Settings struct {
 // Descriptors implements handlers.DescriptorHolder.
 func (s Settings) Descriptors() int { return s.OpenFiles }
 
+// Folder implements handlers.FolderHolder.
+func (s Settings) Folder() string { return s.Path }
+
 // Defaults are the settings of a route that gives only a path.
 var Defaults = Settings{Index: []string{"index.html"}, OpenFiles: 256}
 

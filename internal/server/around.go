@@ -1,12 +1,16 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/handlers/limit"
+	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/server/settings"
 )
 
@@ -15,13 +19,26 @@ import (
 // before its module.
 type around struct {
 	Table settings.Table  `toml:",table"`
+	Rules []ruleConfig    `toml:"rule"`
 	Limit *limit.Settings `toml:"limit"`
 	Auth  *auth.Settings  `toml:"auth"`
+
+	set *rules.Set // of Rules; nil: there are none
 }
 
-// middleware makes one Middleware of all, or nil if there is nothing to do. report takes what is
-// wrong with a key. The order is: limit, auth.
-func (a *around) middleware(env handlers.Env, report func(error)) handlers.Middleware {
+// ruleConfig is a [[site.rule]] or a [[site.route.rule]].
+type ruleConfig struct {
+	Table settings.Table `toml:",table"`
+	Rule  rules.Settings `toml:",inline"`
+}
+
+// middleware makes one Middleware of all, or nil if there is nothing to do. env.Prefix is empty for
+// a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
+// is reported at its key.
+//
+// The layers, outermost first: rules, limit, auth. A rule that denies or redirects costs nothing
+// else, and one that leads to another route leaves nothing of this one behind.
+func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	add := func(key string, m handlers.Middleware, err error) {
 		if err != nil { // at a key of the table that is the value of key
@@ -29,6 +46,10 @@ func (a *around) middleware(env handlers.Env, report func(error)) handlers.Middl
 			return
 		}
 		layers = append(layers, m)
+	}
+	if len(a.Rules) > 0 {
+		a.compile(folder, env)
+		layers = append(layers, a.set.Middleware())
 	}
 	if a.Limit != nil {
 		m, err := limit.New(*a.Limit, env)
@@ -46,5 +67,34 @@ func (a *around) middleware(env handlers.Env, report func(error)) handlers.Middl
 			next = m(next)
 		}
 		return next
+	}
+}
+
+// compile makes the rules. It reports what is wrong with one at its own key.
+func (a *around) compile(folder string, env handlers.Env) {
+	all := make([]rules.Rule, len(a.Rules))
+	for i, r := range a.Rules {
+		all[i] = rules.Rule{
+			Settings: r.Rule,
+			Name:     fmt.Sprintf("rule %d (line %d)", i+1, r.Table.Line("")),
+		}
+	}
+	set, err := rules.Compile(all, folder, env)
+	a.set = set
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return
+	}
+	for _, err := range joined.Unwrap() {
+		if e, ok := errors.AsType[*rules.Error](err); ok {
+			at, key := a.Rules[e.Rule].Table, e.Key
+			if rest, ok := strings.CutPrefix(key, "not."); ok {
+				at, key = at.Sub("not"), rest
+			}
+			if table, name, ok := strings.Cut(key, "."); ok {
+				at, key = at.Sub(table), name
+			}
+			at.Errorf(key, "rule %d: %v", e.Rule+1, e.Err)
+		}
 	}
 }

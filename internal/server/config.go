@@ -59,8 +59,9 @@ type config struct {
 	// directory; relative paths in the configuration begin there. Both are absolute.
 	File, Dir string
 
-	// Router sends requests to the sites.
+	// Router sends requests to the sites, or, if it is rooted, to the folder of -r.
 	Router *handlers.Router
+	rooted bool
 
 	// largestBody is the largest max_body_size of a site or a route, in bytes.
 	largestBody int64

@@ -171,7 +171,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\nfolder = \"x\""),
-			`t.conf:5: site.route.folder: unknown key (known here: auth, handler, limit, module, prefix)`},
+			`t.conf:5: site.route.folder: unknown key (known here: auth, handler, limit, module, prefix, rule)`},
 		{"auth", "[[site]]\nauth = {}\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
 			"[site.route.auth]\nhtpasswd = 3\nuser = \"x\"",
@@ -182,7 +182,8 @@ t.conf:12: site.route.auth.user: unknown key (known here: htpasswd, realm)`},
 		{"limit", "[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"limit = { allow = [\"10.0.0.1/8\"], methods = [\"BREW\"] }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
 			"[site.route.limit]\nmethods = []\nmax_body_size = \"1k\"",
-			`t.conf:2: site.limit.burst: must be between 1 and 1000000, found 0
+			`t.conf:2: site.limit: expected at least one limit, such as requests = "10/s"
+t.conf:2: site.limit.burst: must be between 1 and 1000000, found 0
 t.conf:2: site.limit.requests: expected 1 to 1000000 requests in a second, a minute or an hour, such as "10/s", "100/m" or "1000/h", found "10"
 t.conf:6: site.route.limit.allow: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8
 t.conf:11: site.route.limit.methods: expected some of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS

@@ -67,10 +67,11 @@ type Options struct {
 	listen  []string
 	root    string
 	check   bool
+	asked   string // the request of -u
 	version bool
 }
 
-const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
+const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-v]
 
   -c FILE     configuration; without it, the one that the program asks for, if there is one:
               for lwango that is lwango.conf in the working directory, for most programs none
@@ -79,6 +80,8 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t] [-v]
   -r ROOT     serve this folder and not the sites of the configuration; without -c, with the
               built-in defaults for everything else
   -t          check the configuration and exit
+  -u REQUEST  with -t, tell which site, route and rules a request would meet, and why: a URL, or a
+              method and a URL ("POST http://example.org/x")
   -v          print the version and exit
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
@@ -150,6 +153,12 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	if o.check {
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
+		if o.asked != "" {
+			if err := c.explain(stdout, o.asked); err != nil {
+				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)
+				return exitUsage
+			}
+		}
 		return 0
 	}
 
@@ -250,6 +259,7 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	})
 	f.StringVar(&o.root, "r", "", "")
 	f.BoolVar(&o.check, "t", false, "")
+	f.StringVar(&o.asked, "u", "", "")
 	f.BoolVar(&o.version, "v", false, "")
 	theirs = flag.NewFlagSet("", flag.ContinueOnError)
 	own.VisitAll(func(x *flag.Flag) {
@@ -260,6 +270,9 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	})
 	if err := f.Parse(args); err != nil {
 		return o, theirs, err
+	}
+	if o.asked != "" && !o.check {
+		return o, theirs, errors.New("-u needs -t")
 	}
 	if f.NArg() > 0 {
 		return o, theirs, fmt.Errorf("unexpected argument %q", f.Arg(0))

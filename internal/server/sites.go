@@ -23,7 +23,8 @@ type builtSite struct {
 // buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
 // that out, so that one run finds the errors of all routes.
 func (c *config) buildSites(s source) (sites []builtSite) {
-	for _, site := range c.Sites {
+	for i := range c.Sites {
+		site := &c.Sites[i]
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
@@ -50,16 +51,23 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 				c.held += holder.Descriptors()
 			}
 		}
-		for i, r := range site.Routes {
+		for i := range site.Routes {
+			r := &site.Routes[i]
 			h := plans[i].handler
 			if plans[i].settings != nil {
 				var err error
 				env.Prefix = r.Prefix
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
-					reportRoute(r, err)
+					reportRoute(*r, err)
 				}
 			}
-			if m := r.Around.middleware(env, func(err error) { reportRoute(r, err) }); m != nil && h != nil {
+			folder := ""
+			if f, ok := plans[i].settings.(handlers.FolderHolder); ok {
+				folder = f.Folder()
+			}
+			env.Prefix = r.Prefix
+			m := r.Around.middleware(env, folder)
+			if m != nil && h != nil {
 				h = m(h)
 			}
 			if h != nil && r.Prefix != "" {
@@ -67,9 +75,9 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 				b.routes = append(b.routes, r.Rest)
 			}
 		}
-		env.Prefix = "/"
+		env.Prefix = ""
 		report := func(err error) { reportAt(site.Table, "", err) }
-		b.Around = handlers.Chain(c.https(site, report), site.Around.middleware(env, report))
+		b.Around = handlers.Chain(c.https(*site, report), site.Around.middleware(env, ""))
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")
@@ -196,7 +204,7 @@ func (c *config) route(s source, built []builtSite) error {
 		if err != nil {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
-		sites = []handlers.Site{site}
+		sites, c.rooted = []handlers.Site{site}, true
 	}
 	if len(sites) == 0 {
 		sites = []handlers.Site{{}}

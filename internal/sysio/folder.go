@@ -60,11 +60,31 @@ func (f *Folder) Mode(name string) (uint32, error) {
 	return info.Sys().(*syscall.Stat_t).Mode, nil
 }
 
+// resolveCached is RESOLVE_CACHED of openat2(2), which package unix does not have.
+const resolveCached = 0x20
+
+// CachedMode is Mode if the kernel has all in memory that it needs to know, so that it waits for no
+// disk. Otherwise, and on kernels before Linux 5.12, known is false.
+func (f *Folder) CachedMode(name string) (mode uint32, err error, known bool) {
+	defer runtime.KeepAlive(f)
+	if f.root != nil {
+		return 0, nil, false
+	}
+	mode, err = f.open(name, resolveCached)
+	if err == unix.EAGAIN || err == unix.EINVAL { // EINVAL: the kernel does not know the flag
+		return 0, nil, false
+	}
+	return mode, err, true
+}
+
 // resolve is Mode by openat2.
-func (f *Folder) resolve(name string) (uint32, error) {
+func (f *Folder) resolve(name string) (uint32, error) { return f.open(name, 0) }
+
+// open is resolve with further flags for how the kernel resolves the name.
+func (f *Folder) open(name string, resolve uint64) (uint32, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | resolve,
 	}
 	for tries := 0; ; tries++ {
 		fd, err := unix.Openat2(f.fd, name, &how)
@@ -75,7 +95,7 @@ func (f *Folder) resolve(name string) (uint32, error) {
 			unix.Close(fd)
 			return st.Mode, err
 		case err == unix.EINTR:
-		case err == unix.EAGAIN && tries < 8:
+		case err == unix.EAGAIN && tries < 8 && resolve == 0:
 			// A link had a "..", and a folder on the way was renamed meanwhile, so the kernel
 			// cannot tell whether the name stays beneath the folder. Another attempt will succeed.
 		default:

@@ -1,9 +1,6 @@
 package cgi
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"syscall"
 
 	"github.com/lwango/lwango/internal/sysio"
@@ -24,8 +21,11 @@ func (f Following) Stat(name string) (Entry, error) { return entry(sysio.Mode(f.
 
 // entry returns what a file of that mode is, if there is no error.
 func entry(mode uint32, err error) (Entry, error) {
-	if err != nil {
-		return Absent, unknown(err)
+	switch {
+	case sysio.Absent(err):
+		return Absent, nil
+	case err != nil:
+		return Absent, err
 	}
 	switch mode & syscall.S_IFMT {
 	case syscall.S_IFREG:
@@ -34,20 +34,4 @@ func entry(mode uint32, err error) (Entry, error) {
 		return Folder, nil
 	}
 	return Special, nil
-}
-
-// unknown returns nil if err says that there is no such file, and err if it leaves that open.
-func unknown(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	var errno syscall.Errno
-	if !errors.As(err, &errno) && !errors.Is(err, os.ErrClosed) {
-		return nil // os.Root's own, for a name that leads out of it
-	}
-	switch errno {
-	case syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.EXDEV:
-		return nil
-	}
-	return err
 }

@@ -1,0 +1,64 @@
+package conn
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// maxRewrites is how often a request can be rewritten. Rules that lead from one to the next need a
+// few; more are a circle.
+const maxRewrites = 10
+
+// Errors of Rewrite.
+var (
+	ErrRewrites = errors.New("conn: the request was rewritten 10 times")
+	ErrTarget   = errors.New("conn: not a valid target for a rewritten request")
+)
+
+// Rewrite gives the request another path and query, for all handlers that get it from here on. A
+// target is a path, with percent-encoding where that is needed, and maybe a question mark and a
+// query, without one the query is empty. The path is decoded and cleaned like one that a client has
+// sent. Target stays what was sent, and so do the access log and REQUEST_URI of an application.
+//
+// Strings and views that were taken before stay as they are. Parameters of the query that Query or
+// Form have returned are looked for anew. The request's route stays; the caller has to see to it
+// that another one is chosen.
+//
+// The error is ErrRewrites if the request was rewritten 10 times before, and ErrTarget for a target
+// that does not begin with a slash, leads above the root, or has a control character, a space or a
+// malformed encoding in it. The request then stays as it was.
+func (r *Request) Rewrite(target string) error {
+	if r.rewrites == maxRewrites {
+		return ErrRewrites
+	}
+	raw, _, _ := strings.Cut(target, "?")
+	if raw == "" {
+		return ErrTarget
+	}
+	for i := range len(target) {
+		if target[i] <= ' ' || target[i] == 0x7f {
+			return ErrTarget
+		}
+	}
+	path, err := http1.CleanPath(nil, []byte(raw)) // a new one: views of the old one may be in use
+	if err != nil {
+		return ErrTarget
+	}
+	r.path, r.rewritten = path, target
+	r.query, r.form = nil, nil
+	r.rewrites++
+	return nil
+}
+
+// Rewrites returns how often the request was rewritten.
+func (r *Request) Rewrites() int { return r.rewrites }
+
+// QueryView is RawQuery without a copy, valid until the handler returns.
+func (r *Request) QueryView() []byte {
+	if r.rewritten != "" {
+		return []byte(r.RawQuery())
+	}
+	return r.head.Query.Of(r.raw)
+}

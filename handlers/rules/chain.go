@@ -1,0 +1,184 @@
+package rules
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/template"
+)
+
+// Middleware makes the handler that lets requests pass the rules. Rules of a route that rewrite a
+// request return handlers.Again.
+func (s *Set) Middleware() handlers.Middleware {
+	return func(next conn.Handler) conn.Handler {
+		c := &chain{Set: s, next: next, around: make([]conn.Handler, len(s.rules))}
+		for i := range s.rules {
+			if m := s.rules[i].around; m != nil {
+				c.around[i] = m(func(req *conn.Request, resp *conn.Response) int {
+					return c.act(i, req, resp)
+				})
+			}
+		}
+		return c.serve
+	}
+}
+
+// chain is the rules with what comes behind them.
+type chain struct {
+	*Set
+	next   conn.Handler
+	around []conn.Handler // of those rules that have one: it, and then act
+}
+
+func (c *chain) serve(req *conn.Request, resp *conn.Response) int { return c.from(0, req, resp) }
+
+// from lets the request pass the rules from that one on.
+func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
+	for ; i < len(c.rules); i++ {
+		r := &c.rules[i]
+		if hold, err := r.hold(req); err != nil {
+			return c.unknown(r, req, resp, err)
+		} else if !hold {
+			continue
+		}
+		if r.hook != nil {
+			// Hooks are called last first: an earlier rule has the last word, and a site's rule
+			// before a route's.
+			resp.BeforeHead(r.hook)
+		}
+		switch {
+		case c.around[i] != nil:
+			return c.around[i](req, resp)
+		case r.ends():
+			return c.act(i, req, resp)
+		}
+	}
+	return c.next(req, resp)
+}
+
+// hold reports whether all conditions hold. The error is that of a disk.
+func (r *rule) hold(q Asked) (bool, error) {
+	for _, c := range r.conditions {
+		if hold, err := c.hold(q); !hold || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (r *rule) ends() bool { return r.deny != 0 || r.redirect != nil || r.rewrite != nil }
+
+// act does what the rule says, or goes on with the next one.
+func (c *chain) act(i int, req *conn.Request, resp *conn.Response) int {
+	r := &c.rules[i]
+	switch {
+	case r.deny != 0:
+		return r.deny
+	case r.redirect != nil:
+		location, ok := r.location(req)
+		if !ok {
+			return http.StatusBadRequest
+		}
+		resp.Header().Set("Location", location)
+		return r.status
+	case r.rewrite != nil:
+		return c.rewrite(r, req, resp)
+	}
+	return c.from(i+1, req, resp)
+}
+
+// location returns the address that the rule sends the client to; ok is false if it needs the host,
+// which a client of HTTP/1.0 may leave out: browsers take "https:///x" for a server called x.
+func (r *rule) location(q Asked) (location string, ok bool) {
+	if !r.redirect.Fits(string(q.HostView())) {
+		return "", false
+	}
+	return r.redirect.Expand(r.source(q)), true
+}
+
+func (c *chain) rewrite(r *rule, req *conn.Request, resp *conn.Response) int {
+	target, ok := r.target(req)
+	switch {
+	case !ok:
+		return http.StatusBadRequest
+	case target == "":
+		return c.next(req, resp)
+	}
+	switch err := req.Rewrite(target); {
+	case errors.Is(err, conn.ErrRewrites):
+		c.env.Log().Error("rules: a request is rewritten without end", "rule", r.name, "target",
+			req.Target(), "path", req.Path())
+		return http.StatusInternalServerError
+	case err != nil:
+		return http.StatusBadRequest
+	case c.route:
+		return handlers.Again
+	}
+	return c.next(req, resp)
+}
+
+// target returns what the rule makes of a request, "" if that is what it is already. ok is false if
+// the client has asked for something of which no path can be made. The query stays as it is if the
+// rule says nothing of it.
+func (r *rule) target(q Asked) (target string, ok bool) {
+	if !r.rewrite.Fits(string(q.HostView())) {
+		return "", false
+	}
+	target = r.rewrite.Expand(r.source(q))
+	if query := q.QueryView(); !r.rewrite.HasQuery() && len(query) > 0 {
+		target += "?" + http1.EscapeQuery(string(query))
+	}
+	raw, query, _ := strings.Cut(target, "?")
+	path, err := http1.CleanPath(nil, []byte(raw))
+	if err != nil {
+		return "", false
+	}
+	if bytes.Equal(path, q.PathView()) && query == string(q.QueryView()) {
+		return "", true
+	}
+	return target, true
+}
+
+// source is the parts of a request for a template.
+func (r *rule) source(q Asked) *template.Source {
+	s := &template.Source{
+		Host:  string(q.HostView()),
+		Path:  string(q.PathView()),
+		Below: string(below(q)),
+		Query: string(q.QueryView()),
+	}
+	if r.expression != nil {
+		s.Captures = r.expression.captures(s.Path)
+	}
+	return s
+}
+
+// below returns what the path has below the route's prefix; it begins with a slash.
+func below(q Asked) []byte {
+	path := q.PathView()
+	if n := len(strings.TrimSuffix(q.Prefix(), "/")); n < len(path) {
+		return path[n:]
+	}
+	return []byte("/")
+}
+
+// unknown answers a request of which the file system does not tell whether a rule is for it.
+func (c *chain) unknown(r *rule, req *conn.Request, resp *conn.Response, err error) int {
+	c.env.Log().Warn("rules: cannot look for a file", "rule", r.name, "path", req.Path(), "error",
+		err)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return http.StatusForbidden
+	case sysio.Exhausted(err), waited(err):
+		resp.Header().Set("Retry-After", "1")
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,307 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// Asked is what conditions look at: a *conn.Request, or a Sample.
+type Asked interface {
+	Method() string
+	PathView() []byte
+	QueryView() []byte
+	HostView() []byte
+	HeaderViewN(name string, n int) ([]byte, bool)
+	RemoteAddr() netip.AddrPort
+	Secure() bool
+	Prefix() string
+}
+
+// condition is one thing that must be true. It does not change, and hold allocates nothing as long
+// as it is false, but for what a disk has to be asked for.
+type condition interface {
+	hold(q Asked) (bool, error)
+
+	// In words, for Explain: the key, what it wants, and what the request has.
+	key() string
+	wants() string
+	found(q Asked) string
+}
+
+// cost is the order in which conditions are asked.
+func cost(c condition) int {
+	switch c := c.(type) {
+	case negated:
+		return cost(c.condition)
+	case methods, scheme:
+		return 0
+	case paths:
+		return 1
+	case pathExpression:
+		return 2
+	case *exists:
+		return 4
+	}
+	return 3
+}
+
+// conditions makes the conditions of a rule; prefix is what stands before their keys in errors.
+func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folder) (all []condition,
+	x *expression) {
+	if len(in.Method) > 0 {
+		for _, m := range in.Method {
+			if !http1.ValidToken(m) || m != strings.ToUpper(m) {
+				c.wrongf(prefix+"method", "expected a method in upper case, such as GET, not %q", m)
+			}
+		}
+		all = append(all, methods(in.Method))
+	}
+	if in.Scheme != "" {
+		all = append(all, scheme(in.Scheme))
+	}
+	if len(in.Path) > 0 {
+		var globs paths
+		for _, text := range in.Path {
+			g, err := parseGlob(text)
+			if err != nil {
+				c.wrong(prefix+"path", err)
+				continue
+			}
+			globs = append(globs, g)
+		}
+		all = append(all, globs)
+	}
+	if in.Regexp != "" {
+		var err error
+		if x, err = parseExpression(in.Regexp); err != nil {
+			c.wrong(prefix+"regexp", err)
+			x = nil
+		} else {
+			all = append(all, pathExpression{x})
+		}
+	}
+	if len(in.Host) > 0 {
+		set, err := handlers.NewHosts(in.Host)
+		if err != nil {
+			c.wrong(prefix+"host", err)
+		}
+		all = append(all, &hosts{set, in.Host})
+	}
+	if len(in.Client) > 0 {
+		all = append(all, &clients{c.networks(prefix+"client", in.Client), in.Client})
+	}
+	for _, v := range []struct {
+		key    string
+		values map[string][]string
+		each   func(q Asked, name string, f func([]byte) bool) bool
+	}{{"header", in.Header, eachField}, {"cookie", in.Cookie, eachCookie},
+		{"query", in.Query, eachParameter}} {
+		for _, name := range slices.Sorted(maps.Keys(v.values)) {
+			if v.key != "query" && !http1.ValidToken(name) {
+				c.wrongf(prefix+v.key, "%q is not a name of a %s", name, v.key)
+			}
+			one := &values{kind: v.key, name: name, text: v.values[name], each: v.each}
+			one.test = one.match
+			for _, text := range one.text {
+				p, err := parsePattern(text)
+				if err != nil {
+					c.wrong(prefix+v.key+"."+name, err)
+					continue
+				}
+				one.patterns = append(one.patterns, p)
+			}
+			if len(one.text) == 0 {
+				c.wrongf(prefix+v.key+"."+name, `expected a pattern, such as "*"`)
+			}
+			all = append(all, one)
+		}
+	}
+	if len(in.Exists) > 0 {
+		all = append(all, &exists{folder, in.Exists})
+	}
+	return all, x
+}
+
+// networks reads networks and single addresses.
+func (c *compiler) networks(key string, texts []string) (all []netip.Prefix) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if addr, e := netip.ParseAddr(text); e == nil && addr.Zone() == "" {
+			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			c.wrongf(key, "expected a network or an address, such as 10.0.0.0/8 or ::1, not %q", text)
+			continue
+		}
+		if p.Masked() != p {
+			c.wrongf(key, "%s is an address in a network; the network is %s", text, p.Masked())
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+type negated struct{ condition }
+
+func (c negated) hold(q Asked) (bool, error) {
+	hold, err := c.condition.hold(q)
+	return !hold, err
+}
+
+func (c negated) key() string { return "not." + c.condition.key() }
+
+type methods []string
+
+func (c methods) hold(q Asked) (bool, error) { return slices.Contains(c, q.Method()), nil }
+func (c methods) key() string                { return "method" }
+func (c methods) wants() string              { return strings.Join(c, " or ") }
+func (c methods) found(q Asked) string       { return "it is " + q.Method() }
+
+type scheme string
+
+func (c scheme) hold(q Asked) (bool, error) { return schemeOf(q) == string(c), nil }
+func (c scheme) key() string                { return "scheme" }
+func (c scheme) wants() string              { return string(c) }
+func (c scheme) found(q Asked) string       { return "it is " + schemeOf(q) }
+
+func schemeOf(q Asked) string {
+	if q.Secure() {
+		return "https"
+	}
+	return "http"
+}
+
+type paths []*glob
+
+func (c paths) hold(q Asked) (bool, error) {
+	path := q.PathView()
+	for _, g := range c {
+		if g.match(path) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (c paths) key() string { return "path" }
+
+func (c paths) wants() string {
+	var texts []string
+	for _, g := range c {
+		texts = append(texts, g.text)
+	}
+	return quoted(texts)
+}
+
+func (c paths) found(q Asked) string { return fmt.Sprintf("it is %q", q.PathView()) }
+
+type pathExpression struct{ *expression }
+
+func (c pathExpression) hold(q Asked) (bool, error) { return c.match(q.PathView()), nil }
+func (c pathExpression) key() string                { return "regexp" }
+func (c pathExpression) wants() string              { return clip(c.re.String()) }
+
+func (c pathExpression) found(q Asked) string {
+	return fmt.Sprintf("the path is %q", q.PathView())
+}
+
+type hosts struct {
+	set  *handlers.Hosts
+	text []string
+}
+
+func (c *hosts) hold(q Asked) (bool, error) {
+	host := q.HostView()
+	return len(host) > 0 && c.set.Has(host), nil
+}
+
+func (c *hosts) key() string          { return "host" }
+func (c *hosts) wants() string        { return strings.Join(c.text, " or ") }
+func (c *hosts) found(q Asked) string { return fmt.Sprintf("it is %q", q.HostView()) }
+
+type clients struct {
+	networks []netip.Prefix
+	text     []string
+}
+
+func (c *clients) hold(q Asked) (bool, error) {
+	addr := q.RemoteAddr().Addr().Unmap().WithZone("")
+	for _, n := range c.networks {
+		if n.Contains(addr) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (c *clients) key() string   { return "client" }
+func (c *clients) wants() string { return strings.Join(c.text, " or ") }
+
+func (c *clients) found(q Asked) string {
+	if addr := q.RemoteAddr(); addr.IsValid() {
+		return "it is " + addr.Addr().String()
+	}
+	return "it has no address"
+}
+
+func quoted(texts []string) string {
+	all := make([]string, len(texts))
+	for i, t := range texts {
+		all[i] = fmt.Sprintf("%q", t)
+	}
+	return strings.Join(all, " or ")
+}
+
+// Sample is a request that is only thought of, for Explain.
+type Sample struct {
+	Verb    string // the method; empty: GET
+	Host    string
+	Path    string // decoded and clean
+	Query   string // raw
+	HTTPS   bool
+	Route   string         // the prefix of the route
+	Address netip.AddrPort // the client's
+	Header  http.Header
+}
+
+// Method implements Asked, as the methods below do.
+func (s *Sample) Method() string {
+	if s.Verb == "" {
+		return http.MethodGet
+	}
+	return s.Verb
+}
+
+// PathView is the path.
+func (s *Sample) PathView() []byte { return []byte(s.Path) }
+
+// QueryView is the query.
+func (s *Sample) QueryView() []byte { return []byte(s.Query) }
+
+// HostView is the host, maybe with a port.
+func (s *Sample) HostView() []byte { return []byte(s.Host) }
+
+// RemoteAddr is the client's address.
+func (s *Sample) RemoteAddr() netip.AddrPort { return s.Address }
+
+// Secure reports whether it is https.
+func (s *Sample) Secure() bool { return s.HTTPS }
+
+// Prefix is that of the route.
+func (s *Sample) Prefix() string { return s.Route }
+
+// HeaderViewN is a field of the header.
+func (s *Sample) HeaderViewN(name string, n int) ([]byte, bool) {
+	if v := s.Header.Values(name); n < len(v) {
+		return []byte(v[n]), true
+	}
+	return nil, false
+}

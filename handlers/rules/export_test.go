@@ -1,0 +1,38 @@
+package rules
+
+// Glob reports whether a pattern for paths matches a path.
+func Glob(pattern string, path []byte) (bool, error) {
+	g, err := parseGlob(pattern)
+	if err != nil {
+		return false, err
+	}
+	return g.match(path), nil
+}
+
+// Value reports whether a pattern for values matches a value.
+func Value(pattern string, value []byte) (bool, error) {
+	p, err := parsePattern(pattern)
+	if err != nil {
+		return false, err
+	}
+	return p.match(value), nil
+}
+
+// Filtered reports what the filter of an expression says of a text, and what the expression says.
+func Filtered(text string, b []byte) (passes, matches bool, err error) {
+	x, err := parseExpression(text)
+	if err != nil {
+		return false, false, err
+	}
+	return x.filter.pass(b), x.re.Match(b), nil
+}
+
+// Holds returns how many rules are for a request.
+func (s *Set) Holds(q Asked) (n int) {
+	for i := range s.rules {
+		if hold, _ := s.rules[i].hold(q); hold {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,280 @@
+// Package rules does with requests what a configuration says in order: it looks at what a request
+// is (conditions), and denies, redirects or rewrites it, or changes the header of its answer.
+//
+//	rules.go       settings, compilation
+//	chain.go       the way of a request through the rules
+//	conditions.go  what a condition looks at
+//	values.go      fields, cookies and parameters
+//	exists.go      what lies in a folder
+//	glob.go        patterns for paths and values
+//	expression.go  regular expressions, with a filter before them
+//	explain.go     what the rules would do, in words
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/internal/template"
+)
+
+// Conditions are what must be true of a request. Of the values of one key, one is enough.
+type Conditions struct {
+	Path   []string            `toml:"path"`   // globs
+	Regexp string              `toml:"regexp"` // for the path
+	Method []string            `toml:"method"`
+	Host   []string            `toml:"host"`
+	Scheme string              `toml:"scheme" oneof:"http https"`
+	Client []string            `toml:"client"` // networks
+	Header map[string][]string `toml:"header"`
+	Cookie map[string][]string `toml:"cookie"`
+	Query  map[string][]string `toml:"query"`
+	Exists []string            `toml:"exists" oneof:"file folder no"`
+}
+
+// Settings are the keys of a rule.
+type Settings struct {
+	Conditions `toml:",inline"`
+
+	Not  Conditions `toml:"not"`  // none of these may be true
+	Root string     `toml:"root"` // of Exists
+
+	// One of these at most, and the rules end there.
+	Deny     int    `toml:"deny" min:"400" max:"599"`
+	Rewrite  string `toml:"rewrite"`
+	Redirect string `toml:"redirect"`
+
+	Status int `toml:"status" min:"300" max:"308"` // of Redirect
+
+	// The others go on.
+	SetHeaders    map[string][]string `toml:"set_headers"`
+	AddHeaders    map[string][]string `toml:"add_headers"`
+	RemoveHeaders []string            `toml:"remove_headers"`
+	CacheControl  string              `toml:"cache_control"`
+}
+
+// Rule is a rule with its place in the configuration.
+type Rule struct {
+	Settings
+
+	Name string // for the log, such as "rule 2 (lwango.conf:17)"
+
+	// Around is what other packages do to a request for which the conditions hold: it wraps all
+	// that comes behind the conditions. nil: nothing.
+	Around handlers.Middleware
+}
+
+// Error is what is wrong with a rule.
+type Error struct {
+	Rule int    // its index
+	Key  string // "not.path" for one of the conditions in `not`
+	Err  error
+}
+
+// Error gives the rule, counted from 1, the key and the cause.
+func (e *Error) Error() string { return fmt.Sprintf("rule %d: %s: %v", e.Rule+1, e.Key, e.Err) }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Set is the rules of a site or of a route. It does not change.
+type Set struct {
+	rules []rule
+	env   handlers.Env
+	route bool
+}
+
+// rule is a Rule made ready.
+type rule struct {
+	name       string
+	conditions []condition
+	expression *expression // whose groups the templates use; nil: none
+
+	hook   conn.HeadHook // nil: the header stays as it is
+	around handlers.Middleware
+
+	deny     int                // 0: not denied
+	redirect *template.Template // nil: not redirected
+	status   int
+	rewrite  *template.Template // nil: not rewritten
+	actions  string             // in words
+}
+
+// Compile makes the rules of a site, for which env.Prefix is empty, or of a route. folder is the
+// root of `exists` where a rule names none; it may be empty. The error joins one *Error for each
+// thing that is wrong.
+func Compile(all []Rule, folder string, env handlers.Env) (*Set, error) {
+	s := &Set{env: env, route: env.Prefix != ""}
+	var errs []error
+	for i := range all {
+		c := compiler{env: env, folder: folder}
+		s.rules = append(s.rules, c.rule(&all[i]))
+		for _, e := range c.errs {
+			errs = append(errs, &Error{Rule: i, Key: e.Key, Err: e.Err})
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// compiler makes one rule.
+type compiler struct {
+	env    handlers.Env
+	folder string
+	errs   []*handlers.KeyError
+}
+
+func (c *compiler) wrong(key string, err error) {
+	c.errs = append(c.errs, &handlers.KeyError{Key: key, Err: err})
+}
+
+func (c *compiler) wrongf(key, format string, args ...any) {
+	c.wrong(key, fmt.Errorf(format, args...))
+}
+
+func (c *compiler) rule(in *Rule) rule {
+	r := rule{name: in.Name, around: in.Around}
+	root := in.Root
+	if root == "" {
+		root = c.folder
+	}
+	var folder *sysio.Folder
+	if len(in.Exists)+len(in.Not.Exists) > 0 {
+		var err error
+		switch {
+		case root == "":
+			c.wrongf("root", "missing: the folder in which `exists` looks")
+		default:
+			if folder, err = sysio.OpenFolder(confpath.Join(c.env.Dir, root)); err != nil {
+				c.wrong("root", err)
+			}
+		}
+	} else if in.Root != "" {
+		c.wrongf("root", "is for `exists`, which this rule does not have")
+	}
+	r.conditions, r.expression = c.conditions("", &in.Conditions, folder)
+	not, _ := c.conditions("not.", &in.Not, folder)
+	for _, n := range not {
+		r.conditions = append(r.conditions, negated{n})
+	}
+	slices.SortStableFunc(r.conditions, func(a, b condition) int { return cost(a) - cost(b) })
+	c.actions(&r, in)
+	return r
+}
+
+// actions makes what the rule does.
+func (c *compiler) actions(r *rule, in *Rule) {
+	var words []string
+	if c.header(r, in) {
+		words = append(words, "changes the header")
+	}
+	if r.around != nil {
+		words = append(words, "asks for more (auth, limit)")
+	}
+	ends := 0
+	for _, there := range []bool{in.Deny != 0, in.Rewrite != "", in.Redirect != ""} {
+		if there {
+			ends++
+		}
+	}
+	var groups []string
+	if r.expression != nil {
+		groups = r.expression.groups
+	}
+	switch {
+	case ends > 1:
+		c.wrongf("", "a rule has deny, rewrite or redirect, not several of them")
+	case ends == 0 && len(words) == 0:
+		c.wrongf("", "does nothing: expected deny, rewrite, redirect, set_headers, add_headers, "+
+			"remove_headers or cache_control")
+	case in.Deny != 0:
+		if in.Deny < 400 || in.Deny > 599 {
+			c.wrongf("deny", "expected a status of an error, 400 to 599, not %d", in.Deny)
+		}
+		r.deny = in.Deny
+		words = append(words, fmt.Sprintf("denies with %d", in.Deny))
+	case in.Rewrite != "":
+		var err error
+		if r.rewrite, err = template.ParseTarget(in.Rewrite, groups); err != nil {
+			c.wrong("rewrite", err)
+		}
+	case in.Redirect != "":
+		var err error
+		if r.redirect, err = template.ParseAddress(in.Redirect, groups); err != nil {
+			c.wrong("redirect", err)
+		}
+	}
+	switch r.status = in.Status; {
+	case in.Redirect == "" && in.Status != 0:
+		c.wrongf("status", "is for redirect, which this rule does not have")
+	case in.Status == 0:
+		r.status = http.StatusFound // as in the module redirect
+	case in.Status < 300 || in.Status > 308 || in.Status >= 304 && in.Status <= 306:
+		c.wrongf("status", "expected 300, 301, 302, 303, 307 or 308, not %d", in.Status)
+	}
+	r.actions = strings.Join(words, ", ")
+}
+
+// header makes the hook, and reports whether there is one.
+func (c *compiler) header(r *rule, in *Rule) bool {
+	set, add := c.fields("set_headers", in.SetHeaders), c.fields("add_headers", in.AddHeaders)
+	remove := slices.Clone(in.RemoveHeaders)
+	for _, name := range remove {
+		if err := handlers.CheckField(name); err != nil {
+			c.wrongf("remove_headers", "%s: %w", name, err)
+		}
+	}
+	cache := in.CacheControl
+	if err := handlers.CheckField("Cache-Control", cache); err != nil {
+		c.wrong("cache_control", err)
+	}
+	if len(set)+len(add)+len(remove) == 0 && cache == "" {
+		return false
+	}
+	r.hook = func(_ *conn.Request, resp *conn.Response, status int) {
+		h := resp.Header()
+		for _, name := range remove {
+			h.Del(name)
+		}
+		for i, f := range set {
+			if i == 0 || f.Name != set[i-1].Name {
+				h.Del(f.Name)
+			}
+			h.Add(f.Name, f.Value)
+		}
+		for _, f := range add {
+			h.Add(f.Name, f.Value)
+		}
+		if cache != "" && status < 400 {
+			h.Set("Cache-Control", cache)
+			h.Del("Expires") // which says the same to caches of HTTP/1.0, or would contradict
+			h.Del("Pragma")
+		}
+	}
+	return true
+}
+
+// fields checks header fields and lists them by name.
+func (c *compiler) fields(key string, m map[string][]string) (all []conn.Field) {
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		lower := strings.ToLower(name)
+		if err := handlers.CheckField(name, m[name]...); err != nil {
+			c.wrong(key+"."+name, err)
+		} else if seen[lower] {
+			c.wrongf(key+"."+name, "named twice, in different case")
+		}
+		seen[lower] = true
+		for _, value := range m[name] {
+			all = append(all, conn.Field{Name: name, Value: value})
+		}
+	}
+	return all
+}

@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
+
+// values are the values of one name: a field of the header, a cookie or a parameter of the query.
+// One of them must match one pattern.
+type values struct {
+	kind, name string
+	text       []string
+	patterns   []pattern
+
+	// each calls f with the values until that returns true, and reports whether it did.
+	each func(q Asked, name string, f func([]byte) bool) bool
+	test func([]byte) bool // match, made once
+}
+
+// pattern is for a whole value: a glob, in which the star also stands for slashes, or an
+// expression.
+type pattern struct {
+	glob       segment
+	expression *expression // nil: glob
+}
+
+// parsePattern reads a pattern. An expression has a tilde before it.
+func parsePattern(text string) (pattern, error) {
+	if re, ok := strings.CutPrefix(text, "~"); ok {
+		x, err := parseExpression(re)
+		return pattern{expression: x}, err
+	}
+	return pattern{glob: newSegment(text)}, nil
+}
+
+func (p *pattern) match(b []byte) bool {
+	if p.expression != nil {
+		return p.expression.match(b)
+	}
+	return p.glob.match(b)
+}
+
+func (c *values) match(b []byte) bool {
+	for i := range c.patterns {
+		if c.patterns[i].match(b) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *values) hold(q Asked) (bool, error) { return c.each(q, c.name, c.test), nil }
+func (c *values) key() string                { return c.kind + "." + c.name }
+func (c *values) wants() string              { return quoted(c.text) }
+
+func (c *values) found(q Asked) string {
+	var all []string
+	c.each(q, c.name, func(b []byte) bool {
+		all = append(all, string(b))
+		return false
+	})
+	if len(all) == 0 {
+		return "there is none"
+	}
+	return fmt.Sprintf("it is %s", quoted(all))
+}
+
+func eachField(q Asked, name string, f func([]byte) bool) bool {
+	for n := 0; ; n++ {
+		value, ok := q.HeaderViewN(name, n)
+		if !ok {
+			return false
+		}
+		if f(value) {
+			return true
+		}
+	}
+}
+
+// eachCookie takes a cookie's value without quotes around it, as net/http does.
+func eachCookie(q Asked, name string, f func([]byte) bool) bool {
+	for n := 0; ; n++ {
+		line, ok := q.HeaderViewN("Cookie", n)
+		if !ok {
+			return false
+		}
+		for len(line) > 0 {
+			var pair []byte
+			pair, line, _ = bytes.Cut(line, []byte{';'})
+			key, value, ok := bytes.Cut(ascii.TrimOWS(pair), []byte{'='})
+			if !ok || string(key) != name {
+				continue
+			}
+			if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+				value = value[1 : n-1]
+			}
+			if f(value) {
+				return true
+			}
+		}
+	}
+}
+
+// eachParameter takes a parameter as forms encode it. One without "=" has an empty value; a
+// malformed one is left out.
+func eachParameter(q Asked, name string, f func([]byte) bool) bool {
+	for query := q.QueryView(); len(query) > 0; {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		key, value, _ := bytes.Cut(pair, []byte{'='})
+		if !encoded(key) && string(key) != name {
+			continue
+		}
+		if encoded(key) {
+			if k, err := url.QueryUnescape(string(key)); err != nil || k != name {
+				continue
+			}
+		}
+		if encoded(value) {
+			v, err := url.QueryUnescape(string(value))
+			if err != nil {
+				continue
+			}
+			value = []byte(v)
+		}
+		if f(value) {
+			return true
+		}
+	}
+	return false
+}
+
+func encoded(b []byte) bool { return bytes.IndexByte(b, '%') >= 0 || bytes.IndexByte(b, '+') >= 0 }

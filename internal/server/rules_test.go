@@ -1,0 +1,231 @@
+package server_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lwango/lwango/internal/server"
+)
+
+// TestRuleErrors: file, line, key, and the number of the rule.
+func TestRuleErrors(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"[[site]]\n[[site.rule]]\npath = '/a'\ndeny = 404\n[[site.rule]]\nregexp = '('\ndeny = 404",
+			"t.conf:6: site.rule.regexp: rule 2: missing closing ): `(`"},
+		{"[[site]]\n[[site.rule]]\nrewrite = '/{name}'",
+			"t.conf:3: site.rule.rewrite: rule 1: \"/{name}\": unknown placeholder {name} (known: {path}, {uri}, {query}, {host})"},
+		{"[[site]]\n[[site.rule]]\npath = '/a'",
+			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, set_headers, add_headers, remove_headers or cache_control"},
+		{"[[site]]\n[[site.rule]]\ndeny = 404\nnot = { path = 'a/b' }\n[site.rule.header]\nx-a = ['~(']",
+			"t.conf:4: site.rule.not.path: rule 1: \"a/b\": a pattern with a slash in it begins with one (/a/b), or with \"/**/\" for any folder\n" +
+				"t.conf:6: site.rule.header.x-a: rule 1: missing closing ): `(`"},
+		{"[[site]]\n[[site.rule]]\ndeny = 200", "t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, set_headers, add_headers, remove_headers or cache_control\n" +
+			"t.conf:3: site.rule.deny: must be between 400 and 599, found 200"},
+		{"[[site]]\n[[site.rule]]\ndeny = 404\nexists = 'yes'\nroot = '.'",
+			"t.conf:4: site.rule.exists: expected \"file\" or \"folder\" or \"no\", found \"yes\""},
+		{"[[site]]\n[[site.rule]]\ndeny = 404\nset_headers = { date = 'x' }\nexists = 'no'",
+			"t.conf:2: site.rule.root: rule 1: missing: the folder in which `exists` looks\n" +
+				"t.conf:4: site.rule.set_headers.date: rule 1: is set by the server itself"},
+		{route("prefix = '/'\nhandler = 'echo'\n[[site.route.rule]]\ndeny = 404\n[[site.route.rule]]\nhost = 'a:1'\ndeny = 404"),
+			"t.conf:8: site.route.rule.host: rule 2: \"a:1\": a host is named without its port"},
+		{"[[site]]\n[[site.rule]]\ndeny = 404\npaht = '/a'", "t.conf:4: site.rule.paht: unknown key (did you mean path?)"},
+	} {
+		_, err := source().Parse("t.conf", test.text)
+		if diff := cmp.Diff(test.want, fmt.Sprint(err)); diff != "" {
+			t.Errorf("text:\n%s\n(-want +got):\n%s", test.text, diff)
+		}
+	}
+}
+
+// recipes are the examples of the manual, made a configuration with the module's routes.
+func recipes(t *testing.T, blog string) string {
+	readme, err := os.ReadFile("../../handlers/rules/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "\n## Examples\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	text = strings.ReplaceAll(text, "/srv/blog", blog)
+	hosts := []string{"wiki.test", "blog.test", "example.org\", \"www.example.org"}
+	var b strings.Builder
+	for i, part := range regexp.MustCompile(`(?m)^\S.*(?:\n\S.*)*\n`).Split(text, -1)[1:] {
+		fmt.Fprintf(&b, "[[site]]\nhost = [\"%s\"]\n%s\n", hosts[i], part)
+		switch i {
+		case 1:
+			fmt.Fprintf(&b, "[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = %q\n", blog)
+			fmt.Fprint(&b, "[[site.route.rule]]\nexists = \"folder\"\nset_headers = { x-folder = \"yes\" }\n")
+		default:
+			b.WriteString("[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n")
+		}
+	}
+	return b.String()
+}
+
+// TestRulesWithCurl: the manual's examples, asked by curl.
+func TestRulesWithCurl(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		if os.Getenv("LWANGO_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("needs curl")
+	}
+	dir := t.TempDir()
+	blog := filepath.Join(dir, "blog")
+	for name, text := range map[string]string{"index.php": "front", "a.txt": "text", "dump.sql": "secret",
+		"wp-includes/x.css": "css", "wp-content/uploads/evil.php": "evil", "wp-content/y.php": "y"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(blog, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(blog, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "lwango.conf")
+	text := "[[listener]]\naddress = \"127.0.0.1:0\"\n" + recipes(t, blog)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := source()
+	s.File = file
+	config, err := s.Load()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		srv.Stop()
+		if err := srv.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := srv.Addresses()[0]
+	for _, c := range []struct {
+		host, path string
+		want       []string
+	}{
+		{"wiki.test", "/page/a:b%20c?do=edit", []string{"HTTP/1.1 200", "GET /page/a:b%20c?do=edit HTTP", "Path       /doku.php\n", "RawQuery   id=a:b%20c&do=edit\n"}},
+		{"wiki.test", "/_media/x%26y.png", []string{"Path       /lib/exe/fetch.php\n", "RawQuery   media=x%26y.png\n"}},
+		{"wiki.test", "/data/x", []string{"HTTP/1.1 403"}},
+		{"wiki.test", "/x/%2e%2e/d%61ta%2fx", []string{"HTTP/1.1 403"}},
+		{"wiki.test", "/lib//../conf/", []string{"HTTP/1.1 403"}},
+		{"blog.test", "/2026/hello?x=1", []string{"HTTP/1.1 200", "\r\n\r\nfront"}},
+		{"blog.test", "/a.txt", []string{"HTTP/1.1 200", "\r\n\r\ntext"}},
+		{"blog.test", "/dump.sql", []string{"HTTP/1.1 404"}},
+		{"blog.test", "/dump%2Esql/", []string{"HTTP/1.1 404"}},
+		{"blog.test", "/wp-content/uploads/evil.php", []string{"HTTP/1.1 404"}},
+		{"blog.test", "/wp-content/uploads/evil.php/x", []string{"HTTP/1.1 404"}},
+		{"blog.test", "/wp-includes/x.css", []string{"Cache-Control: public, max-age=2592000\r\n", "\r\n\r\ncss"}},
+		{"blog.test", "/wp-includes", []string{"HTTP/1.1 301", "x-folder: yes\r\n"}},
+		{"blog.test", "/.git/config", []string{"\r\n\r\nfront"}},
+		{"www.example.org", "/a?b", []string{"HTTP/1.1 301", "Location: https://example.org/a?b\r\n"}},
+		{"example.org", "/a?b", []string{"HTTP/1.1 308", "Location: https://example.org/a?b\r\n"}},
+		{"example.org", "/.well-known/acme-challenge/x", []string{"HTTP/1.1 200"}},
+	} {
+		out, err := exec.Command(curl, "-si", "--path-as-is", "--max-time", "60", "-H", "Host: "+c.host,
+			"http://"+address+c.path).CombinedOutput()
+		if err != nil {
+			t.Errorf("curl: %v: %s", err, out)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%s%s: %q is not in\n%s", c.host, c.path, want, out)
+			}
+		}
+	}
+}
+
+// TestExplain: lwango -t -u.
+func TestExplain(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "lwango.conf")
+	text := `[[site]]
+host = ["a.test"]
+[[site.rule]]
+path = "*.sql"
+deny = 404
+[[site.rule]]
+regexp = "^/page/(?<name>.+)$"
+rewrite = "/doku.php?id={name}"
+[[site.route]]
+prefix = "/"
+handler = "echo"
+[[site.route.rule]]
+not = { host = "a.test" }
+redirect = "https://a.test{uri}"
+[[site.route]]
+prefix = "/loop"
+handler = "echo"
+[[site.route.rule]]
+rewrite = "/loop{path}/x"
+[[site]]
+[[site.route]]
+prefix = "/only"
+handler = "echo"
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(request string) (code int, out string) {
+		var text strings.Builder
+		o, code := server.Parse([]string{"-c", file, "-t", "-u", request}, flag.NewFlagSet("", flag.ContinueOnError), &text, &text)
+		if o == nil {
+			return code, text.String()
+		}
+		code = server.NewProgram(server.Builtin()).Main(t.Context(), o, "", &text, &text)
+		return code, strings.TrimPrefix(text.String(), file+": ok\n")
+	}
+	for request, want := range map[string]string{
+		"http://a.test/x/../dump.sql?x": `site 1 (line 1): a.test
+  rule 1 (line 3): denies with 404 (path wants "*.sql", it is "/dump.sql")
+`,
+		"https://A.test:443/page/x": `site 1 (line 1): a.test
+  rule 1 (line 3): not for this request: path wants "*.sql", it is "/page/x"
+  rule 2 (line 6): rewrites to /doku.php?id=x (regexp wants ^/page/(?<name>.+)$, the path is "/page/x")
+route / (line 9): echo, for /doku.php?id=x
+  rule 1 (line 12): not for this request: not.host wants a.test, it is "A.test:443"
+`,
+		"POST http://b.test/x": `site 2 (line 20): every other host
+no route for /x: 404
+`,
+		"http://b.test/only#x": `site 2 (line 20): every other host
+route /only (line 21): echo, for /only
+`,
+	} {
+		code, got := run(request)
+		if diff := cmp.Diff(want, got); diff != "" || code != 0 {
+			t.Errorf("%s: code %d (-want +got):\n%s", request, code, diff)
+		}
+	}
+	if code, got := run("http://a.test/loop"); code != 0 || !strings.HasSuffix(got, "\nrewritten without end: 500\n") ||
+		strings.Count(got, "rewrites to") != 11 {
+		t.Errorf("code %d:\n%s", code, got)
+	}
+	for request, want := range map[string]string{
+		"a.test/":         "lwango: -u: expected a URL such as http://example.org/, not \"a.test/\"\n",
+		"http:///x":       "lwango: -u: there is no host in the URL\n",
+		"a,b http://a/":   "lwango: -u: \"a,b\" is not a method\n",
+		"http://a/%2e%2e": "lwango: -u: the server would answer 400: ",
+	} {
+		if code, got := run(request); code != 2 || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: code %d: %s", request, code, got)
+		}
+	}
+	var text2 strings.Builder
+	if _, code := server.Parse([]string{"-u", "http://a/"}, flag.NewFlagSet("", flag.ContinueOnError), &text2, &text2); code != 2 ||
+		!strings.HasPrefix(text2.String(), "lwango: -u needs -t\n") {
+		t.Errorf("code %d: %s", code, text2.String())
+	}
+}

@@ -1,0 +1,305 @@
+// Package template expands addresses and targets that a configuration gives with placeholders for
+// parts of a request: `to = "https://example.org{uri}"`.
+package template
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Template is a parsed text: literal text and placeholders in turn. It does not change; any number
+// of goroutines may expand it at once.
+type Template struct {
+	text   string
+	pieces []piece
+}
+
+// piece is literal text or, where that is empty, a placeholder.
+type piece struct {
+	text    string
+	name    string // "path", "uri", "query" or "host", or that of a capture
+	capture int    // index into Source.Captures, -1: none
+}
+
+// Source is what a template can use of a request.
+type Source struct {
+	Host  string // as sent, maybe with a port
+	Path  string // whole, decoded
+	Below string // what the path has below the route's prefix, decoded, with a slash in front
+	Query string // raw, without the question mark
+
+	// Captures are what the groups of an expression have matched, in the order in which Parse got
+	// their names.
+	Captures []string
+}
+
+// own are the placeholders that every template has.
+var own = []string{"path", "uri", "query", "host"}
+
+// Own reports whether a name is that of a placeholder which every template has, so that no capture
+// can have it.
+func Own(name string) bool { return slices.Contains(own, name) }
+
+// Literal reports whether the template has no placeholders.
+func (t *Template) Literal() bool { return len(t.pieces) == 1 && t.pieces[0].name == "" }
+
+// HasQuery reports whether the template says what the query is, be it an empty one.
+func (t *Template) HasQuery() bool {
+	return slices.ContainsFunc(t.pieces, func(p piece) bool {
+		return p.name == "uri" || p.name == "query" || strings.Contains(p.text, "?")
+	})
+}
+
+// HasCaptures reports whether the template has placeholders for captures.
+func (t *Template) HasCaptures() bool {
+	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.capture >= 0 && p.name != "" })
+}
+
+// Fits reports whether the template can be expanded for a request with that host: it has no {host},
+// or there is one. A host of dots would be a dot segment of a path.
+func (t *Template) Fits(host string) bool {
+	if !slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == "host" }) {
+		return true
+	}
+	return strings.Trim(withoutPort(host), ".") != ""
+}
+
+// Expand returns the text with the parts of the request in it. In the path it escapes them as
+// paths, and behind a question mark as values of parameters, so that none of them can add a
+// parameter; {query} stays as it was sent, and begins with "&" there. A part that begins with a
+// slash loses it behind another slash. The result never begins with two slashes unless the text
+// does: behind "//" there, the first segment is the name of a server.
+func (t *Template) Expand(s *Source) string {
+	if t.Literal() {
+		return t.text
+	}
+	var b strings.Builder
+	inQuery := false
+	query := func() {
+		if s.Query == "" {
+			return
+		}
+		switch text := b.String(); {
+		case !inQuery:
+			b.WriteByte('?')
+		case !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, "&"):
+			b.WriteByte('&')
+		}
+		b.WriteString(http1.EscapeQuery(s.Query))
+		inQuery = true
+	}
+	for _, p := range t.pieces {
+		value := ""
+		switch p.name {
+		case "":
+			b.WriteString(p.text)
+			inQuery = inQuery || strings.Contains(p.text, "?")
+			continue
+		case "host":
+			b.WriteString(withoutPort(s.Host))
+			continue
+		case "query":
+			query()
+			continue
+		case "path":
+			value = s.Below
+		case "uri":
+			value = s.Path
+		default:
+			value = s.Captures[p.capture]
+		}
+		if inQuery {
+			if p.name == "uri" && s.Query != "" {
+				value += "?" + s.Query
+			}
+			writeValue(&b, value)
+			continue
+		}
+		if strings.HasSuffix(b.String(), "/") {
+			value = strings.TrimPrefix(value, "/")
+		}
+		b.WriteString((&url.URL{Path: value}).EscapedPath())
+		if p.name == "uri" {
+			query()
+		}
+	}
+	text := b.String()
+	if !strings.HasPrefix(t.pieces[0].text, "//") { // else the second slash is the configuration's
+		for strings.HasPrefix(text, "//") {
+			text = text[1:]
+		}
+	}
+	return text
+}
+
+// writeValue writes the value of a parameter. What has no meaning in a query stays readable.
+func writeValue(b *strings.Builder, value string) {
+	const digits = "0123456789ABCDEF"
+	for i := range len(value) {
+		switch c := value[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			strings.IndexByte("-._~/:@,", c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.WriteByte('%')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+		}
+	}
+}
+
+// withoutPort cuts off the port: it belongs to the listener that got the request, and seldom to the
+// place to which the client is sent.
+func withoutPort(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i]
+	}
+	return host
+}
+
+// foreign is a placeholder of other servers. Unrefused, it would go to the client as it stands. RFC
+// 3986 allows a $ in an address, but addresses seldom have one.
+var foreign = regexp.MustCompile(`\$(\w+|$)`)
+
+// ParseAddress reads an address to send clients to: http://..., https://... or a path. captures are
+// the names of an expression's groups; an empty one has no placeholder.
+//
+// It refuses an address in which the path of a request, or a capture, could name the server, since
+// any link can carry such a path: an open redirect. The server must come from the configuration, or
+// be the one that the client asked ({host}), and must be complete before the path begins.
+func ParseAddress(text string, captures []string) (*Template, error) {
+	if text == "" {
+		return nil, errors.New("missing: the address to send clients to")
+	}
+	t, err := parse(text, captures)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.checkAddress(captures)
+}
+
+// ParseTarget reads a path, maybe with a query, that a request is to have.
+func ParseTarget(text string, captures []string) (*Template, error) {
+	t, err := parse(text, captures)
+	if err != nil {
+		return nil, err
+	}
+	first := t.pieces[0]
+	switch {
+	case strings.HasPrefix(first.text, "//"):
+		return nil, fmt.Errorf("%q: a path of the same site begins with one slash", text)
+	case !strings.HasPrefix(first.text, "/") && first.name != "path" && first.name != "uri":
+		return nil, fmt.Errorf("%q: expected a path that begins with a slash", text)
+	case strings.Contains(text, "#"):
+		return nil, fmt.Errorf("%q: a request has no #fragment", text)
+	}
+	raw, _, _ := strings.Cut(t.Expand(sample(captures, "")), "?")
+	if clean, err := http1.CleanPath(nil, []byte(raw)); err != nil || hasDots(raw) {
+		return nil, fmt.Errorf("%q: not a path, or one with dot segments", text)
+	} else if len(clean) == 0 {
+		return nil, fmt.Errorf("%q: not a path", text)
+	}
+	return t, nil
+}
+
+// hasDots reports whether a raw path has a dot segment, as it stands.
+func hasDots(raw string) bool {
+	for segment := range strings.SplitSeq(raw, "/") {
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+func parse(text string, captures []string) (*Template, error) {
+	if text == "" {
+		return nil, errors.New("missing: a path that begins with a slash")
+	}
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f || c == '\\' || c == '"' || c == '<' || c == '>' {
+			return nil, fmt.Errorf("%q cannot be part of an address; write it as %%%02X", c, c)
+		}
+	}
+	known := func() string {
+		names := slices.Clone(own)
+		for _, c := range captures {
+			if c != "" {
+				names = append(names, c)
+			}
+		}
+		return "{" + strings.Join(names, "}, {") + "}"
+	}
+	t := &Template{text: text}
+	for rest := text; rest != ""; {
+		literal, after, placeholder := strings.Cut(rest, "{")
+		if strings.Contains(literal, "}") {
+			return nil, fmt.Errorf("%q: a } without its {", text)
+		}
+		if name := foreign.FindString(literal); name != "" {
+			return nil, fmt.Errorf("%q: unknown placeholder %s "+
+				"(known: %s; a $ itself is written %%24)", text, name, known())
+		}
+		if literal != "" {
+			t.pieces = append(t.pieces, piece{text: literal, capture: -1})
+		}
+		if !placeholder {
+			break
+		}
+		name, after, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, fmt.Errorf("%q: a { without its }", text)
+		}
+		capture := slices.Index(captures, name)
+		if name == "" || capture < 0 && !Own(name) {
+			return nil, fmt.Errorf("%q: unknown placeholder {%s} (known: %s)", text, name, known())
+		}
+		t.pieces = append(t.pieces, piece{name: name, capture: capture})
+		rest = after
+	}
+	return t, nil
+}
+
+// sample is a request whose parts can be found again in what a template makes of them.
+func sample(captures []string, query string) *Source {
+	s := &Source{Host: "host.example", Path: "/uri.example", Below: "/path.example", Query: query}
+	for range captures {
+		s.Captures = append(s.Captures, "capture.example")
+	}
+	return s
+}
+
+func (t *Template) checkAddress(captures []string) error {
+	address := t.Expand(sample(captures, ""))
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("%q: not an address", t.text)
+	}
+	asked, err := url.Parse(t.Expand(sample(captures, "query.example")))
+	if err != nil {
+		return fmt.Errorf("%q: not an address", t.text)
+	}
+	// A user in front of the host is in the same danger: a slash in it ends the server's name.
+	server := u.User.String() + "@" + u.Host
+	switch {
+	case asked.Host != u.Host || asked.User.String() != u.User.String():
+		return fmt.Errorf("%q: the query of a request would name the server", t.text)
+	case address == "":
+		return fmt.Errorf("%q: nothing but a query", t.text)
+	case u.Scheme == "" && u.Host == "" && !strings.HasPrefix(address, "/"):
+		return fmt.Errorf("%q: expected http://..., https://... or a path that begins with a slash",
+			t.text)
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
+		return fmt.Errorf("%q: no server after %s:", t.text, u.Scheme)
+	case strings.Contains(server, "path.example") || strings.Contains(server, "uri.example") ||
+		strings.Contains(server, "capture.example"):
+		return fmt.Errorf("%q: the path of a request would name the server", t.text)
+	}
+	return nil
+}
