@@ -154,8 +154,8 @@ func TestBridgeDeadlines(t *testing.T) {
 				}
 				switch r.URL.Path {
 				case "/read": // a deadline, none, and the past
-					check(rc.SetReadDeadline(time.Now().Add(limit)))
 					began := time.Now()
+					check(rc.SetReadDeadline(began.Add(limit)))
 					_, err := r.Body.Read(make([]byte, 10))
 					within(t, "read", began, limit)
 					if !errors.Is(err, os.ErrDeadlineExceeded) {
