@@ -87,7 +87,8 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	}
 	if l.allow == nil && l.deny == nil && l.methods == nil && l.requests == nil &&
 		l.atWork == nil && l.maxBody == 0 && l.bandwidth == 0 {
-		return nil, handlers.BadKey("", "expected at least one limit, such as requests = \"10/s\"")
+		return nil, handlers.BadKey("requests",
+			"missing; expected at least one limit, such as requests = \"10/s\"")
 	}
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
