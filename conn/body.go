@@ -150,9 +150,9 @@ func (b *Body) SetLimit(n int64) {
 	b.checkLength()
 }
 
-// ReplaceLimit makes n bytes the limit of the body, more or less than max_body_size, but no more than
-// Config.LargestBodySize. It is for what stands in front of a handler: once some of the body was
-// read, ReplaceLimit only lowers the limit, as SetLimit does.
+// ReplaceLimit makes n bytes the limit of the body, more or less than max_body_size, but no more
+// than Config.LargestBodySize. It is for what stands in front of a handler: once some of the body
+// was read, ReplaceLimit only lowers the limit, as SetLimit does.
 func (b *Body) ReplaceLimit(n int64) {
 	if b.read > 0 {
 		b.SetLimit(n)

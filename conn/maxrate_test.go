@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestMaxRate: an answer takes its time, whatever way it goes, also for a client that has closed its
-// sending half.
+// TestMaxRate: an answer takes its time, whatever way it goes, also for a client that has closed
+// its sending half.
 func TestMaxRate(t *testing.T) {
 	const rate = 400 << 10
 	body := chacha(rate / 2)

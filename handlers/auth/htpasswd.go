@@ -44,7 +44,7 @@ type lineError struct {
 
 func (e *lineError) Error() string { return fmt.Sprintf("%d: %s", e.line, e.msg) }
 
-// maxName is the length of the longest name, in bytes. It is a part of every line of the access log.
+// maxName is the length of the longest name, in bytes. Each line of the access log has the name.
 const maxName = 255
 
 // parse reads the text of an htpasswd file: lines of name:hash, empty lines, and lines that begin

@@ -28,10 +28,10 @@ type Settings struct {
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
 	Requests    Rate          `toml:"requests"`
-	Burst       int           `toml:"burst" min:"1" max:"1000000"` // that may come at once; 0: Requests.Count
+	Burst       int           `toml:"burst" min:"1" max:"1000000"` // 0: Requests.Count
 	Connections int           `toml:"connections" min:"1" max:"1000000"`
-	Bandwidth   handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"` // bytes of an answer per second
-	By          string        `toml:"by"`                              // what tells clients apart; "": "address"
+	Bandwidth   handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"` // of an answer, per second
+	By          string        `toml:"by"`                              // "": "address"
 }
 
 // limiter is a Settings made ready.
@@ -87,7 +87,8 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	}
 	if l.allow == nil && l.deny == nil && l.methods == nil && l.requests == nil &&
 		l.atWork == nil && l.maxBody == 0 && l.bandwidth == 0 {
-		return nil, handlers.BadKey("", "expected at least one limit, such as requests = \"10/s\"")
+		return nil, handlers.BadKey("requests",
+			"missing; expected at least one limit, such as requests = \"10/s\"")
 	}
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {

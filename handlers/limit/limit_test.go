@@ -227,7 +227,7 @@ func TestErrors(t *testing.T) {
 		set  limit.Settings
 		want string
 	}{
-		{limit.Settings{}, `: expected at least one limit, such as requests = "10/s"`},
+		{limit.Settings{}, `requests: missing; expected at least one limit, such as requests = "10/s"`},
 		{limit.Settings{Allow: []string{}}, "allow: expected at least one network"},
 		{limit.Settings{Deny: []string{"10.0.0.1/8"}},
 			`deny: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8`},

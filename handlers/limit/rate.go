@@ -42,15 +42,15 @@ func (r Rate) String() string {
 }
 
 // zone counts the requests of many clients in little memory. For each it knows one time, by which
-// all of the client's requests will be paid off if each takes the same part of a second (the generic
-// cell rate algorithm of ATM). A request is refused if that lies too far ahead.
+// all of the client's requests will be paid off if each takes the same part of a second (the
+// generic cell rate algorithm of ATM). A request is refused if that lies too far ahead.
 //
 // The zone has a fixed number of places, in rows of eight; a client's row is chosen by its key. A
-// place whose time has passed says nothing, and any client may take it. If there is none in its row,
-// a client takes the place with the earliest time, and with it the debt. So the loss of a place is
-// never a gain: all others in its row had later times then, the earliest time of a row never goes
-// back, and the client that comes again begins at that time or later. Many clients at once may
-// thereby share a rate, but a client never gets more than its own.
+// place whose time has passed says nothing, and any client may take it. If there is none in its
+// row, a client takes the place with the earliest time, and with it the debt. So the loss of a
+// place is never a gain: all others in its row had later times then, the earliest time of a row
+// never goes back, and the client that comes again begins at that time or later. Many clients at
+// once may thereby share a rate, but a client never gets more than its own.
 type zone struct {
 	each  int64 // nanoseconds for a request
 	burst int64 // and for as many as may come at once
@@ -78,9 +78,9 @@ func newZone(r Rate, burst int) *zone {
 	return &zone{each: each, burst: each * int64(burst), places: make([]place, rowLength*rowCount)}
 }
 
-// take counts a request of a client at the time now, in nanoseconds, not before 0. If there were too
-// many, it counts nothing, and returns after how many nanoseconds the client may come again; else 0.
-// Keys are evenly distributed. Any goroutine may call take.
+// take counts a request of a client at the time now, in nanoseconds, not before 0. If there were
+// too many, it counts nothing, and returns after how many nanoseconds the client may come again;
+// else 0. Keys are evenly distributed. Any goroutine may call take.
 func (z *zone) take(key uint64, now int64) (wait int64) {
 	row := key % rowCount
 	lock := &z.locks[row%lockCount]

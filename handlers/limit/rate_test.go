@@ -74,7 +74,7 @@ func TestZone(t *testing.T) {
 	}
 }
 
-// TestZoneOfMillion: a million addresses need no more memory than one, and give nobody more than the
+// TestZoneOfMillion: a million addresses need no more memory than one, and none gets more than the
 // limit: whatever comes in between, no client may do what it may not do alone.
 func TestZoneOfMillion(t *testing.T) {
 	const burst, clients = 5, 1_000_000

@@ -189,7 +189,7 @@ t.conf:6: site.route.limit.allow: "10.0.0.1/8" is no network: that one begins at
 t.conf:11: site.route.limit.methods: expected some of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS
 t.conf:12: site.route.limit.max_body_size: unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB`},
 		{"no limit", "[[site]]\nlimit = {}\n[[site]]\nhost = \"a.example\"\nlimit = { allow = [] }",
-			`t.conf:2: site.limit: expected at least one limit, such as requests = "10/s"
+			`t.conf:2: site.limit.requests: missing; expected at least one limit, such as requests = "10/s"
 t.conf:5: site.limit.allow: expected at least one network`},
 		{"a limit that max_spool has no room for", "max_spool = \"1GiB\"\n[[site]]\nlimit = { max_body_size = \"2GiB\" }",
 			`t.conf:1: max_spool: must be at least max_body_size, which is 2GiB, or 0, for no limit; found 1GiB`},
