@@ -120,8 +120,8 @@ func (r *Request) cleanPath() bool {
 
 var rootPath = []byte("/")
 
-// Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and empty segments resolved.
-// It begins with a slash and never leads above the root.
+// Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and empty
+// segments resolved. It begins with a slash and never leads above the root.
 func (r *Request) Path() string {
 	if len(r.path) > 0 && r.head.Path.Len() > 0 && &r.path[0] == &r.raw[r.head.Path.Start] {
 		return r.string(r.head.Path)
@@ -218,19 +218,15 @@ func (r *Request) Header() *Header {
 // until the handler returns.
 func (r *Request) HeaderView(name string) ([]byte, bool) { return r.head.Get(r.raw, name) }
 
-// HeaderViewN is HeaderView for the field of that name that n others of the name precede.
-func (r *Request) HeaderViewN(name string, n int) ([]byte, bool) {
-	for i := range r.head.Fields {
-		f := &r.head.Fields[i]
-		if !ascii.EqualFold(f.Name.Of(r.raw), name) {
-			continue
+// HeaderViewFrom is HeaderView for the first field of that name behind the first from fields of the
+// header. next is what to call it with for the one after that; -1: there was none.
+func (r *Request) HeaderViewFrom(name string, from int) (value []byte, next int) {
+	for i := from; i < len(r.head.Fields); i++ {
+		if f := &r.head.Fields[i]; ascii.EqualFold(f.Name.Of(r.raw), name) {
+			return f.Value.Of(r.raw), i + 1
 		}
-		if n == 0 {
-			return f.Value.Of(r.raw), true
-		}
-		n--
 	}
-	return nil, false
+	return nil, -1
 }
 
 // Body returns the request body, decoded; it is empty if there is none. Reading it waits for the

@@ -91,15 +91,12 @@ func TestRewriteForStandardHandlers(t *testing.T) {
 	}
 }
 
-func TestHeaderViewN(t *testing.T) {
+func TestHeaderViewFrom(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
-		for n := 0; ; n++ {
-			v, ok := req.HeaderViewN("x-a", n)
-			if !ok {
-				return 200
-			}
+		for v, next := req.HeaderViewFrom("x-a", 0); next > 0; v, next = req.HeaderViewFrom("x-a", next) {
 			fmt.Fprintf(w, "%s;", v)
 		}
+		return 200
 	}})
 	if a := s.Request("GET /", []string{"X-A: 1", "X-B: 2", "x-a: 3"}, ""); a.Text != "1;3;" {
 		t.Errorf("got %q", a.Text)

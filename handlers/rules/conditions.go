@@ -19,7 +19,7 @@ type Asked interface {
 	PathView() []byte
 	QueryView() []byte
 	HostView() []byte
-	HeaderViewN(name string, n int) ([]byte, bool)
+	HeaderViewFrom(name string, from int) (value []byte, next int)
 	RemoteAddr() netip.AddrPort
 	Secure() bool
 	Prefix() string
@@ -298,10 +298,10 @@ func (s *Sample) Secure() bool { return s.HTTPS }
 // Prefix is that of the route.
 func (s *Sample) Prefix() string { return s.Route }
 
-// HeaderViewN is a field of the header.
-func (s *Sample) HeaderViewN(name string, n int) ([]byte, bool) {
-	if v := s.Header.Values(name); n < len(v) {
-		return []byte(v[n]), true
+// HeaderViewFrom is a field of the header; from counts those of the name.
+func (s *Sample) HeaderViewFrom(name string, from int) (value []byte, next int) {
+	if v := s.Header.Values(name); from < len(v) {
+		return []byte(v[from]), from + 1
 	}
-	return nil, false
+	return nil, -1
 }

@@ -51,15 +51,15 @@ func (r *request) HostView() []byte         { return r.host }
 func (*request) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
 func (*request) Secure() bool               { return false }
 func (*request) Prefix() string             { return "" }
-func (r *request) HeaderViewN(name string, n int) ([]byte, bool) {
+func (r *request) HeaderViewFrom(name string, from int) ([]byte, int) {
 	switch {
-	case n > 0:
+	case from > 0:
 	case name == "User-Agent":
-		return r.agent, true
+		return r.agent, 1
 	case name == "Cookie":
-		return r.cookie, true
+		return r.cookie, 1
 	}
-	return nil, false
+	return nil, -1
 }
 
 var asset = &request{path: []byte("/assets/css/site-2f3a9c.min.css"), query: []byte("v=12&x=3"),

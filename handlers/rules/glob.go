@@ -19,7 +19,6 @@ type glob struct {
 	anywhere bool // for any one segment
 	literal  string
 	segments []segment // behind literal
-	deep     bool      // one of them is "**"
 }
 
 // parseGlob reads a pattern for a path.
@@ -67,7 +66,6 @@ func parseGlob(text string) (*glob, error) {
 			return nil, fmt.Errorf("%q: has a dot segment, which no cleaned path has", text)
 		}
 		if part == "**" {
-			g.deep = true
 			if n := len(g.segments); n == 0 || !g.segments[n-1].deep { // two in a row are one
 				g.segments = append(g.segments, segment{deep: true})
 			}

@@ -127,21 +127,28 @@ func FuzzGlob(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if want := translate(pattern).Match(path); got != want {
+		if want := translate(pattern)(path); got != want {
 			t.Errorf("pattern %q, path %q: got %v, want %v", pattern, path, got, want)
 		}
 	})
 }
 
-func translate(pattern string) *regexp.Regexp {
+func translate(pattern string) func(path []byte) bool {
 	segment := func(s string) string {
 		s = regexp.QuoteMeta(s)
 		s = strings.ReplaceAll(s, `\*`, `[^/]*`)
 		return strings.ReplaceAll(s, `\?`, `[^/]`)
 	}
 	if !strings.Contains(pattern, "/") {
-		// a segment is not empty
-		return regexp.MustCompile(`(?s)/(?:` + segment(pattern) + `)(?:/|$)`)
+		re := regexp.MustCompile(`(?s)^(?:` + segment(pattern) + `)$`)
+		return func(path []byte) bool {
+			for part := range strings.SplitSeq(string(path), "/") {
+				if part != "" && re.MatchString(part) {
+					return true
+				}
+			}
+			return false
+		}
 	}
 	var b strings.Builder
 	b.WriteString(`(?s)^`)
@@ -152,5 +159,5 @@ func translate(pattern string) *regexp.Regexp {
 			b.WriteString("/" + segment(s))
 		}
 	}
-	return regexp.MustCompile(b.String() + `$`)
+	return regexp.MustCompile(b.String() + `$`).Match
 }

@@ -1,7 +1,6 @@
 package rules_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/rules"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
 )
@@ -164,7 +164,7 @@ func TestConditions(t *testing.T) {
 
 // TestActions: what the rules of a site and of its routes do together.
 func TestActions(t *testing.T) {
-	log := new(bytes.Buffer)
+	log := new(logtext.Buffer)
 	env := handlers.Env{Logger: slog.New(slog.NewTextHandler(log, nil))}
 	site := []rules.Rule{
 		rule(func(s *rules.Settings) { s.Path, s.Deny = []string{"/secret/**"}, 404 }),

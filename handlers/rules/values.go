@@ -70,24 +70,20 @@ func (c *values) found(q Asked) string {
 }
 
 func eachField(q Asked, name string, f func([]byte) bool) bool {
-	for n := 0; ; n++ {
-		value, ok := q.HeaderViewN(name, n)
-		if !ok {
-			return false
-		}
+	value, next := q.HeaderViewFrom(name, 0)
+	for ; next > 0; value, next = q.HeaderViewFrom(name, next) {
 		if f(value) {
 			return true
 		}
 	}
+	return false
 }
 
 // eachCookie takes a cookie's value without quotes around it, as net/http does.
 func eachCookie(q Asked, name string, f func([]byte) bool) bool {
-	for n := 0; ; n++ {
-		line, ok := q.HeaderViewN("Cookie", n)
-		if !ok {
-			return false
-		}
+	const field = "Cookie"
+	line, next := q.HeaderViewFrom(field, 0)
+	for ; next > 0; line, next = q.HeaderViewFrom(field, next) {
 		for len(line) > 0 {
 			var pair []byte
 			pair, line, _ = bytes.Cut(line, []byte{';'})
@@ -103,6 +99,7 @@ func eachCookie(q Asked, name string, f func([]byte) bool) bool {
 			}
 		}
 	}
+	return false
 }
 
 // eachParameter takes a parameter as forms encode it. One without "=" has an empty value; a

@@ -40,6 +40,16 @@ func TestFolder(t *testing.T) {
 			if got &= unix.S_IFMT; got != want || (err == nil) != (want != 0) {
 				t.Errorf("refused %v, %.20q: %#o, %v, want %#o", refused, name, got, err, want)
 			}
+			cached, err, known := f.CachedMode(name)
+			if cached &= unix.S_IFMT; known && (cached != want || (err == nil) != (want != 0)) {
+				t.Errorf("%.20q: cached %#o, %v, want %#o", name, cached, err, want)
+			}
+			if refused && known {
+				t.Errorf("%.20q: known without openat2", name)
+			}
+			if !refused && !known && name == "sub/b.php" {
+				t.Logf("the kernel does not tell what it has in memory")
+			}
 		}
 		f.Close()
 		for _, name := range []string{"a.php", "sub/b.php"} {

@@ -56,11 +56,6 @@ func (t *Template) HasQuery() bool {
 	})
 }
 
-// HasCaptures reports whether the template has placeholders for captures.
-func (t *Template) HasCaptures() bool {
-	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.capture >= 0 && p.name != "" })
-}
-
 // Fits reports whether the template can be expanded for a request with that host: it has no {host},
 // or there is one. A host of dots would be a dot segment of a path.
 func (t *Template) Fits(host string) bool {
