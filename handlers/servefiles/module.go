@@ -4,6 +4,7 @@
 //	serve.go       the way of one request to a file
 //	folder.go      RedirectToFolder
 //	open.go        opening beneath the root
+//	cold.go        opening what no cache knows of
 //	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open file
 //	shelf.go       files that are kept open

@@ -93,9 +93,9 @@ func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
 	if f != nil {
 		return f, 0
 	}
-	fd, err := m.root.open(name)
+	fd, err := m.root.openOn(l, name)
 	if (err == unix.EMFILE || err == unix.ENFILE) && shelf.release() {
-		fd, err = m.root.open(name)
+		fd, err = m.root.openOn(l, name)
 	}
 	if err != 0 {
 		status := statusOf(err)
@@ -122,7 +122,8 @@ func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
 		return nil, status
 	}
 	f = spent.Get().(*opened)
-	*f = opened{facts: m.facts.get(name, &st, m.types), fd: fd, users: 1}
+	*f = opened{facts: m.facts.get(name, &st, m.types), fd: fd, loop: l,
+		users: 1}
 	if m.openFiles > 0 && (f.facts.again(l.Time()) || kept) {
 		m.keep(l, f)
 	}

@@ -70,16 +70,16 @@ func (s *shelf) take(name []byte) (f *opened, was bool) {
 	return nil, true
 }
 
-// keep puts f on the shelf of l, if it may be there. It is called on a thread of l.
+// keep puts f on the shelf of l, if it may be there. It is called on a thread of l, which may wait.
 func (m *module) keep(l *loop.Loop, f *opened) {
-	now, s := l.Time(), m.shelf(l)
-	modified := time.Unix(f.facts.mtime.Unix())
-	if l.Stopping() || now.Sub(modified) < settled || s != nil && len(s.files) >= m.share() {
+	now, modified := l.Time(), time.Unix(f.facts.mtime.Unix())
+	if now.Sub(modified) < settled || !m.room(l, f) {
 		return
 	}
-	if f.facts.size <= smallBody && !f.load() {
+	if f.facts.size <= smallBody && (!f.load() || !m.room(l, f)) { // load may have waited for a disk
 		return
 	}
+	s := m.shelf(l)
 	f.users++
 	f.until = now.Add(keptFor)
 	if s != nil {
@@ -89,6 +89,12 @@ func (m *module) keep(l *loop.Loop, f *opened) {
 	s = &shelf{of: m, loop: l, files: map[string]*opened{f.facts.name: f}}
 	m.shelves.Store(l, s)
 	l.Start((*tender)(s))
+}
+
+// room reports whether there is a place for f on the shelf of l.
+func (m *module) room(l *loop.Loop, f *opened) bool {
+	s := m.shelf(l)
+	return !l.Stopping() && (s == nil || s.files[f.facts.name] == nil && len(s.files) < m.share())
 }
 
 // share returns how many files a loop may keep.
