@@ -140,13 +140,17 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\npath = \"x\""),
-			`t.conf:5: site.route.path: unknown key (known here: handler, module, prefix)`},
+			`t.conf:5: site.route.path: unknown key (known here: error_pages, handler, module, prefix)`},
 		{"prefixes", route("prefix = \"x\"\nhandler = \"echo\"") +
 			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",
 			`t.conf:3: site.route.prefix: "x" does not begin with a slash
 t.conf:6: site.route.prefix: "/a//b" has an empty segment, which no cleaned path has
 t.conf:12: site.route.prefix: "/a/": named twice`},
+		{"error pages", "[[site]]\nerror_pages = { 404 = \"/a?b\" }\n[[site.route]]\nprefix = \"/x\"\n" +
+			"handler = \"echo\"\nerror_pages = { 200 = \"/x/a\" }",
+			`t.conf:2: site.error_pages: 404: expected the path of a route, without a query, not "/a?b"
+t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`},
 		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
 			`t.conf:4: site.host: "A.example": named twice
 t.conf:6: site.host: missing, and site 2 has none either: only one site can be the default
