@@ -1,6 +1,7 @@
 package servefiles
 
 import (
+	"errors"
 	"sync"
 	"syscall"
 
@@ -26,54 +27,72 @@ func (r *root) openOn(l *loop.Loop, name []byte) (fd int, errno syscall.Errno) {
 	return fd, errno
 }
 
-// openCold opens a name off the loop. t waits also if its client has left: a disk answers, and the
-// client may have ended its own half of the connection only.
+// openCold opens a name off the loop.
 func (r *root) openCold(t *loop.Thread, name string) (int, syscall.Errno) {
-	var a arrival
+	fd, err := elsewhere(t, func() (int, error) {
+		fd, errno := r.open([]byte(name), r.resolve)
+		if errno != 0 {
+			return -1, errno
+		}
+		return fd, nil
+	}, func(fd int) { unix.Close(fd) })
+	if errno := syscall.Errno(unix.ECANCELED); err != nil {
+		errors.As(err, &errno)
+		return -1, errno
+	}
+	return fd, 0
+}
+
+// elsewhere opens something off the loop. If t is killed meanwhile, what has been opened is closed.
+// t waits also if its client has left: a disk answers, and the client may have ended its own half of
+// the connection only.
+func elsewhere[T any](t *loop.Thread, open func() (T, error), close func(T)) (T, error) {
+	a := &arrival[T]{close: close}
 	defer a.leave()
 	defer t.KeepWaiting(t.KeepWaiting(true))
-	err := t.Await(func() error {
-		a.put(r.open([]byte(name), r.resolve))
-		return nil
-	}, -1)
-	if err != nil {
-		return -1, unix.ECANCELED
+	if err := t.Await(func() error { return a.put(open()) }, -1); err != nil {
+		var none T
+		return none, err
 	}
-	return a.take()
+	return a.take(), nil
 }
 
-// arrival is a descriptor that a worker opens for a thread, which may be killed before it is there.
-type arrival struct {
-	mu    sync.Mutex
-	full  bool
-	left  bool // the thread has left
-	fd    int
-	errno syscall.Errno
+// arrival is what a worker opens for a thread, which may be killed before it is there.
+type arrival[T any] struct {
+	close func(T)
+
+	mu   sync.Mutex
+	full bool
+	left bool // the thread has left
+	what T
 }
 
-func (a *arrival) put(fd int, errno syscall.Errno) {
+func (a *arrival[T]) put(what T, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.left && errno == 0 {
-		unix.Close(fd)
-		return
+	switch {
+	case err != nil:
+	case a.left:
+		a.close(what)
+	default:
+		a.full, a.what = true, what
 	}
-	a.full, a.fd, a.errno = true, fd, errno
+	return err
 }
 
-func (a *arrival) take() (int, syscall.Errno) {
+func (a *arrival[T]) take() T {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.full = false
-	return a.fd, a.errno
+	return a.what
 }
 
-// leave closes the descriptor that was not taken, now or when it is there.
-func (a *arrival) leave() {
+// leave closes what was not taken, now or when it is there.
+func (a *arrival[T]) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left = true
-	if a.full && a.errno == 0 {
-		unix.Close(a.fd)
+	if a.full {
+		a.close(a.what)
 	}
 }

@@ -2,6 +2,7 @@ package servefiles
 
 import (
 	"io"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -18,6 +19,11 @@ type opened struct {
 	facts   *facts
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
 	content []byte // of a small file on a shelf; it does not change
+
+	// Of a file of an fs.FS.
+	from io.ReaderAt
+	file fs.File
+	slow bool // reading may wait
 
 	loop  *loop.Loop
 	at    int64 // where Read goes on
@@ -45,6 +51,9 @@ func (f *opened) readAt(p []byte, offset int64) (int, error) {
 		return readOnce(p, func() (int, error) {
 			return copy(p, f.content[min(offset, int64(len(f.content))):]), nil
 		})
+	}
+	if f.from != nil {
+		return f.readFS(p, offset)
 	}
 	n, errno := sysio.ReadCached(f.fd, p, offset)
 	switch errno {
@@ -106,9 +115,12 @@ func (f *opened) Close() error {
 	if f.users--; f.users > 0 {
 		return nil
 	}
-	fd := f.fd
+	fd, file := f.fd, f.file
 	*f = opened{}
 	spent.Put(f)
+	if file != nil {
+		return file.Close()
+	}
 	if fd < 0 {
 		return nil
 	}
