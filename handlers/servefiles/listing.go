@@ -19,7 +19,7 @@ import (
 const (
 	maxListed   = 10_000   // entries of a folder that a listing shows
 	maxReadme   = 64 << 10 // bytes of a readme that it shows
-	maxListings = 64       // that a route makes or sends at a time: each holds a megabyte, or three
+	maxListings = 16       // that a route makes or sends at a time: each holds a megabyte, or three
 )
 
 // listing is what a client may know of a folder. A worker fills it.
@@ -27,7 +27,8 @@ type listing struct {
 	name    string // below the root, with a slash at its end; empty for the root
 	by      order
 	entries []entry
-	total   int // as many there are
+	total   int  // as many there are
+	full    bool // what comes behind the last of the first maxListed entries was dropped
 
 	readme string // the name of its readme; empty: none
 	text   string // of that
@@ -101,6 +102,8 @@ func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
 	empty := req.Method() == http.MethodHead
 	defer req.Thread.KeepWaiting(req.Thread.KeepWaiting(true)) // see elsewhere
 	if e := req.Thread.Await(func() error {
+		m.reading <- struct{}{} // one at a time: workers that compute hold up the loops
+		defer func() { <-m.reading }()
 		err = l.read(m, empty)
 		return nil
 	}, -1); e != nil {
@@ -183,15 +186,23 @@ func (l *listing) add(m *module, fd int, d os.DirEntry) {
 
 // take takes an entry into the listing, unless its name is one that is not served.
 func (l *listing) take(m *module, e entry) {
-	path := "/" + l.name + e.name
-	if names.Hidden(path) || m.source([]byte(path)) {
+	if e.name[0] == '.' && names.Hidden("/"+l.name+e.name) ||
+		len(m.scripts) > 0 && m.source([]byte(e.name)) {
 		return
 	}
-	l.total++
-	l.entries = append(l.entries, e)
-	if i := slices.Index(readmes, strings.ToLower(e.name)); !e.folder && i >= 0 &&
-		(l.readme == "" || i < slices.Index(readmes, strings.ToLower(l.readme))) {
-		l.readme = e.name
+	if len(e.name) <= len("readme.txt") && e.name[0]|' ' == 'r' && !e.folder {
+		l.noteReadme(e.name)
+	}
+	if l.total++; !l.full || l.by.compare(e, l.entries[maxListed-1]) < 0 {
+		l.entries = append(l.entries, e)
+	}
+}
+
+// noteReadme notes a name that may be the readme's.
+func (l *listing) noteReadme(name string) {
+	i := slices.Index(readmes, strings.ToLower(name))
+	if i >= 0 && (l.readme == "" || i < slices.Index(readmes, strings.ToLower(l.readme))) {
+		l.readme = name
 	}
 }
 
@@ -201,6 +212,7 @@ var readmes = []string{"readme", "readme.txt", "readme.md"}
 func (l *listing) cut() {
 	slices.SortFunc(l.entries, l.by.compare)
 	if len(l.entries) > maxListed {
+		l.full = true
 		clear(l.entries[maxListed:])
 		l.entries = l.entries[:maxListed]
 	}
