@@ -70,10 +70,13 @@ func (x *exchange) errorPage(status int) int {
 			made = p(req, resp, status)
 			return 0
 		})
-		if made || x.c == nil || x.c.x != x || w.phase != open {
+		if x.c == nil || x.c.x != x { // the page's handler has taken the connection over
 			return status
 		}
-		w.header.fields, w.forced = before, 0
+		if w.forced = 0; made || w.phase != open {
+			return status
+		}
+		w.header.fields = before
 	}
 	return status
 }

@@ -11,8 +11,18 @@ import (
 func TestOnError(t *testing.T) {
 	page := func(text string, ok bool) conn.ErrorPage {
 		return func(req *conn.Request, w *conn.Response, status int) bool {
-			if req.Path() == "/panic-in-page" {
+			switch req.Path() {
+			case "/panic-in-page":
 				panic("a test")
+			case "/streamed-page": // the status is not the page's to choose
+				w.Clear()
+				w.SetStatus(200)
+				w.WriteString("streamed")
+				w.Flush()
+				return ok
+			case "/bad-page":
+				w.Header().Set("A b", "x")
+				return ok
 			}
 			w.Header().Set("Page", text)
 			if ok {
@@ -57,6 +67,8 @@ func TestOnError(t *testing.T) {
 		}},
 		"/panic":         {500, "first", func(*conn.Request, *conn.Response) int { panic("a test") }},
 		"/panic-in-page": {404, "<!doctype", func(*conn.Request, *conn.Response) int { return 404 }},
+		"/streamed-page": {404, "streamed", func(*conn.Request, *conn.Response) int { return 404 }},
+		"/bad-page":      {500, "<!doctype", func(*conn.Request, *conn.Response) int { return 404 }},
 		"/second": {404, "second", func(_ *conn.Request, w *conn.Response) int {
 			w.OnError(page("second", true))
 			return 404

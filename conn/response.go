@@ -50,7 +50,7 @@ type Response struct {
 	hooks  []HeadHook
 	pages  []ErrorPage
 	ceded  bool // an error page may take the place of the body
-	forced int  // the status that an error page has, whatever its handler says; 0: none
+	forced int  // the status while an error page is made, whatever its handler says; 0: none
 
 	// The body that the handler has set.
 	kind source
@@ -159,9 +159,9 @@ func (w *Response) discard() {
 
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
-	last, hooks, pages := w.close, w.hooks, w.pages
+	last, hooks, pages, forced := w.close, w.hooks, w.pages, w.forced
 	w.reset()
-	w.phase, w.close, w.hooks, w.pages = open, last, hooks, pages
+	w.phase, w.close, w.hooks, w.pages, w.forced = open, last, hooks, pages, forced
 }
 
 // fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it
