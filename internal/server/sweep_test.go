@@ -39,6 +39,10 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		key, ok := f.Tag.Lookup("toml")
+		if key == ",inline" {
+			all = append(all, spots(before, name, f.Type)...)
+			continue
+		}
 		if !ok || key == "-" || key[0] == ',' {
 			continue
 		}
