@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
@@ -213,7 +214,13 @@ func TestListingsAreBounded(t *testing.T) {
 	for i := range 9000 {
 		check(t, os.Link(filepath.Join(root, long), filepath.Join(root, fmt.Sprint(long, i))))
 	}
-	s := start(t, modes.Direct, root, "/", listing)
+	h, err := build(t, handlers.Env{}, func(s *servefiles.Settings) { s.Path, s.Listing = root, true })
+	check(t, err)
+	router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
+		{Prefix: "/", Handler: h}}}})
+	check(t, err)
+	s := server.Start(t, modes.Direct, conn.Config{Handler: router.Serve,
+		WriteTimeout: time.Hour, MinRate: -1})
 	var clients []*server.Client
 	for range servefiles.MaxListings {
 		c := s.DialSmall()
