@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/http1"},
 	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "internal/ascii", "internal/confpath", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/sysio", "internal/template"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
+	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/confpath", "internal/http1"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/sysio", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi/internal/wire":     {},

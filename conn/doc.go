@@ -31,6 +31,7 @@
 //	form.go           forms
 //	response.go       Response, as handlers see it
 //	finish.go         Response, as it goes out: head and framing
+//	errorpage.go      error pages that a site or a program makes
 //	header.go         header fields
 //	status.go         status lines and error pages
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request

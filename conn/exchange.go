@@ -155,8 +155,12 @@ func (x *exchange) exchange() bool {
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
-		status = x.call()
-		if x = c.x; x == nil { // the handler has taken the connection over
+		status = x.call(x.set.Handler)
+		if x = c.x; x != nil && !x.unheard {
+			status = x.errorPage(status)
+			x = c.x
+		}
+		if x == nil { // the handler has taken the connection over
 			c.RunDeferred(mark)
 			return false
 		}
@@ -264,13 +268,13 @@ func (x *exchange) precheck() int {
 // Methods are those that a handler may see.
 const Methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// call runs the handler, and waits for the threads that the handler has started. A panic ends this
+// call runs a handler, and waits for the threads that the handler has started. A panic ends this
 // connection and nothing else. A panic with http.ErrAbortHandler is not logged and gets no answer.
 //
 // Once the handler runs, call and its callers do not use x any more; they look c.x up anew. A
 // handler that has hijacked the connection may go on for hours, and nothing but the handler may
 // hold what is left of its request.
-func (x *exchange) call() (status int) {
+func (x *exchange) call(h Handler) (status int) {
 	c, returned := x.c, false
 	defer func() {
 		if returned {
@@ -298,7 +302,7 @@ func (x *exchange) call() (status int) {
 		}
 		status = http.StatusInternalServerError
 	}()
-	status = x.set.Handler(&x.req, &x.resp)
+	status = h(&x.req, &x.resp)
 	if x := c.x; x != nil {
 		x.unheard = !x.resp.HeadSent() && loop.Forsaken(&c.Thread)
 	}

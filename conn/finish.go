@@ -161,6 +161,9 @@ func (w *Response) appendEnd(out []byte) []byte {
 // beginning of the body, as far as it was gathered.
 func (w *Response) sendHead(status int, first []byte) {
 	x := w.x
+	if w.forced != 0 {
+		status = w.forced
+	}
 	if len(w.hooks) > 0 {
 		w.runHooks(status)
 	}

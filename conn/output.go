@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
 )
 
@@ -155,7 +156,15 @@ var (
 func (x *exchange) sendFile(f File, off, n int64) error {
 	fd := int(f.Fd())
 	if x.c.tls != nil {
-		return x.sendReader(io.NewSectionReader(preader(fd), off, n), n)
+		for ; n > 0 && x.writeErr == nil; off += turnBudget {
+			part := min(n, turnBudget)
+			if err := stream.Warm(&x.c.Thread, fd, off, part); err != nil {
+				return x.cut(err)
+			}
+			_ = x.sendReader(io.NewSectionReader(preader(fd), off, part), part)
+			n -= part
+		}
+		return x.writeErr
 	}
 	out := x.out
 	x.out = x.out[:0]

@@ -48,6 +48,9 @@ type Response struct {
 	manner manner
 	dated  bool // it has a date, or wants none
 	hooks  []HeadHook
+	pages  []ErrorPage
+	ceded  bool // an error page may take the place of the body
+	forced int  // the status while an error page is made, whatever its handler says; 0: none
 
 	// The body that the handler has set.
 	kind source
@@ -125,12 +128,12 @@ func (w *Response) reset() {
 	if w.header.Len() > 0 {
 		w.header.reset()
 	}
-	x, header, buf, hooks := w.x, w.header, w.buf, w.hooks
+	x, header, buf, hooks, pages := w.x, w.header, w.buf, w.hooks, w.pages
 	if cap(buf) > keptBuffer {
 		buf = nil
 	}
 	*w = Response{} // a literal with the fields below would be copied
-	w.x, w.header, w.buf, w.hooks = x, header, buf, hooks[:0]
+	w.x, w.header, w.buf, w.hooks, w.pages = x, header, buf, hooks[:0], pages[:0]
 }
 
 // discard drops the body.
@@ -156,9 +159,9 @@ func (w *Response) discard() {
 
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
-	last, hooks := w.close, w.hooks
+	last, hooks, pages, forced := w.close, w.hooks, w.pages, w.forced
 	w.reset()
-	w.phase, w.close, w.hooks = open, last, hooks
+	w.phase, w.close, w.hooks, w.pages, w.forced = open, last, hooks, pages, forced
 }
 
 // fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it

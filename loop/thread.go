@@ -154,8 +154,14 @@ func (l *Loop) Attach(t *Thread, fd int, b Body, timeout time.Duration) error {
 // ends when f has returned and the threads that it has started have ended, when f panics, which is
 // logged, or when the loop stops. On a loop whose threads were killed it ends without having begun.
 func (l *Loop) Go(f func(t *Thread)) *Thread {
+	return l.Start(funcBody(f))
+}
+
+// Start is Go for a body that has to know when its thread has ended: b.Ended is called also if the
+// thread ends without having begun. b.Run returns Abort.
+func (l *Loop) Start(b Body) *Thread {
 	t := new(Thread)
-	l.begin(t, funcBody(f))
+	l.begin(t, b)
 	return t
 }
 

@@ -90,7 +90,10 @@ func (s *Stream) sendOpen(f fileLike, limit int64) (sent int64, err error) {
 	if err := s.beginWrite(); err != nil {
 		return 0, s.fail("write", err)
 	}
-	controlErr := raw.Control(func(fd uintptr) { sent, err = s.sendFile(int(fd), nil, limit) })
+	controlErr := raw.Control(func(fd uintptr) {
+		at, _ := unix.Seek(int(fd), 0, io.SeekCurrent)
+		sent, err = s.sendFile(int(fd), nil, limit, at, info.Size())
+	})
 	switch {
 	case controlErr != nil:
 		return sent, controlErr // the file was closed

@@ -289,18 +289,26 @@ func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 	if err := s.beginWrite(); err != nil {
 		return 0, err
 	}
-	return s.sendFile(fd, &off, n)
+	return s.sendFile(fd, &off, n, off, off+n)
 }
 
 // sendFile sends up to n bytes of a file, from *off on, or from the file's own position on if off
-// is nil. It advances the one that it uses. errNoSendfile means that nothing was sent.
-func (s *Stream) sendFile(fd int, off *int64, n int64) (sent int64, err error) {
+// is nil. It advances the one that it uses. The file's bytes from at on are sent, and it ends at
+// end, as far as is known. errNoSendfile means that nothing was sent.
+func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err error) {
 	for sent < n && err == nil {
 		if pause := s.out.pause(); pause > 0 {
 			err = s.rest(pause)
 			continue
 		}
-		k, errno := s.d.Sendfile(fd, off, int(min(n-sent, int64(s.out.piece()))))
+		// A piece ends at a multiple of the budget, so that what was read for one is sent with it.
+		part := min(n-sent, TurnBudget-(at+sent)%TurnBudget, int64(s.out.piece()))
+		if known := min(part, end-at-sent); known > 0 {
+			if err := Warm(s.loop.Current(), fd, at+sent, known); err != nil {
+				return sent, err
+			}
+		}
+		k, errno := s.d.Sendfile(fd, off, int(part))
 		switch {
 		case sent == 0 && errno == unix.EINVAL:
 			return 0, errNoSendfile

@@ -40,7 +40,8 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
 	m.describe(resp, f.facts)
 	setType(resp, f.facts)
-	if f.content == nil && f.facts.size <= smallBody && req.Method() == http.MethodGet {
+	if f.content == nil && f.from == nil && f.facts.size <= smallBody &&
+		req.Method() == http.MethodGet {
 		resp.SetBodyReader(f, f.facts.size)
 	} else {
 		setPiece(resp, f, 0, f.facts.size)
@@ -49,7 +50,12 @@ func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
 
 // setPiece makes n bytes of f from off on the body.
 func setPiece(resp *conn.Response, f *opened, off, n int64) {
-	if f.content == nil {
+	switch {
+	case f.from != nil:
+		f.at = off
+		resp.SetBodyReader(f, n)
+		return
+	case f.content == nil:
 		resp.SetBodyFile(f, off, n)
 		return
 	}
@@ -72,7 +78,9 @@ const smallBody = 16 << 10
 func (m *module) describe(resp *conn.Response, facts *facts) {
 	h := resp.Header()
 	h.Set("ETag", facts.etag)
-	h.Set("Last-Modified", facts.lastModified)
+	if facts.lastModified != "" {
+		h.Set("Last-Modified", facts.lastModified)
+	}
 	if m.cacheControl != "" {
 		h.Set("Cache-Control", m.cacheControl)
 	}

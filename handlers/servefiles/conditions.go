@@ -27,14 +27,14 @@ func precondition(h *conn.Header, f *facts) int {
 		if !matches(h, "If-Match", f.etag, false) {
 			return http.StatusPreconditionFailed
 		}
-	} else if date, ok := dateIn(h, "If-Unmodified-Since"); ok && f.modified > date {
+	} else if date, ok := dateIn(h, "If-Unmodified-Since"); ok && f.dated() && f.modified > date {
 		return http.StatusPreconditionFailed
 	}
 	if h.Has("If-None-Match") {
 		if matches(h, "If-None-Match", f.etag, true) {
 			return http.StatusNotModified
 		}
-	} else if date, ok := dateIn(h, "If-Modified-Since"); ok && f.modified <= date {
+	} else if date, ok := dateIn(h, "If-Modified-Since"); ok && f.dated() && f.modified <= date {
 		return http.StatusNotModified
 	}
 	return 0
@@ -79,5 +79,5 @@ func rangeApplies(h *conn.Header, f *facts, now time.Time) bool {
 		return true
 	}
 	date, ok := dateIn(h, "If-Range")
-	return ok && date == f.modified && now.Unix() > date
+	return ok && f.dated() && date == f.modified && now.Unix() > date
 }

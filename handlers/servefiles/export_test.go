@@ -29,3 +29,19 @@ func Load(path string, change func()) (bool, error) {
 	change()
 	return f.load(), nil
 }
+
+// MaxListed is how many entries a listing shows.
+const MaxListed = maxListed
+
+// MaxListings is how many listings a route makes or sends at a time.
+const MaxListings = maxListings
+
+// Href and Text are how a listing writes a name.
+func Href(name string) string { return string(appendHref(nil, &entry{name: name})) }
+func Text(name string) string { return string(appendText(nil, name)) }
+
+// Size is how a listing writes a length.
+func Size(n int64) string { return string(appendSize(nil, n)) }
+
+// IsEmbedded reports whether the calls of a file system are made on the loop.
+var IsEmbedded = isEmbedded

@@ -2,10 +2,15 @@ package servefiles
 
 import (
 	"io"
+	"io/fs"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // opened is an open regular file. It belongs to the request that has opened it, or, once it is on a
@@ -15,7 +20,14 @@ type opened struct {
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
 	content []byte // of a small file on a shelf; it does not change
 
-	users int // how many times Close is still to be called
+	// Of a file of an fs.FS.
+	from io.ReaderAt
+	file fs.File
+	slow bool // reading may wait
+
+	loop  *loop.Loop
+	at    int64 // where Read goes on
+	users int   // how many times Close is still to be called
 	until time.Time
 }
 
@@ -25,20 +37,34 @@ var spent = sync.Pool{New: func() any { return new(opened) }}
 // Fd returns the descriptor.
 func (f *opened) Fd() uintptr { return uintptr(f.fd) }
 
-// Read reads on from the descriptor's offset. It is for a file that is not on a shelf: requests
-// would share the offset.
+// Read reads on. It is for a file that is not on a shelf: requests would share the offset.
 func (f *opened) Read(p []byte) (int, error) {
-	return readOnce(p, func() (int, error) { return unix.Read(f.fd, p) })
+	n, err := f.readAt(p, f.at)
+	f.at += int64(n)
+	return n, err
 }
 
-// readAt reads what one call gives, at the given offset.
+// readAt reads what one call gives, at the given offset. If that has to come from a disk, the
+// running thread waits for it, and its loop does not.
 func (f *opened) readAt(p []byte, offset int64) (int, error) {
-	return readOnce(p, func() (int, error) {
-		if f.content != nil {
+	if f.content != nil || len(p) == 0 {
+		return readOnce(p, func() (int, error) {
 			return copy(p, f.content[min(offset, int64(len(f.content))):]), nil
+		})
+	}
+	if f.from != nil {
+		return f.readFS(p, offset)
+	}
+	n, errno := sysio.ReadCached(f.fd, p, offset)
+	switch errno {
+	case 0:
+		return readOnce(p, func() (int, error) { return n, nil })
+	case unix.EAGAIN:
+		if err := stream.Warm(f.loop.Current(), f.fd, offset, int64(len(p))); err != nil {
+			return 0, err
 		}
-		return unix.Pread(f.fd, p, offset)
-	})
+	}
+	return readOnce(p, func() (int, error) { return unix.Pread(f.fd, p, offset) })
 }
 
 // unchanged reports whether the open file is still as its facts say.
@@ -89,9 +115,12 @@ func (f *opened) Close() error {
 	if f.users--; f.users > 0 {
 		return nil
 	}
-	fd := f.fd
+	fd, file := f.fd, f.file
 	*f = opened{}
 	spent.Put(f)
+	if file != nil {
+		return file.Close()
+	}
 	if fd < 0 {
 		return nil
 	}

@@ -4,9 +4,14 @@
 //	serve.go       the way of one request to a file
 //	folder.go      RedirectToFolder
 //	open.go        opening beneath the root
+//	cold.go        opening what no cache knows of
 //	stepwise.go    the same where the kernel or a container refuses openat2
 //	file.go        an open file
+//	listing.go     what lies in a folder
+//	listingbody.go that as a page or as JSON
+//	accept.go      which of them the client wants
 //	shelf.go       files that are kept open
+//	fs.go          files of an fs.FS
 //	sender.go      files that another handler names
 //	answer.go      what of the file is sent: all, ranges, nothing
 //	mime.go        media types by extension
@@ -17,6 +22,7 @@ package servefiles
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -36,7 +42,9 @@ import (
 // Settings are the module's keys.
 type Settings struct {
 	Path           string            `toml:"path"`
+	Source         string            `toml:"source" oneof:"disk"`
 	Index          []string          `toml:"index"`
+	Listing        bool              `toml:"listing"`
 	Fallback       string            `toml:"fallback"`
 	FollowSymlinks bool              `toml:"follow_symlinks"`
 	CacheControl   string            `toml:"cache_control"`
@@ -52,7 +60,7 @@ func (s Settings) Descriptors() int { return s.OpenFiles }
 func (s Settings) Folder() string { return s.Path }
 
 // Defaults are the settings of a route that gives only a path.
-var Defaults = Settings{Index: []string{"index.html"}, OpenFiles: 256}
+var Defaults = Settings{Source: "disk", Index: []string{"index.html"}, OpenFiles: 256}
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {
@@ -75,8 +83,22 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if s.Path == "" {
 		return nil, handlers.BadKey("path", "missing: the folder whose files are served")
 	}
-	m := &module{log: env.Log(), index: slices.Clone(s.Index), cacheControl: s.CacheControl,
-		openFiles: s.OpenFiles, loops: env.Loops, facts: newFactsCache()}
+	m, err := configure(s, env)
+	if err != nil {
+		return nil, err
+	}
+	if m.root, err = openRoot(confpath.Join(env.Dir, s.Path), s.FollowSymlinks); err != nil {
+		return nil, &handlers.KeyError{Key: "path", Err: err}
+	}
+	return m, nil
+}
+
+// configure is open without the folder.
+func configure(s Settings, env handlers.Env) (*module, error) {
+	m := &module{log: env.Log(), index: slices.Clone(s.Index), listing: s.Listing,
+		cacheControl: s.CacheControl,
+		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache(),
+		reading: make(chan struct{}, 1)}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
 	}
@@ -109,9 +131,6 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if m.types, err = ownTypes(s.Types); err != nil {
 		return nil, &handlers.KeyError{Key: "types", Err: err}
 	}
-	if m.root, err = openRoot(confpath.Join(env.Dir, s.Path), s.FollowSymlinks); err != nil {
-		return nil, &handlers.KeyError{Key: "path", Err: err}
-	}
 	return m, nil
 }
 
@@ -120,7 +139,10 @@ type module struct {
 	// Set once.
 	log          *slog.Logger
 	root         *root
+	fsys         fs.FS // in place of root, or nil
+	inMemory     bool  // fsys is, so its calls do not wait
 	index        []string
+	listing      bool
 	fallback     string   // below the root, "" for none
 	scripts      []string // endings of names that are refused; none: no name is
 	cacheControl string
@@ -130,8 +152,11 @@ type module struct {
 
 	// Safe from any goroutine.
 	facts      *factsCache
-	shelves    sync.Map     // *loop.Loop to *shelf, those that are not empty
-	complained atomic.Int64 // Unix second
+	hashed     sync.Map      // name to *facts, of files without a time, which do not change
+	shelves    sync.Map      // *loop.Loop to *shelf, those that are not empty
+	complained atomic.Int64  // Unix second
+	listings   atomic.Int64  // that are being made or sent
+	reading    chan struct{} // has something while a worker reads a folder
 }
 
 // source reports whether a file of that name may hold the source of a script that another route of

@@ -18,6 +18,7 @@ import (
 type root struct {
 	fd      int
 	resolve uint64 // how names are
+	cached  bool   // RESOLVE_CACHED can be added to it; see cold.go
 	refused bool   // openat2 is; see stepwise.go
 	beneath *os.Root
 }
@@ -41,17 +42,22 @@ func openRoot(dir string, follow bool) (*root, error) {
 		return r, r.openStepwise(dir, follow)
 	}
 	// Other faults of the folder are found now, and not at the first request.
-	switch probe, errno := r.open([]byte(".")); errno {
+	switch probe, errno := r.open([]byte("."), r.resolve); errno {
 	case 0:
 		unix.Close(probe)
 	case unix.EACCES: // not for listing, see above
 	default:
 		return nil, fmt.Errorf("cannot open the folder %q: %w", dir, errno)
 	}
+	probe, errno := r.open([]byte("."), r.resolve|resolveCached)
+	if errno == 0 {
+		unix.Close(probe)
+	}
+	r.cached = errno != unix.EINVAL // Linux 5.12 and later know it
 	return r, nil
 }
 
-// open opens a name below the root for reading. The kernel resolves it and refuses every way out,
+// open opens a name below the root for reading, in the given manner of resolving it. The kernel resolves it and refuses every way out,
 // by a symbolic link as well, and while another process renames folders; a check of the name
 // beforehand could not promise that. Links within the folder work if they are relative. With
 // follow_symlinks it only refuses the links of /proc, which stand for the open files of other
@@ -61,7 +67,7 @@ func openRoot(dir string, follow bool) (*root, error) {
 // for a terminal. Neither matters for regular files, and only these are served.
 //
 // unix.Openat2 would copy every name to new memory for the zero byte at its end.
-func (r *root) open(name []byte) (fd int, err syscall.Errno) {
+func (r *root) open(name []byte, resolve uint64) (fd int, err syscall.Errno) {
 	if bytes.IndexByte(name, 0) >= 0 {
 		return -1, unix.EINVAL // the kernel would see another name than the one that was checked
 	}
@@ -71,7 +77,7 @@ func (r *root) open(name []byte) (fd int, err syscall.Errno) {
 	path := append(name, 0)
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
-		Resolve: r.resolve,
+		Resolve: resolve,
 	}
 	for tries := 0; ; tries++ {
 		n, _, err := unix.Syscall6(unix.SYS_OPENAT2, uintptr(r.fd),
@@ -82,7 +88,7 @@ func (r *root) open(name []byte) (fd int, err syscall.Errno) {
 		case err == 0:
 			return int(n), 0
 		case err == unix.EINTR:
-		case err == unix.EAGAIN && tries < 8:
+		case err == unix.EAGAIN && tries < 8 && resolve&resolveCached == 0:
 			// A link had a "..", and a folder on the way was renamed meanwhile, so the kernel
 			// cannot tell whether the name stays beneath the root. Another attempt will succeed.
 		default:

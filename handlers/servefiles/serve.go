@@ -36,7 +36,15 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	if status == isFolder {
 		return RedirectToFolder(req, resp)
 	}
+	if status == http.StatusNotFound && m.listing && path[len(path)-1] == '/' {
+		if status = m.list(req, resp, path); status != http.StatusNotFound {
+			return status
+		}
+	}
 	if status == http.StatusNotFound && m.fallback != "" {
+		resp.Header().Add("Vary", "Accept")
+	}
+	if status == http.StatusNotFound && m.fallback != "" && takesHTML(req) {
 		name := append(space[:0], m.fallback...)
 		if f, status = m.open(req.Loop(), name); status == isFolder {
 			status = http.StatusNotFound
@@ -88,14 +96,17 @@ var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of 
 // open finds a name below the root on the loop's shelf, or opens it and reads its state. Status 0
 // means that there is an open regular file. It is called on a thread of l.
 func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
+	if m.fsys != nil {
+		return m.openFS(l.Current(), string(name))
+	}
 	shelf := m.shelf(l)
 	f, kept := shelf.take(name)
 	if f != nil {
 		return f, 0
 	}
-	fd, err := m.root.open(name)
+	fd, err := m.root.openOn(l, name)
 	if (err == unix.EMFILE || err == unix.ENFILE) && shelf.release() {
-		fd, err = m.root.open(name)
+		fd, err = m.root.openOn(l, name)
 	}
 	if err != 0 {
 		status := statusOf(err)
@@ -122,7 +133,8 @@ func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
 		return nil, status
 	}
 	f = spent.Get().(*opened)
-	*f = opened{facts: m.facts.get(name, &st, m.types), fd: fd, users: 1}
+	*f = opened{facts: m.facts.get(name, &st, m.types), fd: fd, loop: l,
+		users: 1}
 	if m.openFiles > 0 && (f.facts.again(l.Time()) || kept) {
 		m.keep(l, f)
 	}

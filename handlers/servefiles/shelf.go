@@ -3,6 +3,7 @@ package servefiles
 import (
 	"time"
 
+	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -69,24 +70,31 @@ func (s *shelf) take(name []byte) (f *opened, was bool) {
 	return nil, true
 }
 
-// keep puts f on the shelf of l, if it may be there. It is called on a thread of l.
+// keep puts f on the shelf of l, if it may be there. It is called on a thread of l, which may wait.
 func (m *module) keep(l *loop.Loop, f *opened) {
-	now, s := l.Time(), m.shelf(l)
-	modified := time.Unix(f.facts.mtime.Unix())
-	if l.Stopping() || now.Sub(modified) < settled || s != nil && len(s.files) >= m.share() {
+	now, modified := l.Time(), time.Unix(f.facts.mtime.Unix())
+	if now.Sub(modified) < settled || !m.room(l, f) {
 		return
 	}
-	if f.facts.size <= smallBody && !f.load() {
+	if f.facts.size <= smallBody && (!f.load() || !m.room(l, f)) { // load may have waited for a disk
 		return
 	}
-	if s == nil {
-		s = &shelf{of: m, loop: l, files: make(map[string]*opened)}
-		m.shelves.Store(l, s)
-		l.Go(s.tend)
-	}
+	s := m.shelf(l)
 	f.users++
 	f.until = now.Add(keptFor)
-	s.files[f.facts.name] = f
+	if s != nil {
+		s.files[f.facts.name] = f
+		return
+	}
+	s = &shelf{of: m, loop: l, files: map[string]*opened{f.facts.name: f}}
+	m.shelves.Store(l, s)
+	l.Start((*tender)(s))
+}
+
+// room reports whether there is a place for f on the shelf of l.
+func (m *module) room(l *loop.Loop, f *opened) bool {
+	s := m.shelf(l)
+	return !l.Stopping() && (s == nil || s.files[f.facts.name] == nil && len(s.files) < m.share())
 }
 
 // share returns how many files a loop may keep.
@@ -98,9 +106,13 @@ func (m *module) share() int {
 	return max(m.openFiles/loops, 1)
 }
 
-// tend is the thread that takes down what is too old.
-func (s *shelf) tend(t *loop.Thread) {
-	defer s.clear()
+// tender is a shelf as its thread sees it, which takes down what is too old. The loop may kill the
+// thread before it has run at all, so it is Ended, and no deferred call, that clears the shelf.
+type tender shelf
+
+// Run implements loop.Body.
+func (td *tender) Run(t *loop.Thread) coro.Code {
+	s := (*shelf)(td)
 	for stopped := false; len(s.files) > 0 && !stopped; {
 		i, _ := t.AwaitAny(keptFor, s.loop.Stopped())
 		stopped = i >= 0
@@ -115,10 +127,16 @@ func (s *shelf) tend(t *loop.Thread) {
 			}
 		}
 	}
+	return coro.Abort
 }
 
-// clear ends the shelf. Responses that send from its files close them when they are done.
-func (s *shelf) clear() {
+// Left implements loop.Body.
+func (*tender) Left() {}
+
+// Ended implements loop.Body. Responses that send from the shelf's files close them when they are
+// done.
+func (td *tender) Ended() {
+	s := (*shelf)(td)
 	s.of.shelves.Delete(s.loop)
 	for _, f := range s.files {
 		s.down(f)

@@ -3,12 +3,11 @@ package server
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/handlers/rules"
 	"github.com/lwango/lwango/internal/server/settings"
@@ -18,10 +17,11 @@ import (
 // handed on, and to its answer afterwards. A site's come before the choice of the route, a route's
 // before its module.
 type around struct {
-	Table settings.Table  `toml:",table"`
-	Rules []ruleConfig    `toml:"rule"`
-	Limit *limit.Settings `toml:"limit"`
-	Auth  *auth.Settings  `toml:"auth"`
+	Table      settings.Table    `toml:",table"`
+	ErrorPages map[string]string `toml:"error_pages"`
+	Rules      []ruleConfig      `toml:"rule"`
+	Limit      *limit.Settings   `toml:"limit"`
+	Auth       *auth.Settings    `toml:"auth"`
 
 	set *rules.Set // of Rules; nil: there are none
 }
@@ -36,8 +36,9 @@ type ruleConfig struct {
 // a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
 // is reported at its key.
 //
-// The layers, outermost first: rules, limit, auth. A rule that denies or redirects costs nothing
-// else, and one that leads to another route leaves nothing of this one behind.
+// The layers, outermost first: error pages, rules, limit, auth. What refuses a request further in
+// gets its error page. A rule that denies or redirects costs nothing else, and one that leads to
+// another route leaves nothing of this one behind.
 func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	add := func(key string, m handlers.Middleware, err error) {
@@ -46,6 +47,13 @@ func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware
 			return
 		}
 		layers = append(layers, m)
+	}
+	pages, err := errorpages.New(a.ErrorPages, env)
+	if err != nil {
+		reportAt(a.Table, "error_pages", err)
+	}
+	if pages != nil {
+		layers = append(layers, pages.Outer)
 	}
 	if len(a.Rules) > 0 {
 		a.compile(folder, env)
@@ -59,15 +67,10 @@ func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware
 		m, err := auth.New(*a.Auth, env)
 		add("auth", m, err)
 	}
-	if len(layers) == 0 {
-		return nil
+	if pages != nil {
+		layers = append(layers, pages.Inner) // the last one
 	}
-	return func(next conn.Handler) conn.Handler {
-		for _, m := range slices.Backward(layers) {
-			next = m(next)
-		}
-		return next
-	}
+	return handlers.Chain(layers...)
 }
 
 // compile makes the rules. It reports what is wrong with one at its own key.

@@ -171,7 +171,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\nfolder = \"x\""),
-			`t.conf:5: site.route.folder: unknown key (known here: auth, handler, limit, module, prefix, rule)`},
+			`t.conf:5: site.route.folder: unknown key (known here: auth, error_pages, handler, limit, module, prefix, rule)`},
 		{"auth", "[[site]]\nauth = {}\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"auth = { realm = \"x\", htpasswd = \"none\" }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
 			"[site.route.auth]\nhtpasswd = 3\nuser = \"x\"",
@@ -182,8 +182,7 @@ t.conf:12: site.route.auth.user: unknown key (known here: htpasswd, realm)`},
 		{"limit", "[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"limit = { allow = [\"10.0.0.1/8\"], methods = [\"BREW\"] }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
 			"[site.route.limit]\nmethods = []\nmax_body_size = \"1k\"",
-			`t.conf:2: site.limit: expected at least one limit, such as requests = "10/s"
-t.conf:2: site.limit.burst: must be between 1 and 1000000, found 0
+			`t.conf:2: site.limit.burst: must be between 1 and 1000000, found 0
 t.conf:2: site.limit.requests: expected 1 to 1000000 requests in a second, a minute or an hour, such as "10/s", "100/m" or "1000/h", found "10"
 t.conf:6: site.route.limit.allow: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8
 t.conf:11: site.route.limit.methods: expected some of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS
@@ -199,6 +198,10 @@ t.conf:5: site.limit.allow: expected at least one network`},
 			`t.conf:3: site.route.prefix: "x" does not begin with a slash
 t.conf:6: site.route.prefix: "/a//b" has an empty segment, which no cleaned path has
 t.conf:12: site.route.prefix: "/a/": named twice`},
+		{"error pages", "[[site]]\nerror_pages = { 404 = \"/a?b\" }\n[[site.route]]\nprefix = \"/x\"\n" +
+			"handler = \"echo\"\nerror_pages = { 200 = \"/x/a\" }",
+			`t.conf:2: site.error_pages: 404: expected the path of a route, without a query, not "/a?b"
+t.conf:6: site.route.error_pages: expected a status from 400 to 599, not "200"`},
 		{"hosts", "[[site]]\nhost = \"a.example\"\n[[site]]\nhost = [\"b.example\", \"A.example\"]\n[[site]]\n[[site]]\n[[site]]\nhost = []",
 			`t.conf:4: site.host: "A.example": named twice
 t.conf:6: site.host: missing, and site 2 has none either: only one site can be the default

@@ -1,0 +1,113 @@
+package conn
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// ErrorPage answers a request in place of the server's own error page. status goes out whatever it
+// does; it may set a body and header fields. It reports whether it has set a page. It runs on the
+// request's thread, as a handler does, and may wait.
+type ErrorPage func(req *Request, resp *Response, status int) bool
+
+// OnError lets p make the page of an answer with a status of 400 or more and without a body, or of
+// one that its handler has ceded. A handler that has panicked has such an answer, too. What was set
+// last is asked first; if no p has a page, the server's own is sent. An answer gets one page: an
+// error in the making of a page has none. Requests that reach no handler, because they cannot be
+// parsed, have the server's own page.
+func (w *Response) OnError(p ErrorPage) {
+	if w.phase == open {
+		w.pages = append(w.pages, p)
+	}
+}
+
+// Cede says that an error page may take the place of this answer's body, if the handler returns a
+// status of 400 or more and there is a page for that. Otherwise the body is sent. The answer may be
+// a relayed one. Clear undoes it.
+func (w *Response) Cede() { w.ceded = w.phase == open }
+
+// DropBody drops the body, and the effect of Relay and of Cede, and keeps the header. Once the head
+// has gone out, it does nothing.
+func (w *Response) DropBody() {
+	if w.phase == open {
+		w.discard()
+		w.size, w.manner, w.early, w.reason, w.ceded = 0, native, 0, "", false
+	}
+}
+
+// wantsPage reports whether an error page may take the place of the answer.
+func (w *Response) wantsPage(status int) bool {
+	if status < 400 || status > 999 || w.phase != open {
+		return false
+	}
+	empty := w.size == 0
+	if w.kind == gathered {
+		empty = len(w.buf) == 0
+	}
+	return w.ceded || w.manner == native && empty
+}
+
+// errorPage asks for a page in place of what the handler has answered with, and returns the status
+// of the answer, whatever page there is. If there is none, the answer stays as it is.
+func (x *exchange) errorPage(status int) int {
+	w := &x.resp
+	if len(w.pages) == 0 {
+		return status
+	}
+	status = cmp.Or(status, w.early, 200)
+	if !w.wantsPage(status) {
+		return status
+	}
+	pages := w.pages
+	w.pages = nil
+	for _, p := range slices.Backward(pages) {
+		before, made := slices.Clone(w.header.fields), false
+		w.forced = status
+		x.call(func(req *Request, resp *Response) int {
+			made = p(req, resp, status)
+			return 0
+		})
+		if x.c == nil || x.c.x != x { // the page's handler has taken the connection over
+			return status
+		}
+		if w.forced = 0; made || w.phase != open {
+			return status
+		}
+		w.header.fields = before
+	}
+	return status
+}
+
+// notOfPage are the fields of a request that are about the file or the body that the client asked
+// for or sent, and not about an error page.
+var notOfPage = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+	"If-Range", "Range", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding",
+	"Expect"}
+
+// Instead calls h for another path, which must be a clean one, and returns what h returns. To h the
+// request is a GET, or still a HEAD, without a query, a body, conditions and ranges; all else is as
+// it was. It is for error pages that a handler makes.
+func (r *Request) Instead(path string, resp *Response, h Handler) int {
+	head, header, old, prefix := r.head, r.header, r.path, r.prefix
+	query, form, multipart := r.query, r.form, r.multipart
+	defer func() {
+		r.head, r.header, r.path, r.prefix = head, header, old, prefix
+		r.query, r.form, r.multipart = query, form, multipart
+	}()
+	if head.Method != http1.HEAD {
+		r.head.Method = http1.GET
+	}
+	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
+	r.head.Fields = slices.DeleteFunc(slices.Clone(head.Fields), func(f http1.Field) bool {
+		name := f.Name.Of(r.raw)
+		return slices.ContainsFunc(notOfPage, func(s string) bool {
+			return ascii.EqualFold(name, s)
+		})
+	})
+	r.header, r.path = Header{}, []byte(path)
+	r.query, r.form, r.multipart = nil, nil, nil
+	return h(r, resp)
+}

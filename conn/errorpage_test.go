@@ -1,0 +1,138 @@
+package conn_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// TestOnError: which answers get a page, of whom, and what becomes of the connection.
+func TestOnError(t *testing.T) {
+	page := func(text string, ok bool) conn.ErrorPage {
+		return func(req *conn.Request, w *conn.Response, status int) bool {
+			switch req.Path() {
+			case "/panic-in-page":
+				panic("a test")
+			case "/streamed-page": // the status is not the page's to choose
+				w.Clear()
+				w.SetStatus(200)
+				w.WriteString("streamed")
+				w.Flush()
+				return ok
+			case "/bad-page":
+				w.Header().Set("A b", "x")
+				return ok
+			}
+			w.Header().Set("Page", text)
+			if ok {
+				w.WriteString(text)
+			}
+			return ok
+		}
+	}
+	ways := map[string]struct {
+		status int
+		body   string // what it begins with
+		answer conn.Handler
+	}{
+		"/empty": {404, "first", func(*conn.Request, *conn.Response) int { return 404 }},
+		"/early": {410, "first", func(_ *conn.Request, w *conn.Response) int {
+			w.SetStatus(410)
+			return 0
+		}},
+		"/good": {200, "", func(*conn.Request, *conn.Response) int { return 200 }},
+		"/whole": {404, "x", func(_ *conn.Request, w *conn.Response) int {
+			w.WriteString("x")
+			return 404
+		}},
+		"/set": {404, "x", func(_ *conn.Request, w *conn.Response) int {
+			w.SetBody([]byte("x"))
+			return 404
+		}},
+		"/reader": {404, "x", func(_ *conn.Request, w *conn.Response) int {
+			w.SetBodyReader(strings.NewReader("x"), -1)
+			return 404
+		}},
+		"/relayed": {404, "", func(_ *conn.Request, w *conn.Response) int {
+			w.Relay(404, "")
+			return 404
+		}},
+		"/streamed": {404, "x", func(_ *conn.Request, w *conn.Response) int {
+			w.SetStatus(404)
+			w.WriteString("x")
+			w.Flush()
+			w.Cede() // too late
+			return 404
+		}},
+		"/panic":         {500, "first", func(*conn.Request, *conn.Response) int { panic("a test") }},
+		"/panic-in-page": {404, "<!doctype", func(*conn.Request, *conn.Response) int { return 404 }},
+		"/streamed-page": {404, "streamed", func(*conn.Request, *conn.Response) int { return 404 }},
+		"/bad-page":      {500, "<!doctype", func(*conn.Request, *conn.Response) int { return 404 }},
+		"/second": {404, "second", func(_ *conn.Request, w *conn.Response) int {
+			w.OnError(page("second", true))
+			return 404
+		}},
+		"/refused": {404, "first", func(_ *conn.Request, w *conn.Response) int {
+			w.OnError(page("second", false))
+			return 404
+		}},
+		"/cleared": {404, "first", func(_ *conn.Request, w *conn.Response) int {
+			w.WriteString("x")
+			w.Clear()
+			return 404
+		}},
+		"/dropped": {404, "first", func(_ *conn.Request, w *conn.Response) int {
+			w.Relay(404, "Gone away")
+			w.SetBody([]byte("x"))
+			w.DropBody()
+			return 404
+		}},
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			w.OnError(page("first", true))
+			return ways[req.Path()].answer(req, w)
+		}})
+		for path, way := range ways {
+			a := s.Request("GET "+path, nil, "")
+			if a.StatusCode != way.status || !strings.HasPrefix(a.Text, way.body) ||
+				way.body == "" && a.Text != "" {
+				t.Errorf("%s: %s, %q", path, a.Status, a.Text)
+			}
+			want := ""
+			if way.body == "first" || way.body == "second" {
+				want = way.body
+			}
+			if a.Header.Get("Page") != want {
+				t.Errorf("%s: %v", path, a.Header)
+			}
+		}
+	}, plain, direct)
+}
+
+// TestInstead: a handler for another path sees no more of the request than is about that path, and
+// the request is itself again afterwards.
+func TestInstead(t *testing.T) {
+	show := func(req *conn.Request, w *conn.Response) int {
+		w.WriteString(req.Method() + " " + req.Path() + "?" + req.RawQuery() + " " +
+			req.Header().Get("A") + req.Header().Get("Range") + req.Header().Get("Content-Type") +
+			req.Query().Get("q") + ";")
+		return int(req.ContentLength())
+	}
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		req.Query()
+		if n := req.Instead("/other", w, show); n != 0 {
+			t.Errorf("length %d", n)
+		}
+		if n := show(req, w); n != 3 {
+			t.Errorf("length %d", n)
+		}
+		return 200
+	}})
+	fields := []string{"A: b", "Range: bytes=0-", "Content-Type: c/d", "Content-Length: 3"}
+	a := s.Request("POST /a%20b?q=1", fields, "xyz")
+	if want := "GET /other? b;POST /a b?q=1 bbytes=0-c/d1;"; a.Text != want {
+		t.Errorf("%q, want %q", a.Text, want)
+	}
+}

@@ -1,0 +1,180 @@
+// Package errorpages is the key `error_pages` of a site or a route: pages of its own for errors.
+package errorpages
+
+import (
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// key is the key whose value New takes.
+const key = "error_pages"
+
+// Pages are the error pages of a site or a route. They may be used on any number of loops at once.
+type Pages struct {
+	log   *slog.Logger
+	pages map[int]*page
+	next  conn.Handler // what chooses the route of a page; set at the start
+}
+
+// page is the page for one status.
+type page struct {
+	status int
+	path   string             // of a route; empty: it is a file
+	file   *servefiles.Sender // of the folder
+	name   string             // in the folder
+
+	missing atomic.Bool // the last attempt has failed, and that was logged
+}
+
+// New reads the pages: for each status, from 400 to 599, a file, relative to the folder of the
+// configuration, or the path of a route, which begins with a slash. It returns nil if there are
+// none. Errors are *handlers.KeyError.
+func New(pages map[string]string, env handlers.Env) (*Pages, error) {
+	if len(pages) == 0 {
+		return nil, nil
+	}
+	p := &Pages{log: env.Log(), pages: make(map[int]*page, len(pages))}
+	for text, to := range pages {
+		status, err := strconv.Atoi(text)
+		if err != nil || status < 400 || status > 599 || len(text) != 3 {
+			return nil, handlers.BadKey(key, "expected a status from 400 to 599, not %q", text)
+		}
+		if p.pages[status], err = newPage(status, to, env); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func newPage(status int, to string, env handlers.Env) (*page, error) {
+	pg := &page{status: status}
+	if strings.HasPrefix(to, "/") {
+		path, err := http1.CleanPath(nil, []byte(to))
+		if err != nil || strings.ContainsAny(to, "?#") {
+			return nil, handlers.BadKey(key,
+				"%d: expected the path of a route, without a query, not %q", status, to)
+		}
+		if !strings.HasPrefix(string(path), strings.TrimSuffix(env.Prefix, "/")+"/") {
+			return nil, handlers.BadKey(key,
+				"%d: expected a path below the route's prefix, %s, or a file, not %q", status,
+				env.Prefix, to)
+		}
+		pg.path = string(path)
+		return pg, nil
+	}
+	file := confpath.Join(env.Dir, to)
+	pg.name = filepath.Base(file)
+	if to == "" || strings.HasSuffix(to, "/") || pg.name == "." || pg.name == ".." {
+		return nil, handlers.BadKey(key,
+			"%d: expected a file, or the path of a route, which begins with a slash, not %q", status,
+			to)
+	}
+	var err error
+	pg.file, err = servefiles.NewSender(servefiles.Settings{Path: filepath.Dir(file),
+		FollowSymlinks: true, OpenFiles: 1}, env)
+	if err != nil {
+		if ke, ok := err.(*handlers.KeyError); ok {
+			err = ke.Err
+		}
+		return nil, handlers.BadKey(key, "%d: %w", status, err)
+	}
+	return pg, nil
+}
+
+// Outer is the outermost middleware of the site or the route: what lies within gets its pages,
+// whatever refuses a request.
+func (p *Pages) Outer(next conn.Handler) conn.Handler {
+	answer := p.answer
+	return func(req *conn.Request, resp *conn.Response) int {
+		resp.OnError(answer)
+		return next(req, resp)
+	}
+}
+
+// Inner is the innermost middleware. A page that is a path comes from what lies within it: a page
+// for those that must log in must not need a login.
+func (p *Pages) Inner(next conn.Handler) conn.Handler {
+	p.next = next
+	return next
+}
+
+// answer is a conn.ErrorPage.
+func (p *Pages) answer(req *conn.Request, resp *conn.Response, status int) bool {
+	pg := p.pages[status]
+	if pg == nil {
+		return false
+	}
+	h := resp.Header()
+	var old [len(kept)]string // of the answer, and not of the page
+	for i, name := range kept {
+		old[i] = h.Get(name)
+	}
+	for _, name := range ofBody { // they are about the body that the page replaces
+		h.Del(name)
+	}
+	if got := pg.make(req, resp, p.next); got != http.StatusOK {
+		if !pg.missing.Swap(true) {
+			p.log.Error("error_pages: page missing, the built-in one is sent", "status", status,
+				"page", pg.path+pg.name, "got", got)
+		}
+		return false
+	}
+	if resp.HeadSent() {
+		return true
+	}
+	for _, name := range ofFile {
+		h.Del(name)
+	}
+	for i, name := range kept {
+		if h.Del(name); old[i] != "" {
+			h.Set(name, old[i])
+		}
+	}
+	if pg.missing.Load() {
+		pg.missing.Store(false)
+	}
+	return true
+}
+
+var (
+	// ofBody describe the body that a page replaces.
+	ofBody = [...]string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Language",
+		"Content-Disposition", "Content-Location", "ETag", "Last-Modified", "Accept-Ranges"}
+
+	// ofFile are what a page's handler says of a file. The client has not asked for that file, and
+	// would take what it says for that of the one it has asked for.
+	ofFile = [...]string{"ETag", "Last-Modified", "Accept-Ranges", "Content-Location"}
+
+	// kept stay as they were for the same reason.
+	kept = [...]string{"Cache-Control", "Expires", "Vary"}
+)
+
+// make sets the page, and returns the status with which it comes: 200 if there is one.
+func (pg *page) make(req *conn.Request, resp *conn.Response, next conn.Handler) int {
+	if pg.file != nil {
+		status, sent := pg.file.Send(req, resp, pg.name, pg.status)
+		if sent {
+			return http.StatusOK
+		}
+		return status
+	}
+	resp.DropBody()
+	status := req.Instead(pg.path, resp, next)
+	if status == 0 || resp.HeadSent() {
+		return http.StatusOK
+	}
+	if status != http.StatusOK {
+		resp.DropBody()
+	}
+	return status
+}

@@ -1,0 +1,62 @@
+package servefiles_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// What becomes of a file while it is sent: a client gets all of the old one, or sees that the answer
+// was cut. It never gets a part that looks like the whole, and nothing stays open.
+func TestChangedWhileSent(t *testing.T) {
+	const size = 8 << 20 // a socket takes four at most
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		for what, c := range map[string]struct {
+			cut    bool
+			change func(path string) error
+		}{
+			"truncated": {true, func(path string) error { return os.Truncate(path, 1000) }},
+			"emptied":   {true, func(path string) error { return os.Truncate(path, 0) }},
+			"replaced": {false, func(path string) error {
+				if err := os.WriteFile(path+".new", []byte("new"), 0o644); err != nil {
+					return err
+				}
+				return os.Rename(path+".new", path)
+			}},
+			"removed":    {false, os.Remove},
+			"unreadable": {false, func(path string) error { return os.Chmod(path, 0) }},
+			"longer":     {false, func(path string) error { return os.Truncate(path, 2*size) }},
+		} {
+			for _, field := range []string{"", "Range: bytes=10-\r\n", "Range: bytes=0-4000000,5-\r\n"} {
+				root := t.TempDir()
+				path := filepath.Join(root, "long.bin")
+				check(t, os.WriteFile(path, nil, 0o644))
+				check(t, os.Truncate(path, size))
+				check(t, os.Chtimes(path, modified, modified))
+				s := start(t, m, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 2 })
+				client := s.DialSmall()
+				client.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + field + "\r\n")
+				answer, err := http.ReadResponse(client.R, nil)
+				check(t, err)
+				check(t, c.change(path))
+				n, err := io.Copy(io.Discard, answer.Body)
+				answer.Body.Close()
+				if cut := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET); cut != c.cut || !cut && err != nil ||
+					!cut && n != answer.ContentLength {
+					t.Errorf("%s, %q: %d of %d bytes, %v", what, field, n, answer.ContentLength, err)
+				}
+				wait.Until(t, "all is closed", func() bool { return held(t, root, "") == 0 })
+				s.Stop(0)
+			}
+		}
+	}, modes.Plain, modes.OverTLS)
+}

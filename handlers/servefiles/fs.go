@@ -1,0 +1,227 @@
+package servefiles
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/loop"
+)
+
+// FS makes a handler that serves the files of fsys, such as an embed.FS, as New serves those of a
+// folder: with entity tags, conditions, ranges, index, listing and fallback. It does not use the
+// settings Path, FollowSymlinks and OpenFiles. fsys must be safe from any goroutine. The calls of an
+// embed.FS are made on the loop, those of another fs.FS by workers, since they may wait.
+//
+// The entity tag of a file without a modification time, as all of an embed.FS are, is made of its
+// contents, when it is first asked for; such a file must not change. A file that is no io.ReaderAt is
+// read whole for each request, and must not be longer than 16 MiB.
+func FS(fsys fs.FS, s Settings, env handlers.Env) (conn.Handler, error) {
+	m, err := configure(s, env)
+	if err != nil {
+		return nil, err
+	}
+	m.fsys, m.inMemory = fsys, isEmbedded(fsys)
+	return m.serve, nil
+}
+
+// isEmbedded reports whether fsys is an embed.FS, or a part of one by fs.Sub, which hands out the
+// same files.
+func isEmbedded(fsys fs.FS) bool {
+	f, err := fsys.Open(".")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return fmt.Sprintf("%T", f) == "*embed.openDir"
+}
+
+// maxRead is the length up to which a file is read whole if it cannot be read in parts.
+const maxRead = 16 << 20
+
+var errTooLong = fmt.Errorf("a file that is no io.ReaderAt may have %d bytes", maxRead)
+
+// away calls a function that opens something of fsys: off the loop, unless all is in memory.
+func away[T any](m *module, t *loop.Thread, open func() (T, error), close func(T)) (T, error) {
+	if m.inMemory {
+		return open()
+	}
+	return elsewhere(t, open, close)
+}
+
+// openFS is open for a file of fsys.
+func (m *module) openFS(t *loop.Thread, name string) (*opened, int) {
+	if !fs.ValidPath(name) {
+		return nil, http.StatusNotFound // such as "a.txt/"
+	}
+	f, err := away(m, t, func() (*opened, error) { return m.openName(name) },
+		func(f *opened) { _ = f.Close() })
+	switch {
+	case err == nil:
+		f.loop = t.Loop()
+		return f, 0
+	case errors.Is(err, errFolder):
+		return nil, isFolder
+	}
+	status := statusOfFS(err)
+	if status != http.StatusNotFound {
+		m.complain([]byte(name), err)
+	}
+	return nil, status
+}
+
+// statusOfFS is statusOf for an error of an fs.FS.
+func statusOfFS(err error) int {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		return http.StatusNotFound
+	case errors.Is(err, fs.ErrPermission):
+		return http.StatusForbidden
+	case errors.As(err, &errno):
+		return statusOf(errno)
+	}
+	return http.StatusInternalServerError
+}
+
+var errFolder = errors.New("a folder")
+
+// openName opens a regular file of fsys.
+func (m *module) openName(name string) (f *opened, err error) {
+	file, err := m.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil || f.file == nil {
+			_ = file.Close()
+		}
+	}()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errFolder
+	case !info.Mode().IsRegular():
+		return nil, fs.ErrNotExist
+	}
+	f = &opened{fd: -1, users: 1, slow: !m.inMemory}
+	if at, ok := file.(io.ReaderAt); ok {
+		f.file, f.from = file, at
+	} else if f.content, err = io.ReadAll(io.LimitReader(file, maxRead+1)); err != nil {
+		return nil, err
+	} else if len(f.content) > maxRead || int64(len(f.content)) != info.Size() {
+		return nil, errTooLong
+	}
+	f.facts, err = m.factsFS(name, info, f)
+	return f, err
+}
+
+// factsFS returns the facts of an open file of fsys.
+func (m *module) factsFS(name string, info fs.FileInfo, f *opened) (*facts, error) {
+	st := &unix.Stat_t{Size: info.Size()}
+	if at := info.ModTime(); !at.IsZero() && at.Unix() != 0 { // archives without times have the epoch
+		st.Mtim = unix.NsecToTimespec(at.UnixNano())
+		return m.facts.get([]byte(name), st, m.types), nil
+	}
+	if kept, ok := m.hashed.Load(name); ok && kept.(*facts).size == info.Size() {
+		return kept.(*facts), nil
+	}
+	sum := sha256.New()
+	var from io.Reader = io.NewSectionReader(f, 0, info.Size())
+	if n, err := io.Copy(sum, from); err != nil || n != info.Size() {
+		return nil, fmt.Errorf("%d of %d bytes read: %w", n, info.Size(), err)
+	}
+	made := newFacts([]byte(name), st, m.types, time.Now())
+	made.etag = `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`
+	made.lastModified = "" // not known
+	m.hashed.Store(name, made)
+	return made, nil
+}
+
+// ReadAt implements io.ReaderAt for a file of an fs.FS.
+func (f *opened) ReadAt(p []byte, offset int64) (int, error) {
+	if f.from != nil {
+		return f.from.ReadAt(p, offset)
+	}
+	n := copy(p, f.content[min(offset, int64(len(f.content))):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// readFS is readAt for a file of an fs.FS.
+func (f *opened) readFS(p []byte, offset int64) (n int, err error) {
+	if !f.slow {
+		n, err = f.from.ReadAt(p, offset)
+	} else {
+		t := f.loop.Current()
+		defer t.KeepWaiting(t.KeepWaiting(true))
+		if e := t.Await(func() error {
+			n, err = f.from.ReadAt(p, offset)
+			return nil
+		}, -1); e != nil {
+			return 0, e
+		}
+	}
+	if n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+// readFS is read for a folder of an fs.FS.
+func (l *listing) readFS(m *module, empty bool) error {
+	name := strings.TrimSuffix(l.name, "/")
+	if name == "" {
+		name = "."
+	}
+	info, err := fs.Stat(m.fsys, name)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fs.ErrNotExist
+	case empty:
+		return nil
+	}
+	all, err := fs.ReadDir(m.fsys, name)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		info, err := d.Info()
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			continue
+		}
+		e := entry{name: d.Name(), folder: d.IsDir(), size: info.Size(), known: true}
+		if at := info.ModTime(); !at.IsZero() {
+			e.modified, e.dated = at.Unix(), true
+		}
+		l.take(m, e)
+	}
+	l.cut()
+	if l.readme != "" {
+		f, err := m.fsys.Open(l.name + l.readme)
+		if err != nil {
+			return nil
+		}
+		defer f.Close()
+		text, _ := io.ReadAll(io.LimitReader(f, maxReadme))
+		l.text = string(text)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package servefiles
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// listingBody is the body of a listing. It is written piece by piece, as the client takes it. It
+// belongs to one request.
+type listingBody struct {
+	m    *module
+	l    *listing
+	path string // of the folder, as the client sees it
+	top  bool   // it is the route's own folder, whose parent is another route's
+	json bool
+
+	part   int // 0: the beginning is next, 1: entries, 2: the end, 3: nothing
+	next   int // entry
+	buf    []byte
+	rest   []byte // of buf, not read yet
+	closed bool
+}
+
+// Close lets another listing be made.
+func (b *listingBody) Close() error {
+	if !b.closed {
+		b.closed = true
+		b.m.listings.Add(-1)
+	}
+	return nil
+}
+
+// entriesPerPiece bounds the time that one piece takes: an entry takes a microsecond or two.
+const entriesPerPiece = 64
+
+// Read gives the next bytes.
+func (b *listingBody) Read(p []byte) (int, error) {
+	for len(b.rest) == 0 {
+		if b.part == 3 {
+			return 0, io.EOF
+		}
+		b.rest = b.piece(b.buf[:0])
+		b.buf = b.rest
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func (b *listingBody) piece(out []byte) []byte {
+	begin, row, end := b.htmlBegin, b.htmlRow, b.htmlEnd
+	if b.json {
+		begin, row, end = b.jsonBegin, b.jsonRow, b.jsonEnd
+	}
+	switch b.part {
+	case 0:
+		b.part = 1
+		return begin(out)
+	case 1:
+		for n := 0; n < entriesPerPiece && b.next < len(b.l.entries); n++ {
+			out = row(out, &b.l.entries[b.next])
+			b.next++
+		}
+		if b.next == len(b.l.entries) {
+			b.part = 2
+		}
+		return out
+	}
+	b.part = 3
+	return end(out)
+}
+
+func (b *listingBody) htmlBegin(out []byte) []byte {
+	out = append(out, `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
+<style>body{font:1rem system-ui,sans-serif;margin:1rem}th{text-align:left}
+th,td{padding:.1rem 1rem .1rem 0}.n{text-align:right;white-space:nowrap}</style>
+<title>`...)
+	out = appendText(out, b.path)
+	out = append(out, "</title>\n<h1><bdi>"...)
+	out = appendText(out, b.path)
+	out = append(out, "</bdi></h1>\n<table>\n<tr>"...)
+	for _, column := range []struct{ by, class, title string }{
+		{"name", "", "Name"}, {"size", ` class="n"`, "Size"}, {"date", ` class="n"`, "Date (UTC)"},
+	} {
+		to, mark := column.by, ""
+		switch string(b.l.by) {
+		case column.by:
+			to, mark = "-"+column.by, " &#8593;"
+		case "-" + column.by:
+			mark = " &#8595;"
+		}
+		out = fmt.Appendf(out, `<th%s><a href="?sort=%s">%s</a>%s`, column.class, to, column.title,
+			mark)
+	}
+	if !b.top {
+		out = append(out, "\n<tr><td><a href=\"../\">../</a><td><td>"...)
+	}
+	return append(out, '\n')
+}
+
+func (b *listingBody) htmlRow(out []byte, e *entry) []byte {
+	out = append(out, `<tr><td><a href="`...)
+	out = appendHref(out, e)
+	out = append(out, `"><bdi>`...)
+	out = appendText(out, e.name)
+	out = append(out, "</bdi>"...)
+	if e.folder {
+		out = append(out, '/')
+	}
+	out = append(out, `</a><td class="n">`...)
+	if e.known && !e.folder {
+		out = appendSize(out, e.size)
+	}
+	out = append(out, `<td class="n">`...)
+	if e.dated {
+		out = time.Unix(e.modified, 0).UTC().AppendFormat(out, "2006-01-02 15:04")
+	}
+	return append(out, '\n')
+}
+
+func (b *listingBody) htmlEnd(out []byte) []byte {
+	out = append(out, "</table>\n"...)
+	if n := len(b.l.entries); n < b.l.total {
+		out = fmt.Appendf(out, "<p>Only the first %d of %d entries are shown.</p>\n", n, b.l.total)
+	}
+	if b.l.text != "" {
+		out = append(out, "<h2>"...)
+		out = appendText(out, b.l.readme)
+		out = append(out, "</h2>\n<pre>"...)
+		out = appendText(out, b.l.text)
+		out = append(out, "</pre>\n"...)
+	}
+	return append(out, "</html>\n"...)
+}
+
+func (b *listingBody) jsonBegin(out []byte) []byte {
+	path, _ := json.Marshal(b.path)
+	return fmt.Appendf(out, "{\"path\": %s, \"total\": %d, \"entries\": [", path, b.l.total)
+}
+
+func (b *listingBody) jsonRow(out []byte, e *entry) []byte {
+	if e != &b.l.entries[0] {
+		out = append(out, ',')
+	}
+	name, _ := json.Marshal(e.name) // bytes that are no UTF-8 become U+FFFD
+	out = append(out, "\n{\"name\": "...)
+	out = append(out, name...)
+	out = append(out, `, "href": "`...)
+	out = appendHref(out, e)
+	kind := "file"
+	if e.folder {
+		kind = "folder"
+	}
+	out = append(append(out, `", "type": "`...), kind...)
+	out = append(out, '"')
+	if e.known && !e.folder {
+		out = strconv.AppendInt(append(out, `, "size": `...), e.size, 10)
+	}
+	if e.dated {
+		out = append(out, `, "modified": "`...)
+		out = time.Unix(e.modified, 0).UTC().AppendFormat(out, time.RFC3339)
+		out = append(out, '"')
+	}
+	return append(out, '}')
+}
+
+func (b *listingBody) jsonEnd(out []byte) []byte { return append(out, "\n]}\n"...) }
+
+// appendHref appends a relative reference to e. It escapes all bytes but the unreserved ones (RFC
+// 3986 section 2.3), so it needs no other escaping in HTML and in JSON. The "./" keeps a colon in a
+// name from ending a scheme.
+func appendHref(out []byte, e *entry) []byte {
+	out = append(out, "./"...)
+	for i := range len(e.name) {
+		c := e.name[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '.',
+			c == '_', c == '~':
+			out = append(out, c)
+		default:
+			const hex = "0123456789ABCDEF"
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	if e.folder {
+		out = append(out, '/')
+	}
+	return out
+}
+
+// appendText appends text for HTML, outside of tags. Bytes that are no UTF-8, and control
+// characters other than those of lines, become U+FFFD.
+func appendText(out []byte, s string) []byte {
+	for _, c := range s {
+		switch {
+		case c == '<':
+			out = append(out, "&lt;"...)
+		case c == '>':
+			out = append(out, "&gt;"...)
+		case c == '&':
+			out = append(out, "&amp;"...)
+		case c == '"':
+			out = append(out, "&#34;"...)
+		case c == '\'':
+			out = append(out, "&#39;"...)
+		case c == '\n', c == '\t':
+			out = append(out, byte(c))
+		case c == '\r':
+		case c < ' ', c >= 0x7f && c < 0xa0:
+			out = utf8.AppendRune(out, utf8.RuneError)
+		default:
+			out = utf8.AppendRune(out, c)
+		}
+	}
+	return out
+}
+
+// appendSize appends a length as people read it.
+func appendSize(out []byte, n int64) []byte {
+	if n < 1024 {
+		return append(strconv.AppendInt(out, n, 10), " B"...)
+	}
+	f, units := float64(n)/1024, "KMGTPE"
+	for ; f >= 1023.95; units = units[1:] {
+		f /= 1024
+	}
+	return append(strconv.AppendFloat(out, f, 'f', 1, 64), ' ', units[0], 'i', 'B')
+}

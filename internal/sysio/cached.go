@@ -1,0 +1,60 @@
+//go:build linux && !386 && !arm && !mips && !mipsle
+
+package sysio
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cached reports whether n bytes of a regular file from off on lie in the page cache, so that a read
+// of them does not wait for a disk. Where the kernel cannot tell, it says that they do.
+//
+// cachestat(2), of Linux 6.5, counts the pages that are there, those that are just being read
+// included. They are read in order, so a look at the last byte tells whether they have arrived. On
+// an older kernel the first byte and the last one stand for the rest.
+func Cached(fd int, off, n int64) bool {
+	if n <= 0 {
+		return true
+	}
+	if !noCachestat.Load() {
+		page := int64(os.Getpagesize())
+		asked := unix.CachestatRange{Off: uint64(off), Len: uint64(n)}
+		var found unix.Cachestat_t
+		err := unix.Cachestat(uint(fd), &asked, &found, 0)
+		if err == nil {
+			return int64(found.Cache) > (off+n-1)/page-off/page && arrived(fd, off+n-1)
+		}
+		if err == unix.ENOSYS || err == unix.EPERM {
+			noCachestat.Store(true)
+		}
+	}
+	return arrived(fd, off) && arrived(fd, off+n-1)
+}
+
+// noCachestat is set once the kernel, or the filter of a container, has refused cachestat.
+var noCachestat atomic.Bool
+
+// arrived reports whether a byte can be read without waiting.
+func arrived(fd int, off int64) bool {
+	var b [1]byte
+	_, e := ReadCached(fd, b[:], off)
+	return e != unix.EAGAIN
+}
+
+// ReadCached is pread(2) as far as it does not have to wait for a disk: EAGAIN says that it would.
+// EOPNOTSUPP says that the filesystem cannot tell. p is not empty.
+func ReadCached(fd int, p []byte, off int64) (int, syscall.Errno) {
+	iov := unix.Iovec{Base: &p[0], Len: uint64(len(p))}
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_PREADV2, uintptr(fd), uintptr(unsafe.Pointer(&iov)),
+			1, uintptr(off), 0, unix.RWF_NOWAIT)
+		if e != unix.EINTR {
+			return count(n, e)
+		}
+	}
+}
