@@ -3,7 +3,6 @@ package fastcgi
 import (
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -128,6 +127,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 			// one.
 			return nil, handlers.BadKey("params", "%s is always the request's own", name)
 		}
+		if err := cgi.CheckParam(value); err != nil {
+			return nil, handlers.BadKey("params", "%s: %w", name, err)
+		}
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
@@ -202,7 +204,7 @@ func (m *module) paths() error {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
 	m.dir = confpath.Join(m.env.Dir, s.ScriptPath)
-	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front,
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index,
 		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
 	switch {
 	case !s.Scripts && s.TryFiles != "404":
@@ -224,11 +226,9 @@ func (m *module) paths() error {
 			return handlers.BadKey("index", "expected the name of a file, not %q", name)
 		}
 	}
-	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' ||
-		strings.Contains(s.Front, "?") {
-		return handlers.BadKey("front",
-			`expected a script below script_path, such as "/index.php", without a query, not %q`,
-			s.Front)
+	var err error
+	if m.rules.Front, err = cgi.ParseFront(s.Front, s.SplitPath); err != nil {
+		return &handlers.KeyError{Key: "front", Err: err}
 	}
 	switch s.TryFiles {
 	case "off":

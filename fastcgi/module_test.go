@@ -35,14 +35,18 @@ func TestBadSettings(t *testing.T) {
 		{func(s *fastcgi.Settings) { s.SplitPath = []string{""} },
 			`split_path: expected the end of a script's name, such as ".php", not ""`},
 		{func(s *fastcgi.Settings) { s.Front = "../x.php" },
-			`front: expected a script below script_path, such as "/index.php", without a query, ` +
-				`not "../x.php"`},
+			`front: expected a script below script_path, such as "/index.php", ` +
+				`"/index.php{path}" or "/index.php?q={path}", not "../x.php"`},
 		{func(s *fastcgi.Settings) { s.Front = "" },
-			`front: expected a script below script_path, such as "/index.php", without a query, ` +
-				`not ""`},
+			`front: expected a script below script_path, such as "/index.php", ` +
+				`"/index.php{path}" or "/index.php?q={path}", not ""`},
 		{func(s *fastcgi.Settings) { s.Front = "/index.php?q=$path" },
-			`front: expected a script below script_path, such as "/index.php", without a query, ` +
-				`not "/index.php?q=$path"`},
+			`front: "/index.php?q=$path": unknown placeholder $path (known: {path}, {rest})`},
+		{func(s *fastcgi.Settings) { s.Front = "/index.php?q={query}" },
+			`front: "q={query}": unknown placeholder {query} (known: {path}, {rest})`},
+		{func(s *fastcgi.Settings) { s.Params = map[string]string{"A": "{remote}"} },
+			`params: A: "{remote}": unknown placeholder {remote} ` +
+				`(known: {path}, {rest}, {uri}, {query}, {host}, {scheme}, {address}, {id})`},
 		{func(s *fastcgi.Settings) { s.TrustedFields = []string{"X-Real-IP", "a b"} },
 			`trusted_fields: expected the name of a header field, not "a b"`},
 		{func(s *fastcgi.Settings) { s.Scripts, s.TryFiles = false, "front" },
