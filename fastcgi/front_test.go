@@ -7,8 +7,8 @@ import (
 	"github.com/lwango/lwango/fastcgi"
 )
 
-// TestFrontInPHP: what PHP makes of a front controller with path info and a query, and of parameters
-// with placeholders.
+// TestFrontInPHP: what PHP makes of a front controller with path info and a query, and of
+// parameters with placeholders.
 func TestFrontInPHP(t *testing.T) {
 	f := startFPM(t, "unix")
 	script := map[string]string{"app.php": `<?php

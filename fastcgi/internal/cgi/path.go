@@ -81,6 +81,9 @@ type Rules struct {
 	FrontMissing bool
 	// NoScripts: no script is run, and only files are sent.
 	NoScripts bool
+	// Scripts are the names of those that may run. Others are taken not to exist, and are not sent
+	// either. The front controller may run where it takes the place of another path.
+	Scripts Globs
 }
 
 // Kind is what to do for a path.
@@ -119,7 +122,11 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 		if r.NoScripts || names.Hidden(script) {
 			return Target{}, nil
 		}
-		exists, err := r.exists(fsys, script)
+		var exists bool
+		var err error
+		if r.Scripts.Match(script) {
+			exists, err = r.exists(fsys, script)
+		}
 		switch {
 		case exists:
 			return Target{Kind: Script, Name: script, Info: info}, nil
@@ -191,7 +198,7 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 		} else {
 			t.Name = path + name
 		}
-		if hasExtension(name, r.Extensions) && !r.NoScripts {
+		if hasExtension(name, r.Extensions) && !r.NoScripts && r.Scripts.Match(t.Name) {
 			t.Kind = Script
 		} else if r.Try == TryOff || names.Source(name, r.Extensions) {
 			continue

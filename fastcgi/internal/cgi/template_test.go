@@ -92,13 +92,15 @@ func TestResolveFront(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]cgi.Target{
-		"/":              {Kind: cgi.Script, Name: "/index.php"},
-		"/index.php":     {Kind: cgi.Script, Name: "/index.php"},
-		"/index.php/x":   {Kind: cgi.Script, Name: "/index.php", Info: "/x"},
-		"/style.css":     {Kind: cgi.Static, Name: "/style.css"},
-		"/users/7":       {Kind: cgi.Script, Name: "/index.php", Info: "/users/7", Query: "q=users/7"},
-		"/css/":          {Kind: cgi.Script, Name: "/index.php", Info: "/css/", Query: "q=css/"},
-		"/no.php/x":      {Kind: cgi.Script, Name: "/index.php", Info: "/no.php/x", Query: "q=no.php/x"},
+		"/":            {Kind: cgi.Script, Name: "/index.php"},
+		"/index.php":   {Kind: cgi.Script, Name: "/index.php"},
+		"/index.php/x": {Kind: cgi.Script, Name: "/index.php", Info: "/x"},
+		"/style.css":   {Kind: cgi.Static, Name: "/style.css"},
+		"/users/7": {Kind: cgi.Script, Name: "/index.php", Info: "/users/7",
+			Query: "q=users/7"},
+		"/css/": {Kind: cgi.Script, Name: "/index.php", Info: "/css/", Query: "q=css/"},
+		"/no.php/x": {Kind: cgi.Script, Name: "/index.php", Info: "/no.php/x",
+			Query: "q=no.php/x"},
 		"/notes.php.bak": {},
 		"/a\n":           {Kind: cgi.BadRequest},
 	} {
@@ -143,15 +145,18 @@ func TestPlaceholders(t *testing.T) {
 	r.Remote = netip.MustParseAddrPort("[::ffff:192.0.2.1]:5")
 	r.Fields = []cgi.Field{{Name: "X-Url", Value: "theirs"}}
 	want := map[string]string{
-		"PATHS": "/a b|a b", "URI": "/app/a%20b?x=1", "QUERY": "?x=1", "HTTP_X_URL": "https://[::1]/",
+		"PATHS": "/a b|a b", "URI": "/app/a%20b?x=1", "QUERY": "?x=1",
+		"HTTP_X_URL":  "https://[::1]/",
 		"REMOTE_ADDR": "client 192.0.2.1", "ID": "17",
-		"JSON": `{"path": {"a": {}}}`, "OPEN": "{path", "CLOSE": "path}", "MONEY": "$path", "EMPTY": "",
+		"JSON": `{"path": {"a": {}}}`, "OPEN": "{path", "CLOSE": "path}", "MONEY": "$path",
+		"EMPTY":  "",
 		"NESTED": "{/a b}",
 	}
 	for name, value := range map[string]string{
 		"PATHS": "{path}|{rest}", "URI": "{uri}", "QUERY": "{query}",
 		"HTTP_X_URL": "{scheme}://{host}/", "REMOTE_ADDR": "client {address}", "ID": "{id}",
-		"JSON": `{"path": {"a": {}}}`, "OPEN": "{path", "CLOSE": "path}", "MONEY": "$path", "EMPTY": "",
+		"JSON": `{"path": {"a": {}}}`, "OPEN": "{path", "CLOSE": "path}", "MONEY": "$path",
+		"EMPTY":  "",
 		"NESTED": "{{path}}",
 	} {
 		if err := cgi.CheckParam(value); err != nil {
