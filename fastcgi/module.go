@@ -28,7 +28,8 @@ type Settings struct {
 	Front      string            `toml:"front"`
 	CheckFile  bool              `toml:"check_file"`
 	Params     map[string]string `toml:"params"`
-	Scripts    bool              `toml:"scripts"`
+	Scripts    []string          `toml:"scripts"`
+	Root       string            `toml:"root"`
 
 	FrontMissing   bool `toml:"front_missing"`
 	FollowSymlinks bool `toml:"follow_symlinks"`
@@ -54,6 +55,7 @@ type Settings struct {
 	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	AccelRoot         string        `toml:"accel_root"`
+	CacheControl      string        `toml:"cache_control"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 	HideHeader        []string      `toml:"hide_header"`
 	IgnoreClientAbort bool          `toml:"ignore_client_abort"`
@@ -66,7 +68,7 @@ var Defaults = Settings{
 	TryFiles:  "404",
 	Front:     "/index.php",
 	CheckFile: true,
-	Scripts:   true,
+	Scripts:   []string{"/**"},
 
 	TrustedFields: []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port",
 		"X-Forwarded-Proto", "X-Real-IP"},
@@ -131,6 +133,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 			// one.
 			return nil, handlers.BadKey("params", "%s is always the request's own", name)
 		}
+		if err := cgi.CheckParam(value); err != nil {
+			return nil, handlers.BadKey("params", "%s: %w", name, err)
+		}
 		m.params = append(m.params, cgi.Field{Name: name, Value: value})
 	}
 	slices.SortFunc(m.params, func(a, b cgi.Field) int { return strings.Compare(a.Name, b.Name) })
@@ -188,7 +193,7 @@ func (m *module) upstreams(p *upstream.Pool) (err error) {
 		s.MaxIdle = m.set.MaxIdle
 	}
 	switch m.group, err = p.Group(s); {
-	case err != nil || !m.set.Scripts:
+	case err != nil || len(m.set.Scripts) == 0:
 		return err
 	case len(m.set.Address) == 0:
 		return errors.New(`missing: where PHP-FPM listens, such as "unix:/run/php/php-fpm.sock"`)
@@ -205,12 +210,18 @@ func (m *module) paths() error {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
 	m.dir = confpath.Join(m.env.Dir, s.ScriptPath)
-	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index, Front: s.Front,
-		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: !s.Scripts}
+	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index,
+		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: len(s.Scripts) == 0}
 	switch {
-	case !s.Scripts && s.TryFiles != "404":
+	case len(s.Scripts) == 0 && s.TryFiles != "404":
 		return handlers.BadKey("try_files",
-			`expected "404" with scripts = false, which leaves files alone`)
+			`expected "404" with scripts = [], which leaves files alone`)
+	case s.Root != "" && (!filepath.IsAbs(s.Root) || filepath.Clean(s.Root) != s.Root):
+		return handlers.BadKey("root",
+			`expected an absolute path without dots, such as "/var/www/html", not %q`, s.Root)
+	case s.Root != "" && s.ResolveRoot:
+		return handlers.BadKey("root",
+			"the application is told this path, and not the one that resolve_root finds out")
 	case len(s.SplitPath) == 0:
 		return handlers.BadKey("split_path", `expected the end of a script's name, such as ".php"`)
 	case len(s.Index) == 0:
@@ -227,11 +238,18 @@ func (m *module) paths() error {
 			return handlers.BadKey("index", "expected the name of a file, not %q", name)
 		}
 	}
-	if !filepath.IsLocal(strings.TrimPrefix(s.Front, "/")) || s.Front[0] != '/' ||
-		strings.Contains(s.Front, "?") {
-		return handlers.BadKey("front",
-			`expected a script below script_path, such as "/index.php", without a query, not %q`,
-			s.Front)
+	var err error
+	if m.rules.Front, err = cgi.ParseFront(s.Front, s.SplitPath); err != nil {
+		return &handlers.KeyError{Key: "front", Err: err}
+	}
+	if m.rules.Scripts, err = cgi.ParseGlobs(s.Scripts); err != nil {
+		return &handlers.KeyError{Key: "scripts", Err: err}
+	}
+	if !http1.ValidFieldValue(s.CacheControl) {
+		return handlers.BadKey("cache_control", "a header value has no control characters")
+	}
+	if s.CacheControl != "" && s.TryFiles == "off" {
+		return handlers.BadKey("cache_control", `try_files = "off" sends no files`)
 	}
 	switch s.TryFiles {
 	case "off":

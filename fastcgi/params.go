@@ -9,6 +9,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Method = c.req.Method()
 	r.Target = c.req.Target()
 	r.Query = c.req.RawQuery()
+	r.Front = c.target.Query
 	r.Proto = c.req.Proto()
 	r.Host = c.req.Host()
 	r.TLS = c.req.Secure()
@@ -27,6 +28,9 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Server = cgi.ServerName(c.m.env.Hosts, r.Host)
 	r.Params = c.m.params
 	r.Fixed = c.tree.params
+	if r.Fixed.Varies() {
+		r.Path, r.ID = c.req.SubPath(), c.req.ID()
+	}
 	r.Underscores = c.m.set.Underscores
 	r.Trusted = c.m.set.TrustedFields
 

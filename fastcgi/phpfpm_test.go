@@ -22,6 +22,7 @@ type fpm struct {
 	path    string
 	Address string
 	config  string
+	ini     bool // with the php.ini and the extensions of the system
 	cmd     *exec.Cmd
 	out     logtext.Buffer
 }
@@ -29,6 +30,14 @@ type fpm struct {
 // startFPM starts a PHP-FPM that listens on a UNIX socket or on TCP. pool is added to its
 // configuration.
 func startFPM(t testing.TB, network string, pool ...string) *fpm {
+	t.Helper()
+	f := newFPM(t, network, pool...)
+	f.start()
+	return f
+}
+
+// newFPM makes one that is not started yet.
+func newFPM(t testing.TB, network string, pool ...string) *fpm {
 	t.Helper()
 	f := &fpm{t: t, path: findFPM(t)}
 	// A socket's path has to be short, t.TempDir is not.
@@ -70,7 +79,6 @@ php_admin_flag[display_errors] = off
 	if err := os.WriteFile(f.config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f.start()
 	t.Cleanup(func() { f.signal(syscall.SIGTERM) })
 	return f
 }
@@ -90,7 +98,10 @@ func findFPM(t testing.TB) string {
 // start starts the process, and waits until it listens.
 func (f *fpm) start() {
 	f.t.Helper()
-	args := []string{"-n", "-F", "-O", "-y", f.config}
+	args := []string{"-F", "-O", "-y", f.config}
+	if !f.ini {
+		args = append(args, "-n")
+	}
 	if os.Getuid() == 0 {
 		args = append(args, "-R")
 	}

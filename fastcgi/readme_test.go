@@ -63,7 +63,7 @@ func TestReadmeExamples(t *testing.T) {
 		"10.0.0.3:9000", refusing(t),
 		"10.0.0.4:9000", refusing(t),
 		"/srv/", srv+"/",
-	).Replace(example(t)))
+	).Replace(section(t, "README.md", "## Example")))
 
 	const blog, shop = "blog.example.org", "shop.example.org"
 	tests := []struct {
@@ -147,16 +147,21 @@ func TestReadmeExamples(t *testing.T) {
 	}
 }
 
-// example returns the code in the README's section "Example".
-func example(t *testing.T) (text string) {
+// section returns the code below a heading of a manual.
+func section(t *testing.T, file, heading string) (text string) {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	manual, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(readme), "\n## Example\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for line := range strings.Lines(section) {
+	_, below, found := strings.Cut(string(manual), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no %q", file, heading)
+	}
+	for line := range strings.Lines(below) {
+		if strings.HasPrefix(line, "## ") {
+			break
+		}
 		if code, ok := strings.CutPrefix(line, "    "); ok {
 			text += code
 		}

@@ -108,7 +108,7 @@ func TestNoScripts(t *testing.T) {
 			"sub/index.php":  "<?php",
 			"sub/index.html": "html", "a.txt": "text",
 		}, func(s *fastcgi.Settings) {
-			s.Scripts, s.Index = false, []string{"index.php", "index.html"}
+			s.Scripts, s.Index = nil, []string{"index.php", "index.html"}
 		})
 		for path, want := range map[string]string{
 			"/a.php": "404", "/a.php/x": "404", "/a.PHP": "404", "/a.php.save.1": "404", "/": "404",

@@ -31,6 +31,9 @@ func (m *module) open() (*tree, error) {
 	if err == nil && s.ResolveRoot {
 		t.root = real
 	}
+	if s.Root != "" {
+		t.root = s.Root
+	}
 	t.params = cgi.Fix(t.root, software, m.params)
 	if err == nil {
 		var folder *sysio.Folder
@@ -78,6 +81,7 @@ func (m *module) current() *tree {
 func (m *module) sender(dir string) (conn.Handler, error) {
 	set := servefiles.Defaults
 	set.Path, set.Index, set.FollowSymlinks = dir, nil, m.set.FollowSymlinks
+	set.CacheControl = m.set.CacheControl
 	for _, name := range m.set.Index {
 		if !names.Source(name, m.set.SplitPath) && !names.Source(name, m.env.Scripts) {
 			set.Index = append(set.Index, name)

@@ -1,6 +1,7 @@
 package cgi
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type Request struct {
 	Method string
 	Target string // as received, in whatever form
 	Query  string // as received, without the question mark
+	Front  string // the front controller's own query, which comes before that one; may be empty
 	Proto  string // HTTP/1.1
 	Host   string // the effective authority (RFC 9110 section 7.1), which beats a Host field
 	TLS    bool
@@ -31,10 +33,12 @@ type Request struct {
 	// Proxied says that a trusted proxy is in front: the client did not choose the port of Local.
 	Proxied bool
 
-	Length int64 // of the body that will be sent, exactly
+	ID     uint64 // of the request in this server; needed only for placeholders
+	Length int64  // of the body that will be sent, exactly
 	Fields []Field
 
 	Prefix string // of the route, part of the path and not of the file's name; no slash at its end
+	Path   string // decoded, below the prefix; needed only for placeholders
 	Script string // below the prefix and below the root: Target.Name
 	Info   string // Target.Info
 	Root   string // of the script's folder, as the script's machine sees it
@@ -52,12 +56,15 @@ type Request struct {
 	// Scratch. On the stack it would make the caller's grow.
 	named [maxOptions]string
 	order []place
+	value []byte
 }
 
 // Reset makes r ready for another request. It keeps memory, but not its contents.
 func (r *Request) Reset() {
 	clear(r.Fields)
-	*r = Request{Fields: r.Fields[:0], order: r.order[:0]}
+	fields, order, value := r.Fields[:0], r.order[:0], r.value[:0]
+	*r = Request{} // a literal with these would be copied, and make the stack grow
+	r.Fields, r.order, r.value = fields, order, value
 }
 
 // AppendTo adds the parameters to h, whose Finish returns the error, if any.
@@ -70,7 +77,11 @@ func (r *Request) AppendTo(h *wire.Head) {
 	root := strings.TrimRight(r.Root, "/")
 	r.add(h, "SERVER_PROTOCOL", r.Proto)
 	r.add(h, "REQUEST_METHOD", r.Method)
-	r.add(h, "QUERY_STRING", r.Query)
+	if r.Front != "" && r.Query != "" {
+		r.add(h, "QUERY_STRING", r.Front, "&", r.Query)
+	} else {
+		r.add(h, "QUERY_STRING", r.Front, r.Query)
+	}
 	r.requestURI(h)
 	r.add(h, "DOCUMENT_URI", r.Prefix, r.Script, r.Info)
 	r.add(h, "SCRIPT_NAME", r.Prefix, r.Script)
@@ -79,11 +90,9 @@ func (r *Request) AppendTo(h *wire.Head) {
 		r.add(h, "PATH_INFO", r.Info)
 		r.add(h, "PATH_TRANSLATED", root, r.Info) // RFC 3875 section 4.1.6
 	}
+	r.add(h, "REQUEST_SCHEME", r.scheme())
 	if r.TLS {
-		r.add(h, "REQUEST_SCHEME", "https")
 		r.add(h, "HTTPS", "on")
-	} else {
-		r.add(h, "REQUEST_SCHEME", "http")
 	}
 	if r.User != "" {
 		r.add(h, "REMOTE_USER", r.User)
@@ -97,15 +106,40 @@ func (r *Request) AppendTo(h *wire.Head) {
 	for _, p := range r.Fixed.rest {
 		h.Add(p.Name, p.Value)
 	}
+	for _, p := range r.Fixed.varying {
+		r.value = p.value.appendFor(r.value[:0], r)
+		if bytes.IndexByte(r.value, 0) >= 0 {
+			h.Fail(wire.ErrPairNUL)
+		}
+		h.Close(append(append(h.Open(len(p.name), len(r.value)), p.name...), r.value...))
+	}
+}
+
+func (r *Request) scheme() string {
+	if r.TLS {
+		return "https"
+	}
+	return "http"
 }
 
 // Fixed are the parameters that are the same for all requests of a route, encoded once.
 type Fixed struct {
-	pairs []byte  // of one record at most
-	rest  []Field // those that have no room there, and those at fault
+	pairs   []byte  // of one record at most
+	rest    []Field // those that have no room there, and those at fault
+	varying []varying
 }
 
-// Fix makes the Fixed of these values of a Request, and of the name of this server.
+// varying is a parameter with placeholders.
+type varying struct {
+	name  string
+	value template
+}
+
+// Varies reports whether some have placeholders.
+func (x *Fixed) Varies() bool { return len(x.varying) > 0 }
+
+// Fix makes the Fixed of these values of a Request, and of the name of this server. A value that
+// CheckParam refuses stands for itself.
 func Fix(root, software string, params []Field) *Fixed {
 	if root = strings.TrimRight(root, "/"); root == "" {
 		root = "/"
@@ -120,7 +154,9 @@ func Fix(root, software string, params []Field) *Fixed {
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
 	x := new(Fixed)
 	for _, f := range append(all, params...) {
-		if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
+		if value, err := parse(f.Value, ofParams); err == nil && !value.literal() {
+			x.varying = append(x.varying, varying{f.Name, value})
+		} else if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
 			len(x.pairs)+wire.PairLen(len(f.Name), len(f.Value)) > wire.MaxContent {
 			x.rest = append(x.rest, f)
 		} else {
@@ -172,6 +208,12 @@ func has(fields []Field, name string) bool {
 // Every server has to accept a target in absolute form (RFC 9112 section 3.2.2). Of that only the
 // path is added, which programs expect here; HTTP_HOST has the authority.
 func (r *Request) requestURI(h *wire.Head) {
+	path, query := r.uri()
+	r.add(h, "REQUEST_URI", path, query)
+}
+
+// uri returns REQUEST_URI. The target's query is a part of path if there is a path before it.
+func (r *Request) uri() (path, query string) {
 	target := r.Target
 	if target != "" && target[0] != '/' {
 		if i := strings.Index(target, "://"); i >= 0 {
@@ -179,16 +221,14 @@ func (r *Request) requestURI(h *wire.Head) {
 			i = strings.IndexAny(target, "/?")
 			switch {
 			case i < 0:
-				target = "/"
+				return "/", ""
 			case target[i] == '?':
-				r.add(h, "REQUEST_URI", "/", target[i:])
-				return
-			default:
-				target = target[i:]
+				return "/", target[i:]
 			}
+			return target[i:], ""
 		}
 	}
-	r.add(h, "REQUEST_URI", target)
+	return target, ""
 }
 
 // addresses adds the two ends of the connection and the server's name.
@@ -198,11 +238,9 @@ func (r *Request) requestURI(h *wire.Head) {
 // the Host field, as it is behind a trusted proxy.
 func (r *Request) addresses(h *wire.Head) {
 	var tmp [64]byte
-	if remote := r.Remote.Addr(); remote.IsValid() {
-		r.addBytes(h, "REMOTE_ADDR", remote.Unmap().WithZone("").AppendTo(tmp[:0]))
+	r.addBytes(h, "REMOTE_ADDR", r.appendRemote(tmp[:0]))
+	if r.Remote.Addr().IsValid() {
 		r.addBytes(h, "REMOTE_PORT", strconv.AppendUint(tmp[:0], uint64(r.Remote.Port()), 10))
-	} else {
-		r.add(h, "REMOTE_ADDR", "unix:")
 	}
 	name, port := splitHost(r.Host)
 	local := r.Local.Addr().Unmap().WithZone("")
@@ -233,6 +271,14 @@ func (r *Request) addresses(h *wire.Head) {
 	default:
 		r.add(h, "SERVER_NAME", "localhost")
 	}
+}
+
+// appendRemote appends the client's address.
+func (r *Request) appendRemote(b []byte) []byte {
+	if remote := r.Remote.Addr(); remote.IsValid() {
+		return remote.Unmap().WithZone("").AppendTo(b)
+	}
+	return append(b, "unix:"...)
 }
 
 // splitHost cuts the port off an authority, which the caller has checked.

@@ -70,7 +70,7 @@ const (
 type Rules struct {
 	Extensions []string // of scripts
 	Index      []string // names to look for in a folder
-	Front      string   // the front controller, such as "/index.php"
+	Front      Front    // the front controller
 	Try        Try
 
 	// Unchecked: scripts are not on this machine, and all of them are taken to exist. Files are
@@ -81,6 +81,9 @@ type Rules struct {
 	FrontMissing bool
 	// NoScripts: no script is run, and only files are sent.
 	NoScripts bool
+	// Scripts are the names of those that may run. Others are taken not to exist, and are not sent
+	// either. The front controller may run where it takes the place of another path.
+	Scripts Globs
 }
 
 // Kind is what to do for a path.
@@ -97,9 +100,10 @@ const (
 
 // A Target is what a path means. Name begins with a slash and is below the root.
 type Target struct {
-	Kind Kind
-	Name string
-	Info string
+	Kind  Kind
+	Name  string
+	Info  string
+	Query string // in front of the request's own
 }
 
 // Resolve says what a path means, which is below the route and has the form that http1.CleanPath
@@ -118,12 +122,16 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 		if r.NoScripts || names.Hidden(script) {
 			return Target{}, nil
 		}
-		exists, err := r.exists(fsys, script)
+		var exists bool
+		var err error
+		if r.Scripts.Match(script) {
+			exists, err = r.exists(fsys, script)
+		}
 		switch {
 		case exists:
-			return Target{Script, script, info}, nil
+			return Target{Kind: Script, Name: script, Info: info}, nil
 		case err == nil && r.FrontMissing:
-			return r.front(fsys)
+			return r.front(fsys, path)
 		}
 		return Target{}, err
 	}
@@ -148,7 +156,7 @@ func (r *Rules) Resolve(fsys FS, path string) (Target, error) {
 		}
 		return Target{Kind: Static, Name: path}, nil
 	}
-	return r.front(fsys)
+	return r.front(fsys, path)
 }
 
 // valid reports whether a path has the form that http1.CleanPath returns, as far as that matters
@@ -190,7 +198,7 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 		} else {
 			t.Name = path + name
 		}
-		if hasExtension(name, r.Extensions) && !r.NoScripts {
+		if hasExtension(name, r.Extensions) && !r.NoScripts && r.Scripts.Match(t.Name) {
 			t.Kind = Script
 		} else if r.Try == TryOff || names.Source(name, r.Extensions) {
 			continue
@@ -214,14 +222,15 @@ func (r *Rules) index(fsys FS, path string, slash bool) (Target, error) {
 }
 
 // front returns the front controller, for a path that means nothing else.
-func (r *Rules) front(fsys FS) (Target, error) {
+func (r *Rules) front(fsys FS, path string) (Target, error) {
 	if r.Try != TryFront {
 		return Target{}, nil
 	}
-	if exists, err := r.exists(fsys, r.Front); err != nil || !exists {
+	f := &r.Front
+	if exists, err := r.exists(fsys, f.Script); err != nil || !exists {
 		return Target{}, err
 	}
-	return Target{Kind: Script, Name: r.Front}, nil
+	return Target{Kind: Script, Name: f.Script, Info: f.Info(path), Query: f.Query(path)}, nil
 }
 
 func (r *Rules) exists(fsys FS, script string) (bool, error) {

@@ -227,8 +227,8 @@ func rules(r cgi.Rules) cgi.Rules {
 	if r.Index == nil {
 		r.Index = []string{"index.php"}
 	}
-	if r.Front == "" {
-		r.Front = "/index.php"
+	if r.Front.Script == "" {
+		r.Front.Script = "/index.php"
 	}
 	return r
 }
@@ -291,9 +291,9 @@ func TestResolveRules(t *testing.T) {
 		{"but only with one", "/missing.php", "not found ",
 			cgi.Rules{Try: cgi.TryNotFound, FrontMissing: true}, site},
 		{"a front controller elsewhere", "/x", "script /server.php",
-			cgi.Rules{Try: cgi.TryFront, Front: "/server.php"}, site},
-		{"that does not exist", "/x", "not found ", cgi.Rules{Try: cgi.TryFront, Front: "/app.php"},
-			site},
+			cgi.Rules{Try: cgi.TryFront, Front: cgi.Front{Script: "/server.php"}}, site},
+		{"that does not exist", "/x", "not found ",
+			cgi.Rules{Try: cgi.TryFront, Front: cgi.Front{Script: "/app.php"}}, site},
 		{"a folder without index", "/", "not found ", cgi.Rules{Index: []string{"main.php"}}, site},
 		{"an index that is somebody's source", "/", "not found ",
 			cgi.Rules{Try: cgi.TryNotFound, Index: []string{"SERVER.PHP"}}, site},
