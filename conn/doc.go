@@ -30,6 +30,7 @@
 //	response.go       Response, as handlers see it
 //	finish.go         Response, as it goes out: head and framing
 //	header.go         header fields
+//	interim.go        what goes out before the head, and behind the body
 //	status.go         status lines and error pages
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter
