@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
+	"client":                    {"loop", "stream", "internal/http1"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/http1", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
