@@ -20,7 +20,6 @@ type end struct {
 	over               net.Conn // s, or TLS over s
 	duplex             stream.Duplex
 	readable, writable *loop.Readiness
-	empty              bool // the last read has found nothing
 	ended              bool // there is nothing more to read
 	shut               bool // the other side has been told that nothing more is written
 }
@@ -31,6 +30,9 @@ func (e *end) begin(s *stream.Stream, over net.Conn) {
 	s.Duplex(&e.duplex)
 	e.readable, e.writable = s.Readable(), s.Writable()
 }
+
+// closed reports that the other side has been told that nothing more is written, by TLS too.
+func (e *end) closed() bool { return e.shut && e.duplex.Held() == 0 }
 
 // tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or no
 // byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end as
@@ -72,7 +74,7 @@ func (c *call) tunnel(rest []byte) int {
 			back, err = carry(up, from)
 			moved = moved || back
 		}
-		if err != nil || from.shut && up.shut {
+		if err != nil || from.closed() && up.closed() {
 			break
 		}
 		if moved {
@@ -99,7 +101,6 @@ func carry(from, to *end) (moved bool, err error) {
 		}
 		moved = true
 	}
-	from.empty = false
 	if !from.ended {
 		buf := relay.TakeBuffer()
 		defer relay.PutBuffer(buf) // also when the thread is killed
@@ -109,7 +110,6 @@ func carry(from, to *end) (moved bool, err error) {
 			_, err := to.over.Write(buf[:n])
 			return true, err
 		case errors.Is(err, stream.ErrWouldBlock):
-			from.empty = true
 			return moved, nil
 		case err != io.EOF:
 			return false, err
