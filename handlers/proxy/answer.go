@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
-	"github.com/lwango/lwango/internal/relay"
 )
 
 // inform passes on an interim response. 100 (Continue) answers the proxy's own expectation, if it
@@ -20,10 +18,7 @@ func (c *call) inform() error {
 	c.begun = time.Time{} // what was said of the first byte is true of the next head
 	var h conn.Header
 	c.fields(c.x.Text(), &h, nil)
-	if err := c.resp.Inform(c.x.Head.Status, &h); err != nil {
-		return fmt.Errorf("%w: %w", relay.ErrClient, err)
-	}
-	return nil
+	return c.flow.Inform(c.x.Head.Status, &h)
 }
 
 // proceed lets the client send the body for which it expects 100 (Continue).
@@ -32,10 +27,7 @@ func (c *call) proceed() error {
 		return nil
 	}
 	c.expects = false
-	if err := c.resp.Inform(http.StatusContinue, nil); err != nil {
-		return fmt.Errorf("%w: %w", relay.ErrClient, err)
-	}
-	return nil
+	return c.flow.Inform(http.StatusContinue, nil)
 }
 
 // open makes the head of the client's answer.

@@ -74,6 +74,11 @@ func (f *Flow) Write(p []byte) error {
 	return f.pushed(err)
 }
 
+// Inform sends an interim response, as Response.Inform does.
+func (f *Flow) Inform(status int, header *conn.Header) error {
+	return f.pushed(f.resp.Inform(status, header))
+}
+
 // Flush sends what was written. If bytes are held, Pour does so later.
 func (f *Flow) Flush() error {
 	if f.discard || f.Late() {
