@@ -71,7 +71,7 @@ func (o *options) read(h *conn.Header) {
 	}
 }
 
-// names reports whether a Connection field names that field.
+// has reports whether a Connection field names that field.
 func (o *options) has(name string) bool {
 	for _, n := range o.names {
 		if ascii.EqualFold(n, name) {
@@ -142,11 +142,11 @@ fields:
 			out = appendField(out, f.Name, f.Value)
 		}
 	}
+	out = append(out, "Via: "...)
 	if via != "" {
-		via += ", "
+		out = append(append(out, via...), ", "...)
 	}
-	via += strings.TrimPrefix(req.Proto(), "HTTP/") + " lwango"
-	out = appendField(out, "Via", via)
+	out = append(append(out, strings.TrimPrefix(req.Proto(), "HTTP/")...), " lwango\r\n"...)
 
 	switch {
 	case c.chunked():
