@@ -40,6 +40,9 @@ func fetch(req *conn.Request, x *client.Exchange, s *stream.Stream, body io.Read
 		}
 		err := x.Receive(buf)
 		if err == stream.ErrWouldBlock {
+			if x.Held() == 0 && !sent { // what was held has gone out meanwhile
+				continue
+			}
 			err = x.Await(time.Minute)
 			if err == nil {
 				continue
