@@ -227,11 +227,14 @@ func eachTrailer(list string, f func(name string)) {
 }
 
 // framing reports a field that must not be in a trailer, where it comes too late (RFC 9110 section
-// 6.5.1).
-func framing(key string) bool {
-	switch key {
-	case "Content-Length", "Transfer-Encoding", "Trailer", "Host", "Connection":
-		return true
+// 6.5.1), in any case of letters.
+func framing[T string | []byte](name T) bool {
+	for _, f := range [...]string{
+		"Content-Length", "Transfer-Encoding", "Trailer", "Host", "Connection",
+	} {
+		if ascii.EqualFold(name, f) {
+			return true
+		}
 	}
 	return false
 }

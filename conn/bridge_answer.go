@@ -17,22 +17,7 @@ import (
 // inform sends an interim response, except to a client of HTTP/1.0, which does not know them (RFC
 // 9110 section 15.2).
 func (w *Response) inform(status int, h http.Header) {
-	x := w.x
-	if w.phase != open || x.req.head.Minor == 0 {
-		return
-	}
-	if status == http.StatusContinue {
-		x.req.body.ask = false
-	}
-	x.out = appendStatusLine(x.out, status, "")
-	for _, f := range appendFields(nil, h) {
-		// These two would be taken for the final response's.
-		if f.Name != "Content-Length" && f.Name != "Transfer-Encoding" {
-			x.out = appendField(x.out, f.Name, f.Value)
-		}
-	}
-	x.out = append(x.out, "\r\n"...)
-	_ = x.flush()
+	_ = w.Inform(status, &Header{appendFields(nil, h)})
 }
 
 // open decides the head. A field that a Handler in front has set stays, unless h has one of that

@@ -33,6 +33,7 @@
 //	finish.go         Response, as it goes out: head and framing
 //	errorpage.go      error pages that a site or a program makes
 //	header.go         header fields
+//	interim.go        what goes out before the head, and behind the body
 //	status.go         status lines and error pages
 //	bridge.go         http.Handler as a Handler: HTTP, HTTPOnLoop, the http.Request
 //	bridge_writer.go  its http.ResponseWriter

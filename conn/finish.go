@@ -168,6 +168,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		w.runHooks(status)
 	}
 	w.phase, w.status, w.left = streamed, status, w.size
+	w.noteDate()
 	w.decideExtent()
 	w.decideClose()
 	reason := ""
@@ -210,6 +211,12 @@ func (w *Response) decideExtent() {
 		w.extent = byClose
 		w.close = true
 	}
+}
+
+// noteDate keeps the date of another server's answer, from which clients and caches tell its age; a
+// proxy must not change it (RFC 9110 section 6.6.1).
+func (w *Response) noteDate() {
+	w.dated = w.dated || w.manner == relayed && w.header.Has("Date")
 }
 
 // appendOwn adds the handler's fields, except those that the server sets itself. It reports whether

@@ -113,6 +113,7 @@ func (w *Response) clearTheWay() error {
 		return ErrBadField
 	case w.manner != native && w.early != 0:
 		w.phase, w.status = streamed, w.early
+		w.noteDate()
 		x.out = w.appendStanding(appendStatusLine(x.out, w.early, ""))
 		for _, f := range w.header.fields {
 			x.out = appendField(x.out, f.Name, f.Value)

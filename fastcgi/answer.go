@@ -2,7 +2,6 @@ package fastcgi
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -57,16 +56,18 @@ func (c *call) open(h *cgi.Header) {
 	c.answer.begun, c.answer.status, c.answer.length = true, h.Status, h.Length
 	c.answer.buffered = h.Buffering == cgi.Buffered
 	if h.Buffering == cgi.Unbuffered {
-		c.flow.limit = 0
+		c.flow.Unbuffered()
 	}
 	c.answer.bodiless = c.req.Method() == http.MethodHead || h.Status == 204 || h.Status == 304
 	// it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 	if h.Status == http.StatusResetContent {
-		c.answer.discard, c.answer.length, h.Length = true, -1, -1
+		c.answer.length, h.Length = -1, -1
+		c.discard()
 	}
 	out := c.resp.Header()
 	if c.m.set.InterceptErrors && h.Status >= 400 {
-		c.answer.discard, c.answer.length = true, -1
+		c.answer.length = -1
+		c.discard()
 		for _, f := range h.Fields {
 			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,
 			// 10.2.3).
@@ -90,7 +91,8 @@ next:
 	}
 	if c.m.accel != nil && (h.Redirect != "" || h.Sendfile != "") {
 		c.answer.file, c.answer.path = h.Redirect, h.Sendfile
-		c.answer.discard, c.answer.length = true, -1
+		c.answer.length = -1
+		c.discard()
 		return
 	}
 	if h.Coding != "" {
@@ -123,21 +125,7 @@ func (c *call) content(p []byte) error {
 	if c.answer.discard || len(p) == 0 {
 		return nil
 	}
-	return c.write(p)
-}
-
-// unwritable deals with the error of a write to a client that takes no more. The script goes on
-// only if ignore_client_abort is set.
-func (c *call) unwritable(err error) error {
-	if err == nil {
-		return nil
-	}
-	if c.m.set.IgnoreClientAbort {
-		c.answer.discard, c.answer.gone = true, true
-		c.flow.spool.drop()
-		return nil
-	}
-	return fmt.Errorf("%w: %w", errClient, err)
+	return c.unwritable(c.flow.Write(p))
 }
 
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the
@@ -147,7 +135,7 @@ func (c *call) pause() error {
 	if !c.answer.begun || c.answer.discard || c.answer.buffered {
 		return nil
 	}
-	return c.flush()
+	return c.unwritable(c.flow.Flush())
 }
 
 // short reports that the body was shorter than announced.

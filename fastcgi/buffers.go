@@ -7,15 +7,6 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 )
 
-const bufferSize = 32 << 10
-
-// buffers are for bytes that move. A call that waits for an upstream's answer holds none.
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-type buffer = *[bufferSize]byte
-
-func takeBuffer() buffer { return buffers.Get().(buffer) }
-
 // headers are for the time in which a response's header comes in.
 var headers = sync.Pool{New: func() any { return new(cgi.Header) }}
 

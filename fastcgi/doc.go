@@ -8,11 +8,11 @@
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the response, on its way to the client
 //	flow.go      a client that is slower than the application
-//	spool.go     what a slow client has no room for yet
 //	static.go    files that are sent instead of a response
 //	stderr.go    what the application logs
-//	buffers.go   memory that is held while bytes move, and not while the thread waits
+//	buffers.go   memory that a call holds only for a while
 //
 // Below internal are the parts without I/O: wire (records) and cgi (parameters, paths, headers).
-// Package internal/upstream chooses an address, and has the connections.
+// Package internal/upstream chooses an address, and has the connections;
+// internal/relay holds what a slow client has no room for.
 package fastcgi

@@ -8,14 +8,14 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
+	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
 var (
-	errCut    = errors.New("the upstream has closed the connection")
-	errBody   = errors.New("the request's body cannot be read")
-	errClient = errors.New("the client takes no more")
+	errCut  = errors.New("the upstream has closed the connection")
+	errBody = errors.New("the request's body cannot be read")
 )
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one.
@@ -36,7 +36,7 @@ func repeatable(method string) bool {
 
 // begin fills the buffer with the parameters and the first bytes of the body.
 func (c *call) begin() error {
-	c.buf = takeBuffer()
+	c.buf = relay.TakeBuffer()
 	out, err := c.appendHead(c.buf[:0])
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func bodyError(err error) error {
 // free lets go of the buffer.
 func (c *call) free() {
 	if c.buf != nil {
-		buffers.Put(c.buf)
+		relay.PutBuffer(c.buf)
 		c.buf, c.out = nil, nil
 	}
 }
@@ -122,12 +122,12 @@ func (c *call) exchange() error {
 		if err := c.pour(); err != nil {
 			return err
 		}
-		if c.stream.Unread() && !c.full() {
+		if c.stream.Unread() && !c.flow.Full() {
 			if err := c.receive(); err != nil || c.dec.Done() {
 				return err
 			}
 		}
-		if sent && c.buf != nil || c.stream.Unread() && !c.full() {
+		if sent && c.buf != nil || c.stream.Unread() && !c.flow.Full() {
 			continue
 		}
 		if err := c.wait(); err != nil {
@@ -140,7 +140,7 @@ func (c *call) exchange() error {
 // no byte moves.
 func (c *call) wait() error {
 	switch {
-	case c.flow.stuck || c.starved():
+	case c.flow.Stuck() || c.starved():
 		return c.await()
 	case c.buf != nil:
 		return c.stream.AwaitReadWrite(c.m.set.SendTimeout)
@@ -153,7 +153,7 @@ func (c *call) wait() error {
 // still counts: so that is no error.
 func (c *call) send() (sent bool, err error) {
 	if c.buf == nil {
-		c.buf = takeBuffer()
+		c.buf = relay.TakeBuffer()
 	}
 	if len(c.out) == 0 {
 		if c.out, err = c.appendBody(c.buf[:0]); err != nil {
@@ -184,15 +184,10 @@ func (c *call) send() (sent bool, err error) {
 	return true, nil
 }
 
-// spoolAtOnce is how much the call receives into the spool before it offers the client the next
-// bytes. Without that bound an application that is always ahead would fill the spool while its
-// client waits.
-const spoolAtOnce = 8 * bufferSize
-
 // receive takes the bytes that have come.
 func (c *call) receive() error {
-	buf := takeBuffer()
-	defer buffers.Put(buf) // also when the thread is killed
+	buf := relay.TakeBuffer()
+	defer relay.PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; {
 		n, err := c.stream.Read(buf[:])
 		switch {
@@ -213,7 +208,7 @@ func (c *call) receive() error {
 		if c.dec.Done() {
 			return nil
 		}
-		if got += n; c.full() || got >= spoolAtOnce && c.flow.late() {
+		if got += n; c.flow.Full() || got >= relay.AtOnce && c.flow.Late() {
 			return nil
 		}
 		if c.buf != nil && !c.stream.Unread() {

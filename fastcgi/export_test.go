@@ -1,23 +1,4 @@
 package fastcgi
 
-import "github.com/lwango/lwango/internal/sysio"
-
-// Spool is spool.
-type Spool struct{ spool }
-
-// NewSpool makes one whose file is of that size.
-func NewSpool(size int64) *Spool { return NewSpoolIn(new(sysio.TempSpace), size) }
-
-// NewSpoolIn is NewSpool with files in space.
-func NewSpoolIn(space *sysio.TempSpace, size int64) *Spool {
-	return &Spool{spool{size: size, temp: space.Create}}
-}
-
-// Its methods.
-func (s *Spool) Len() int64                 { return s.len() }
-func (s *Spool) Write(p []byte) error       { return s.write(p) }
-func (s *Spool) Read(p []byte) (int, error) { return s.read(p) }
-func (s *Spool) Drop()                      { s.drop() }
-
 // Printable is printable.
 func Printable(text []byte) string { return printable(text) }

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/loop"
@@ -90,11 +91,11 @@ type call struct {
 	retried bool
 
 	// Sending.
-	buf  buffer // nil: there is nothing to send
-	out  []byte // the part of buf that is not sent yet
-	left int64  // bytes of the body that have not been in buf yet
-	end  bool   // the end of the body has been put into buf
-	lost bool   // the upstream has not taken all of the request
+	buf  relay.Buffer // nil: there is nothing to send
+	out  []byte       // the part of buf that is not sent yet
+	left int64        // bytes of the body that have not been in buf yet
+	end  bool         // the end of the body has been put into buf
+	lost bool         // the upstream has not taken all of the request
 
 	// Receiving.
 	dec    wire.Decoder
@@ -230,7 +231,7 @@ func (c *call) again(err error) bool {
 // fail answers a request that has got no answer because of err, or cuts one that has begun.
 func (c *call) fail(err error) int {
 	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) ||
-		errors.Is(err, errClient) {
+		errors.Is(err, relay.ErrClient) {
 		c.resp.Abort()
 		return c.answer.status
 	}
@@ -298,7 +299,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
 	c.close()
-	c.flow.spool.drop()
+	c.flow.Drop()
 	*c = call{}
 	calls.Put(c)
 }

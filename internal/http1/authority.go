@@ -110,3 +110,9 @@ func validIPv4(b []byte) bool {
 	}
 	return len(b) == 0
 }
+
+// ValidAuthority reports whether s can be the value of a Host field that is not empty.
+func ValidAuthority(s string) bool {
+	host, _, ok := parseAuthority([]byte(s))
+	return ok && host > 0
+}

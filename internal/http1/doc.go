@@ -15,6 +15,7 @@
 //	head.go      Head: the resumable parser of a request head, line by line
 //	target.go    request line and the four forms of a request target
 //	field.go     field lines, and those that frame a message or steer the connection
+//	response.go  ResponseHead and ResponseBody, for a client
 //	authority.go uri-host and port
 //	path.go      CleanPath: percent-decoding and dot segments
 //	query.go     EscapeQuery

@@ -68,9 +68,17 @@ var (
 	// RFC 9112 section 6.3 (4)
 	ErrCoding = &Error{400, "transfer coding other than chunked, once and alone"}
 	// RFC 9112 section 6.1
-	ErrCodingOn10 = &Error{400, "Transfer-Encoding in an HTTP/1.0 request"}
+	ErrCodingOn10 = &Error{400, "Transfer-Encoding in HTTP/1.0"}
 	// RFC 9112 section 6.3 (3)
-	ErrCodingLength = &Error{400, "Transfer-Encoding and Content-Length in one request"}
+	ErrCodingLength = &Error{400, "Transfer-Encoding and Content-Length in one message"}
+)
+
+// Refusals of the head of a response.
+var (
+	// RFC 9112 section 4
+	ErrStatusLine = &Error{502, "the first line is not HTTP/1.digit, a status and a reason"}
+	// RFC 9110 section 8.6, RFC 9112 section 6.1
+	ErrInterimBody = &Error{502, "interim response with a body"}
 )
 
 // Refusals of a path, by CleanPath.

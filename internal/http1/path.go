@@ -101,3 +101,44 @@ func closeSegment(out []byte, n int) (_ []byte, ok bool) {
 	}
 	return out, true
 }
+
+// DecodesTo reports whether raw has no characters but those of a path (RFC 3986 section 3.3), and
+// is path once its percent-encodings are decoded, without any other change.
+func DecodesTo(raw string, path []byte) bool {
+	n := 0
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		switch {
+		case c == '%':
+			if i+2 >= len(raw) || class[raw[i+1]]&class[raw[i+2]]&isHex == 0 {
+				return false
+			}
+			c = unhex(raw[i+1])<<4 | unhex(raw[i+2])
+			i += 2
+		case !inPath(c):
+			return false
+		}
+		if n == len(path) || path[n] != c {
+			return false
+		}
+		n++
+	}
+	return n == len(path) && n > 0
+}
+
+// AppendPath appends a path that is decoded, as CleanPath returns it, and encodes what may not
+// stand in a target.
+func AppendPath(dst, path []byte) []byte {
+	const digits = "0123456789ABCDEF"
+	for _, c := range path {
+		if inPath(c) {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return dst
+}
+
+// inPath reports whether c may stand in a path as it is: "/" or one of pchar, but for '%'.
+func inPath(c byte) bool { return class[c]&isHost != 0 || c == '/' || c == ':' || c == '@' }

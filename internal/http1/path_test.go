@@ -170,3 +170,35 @@ func FuzzCleanPath(f *testing.F) {
 		}
 	})
 }
+
+// TestTarget: a path goes on as it was sent only if it means what its clean form says.
+func TestTarget(t *testing.T) {
+	for _, tt := range []struct {
+		raw, path string
+		as        bool
+		again     string
+	}{
+		{"/", "/", true, "/"},
+		{"/a%20b", "/a b", true, "/a%20b"},
+		{"/a%2Fb", "/a/b", true, "/a/b"},
+		{"/%61", "/a", true, "/a"},
+		{"/a/../b", "/b", false, "/b"},
+		{"/a%2F..%2Fb", "/b", false, "/b"},
+		{"//a", "/a", false, "/a"},
+		{"/a\\b", "/a\\b", false, "/a%5Cb"},
+		{"/\xff", "/\xff", false, "/%FF"},
+		{"/a%2", "/a%2", false, "/a%252"},
+		{"/a%25", "/a%", true, "/a%25"},
+		{"", "", false, ""},
+		{"/ab", "/a", false, "/a"},
+		{"/a", "/ab", false, "/ab"},
+		{"/a;b=c:d@e", "/a;b=c:d@e", true, "/a;b=c:d@e"},
+	} {
+		if got := http1.DecodesTo(tt.raw, []byte(tt.path)); got != tt.as {
+			t.Errorf("%q: %t", tt.raw, got)
+		}
+		if got := string(http1.AppendPath(nil, []byte(tt.path))); got != tt.again {
+			t.Errorf("%q: %q", tt.path, got)
+		}
+	}
+}

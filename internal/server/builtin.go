@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/echo"
 	"github.com/lwango/lwango/handlers/helloworld"
+	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/handlers/redirect"
 	"github.com/lwango/lwango/handlers/response"
 	"github.com/lwango/lwango/handlers/servefiles"
@@ -19,6 +20,7 @@ func Builtin() *handlers.Registry {
 	response.Register(r)
 	redirect.Register(r)
 	fastcgi.Register(r)
+	proxy.Register(r)
 	helloworld.Register(r)
 	echo.Register(r)
 	return r

@@ -19,7 +19,7 @@ import (
 // once, and tells the truth about the defaults.
 func TestManualsOfModules(t *testing.T) {
 	folders := map[string]string{
-		"fastcgi": "fastcgi", "redirect": "handlers/redirect", "response": "handlers/response", "serve_files": "handlers/servefiles",
+		"fastcgi": "fastcgi", "proxy": "handlers/proxy", "redirect": "handlers/redirect", "response": "handlers/response", "serve_files": "handlers/servefiles",
 	}
 	row := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]*) \\|")
 	code := regexp.MustCompile("^`([^`]*)`$")

@@ -1,4 +1,4 @@
-package fastcgi
+package relay
 
 import "github.com/lwango/lwango/conn"
 

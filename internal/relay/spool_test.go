@@ -1,4 +1,4 @@
-package fastcgi_test
+package relay_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/fastcgi"
+	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
@@ -17,7 +17,7 @@ func TestSpoolWithinLimit(t *testing.T) {
 	const limit = 200_000
 	var space sysio.TempSpace
 	space.Configure(t.TempDir(), limit)
-	a, b := fastcgi.NewSpoolIn(&space, 1<<20), fastcgi.NewSpoolIn(&space, 1<<20)
+	a, b := relay.NewSpoolIn(&space, 1<<20), relay.NewSpoolIn(&space, 1<<20)
 	piece := bytes.Repeat([]byte("0123456789"), 3_000)
 	for range 5 { // 30 kB in memory, 120 kB in the file
 		if err := a.Write(piece); err != nil {
@@ -64,7 +64,7 @@ func TestSpool(t *testing.T) {
 	source := rand.NewChaCha8([32]byte{})
 	for range 20 {
 		const limit = 100 << 10
-		s := fastcgi.NewSpool(limit + 32<<10)
+		s := relay.NewSpool(limit + 32<<10)
 		var want, got bytes.Buffer
 		p := make([]byte, 32<<10)
 		for range 400 {

@@ -1,0 +1,270 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Errors of an Exchange.
+var (
+	// ErrCut is in the error of a connection that has ended, or failed, before the answer has.
+	ErrCut = errors.New("the server has closed the connection")
+	// ErrHeadSize says that a head is longer than HeadLimit.
+	ErrHeadSize = errors.New("the head of the answer is too large")
+	// ErrInterim says that the server sends one interim response after another.
+	ErrInterim = errors.New("too many interim responses")
+)
+
+const (
+	// defaultHead is HeadLimit where that is 0.
+	defaultHead = 64 << 10
+	// maxInterim is how many interim responses may come. Without a bound a server could keep a
+	// client waiting for ever, however little silence the client allows.
+	maxInterim = 64
+)
+
+// Event is what comes next in an answer.
+type Event uint8
+
+// The events. An answer is any number of Interim, then Final, any number of Data, and Done. After
+// Final with status 101 there is only Done, and what follows belongs to the other protocol.
+const (
+	More    Event = iota // nothing until more bytes have arrived
+	Interim              // the head of an interim response, 1xx except 101
+	Final                // the head of the response
+	Data                 // a piece of the body
+	Done                 // the end of the answer
+)
+
+// Exchange is one request and its answer on a connection. It belongs to one thread of the
+// connection's loop. The zero value is ready for Begin, also after Reset.
+type Exchange struct {
+	// HeadLimit is how long the head of an answer may be, in bytes; 0: 64 KiB.
+	HeadLimit int
+	// KeepTrailer keeps the fields behind a chunked body for Trailer.
+	KeepTrailer bool
+
+	// Head is valid from Interim or Final until the next call of Next: see Text.
+	Head http1.ResponseHead
+
+	// The connection.
+	s      *stream.Stream
+	over   net.Conn // s, or TLS over s
+	duplex stream.Duplex
+	// Once Sources has been called; before that nil.
+	readable, writable *loop.Readiness
+
+	// The answer.
+	method  string
+	in      []byte // read and not used yet, part of the caller's buffer
+	part    []byte // of a head that has come in more than one read
+	head    []byte // the bytes of Head
+	body    http1.ResponseBody
+	state   state
+	interim int
+	heard   bool // a byte has come
+}
+
+type state uint8
+
+const (
+	inHead state = iota
+	headDone
+	inBody
+	ended
+)
+
+// Begin begins an exchange on s: over is s itself, or a *tls.Conn over s. Until End nothing else may
+// read or write there, and reads and writes do not wait. method is the request's.
+func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
+	x.Reset()
+	x.s, x.over, x.method = s, over, method
+	s.SetNoWait(true)
+	s.Duplex(&x.duplex)
+}
+
+// End ends the exchange. The caller closes the connection, or uses it for another exchange if
+// Reusable has said so. What was not sent yet is dropped.
+func (x *Exchange) End() {
+	if x.s != nil {
+		x.s.Duplex(nil)
+		x.s, x.over = nil, nil
+	}
+}
+
+// Reset drops all that the exchange holds, except memory that the next one uses again.
+func (x *Exchange) Reset() {
+	x.End()
+	fields := x.Head.Fields
+	*x = Exchange{HeadLimit: x.HeadLimit, KeepTrailer: x.KeepTrailer}
+	x.Head.Fields = fields
+	x.Head.Reset()
+}
+
+// Write sends p, or holds the part for which there is no room; it does not wait. To bound what is
+// held, the caller writes no more until SendHeld has returned 0. After an error the server takes no
+// more, and an answer may still come.
+func (x *Exchange) Write(p []byte) (int, error) { return x.over.Write(p) }
+
+// SendHeld sends as much of what is held as there is room for, and returns how much is left.
+func (x *Exchange) SendHeld() (left int, err error) { return x.duplex.SendHeld() }
+
+// Held returns how many bytes are held.
+func (x *Exchange) Held() int { return x.duplex.Held() }
+
+// Receive reads what has arrived into buf, which Next uses until it returns More or Done. The error
+// is stream.ErrWouldBlock, or one with ErrCut in it. The orderly end of a connection is no error if
+// it is the end of the answer, too. All earlier bytes must have been used.
+func (x *Exchange) Receive(buf []byte) error {
+	n, err := x.over.Read(buf)
+	switch {
+	case n > 0:
+		x.in, x.heard = buf[:n], true
+		return nil
+	case err == io.EOF && x.state == inBody && x.body.Closed():
+		return nil
+	case err == io.EOF:
+		return ErrCut
+	case errors.Is(err, stream.ErrWouldBlock):
+		return stream.ErrWouldBlock
+	}
+	return fmt.Errorf("%w: %w", ErrCut, err)
+}
+
+// Next returns what comes next in the bytes that were received; data, a part of the caller's buffer,
+// is for Data alone. An error, *http1.Error, ErrHeadSize or ErrInterim, means that the answer makes
+// no sense from here on.
+func (x *Exchange) Next() (e Event, data []byte, err error) {
+	switch x.state {
+	case inHead:
+		return x.nextHead()
+	case headDone:
+		x.body.Begin(&x.Head, x.method == "HEAD", x.KeepTrailer)
+		x.state, x.head, x.part = inBody, nil, nil
+		fallthrough
+	case inBody:
+		for !x.body.Done() && len(x.in) > 0 {
+			data, n, err := x.body.Next(x.in)
+			x.in = x.in[n:]
+			if err != nil || len(data) > 0 {
+				return Data, data, err
+			}
+		}
+		if !x.body.Done() {
+			return More, nil, nil
+		}
+		x.state = ended
+	}
+	return Done, nil, nil
+}
+
+// nextHead reads a head. One that comes in a single read, as nearly all do, is not copied.
+func (x *Exchange) nextHead() (Event, []byte, error) {
+	if x.head != nil { // of an interim response
+		x.Head.Reset()
+		x.head, x.part = nil, nil
+	}
+	if len(x.in) == 0 {
+		return More, nil, nil
+	}
+	limit := x.HeadLimit
+	if limit == 0 {
+		limit = defaultHead
+	}
+	whole, before := x.in, len(x.part)
+	if before > 0 {
+		// Not beyond the limit: an answer does not depend on how its bytes arrive.
+		x.part = append(x.part, x.in[:min(len(x.in), limit+1-before)]...)
+		whole = x.part
+	}
+	n, err := x.Head.Parse(whole[:min(len(whole), limit)])
+	switch {
+	case err != nil:
+		return More, nil, err
+	case n > 0:
+		x.head, x.in = whole[:n:n], x.in[n-before:]
+	case len(whole) > limit:
+		return More, nil, ErrHeadSize
+	default:
+		if before == 0 {
+			x.part = slices.Clone(x.in)
+		}
+		x.in = nil
+		return More, nil, nil
+	}
+	if !x.Head.Interim() {
+		x.state = headDone
+		return Final, nil, nil
+	}
+	if x.interim++; x.interim > maxInterim {
+		return More, nil, ErrInterim
+	}
+	return Interim, nil, nil
+}
+
+// Text returns a copy of the bytes to which the spans in Head point. It is to be called between
+// Interim or Final and the next call of Next.
+func (x *Exchange) Text() string { return string(x.head) }
+
+// Length returns the length of the body: -1 if that is not known before its end. It may be called
+// after Final, and says nothing about answers without a body.
+func (x *Exchange) Length() int64 { return x.Head.ContentLength }
+
+// Trailer calls f for each field behind a chunked body, after Done.
+func (x *Exchange) Trailer(f func(name, value []byte)) { x.body.Trailer(f) }
+
+// Heard reports whether a byte of an answer has come.
+func (x *Exchange) Heard() bool { return x.heard }
+
+// Rest returns what was received behind the answer, after Done. It is a part of the caller's
+// buffer.
+func (x *Exchange) Rest() []byte { return x.in }
+
+// Reusable reports, after Done, whether the connection can serve another request, as far as the
+// answer tells. The caller must have sent all of the request.
+func (x *Exchange) Reusable() bool {
+	return x.state == ended && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
+		len(x.in) == 0 && x.Held() == 0 && x.quiet()
+}
+
+// quiet reports whether TLS has nothing more to read in its own buffer.
+func (x *Exchange) quiet() bool {
+	if net.Conn(x.s) == x.over {
+		return true // the caller asks the socket, see stream.Stream.Rest
+	}
+	var one [1]byte
+	n, err := x.over.Read(one[:])
+	return n == 0 && errors.Is(err, stream.ErrWouldBlock)
+}
+
+// Await waits until there may be something to receive, or room for what is held, at most limit. The
+// error is os.ErrDeadlineExceeded, loop.ErrClientGone or loop.ErrCanceled.
+func (x *Exchange) Await(limit time.Duration) error {
+	if x.Held() == 0 {
+		return x.s.AwaitRead(limit)
+	}
+	return x.s.AwaitReadWrite(limit)
+}
+
+// Sources appends what Await waits for, for a thread that waits for other things as well. Without
+// read, that is only room for what is held.
+func (x *Exchange) Sources(to []loop.Source, read bool) []loop.Source {
+	if x.readable == nil {
+		x.readable, x.writable = x.s.Readable(), x.s.Writable()
+	}
+	if read {
+		to = append(to, x.readable)
+	}
+	if x.Held() > 0 {
+		to = append(to, x.writable)
+	}
+	return to
+}

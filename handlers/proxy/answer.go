@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
+)
+
+// inform passes on an interim response. 100 (Continue) answers the proxy's own expectation, if it
+// has one, and the client's with that.
+func (c *call) inform() error {
+	if c.x.Head.Status == http.StatusContinue {
+		return c.proceed()
+	}
+	c.begun = time.Time{} // what was said of the first byte is true of the next head
+	var h conn.Header
+	c.fields(c.x.Text(), &h, nil)
+	return c.flow.Inform(c.x.Head.Status, &h)
+}
+
+// proceed lets the client send the body for which it expects 100 (Continue).
+func (c *call) proceed() error {
+	if !c.expects {
+		return nil
+	}
+	c.expects = false
+	return c.flow.Inform(http.StatusContinue, nil)
+}
+
+// open makes the head of the client's answer.
+func (c *call) open() error {
+	h := &c.x.Head
+	text := c.x.Text()
+	c.headed, c.status = true, h.Status
+	if h.Status == http.StatusSwitchingProtocols {
+		if !h.Upgrade || c.protocols == "" {
+			return errUpgrade
+		}
+		c.resp.Header().Set("Connection", "Upgrade")
+	}
+	var o options
+	if h.Close || h.Upgrade || h.KeepAlive { // there is a Connection field
+		for _, f := range h.Fields {
+			if name := text[f.Name.Start:f.Name.End]; ascii.EqualFold(name, "Connection") {
+				var one conn.Header
+				one.Add(name, text[f.Value.Start:f.Value.End])
+				o.read(&one)
+			}
+		}
+	}
+	out := c.resp.Header()
+	if c.m.set.InterceptErrors && h.Status >= 400 {
+		c.drop()
+		for _, f := range h.Fields {
+			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,
+			// 10.2.3).
+			switch name := text[f.Name.Start:f.Name.End]; {
+			case ascii.EqualFold(name, "WWW-Authenticate"), ascii.EqualFold(name, "Allow"),
+				ascii.EqualFold(name, "Retry-After"):
+				out.Add(name, text[f.Value.Start:f.Value.End])
+			}
+		}
+		return nil
+	}
+	c.resp.Relay(h.Status, text[h.Reason.Start:h.Reason.End])
+	c.fields(text, out, &o)
+	switch {
+	case h.Status == http.StatusSwitchingProtocols:
+		// One that the client has not named would be read as another (RFC 9110 section 7.8).
+		if !ascii.HasToken(c.protocols, out.Get("Upgrade")) {
+			return errUpgrade
+		}
+	case h.Status == http.StatusResetContent:
+		c.drop() // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
+	case h.ContentLength >= 0:
+		out.Set("Content-Length", strconv.FormatInt(h.ContentLength, 10))
+	}
+	if h.Close && !c.sent && c.unspooled {
+		// The upstream will not read the rest, as when it refuses a large upload. So the client
+		// need not send it either.
+		out.Set("Connection", "close")
+	}
+	return nil
+}
+
+// drop drops the body of the answer.
+func (c *call) drop() {
+	c.discard = true
+	c.flow.Discard()
+}
+
+// fields adds the fields of the head to out, except those of the connection with the upstream.
+func (c *call) fields(text string, out *conn.Header, o *options) {
+	h := &c.x.Head
+fields:
+	for _, f := range h.Fields {
+		name, value := text[f.Name.Start:f.Name.End], text[f.Value.Start:f.Value.End]
+		switch {
+		case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
+			// An offer with 426 stays (RFC 9110 section 15.5.22).
+			if h.Status != http.StatusSwitchingProtocols &&
+				h.Status != http.StatusUpgradeRequired {
+				continue
+			}
+		case hop(name), framing(name), o != nil && o.has(name):
+			continue
+		case len(name) == len("X-Accel-Buffering") && ascii.EqualFold(name, "X-Accel-Buffering"):
+			if ascii.EqualFold(value, "no") {
+				c.flow.Unbuffered()
+			}
+			continue
+		case len(name) == len("Trailer") && !h.Chunked && ascii.EqualFold(name, "Trailer"):
+			continue
+		}
+		for _, hidden := range c.m.set.HideHeader {
+			if ascii.EqualFold(name, hidden) {
+				continue fields
+			}
+		}
+		out.Add(name, value)
+	}
+}

@@ -1,0 +1,12 @@
+// Package proxy is the module `proxy`: an HTTP/1.1 reverse proxy on the thread of the request.
+//
+//	module.go    settings, start
+//	request.go   the head that an upstream gets
+//	serve.go     the way of one request: its body, its upstream, its failure
+//	exchange.go  one connection: sending and receiving at once
+//	answer.go    the answer, on its way to the client
+//	tunnel.go    what follows an upgrade
+//
+// Package client speaks HTTP, internal/upstream chooses an address and has the connections, and
+// internal/relay holds what a slow client has no room for.
+package proxy

@@ -1,0 +1,289 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/client"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// exchange sends the request and takes the answer, both at once: an upstream may answer before it
+// has read all, and may read no more until its answer is read.
+func (c *call) exchange() error {
+	c.flow.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log)
+	c.left = c.length
+	if err := c.sendHead(); err != nil {
+		return err
+	}
+	for {
+		moved, err := c.send()
+		if err != nil {
+			return err
+		}
+		if err := c.flow.Pour(true); err != nil {
+			return err
+		}
+		empty, expected := false, c.expects
+		if !c.flow.Full() {
+			if empty, err = c.receive(); err != nil || c.done {
+				return err
+			}
+		}
+		if moved || !empty && !c.flow.Full() || expected && !c.expects {
+			continue
+		}
+		if err := c.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// sendHead sends the head, and with it the first bytes of the body.
+func (c *call) sendHead() error {
+	buf := relay.TakeBuffer()
+	defer relay.PutBuffer(buf) // also when the thread is killed
+	out := c.appendHead(buf[:0])
+	c.expired = time.Time{}
+	if c.expects {
+		c.expired = time.Now().Add(expectFor)
+	} else if len(out) < requestRoom && cap(out) == relay.BufferSize {
+		var err error
+		if out, err = c.appendBody(out); err != nil && err != stream.ErrWouldBlock {
+			return err
+		}
+	}
+	c.write(out)
+	return nil
+}
+
+// send sends the next piece of the body. It reports whether it has sent anything, or what it held.
+func (c *call) send() (moved bool, err error) {
+	if held := c.x.Held(); held > 0 {
+		left, err := c.x.SendHeld()
+		if err != nil {
+			c.lost = true
+		}
+		if left > 0 {
+			return left < held, nil
+		}
+		moved = true
+	}
+	if c.sent || c.lost || c.expects {
+		return moved, nil
+	}
+	buf := relay.TakeBuffer()
+	defer relay.PutBuffer(buf) // also when the thread is killed
+	out, err := c.appendBody(buf[:0])
+	if len(out) > 0 {
+		c.write(out)
+		moved = true
+	}
+	if err == stream.ErrWouldBlock {
+		err = nil
+	}
+	return moved, err
+}
+
+// write writes to the upstream. If that does not take the request any more, its answer still
+// counts: so that is no error.
+func (c *call) write(p []byte) {
+	if _, err := c.x.Write(p); err != nil {
+		c.lost = true
+	}
+}
+
+// appendBody appends the next piece of the body, and behind the last piece the end. The error is
+// stream.ErrWouldBlock if the client has to send more first.
+func (c *call) appendBody(out []byte) ([]byte, error) {
+	var err error
+	if c.left != 0 {
+		before := len(out)
+		out, err = client.AppendPiece(out, c.readBody, c.chunked())
+		if len(out) > before {
+			c.taken = true
+		}
+	}
+	switch {
+	case c.left < 0 && err == io.EOF:
+		var fields func(func(name, value string))
+		if b, ok := c.body.(*conn.Body); ok {
+			fields = b.Trailer
+		}
+		out, c.left, err = client.AppendEnd(out, fields), 0, nil
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	c.sent = c.left == 0
+	if err != nil {
+		err = bodyError(err)
+	}
+	return out, err
+}
+
+// readBody reads what has come of a body that is not spooled, and as much as fits of one that is.
+func (c *call) readBody(p []byte) (n int, err error) {
+	if c.left >= 0 {
+		p = p[:min(int64(len(p)), c.left)]
+	}
+	if c.unspooled {
+		n, err = c.body.Read(p)
+	} else {
+		n, err = io.ReadFull(c.body, p)
+	}
+	if c.left > 0 {
+		c.left -= int64(n)
+	}
+	if n > 0 && c.left >= 0 {
+		err = nil // it comes again if more is wanted
+	}
+	return n, err
+}
+
+// starved reports that the call has nothing to send until the client's next bytes come.
+func (c *call) starved() bool {
+	return c.unspooled && !c.sent && !c.lost && !c.expects && c.x.Held() == 0
+}
+
+// wait waits until bytes can move in one of the directions. The limits are for connections on which
+// no byte moves.
+func (c *call) wait() error {
+	limit, full := c.limit(), c.flow.Full()
+	var err error
+	if c.flow.Stuck() || c.starved() {
+		var room [2]loop.Source
+		err = c.flow.Await(limit, c.starved(), c.x.Sources(room[:0], !full)...)
+	} else {
+		err = c.x.Await(limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.expects && !time.Now().Before(c.expired) {
+		return c.proceed()
+	}
+	return err
+}
+
+// limit returns how long the next wait may take.
+func (c *call) limit() time.Duration {
+	set := &c.m.set
+	switch {
+	case c.x.Held() > 0:
+		return set.SendTimeout
+	case c.flow.Full(), c.starved():
+		return -1 // how long the client may take is for the server to say
+	case c.expects:
+		return max(time.Until(c.expired), 0)
+	case c.headed:
+		return set.ReadTimeout
+	case c.begun.IsZero():
+		return set.FirstByteTimeout
+	}
+	// A head that comes byte by byte has to be complete in that time, too.
+	return max(set.ReadTimeout-time.Since(c.begun), 0)
+}
+
+// receive takes the bytes that have come, and reports whether those were all.
+func (c *call) receive() (empty bool, err error) {
+	buf := relay.TakeBuffer()
+	defer relay.PutBuffer(buf) // also when the thread is killed
+	for got := 0; ; got += len(buf) {
+		if got >= relay.AtOnce && c.flow.Late() || c.flow.Full() {
+			return false, nil
+		}
+		switch err := c.x.Receive(buf[:]); {
+		case err == stream.ErrWouldBlock:
+			return true, c.pause()
+		case err != nil:
+			return false, err
+		}
+		if c.begun.IsZero() {
+			c.begun = time.Now()
+			c.up.Spoke()
+		}
+		if err := c.take(); err != nil || c.done {
+			return false, err
+		}
+		if c.x.Held() > 0 {
+			return false, c.pause()
+		}
+	}
+}
+
+// take takes what was received apart.
+func (c *call) take() error {
+	for {
+		e, data, err := c.x.Next()
+		switch {
+		case err != nil:
+			if bad, ok := err.(*http1.Error); ok { // its status is for a request
+				err = errors.New("malformed answer: " + bad.Reason)
+			}
+			return err
+		case e == client.More:
+			return nil
+		case e == client.Interim:
+			err = c.inform()
+		case e == client.Final:
+			err = c.open()
+		case e == client.Data && !c.discard:
+			c.pushed = false
+			err = c.flow.Write(data)
+		case e == client.Done:
+			return c.ended()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pause is called when the upstream has sent all for the moment. What has come goes out, as the
+// next byte may be a long time off.
+func (c *call) pause() error {
+	if !c.headed || c.discard || c.pushed {
+		return nil
+	}
+	c.pushed = true
+	return c.flow.Flush()
+}
+
+// ended is called at the end of the answer. It lets go of the connection at once: another request
+// may wait for it.
+func (c *call) ended() error {
+	c.done = true
+	if c.status == 101 {
+		c.rest = bytes.Clone(c.x.Rest())
+		return nil
+	}
+	if c.trailer() {
+		// They go out behind chunks only, so the head has to go out first.
+		if err := c.flow.Flush(); err != nil {
+			return err
+		}
+	}
+	if c.sent && !c.lost && c.m.set.MaxIdle > 0 && c.x.Reusable() {
+		c.x.End()
+		c.up.Keep(c.stream)
+		c.stream = nil
+	}
+	c.close()
+	return nil
+}
+
+// trailer passes on the fields behind the body, and reports whether there are any.
+func (c *call) trailer() (any bool) {
+	if c.discard || !c.x.Head.Chunked {
+		return false
+	}
+	c.x.Trailer(func(name, value []byte) {
+		any = true
+		c.resp.AddTrailer(string(name), string(value))
+	})
+	return any
+}

@@ -1,0 +1,175 @@
+package proxy_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// front is a server with the module at a route.
+type front struct {
+	*server.Server
+	log *logtext.Buffer
+}
+
+// serve starts a server with the module at prefix.
+func serve(t testing.TB, m modes.Mode, prefix string, addresses []string,
+	change func(*proxy.Settings)) *front {
+	t.Helper()
+	f := &front{log: new(logtext.Buffer)}
+	env := handlers.Env{Dir: t.TempDir(), Prefix: prefix,
+		Logger: slog.New(slog.NewTextHandler(f.log, nil))}
+	h, err := module.Build(t, proxy.Register, "proxy", env, func(s *proxy.Settings) {
+		s.Address = addresses
+		s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
+		if change != nil {
+			change(s)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Server = module.Start(t, m, prefix, h)
+	return f
+}
+
+// origin is an upstream that follows a script on each connection.
+type origin struct {
+	addr     string
+	accepted atomic.Int32
+	open     atomic.Int32
+}
+
+// peer is a connection of an origin.
+type peer struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// request reads a request with its body, nil at the end of the connection.
+func (p *peer) request() *http.Request {
+	req, err := http.ReadRequest(p.r)
+	if err != nil {
+		return nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil
+	}
+	req.Body = io.NopCloser(strings.NewReader(string(body)))
+	return req
+}
+
+// head reads the head of a request.
+func (p *peer) head() string {
+	var head strings.Builder
+	for {
+		line, err := p.r.ReadString('\n')
+		head.WriteString(line)
+		if err != nil || line == "\r\n" {
+			return head.String()
+		}
+	}
+}
+
+func (p *peer) say(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+// start starts an origin whose connections run script, each to its end.
+func start(t testing.TB, script func(p *peer)) *origin {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &origin{addr: ln.Addr().String()}
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	all := make(map[net.Conn]bool)
+	running.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			o.accepted.Add(1)
+			o.open.Add(1)
+			mu.Lock()
+			all[c] = true
+			mu.Unlock()
+			running.Go(func() {
+				_ = c.SetDeadline(time.Now().Add(wait.Patience))
+				script(&peer{c, bufio.NewReader(c)})
+				c.Close()
+				o.open.Add(-1)
+				mu.Lock()
+				delete(all, c)
+				mu.Unlock()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		mu.Lock()
+		for c := range all {
+			c.Close()
+		}
+		mu.Unlock()
+		running.Wait()
+	})
+	return o
+}
+
+// always is a script that gives the same answer to each request.
+func always(answer string) func(*peer) {
+	return func(p *peer) {
+		for p.request() != nil {
+			p.say("%s", answer)
+		}
+	}
+}
+
+const hello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+// got is an answer, perhaps one that was cut.
+type got struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+func (f *front) ask(line string, fields string, body string) got {
+	f.T.Helper()
+	c := f.Dial()
+	defer c.Close()
+	method, _, _ := strings.Cut(line, " ")
+	go io.WriteString(c, line+" HTTP/1.1\r\nHost: test.example\r\n"+fields+"\r\n"+body)
+	return read(c.R, method)
+}
+
+func (f *front) get(target string) got { f.T.Helper(); return f.ask("GET "+target, "", "") }
+
+func read(r *bufio.Reader, method string) got {
+	std, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		return got{err: err}
+	}
+	b, err := io.ReadAll(std.Body)
+	return got{std.StatusCode, std.Header, string(b), err}
+}

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/client"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Settings are the module's keys.
+type Settings struct {
+	Address []string `toml:"address"`
+
+	Host           string            `toml:"host"`
+	StripPrefix    bool              `toml:"strip_prefix"`
+	RequestHeaders map[string]string `toml:"request_headers"`
+	Underscores    bool              `toml:"underscores"`
+	HideHeader     []string          `toml:"hide_header"`
+
+	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
+	MaxConns    int           `toml:"max_conns" min:"0"`
+	MaxQueue    int           `toml:"max_queue" min:"0"`
+	MaxIdle     int           `toml:"max_idle" min:"0"`
+	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
+
+	QueueTimeout     time.Duration `toml:"queue_timeout" min:"1ms"`
+	ConnectTimeout   time.Duration `toml:"connect_timeout" min:"1ms"`
+	SendTimeout      time.Duration `toml:"send_timeout" min:"1ms"`
+	FirstByteTimeout time.Duration `toml:"first_byte_timeout" min:"1ms"`
+	ReadTimeout      time.Duration `toml:"read_timeout" min:"1ms"`
+	TunnelTimeout    time.Duration `toml:"tunnel_timeout" min:"1ms"`
+
+	RequestBuffering  bool          `toml:"request_buffering"`
+	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
+	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
+	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	InterceptErrors   bool          `toml:"intercept_errors"`
+}
+
+// Defaults are the settings of a route that gives only address.
+var Defaults = Settings{
+	Host:    "client",
+	Balance: "round_robin",
+
+	MaxQueue:    1024,
+	MaxIdle:     32,
+	IdleTimeout: 3 * time.Second,
+
+	QueueTimeout:     60 * time.Second,
+	ConnectTimeout:   5 * time.Second,
+	SendTimeout:      60 * time.Second,
+	FirstByteTimeout: 60 * time.Second,
+	ReadTimeout:      60 * time.Second,
+	TunnelTimeout:    time.Hour,
+
+	RequestBuffering:  true,
+	ResponseBuffering: 64 << 20,
+	MaxHeaderSize:     64 << 10,
+}
+
+// Register puts the module into r. All routes that are ever built from r share one pool of
+// upstreams: connections to one address are counted and kept together.
+func Register(r *handlers.Registry) {
+	p := new(upstream.Pool)
+	with := func(s Settings, env handlers.Env) (conn.Handler, error) { return build(s, env, p) }
+	handlers.RegisterModule(r, "proxy", Defaults, with)
+}
+
+// module is a route's state. Only what the pool's lock guards in the group changes.
+type module struct {
+	set    Settings
+	log    *slog.Logger
+	group  *upstream.Group
+	fields []conn.Field // request_headers, those that remove a field included
+	hosts  map[string]string
+}
+
+// build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
+// once.
+func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
+	m := &module{set: s, log: env.Log().With("route", env.Prefix)}
+	var err error
+	m.group, err = p.Group(upstream.Settings{
+		Addresses: s.Address, Dir: env.Dir,
+		LeastConn: s.Balance == "least_conn",
+		MaxConns:  s.MaxConns, MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout,
+		MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout, ConnectTimeout: s.ConnectTimeout,
+		Unreached: func(name string, err error) {
+			m.log.Warn("proxy: upstream not reached", "upstream", name, "error", err)
+		},
+	})
+	switch {
+	case err != nil:
+	case len(s.Address) == 0:
+		err = errors.New(`missing: where the upstream listens, such as "127.0.0.1:9001"`)
+	case m.group.Primaries() == 0:
+		err = errors.New("every address is a backup")
+	}
+	if err != nil {
+		return nil, &handlers.KeyError{Key: "address", Err: err}
+	}
+	if !http1.ValidAuthority(s.Host) {
+		return nil, handlers.BadKey("host",
+			`expected "client", "upstream" or a name, perhaps with a port, not %q`, s.Host)
+	}
+	for name, value := range s.RequestHeaders {
+		switch {
+		case !http1.ValidToken(name):
+			return nil, handlers.BadKey("request_headers", "%q is not the name of a header field", name)
+		case !http1.ValidFieldValue(value):
+			return nil, handlers.BadKey("request_headers",
+				"%s: control characters cannot be part of a header field", name)
+		case hop(name) || framing(name) || ascii.EqualFold(name, "Host"):
+			return nil, handlers.BadKey("request_headers", "%s is set by the server itself", name)
+		}
+		m.fields = append(m.fields, conn.Field{Name: name, Value: value})
+	}
+	slices.SortFunc(m.fields, func(a, b conn.Field) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range s.HideHeader {
+		if !http1.ValidToken(name) {
+			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q",
+				name)
+		}
+	}
+	m.hosts = hostsOf(s.Address)
+	return m.serve, nil
+}
+
+// hostsOf returns what the Host field says of each address, by its name in the group.
+func hostsOf(addresses []string) map[string]string {
+	hosts := make(map[string]string)
+	for _, a := range addresses {
+		name, _, _ := strings.Cut(strings.TrimSpace(a), " ")
+		host, port, err := net.SplitHostPort(name)
+		switch {
+		case err != nil: // a UNIX socket
+			hosts[name] = "localhost"
+		case port == "80" && strings.Contains(host, ":"):
+			hosts[name] = "[" + host + "]"
+		case port == "80":
+			hosts[name] = host
+		default:
+			hosts[name] = name
+		}
+	}
+	return hosts
+}
+
+// requestRoom is how much of a request's head and body is written at once.
+const requestRoom = relay.BufferSize - client.ChunkRoom

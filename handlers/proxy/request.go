@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// hop reports the fields that are about one connection and are not passed on (RFC 9110 section
+// 7.6.1), besides those that a Connection field names. The two Proxy- fields are between a client
+// and a proxy of its choice (sections 11.7.1, 11.7.2).
+func hop(name string) bool {
+	switch len(name) {
+	case len("TE"):
+		return ascii.EqualFold(name, "TE")
+	case len("Upgrade"):
+		return ascii.EqualFold(name, "Upgrade")
+	case len("Connection"): // and Keep-Alive
+		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive")
+	case len("Proxy-Connection"):
+		return ascii.EqualFold(name, "Proxy-Connection")
+	case len("Proxy-Authenticate"):
+		return ascii.EqualFold(name, "Proxy-Authenticate")
+	case len("Proxy-Authorization"):
+		return ascii.EqualFold(name, "Proxy-Authorization")
+	}
+	return false
+}
+
+// framing reports the fields that frame a message, which each side of the proxy does anew.
+func framing(name string) bool {
+	return len(name) == len("Content-Length") && ascii.EqualFold(name, "Content-Length") ||
+		len(name) == len("Transfer-Encoding") && ascii.EqualFold(name, "Transfer-Encoding")
+}
+
+// claims reports the fields in which a proxy in front says who the client is. Those of the client
+// itself say what it likes, so they are replaced.
+func claims(name string) bool {
+	switch len(name) {
+	case len("Forwarded"): // and X-Real-IP
+		return ascii.EqualFold(name, "Forwarded") || ascii.EqualFold(name, "X-Real-IP")
+	}
+	return len(name) > len("X-Forwarded-") && ascii.HasPrefixFold(name, "X-Forwarded-")
+}
+
+// options are the names in the Connection fields of h.
+type options struct {
+	names   []string
+	upgrade bool
+}
+
+func (o *options) read(h *conn.Header) {
+	for name, value := range h.All() {
+		if len(name) == len("Connection") && ascii.EqualFold(name, "Connection") {
+			ascii.EachElement(value, func(option string) bool {
+				switch {
+				case ascii.EqualFold(option, "close"), ascii.EqualFold(option, "keep-alive"):
+				case ascii.EqualFold(option, "upgrade"):
+					o.upgrade = true
+				default:
+					o.names = append(o.names, option)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// has reports whether a Connection field names that field.
+func (o *options) has(name string) bool {
+	for _, n := range o.names {
+		if ascii.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// protocols returns the protocols to which a request wants to upgrade its connection, "" for none.
+// An upgrade to h2c is not passed on (RFC 9113 has removed it): behind it the client could send
+// requests that no rule of this server sees. HTTP/1.0 has no upgrades (RFC 9110 section 7.8).
+func protocols(req *conn.Request, o *options) string {
+	if !o.upgrade || req.Proto() == "HTTP/1.0" || req.ContentLength() != 0 {
+		return ""
+	}
+	list := req.Header().Get("Upgrade")
+	if ascii.HasToken(list, "h2c") {
+		return ""
+	}
+	return list
+}
+
+// appendHead appends the head of the request for the upstream.
+func (c *call) appendHead(out []byte) []byte {
+	req, set := c.req, &c.m.set
+	out = append(append(out, req.Method()...), ' ')
+	out = appendTarget(out, req, set.StripPrefix)
+	out = append(out, " HTTP/1.1\r\nHost: "...)
+	out = append(append(out, c.host()...), "\r\n"...)
+
+	var via string
+	trailers := false
+fields:
+	for name, value := range req.Header().All() {
+		switch {
+		case len(name) == len("Host") && ascii.EqualFold(name, "Host"):
+			continue
+		case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
+			if via != "" {
+				via += ", "
+			}
+			via += value
+			continue
+		case len(name) == len("TE") && ascii.EqualFold(name, "TE"):
+			trailers = trailers || ascii.HasToken(value, "trailers")
+			continue
+		case len(name) == len("Expect") && ascii.EqualFold(name, "Expect"):
+			continue
+		case len(name) == len("Trailer") && !c.chunked() && ascii.EqualFold(name, "Trailer"):
+			continue // there will be none
+		case hop(name), framing(name), claims(name), c.options.has(name):
+			continue
+		case !set.Underscores && strings.IndexByte(name, '_') >= 0:
+			// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.
+			continue
+		}
+		for _, f := range c.m.fields {
+			if ascii.EqualFold(f.Name, name) {
+				continue fields
+			}
+		}
+		out = appendField(out, name, value)
+	}
+	out = c.appendForwarded(out)
+	for _, f := range c.m.fields {
+		if f.Value != "" { // with an empty one the field is only removed
+			out = appendField(out, f.Name, f.Value)
+		}
+	}
+	out = append(out, "Via: "...)
+	if via != "" {
+		out = append(append(out, via...), ", "...)
+	}
+	out = append(append(out, strings.TrimPrefix(req.Proto(), "HTTP/")...), " lwango\r\n"...)
+
+	switch {
+	case c.chunked():
+		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+	case c.length > 0 || expectsBody(req.Method()):
+		out = append(out, "Content-Length: "...)
+		out = append(strconv.AppendInt(out, c.length, 10), "\r\n"...)
+	}
+	if c.expects {
+		out = append(out, "Expect: 100-continue\r\n"...)
+	}
+	switch {
+	case c.protocols != "":
+		out = appendField(out, "Upgrade", c.protocols)
+		out = append(out, "Connection: Upgrade\r\n"...)
+	case trailers && set.MaxIdle == 0:
+		out = append(out, "TE: trailers\r\nConnection: TE, close\r\n"...)
+	case trailers:
+		out = append(out, "TE: trailers\r\nConnection: TE\r\n"...)
+	case set.MaxIdle == 0:
+		out = append(out, "Connection: close\r\n"...)
+	}
+	return append(out, "\r\n"...)
+}
+
+func appendField(out []byte, name, value string) []byte {
+	return append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
+}
+
+// expectsBody reports the methods for which a length of 0 is worth saying (RFC 9110 section 8.6).
+func expectsBody(method string) bool {
+	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
+
+// host returns what the Host field says.
+func (c *call) host() string {
+	switch c.m.set.Host {
+	case "client":
+		if host := c.req.Host(); host != "" {
+			return host
+		}
+	case "upstream":
+	default:
+		return c.m.set.Host
+	}
+	return c.m.hosts[c.up.Name()]
+}
+
+// appendForwarded says who the client is, as far as this server knows: in the fields that most
+// applications read, and in that of RFC 7239.
+func (c *call) appendForwarded(out []byte) []byte {
+	remote := c.req.RemoteAddr().Addr().Unmap().WithZone("")
+	proto := "http"
+	if c.req.Secure() {
+		proto = "https"
+	}
+	host := c.req.Host()
+	if remote.IsValid() {
+		out = append(out, "X-Forwarded-For: "...)
+		out = append(remote.AppendTo(out), "\r\n"...)
+	}
+	out = appendField(out, "X-Forwarded-Proto", proto)
+	if host != "" {
+		out = appendField(out, "X-Forwarded-Host", host)
+	}
+	out = append(out, "Forwarded: for="...)
+	out = appendNode(out, remote)
+	out = append(append(out, ";proto="...), proto...)
+	if host != "" { // quoted, for the colon of a port (RFC 7239 section 4)
+		out = append(append(append(out, `;host="`...), host...), '"')
+	}
+	return append(out, "\r\n"...)
+}
+
+// appendNode appends an address as RFC 7239 section 6 writes it.
+func appendNode(out []byte, a netip.Addr) []byte {
+	switch {
+	case !a.IsValid(): // of a UNIX socket
+		return append(out, "unknown"...)
+	case a.Is6():
+		return append(a.AppendTo(append(out, `"[`...)), `]"`...)
+	}
+	return a.AppendTo(out)
+}
+
+// appendTarget appends the request target: path and query as the client has sent them. But if the
+// path means another one once it is decoded and cleaned, as "/a/../b" and "/a%2F..%2Fb" do, it is
+// the clean one that this server's routes and rules have seen, written anew. Otherwise a path could
+// pass for one thing here and for another at the upstream.
+func appendTarget(out []byte, req *conn.Request, strip bool) []byte {
+	raw, _, _ := strings.Cut(req.Target(), "?")
+	path := req.PathView()
+	if strip {
+		n := len(strings.TrimSuffix(req.Prefix(), "/"))
+		raw = strings.TrimPrefix(raw, string(path[:n])) // or else raw means another path
+		if path = path[n:]; len(path) == 0 {
+			path = []byte("/")
+		}
+	}
+	if http1.DecodesTo(raw, path) {
+		out = append(out, raw...)
+	} else {
+		out = http1.AppendPath(out, path)
+	}
+	if query := req.RawQuery(); query != "" {
+		out = append(append(out, '?'), query...)
+	}
+	return out
+}

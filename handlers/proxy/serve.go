@@ -1,0 +1,306 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lwango/lwango/client"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+const (
+	// inMemory is how much of a request's body is held in memory before it goes to a file.
+	inMemory = 12 << 10
+	// maxHops is how many times a request may come through servers of this kind. One that has an
+	// upstream that leads back to it would otherwise go on until no descriptor is left.
+	maxHops = 10
+	// expectFor is how long a body is held back for an upstream that does not say whether it wants
+	// it. It may know nothing of expectations (RFC 9110 section 10.1.1).
+	expectFor = time.Second
+)
+
+var (
+	errBody    = errors.New("the request's body cannot be read")
+	errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
+)
+
+// call is one request on its way to an upstream and back. A request that waits for a slow upstream
+// holds no more than its call; so what is needed only while bytes move is not part of it.
+type call struct {
+	m    *module
+	req  *conn.Request
+	resp *conn.Response
+
+	options   options
+	protocols string // those to which the client would change; empty: none
+
+	body      io.Reader // the rest of the body
+	length    int64     // -1: not known
+	unspooled bool      // body is read from the client as it comes
+	taken     bool      // some of it has been read
+
+	// The connection.
+	up      upstream.Lease
+	stream  *stream.Stream
+	x       client.Exchange
+	old     bool // stream has served another request
+	retried bool
+
+	// Sending.
+	left    int64 // bytes of the body that have not been read yet; -1: not known
+	sent    bool  // all of the request has been written or is held
+	lost    bool  // the upstream does not take all of the request
+	expects bool  // the body waits for 100 (Continue), until expired
+	expired time.Time
+
+	// Receiving.
+	begun   time.Time // when the head of the answer has begun
+	headed  bool      // the head is complete
+	discard bool      // the client does not get the body
+	done    bool      // the answer is complete
+	status  int
+	pushed  bool   // all that has come was flushed
+	rest    []byte // what has come behind a 101
+
+	flow relay.Flow
+}
+
+// serve is the handler.
+func (m *module) serve(req *conn.Request, resp *conn.Response) int {
+	if req.Method() == http.MethodTrace {
+		// From the answer a page's script could read what the browser hides from it (RFC 9110
+		// section 9.3.8).
+		resp.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+		return http.StatusMethodNotAllowed
+	}
+	c := calls.Get().(*call) // on the stack it would make that grow
+	c.m, c.req, c.resp = m, req, resp
+	c.up = m.group.Lease()
+	defer c.free() // also when the thread is killed
+	if _, ok := req.HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
+		m.log.Error("proxy: the request has come through this server too many times",
+			"request", req.ID(), "target", req.Target())
+		return http.StatusLoopDetected
+	}
+	if _, ok := req.HeaderView("Connection"); ok {
+		c.options.read(req.Header())
+		c.protocols = protocols(req, &c.options)
+	}
+	if m.set.MaxBodySize > 0 {
+		limit := int64(m.set.MaxBodySize)
+		req.Body().SetLimit(limit)
+		if req.ContentLength() > limit {
+			return http.StatusRequestEntityTooLarge
+		}
+	}
+	if err := c.takeBody(); err != nil {
+		return c.failedBody(err)
+	}
+	for {
+		err := c.attempt()
+		if err == nil {
+			return c.finish()
+		}
+		if c.stream != nil && !c.x.Heard() && !c.old && silent(err) {
+			c.up.Broke()
+		}
+		if !c.again(err) {
+			return c.fail(err)
+		}
+	}
+}
+
+// hops counts how often the Via fields name this kind of server.
+func hops(h *conn.Header) (n int) {
+	for _, via := range h.Values("Via") {
+		n += strings.Count(via, " lwango")
+	}
+	return n
+}
+
+// takeBody gets the body ready to be sent: it is there before an upstream is asked, unless the
+// configuration says otherwise.
+func (c *call) takeBody() error {
+	c.length = c.req.ContentLength()
+	switch {
+	case c.length == 0:
+		return nil
+	case !c.m.set.RequestBuffering:
+		c.req.Body().KeepTrailer()
+		c.body, c.unspooled = c.req.Body(), true
+		c.expects = c.req.Body().Expects()
+		return nil
+	}
+	spooled, n, err := c.req.Spool(inMemory)
+	if err != nil {
+		return err
+	}
+	c.body, c.length = spooled, n
+	return nil
+}
+
+// chunked reports that the body is sent in chunks.
+func (c *call) chunked() bool { return c.length < 0 }
+
+// failedBody answers a request whose body cannot be taken. If the client is at fault, conn replaces
+// the status by the one that says how.
+func (c *call) failedBody(err error) int {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		c.m.log.Error("proxy: request body cannot be held", "request", c.req.ID(), "error", err)
+		return http.StatusInternalServerError
+	}
+	return http.StatusBadRequest
+}
+
+// attempt sends the request to an upstream and takes the answer. Without an error, that is
+// complete.
+func (c *call) attempt() error {
+	var err error
+	if c.stream, c.old, err = c.up.Connect(c.req.Thread, c.retried); err != nil {
+		return err
+	}
+	c.x.HeadLimit, c.x.KeepTrailer = int(c.m.set.MaxHeaderSize), true
+	c.x.Begin(c.stream, c.stream, c.req.Method())
+	return c.exchange()
+}
+
+// silent reports that the upstream has caused err: it has closed the connection, or no byte has
+// moved there for too long.
+func silent(err error) bool {
+	return errors.Is(err, client.ErrCut) ||
+		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
+}
+
+// again reports whether the call can make another attempt after that error, and gets ready for it.
+//
+// Once bytes were sent, the proxy cannot know whether the upstream has acted on them. So only
+// requests of a method that may be repeated are sent again (RFC 9110 section 9.2.2), once, and only
+// if no byte has come back: on a new connection if the first one was a kept one, or else to another
+// upstream.
+func (c *call) again(err error) bool {
+	if c.retried || c.x.Heard() || !c.up.Held() || c.taken && c.unspooled ||
+		!errors.Is(err, client.ErrCut) || !idempotent(c.req.Method()) {
+		return false
+	}
+	if !c.old && !c.up.Exclude() {
+		return false
+	}
+	if seeker, ok := c.body.(io.Seeker); ok {
+		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
+			return false
+		}
+	}
+	c.retried = true
+	c.close()
+	c.sent, c.lost, c.begun, c.pushed = false, false, time.Time{}, false
+	return true
+}
+
+// idempotent reports whether a request of that method may be repeated (RFC 9110 section 9.2.2).
+func idempotent(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// finish ends the handler after a complete answer.
+func (c *call) finish() int {
+	if c.status == http.StatusSwitchingProtocols {
+		return c.tunnel(c.rest)
+	}
+	if err := c.flow.Drain(true); err != nil {
+		return c.fail(err)
+	}
+	return c.status
+}
+
+// fail answers a request that has got no answer because of err, or cuts one that has begun.
+func (c *call) fail(err error) int {
+	if errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled) ||
+		errors.Is(err, relay.ErrClient) {
+		c.resp.Abort()
+		return c.status
+	}
+	status := statusOf(err)
+	if status == 0 { // the client's body has failed
+		if !c.resp.HeadSent() {
+			c.resp.Clear()
+			return http.StatusBadRequest
+		}
+		c.resp.Abort()
+		return c.status
+	}
+	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
+	if c.up.Held() {
+		args = append(args, "upstream", c.up.Name())
+	}
+	if c.resp.HeadSent() {
+		c.m.log.Error("proxy: answer cut short", args...)
+		c.close()
+		_ = c.flow.Drain(true) // the client gets what has come, and then the cut
+		c.resp.Abort()
+		return c.status
+	}
+	c.m.log.Error("proxy: no answer", append(args, "status", status)...)
+	c.resp.Clear()
+	if status == http.StatusServiceUnavailable {
+		c.resp.Header().Set("Retry-After", "1")
+	}
+	return status
+}
+
+// statusOf returns the status for a client that has got no byte yet; 0: conn decides.
+func statusOf(err error) int {
+	switch {
+	case upstream.Busy(err):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, errBody):
+		return 0
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// bodyError marks an error of reading the body, which is not the upstream's.
+func bodyError(err error) error {
+	if err == stream.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errBody, err)
+}
+
+// close closes the connection, if there is one, and lets go of the place.
+func (c *call) close() {
+	c.x.End()
+	if c.stream != nil {
+		_ = c.stream.Close()
+		c.stream = nil
+	}
+	c.up.Release()
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+func (c *call) free() {
+	c.close()
+	c.flow.Drop()
+	x := c.x
+	x.Reset()
+	*c = call{}
+	c.x = x
+	calls.Put(c)
+}

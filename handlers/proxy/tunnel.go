@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// end is one end of a tunnel.
+type end struct {
+	s                  *stream.Stream
+	over               net.Conn // s, or TLS over s
+	duplex             stream.Duplex
+	readable, writable *loop.Readiness
+	ended              bool // there is nothing more to read
+	shut               bool // the other side has been told that nothing more is written
+}
+
+func (e *end) begin(s *stream.Stream, over net.Conn) {
+	e.s, e.over = s, over
+	s.SetNoWait(true)
+	s.Duplex(&e.duplex)
+	e.readable, e.writable = s.Readable(), s.Writable()
+}
+
+// closed reports that the other side has been told that nothing more is written, by TLS too.
+func (e *end) closed() bool { return e.shut && e.duplex.Held() == 0 }
+
+// tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or no
+// byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end as
+// well: most protocols end together, and nothing else would tell of a peer that is gone.
+//
+// One thread moves both directions, and has a buffer only while bytes move. A tunnel of two threads
+// could splice, but two threads must not share a TLS connection, and none would know whether the
+// other direction is idle.
+func (c *call) tunnel(rest []byte) int {
+	thread, set := c.req.Thread, &c.m.set
+	c.req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
+	up := new(end)          // not on the stack, which there may be thousands of
+	from := new(end)
+	s, over := c.stream, net.Conn(c.stream)
+	c.x.End()
+	nc, r, err := c.resp.Hijack()
+	if err != nil {
+		c.resp.Abort()
+		return c.status
+	}
+	// Nothing holds the request any more, which conn has given up.
+	c.flow, c.req, c.resp, c.body, c.options = relay.Flow{}, nil, nil, nil, options{}
+	from.begin(conn.StreamOf(nc), nc)
+	up.begin(s, over)
+	defer from.s.Duplex(nil)
+	defer up.s.Duplex(nil)
+	early, _ := r.Peek(r.Buffered())
+	if _, err := up.over.Write(early); err != nil {
+		return http.StatusSwitchingProtocols
+	}
+	if _, err := from.over.Write(rest); err != nil {
+		return http.StatusSwitchingProtocols
+	}
+	early, rest, r = nil, nil, nil
+	for {
+		moved, err := carry(from, up)
+		if err == nil {
+			var back bool
+			back, err = carry(up, from)
+			moved = moved || back
+		}
+		if err != nil || from.closed() && up.closed() {
+			break
+		}
+		if moved {
+			continue
+		}
+		limit := set.TunnelTimeout
+		if from.ended || up.ended {
+			limit = min(limit, set.ReadTimeout)
+		}
+		if await(thread, limit, from, up) != nil {
+			break
+		}
+	}
+	return http.StatusSwitchingProtocols
+}
+
+// carry moves what has arrived at one end to the other, as far as there is room there. It reports
+// whether it should be called again before the thread waits.
+func carry(from, to *end) (moved bool, err error) {
+	if held := to.duplex.Held(); held > 0 {
+		left, err := to.duplex.SendHeld()
+		if err != nil || left > 0 {
+			return left < held, err
+		}
+		moved = true
+	}
+	if !from.ended {
+		buf := relay.TakeBuffer()
+		defer relay.PutBuffer(buf) // also when the thread is killed
+		n, err := from.over.Read(buf[:])
+		switch {
+		case n > 0:
+			_, err := to.over.Write(buf[:n])
+			return true, err
+		case errors.Is(err, stream.ErrWouldBlock):
+			return moved, nil
+		case err != io.EOF:
+			return false, err
+		}
+		from.ended = true
+	}
+	if to.shut {
+		return moved, nil
+	}
+	to.shut = true
+	return moved, to.over.(interface{ CloseWrite() error }).CloseWrite()
+}
+
+// await waits until bytes can move.
+func await(t *loop.Thread, limit time.Duration, a, b *end) error {
+	var room [4]loop.Source
+	sources := room[:0]
+	for _, p := range [2][2]*end{{a, b}, {b, a}} {
+		from, to := p[0], p[1]
+		if to.duplex.Held() > 0 {
+			sources = append(sources, to.writable)
+		} else if !from.ended {
+			sources = append(sources, from.readable)
+		}
+	}
+	if len(sources) == 0 {
+		return os.ErrDeadlineExceeded
+	}
+	_, err := t.AwaitAny(limit, sources...)
+	return err
+}

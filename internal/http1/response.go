@@ -1,0 +1,288 @@
+package http1
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
+
+// A ResponseHead is the head of a response, filled by Parse from bytes as they arrive. The zero
+// value is ready for use; Reset makes it ready again. All spans are positions in the buffer given
+// to Parse. The fields mean something once Parse has returned the length of the head. Not safe for
+// use by several goroutines at once.
+type ResponseHead struct {
+	Minor  uint8 // of the version: 0, or 1 for HTTP/1.1 and any later 1.x
+	Status int   // 100 to 999
+	Reason Span  // may be empty
+
+	Fields []Field // in the order sent; the array is used again after Reset
+
+	ContentLength int64 // -1: no such field
+	Chunked       bool  // Transfer-Encoding: chunked
+	Close         bool  // Connection: close
+	KeepAlive     bool  // Connection: keep-alive
+	Upgrade       bool  // Connection: upgrade
+
+	stage    stage
+	line     int // where the first line not yet parsed begins
+	searched int // no LF between line and here
+	failed   *Error
+}
+
+// Reset makes h ready for the next head. It keeps the array of Fields.
+func (h *ResponseHead) Reset() {
+	fields := h.Fields[:0]
+	*h = ResponseHead{}
+	h.Fields = fields
+}
+
+// Persistent reports whether the server lets the connection go on after this response (RFC 9112
+// section 9.3).
+func (h *ResponseHead) Persistent() bool { return !h.Close && (h.Minor == 1 || h.KeepAlive) }
+
+// Interim reports whether another head follows: a status of 1xx other than 101 (Switching
+// Protocols), which is the last response in HTTP (RFC 9110 section 15.2).
+func (h *ResponseHead) Interim() bool { return h.Status < 200 && h.Status != 101 }
+
+// Parse reads on in a head, as Head.Parse does, and is as strict. The status of an Error is the one
+// for a request with that mistake; a client's client gets 502 for all of them.
+//
+// In one thing Parse is lenient: the space behind the status may be missing if there is no reason
+// phrase. RFC 9112 section 4 demands the space, and many servers leave it out; it separates nothing
+// then.
+func (h *ResponseHead) Parse(buf []byte) (n int, err error) {
+	switch {
+	case h.stage == complete:
+		return h.line, nil
+	case h.stage == broken:
+		return 0, h.failed
+	case len(buf) > math.MaxUint32:
+		return h.fail(ErrHeadSize)
+	}
+	// What does not begin like a response may never end its line: a server of another protocol.
+	if h.stage == inRequestLine && !begins(buf, "HTTP/1.") {
+		return h.fail(ErrStatusLine)
+	}
+	for {
+		start := h.line
+		i := bytes.IndexByte(buf[h.searched:], '\n')
+		if i < 0 {
+			from := max(h.searched-1, start)
+			if i := bytes.IndexByte(buf[from:], '\r'); i >= 0 && from+i+1 < len(buf) {
+				return h.fail(ErrBareCR)
+			}
+			h.searched = len(buf)
+			return 0, nil
+		}
+		end := h.searched + i - 1 // of the line, where its CR should be
+		h.line = end + 2
+		h.searched = h.line
+		if end < start || buf[end] != '\r' {
+			return h.fail(orBareCR(ErrBareLF, buf[start:end+1])) // see Head.Parse
+		}
+		var e *Error
+		switch {
+		case h.stage == inRequestLine:
+			e = h.statusLine(buf, start, end)
+			h.stage = inFields
+		case start == end:
+			if e = h.finish(); e == nil {
+				h.stage = complete
+				return h.line, nil
+			}
+		default:
+			e = h.field(buf, start, end)
+		}
+		if e != nil {
+			return h.fail(orBareCR(e, buf[start:end]))
+		}
+	}
+}
+
+// begins reports whether b begins with s, as far as it goes.
+func begins(b []byte, s string) bool {
+	n := min(len(b), len(s))
+	return string(b[:n]) == s[:n]
+}
+
+func (h *ResponseHead) fail(e *Error) (int, error) {
+	h.stage, h.failed = broken, e
+	return 0, e
+}
+
+// statusLine parses buf[start:end], which begins with "HTTP/1." (RFC 9112 section 4).
+func (h *ResponseHead) statusLine(buf []byte, start, end int) *Error {
+	line := buf[start:end]
+	const status = len("HTTP/1.1 ")
+	if len(line) < status+3 || class[line[status-2]]&isDigit == 0 || line[status-1] != ' ' {
+		return ErrStatusLine
+	}
+	h.Minor = min(line[status-2]-'0', 1)
+	h.ContentLength = -1
+	for _, c := range line[status : status+3] {
+		if class[c]&isDigit == 0 {
+			return ErrStatusLine
+		}
+		h.Status = h.Status*10 + int(c-'0')
+	}
+	reason := line[status+3:]
+	if h.Status < 100 || len(reason) > 0 && reason[0] != ' ' || valueLen(reason) != len(reason) {
+		return ErrStatusLine
+	}
+	if len(reason) > 0 {
+		h.Reason = Span{uint32(start + status + 4), uint32(end)}
+	}
+	return nil
+}
+
+// field parses the field line buf[start:end], without its CRLF.
+func (h *ResponseHead) field(buf []byte, start, end int) *Error {
+	line := buf[start:end]
+	i := tokenLen(line)
+	if i == 0 || i == len(line) || line[i] != ':' {
+		// A fold could be joined to the line before it (RFC 9112 section 5.2), and that is what it
+		// is refused for here: no server in use sends one.
+		return badName(line)
+	}
+	value := line[i+1:]
+	if valueLen(value) != len(value) {
+		return ErrFieldValue
+	}
+	if len(h.Fields) == MaxFields {
+		return ErrFieldCount
+	}
+	from, to := i+1, len(line)
+	for from < to && (line[from] == ' ' || line[from] == '\t') {
+		from++
+	}
+	for to > from && (line[to-1] == ' ' || line[to-1] == '\t') {
+		to--
+	}
+	h.Fields = append(h.Fields, Field{
+		Name:  Span{uint32(start), uint32(start + i)},
+		Value: Span{uint32(start + from), uint32(start + to)},
+	})
+	value = line[from:to]
+	switch name := line[:i]; len(name) {
+	case len("connection"):
+		if ascii.EqualFold(name, "connection") {
+			ascii.EachElement(value, func(m []byte) bool {
+				h.Close = h.Close || ascii.EqualFold(m, "close")
+				h.KeepAlive = h.KeepAlive || ascii.EqualFold(m, "keep-alive")
+				h.Upgrade = h.Upgrade || ascii.EqualFold(m, "upgrade")
+				return true
+			})
+		}
+	case len("content-length"):
+		if ascii.EqualFold(name, "content-length") {
+			if h.ContentLength >= 0 {
+				return ErrLengthTwice // equal or not: see Head.contentLength
+			}
+			n, ok := parseDecimal(value)
+			if !ok {
+				return ErrLength
+			}
+			h.ContentLength = n
+		}
+	case len("transfer-encoding"):
+		if ascii.EqualFold(name, "transfer-encoding") {
+			// RFC 9112 section 6.3 (4) would let a client read a body in any other coding up to the
+			// end of the connection. A client that asks for none, with TE, is sent none.
+			if h.Chunked || !ascii.EqualFold(value, "chunked") {
+				return ErrCoding
+			}
+			h.Chunked = true
+		}
+	}
+	return nil
+}
+
+// finish checks what only the whole head shows.
+func (h *ResponseHead) finish() *Error {
+	switch {
+	case h.Chunked && h.Minor == 0:
+		return ErrCodingOn10 // "faulty" by RFC 9112 section 6.1
+	case h.Chunked && h.ContentLength >= 0:
+		return ErrCodingLength // "ought to be handled as an error" by section 6.3 (3)
+	case h.Status < 200 && (h.Chunked || h.ContentLength > 0):
+		return ErrInterimBody
+	}
+	return nil
+}
+
+// A ResponseBody finds the end of a response's body, given in pieces of any size (RFC 9112 section
+// 6.3). Begin makes it ready for a body. Not safe for use by several goroutines at once.
+type ResponseBody struct {
+	left   int64 // with a length
+	extent bodyExtent
+	done   bool
+	odd    bool // a response without a body has a field that speaks of one
+	chunks Chunked
+}
+
+type bodyExtent uint8
+
+const (
+	byLength bodyExtent = iota
+	byChunks
+	byClose
+)
+
+// Begin makes b ready for the body behind h, which is complete and not interim. head: the request's
+// method was HEAD. keepTrailer: see Trailer.
+func (b *ResponseBody) Begin(h *ResponseHead, head, keepTrailer bool) {
+	*b = ResponseBody{}
+	switch {
+	case head, h.Status == 304, h.Status == 204, h.Status < 200:
+		// The two fields say, at most, what GET would get. A 204 must not have them (RFC 9110
+		// section 8.6, RFC 9112 section 6.1): its sender may have sent a body.
+		b.done = true
+		b.odd = h.Status == 204 && (h.Chunked || h.ContentLength > 0)
+	case h.Chunked:
+		b.extent = byChunks
+		if keepTrailer {
+			b.chunks.KeepTrailer()
+		}
+	case h.ContentLength >= 0:
+		b.left = h.ContentLength
+		b.done = b.left == 0
+	default:
+		b.extent = byClose
+	}
+}
+
+// Next takes the next piece of the body from src. data is a part of src, and src[n:] is to be given
+// to the next call. data is empty only if the body is done or src is used up. An error is an
+// *Error.
+func (b *ResponseBody) Next(src []byte) (data []byte, n int, err error) {
+	switch {
+	case b.done:
+		return nil, 0, nil
+	case b.extent == byChunks:
+		data, n, b.done, err = b.chunks.Next(src)
+		return data, n, err
+	case b.extent == byClose:
+		return src, len(src), nil
+	}
+	n = int(min(b.left, int64(len(src))))
+	b.left -= int64(n)
+	b.done = b.left == 0
+	return src[:n:n], n, nil
+}
+
+// Done reports whether the body is complete.
+func (b *ResponseBody) Done() bool { return b.done }
+
+// Closed is called at the orderly end of the connection. It reports whether the body is complete.
+func (b *ResponseBody) Closed() bool {
+	b.done = b.done || b.extent == byClose
+	return b.done
+}
+
+// Framed reports whether the end of the body is known without the end of the connection, and beyond
+// doubt, so that another response can follow.
+func (b *ResponseBody) Framed() bool { return b.extent != byClose && !b.odd }
+
+// Trailer calls f for each field of the trailer section, as Chunked.Trailer does.
+func (b *ResponseBody) Trailer(f func(name, value []byte)) { b.chunks.Trailer(f) }

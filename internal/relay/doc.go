@@ -1,0 +1,7 @@
+// Package relay takes another server's answer to a client. The other server does not wait for the
+// client as long as there is room: fastcgi and proxy pass answers on.
+//
+//	flow.go     an answer on its way
+//	spool.go    what a slow client has no room for yet
+//	buffers.go  memory that is held while bytes move, and not while a thread waits
+package relay

@@ -1,0 +1,175 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
+)
+
+// ErrClient is in each error of a Flow that means that the client takes no more.
+var ErrClient = errors.New("the client takes no more")
+
+// AtOnce is how many bytes a module receives, while bytes are held, before it offers the client the
+// next ones. Without that bound an upstream that is always ahead would fill the spool while its
+// client waits.
+const AtOnce = 8 * BufferSize
+
+// Flow is the way of an answer to its client. As long as the spool has room, the upstream does not
+// wait for the client. The zero value is ready for Begin; Drop must be called in the end, also if
+// the thread is killed. Only the request's thread may use it.
+type Flow struct {
+	req    *conn.Request
+	resp   *conn.Response
+	log    *slog.Logger
+	duplex *conn.Duplex // nil: Begin was not called
+
+	limit   int64 // of the spool: a spool that is longer stops the upstream
+	spool   spool
+	stuck   bool // the client has no room for all that was written
+	discard bool
+}
+
+// Begin makes body and answer of the request move at once. limit is how many bytes the flow may
+// hold. It is no error to call Begin again for another attempt to get an answer.
+func (f *Flow) Begin(req *conn.Request, resp *conn.Response, limit int64, log *slog.Logger) {
+	if f.duplex == nil {
+		f.req, f.resp, f.log = req, resp, log
+		f.duplex, f.limit = req.Duplex(), limit
+		f.spool.size = limit + BufferSize // a caller asks Full before it reads a buffer
+	}
+}
+
+// Unbuffered makes the upstream go at the client's pace from here on.
+func (f *Flow) Unbuffered() { f.limit = 0 }
+
+// Late reports that bytes are held for the client, behind which the next ones have to queue.
+func (f *Flow) Late() bool { return f.stuck || f.spool.len() > 0 }
+
+// Stuck reports that the client has no room for all that was written.
+func (f *Flow) Stuck() bool { return f.stuck }
+
+// Full reports that the upstream has to wait until the client has taken some bytes.
+func (f *Flow) Full() bool { return !f.discard && f.Late() && f.spool.len() >= f.limit }
+
+// Write gives a piece of the body to the client, or to the spool if the client has no room for it.
+func (f *Flow) Write(p []byte) error {
+	if f.discard {
+		return nil
+	}
+	if f.Late() {
+		if f.spool.temp == nil { // only now, as it allocates
+			f.spool.temp = f.req.TempFile
+		}
+		if err := f.spool.write(p); err != nil {
+			f.log.Warn("relay: response cannot be spooled", "request", f.req.ID(), "error", err)
+			f.limit = 0
+		}
+		return nil
+	}
+	_, err := f.resp.Write(p)
+	return f.pushed(err)
+}
+
+// Inform sends an interim response, as Response.Inform does.
+func (f *Flow) Inform(status int, header *conn.Header) error {
+	return f.pushed(f.resp.Inform(status, header))
+}
+
+// Flush sends what was written. If bytes are held, Pour does so later.
+func (f *Flow) Flush() error {
+	if f.discard || f.Late() {
+		return nil
+	}
+	return f.pushed(f.resp.Flush())
+}
+
+// pushed is called behind each write to the client, with its error. It finds out whether the client
+// has room for more.
+func (f *Flow) pushed(err error) error {
+	if err == nil {
+		var left int
+		left, err = f.duplex.SendHeld()
+		f.stuck = left > 0
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrClient, err)
+	}
+	return nil
+}
+
+// Pour gives the client as many of the held bytes as it has room for. It has a buffer only
+// meanwhile. flush: a Flush may have come while they were held.
+func (f *Flow) Pour(flush bool) error {
+	if !f.Late() {
+		return nil
+	}
+	if f.stuck {
+		if err := f.pushed(nil); err != nil {
+			return err
+		}
+	}
+	if f.stuck || f.discard {
+		return nil
+	}
+	buf := TakeBuffer()
+	defer PutBuffer(buf) // also when the thread is killed
+	for !f.stuck && f.spool.len() > 0 {
+		n, err := f.spool.read(buf[:])
+		if err != nil {
+			return err
+		}
+		_, err = f.resp.Write(buf[:n])
+		if err := f.pushed(err); err != nil {
+			return err
+		}
+	}
+	if flush {
+		return f.Flush()
+	}
+	return nil
+}
+
+// Drain gives the client the rest of the answer, when the upstream is not needed any more.
+func (f *Flow) Drain(flush bool) error {
+	if f.duplex == nil {
+		return nil
+	}
+	for {
+		if err := f.Pour(flush); err != nil {
+			return err
+		}
+		if f.discard || !f.Late() {
+			break
+		}
+		if err := f.duplex.Await(-1, false); err != nil {
+			return fmt.Errorf("%w: %w", ErrClient, err)
+		}
+	}
+	if err := f.duplex.End(); err != nil && !f.discard {
+		return fmt.Errorf("%w: %w", ErrClient, err)
+	}
+	return nil
+}
+
+// Await waits for the client and the upstream at once: for the sources, with read for the next
+// bytes of an upload, and for room for what is held. Limit and errors are those of
+// conn.Duplex.Await.
+func (f *Flow) Await(limit time.Duration, read bool, sources ...loop.Source) error {
+	return f.duplex.Await(limit, read, sources...)
+}
+
+// Discard drops what is held. From now on the client gets no more of the answer.
+func (f *Flow) Discard() {
+	f.discard = true
+	f.spool.drop()
+}
+
+// Drop lets go of all that the flow holds.
+func (f *Flow) Drop() {
+	f.spool.drop()
+	*f = Flow{}
+}
