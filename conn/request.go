@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 )
@@ -174,6 +175,17 @@ func (r *Request) Header() *Header {
 // HeaderView returns the value of the first field of that name without a copy. The value is valid
 // until the handler returns.
 func (r *Request) HeaderView(name string) ([]byte, bool) { return r.head.Get(r.raw, name) }
+
+// AppendHeaderViews appends the values of all fields of that name to dst. They are valid until the
+// handler returns.
+func (r *Request) AppendHeaderViews(dst [][]byte, name string) [][]byte {
+	for i := range r.head.Fields {
+		if f := &r.head.Fields[i]; ascii.EqualFold(f.Name.Of(r.raw), name) {
+			dst = append(dst, f.Value.Of(r.raw))
+		}
+	}
+	return dst
+}
 
 // Body returns the request body, decoded; it is empty if there is none. Reading it waits for the
 // client.
