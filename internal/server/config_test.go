@@ -140,7 +140,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 		{"value in a module", route("prefix = \"/\"\nmodule = \"redirect\"\nto = \"/\"\nstatus = 200"),
 			`t.conf:6: site.route.status: expected 301, 302, 303, 307 or 308, not 200`},
 		{"key for a handler", route("prefix = \"/\"\nhandler = \"echo\"\npath = \"x\""),
-			`t.conf:5: site.route.path: unknown key (known here: handler, module, prefix)`},
+			`t.conf:5: site.route.path: unknown key (known here: compression, handler, module, prefix)`},
 		{"prefixes", route("prefix = \"x\"\nhandler = \"echo\"") +
 			"\n[[site.route]]\nprefix = \"/a//b\"\nhandler = \"echo\"\n[[site.route]]\nprefix = \"/a\"\nhandler = \"echo\"\n" +
 			"[[site.route]]\nprefix = \"/a/\"\nhandler = \"echo\"",

@@ -39,6 +39,9 @@ func spots(before, name string, typ reflect.Type) (all []spot) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		key, ok := f.Tag.Lookup("toml")
+		if key == ",inline" {
+			all = append(all, spots(before, name, f.Type)...)
+		}
 		if !ok || key == "-" || key[0] == ',' {
 			continue
 		}
@@ -98,6 +101,11 @@ func takes(t reflect.Type, value any) bool {
 	case reflect.Pointer, reflect.Slice:
 		return takes(t.Elem(), value)
 	case reflect.Struct:
+		for i := range t.NumField() {
+			if got == reflect.Bool && t.Field(i).Tag.Get("toml") == ",switch" {
+				return true
+			}
+		}
 		return got == reflect.Map && !isText(t)
 	case reflect.Map:
 		m, ok := value.(map[string]any)
