@@ -110,16 +110,21 @@ func regular(src io.Reader) (f seekable, off, n int64) {
 	return f, off, min(n, info.Size()-off)
 }
 
-// sendPart sends n bytes of f from off on as part of a streamed body, as if they were read from
-// src.
-func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, error) {
+// beginStream sends the head, if it has not gone out, and what was gathered of the body.
+func (w *Response) beginStream() error {
 	if err := w.writable(); err != nil {
-		return 0, err
+		return err
 	}
 	if err := w.stream(w.buf); err != nil {
-		return 0, err
+		return err
 	}
 	w.buf = w.buf[:0]
+	return nil
+}
+
+// sendPart sends n bytes of f from off on as part of a streamed body, behind beginStream, as if
+// they were read from src. The body has no encoder.
+func (w *Response) sendPart(f seekable, off, n int64, src io.Reader) (int64, error) {
 	if x := w.x; w.extent != noBody {
 		if w.extent == byLength {
 			if n > w.left {

@@ -109,7 +109,8 @@ func (c *crossing) take(resp *Response) (returned, hijack bool) {
 			err = resp.stream(out)
 		}
 		if err == nil && push {
-			err = x.flush()
+			err = resp.push()
+			resp.rest()
 		}
 		if err != nil {
 			c.lost(&x.req, err)

@@ -142,8 +142,13 @@ func (w *httpWriter) ReadFrom(src io.Reader) (int64, error) {
 		f, off, n := regular(src)
 		fits := w.declared < 0 || w.written+n <= w.declared
 		if n > 0 && fits && w.bodyAllowed() && resp.manner != sniffed {
-			w.written += n
-			return resp.sendPart(f, off, n, src)
+			if err := resp.beginStream(); err != nil {
+				return 0, err
+			}
+			if resp.enc == nil {
+				w.written += n
+				return resp.sendPart(f, off, n, src)
+			}
 		}
 	}
 	buf := buffers.Get().(*[streamAt]byte)

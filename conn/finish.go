@@ -87,6 +87,10 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 // sendBody sends the body that the handler has set. n and err are what readAhead has returned.
 func (w *Response) sendBody(n int, err error) {
 	x := w.x
+	if w.enc != nil {
+		w.encodeBody(n, err)
+		return
+	}
 	switch w.kind {
 	case gathered:
 		w.bytes = w.size
@@ -135,14 +139,12 @@ func (w *Response) finishStream(status int) {
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
 			"sent", w.status, "returned", status, "target", w.x.req.Target())
 	}
-	if w.stream(w.buf) != nil || w.extent == byLength && w.left > 0 {
+	if w.stream(w.buf) != nil || w.extent != noBody && w.left > 0 {
 		w.cut(errShortBody)
 		return
 	}
 	w.buf = w.buf[:0]
-	if w.extent == inChunks {
-		w.x.out = w.appendEnd(w.x.out)
-	}
+	w.endBody()
 }
 
 // appendEnd ends a chunked body.
@@ -165,7 +167,7 @@ func (w *Response) sendHead(status int, first []byte) {
 		status = w.forced
 	}
 	if len(w.hooks) > 0 {
-		w.runHooks(status)
+		w.runHooks(status, first)
 	}
 	w.phase, w.status, w.left = streamed, status, w.size
 	w.noteDate()
@@ -179,7 +181,9 @@ func (w *Response) sendHead(status int, first []byte) {
 	out = w.appendStanding(out)
 	out, hasType, upgrade := w.appendOwn(out)
 	if !hasType && status != 204 && status != 304 {
-		out = w.appendType(out, first)
+		if t := w.impliedType(first); t != "" {
+			out = appendField(out, "Content-Type", t)
+		}
 	}
 	out = w.appendExtent(out)
 	if upgrade { // Connection names Upgrade, even for an offer with 426 (RFC 9110 section 7.8)
@@ -203,7 +207,7 @@ func (w *Response) decideExtent() {
 	switch {
 	case w.status == 204: // no Content-Length (RFC 9110 section 8.6)
 	case w.status == 304: // no length of 0: the client would take it for the representation's
-	case w.size >= 0:
+	case w.size >= 0 && w.enc == nil:
 		w.extent = byLength
 	case h.Minor >= 1:
 		w.extent = inChunks
@@ -256,16 +260,16 @@ func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 	return out, hasType, upgrade
 }
 
-// appendType adds a Content-Type where the handler has set none. first is what the body begins
-// with.
-func (w *Response) appendType(out, first []byte) []byte {
+// impliedType returns the Content-Type that the server adds where the handler has set none, "" for
+// none. first is what the body begins with.
+func (w *Response) impliedType(first []byte) string {
 	switch {
 	case w.manner == sniffed && len(first) > 0:
-		return appendField(out, "Content-Type", http.DetectContentType(first))
+		return http.DetectContentType(first)
 	case w.manner == native && (w.kind == gathered || w.kind == given) && w.size != 0:
-		return append(out, "Content-Type: text/plain; charset=utf-8\r\n"...)
+		return "text/plain; charset=utf-8"
 	}
-	return out
+	return ""
 }
 
 // appendExtent adds the field that frames the body.
@@ -360,19 +364,20 @@ func (w *Response) sendFrom(n int, err error) {
 	for empty := -1; ; { // -1: readAhead may not have read at all
 		if n > 0 {
 			empty = 0
-			if w.frame(buf[:n]) != nil || w.left != 0 && x.flush() != nil {
+			if w.piece(buf[:n]) != nil {
+				return
+			}
+			// With an encoder each flush makes the body longer. A read that has filled the buffer
+			// has most likely not come to the end of what is there; but if the length is unknown,
+			// the next read may wait for long, whatever this one gave.
+			if w.left != 0 && (w.enc == nil || n < len(buf) || w.size < 0) && w.push() != nil {
 				return
 			}
 		} else if empty++; empty > maxEmptyReads && err == nil {
 			err = io.ErrNoProgress
 		}
-		if w.extent == byLength && w.left == 0 {
-			return
-		}
-		if err == io.EOF && w.extent != byLength {
-			if w.extent == inChunks {
-				x.out = append(x.out, http1.LastChunk...)
-			}
+		if w.left == 0 || err == io.EOF && w.size < 0 {
+			w.endBody()
 			return
 		}
 		if err != nil {

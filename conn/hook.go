@@ -2,7 +2,7 @@ package conn
 
 // HeadHook is told of a response whose head is about to be sent. status is the one that goes out,
 // whether the handler has chosen it or the server, because the handler has failed. The hook may
-// change the header. It may not write, set a body or wait.
+// change the header, and let an Encoder encode the body. It may not write, set a body or wait.
 type HeadHook func(req *Request, resp *Response, status int)
 
 // BeforeHead lets h be called once, before the head of the final response is sent, on the request's
@@ -31,12 +31,14 @@ func (w *Response) DropHooks(n int) {
 	}
 }
 
-func (w *Response) runHooks(status int) {
+func (w *Response) runHooks(status int, first []byte) {
 	hooks := w.hooks
 	w.hooks = hooks[:0]
+	w.hooking, w.first = true, first
 	for i := len(hooks) - 1; i >= 0; i-- {
 		hooks[i](&w.x.req, w, status)
 	}
+	w.hooking, w.first = false, nil
 	for bad := w.badField(); bad != nil; bad = w.badField() {
 		w.x.set.Logger.Error("conn: response header left out, not a valid field",
 			"name", bad.Name, "value", bad.Value, "target", w.x.req.Target())

@@ -229,6 +229,15 @@ func (r *Request) HeaderViewFrom(name string, from int) (value []byte, next int)
 	return nil, -1
 }
 
+// AppendHeaderViews appends the values of all fields of that name to dst. They are valid until the
+// handler returns.
+func (r *Request) AppendHeaderViews(dst [][]byte, name string) [][]byte {
+	for value, next := r.HeaderViewFrom(name, 0); next >= 0; value, next = r.HeaderViewFrom(name, next) {
+		dst = append(dst, value)
+	}
+	return dst
+}
+
 // Body returns the request body, decoded; it is empty if there is none. Reading it waits for the
 // client.
 func (r *Request) Body() *Body { return &r.body }

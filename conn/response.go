@@ -52,6 +52,11 @@ type Response struct {
 	ceded  bool // an error page may take the place of the body
 	forced int  // the status while an error page is made, whatever its handler says; 0: none
 
+	// What the hooks see and decide of the body.
+	hooking bool   // they run
+	decided bool   // SetEncoder was called
+	first   []byte // what the body begins with, as far as it was gathered
+
 	// The body that the handler has set.
 	kind source
 	body []byte
@@ -66,6 +71,11 @@ type Response struct {
 	before  int64   // bytes written for the request when the body began
 	bytes   int64   // of the body sent
 	trailer []Field // behind the last chunk
+
+	// The content coding.
+	enc       Encoder // nil: none
+	coded     []byte  // by enc, not sent yet
+	unflushed bool    // enc may hold what was written
 }
 
 // phase is how far a response is. It decides what a handler may still do:
@@ -139,6 +149,7 @@ func (w *Response) reset() {
 // discard drops the body.
 func (w *Response) discard() {
 	w.buf = w.buf[:0]
+	w.dropEncoder()
 	kind := w.kind
 	w.kind = gathered // first, so that a Close that panics is not called again
 	switch kind {
@@ -237,6 +248,7 @@ func (w *Response) Abort() {
 	case streamed:
 		if w.kind == gathered {
 			_ = w.stream(w.buf)
+			_ = w.push()
 			w.buf = w.buf[:0]
 		}
 		w.phase = aborted
@@ -351,7 +363,8 @@ func (w *Response) Flush() error {
 		return err
 	}
 	w.buf = w.buf[:0]
-	err := w.x.flush()
+	err := w.push()
+	w.rest()
 	w.x.slim()
 	return err
 }
@@ -378,18 +391,12 @@ func (w *Response) stream(p []byte) error {
 		}
 		return w.x.writeErr
 	}
-	return w.frame(p)
+	return w.piece(p)
 }
 
-// frame sends a piece of the body within the framing that the head announced.
+// frame sends what was written or encoded within the framing that the head announced.
 func (w *Response) frame(p []byte) error {
 	x := w.x
-	if w.extent == byLength {
-		if int64(len(p)) > w.left {
-			return ErrWroteTooMuch
-		}
-		w.left -= int64(len(p))
-	}
 	w.bytes += int64(len(p))
 	if w.extent != inChunks {
 		return x.send(p)

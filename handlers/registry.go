@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -26,6 +27,9 @@ type Env struct {
 	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
 	// none: no route runs any. No route of the site may send the source of a script.
 	Scripts []string
+
+	// Compression says what the route compresses and how; nil: nothing.
+	Compression *coding.Policy
 
 	// Loops returns the loops of the server. A handler of the module may call it, on any loop;
 	// before there are loops it returns nil. What belongs to a loop, its Stats for one, is read in

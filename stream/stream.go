@@ -398,6 +398,9 @@ func (s *Stream) gone() bool { return s.closed || s.d.FD() < 0 }
 // is used up, the loop's other threads get their turn.
 func (s *Stream) Spend() { _ = s.spend(0) }
 
+// SpendOn is Spend for work that takes as long as moving n bytes.
+func (s *Stream) SpendOn(n int) { _ = s.spend(n) }
+
 func (s *Stream) spend(n int) error {
 	if s.spent += int32(opCost + n); s.spent < TurnBudget {
 		return nil

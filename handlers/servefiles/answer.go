@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -63,10 +64,14 @@ func setPiece(resp *conn.Response, f *opened, off, n int64) {
 	_ = f.Close()
 }
 
-// setType sets the media type, unless the handler that named the file has set one.
+// setType sets the media type, unless the handler that named the file has set one, and the coding.
 func setType(resp *conn.Response, facts *facts) {
-	if h := resp.Header(); !h.Has("Content-Type") {
+	h := resp.Header()
+	if !h.Has("Content-Type") {
 		h.Set("Content-Type", facts.contentType)
+	}
+	if facts.coding != coding.Identity {
+		h.Set("Content-Encoding", facts.coding.String())
 	}
 }
 

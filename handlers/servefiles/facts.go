@@ -3,11 +3,13 @@ package servefiles
 import (
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -18,6 +20,7 @@ type facts struct {
 	mtime unix.Timespec
 
 	contentType  string
+	coding       coding.Coding // of a sibling, which is sent as if it were the other file
 	etag         string
 	lastModified string
 	modified     int64 // lastModified, Unix seconds
@@ -28,15 +31,21 @@ type facts struct {
 // newFacts writes the values. The entity tag is a strong one (RFC 9110 section 8.8.1): the
 // modification time in nanoseconds and the length, in hexadecimal. It leaves out the inode, so that
 // machines behind one address give copies of the same file the same tag.
+// That of a sibling (see siblingKey) names its coding.
 func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
-	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim,
-		contentType: typeOf(string(name), own)}
+	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim}
+	file, encoding, _ := strings.Cut(f.name, "\x00")
+	f.contentType = typeOf(file, own)
+	f.coding, _ = coding.Named(encoding)
 
 	var buf [64]byte
 	b := append(buf[:0], '"')
 	b = strconv.AppendUint(b, uint64(st.Mtim.Nano()), 16)
 	b = append(b, '-')
 	b = strconv.AppendUint(b, uint64(st.Size), 16)
+	if f.coding != coding.Identity {
+		b = append(append(b, '-'), encoding...)
+	}
 	b = append(b, '"')
 	f.etag = string(b)
 

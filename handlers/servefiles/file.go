@@ -20,6 +20,10 @@ type opened struct {
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
 	content []byte // of a small file on a shelf; it does not change
 
+	// lacks has a bit for each coding in which there is no sibling, as far as that is known. It is
+	// as old as the rest at most, and ends with it.
+	lacks uint8
+
 	// Of a file of an fs.FS.
 	from io.ReaderAt
 	file fs.File

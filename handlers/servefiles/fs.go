@@ -61,11 +61,11 @@ func away[T any](m *module, t *loop.Thread, open func() (T, error), close func(T
 }
 
 // openFS is open for a file of fsys.
-func (m *module) openFS(t *loop.Thread, name string) (*opened, int) {
+func (m *module) openFS(t *loop.Thread, key, name string) (*opened, int) {
 	if !fs.ValidPath(name) {
 		return nil, http.StatusNotFound // such as "a.txt/"
 	}
-	f, err := away(m, t, func() (*opened, error) { return m.openName(name) },
+	f, err := away(m, t, func() (*opened, error) { return m.openName(key, name) },
 		func(f *opened) { _ = f.Close() })
 	switch {
 	case err == nil:
@@ -97,8 +97,8 @@ func statusOfFS(err error) int {
 
 var errFolder = errors.New("a folder")
 
-// openName opens a regular file of fsys.
-func (m *module) openName(name string) (f *opened, err error) {
+// openName opens a regular file of fsys. Its facts are those of key, see openAs.
+func (m *module) openName(key, name string) (f *opened, err error) {
 	file, err := m.fsys.Open(name)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (m *module) openName(name string) (f *opened, err error) {
 	} else if len(f.content) > maxRead || int64(len(f.content)) != info.Size() {
 		return nil, errTooLong
 	}
-	f.facts, err = m.factsFS(name, info, f)
+	f.facts, err = m.factsFS(key, info, f)
 	return f, err
 }
 

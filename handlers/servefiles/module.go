@@ -17,6 +17,7 @@
 //	mime.go        media types by extension
 //	facts.go       what the answer says about a file: type, entity tag, date
 //	conditions.go  If-Match and its kin, If-Range
+//	sibling.go     files beside others that are these, compressed
 //	multipart.go   several ranges in one answer
 package servefiles
 
@@ -33,6 +34,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/names"
@@ -50,6 +52,7 @@ type Settings struct {
 	CacheControl   string            `toml:"cache_control"`
 	Types          map[string]string `toml:"types"`
 	ScriptSources  bool              `toml:"script_sources"`
+	Precompressed  bool              `toml:"precompressed"`
 	OpenFiles      int               `toml:"open_files" min:"0" max:"1000000"`
 }
 
@@ -60,7 +63,8 @@ func (s Settings) Descriptors() int { return s.OpenFiles }
 func (s Settings) Folder() string { return s.Path }
 
 // Defaults are the settings of a route that gives only a path.
-var Defaults = Settings{Source: "disk", Index: []string{"index.html"}, OpenFiles: 256}
+var Defaults = Settings{Source: "disk", Index: []string{"index.html"}, Precompressed: true,
+	OpenFiles: 256}
 
 // Register puts the module into r.
 func Register(r *handlers.Registry) {
@@ -127,6 +131,9 @@ func configure(s Settings, env handlers.Env) (*module, error) {
 	if !http1.ValidFieldValue(s.CacheControl) {
 		return nil, handlers.BadKey("cache_control", "a header value has no control characters")
 	}
+	if s.Precompressed {
+		m.coding = env.Compression
+	}
 	var err error
 	if m.types, err = ownTypes(s.Types); err != nil {
 		return nil, &handlers.KeyError{Key: "types", Err: err}
@@ -147,6 +154,7 @@ type module struct {
 	scripts      []string // endings of names that are refused; none: no name is
 	cacheControl string
 	types        map[string]string // from the configuration; lower case, with the dot
+	coding       *coding.Policy    // of siblings; nil: there are none
 	openFiles    int               // on all shelves together
 	loops        func() []*loop.Loop
 

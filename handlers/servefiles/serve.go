@@ -52,6 +52,9 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	switch status {
 	case 0:
+		if m.coding != nil {
+			f = m.sibling(req, resp, f)
+		}
 		return m.answer(req, resp, f)
 	case http.StatusServiceUnavailable:
 		resp.Header().Set("Retry-After", "1")
@@ -95,12 +98,15 @@ var errLeadsOut = errors.New("a symbolic link that is absolute, or leads out of 
 
 // open finds a name below the root on the loop's shelf, or opens it and reads its state. Status 0
 // means that there is an open regular file. It is called on a thread of l.
-func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
+func (m *module) open(l *loop.Loop, name []byte) (*opened, int) { return m.openAs(l, name, name) }
+
+// openAs is open of a file that the shelf and its facts have under another name.
+func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
 	if m.fsys != nil {
-		return m.openFS(l.Current(), string(name))
+		return m.openFS(l.Current(), string(key), string(name))
 	}
 	shelf := m.shelf(l)
-	f, kept := shelf.take(name)
+	f, kept := shelf.take(key)
 	if f != nil {
 		return f, 0
 	}
@@ -133,7 +139,7 @@ func (m *module) open(l *loop.Loop, name []byte) (*opened, int) {
 		return nil, status
 	}
 	f = spent.Get().(*opened)
-	*f = opened{facts: m.facts.get(name, &st, m.types), fd: fd, loop: l,
+	*f = opened{facts: m.facts.get(key, &st, m.types), fd: fd, loop: l,
 		users: 1}
 	if m.openFiles > 0 && (f.facts.again(l.Time()) || kept) {
 		m.keep(l, f)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
+	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/handlers/limit"
 	"github.com/lwango/lwango/handlers/rules"
@@ -17,11 +18,12 @@ import (
 // handed on, and to its answer afterwards. A site's come before the choice of the route, a route's
 // before its module.
 type around struct {
-	Table      settings.Table    `toml:",table"`
-	ErrorPages map[string]string `toml:"error_pages"`
-	Rules      []ruleConfig      `toml:"rule"`
-	Limit      *limit.Settings   `toml:"limit"`
-	Auth       *auth.Settings    `toml:"auth"`
+	Table       settings.Table     `toml:",table"`
+	Compression *compressionConfig `toml:"compression"`
+	ErrorPages  map[string]string  `toml:"error_pages"`
+	Rules       []ruleConfig       `toml:"rule"`
+	Limit       *limit.Settings    `toml:"limit"`
+	Auth        *auth.Settings     `toml:"auth"`
 
 	set *rules.Set // of Rules; nil: there are none
 }
@@ -36,8 +38,8 @@ type ruleConfig struct {
 // a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
 // is reported at its key.
 //
-// The layers, outermost first: error pages, rules, limit, auth. What refuses a request further in
-// gets its error page. A rule that denies or redirects costs nothing else, and one that leads to
+// The layers, outermost first: compression, error pages, rules, limit, auth. So all that the others
+// answer may be compressed, and what refuses a request further in gets its error page. A rule that denies or redirects costs nothing else, and one that leads to
 // another route leaves nothing of this one behind.
 func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
@@ -47,6 +49,9 @@ func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware
 			return
 		}
 		layers = append(layers, m)
+	}
+	if a.Compression != nil {
+		layers = append(layers, compress.Middleware(env.Compression))
 	}
 	pages, err := errorpages.New(a.ErrorPages, env)
 	if err != nil {

@@ -35,7 +35,8 @@ func (c *config) rootSite(s source) (handlers.Site, error) {
 	set := servefiles.Defaults
 	set.Path = dir
 	c.held += set.Descriptors()
-	env := handlers.Env{Dir: dir, Prefix: "/", Loops: c.running, Logger: s.Logger}
+	env := handlers.Env{Dir: dir, Prefix: "/", Compression: c.compression.policy, Loops: c.running,
+		Logger: s.Logger}
 	h, err := servefiles.New(set, env)
 	if err != nil {
 		return handlers.Site{}, err

@@ -53,6 +53,7 @@ type config struct {
 	Listeners []listenerConfig    `toml:"listener"`
 	AccessLog *accessLogConfig    `toml:"access_log"`
 	Pubsub    pubsubConfig        `toml:"pubsub"`
+	Compress  compressionConfig   `toml:"compression"`
 	Sites     []siteConfig        `toml:"site"`
 
 	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
@@ -65,6 +66,9 @@ type config struct {
 
 	// largestBody is the largest max_body_size of a site or a route, in bytes.
 	largestBody int64
+
+	// compression is that of all sites that say nothing else.
+	compression scope
 
 	// held is how many descriptors the handlers of the routes hold between requests.
 	held int

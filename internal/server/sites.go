@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/loop"
 )
@@ -23,12 +24,14 @@ type builtSite struct {
 // buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
 // that out, so that one run finds the errors of all routes.
 func (c *config) buildSites(s source) (sites []builtSite) {
+	c.compression = c.Compress.within(scope{Settings: compress.Defaults})
 	for i := range c.Sites {
 		site := &c.Sites[i]
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
 			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
+		compression := site.Around.Compression.within(c.compression)
 		plans := make([]plan, len(site.Routes))
 		// Build learns from env which scripts the other routes run, so all are planned first.
 		for i, r := range site.Routes {
@@ -54,6 +57,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		for i := range site.Routes {
 			r := &site.Routes[i]
 			h := plans[i].handler
+			inner := r.Around.Compression.within(compression)
+			env.Compression = inner.policy
 			if plans[i].settings != nil {
 				var err error
 				env.Prefix = r.Prefix
@@ -76,6 +81,11 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			}
 		}
 		env.Prefix = ""
+		env.Compression = compression.policy
+		site.Around.Compression = nil
+		if env.Compression != nil { // nothing further out would have to be kept from it
+			site.Around.Compression = new(compressionConfig)
+		}
 		report := func(err error) { reportAt(site.Table, "", err) }
 		b.Around = handlers.Chain(c.https(*site, report), site.Around.middleware(env, ""))
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
@@ -205,9 +215,10 @@ func (c *config) route(s source, built []builtSite) error {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
 		sites, c.rooted = []handlers.Site{site}, true
+		sites[0].Around = compress.Middleware(c.compression.policy)
 	}
 	if len(sites) == 0 {
-		sites = []handlers.Site{{}}
+		sites = []handlers.Site{{Around: compress.Middleware(c.compression.policy)}}
 		if len(s.Routes) == 0 {
 			sites[0].Routes = []handlers.Route{{Prefix: "/", Handler: welcome}}
 		}

@@ -102,6 +102,11 @@ func takes(t reflect.Type, value any) bool {
 	case reflect.Pointer, reflect.Slice:
 		return takes(t.Elem(), value)
 	case reflect.Struct:
+		for i := range t.NumField() {
+			if got == reflect.Bool && t.Field(i).Tag.Get("toml") == ",switch" {
+				return true
+			}
+		}
 		return got == reflect.Map && !isText(t)
 	case reflect.Map:
 		m, ok := value.(map[string]any)

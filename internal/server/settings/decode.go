@@ -14,7 +14,8 @@ import (
 // Fields are chosen by a `toml:"key"` tag and others are left alone. Types: string, bool, integers,
 // floats, time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers
 // to these (set only when the key is there), lists of these (one value may stand for a list of one)
-// and maps from strings to these. `toml:",inline"` at a struct adds its keys to those of the table;
+// and maps from strings to these. A struct with a field of type *bool that has the tag
+// `toml:",switch"` takes true and false as well, for that field. `toml:",inline"` at a struct adds its keys to those of the table;
 // `,table` and `,rest` are for fields of type Table: the table itself, and the keys that no other
 // field has. Further tags: `min` and `max`, inclusive, for numbers, durations
 // and sizes; `oneof`, words separated by spaces, for strings.
@@ -57,6 +58,7 @@ func (t Table) fields(v reflect.Value) (known []string, rest reflect.Value) {
 		case !ok || tag == "-":
 		case tag == ",table":
 			v.Field(i).Set(reflect.ValueOf(t))
+		case tag == ",switch": // see File.value
 		case tag == ",rest":
 			rest = v.Field(i)
 		case tag == ",inline":

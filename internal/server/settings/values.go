@@ -79,6 +79,12 @@ func (f *File) value(value any, at place, v reflect.Value, tag reflect.StructTag
 			f.wrongType(value, at, t)
 		}
 	case reflect.Struct:
+		if on, ok := value.(bool); ok {
+			if s, ok := switchOf(t); ok {
+				v.FieldByIndex(s.Index).Set(reflect.ValueOf(&on))
+				return
+			}
+		}
 		m, ok := value.(map[string]any)
 		if !ok {
 			f.wrongType(value, at, t) // and its Table is an empty one
@@ -269,6 +275,16 @@ func (f *File) wrongType(value any, at place, t reflect.Type) {
 	f.errorAt(at, "expected %s, found %s", expected(t), found(value))
 }
 
+// switchOf returns the field of a struct type that true and false are for.
+func switchOf(t reflect.Type) (s reflect.StructField, ok bool) {
+	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+		if s = t.Field(i); s.Tag.Get("toml") == ",switch" {
+			return s, true
+		}
+	}
+	return s, false
+}
+
 // expected names a type as the reader of a TOML file would.
 func expected(t reflect.Type) string {
 	switch {
@@ -287,6 +303,9 @@ func expected(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		if reflect.PointerTo(t).Implements(textType) {
 			return "a string"
+		}
+		if _, ok := switchOf(t); ok {
+			return "a table, true or false"
 		}
 		return "a table"
 	case reflect.Slice:

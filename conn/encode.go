@@ -1,0 +1,214 @@
+package conn
+
+import (
+	"io"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Encoder applies a content coding (RFC 9110 section 8.4.1) to the body of one response. Only the
+// request's thread calls it, and it must not wait.
+type Encoder interface {
+	// Begin makes the encoder ready for a body. What it makes of that, it writes to dst, which
+	// takes all and never fails.
+	Begin(dst io.Writer)
+
+	// Write takes the next piece of the body, up to 16 KiB, and may keep it for later.
+	io.Writer
+
+	// Flush writes to dst what it takes to decode all that was written so far.
+	Flush() error
+
+	// Rest gives up what memory it can. It is called behind Flush, when nothing may follow for
+	// long.
+	Rest()
+
+	// Close writes the end.
+	Close() error
+
+	// Release is called last, once, whether the body has come to its end or not.
+	Release()
+}
+
+// encodeAtOnce is how much of a body is encoded before other threads may get their turn. encodeCost
+// is what a byte of it counts within the budget of a turn: as it takes some 10 ns, and sending a
+// byte 1 ns, a turn encodes 32 KiB.
+const (
+	encodeAtOnce = 16 << 10
+	encodeCost   = 8
+)
+
+// SetEncoder sends the body through e, wherever it comes from. The server frames what comes of it,
+// and Flush flushes e, too. The caller sets the header fields that describe the coding
+// (Content-Encoding, ETag, Vary). nil: the body is sent as it is.
+//
+// SetEncoder is for a HeadHook, elsewhere it does nothing. The first call decides, so that what
+// wraps a handler closely comes before what is further out. It reports whether this call has.
+func (w *Response) SetEncoder(e Encoder) bool {
+	if !w.hooking || w.decided {
+		return false
+	}
+	w.decided, w.enc = true, e
+	if e != nil {
+		e.Begin((*codedBody)(w))
+	}
+	return true
+}
+
+// EncoderSet reports whether SetEncoder has decided about the body.
+func (w *Response) EncoderSet() bool { return w.decided }
+
+// BodySize returns the length of the body in bytes, before SetEncoder, for a HeadHook. It is -1 if
+// the server does not know it. For HEAD it is that of the body that GET would get; 0 if the handler
+// has not said it.
+func (w *Response) BodySize() int64 {
+	if w.x.req.head.Method == http1.HEAD {
+		if n, ok := w.declared(); ok {
+			return n
+		}
+	}
+	return w.size
+}
+
+// ContentType returns the type that the head is going to have, for a HeadHook: that of the header,
+// or the one that the server adds if there is none; "" if it adds none.
+func (w *Response) ContentType() string {
+	if i := w.header.index("Content-Type", 0); i >= 0 {
+		return w.header.fields[i].Value
+	}
+	t := w.impliedType(w.first)
+	if w.manner == sniffed && t != "" {
+		w.header.Add("Content-Type", t) // so that it is not detected again
+	}
+	return t
+}
+
+// codedBody is where an Encoder writes to. It gathers: an encoder writes a few hundred bytes at a
+// time, and each chunk costs its frame.
+type codedBody Response
+
+func (c *codedBody) Write(p []byte) (int, error) {
+	if c.coded == nil {
+		c.coded = buffers.Get().(*[streamAt]byte)[:0]
+	}
+	c.coded = append(c.coded, p...)
+	return len(p), nil
+}
+
+// piece sends a piece of the body, through the encoder if there is one.
+func (w *Response) piece(p []byte) error {
+	if w.size >= 0 {
+		if int64(len(p)) > w.left {
+			return ErrWroteTooMuch
+		}
+		w.left -= int64(len(p))
+	}
+	if w.enc == nil {
+		return w.frame(p)
+	}
+	for len(p) > 0 {
+		n := min(len(p), encodeAtOnce)
+		if _, err := w.enc.Write(p[:n]); err != nil {
+			return w.encoderFailed(err)
+		}
+		w.unflushed = true
+		p = p[n:]
+		if len(w.coded) >= gather {
+			if err := w.sendCoded(); err != nil {
+				return err
+			}
+		}
+		w.x.stream.SpendOn(n * encodeCost)
+	}
+	return w.x.writeErr
+}
+
+// sendCoded sends what the encoder has written.
+func (w *Response) sendCoded() error {
+	if len(w.coded) == 0 {
+		return w.x.writeErr
+	}
+	p := w.coded
+	w.coded = w.coded[:0]
+	return w.frame(p)
+}
+
+// push sends all that was written so far. The caller has handed it to piece.
+func (w *Response) push() error {
+	if w.unflushed {
+		w.unflushed = false
+		if err := w.enc.Flush(); err != nil {
+			return w.encoderFailed(err)
+		}
+		if err := w.sendCoded(); err != nil {
+			return err
+		}
+	}
+	return w.x.flush()
+}
+
+// rest gives up what the encoder holds while nothing is written. It is called behind push.
+func (w *Response) rest() {
+	if w.enc != nil {
+		w.enc.Rest()
+		w.dropCoded()
+	}
+}
+
+// endBody ends a body whose end the client cannot tell from its length.
+func (w *Response) endBody() {
+	if w.enc != nil {
+		if err := w.enc.Close(); err != nil {
+			_ = w.encoderFailed(err)
+			return
+		}
+		w.unflushed = false
+		_ = w.sendCoded()
+	}
+	if w.extent == inChunks {
+		w.x.out = w.appendEnd(w.x.out)
+	}
+}
+
+// encodeBody sends the body that the handler has set through the encoder. n and err are what
+// readAhead has returned.
+func (w *Response) encodeBody(n int, err error) {
+	switch w.kind {
+	case gathered:
+		if w.piece(w.buf) == nil {
+			w.endBody()
+		}
+	case given:
+		if w.piece(w.body) == nil {
+			w.endBody()
+		}
+	case file:
+		w.from = io.NewSectionReader(preader(int(w.file.Fd())), w.off, w.size)
+		w.sendFrom(0, nil)
+	case reader:
+		w.sendFrom(n, err)
+	}
+}
+
+func (w *Response) encoderFailed(err error) error {
+	w.x.set.Logger.Error("conn: response body cannot be encoded", "error", err,
+		"target", w.x.req.Target())
+	w.cut(err)
+	return w.x.writeErr
+}
+
+// dropEncoder ends the use of the encoder.
+func (w *Response) dropEncoder() {
+	if e := w.enc; e != nil {
+		w.enc, w.unflushed = nil, false
+		e.Release()
+		w.dropCoded()
+	}
+}
+
+func (w *Response) dropCoded() {
+	if cap(w.coded) == streamAt { // else the encoder has outgrown it
+		buffers.Put((*[streamAt]byte)(w.coded[:streamAt]))
+	}
+	w.coded = nil
+}

@@ -1,0 +1,76 @@
+// Package compress compresses what handlers answer, whatever module they are of.
+//
+//	compress.go  settings
+//	hook.go      the look at each response
+package compress
+
+import (
+	"slices"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/coding"
+)
+
+// Settings are the keys of [compression]. What a site or a route leaves out, it has from what it is
+// in.
+type Settings struct {
+	Encodings []string       `toml:"encodings"`
+	MinSize   *handlers.Size `toml:"min_size" min:"0B" max:"1GiB"`
+	Types     []string       `toml:"types"`
+	Level     *int           `toml:"level" min:"1" max:"9"`
+}
+
+// Defaults are the settings of a file that says nothing of compression.
+var Defaults = Settings{
+	Encodings: []string{"zstd", "br", "gzip"},
+	MinSize:   new(handlers.Size(1 << 10)),
+	Types: []string{"text/*", "*+json", "*+xml", "application/javascript", "application/json",
+		"application/ld+json", "application/wasm", "application/x-javascript", "application/xml",
+		"application/yaml", "application/toml", "application/vnd.ms-fontobject", "font/otf",
+		"font/ttf", "font/collection", "image/bmp", "image/vnd.microsoft.icon", "image/x-icon",
+		"model/gltf+json"},
+	Level: new(4),
+}
+
+// Over returns s with the keys of base where s has none.
+func (s Settings) Over(base Settings) Settings {
+	if s.Encodings == nil {
+		s.Encodings = base.Encodings
+	}
+	if s.MinSize == nil {
+		s.MinSize = base.MinSize
+	}
+	if s.Types == nil {
+		s.Types = base.Types
+	}
+	if s.Level == nil {
+		s.Level = base.Level
+	}
+	return s
+}
+
+// Policy checks the settings, which must be complete. Errors are *handlers.KeyError.
+func (s Settings) Policy() (*coding.Policy, error) {
+	p := &coding.Policy{MinSize: int64(*s.MinSize), Level: *s.Level}
+	if len(s.Encodings) == 0 {
+		return nil, handlers.BadKey("encodings",
+			"expected at least one; `compression = false` turns it off")
+	}
+	for _, name := range s.Encodings {
+		c, ok := coding.Named(name)
+		switch {
+		case !ok || c == coding.Identity || name != c.String():
+			return nil, handlers.BadKey("encodings", "expected zstd, br or gzip, not %q", name)
+		case slices.Contains(p.Order, c):
+			return nil, handlers.BadKey("encodings", "%s: named twice", name)
+		}
+		p.Order = append(p.Order, c)
+	}
+	types, bad, ok := coding.ParseTypes(s.Types)
+	if !ok {
+		return nil, handlers.BadKey("types",
+			`expected a media type such as "text/css", "text/*" or "*+json", not %q`, bad)
+	}
+	p.Types = types
+	return p, nil
+}

@@ -1,0 +1,631 @@
+package compress_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+func middleware(t testing.TB, change func(*compress.Settings)) handlers.Middleware {
+	t.Helper()
+	s := compress.Defaults
+	if change != nil {
+		change(&s)
+	}
+	p, err := s.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compress.Middleware(p)
+}
+
+func start(t testing.TB, m modes.Mode, h conn.Handler) *server.Server {
+	return module.Start(t, m, "/", middleware(t, nil)(h))
+}
+
+// decoder reads a body by its Content-Encoding.
+func decoder(t testing.TB, encoding string, r io.Reader) io.Reader {
+	t.Helper()
+	switch encoding {
+	case "br":
+		return brotli.NewReader(r)
+	case "zstd":
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(z.Close)
+		return z
+	case "gzip":
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return z
+	}
+	return r
+}
+
+func decode(t testing.TB, a server.Answer) string {
+	t.Helper()
+	b, err := io.ReadAll(decoder(t, a.Header.Get("Content-Encoding"), strings.NewReader(a.Text)))
+	if err != nil {
+		t.Errorf("%v: %v", a.Header, err)
+	}
+	return string(b)
+}
+
+// prose is n bytes of text that can be compressed, but not to nothing.
+func prose(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%d bottles of beer on the wall, %x.\n", i*7919, i*i)
+	}
+	return b.String()[:n]
+}
+
+// dull reads text in pieces of odd sizes.
+type dull struct {
+	io.Reader
+	n int
+}
+
+func (d *dull) Read(p []byte) (int, error) {
+	d.n = (d.n*31 + 977) % (40 << 10)
+	return d.Reader.Read(p[:min(len(p), d.n+1)])
+}
+
+// sources are all the ways of giving a response its body.
+func sources(t *testing.T) map[string]func(resp *conn.Response, text string) {
+	dir := t.TempDir()
+	file := func(text string) *os.File {
+		f, err := os.CreateTemp(dir, "")
+		if err == nil {
+			_, err = f.WriteString(text)
+		}
+		if err != nil {
+			panic(err)
+		}
+		return f
+	}
+	return map[string]func(resp *conn.Response, text string){
+		"written": func(resp *conn.Response, text string) { io.WriteString(resp, text) },
+		"in pieces": func(resp *conn.Response, text string) {
+			for r := (&dull{Reader: strings.NewReader(text)}); ; {
+				p := make([]byte, 50<<10)
+				n, err := r.Read(p)
+				if err != nil {
+					return
+				}
+				resp.Write(p[:n])
+				if n%3 == 0 {
+					resp.Flush()
+				}
+			}
+		},
+		"declared": func(resp *conn.Response, text string) {
+			resp.Header().Set("Content-Length", strconv.Itoa(len(text)))
+			io.WriteString(resp, text)
+		},
+		"given": func(resp *conn.Response, text string) { resp.SetBody([]byte(text)) },
+		"reader": func(resp *conn.Response, text string) {
+			resp.SetBodyReader(&dull{Reader: strings.NewReader(text)}, -1)
+		},
+		"reader of known length": func(resp *conn.Response, text string) {
+			resp.SetBodyReader(strings.NewReader(text+"more"), int64(len(text)))
+		},
+		"file": func(resp *conn.Response, text string) {
+			resp.SetBodyFile(file("head"+text+"tail"), 4, int64(len(text)))
+		},
+		"relayed": func(resp *conn.Response, text string) {
+			resp.Relay(200, "Fine")
+			io.WriteString(resp, text)
+		},
+	}
+}
+
+func bridge(h func(w http.ResponseWriter, text string), text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { h(w, text) })
+}
+
+var encodings = []string{"gzip", "br", "zstd", "identity"}
+
+// TestSources: every source of a body, in every coding, in several sizes, comes out as it went in.
+func TestSources(t *testing.T) {
+	all := sources(t)
+	dir := t.TempDir()
+	bridges := map[string]func(w http.ResponseWriter, text string){
+		"http": func(w http.ResponseWriter, text string) { io.WriteString(w, text) },
+		"http in pieces": func(w http.ResponseWriter, text string) {
+			r := &dull{Reader: strings.NewReader(text)}
+			for p := make([]byte, 20<<10); ; {
+				n, err := r.Read(p)
+				if err != nil {
+					return
+				}
+				w.Write(p[:n])
+				if n%3 == 0 {
+					w.(http.Flusher).Flush()
+				}
+			}
+		},
+		"http file": func(w http.ResponseWriter, text string) {
+			name := filepath.Join(dir, strconv.Itoa(len(text)))
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				panic(err)
+			}
+			f, err := os.Open(name)
+			if err != nil {
+				panic(err)
+			}
+			defer f.Close()
+			w.Header().Set("Content-Type", "text/plain")
+			io.Copy(w, f)
+		},
+	}
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		sizes := map[string]string{}
+		for _, n := range []int{0, 1023, 1024, 5000, 33 << 10, 300 << 10} {
+			sizes[strconv.Itoa(n)] = prose(n)
+		}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			q := req.Query()
+			text := sizes[q.Get("n")]
+			if set := all[q.Get("from")]; set != nil {
+				resp.Header().Set("Content-Type", "text/plain")
+				set(resp, text)
+				return 200
+			}
+			h := bridge(bridges[q.Get("from")], text)
+			if q.Get("loop") != "" {
+				return conn.HTTPOnLoop(h)(req, resp)
+			}
+			return conn.HTTP(h)(req, resp)
+		})
+		names := []string{}
+		for name := range all {
+			names = append(names, name)
+		}
+		for name := range bridges {
+			names = append(names, name, name+"&loop=1")
+		}
+		for _, from := range names {
+			target := "/?from=" + strings.ReplaceAll(from, " ", "+")
+			for n, text := range sizes {
+				for _, e := range encodings {
+					a := s.Request("GET "+target+"&n="+n, []string{"Accept-Encoding: " + e}, "")
+					got := a.Header.Get("Content-Encoding")
+					if a.StatusCode != 200 || decode(t, a) != text {
+						t.Errorf("%s, %s bytes, %s: %s, %v", from, n, e, a.Status, a.Header)
+					}
+					whole := !strings.Contains(from, "pieces") && from != "reader" &&
+						from != "http file&loop=1" // which is streamed
+					switch want := e; {
+					case e == "identity" || whole && len(text) < 1024:
+						if got != "" {
+							t.Errorf("%s, %s bytes, %s: %v", from, n, e, a.Header)
+						}
+					case len(text) >= 5000 && (got != want || len(a.Text) > len(text)/2 ||
+						a.Header.Get("Vary") != "Accept-Encoding" || a.ContentLength >= 0):
+						t.Errorf("%s, %s bytes, %s: %d, %v", from, n, e, len(a.Text), a.Header)
+					}
+				}
+			}
+		}
+	}, modes.Direct, modes.OverTLS)
+}
+
+// TestWhat: which responses are compressed, and what their headers say then.
+func TestWhat(t *testing.T) {
+	text := prose(5000)
+	const plain = "Content-Type: text/plain"
+	for _, tt := range []struct {
+		request string // further lines
+		status  int
+		header  string // of the handler
+		want    string // Content-Encoding, Vary, ETag
+		why     string
+	}{
+		{"Accept-Encoding: gzip", 200, plain, "gzip|Accept-Encoding|", ""},
+		{"Accept-Encoding: gzip\r\nAccept-Encoding: br", 200, plain, "br|Accept-Encoding|", "two fields"},
+		{"Accept-Encoding: " + strings.Repeat("gzip;q=0.5, ", 680) + "*;q=0", 200, plain, "gzip|Accept-Encoding|", "8 kB"},
+		{"", 200, plain, "|Accept-Encoding|", "caches have to know all the same"},
+		{"Accept-Encoding:", 200, plain, "|Accept-Encoding|", ""},
+		{"Accept-Encoding: identity;q=0", 200, plain, "|Accept-Encoding|", ""},
+		{"Accept-Encoding: gzip", 404, plain, "gzip|Accept-Encoding|", "errors, too"},
+		{"Accept-Encoding: gzip", 200, "", "gzip|Accept-Encoding|", "the server says text/plain"},
+		{"Accept-Encoding: gzip", 200, "Content-Type: image/png", "||", ""},
+		{"Accept-Encoding: gzip", 206, plain, "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nContent-Range: bytes 0-1/2", "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nContent-Encoding: br", "br||", "encoded already"},
+		{"Accept-Encoding: gzip", 200, plain + "\nCache-Control: public, No-Transform", "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nContent-Digest: sha-256=:x:", "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nContent-MD5: x", "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nRepr-Digest: x", "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nDigest: x", "||", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nVary: Cookie", "gzip|Cookie, Accept-Encoding|", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nVary: Cookie, accept-encoding", "gzip|Cookie, accept-encoding|", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nVary: *", "gzip|*|", ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nETag: \"a\"", `gzip|Accept-Encoding|W/"a"`, ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nETag: W/\"a\"", `gzip|Accept-Encoding|W/"a"`, ""},
+		{"", 200, plain + "\nETag: \"a\"", `|Accept-Encoding|"a"`, ""},
+		{"Accept-Encoding: gzip", 200, plain + "\nAccept-Ranges: bytes", "gzip|Accept-Encoding|", ""},
+		{"Accept-Encoding: gzip", 304, "ETag: \"a\"", `|Accept-Encoding|"a"`, ""},
+		{"If-None-Match: W/\"a\"", 304, "ETag: \"a\"", `|Accept-Encoding|W/"a"`, "it has the encoded form"},
+		{"If-None-Match: \"a\", W/\"a\"", 304, "ETag: \"a\"", `|Accept-Encoding|"a"`, ""},
+		{"If-None-Match: W/\"b\"", 304, "ETag: \"a\"", `|Accept-Encoding|"a"`, ""},
+		{"Accept-Encoding: br, gzip", 200, "Content-Type: text/event-stream", "||", "unless it is named"},
+	} {
+		s := start(t, modes.Direct, func(_ *conn.Request, resp *conn.Response) int {
+			for line := range strings.SplitSeq(tt.header, "\n") {
+				if name, value, ok := strings.Cut(line, ": "); ok {
+					resp.Header().Add(name, value)
+				}
+			}
+			if tt.status != 304 {
+				resp.SetBody([]byte(text))
+			}
+			return tt.status
+		})
+		var fields []string
+		if tt.request != "" {
+			fields = []string{tt.request}
+		}
+		a := s.Request("GET /", fields, "")
+		got := fmt.Sprintf("%s|%s|%s", a.Header.Get("Content-Encoding"),
+			strings.Join(a.Header["Vary"], ", "), a.Header.Get("ETag"))
+		if a.StatusCode != tt.status || got != tt.want {
+			t.Errorf("%.60q, %d, %q: got %s, want %s %s", tt.request, tt.status, tt.header, got, tt.want, tt.why)
+		}
+		if a.Header.Get("Content-Encoding") == "gzip" {
+			if a.Header.Get("Accept-Ranges") != "" || decode(t, a) != text {
+				t.Errorf("%q: %v", tt.header, a.Header)
+			}
+		}
+		head := s.Request("HEAD /", fields, "")
+		head.Header.Del("Date")
+		a.Header.Del("Date")
+		if fmt.Sprint(head.StatusCode, head.Header, head.TransferEncoding) !=
+			fmt.Sprint(a.StatusCode, a.Header, a.TransferEncoding) {
+			t.Errorf("HEAD: %v %v, GET: %v %v", head.Header, head.TransferEncoding, a.Header,
+				a.TransferEncoding)
+		}
+	}
+}
+
+// TestOldClients: a client of HTTP/1.0 would see the end of the body at the end of the connection.
+func TestOldClients(t *testing.T) {
+	text := prose(5000)
+	s := start(t, modes.Direct, func(_ *conn.Request, resp *conn.Response) int {
+		io.WriteString(resp, text)
+		return 200
+	})
+	c := s.Dial()
+	for range 2 {
+		a := c.Do("GET", "GET / HTTP/1.0\r\nConnection: keep-alive\r\nAccept-Encoding: gzip\r\n\r\n")
+		if a.Text != text || a.Header.Get("Vary") != "Accept-Encoding" {
+			t.Error(a.Status, a.Header)
+		}
+	}
+}
+
+// TestFlushed: what was flushed can be decoded before anything follows.
+func TestFlushed(t *testing.T) {
+	pieces := []string{"one\n", prose(20 << 10), "three\n", prose(100 << 10), "five\n"}
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		for _, e := range encodings {
+			for _, way := range []string{"stream", "events", "reader", "http", "loop"} {
+				next := make(chan bool)
+				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "text/plain")
+					for _, p := range pieces {
+						io.WriteString(w, p)
+						w.(http.Flusher).Flush()
+						if way == "http" {
+							<-next
+						}
+					}
+				})
+				h := func(req *conn.Request, resp *conn.Response) int {
+					wait := func() {
+						if err := req.Await(func() error { <-next; return nil }, -1); err != nil {
+							panic(err)
+						}
+					}
+					switch way {
+					case "http":
+						return conn.HTTP(handler)(req, resp)
+					case "loop":
+						return conn.HTTPOnLoop(handler)(req, resp)
+					case "reader":
+						resp.Header().Set("Content-Type", "text/plain")
+						resp.SetBodyReader(&slow{pieces: slices.Clone(pieces), wait: wait}, -1)
+						return 200
+					case "events":
+						resp.Header().Set("Content-Type", "text/event-stream")
+					}
+					for _, p := range pieces {
+						io.WriteString(resp, p)
+						if resp.Flush() != nil {
+							return 0
+						}
+						wait()
+					}
+					return 0
+				}
+				on := middleware(t, func(s *compress.Settings) {
+					s.Types = append([]string{"text/event-stream"}, s.Types...)
+				})
+				s := module.Start(t, m, "/", on(h))
+				c := s.Dial()
+				c.Send("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + e + "\r\n\r\n")
+				a, err := http.ReadResponse(c.R, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := e
+				if e == "identity" || way == "events" && e != "gzip" {
+					want = ""
+				}
+				if got := a.Header.Get("Content-Encoding"); got != want {
+					t.Errorf("%s, %s: %s", way, e, got)
+				}
+				r := decoder(t, want, a.Body)
+				for i, p := range pieces {
+					got := make([]byte, len(p))
+					if _, err := io.ReadFull(r, got); err != nil || string(got) != p {
+						t.Fatalf("%s, %s, piece %d: %v", way, e, i, err)
+					}
+					if way != "loop" {
+						next <- true
+					}
+				}
+				if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+					t.Errorf("%s, %s: %d bytes more, %v", way, e, len(rest), err)
+				}
+				c.Close()
+			}
+		}
+	})
+}
+
+// slow reads piece after piece, and waits between them.
+type slow struct {
+	pieces []string
+	wait   func()
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if len(s.pieces) == 0 || s.pieces[0] == "" {
+		s.wait()
+		if len(s.pieces) > 0 {
+			s.pieces = s.pieces[1:]
+		}
+	}
+	if len(s.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, s.pieces[0])
+	s.pieces[0] = s.pieces[0][n:]
+	return n, nil
+}
+
+// TestCut: a body that does not come to its end does not look as if it had.
+func TestCut(t *testing.T) {
+	text := prose(100 << 10)
+	ways := map[string]conn.Handler{
+		"/abort": func(_ *conn.Request, resp *conn.Response) int {
+			io.WriteString(resp, text)
+			resp.Abort()
+			return 200
+		},
+		"/panic": func(_ *conn.Request, resp *conn.Response) int {
+			io.WriteString(resp, text)
+			panic(http.ErrAbortHandler)
+		},
+		"/short": func(_ *conn.Request, resp *conn.Response) int {
+			resp.Header().Set("Content-Length", strconv.Itoa(len(text)+1))
+			io.WriteString(resp, text)
+			return 200
+		},
+		"/reader": func(_ *conn.Request, resp *conn.Response) int {
+			resp.Header().Set("Content-Type", "text/plain")
+			resp.SetBodyReader(strings.NewReader(text), int64(len(text)+1))
+			return 200
+		},
+		"/fault": func(_ *conn.Request, resp *conn.Response) int {
+			resp.Header().Set("Content-Type", "text/plain")
+			resp.SetBodyReader(io.MultiReader(strings.NewReader(text), faulty{}), -1)
+			return 200
+		},
+	}
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			return ways[req.Path()](req, resp)
+		})
+		for path := range ways {
+			for _, e := range encodings[:3] {
+				c := s.Dial()
+				c.Send("GET " + path + " HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + e + "\r\n\r\n")
+				a, err := http.ReadResponse(c.R, nil)
+				if err != nil || a.Header.Get("Content-Encoding") != e {
+					t.Errorf("%s: %v", path, err)
+					continue
+				}
+				if _, err = io.Copy(io.Discard, a.Body); err == nil {
+					t.Errorf("%s, %s: the body has an end", path, e)
+				}
+				c.Close()
+			}
+		}
+	})
+}
+
+type faulty struct{}
+
+func (faulty) Read([]byte) (int, error) { return 0, errors.New("a test") }
+
+// TestTooMuch: what is written is measured as the handler wrote it.
+func TestTooMuch(t *testing.T) {
+	text := prose(100 << 10)
+	s := start(t, modes.Direct, func(_ *conn.Request, resp *conn.Response) int {
+		resp.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		io.WriteString(resp, text)
+		if resp.Flush() != nil {
+			t.Error("refused")
+		}
+		io.WriteString(resp, "more")
+		if err := resp.Flush(); err != conn.ErrWroteTooMuch {
+			t.Error(err)
+		}
+		return 200
+	})
+	c := s.Dial()
+	c.Send("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
+	_, _ = io.Copy(io.Discard, c.R)
+}
+
+// TestInnermostDecides: a route's settings come before those of its site, also if they say no.
+func TestInnermostDecides(t *testing.T) {
+	text := prose(5000)
+	site := middleware(t, nil)
+	small := middleware(t, func(s *compress.Settings) { s.Types = []string{"text/css"} })
+	gzipOnly := middleware(t, func(s *compress.Settings) { s.Encodings = []string{"gzip"} })
+	h := func(_ *conn.Request, resp *conn.Response) int {
+		resp.Header().Set("Content-Type", "text/html")
+		io.WriteString(resp, text)
+		return 200
+	}
+	for want, h := range map[string]conn.Handler{
+		"br":   site(h),
+		"":     site(compress.Middleware(nil)(h)),
+		"gzip": site(gzipOnly(h)),
+	} {
+		s := module.Start(t, modes.Direct, "/", h)
+		a := s.Request("GET /", []string{"Accept-Encoding: gzip, br"}, "")
+		if a.Header.Get("Content-Encoding") != want || decode(t, a) != text {
+			t.Errorf("want %q: %v", want, a.Header)
+		}
+	}
+	s := module.Start(t, modes.Direct, "/", site(small(h)))
+	if a := s.Request("GET /", []string{"Accept-Encoding: gzip, br"}, ""); a.Text != text {
+		t.Errorf("%v", a.Header)
+	}
+}
+
+// TestClients are curl and net/http.
+func TestClients(t *testing.T) {
+	text := prose(200 << 10)
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := start(t, m, func(_ *conn.Request, resp *conn.Response) int {
+			io.WriteString(resp, text)
+			return 200
+		})
+		resp, err := http.Get("http://" + s.Addr + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		defer http.DefaultClient.CloseIdleConnections()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || string(body) != text || !resp.Uncompressed {
+			t.Errorf("net/http: %d bytes, %v, %v", len(body), err, resp.Header)
+		}
+		curl, err := exec.LookPath("curl")
+		if err != nil {
+			t.Skip("no curl")
+		}
+		for _, args := range [][]string{{"--compressed"}, {"--compressed", "-0"}, {}} {
+			out, err := exec.Command(curl, append(args, "-sS", "http://"+s.Addr+"/")...).CombinedOutput()
+			if err != nil || string(out) != text {
+				t.Errorf("curl %q: %v, %.300q", args, err, out)
+			}
+		}
+	}, modes.Direct)
+}
+
+// TestLookIsFree: what is not compressed costs no memory.
+func TestLookIsFree(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("short reads and writes")
+	}
+	small, large := []byte("Hello, world!"), bytes.Repeat([]byte("x"), 5000)
+	s := start(t, modes.Direct, func(req *conn.Request, resp *conn.Response) int {
+		h := resp.Header()
+		switch string(req.PathView()) {
+		case "/small":
+			h.Set("Content-Type", "text/plain")
+			resp.SetBody(small)
+		case "/image":
+			h.Set("Content-Type", "image/png")
+			resp.SetBody(large)
+		case "/text":
+			h.Set("Content-Type", "text/plain")
+			resp.SetBody(large)
+		}
+		return 200
+	})
+	const head = " HTTP/1.1\r\nHost: a\r\n"
+	for _, raw := range []string{
+		"GET /small" + head + "Accept-Encoding: gzip, deflate, br, zstd\r\n\r\n",
+		"GET /image" + head + "Accept-Encoding: gzip, deflate, br, zstd\r\n\r\n",
+		"GET /text" + head + "\r\n",
+		"GET /text" + head + "Accept-Encoding: gzip;q=0.5, identity\r\n\r\n",
+	} {
+		if n := s.Allocs(raw); n != 0 {
+			t.Errorf("%q: %v allocations", raw, n)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for want, change := range map[string]func(*compress.Settings){
+		"encodings: expected at least one; `compression = false` turns it off": func(s *compress.Settings) {
+			s.Encodings = []string{}
+		},
+		`encodings: expected zstd, br or gzip, not "deflate"`: func(s *compress.Settings) {
+			s.Encodings = []string{"gzip", "deflate"}
+		},
+		`encodings: expected zstd, br or gzip, not "identity"`: func(s *compress.Settings) {
+			s.Encodings = []string{"identity"}
+		},
+		`encodings: gzip: named twice`: func(s *compress.Settings) {
+			s.Encodings = []string{"gzip", "br", "gzip"}
+		},
+		`types: expected a media type such as "text/css", "text/*" or "*+json", not "html"`: func(s *compress.Settings) {
+			s.Types = []string{"text/*", "html"}
+		},
+	} {
+		s := compress.Defaults
+		change(&s)
+		_, err := s.Policy()
+		var bad *handlers.KeyError
+		if !errors.As(err, &bad) || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package compress
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Middleware compresses by p; nil: what is further out does not either. The innermost decides.
+func Middleware(p *coding.Policy) handlers.Middleware {
+	hook := conn.HeadHook(leave)
+	if p != nil {
+		hook = compressor{p}.look
+	}
+	return func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			resp.BeforeHead(hook)
+			return next(req, resp)
+		}
+	}
+}
+
+// leave leaves the body as it is.
+func leave(_ *conn.Request, resp *conn.Response, _ int) { resp.SetEncoder(nil) }
+
+type compressor struct{ *coding.Policy }
+
+// look decides about one response. Most are too small or of another type, and cost only the look.
+func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
+	if resp.EncoderSet() {
+		return
+	}
+	var e conn.Encoder
+	switch status {
+	case http.StatusNotModified:
+		c.notModified(req, resp)
+	case http.StatusNoContent, http.StatusResetContent, http.StatusPartialContent:
+	default:
+		if c.worth(resp) && !asItIs(resp.Header()) {
+			e = c.encoder(req, resp)
+		}
+	}
+	resp.SetEncoder(e)
+}
+
+// worth asks for the type only if the size will do.
+func (c compressor) worth(resp *conn.Response) bool {
+	n := resp.BodySize()
+	return (n < 0 || n >= max(c.MinSize, 1)) && c.Types.Match(resp.ContentType())
+}
+
+// asItIs reports whether the body must not be encoded: it is encoded already, a part of something,
+// a proxy must not touch it (RFC 9111 section 5.2.2.6) and so we do not either, or a field has its
+// checksum.
+func asItIs(h *conn.Header) bool {
+	for name, value := range h.All() {
+		switch len(name) {
+		case len("Digest"):
+			if ascii.EqualFold(name, "Digest") {
+				return true
+			}
+		case len("Content-MD5"): // and Repr-Digest
+			if ascii.EqualFold(name, "Content-MD5") || ascii.EqualFold(name, "Repr-Digest") {
+				return true
+			}
+		case len("Cache-Control"): // and Content-Range
+			if ascii.EqualFold(name, "Content-Range") ||
+				ascii.EqualFold(name, "Cache-Control") && ascii.HasToken(value, "no-transform") {
+				return true
+			}
+		case len("Content-Digest"):
+			if ascii.EqualFold(name, "Content-Digest") {
+				return true
+			}
+		case len("Content-Encoding"):
+			if ascii.EqualFold(name, "Content-Encoding") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// encoder returns the encoder for a response that is worth it, nil if the client gets the body as
+// it is. It sets the fields that say so.
+func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
+	h := resp.Header()
+	Vary(h)
+	var space [coding.Kinds]coding.Coding
+	ranked := Rank(req, space[:0], c.Order)
+	if len(ranked) == 0 || req.Proto() == "HTTP/1.0" { // the client would have to see the end
+		return nil
+	}
+	which := ranked[0]
+	if isEventStream(resp.ContentType()) {
+		// The client may wait for hours, and only gzip can rest.
+		if which = coding.Identity; contains(ranked, coding.Gzip) {
+			which = coding.Gzip
+		}
+	}
+	if which == coding.Identity {
+		return nil
+	}
+	var e conn.Encoder = head{}
+	if req.Method() != http.MethodHead {
+		found := coding.NewEncoder(which, c.Level)
+		if found == nil {
+			return nil
+		}
+		e = found
+	}
+	h.Set("Content-Encoding", which.String())
+	// Ranges would be of the body as it is, and a client that has a part of the encoded one would
+	// put pieces of both together.
+	h.Del("Accept-Ranges")
+	h.Del("Content-Length")
+	if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
+		h.Set("ETag", "W/"+tag) // two encodings are not the same bytes (RFC 9110 section 8.8.1)
+	}
+	return e
+}
+
+// notModified completes a 304, which has the fields that the 200 would have (RFC 9110 section
+// 15.4.5). Its type is not known, so it has Vary in any case. A client that has asked for the weak
+// form of a tag alone has the encoded body.
+func (c compressor) notModified(req *conn.Request, resp *conn.Response) {
+	h := resp.Header()
+	Vary(h)
+	tag := h.Get("ETag")
+	if !strings.HasPrefix(tag, `"`) {
+		return
+	}
+	weak := false
+	for _, list := range req.Header().Values("If-None-Match") {
+		if http1.MatchETag(list, tag, false) {
+			return
+		}
+		weak = weak || http1.MatchETag(list, tag, true)
+	}
+	if weak {
+		h.Set("ETag", "W/"+tag)
+	}
+}
+
+// Vary says that the response depends on Accept-Encoding.
+func Vary(h *conn.Header) {
+	for name, value := range h.All() {
+		if ascii.EqualFold(name, "Vary") &&
+			(ascii.HasToken(value, "Accept-Encoding") || ascii.HasToken(value, "*")) {
+			return
+		}
+	}
+	h.Add("Vary", "Accept-Encoding")
+}
+
+// Rank appends to dst those of the given codings that the client wants, best first.
+func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
+	var space [4][]byte
+	lists := req.AppendHeaderViews(space[:0], "Accept-Encoding")
+	if len(lists) == 0 {
+		return dst
+	}
+	var a coding.Accept
+	for _, list := range lists {
+		a.Add(list)
+	}
+	return a.Rank(dst, order)
+}
+
+func isEventStream(contentType string) bool {
+	return ascii.HasPrefixFold(contentType, coding.EventStream)
+}
+
+func contains(list []coding.Coding, c coding.Coding) bool {
+	for _, have := range list {
+		if have == c {
+			return true
+		}
+	}
+	return false
+}
+
+// head stands for the encoder in the answer to HEAD, which has no body.
+type head struct{}
+
+func (head) Begin(io.Writer)             {}
+func (head) Write(p []byte) (int, error) { return len(p), nil }
+func (head) Flush() error                { return nil }
+func (head) Rest()                       {}
+func (head) Close() error                { return nil }
+func (head) Release()                    {}

@@ -1,0 +1,48 @@
+package servefiles
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/coding"
+)
+
+// sibling returns the file beside f that has the same in a coding that the client accepts, such as
+// app.js.br for app.js, or f if there is none that is at least as new. It owns f. A sibling is a
+// representation of its own, with its own entity tag, dates and ranges.
+func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
+	if f.facts.size < m.coding.MinSize || !m.coding.Types.Match(f.facts.contentType) {
+		return f
+	}
+	compress.Vary(resp.Header())
+	var space [coding.Kinds]coding.Coding
+	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
+		if f.lacks&(1<<c) != 0 {
+			continue
+		}
+		// The name has been looked at: if it is neither hidden nor the source of a script, then
+		// with an ending behind it, it is not, either.
+		var name, key [usualName]byte
+		s, status := m.openAs(req.Loop(), siblingKey(key[:0], f, c),
+			append(append(name[:0], f.facts.name...), c.Ending()...))
+		switch {
+		case status != 0:
+		case older(s.facts.mtime, f.facts.mtime):
+			s.Close()
+		default:
+			f.Close()
+			return s
+		}
+		f.lacks |= 1 << c
+	}
+	return f
+}
+
+// siblingKey appends the name that the sibling has on the shelf. It is not that of the file: asked
+// for by its own name, app.js.br is a file like any other. No file has a zero byte in its name.
+func siblingKey(dst []byte, f *opened, c coding.Coding) []byte {
+	return append(append(append(dst, f.facts.name...), 0), c.String()...)
+}
+
+func older(a, b unix.Timespec) bool { return a.Sec < b.Sec || a.Sec == b.Sec && a.Nsec < b.Nsec }

@@ -1,0 +1,175 @@
+package coding
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Encoder encodes one body. It has the methods of conn.Encoder.
+type Encoder struct {
+	coding Coding
+	level  int
+	dst    io.Writer
+	w      *machine // nil: at rest; only for gzip, or before the first Write
+
+	// Of gzip.
+	begun bool
+	crc   uint32
+	size  uint32 // modulo 2^32, as the trailer has it
+}
+
+// writer is what the packages of the codings have in common.
+type writer interface {
+	io.Writer
+	Flush() error
+	Close() error
+	Reset(io.Writer)
+}
+
+// machine is a writer with its destination, which its pool must not hold.
+type machine struct {
+	writer
+	to struct{ io.Writer }
+}
+
+// MaxMemory is what the encoders that are in use at once may take, in bytes. Their pools hold no
+// more than were in use, and the garbage collector empties them.
+const MaxMemory = 128 << 20
+
+// costs are what an encoder takes, in bytes, as measured: its tables and its window.
+var costs = [Kinds]int64{Gzip: 1 << 20, Brotli: 2 << 20, Zstd: 2 << 20}
+
+var (
+	inUse    atomic.Int64 // bytes
+	encoders = sync.Pool{New: func() any { return new(Encoder) }}
+	machines [Kinds][10]sync.Pool // by level
+)
+
+// NewEncoder returns an encoder. It returns nil if those in use take all of MaxMemory: the body is
+// then sent as it is. Any goroutine may call it.
+func NewEncoder(c Coding, level int) *Encoder {
+	if inUse.Add(costs[c]) > MaxMemory {
+		inUse.Add(-costs[c])
+		return nil
+	}
+	e := encoders.Get().(*Encoder)
+	e.coding, e.level = c, level
+	return e
+}
+
+// Begin makes the encoder ready for a body that goes to dst.
+func (e *Encoder) Begin(dst io.Writer) { e.dst = dst }
+
+// gzipHeader has neither a name nor a time, and an unknown system (RFC 1952 section 2.3).
+const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+// wake takes a writer from its pool if the encoder has none.
+func (e *Encoder) wake() error {
+	if e.w == nil {
+		if e.w, _ = machines[e.coding][e.level].Get().(*machine); e.w == nil {
+			e.w = &machine{writer: newWriter(e.coding, e.level)}
+		}
+		e.w.to.Writer = e.dst
+		e.w.Reset(&e.w.to)
+	}
+	if e.coding != Gzip || e.begun {
+		return nil
+	}
+	e.begun = true
+	_, err := io.WriteString(e.dst, gzipHeader)
+	return err
+}
+
+// Write implements io.Writer.
+func (e *Encoder) Write(p []byte) (int, error) {
+	if err := e.wake(); err != nil {
+		return 0, err
+	}
+	if e.coding == Gzip {
+		e.crc = crc32.Update(e.crc, crc32.IEEETable, p)
+		e.size += uint32(len(p))
+	}
+	return e.w.Write(p)
+}
+
+// Flush makes all that was written so far readable to the other side.
+func (e *Encoder) Flush() error {
+	if e.w == nil {
+		return nil
+	}
+	return e.w.Flush()
+}
+
+// Rest gives the encoder's tables back where the coding allows that: behind a flush, Deflate needs
+// nothing of what came before. What follows begins with an empty window. So a stream that has
+// nothing to say costs a few bytes, however long that lasts. The blocks of the other codings refer
+// to the state of those before.
+func (e *Encoder) Rest() {
+	if e.coding == Gzip {
+		e.sleep()
+	}
+}
+
+func (e *Encoder) sleep() {
+	if e.w != nil {
+		e.w.to.Writer = nil
+		machines[e.coding][e.level].Put(e.w)
+		e.w = nil
+	}
+}
+
+// Close ends the encoded body.
+func (e *Encoder) Close() error {
+	if err := e.wake(); err != nil {
+		return err
+	}
+	if err := e.w.Close(); err != nil || e.coding != Gzip {
+		return err
+	}
+	var trailer [8]byte
+	binary.LittleEndian.PutUint32(trailer[:4], e.crc)
+	binary.LittleEndian.PutUint32(trailer[4:], e.size)
+	_, err := e.dst.Write(trailer[:])
+	return err
+}
+
+// Release gives the encoder back. The caller does not use it any more.
+func (e *Encoder) Release() {
+	e.sleep()
+	inUse.Add(-costs[e.coding])
+	*e = Encoder{}
+	encoders.Put(e)
+}
+
+// window is the binary logarithm of the window of brotli, in bytes. Its default, 22, takes 8 MiB
+// more, and gains nothing for bodies below 256 KiB.
+const window = 18
+
+func newWriter(c Coding, level int) writer {
+	switch c {
+	case Brotli:
+		return brotli.NewWriterOptions(io.Discard,
+			brotli.WriterOptions{Quality: level, LGWin: window})
+	case Zstd:
+		w, err := zstd.NewWriter(io.Discard,
+			zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)),
+			zstd.WithWindowSize(1<<window), zstd.WithLowerEncoderMem(true),
+			zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+		if err != nil {
+			panic(err) // one of the options above is wrong
+		}
+		return w
+	}
+	w, err := flate.NewWriter(io.Discard, level)
+	if err != nil {
+		panic(err) // a level that New has let through
+	}
+	return w
+}

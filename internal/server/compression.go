@@ -1,0 +1,44 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/server/settings"
+)
+
+// compressionConfig is the value of `compression`, at the top of the file, in a site or in a route:
+// a table, true or false. A table stands for true.
+type compressionConfig struct {
+	Table settings.Table `toml:",table"`
+	On    *bool          `toml:",switch"`
+
+	compress.Settings `toml:",inline"`
+}
+
+// scope is the compression of the whole file, of a site or of a route.
+type scope struct {
+	compress.Settings
+	policy *coding.Policy // nil: it is off
+}
+
+// within makes the scope of what c configures, which has that of outer where c says nothing else; c
+// may be nil.
+func (c *compressionConfig) within(outer scope) scope {
+	if c == nil {
+		return outer
+	}
+	inner := scope{Settings: c.Settings.Over(outer.Settings)}
+	if c.On != nil && !*c.On {
+		return inner
+	}
+	var err error
+	inner.policy, err = inner.Policy()
+	// A bad value of outer was reported there.
+	if ke, ok := errors.AsType[*handlers.KeyError](err); ok && c.Table.Has(ke.Key) {
+		reportAt(c.Table, "", err)
+	}
+	return inner
+}
