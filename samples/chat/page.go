@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"path"
+	"strings"
 
 	"github.com/lwango/lwango"
 )
@@ -58,7 +59,8 @@ func page() lwango.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		if req.Header().Get("If-None-Match") == f.tag {
+		// The tag of a page that was compressed is a weak one.
+		if strings.TrimPrefix(req.Header().Get("If-None-Match"), "W/") == f.tag {
 			return 304
 		}
 		h.Set("Content-Type", f.kind)
