@@ -84,12 +84,15 @@ func (x *exchange) write(a, b []byte, more bool) error {
 	case x.c.tls == nil:
 		return x.wrote(x.stream.Send(a, b, more))
 	}
-	for _, p := range [2][]byte{a, b} {
-		if len(p) > 0 && x.writeErr == nil {
-			_ = x.wrote(x.c.tls.Write(p))
-		}
-	}
+	x.writeTLS(a)
+	x.writeTLS(b)
 	return x.writeErr
+}
+
+func (x *exchange) writeTLS(p []byte) {
+	if len(p) > 0 && x.writeErr == nil {
+		_ = x.wrote(x.c.tls.Write(p))
+	}
 }
 
 // wrote handles the result of a write. If a limit has passed, the connection ends with a reset:

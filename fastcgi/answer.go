@@ -114,8 +114,7 @@ func (c *call) content(p []byte) error {
 	if !c.answer.bodiless && c.answer.length >= 0 {
 		if room := c.answer.length - c.answer.got; int64(len(p)) > room {
 			if c.answer.got <= c.answer.length && !c.answer.discard {
-				c.m.log.Warn("fastcgi: response body is longer than its Content-Length",
-					"request", c.req.ID(), "script", c.target.Name, "length", c.answer.length)
+				c.tooLong() // which needs much of the stack, and what comes below is the deepest
 			}
 			c.answer.got += int64(len(p)) - max(room, 0)
 			p = p[:max(room, 0)]
@@ -126,6 +125,11 @@ func (c *call) content(p []byte) error {
 		return nil
 	}
 	return c.unwritable(c.flow.Write(p))
+}
+
+func (c *call) tooLong() {
+	c.m.log.Warn("fastcgi: response body is longer than its Content-Length",
+		"request", c.req.ID(), "script", c.target.Name, "length", c.answer.length)
 }
 
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the
