@@ -161,8 +161,13 @@ func TestExpectContinue(t *testing.T) {
 				t.Errorf("after the body: %v", a.Response)
 			}
 		}
-		// The whole request in one: nobody waits.
-		if a := c.Do("PUT", "PUT /read"+expect+"hello"); a.StatusCode != 200 || a.Text != "hello" {
+		// The whole request in one: the client does not wait. If the server has read a part of it
+		// only, as the invariants tag has it, the server cannot tell.
+		a := c.Do("PUT", "PUT /read"+expect+"hello")
+		if invariants.Enabled && a.StatusCode == 100 {
+			a = c.Answer("PUT")
+		}
+		if a.StatusCode != 200 || a.Text != "hello" {
 			t.Errorf("client that does not wait: %v", a.Response)
 		}
 		// An HTTP/1.0 client does not know 100.
@@ -174,7 +179,7 @@ func TestExpectContinue(t *testing.T) {
 		c.Ends()
 
 		// A handler that does not read: whether the body comes is unknown, so nothing can follow.
-		a := parse(t, s.Exchange("PUT /unread"+expect), "PUT")[0]
+		a = parse(t, s.Exchange("PUT /unread"+expect), "PUT")[0]
 		if a.StatusCode != 200 || !a.Close {
 			t.Errorf("unread: %v", a.Response)
 		}
