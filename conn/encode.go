@@ -163,6 +163,9 @@ func (w *Response) rest() {
 
 // endBody ends a body whose end the client cannot tell from its length.
 func (w *Response) endBody() {
+	if w.extent == noBody {
+		return
+	}
 	if w.enc != nil {
 		if err := w.enc.Close(); err != nil {
 			_ = w.encoderFailed(err)

@@ -135,4 +135,28 @@ func TestInstead(t *testing.T) {
 	if want := "GET /other? b;POST /a b?q=1 bbytes=0-c/d1;"; a.Text != want {
 		t.Errorf("%q, want %q", a.Text, want)
 	}
+
+	// Of a request that was rewritten, before and in between.
+	s = start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		if err := req.Rewrite("/new?q=2"); err != nil {
+			t.Error(err)
+		}
+		req.Instead("/other one", w, func(req *conn.Request, w *conn.Response) int {
+			show(req, w)
+			w.WriteString(conn.StandardURL(req) + ";")
+			if err := req.Rewrite("/page?q=3"); err != nil {
+				t.Error(err)
+			}
+			return show(req, w)
+		})
+		show(req, w)
+		if n := req.Rewrites(); n != 1 {
+			t.Errorf("%d rewrites", n)
+		}
+		return 200
+	}})
+	a = s.Request("GET /a?q=1", nil, "")
+	if want := "GET /other one? ;/other%20one;GET /page?q=3 3;GET /new?q=2 2;"; a.Text != want {
+		t.Errorf("%q, want %q", a.Text, want)
+	}
 }

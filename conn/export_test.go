@@ -6,6 +6,9 @@ import (
 	"unsafe"
 )
 
+// StandardURL is the URL that an http.Handler sees.
+func StandardURL(req *Request) string { return req.standard(nil).URL.String() }
+
 // SetGraceOfRate makes the rate of a peer count earlier. It is for before any server runs; restore
 // is for after.
 func SetGraceOfRate(d time.Duration) (restore func()) {

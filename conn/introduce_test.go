@@ -117,7 +117,7 @@ func closed(t *testing.T, c net.Conn) bool {
 func TestProxyProtocolRefused(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: ends, HeaderTimeout: 200 * time.Millisecond,
+		s := start(t, m, conn.Config{Handler: ends, HeaderTimeout: time.Second,
 			Proxies: only(withProtocol(trusting("127.0.0.1/32")))})
 		for _, x := range []struct{ from, sent, why string }{
 			{"127.0.0.1", get, "no header"},

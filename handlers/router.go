@@ -157,7 +157,7 @@ type site struct {
 
 // Again is the status of a route's handler that has rewritten the request (conn.Request.Rewrite):
 // the route for the new path is chosen, among those of the same site. What wraps the first route's
-// handler returns the status as it is; the hooks that it has set are dropped.
+// handler returns the status as it is; the hooks and error pages that it has set are dropped.
 const Again = -1
 
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
@@ -167,11 +167,12 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 			return http.StatusNotFound
 		}
 		req.SetPrefix(t.prefix)
-		hooks, rewrites := resp.Hooks(), req.Rewrites()
+		hooks, pages := resp.Hooks()
+		rewrites := req.Rewrites()
 		status := t.handler(req, resp)
 		if status != Again || req.Rewrites() == rewrites {
 			return status
 		}
-		resp.DropHooks(hooks)
+		resp.DropHooks(hooks, pages)
 	}
 }

@@ -84,6 +84,9 @@ type guard struct {
 // check returns the user whose credentials the request has, or the status of the answer to it. It
 // may wait.
 func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, status int) {
+	// A client that has ended its sending half waits for its answer all the same. Without this, no
+	// wait would succeed, and it would be judged by what the file was.
+	defer req.KeepWaiting(req.KeepWaiting(true))
 	t := g.file.current(req.Thread)
 	field, _ := req.HeaderView("Authorization")
 	// The credentials lie behind the key, so that the digest is one of consecutive bytes.

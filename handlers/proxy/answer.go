@@ -35,6 +35,9 @@ func (c *call) open() error {
 	h := &c.x.Head
 	text := c.x.Text()
 	c.headed, c.status = true, h.Status
+	if c.expects { // the client gets no 100 any more, so it may keep its body
+		c.expects, c.lost = false, true
+	}
 	if h.Status == http.StatusSwitchingProtocols {
 		if !h.Upgrade || c.protocols == "" {
 			return errUpgrade

@@ -115,7 +115,13 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 	case c.left < 0 && err == io.EOF:
 		var fields func(func(name, value string))
 		if b, ok := c.body.(*conn.Body); ok {
-			fields = b.Trailer
+			fields = func(add func(name, value string)) {
+				b.Trailer(func(name, value string) {
+					if c.passes(name) {
+						add(name, value)
+					}
+				})
+			}
 		}
 		out, c.left, err = client.AppendEnd(out, fields), 0, nil
 	case err == io.EOF:

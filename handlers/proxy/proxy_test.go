@@ -247,7 +247,8 @@ func TestPieces(t *testing.T) {
 			}
 		}
 	})
-	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+	f := serve(t, modes.Direct, "/", []string{o.addr},
+		func(s *proxy.Settings) { s.IdleTimeout = 2 * time.Second })
 	c := f.Dial()
 	for range 3 {
 		c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -317,7 +318,8 @@ func TestBothWays(t *testing.T) {
 				p.say("%x\r\n%s\r\n", n, buf[:n])
 			}
 			if err != nil {
-				p.say("0\r\nT: %s\r\n\r\n", req.Trailer.Get("T"))
+				t := req.Trailer
+				p.say("0\r\nT: %s%s%s\r\n\r\n", t.Get("T"), t.Get("X-Forwarded-For"), t.Get("Host"))
 				return
 			}
 		}
@@ -338,7 +340,7 @@ func TestBothWays(t *testing.T) {
 			for range pieces {
 				fmt.Fprintf(c, "%x\r\n%s\r\n", size, piece)
 			}
-			io.WriteString(c, "0\r\nT: end\r\n\r\n")
+			io.WriteString(c, "0\r\nX-Forwarded-For: 10.0.0.1\r\nT: end\r\nHost: b\r\n\r\n")
 		}()
 		body, err := io.ReadAll(std.Body)
 		if err != nil || len(body) != size*pieces || std.Trailer.Get("T") != "end" {

@@ -95,6 +95,28 @@ func protocols(req *conn.Request, o *options) string {
 	return list
 }
 
+// passes reports whether a field of the client goes on to the upstream as it is, in the head or in
+// the trailer, which an upstream may merge with the head.
+func (c *call) passes(name string) bool {
+	switch {
+	case len(name) == len("Host") && ascii.EqualFold(name, "Host"),
+		len(name) == len("Expect") && ascii.EqualFold(name, "Expect"),
+		len(name) == len("Via") && ascii.EqualFold(name, "Via"),
+		len(name) == len("TE") && ascii.EqualFold(name, "TE"),
+		hop(name), framing(name), claims(name), c.options.has(name):
+		return false
+	case !c.m.set.Underscores && strings.IndexByte(name, '_') >= 0:
+		// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.
+		return false
+	}
+	for _, f := range c.m.fields {
+		if ascii.EqualFold(f.Name, name) {
+			return false
+		}
+	}
+	return true
+}
+
 // appendHead appends the head of the request for the upstream.
 func (c *call) appendHead(out []byte) []byte {
 	req, set := c.req, &c.m.set
@@ -105,11 +127,8 @@ func (c *call) appendHead(out []byte) []byte {
 
 	var via string
 	trailers := false
-fields:
 	for name, value := range req.Header().All() {
 		switch {
-		case len(name) == len("Host") && ascii.EqualFold(name, "Host"):
-			continue
 		case len(name) == len("Via") && ascii.EqualFold(name, "Via"):
 			if via != "" {
 				via += ", "
@@ -119,22 +138,12 @@ fields:
 		case len(name) == len("TE") && ascii.EqualFold(name, "TE"):
 			trailers = trailers || ascii.HasToken(value, "trailers")
 			continue
-		case len(name) == len("Expect") && ascii.EqualFold(name, "Expect"):
-			continue
 		case len(name) == len("Trailer") && !c.chunked() && ascii.EqualFold(name, "Trailer"):
 			continue // there will be none
-		case hop(name), framing(name), claims(name), c.options.has(name):
-			continue
-		case !set.Underscores && strings.IndexByte(name, '_') >= 0:
-			// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.
-			continue
 		}
-		for _, f := range c.m.fields {
-			if ascii.EqualFold(f.Name, name) {
-				continue fields
-			}
+		if c.passes(name) {
+			out = appendField(out, name, value)
 		}
-		out = appendField(out, name, value)
 	}
 	out = c.appendForwarded(out)
 	for _, f := range c.m.fields {

@@ -144,6 +144,9 @@ func (c *compiler) networks(key string, texts []string) (all []netip.Prefix) {
 		if p.Masked() != p {
 			c.wrongf(key, "%s is an address in a network; the network is %s", text, p.Masked())
 		}
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // as addresses are compared
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
 		all = append(all, p)
 	}
 	return all

@@ -3,7 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
-	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -102,8 +102,8 @@ func eachCookie(q Asked, name string, f func([]byte) bool) bool {
 	return false
 }
 
-// eachParameter takes a parameter as forms encode it. One without "=" has an empty value; a
-// malformed one is left out.
+// eachParameter takes a parameter as forms encode it. One without "=" has an empty value. A
+// malformed encoding stands for itself, as in PHP: what an application sees must not pass unseen.
 func eachParameter(q Asked, name string, f func([]byte) bool) bool {
 	for query := q.QueryView(); len(query) > 0; {
 		var pair []byte
@@ -112,23 +112,35 @@ func eachParameter(q Asked, name string, f func([]byte) bool) bool {
 		if !encoded(key) && string(key) != name {
 			continue
 		}
-		if encoded(key) {
-			if k, err := url.QueryUnescape(string(key)); err != nil || k != name {
-				continue
-			}
+		if encoded(key) && string(unescape(key)) != name {
+			continue
 		}
 		if encoded(value) {
-			v, err := url.QueryUnescape(string(value))
-			if err != nil {
-				continue
-			}
-			value = []byte(v)
+			value = unescape(value)
 		}
 		if f(value) {
 			return true
 		}
 	}
 	return false
+}
+
+// unescape decodes the plus signs and the percent-encoding of a form, as far as that is valid.
+func unescape(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if c == '+' {
+			c = ' '
+		} else if c == '%' && i+2 < len(b) {
+			if v, err := strconv.ParseUint(string(b[i+1:i+3]), 16, 8); err == nil {
+				c = byte(v)
+				i += 2
+			}
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 func encoded(b []byte) bool { return bytes.IndexByte(b, '%') >= 0 || bytes.IndexByte(b, '+') >= 0 }

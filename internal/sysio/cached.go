@@ -16,7 +16,8 @@ import (
 //
 // cachestat(2), of Linux 6.5, counts the pages that are there, those that are just being read
 // included. They are read in order, so a look at the last byte tells whether they have arrived. On
-// an older kernel the first byte and the last one stand for the rest.
+// an older kernel, and where it counts none, as on overlayfs, the first byte and the last one stand
+// for the rest.
 func Cached(fd int, off, n int64) bool {
 	if n <= 0 {
 		return true
@@ -26,7 +27,7 @@ func Cached(fd int, off, n int64) bool {
 		asked := unix.CachestatRange{Off: uint64(off), Len: uint64(n)}
 		var found unix.Cachestat_t
 		err := unix.Cachestat(uint(fd), &asked, &found, 0)
-		if err == nil {
+		if err == nil && found.Cache > 0 { // some filesystems that lie on others count none
 			return int64(found.Cache) > (off+n-1)/page-off/page && arrived(fd, off+n-1)
 		}
 		if err == unix.ENOSYS || err == unix.EPERM {
