@@ -249,7 +249,7 @@ func TestExhausted(t *testing.T) {
 		defer ln.Close()
 		addresses = append(addresses, "unix:"+ln.Addr().String())
 	}
-	p := serve(t, addresses, nil)
+	p := serve(t, addresses, func(s *fastcgi.Settings) { s.ReadTimeout = fcgitest.Timeout })
 	c := p.Dial()
 	r := bufio.NewReader(c)
 	ask := func(method string) got {
