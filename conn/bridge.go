@@ -45,7 +45,8 @@ func HTTP(h http.Handler) Handler {
 			return http.StatusBadRequest
 		}
 		c.req = std
-		go c.run(h, &httpWriter{to: c, req: std, log: req.x.set.Logger, declared: -1})
+		w := &httpWriter{to: c, req: std, log: req.x.set.Logger, declared: -1}
+		req.Thread.Loop().Beside(func() { c.run(h, w) })
 		return c.serve(req, resp)
 	}
 }

@@ -69,6 +69,7 @@ type Loop struct {
 	workers  workers
 	stats    Stats
 	owner    invariants.Owner // the goroutine in Run
+	started  bool             // a goroutine, in this turn
 	events   [eventsPerTurn]unix.EpollEvent
 
 	// Safe from any goroutine.
@@ -88,7 +89,7 @@ func New(o Options) (*Loop, error) {
 		unix.Close(epfd)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	if e := sysio.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wakefd, in, 0); e != 0 {
+	if e := sysio.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wakefd, in|unix.EPOLLET, 0); e != 0 {
 		unix.Close(epfd)
 		unix.Close(wakefd)
 		return nil, os.NewSyscallError("epoll_ctl", e)

@@ -76,12 +76,6 @@ func (p *poster) sleep() bool {
 	return true
 }
 
-// rearm resets the eventfd. The next turn begins with runPosted.
-func (p *poster) rearm() {
-	var buf [8]byte
-	_, _ = unix.Read(p.wakefd, buf[:])
-}
-
 // closeIfEmpty refuses posts from now on if none is queued. It reports whether none is.
 func (p *poster) closeIfEmpty() bool {
 	p.mu.Lock()

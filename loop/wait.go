@@ -17,6 +17,10 @@ import (
 // come singly, a poll would find none, and be a second system call for each event.
 func (l *Loop) wait() error {
 	l.pulse.beat()
+	if l.started { // see Beside
+		l.started = false
+		runtime.Gosched()
+	}
 	var n int
 	var errno syscall.Errno
 	if l.several {
@@ -38,8 +42,7 @@ func (l *Loop) wait() error {
 	for i := range l.events[:n] {
 		e := &l.events[i]
 		if int(e.Fd) == l.wakefd {
-			l.post.rearm()
-			continue
+			continue // its watch is edge-triggered, so nothing has to be read
 		}
 		l.dispatch(e)
 	}
