@@ -144,6 +144,7 @@ func (s *server) probe(j job) job {
 const (
 	startLimit = time.Minute
 	stopLimit  = time.Minute
+	childLimit = 5 * time.Second // for the rest of a group, from the end of its first process
 
 	unpinned = -1 // lets a process run on any CPU
 )
@@ -221,13 +222,24 @@ func (s *server) stop() error {
 		s.kill()
 		return s.explain(fmt.Errorf("still running %v after SIGTERM", stopLimit))
 	}
+	// A child may end after its parent: h2o has one for the stack of a crash.
+	for end := time.Now().Add(childLimit); s.alive() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 	switch {
-	case s.kill() == nil:
+	case s.alive():
+		s.kill()
 		return s.explain(errors.New("left a process behind"))
 	case s.program.Ends && s.err != nil:
 		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))
 	}
 	return nil
+}
+
+// alive reports whether a process of the group is left.
+func (s *server) alive() bool {
+	_, err := family(s.cmd.Process.Pid)
+	return err == nil
 }
 
 // kill ends the whole group at once. An error says that there was none.

@@ -43,11 +43,12 @@ func (s cpuSample) since(before cpuSample) cpuSample {
 	return cpuSample{min(s.user-before.user, all), all}
 }
 
-// family is the processes of a group, which a server and its children are.
+// family is the processes of a group, which a server and its children are. One that has ended, and
+// waits for its parent to take note of that, is none.
 func family(group int) (pids []int, err error) {
 	for _, entry := range must(os.ReadDir("/proc")) {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if its, _ := unix.Getpgid(pid); its == group { // an error: it has ended since
+			if its, _ := unix.Getpgid(pid); its == group && !ended(pid) { // an error: it is gone
 				pids = append(pids, pid)
 			}
 		}
@@ -56,6 +57,13 @@ func family(group int) (pids []int, err error) {
 		err = fmt.Errorf("process group %d has ended", group)
 	}
 	return pids, err
+}
+
+// ended reports a process that is gone, or a zombie (proc_pid_stat(5)).
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := bytes.Cut(stat, []byte(") "))
+	return err != nil || bytes.HasPrefix(state, []byte("Z"))
 }
 
 // residentMemory sums Rss over the processes, in bytes.

@@ -35,6 +35,9 @@ func serveCommand(args []string) error {
 	if name == "gnet" || name == "gnetecho" {
 		return serveGnet(addr, name == "gnetecho")
 	}
+	if name == "floor" {
+		return serveFloor(addr)
+	}
 	ln := must(net.Listen(network, addr))
 	switch name {
 	case "nethttp", "gorilla":
