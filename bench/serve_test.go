@@ -46,7 +46,7 @@ func TestEchoServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f["perSecond"] < 60 || f["cpu"] <= 0 || f["client"] <= 0 || f["both"] < f["cpu"] {
+			if f["perSecond"] <= 0 || f["cpu"] <= 0 || f["client"] <= 0 || f["both"] < f["cpu"] {
 				t.Errorf("%+v", f)
 			}
 			// The server outlives its connections.
