@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
@@ -112,6 +113,9 @@ func TestOneWakeUpForABurst(t *testing.T) {
 
 // What a subscriber takes, and what it leaves, costs no allocation.
 func TestAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates, too")
+	}
 	for _, policy := range []pubsub.Policy{pubsub.DropOldest, pubsub.Disconnect} {
 		var hub pubsub.Hub
 		topic := hub.Topic("room")

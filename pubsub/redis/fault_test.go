@@ -393,6 +393,21 @@ func TestKeyIsSomethingElse(t *testing.T) {
 	at2.expect("everywhere")
 }
 
+// So it is if the topic had no messages before.
+func TestKeyIsSomethingElseAtFirst(t *testing.T) {
+	b := broker.Start(t)
+	one, two := startNode(t, b.URL()), startNode(t, b.URL())
+	one.follow(one.hub.Topic("empty"), pubsub.Options{})
+	other := one.follow(one.hub.Topic("other"), pubsub.Options{})
+	publish(two.hub.Topic("other"), "x")
+	other.expect("x") // read behind a look at all topics that were followed before
+	b.Do("SET lwango:topic:empty x")
+	b.Do("CLIENT KILL TYPE normal")
+	one.status.expect("local", "carried")
+	publish(two.hub.Topic("other"), "y")
+	other.expect("y")
+}
+
 // A stream that takes no more is one topic's trouble, too, and no reason to send again what others
 // have taken.
 func TestStreamIsAtItsEnd(t *testing.T) {

@@ -43,20 +43,19 @@ type feed struct {
 // verify looks whether the entries that were read last are still there. If one is missing, either
 // the stream was trimmed, and other entries went unread, or the broker has lost entries, and
 // numbers new ones from the beginning. Then the stream is read from its beginning, and seen tells
-// which messages are new.
+// which messages are new. Of a stream that had no entries, verify asks only whether its key is still
+// none or a stream.
 func (r *reader) verify() error {
 	for _, fd := range r.all() {
 		fd.broken = false // it is tried again
 	}
-	known := slices.DeleteFunc(r.all(), func(fd *feed) bool {
-		return fd.last == "" || fd.last == beginning
-	})
+	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" })
 	return r.ask(known, func(
 		ctx context.Context, p goredis.Pipeliner, fd *feed,
 	) *goredis.XMessageSliceCmd {
 		return p.XRange(ctx, fd.key, fd.last, fd.last)
 	}, func(fd *feed, found []goredis.XMessage) {
-		if len(found) == 0 {
+		if len(found) == 0 && fd.last != beginning {
 			if !fd.brief {
 				r.log.Info("redis: the last message of a topic is gone, some may be missing",
 					"topic", fd.topic)
