@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
@@ -96,7 +97,11 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 		all = append(all, &hosts{set, in.Host})
 	}
 	if len(in.Client) > 0 {
-		all = append(all, &clients{c.networks(prefix+"client", in.Client), in.Client})
+		set, err := networks.Parse(in.Client)
+		if err != nil {
+			c.wrong(prefix+"client", err)
+		}
+		all = append(all, &clients{set, in.Client})
 	}
 	for _, v := range []struct {
 		key    string
@@ -128,28 +133,6 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 		all = append(all, &exists{folder, in.Exists})
 	}
 	return all, x
-}
-
-// networks reads networks and single addresses.
-func (c *compiler) networks(key string, texts []string) (all []netip.Prefix) {
-	for _, text := range texts {
-		p, err := netip.ParsePrefix(text)
-		if addr, e := netip.ParseAddr(text); e == nil && addr.Zone() == "" {
-			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-		}
-		if err != nil {
-			c.wrongf(key, "expected a network or an address, such as 10.0.0.0/8 or ::1, not %q", text)
-			continue
-		}
-		if p.Masked() != p {
-			c.wrongf(key, "%s is an address in a network; the network is %s", text, p.Masked())
-		}
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // as addresses are compared
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-		all = append(all, p)
-	}
-	return all
 }
 
 type negated struct{ condition }
@@ -231,18 +214,12 @@ func (c *hosts) wants() string        { return strings.Join(c.text, " or ") }
 func (c *hosts) found(q Asked) string { return fmt.Sprintf("it is %q", q.HostView()) }
 
 type clients struct {
-	networks []netip.Prefix
-	text     []string
+	set  *networks.Set
+	text []string
 }
 
 func (c *clients) hold(q Asked) (bool, error) {
-	addr := q.RemoteAddr().Addr().Unmap().WithZone("")
-	for _, n := range c.networks {
-		if n.Contains(addr) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return c.set.Contains(q.RemoteAddr().Addr()), nil
 }
 
 func (c *clients) key() string   { return "client" }
