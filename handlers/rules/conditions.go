@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/glob"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
@@ -71,7 +73,13 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 	if len(in.Path) > 0 {
 		var globs paths
 		for _, text := range in.Path {
-			g, err := parseGlob(text)
+			g, err := glob.Parse(text)
+			switch {
+			case errors.Is(err, glob.ErrQuery):
+				err = fmt.Errorf("%w; write query = { name = \"value\" }", err)
+			case errors.Is(err, glob.ErrSyntax):
+				err = fmt.Errorf("%w, or an expression (regexp)", err)
+			}
 			if err != nil {
 				c.wrong(prefix+"path", err)
 				continue
@@ -165,12 +173,12 @@ func schemeOf(q Asked) string {
 	return "http"
 }
 
-type paths []*glob
+type paths []*glob.Glob
 
 func (c paths) hold(q Asked) (bool, error) {
 	path := q.PathView()
 	for _, g := range c {
-		if g.match(path) {
+		if g.MatchBytes(path) {
 			return true, nil
 		}
 	}
@@ -182,7 +190,7 @@ func (c paths) key() string { return "path" }
 func (c paths) wants() string {
 	var texts []string
 	for _, g := range c {
-		texts = append(texts, g.text)
+		texts = append(texts, g.String())
 	}
 	return quoted(texts)
 }

@@ -371,6 +371,11 @@ func TestErrors(t *testing.T) {
 		`rule 2: client: "10.1.0.0/8" is no network: that one begins at 10.0.0.0/8`: func(s *rules.Settings) {
 			s.Client = []string{"10.1.0.0/8"}
 		},
+		`rule 2: path: "/a?b=c": a path has no query in it; write query = { name = "value" }`: func(s *rules.Settings) {
+			s.Path = []string{"/a?b=c"}
+		},
+		`rule 2: path: "/[ab]": a pattern knows *, ** and ?; write several patterns for more, ` +
+			`or an expression (regexp)`: func(s *rules.Settings) { s.Path = []string{"/[ab]"} },
 	} {
 		_, err := rules.Compile([]rules.Rule{
 			rule(func(s *rules.Settings) { s.Deny = 404 }),
