@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/confpath", "internal/http1"},
 	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "handlers/compress", "internal/ascii", "internal/coding", "internal/confpath", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
-	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio"},
+	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "pubsub/redis", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},

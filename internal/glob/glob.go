@@ -24,7 +24,7 @@ type Glob struct {
 	segments []segment // behind literal
 }
 
-// What has another place: the caller may add which one.
+// What a pattern cannot say, but perhaps something else that the caller knows of.
 var (
 	ErrQuery  = errors.New("a path has no query in it")
 	ErrSyntax = errors.New("a pattern knows *, ** and ?; write several patterns for more")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/template"
 )
 
 // A Request is what a script is told of a request. AppendTo writes it as parameters.
@@ -107,7 +108,7 @@ func (r *Request) AppendTo(h *wire.Head) {
 		h.Add(p.Name, p.Value)
 	}
 	for _, p := range r.Fixed.varying {
-		r.value = p.value.appendFor(r.value[:0], r)
+		r.value = r.expand(r.value[:0], p.value)
 		if bytes.IndexByte(r.value, 0) >= 0 {
 			h.Fail(wire.ErrPairNUL)
 		}
@@ -132,7 +133,7 @@ type Fixed struct {
 // varying is a parameter with placeholders.
 type varying struct {
 	name  string
-	value template
+	value template.Text
 }
 
 // Varies reports whether some have placeholders.
@@ -154,7 +155,7 @@ func Fix(root, software string, params []Field) *Fixed {
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
 	x := new(Fixed)
 	for _, f := range append(all, params...) {
-		if value, err := parse(f.Value, ofParams); err == nil && !value.literal() {
+		if value, err := template.Parse(f.Value, ofParams); err == nil && !value.Literal() {
 			x.varying = append(x.varying, varying{f.Name, value})
 		} else if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
 			len(x.pairs)+wire.PairLen(len(f.Name), len(f.Value)) > wire.MaxContent {
