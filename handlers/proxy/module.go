@@ -42,7 +42,6 @@ type Settings struct {
 
 	RequestBuffering  bool          `toml:"request_buffering"`
 	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
-	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 }

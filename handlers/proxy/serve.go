@@ -96,13 +96,6 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		c.options.read(req.Header())
 		c.protocols = protocols(req, &c.options)
 	}
-	if m.set.MaxBodySize > 0 {
-		limit := int64(m.set.MaxBodySize)
-		req.Body().SetLimit(limit)
-		if req.ContentLength() > limit {
-			return http.StatusRequestEntityTooLarge
-		}
-	}
 	if err := c.takeBody(); err != nil {
 		return c.failedBody(err)
 	}
