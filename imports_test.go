@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"handlers":                  {"conn", "loop", "internal/ascii", "internal/coding", "internal/http1"},
 	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "client", "internal/ascii", "internal/coding", "internal/confpath", "internal/glob", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
-	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/confpath", "internal/http1"},
+	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},
 	"handlers/servefiles":       {"conn", "coro", "loop", "stream", "handlers", "handlers/compress", "internal/ascii", "internal/coding", "internal/confpath", "internal/http1", "internal/names", "internal/sysio"},
 	"fastcgi":                   {"conn", "stream", "loop", "handlers", "handlers/servefiles", "fastcgi/internal/cgi", "fastcgi/internal/wire", "internal/ascii", "internal/confpath", "internal/http1", "internal/names", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
