@@ -119,7 +119,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		case !http1.ValidFieldValue(value):
 			return nil, handlers.BadKey("request_headers",
 				"%s: control characters cannot be part of a header field", name)
-		case hop(name) || framing(name) || ascii.EqualFold(name, "Host"):
+		case http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Host"):
 			return nil, handlers.BadKey("request_headers", "%s is set by the server itself", name)
 		}
 		m.fields = append(m.fields, conn.Field{Name: name, Value: value})

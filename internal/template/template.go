@@ -132,9 +132,7 @@ func (t *Template) Expand(s *Source) string {
 // withoutPort cuts off the port: it belongs to the listener that got the request, and seldom to the
 // place to which the client is sent.
 func withoutPort(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		return host[:i]
-	}
+	host, _ = http1.SplitPort(host)
 	return host
 }
 

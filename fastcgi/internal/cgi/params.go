@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/template"
 )
 
@@ -243,7 +244,7 @@ func (r *Request) addresses(h *wire.Head) {
 	if r.Remote.Addr().IsValid() {
 		r.addBytes(h, "REMOTE_PORT", strconv.AppendUint(tmp[:0], uint64(r.Remote.Port()), 10))
 	}
-	name, port := splitHost(r.Host)
+	name, port := http1.SplitPort(r.Host)
 	local := r.Local.Addr().Unmap().WithZone("")
 	if local.IsValid() {
 		r.addBytes(h, "SERVER_ADDR", local.AppendTo(tmp[:0]))
@@ -280,14 +281,6 @@ func (r *Request) appendRemote(b []byte) []byte {
 		return remote.Unmap().WithZone("").AppendTo(b)
 	}
 	return append(b, "unix:"...)
-}
-
-// splitHost cuts the port off an authority, which the caller has checked.
-func splitHost(host string) (name, port string) {
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		return host[:i], host[i+1:]
-	}
-	return host, ""
 }
 
 // body adds what is known of the body. The length is always there, and always right: with one that

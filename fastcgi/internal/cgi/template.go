@@ -39,7 +39,7 @@ func (r *Request) expand(b []byte, value template.Text) []byte {
 				b = append(append(b, '?'), r.Query...)
 			}
 		case "host":
-			name, _ := splitHost(r.Host)
+			name, _ := http1.SplitPort(r.Host)
 			b = append(b, name...)
 		case "scheme":
 			b = append(b, r.scheme()...)
