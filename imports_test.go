@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"internal/confpath":         {},
 	"internal/glob":             {},
 	"internal/networks":         {},
-	"internal/relay":            {"conn", "loop"},
+	"internal/relay":            {"conn", "stream", "loop", "internal/upstream"},
 	"internal/coding":           {"internal/ascii"},
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
@@ -70,7 +70,7 @@ var only = map[string][]string{
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
 	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/test/*", "samples/tail"},
 	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
-	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/server", "internal/test/*", "samples/fanout"},
+	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
