@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ type admission struct {
 	refusing atomic.Int64
 	owed     atomic.Int64 // of the active ones, those that other loops still have to close
 	loops    atomic.Pointer[[]*loop.Loop]
-	networks networks
+	networks networkCounts
 
 	// Counted since the last line in the log.
 	gaveUp, refused, ofNetwork atomic.Int64
@@ -212,17 +213,17 @@ func (p *port) turnAway(fd int, set *settings) {
 	sysio.Close(fd)
 }
 
-// networks counts connections by where they come from: an IPv4 address, or the /64 of an IPv6 one,
-// since every customer has at least a /64. An entry exists as long as it counts a connection.
-type networks struct {
+// networkCounts counts connections by where they come from. An entry exists as long as it counts a
+// connection.
+type networkCounts struct {
 	mu    sync.Mutex
 	count map[network]int
 }
 
-// network is an address without the bits that do not count.
+// network is what networks.Of says of an address.
 type network [16]byte
 
-func (n *networks) enter(from network, limit int) bool {
+func (n *networkCounts) enter(from network, limit int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.count[from] >= limit {
@@ -235,7 +236,7 @@ func (n *networks) enter(from network, limit int) bool {
 	return true
 }
 
-func (n *networks) leave(from network) {
+func (n *networkCounts) leave(from network) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.count[from]--; n.count[from] == 0 {
@@ -261,10 +262,4 @@ func (p peer) addrPort() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(p.addr).Unmap(), p.port)
 }
 
-func (p peer) network() network {
-	n := network(p.addr)
-	if !netip.AddrFrom16(p.addr).Is4In6() {
-		clear(n[8:])
-	}
-	return n
-}
+func (p peer) network() network { return networks.Of(netip.AddrFrom16(p.addr)).As16() }

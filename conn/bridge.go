@@ -206,7 +206,7 @@ func addTrailer(std *http.Request, trailer http.Header) {
 // trailer returns the trailer fields of a chunked body that was read to its end.
 func (b *Body) trailer() (trailer http.Header) {
 	b.chunks.Trailer(func(name, value []byte) {
-		if key := textproto.CanonicalMIMEHeaderKey(string(name)); !framing(key) {
+		if key := textproto.CanonicalMIMEHeaderKey(string(name)); !tooLate(key) {
 			if trailer == nil {
 				trailer = make(http.Header)
 			}
@@ -220,16 +220,16 @@ func (b *Body) trailer() (trailer http.Header) {
 // cannot have.
 func eachTrailer(list string, f func(name string)) {
 	ascii.EachElement(list, func(name string) bool {
-		if key := textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(key) && !framing(key) {
+		if key := textproto.CanonicalMIMEHeaderKey(name); http1.ValidToken(key) && !tooLate(key) {
 			f(key)
 		}
 		return true
 	})
 }
 
-// framing reports a field that must not be in a trailer, where it comes too late (RFC 9110 section
+// tooLate reports a field that must not be in a trailer, where it comes too late (RFC 9110 section
 // 6.5.1), in any case of letters.
-func framing[T string | []byte](name T) bool {
+func tooLate[T string | []byte](name T) bool {
 	for _, f := range [...]string{
 		"Content-Length", "Transfer-Encoding", "Trailer", "Host", "Connection",
 	} {

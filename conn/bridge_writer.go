@@ -274,7 +274,7 @@ func (w *httpWriter) trailer() []Field {
 	for name, values := range w.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
 			name = textproto.CanonicalMIMEHeaderKey(name)
-			if http1.ValidToken(name) && !framing(name) {
+			if http1.ValidToken(name) && !tooLate(name) {
 				fields = appendValues(fields, name, values)
 			}
 		}

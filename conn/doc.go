@@ -25,12 +25,15 @@
 //	admit.go          which connections may stay, and which are closed to make room
 //	linger.go         closing so that the client can read the last answer
 //	request.go        Request
+//	rewrite.go        requests that get another path
 //	waits.go          what a handler's thread can wait for
 //	body.go           request bodies: lengths, chunks, limits
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms
 //	response.go       Response, as handlers see it
 //	finish.go         Response, as it goes out: head and framing
+//	hook.go           what layers around a handler do to the head
+//	encode.go         content codings, between the body and its framing
 //	errorpage.go      error pages that a site or a program makes
 //	header.go         header fields
 //	interim.go        what goes out before the head, and behind the body

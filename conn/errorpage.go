@@ -65,6 +65,7 @@ func (x *exchange) errorPage(status int) int {
 	w.pages = nil
 	for _, p := range slices.Backward(pages) {
 		before, made := slices.Clone(w.header.fields), false
+		hooks, trailer, rate := len(w.hooks), w.trailer, x.writing.MaxRate
 		w.forced = status
 		x.call(func(req *Request, resp *Response) int {
 			made = p(req, resp, status)
@@ -76,7 +77,10 @@ func (x *exchange) errorPage(status int) int {
 		if w.forced = 0; made || w.phase != open {
 			return status
 		}
-		w.header.fields = before
+		// A page that has failed leaves nothing behind: neither what its handler has set, nor what
+		// the layers around that have.
+		w.header.fields, w.trailer, x.writing.MaxRate = before, trailer, rate
+		w.DropHooks(hooks, 0)
 	}
 	return status
 }

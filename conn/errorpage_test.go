@@ -111,6 +111,44 @@ func TestOnError(t *testing.T) {
 	}, plain, direct)
 }
 
+// TestFailedPage: a page that could not be made leaves nothing behind.
+func TestFailedPage(t *testing.T) {
+	body := strings.Repeat("x", 256<<10)
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
+				w.BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) {
+					w.Header().Set("Hook", "of the page")
+				})
+				w.SetMaxRate(1)
+				w.Header().Set("Page", "x")
+				w.AddTrailer("Page-Trailer", "x")
+				if req.Path() == "/panic" {
+					panic("a test")
+				}
+				return false
+			})
+			w.BeforeHead(func(_ *conn.Request, w *conn.Response, status int) {
+				w.Header().Set("Hook", "of the answer")
+			})
+			w.SetBodyReader(strings.NewReader(body), -1)
+			w.Cede()
+			return 404
+		}})
+		c := s.Dial()
+		a := c.Do("GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.StatusCode != 404 || a.Text != body || a.Header.Get("Hook") != "of the answer" ||
+			a.Header.Get("Page") != "" || len(a.Trailer) != 0 {
+			t.Errorf("%s, %d bytes, %v, %v", a.Status, len(a.Text), a.Header, a.Trailer)
+		}
+		a = c.Do("GET", "GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.StatusCode != 404 || !strings.HasPrefix(a.Text, "<!doctype") ||
+			a.Header.Get("Hook") != "of the answer" {
+			t.Errorf("%s, %d bytes, %v", a.Status, len(a.Text), a.Header)
+		}
+	}, plain, direct)
+}
+
 // TestInstead: a handler for another path sees no more of the request than is about that path, and
 // the request is itself again afterwards.
 func TestInstead(t *testing.T) {

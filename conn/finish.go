@@ -154,7 +154,7 @@ func (w *Response) appendEnd(out []byte) []byte {
 	}
 	out = append(out, "0\r\n"...)
 	for _, f := range w.trailer {
-		out = appendField(out, f.Name, f.Value)
+		out = http1.AppendField(out, f.Name, f.Value)
 	}
 	return append(out, "\r\n"...)
 }
@@ -182,7 +182,7 @@ func (w *Response) sendHead(status int, first []byte) {
 	out, hasType, upgrade := w.appendOwn(out)
 	if !hasType && status != 204 && status != 304 {
 		if t := w.impliedType(first); t != "" {
-			out = appendField(out, "Content-Type", t)
+			out = http1.AppendField(out, "Content-Type", t)
 		}
 	}
 	out = w.appendExtent(out)
@@ -255,7 +255,7 @@ func (w *Response) appendOwn(out []byte) (_ []byte, hasType, upgrade bool) {
 				continue
 			}
 		}
-		out = appendField(out, f.Name, f.Value)
+		out = http1.AppendField(out, f.Name, f.Value)
 	}
 	return out, hasType, upgrade
 }
@@ -325,7 +325,7 @@ func (w *Response) appendStanding(out []byte) []byte {
 	}
 	for _, f := range set.Headers {
 		if !w.header.Has(f.Name) && http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
-			out = appendField(out, f.Name, f.Value)
+			out = http1.AppendField(out, f.Name, f.Value)
 		}
 	}
 	return out

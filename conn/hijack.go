@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -116,7 +117,7 @@ func (w *Response) clearTheWay() error {
 		w.noteDate()
 		x.out = w.appendStanding(appendStatusLine(x.out, w.early, ""))
 		for _, f := range w.header.fields {
-			x.out = appendField(x.out, f.Name, f.Value)
+			x.out = http1.AppendField(x.out, f.Name, f.Value)
 		}
 		x.out = append(x.out, "\r\n"...)
 	}

@@ -10,11 +10,11 @@ type HeadHook func(req *Request, resp *Response, status int)
 // handler, and has the last word. A response that takes the place of another, such as the error
 // page of a handler that has panicked, keeps the hooks. They are not called for a response without
 // a handler, which is that to a request that cannot be parsed, nor if the connection is hijacked.
-// Once the head has gone out, BeforeHead does nothing.
+// In a hook, and once the head has gone out, BeforeHead does nothing.
 //
 // A field that a hook has set and that is not valid (see Header.Set) is logged and left out.
 func (w *Response) BeforeHead(h HeadHook) {
-	if w.phase == open {
+	if w.phase == open && !w.hooking {
 		w.hooks = append(w.hooks, h)
 	}
 }

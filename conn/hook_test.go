@@ -94,3 +94,26 @@ func TestHeadHookOfOneRequest(t *testing.T) {
 		t.Errorf("log:\n%s", log)
 	}
 }
+
+// TestHeadHookInHook: a hook that sets another one has no effect on those that are still to come, or
+// on the next response.
+func TestHeadHookInHook(t *testing.T) {
+	hook := func(name string) conn.HeadHook {
+		return func(_ *conn.Request, w *conn.Response, _ int) {
+			w.Header().Add("Seen", name)
+			w.BeforeHead(func(*conn.Request, *conn.Response, int) { t.Error("a hook of a hook") })
+		}
+	}
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		w.BeforeHead(hook("outer"))
+		w.BeforeHead(hook("inner"))
+		return 200
+	}})
+	c := s.Dial()
+	for range 2 {
+		a := c.Do("GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if !slices.Equal(a.Header["Seen"], []string{"inner", "outer"}) {
+			t.Errorf("%s: %q", a.Status, a.Header["Seen"])
+		}
+	}
+}

@@ -3,7 +3,6 @@ package conn
 import (
 	"net/http"
 
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -23,12 +22,11 @@ func (w *Response) Inform(status int, header *Header) error {
 	if header != nil {
 		for _, f := range header.fields {
 			// These two would be taken for the final response's.
-			if ascii.EqualFold(f.Name, "Content-Length") ||
-				ascii.EqualFold(f.Name, "Transfer-Encoding") ||
-				!http1.ValidToken(f.Name) || !http1.ValidFieldValue(f.Value) {
+			if http1.Framing(f.Name) || !http1.ValidToken(f.Name) ||
+				!http1.ValidFieldValue(f.Value) {
 				continue
 			}
-			x.out = appendField(x.out, f.Name, f.Value)
+			x.out = http1.AppendField(x.out, f.Name, f.Value)
 		}
 	}
 	x.out = append(x.out, "\r\n"...)
@@ -39,7 +37,7 @@ func (w *Response) Inform(status int, header *Header) error {
 // speaks HTTP/1.1, the response is streamed, and Content-Length is not set. Otherwise the field is
 // dropped, as one is that is not valid, or that frames a message (RFC 9110 section 6.5.1).
 func (w *Response) AddTrailer(name, value string) {
-	if (w.phase == open || w.phase == streamed) && !framing(name) && http1.ValidToken(name) &&
+	if (w.phase == open || w.phase == streamed) && !tooLate(name) && http1.ValidToken(name) &&
 		http1.ValidFieldValue(value) {
 		w.trailer = append(w.trailer, Field{name, value})
 	}
@@ -57,7 +55,7 @@ func (b *Body) KeepTrailer() {
 // except those that frame a message.
 func (b *Body) Trailer(f func(name, value string)) {
 	b.chunks.Trailer(func(name, value []byte) {
-		if !framing(name) {
+		if !tooLate(name) {
 			f(string(name), string(value))
 		}
 	})

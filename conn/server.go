@@ -115,7 +115,7 @@ func (s *Server) Configure(cfg Config) {
 	ready := &settings{Config: cfg}
 	for _, f := range cfg.Headers {
 		if http1.ValidToken(f.Name) && http1.ValidFieldValue(f.Value) {
-			ready.fields = appendField(ready.fields, f.Name, f.Value)
+			ready.fields = http1.AppendField(ready.fields, f.Name, f.Value)
 		} else {
 			cfg.Logger.Error("conn: configured header left out, not a valid field",
 				"name", f.Name, "value", f.Value)
@@ -236,11 +236,4 @@ func (p *port) refresh(set *settings) {
 		p.date = append(http1.AppendDate(append(p.date[:0], "Date: "...), now), "\r\n"...)
 		p.fields = append(append(p.fields[:0], p.date...), set.fields...)
 	}
-}
-
-func appendField(b []byte, name, value string) []byte {
-	b = append(b, name...)
-	b = append(b, ": "...)
-	b = append(b, value...)
-	return append(b, "\r\n"...)
 }

@@ -9,14 +9,10 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/relay"
-	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
 
-var (
-	errCut  = errors.New("the upstream has closed the connection")
-	errBody = errors.New("the request's body cannot be read")
-)
+var errCut = errors.New("the upstream has closed the connection")
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one.
 func (c *call) connect() (err error) {
@@ -79,7 +75,7 @@ func (c *call) readBody(p []byte) (n int, err error) {
 	if n > 0 {
 		return n, nil
 	}
-	return 0, bodyError(err)
+	return 0, relay.BodyError(err)
 }
 
 // dropBody lets go of the body, and of the file that may hold it.
@@ -88,14 +84,6 @@ func (c *call) dropBody() {
 		_ = f.Close()
 	}
 	c.body = nil
-}
-
-// bodyError marks an error of reading the body, which is not the upstream's.
-func bodyError(err error) error {
-	if err == stream.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errBody, err)
 }
 
 // free lets go of the buffer.

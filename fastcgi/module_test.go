@@ -58,7 +58,7 @@ func TestBadSettings(t *testing.T) {
 			`scripts: "wp/*.php": a pattern with a slash in it begins with one (/wp/*.php), ` +
 				`or with "/**/" for any folder`},
 		{func(s *fastcgi.Settings) { s.Scripts = []string{"!"} },
-			`scripts: "!": an empty pattern matches nothing`},
+			`scripts: "!": an empty pattern matches no path`},
 		{func(s *fastcgi.Settings) { s.Scripts = []string{"/a**"} },
 			`scripts: "/a**": ** stands between slashes, as in "/data/**"`},
 		{func(s *fastcgi.Settings) { s.Scripts = []string{"/{a,b}.php"} },

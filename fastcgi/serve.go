@@ -123,7 +123,7 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 		}
 	}
 	if err := c.takeBody(); err != nil {
-		return c.failedBody(err)
+		return relay.Untaken(req, m.log, "fastcgi", err)
 	}
 	if m.set.IgnoreClientAbort {
 		req.KeepWaiting(true)
@@ -134,7 +134,7 @@ func (m *module) run(req *conn.Request, resp *conn.Response, prefix string, t *t
 		if err == nil {
 			return c.finish()
 		}
-		if c.stream != nil && !c.heard && !c.old && silent(err) {
+		if c.stream != nil && !c.heard && !c.old && relay.Silent(err, errCut) {
 			c.up.Broke()
 		}
 		if !c.again(err) {
@@ -164,17 +164,6 @@ func (c *call) takeBody() error {
 	return nil
 }
 
-// failedBody answers a request whose body cannot be taken. If the client is at fault, conn replaces
-// the status by the one that says how.
-func (c *call) failedBody(err error) int {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		c.m.log.Error("fastcgi: request body cannot be held", "request", c.req.ID(), "error", err)
-		return http.StatusInternalServerError
-	}
-	return http.StatusBadRequest
-}
-
 // attempt sends the request to an upstream and takes the answer. Without an error, that is
 // complete.
 func (c *call) attempt() error {
@@ -182,7 +171,7 @@ func (c *call) attempt() error {
 		// The first bytes go out with the head. The thread waits for them before it takes a
 		// connection, or a buffer.
 		if err := c.req.Body().Await(); err != nil {
-			return bodyError(err)
+			return relay.BodyError(err)
 		}
 	}
 	if err := c.connect(); err != nil {
@@ -194,13 +183,6 @@ func (c *call) attempt() error {
 		return err
 	}
 	return c.exchange()
-}
-
-// silent reports that the upstream has caused err: it has closed the connection, or no byte has
-// moved there for too long.
-func silent(err error) bool {
-	return errors.Is(err, errCut) ||
-		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
 }
 
 // again reports whether the call can make another attempt after that error, and gets ready for it.
@@ -271,17 +253,10 @@ func (c *call) fail(err error) int {
 // statusOf returns the status for a client that has got no byte yet; 0: conn decides.
 func statusOf(err error) int {
 	var bad *wire.Error
-	switch {
-	case errors.As(err, &bad):
+	if errors.As(err, &bad) {
 		return bad.Status
-	case upstream.Busy(err):
-		return http.StatusServiceUnavailable
-	case errors.Is(err, errBody):
-		return 0
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusGatewayTimeout
 	}
-	return http.StatusBadGateway
+	return relay.Status(err)
 }
 
 // close closes the connection, if there is one, and lets go of the place and the buffers.

@@ -12,10 +12,11 @@
 // all loops may use the same one at once. Handlers, too, run on many loops at once: a handler
 // guards what it shares between requests itself.
 //
-//	registry.go  Registry, RegisterModule, Module, Env, KeyError
+//	registry.go  Registry, RegisterModule, Module, Env, Middleware, KeyError
 //	field.go     CheckField: header fields in settings
 //	size.go      Size: "16KiB" in settings
 //	router.go    Site, Route, Router: the way from a request to its handler
+//	tables.go    which sites answer at which listener and for which scheme
 //	hosts.go     which site answers for which host
 //	prefixes.go  which route of a site answers for which path
 package handlers

@@ -11,6 +11,7 @@
 //	duplex.go    Duplex: both directions move at once
 //	addr.go      addresses
 //	copy.go      ReadFrom and WriteTo: buffers, sendfile, splice
+//	cold.go      Warm: what sendfile would wait for a disk for
 //	dial.go      Dialer: attempts at addresses
 //	resolve.go   from names to addresses
 //	listen.go    Listen, Accept

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -115,30 +117,20 @@ func (p *Pages) answer(req *conn.Request, resp *conn.Response, status int) bool 
 		return false
 	}
 	h := resp.Header()
-	var old [len(kept)]string // of the answer, and not of the page
-	for i, name := range kept {
-		old[i] = h.Get(name)
-	}
 	for _, name := range ofBody { // they are about the body that the page replaces
 		h.Del(name)
 	}
+	before := fields(h)
+	// A page may be streamed, so its fields have to be looked at right before the head goes out.
+	resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
+		merge(resp.Header(), before)
+	})
 	if got := pg.make(req, resp, p.next); got != http.StatusOK {
 		if !pg.missing.Swap(true) {
 			p.log.Error("error_pages: page missing, the built-in one is sent", "status", status,
 				"page", pg.path+pg.name, "got", got)
 		}
-		return false
-	}
-	if resp.HeadSent() {
-		return true
-	}
-	for _, name := range ofFile {
-		h.Del(name)
-	}
-	for i, name := range kept {
-		if h.Del(name); old[i] != "" {
-			h.Set(name, old[i])
-		}
+		return false // and the server drops the hook
 	}
 	if pg.missing.Load() {
 		pg.missing.Store(false)
@@ -146,17 +138,50 @@ func (p *Pages) answer(req *conn.Request, resp *conn.Response, status int) bool 
 	return true
 }
 
+func fields(h *conn.Header) (all []conn.Field) {
+	for name, value := range h.All() {
+		all = append(all, conn.Field{Name: name, Value: value})
+	}
+	return all
+}
+
+// merge gives the answer the fields that it had before its page was made, and of the page's those
+// that it had not: what an answer says of itself, such as its WWW-Authenticate, stays.
+func merge(h *conn.Header, before []conn.Field) {
+	page := fields(h)
+	for _, f := range page {
+		h.Del(f.Name)
+	}
+	for _, f := range before {
+		h.Add(f.Name, f.Value)
+	}
+	for _, f := range page {
+		left := slices.ContainsFunc(notOfPage, func(name string) bool {
+			return ascii.EqualFold(f.Name, name)
+		}) || slices.ContainsFunc(before, func(b conn.Field) bool {
+			return ascii.EqualFold(f.Name, b.Name) && (f.Value == b.Value || !isList(f.Name))
+		})
+		if !left {
+			h.Add(f.Name, f.Value)
+		}
+	}
+}
+
+// isList reports whether a field of the answer and one of the page are both right. The answer may
+// depend on one thing and the page on another; and each cookie stands for itself.
+func isList(name string) bool {
+	return ascii.EqualFold(name, "Vary") || ascii.EqualFold(name, "Set-Cookie")
+}
+
 var (
 	// ofBody describe the body that a page replaces.
-	ofBody = [...]string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Language",
+	ofBody = []string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Language",
 		"Content-Disposition", "Content-Location", "ETag", "Last-Modified", "Accept-Ranges"}
 
-	// ofFile are what a page's handler says of a file. The client has not asked for that file, and
-	// would take what it says for that of the one it has asked for.
-	ofFile = [...]string{"ETag", "Last-Modified", "Accept-Ranges", "Content-Location"}
-
-	// kept stay as they were for the same reason.
-	kept = [...]string{"Cache-Control", "Expires", "Vary"}
+	// notOfPage are what a page's handler says of a file. The client has not asked for that file,
+	// and would take what it says for that of the one it has asked for.
+	notOfPage = []string{"ETag", "Last-Modified", "Accept-Ranges", "Content-Location",
+		"Cache-Control", "Expires"}
 )
 
 // make sets the page, and returns the status with which it comes: 200 if there is one.

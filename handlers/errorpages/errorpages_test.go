@@ -1,9 +1,13 @@
 package errorpages_test
 
 import (
+	"fmt"
 	"log/slog"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,6 +171,67 @@ func TestPages(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "none.html"); n != 1 {
 			t.Errorf("the missing page was logged %d times:\n%s", n, log)
+		}
+	}, modes.Plain, modes.Direct)
+}
+
+// TestFieldsOfBoth: an answer keeps its fields, with all their values, and its page adds others,
+// whether the page is sent whole or streamed.
+func TestFieldsOfBoth(t *testing.T) {
+	said := []string{"Vary: Cookie", "Vary: Accept", "WWW-Authenticate: Basic", "Set-Cookie: a=b",
+		"WWW-Authenticate: Bearer", "Cache-Control: private", "Cache-Control: no-store"}
+	ofBody := []string{"Content-Encoding: x", "ETag: \"a\""}
+	page := []string{"Vary: Accept-Encoding", "Vary: Accept", "WWW-Authenticate: Digest",
+		"Set-Cookie: c=d", "Cache-Control: max-age=5", "Expires: 0", "X-Page: yes",
+		"Content-Type: text/x-page", "ETag: \"b\"", "Last-Modified: now"}
+	want := http.Header{"Vary": {"Cookie", "Accept", "Accept-Encoding"},
+		"Www-Authenticate": {"Basic", "Bearer"}, "Set-Cookie": {"a=b", "c=d"},
+		"Cache-Control": {"private", "no-store"}, "X-Page": {"yes"}, "Content-Type": {"text/x-page"}}
+	set := func(w *conn.Response, fields []string) {
+		for _, f := range fields {
+			name, value, _ := strings.Cut(f, ": ")
+			w.Header().Add(name, value)
+		}
+	}
+	p, err := errorpages.New(map[string]string{"401": "/whole", "403": "/streamed", "404": "/failed"},
+		handlers.Env{Prefix: "/"})
+	check(t, err)
+	h := p.Outer(p.Inner(func(req *conn.Request, w *conn.Response) int {
+		if req.Path() == "/" {
+			set(w, said)
+			if req.RawQuery() != "status=404" {
+				set(w, ofBody)
+			}
+			return int(req.Query().Get("status")[2]-'0') + 400
+		}
+		set(w, page)
+		if req.Path() == "/failed" {
+			w.BeforeHead(func(_ *conn.Request, w *conn.Response, _ int) { set(w, page) })
+			return 500
+		}
+		w.WriteString("a page")
+		if req.Path() == "/streamed" {
+			w.Flush()
+		}
+		return 200
+	}))
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		s := server.Start(t, m, conn.Config{Handler: h})
+		for _, status := range []string{"401", "403", "404"} {
+			a := s.Request("GET /?status="+status, nil, "")
+			for _, name := range []string{"Date", "Server", "Content-Length", "Connection", "X-Request-Id"} {
+				a.Header.Del(name)
+			}
+			want := want
+			if status == "404" { // the built-in page
+				want = maps.Clone(want)
+				want["Vary"], want["Set-Cookie"] = []string{"Cookie", "Accept"}, []string{"a=b"}
+				want["Content-Type"] = []string{"text/html; charset=utf-8"}
+				delete(want, "X-Page")
+			}
+			if fmt.Sprint(a.StatusCode) != status || !maps.EqualFunc(a.Header, want, slices.Equal) {
+				t.Errorf("%s: %s\n%v, want\n%v", status, a.Status, a.Header, want)
+			}
 		}
 	}, modes.Plain, modes.Direct)
 }

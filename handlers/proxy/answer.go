@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // inform passes on an interim response. 100 (Continue) answers the proxy's own expectation, if it
@@ -108,7 +109,7 @@ fields:
 				h.Status != http.StatusUpgradeRequired {
 				continue
 			}
-		case hop(name), framing(name), o != nil && o.has(name):
+		case http1.HopByHop(name), http1.Framing(name), o != nil && o.has(name):
 			continue
 		case len(name) == len("X-Accel-Buffering") && ascii.EqualFold(name, "X-Accel-Buffering"):
 			if ascii.EqualFold(value, "no") {

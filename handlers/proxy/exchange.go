@@ -129,7 +129,7 @@ func (c *call) appendBody(out []byte) ([]byte, error) {
 	}
 	c.sent = c.left == 0
 	if err != nil {
-		err = bodyError(err)
+		err = relay.BodyError(err)
 	}
 	return out, err
 }

@@ -42,7 +42,6 @@ type Settings struct {
 
 	RequestBuffering  bool          `toml:"request_buffering"`
 	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
-	MaxBodySize       handlers.Size `toml:"max_body_size" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 }
@@ -120,7 +119,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		case !http1.ValidFieldValue(value):
 			return nil, handlers.BadKey("request_headers",
 				"%s: control characters cannot be part of a header field", name)
-		case hop(name) || framing(name) || ascii.EqualFold(name, "Host"):
+		case http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Host"):
 			return nil, handlers.BadKey("request_headers", "%s is set by the server itself", name)
 		}
 		m.fields = append(m.fields, conn.Field{Name: name, Value: value})

@@ -11,33 +11,6 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// hop reports the fields that are about one connection and are not passed on (RFC 9110 section
-// 7.6.1), besides those that a Connection field names. The two Proxy- fields are between a client
-// and a proxy of its choice (sections 11.7.1, 11.7.2).
-func hop(name string) bool {
-	switch len(name) {
-	case len("TE"):
-		return ascii.EqualFold(name, "TE")
-	case len("Upgrade"):
-		return ascii.EqualFold(name, "Upgrade")
-	case len("Connection"): // and Keep-Alive
-		return ascii.EqualFold(name, "Connection") || ascii.EqualFold(name, "Keep-Alive")
-	case len("Proxy-Connection"):
-		return ascii.EqualFold(name, "Proxy-Connection")
-	case len("Proxy-Authenticate"):
-		return ascii.EqualFold(name, "Proxy-Authenticate")
-	case len("Proxy-Authorization"):
-		return ascii.EqualFold(name, "Proxy-Authorization")
-	}
-	return false
-}
-
-// framing reports the fields that frame a message, which each side of the proxy does anew.
-func framing(name string) bool {
-	return len(name) == len("Content-Length") && ascii.EqualFold(name, "Content-Length") ||
-		len(name) == len("Transfer-Encoding") && ascii.EqualFold(name, "Transfer-Encoding")
-}
-
 // claims reports the fields in which a proxy in front says who the client is. Those of the client
 // itself say what it likes, so they are replaced.
 func claims(name string) bool {
@@ -103,7 +76,7 @@ func (c *call) passes(name string) bool {
 		len(name) == len("Expect") && ascii.EqualFold(name, "Expect"),
 		len(name) == len("Via") && ascii.EqualFold(name, "Via"),
 		len(name) == len("TE") && ascii.EqualFold(name, "TE"),
-		hop(name), framing(name), claims(name), c.options.has(name):
+		http1.HopByHop(name), http1.Framing(name), claims(name), c.options.has(name):
 		return false
 	case !c.m.set.Underscores && strings.IndexByte(name, '_') >= 0:
 		// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.
@@ -142,13 +115,13 @@ func (c *call) appendHead(out []byte) []byte {
 			continue // there will be none
 		}
 		if c.passes(name) {
-			out = appendField(out, name, value)
+			out = http1.AppendField(out, name, value)
 		}
 	}
 	out = c.appendForwarded(out)
 	for _, f := range c.m.fields {
 		if f.Value != "" { // with an empty one the field is only removed
-			out = appendField(out, f.Name, f.Value)
+			out = http1.AppendField(out, f.Name, f.Value)
 		}
 	}
 	out = append(out, "Via: "...)
@@ -169,7 +142,7 @@ func (c *call) appendHead(out []byte) []byte {
 	}
 	switch {
 	case c.protocols != "":
-		out = appendField(out, "Upgrade", c.protocols)
+		out = http1.AppendField(out, "Upgrade", c.protocols)
 		out = append(out, "Connection: Upgrade\r\n"...)
 	case trailers && set.MaxIdle == 0:
 		out = append(out, "TE: trailers\r\nConnection: TE, close\r\n"...)
@@ -179,10 +152,6 @@ func (c *call) appendHead(out []byte) []byte {
 		out = append(out, "Connection: close\r\n"...)
 	}
 	return append(out, "\r\n"...)
-}
-
-func appendField(out []byte, name, value string) []byte {
-	return append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
 }
 
 // expectsBody reports the methods for which a length of 0 is worth saying (RFC 9110 section 8.6).
@@ -217,9 +186,9 @@ func (c *call) appendForwarded(out []byte) []byte {
 		out = append(out, "X-Forwarded-For: "...)
 		out = append(remote.AppendTo(out), "\r\n"...)
 	}
-	out = appendField(out, "X-Forwarded-Proto", proto)
+	out = http1.AppendField(out, "X-Forwarded-Proto", proto)
 	if host != "" {
-		out = appendField(out, "X-Forwarded-Host", host)
+		out = http1.AppendField(out, "X-Forwarded-Host", host)
 	}
 	out = append(out, "Forwarded: for="...)
 	out = appendNode(out, remote)

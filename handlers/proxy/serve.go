@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -29,10 +27,7 @@ const (
 	expectFor = time.Second
 )
 
-var (
-	errBody    = errors.New("the request's body cannot be read")
-	errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
-)
+var errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
 
 // call is one request on its way to an upstream and back. A request that waits for a slow upstream
 // holds no more than its call; so what is needed only while bytes move is not part of it.
@@ -96,22 +91,15 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		c.options.read(req.Header())
 		c.protocols = protocols(req, &c.options)
 	}
-	if m.set.MaxBodySize > 0 {
-		limit := int64(m.set.MaxBodySize)
-		req.Body().SetLimit(limit)
-		if req.ContentLength() > limit {
-			return http.StatusRequestEntityTooLarge
-		}
-	}
 	if err := c.takeBody(); err != nil {
-		return c.failedBody(err)
+		return relay.Untaken(req, m.log, "proxy", err)
 	}
 	for {
 		err := c.attempt()
 		if err == nil {
 			return c.finish()
 		}
-		if c.stream != nil && !c.x.Heard() && !c.old && silent(err) {
+		if c.stream != nil && !c.x.Heard() && !c.old && relay.Silent(err, client.ErrCut) {
 			c.up.Broke()
 		}
 		if !c.again(err) {
@@ -152,17 +140,6 @@ func (c *call) takeBody() error {
 // chunked reports that the body is sent in chunks.
 func (c *call) chunked() bool { return c.length < 0 }
 
-// failedBody answers a request whose body cannot be taken. If the client is at fault, conn replaces
-// the status by the one that says how.
-func (c *call) failedBody(err error) int {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		c.m.log.Error("proxy: request body cannot be held", "request", c.req.ID(), "error", err)
-		return http.StatusInternalServerError
-	}
-	return http.StatusBadRequest
-}
-
 // attempt sends the request to an upstream and takes the answer. Without an error, that is
 // complete.
 func (c *call) attempt() error {
@@ -173,13 +150,6 @@ func (c *call) attempt() error {
 	c.x.HeadLimit, c.x.KeepTrailer = int(c.m.set.MaxHeaderSize), true
 	c.x.Begin(c.stream, c.stream, c.req.Method())
 	return c.exchange()
-}
-
-// silent reports that the upstream has caused err: it has closed the connection, or no byte has
-// moved there for too long.
-func silent(err error) bool {
-	return errors.Is(err, client.ErrCut) ||
-		errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errBody)
 }
 
 // again reports whether the call can make another attempt after that error, and gets ready for it.
@@ -234,7 +204,7 @@ func (c *call) fail(err error) int {
 		c.resp.Abort()
 		return c.status
 	}
-	status := statusOf(err)
+	status := relay.Status(err)
 	if status == 0 { // the client's body has failed
 		if !c.resp.HeadSent() {
 			c.resp.Clear()
@@ -260,27 +230,6 @@ func (c *call) fail(err error) int {
 		c.resp.Header().Set("Retry-After", "1")
 	}
 	return status
-}
-
-// statusOf returns the status for a client that has got no byte yet; 0: conn decides.
-func statusOf(err error) int {
-	switch {
-	case upstream.Busy(err):
-		return http.StatusServiceUnavailable
-	case errors.Is(err, errBody):
-		return 0
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusGatewayTimeout
-	}
-	return http.StatusBadGateway
-}
-
-// bodyError marks an error of reading the body, which is not the upstream's.
-func bodyError(err error) error {
-	if err == stream.ErrWouldBlock || errors.Is(err, loop.ErrClientGone) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errBody, err)
 }
 
 // close closes the connection, if there is one, and lets go of the place.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/glob"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
@@ -70,7 +73,13 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 	if len(in.Path) > 0 {
 		var globs paths
 		for _, text := range in.Path {
-			g, err := parseGlob(text)
+			g, err := glob.Parse(text)
+			switch {
+			case errors.Is(err, glob.ErrQuery):
+				err = fmt.Errorf("%w; write query = { name = \"value\" }", err)
+			case errors.Is(err, glob.ErrSyntax):
+				err = fmt.Errorf("%w, or an expression (regexp)", err)
+			}
 			if err != nil {
 				c.wrong(prefix+"path", err)
 				continue
@@ -96,7 +105,11 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 		all = append(all, &hosts{set, in.Host})
 	}
 	if len(in.Client) > 0 {
-		all = append(all, &clients{c.networks(prefix+"client", in.Client), in.Client})
+		set, err := networks.Parse(in.Client)
+		if err != nil {
+			c.wrong(prefix+"client", err)
+		}
+		all = append(all, &clients{set, in.Client})
 	}
 	for _, v := range []struct {
 		key    string
@@ -130,28 +143,6 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 	return all, x
 }
 
-// networks reads networks and single addresses.
-func (c *compiler) networks(key string, texts []string) (all []netip.Prefix) {
-	for _, text := range texts {
-		p, err := netip.ParsePrefix(text)
-		if addr, e := netip.ParseAddr(text); e == nil && addr.Zone() == "" {
-			p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-		}
-		if err != nil {
-			c.wrongf(key, "expected a network or an address, such as 10.0.0.0/8 or ::1, not %q", text)
-			continue
-		}
-		if p.Masked() != p {
-			c.wrongf(key, "%s is an address in a network; the network is %s", text, p.Masked())
-		}
-		if p.Addr().Is4In6() && p.Bits() >= 96 { // as addresses are compared
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-		all = append(all, p)
-	}
-	return all
-}
-
 type negated struct{ condition }
 
 func (c negated) hold(q Asked) (bool, error) {
@@ -182,12 +173,12 @@ func schemeOf(q Asked) string {
 	return "http"
 }
 
-type paths []*glob
+type paths []*glob.Glob
 
 func (c paths) hold(q Asked) (bool, error) {
 	path := q.PathView()
 	for _, g := range c {
-		if g.match(path) {
+		if g.MatchBytes(path) {
 			return true, nil
 		}
 	}
@@ -199,7 +190,7 @@ func (c paths) key() string { return "path" }
 func (c paths) wants() string {
 	var texts []string
 	for _, g := range c {
-		texts = append(texts, g.text)
+		texts = append(texts, g.String())
 	}
 	return quoted(texts)
 }
@@ -231,18 +222,12 @@ func (c *hosts) wants() string        { return strings.Join(c.text, " or ") }
 func (c *hosts) found(q Asked) string { return fmt.Sprintf("it is %q", q.HostView()) }
 
 type clients struct {
-	networks []netip.Prefix
-	text     []string
+	set  *networks.Set
+	text []string
 }
 
 func (c *clients) hold(q Asked) (bool, error) {
-	addr := q.RemoteAddr().Addr().Unmap().WithZone("")
-	for _, n := range c.networks {
-		if n.Contains(addr) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return c.set.Contains(q.RemoteAddr().Addr()), nil
 }
 
 func (c *clients) key() string   { return "client" }

@@ -1,14 +1,5 @@
 package rules
 
-// Glob reports whether a pattern for paths matches a path.
-func Glob(pattern string, path []byte) (bool, error) {
-	g, err := parseGlob(pattern)
-	if err != nil {
-		return false, err
-	}
-	return g.match(path), nil
-}
-
 // Value reports whether a pattern for values matches a value.
 func Value(pattern string, value []byte) (bool, error) {
 	p, err := parsePattern(pattern)

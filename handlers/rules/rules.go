@@ -6,7 +6,6 @@
 //	conditions.go  what a condition looks at
 //	values.go      fields, cookies and parameters
 //	exists.go      what lies in a folder
-//	glob.go        patterns for paths and values
 //	expression.go  regular expressions, with a filter before them
 //	explain.go     what the rules would do, in words
 package rules

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/glob"
 )
 
 // values are the values of one name: a field of the header, a cookie or a parameter of the query.
@@ -24,7 +25,7 @@ type values struct {
 // pattern is for a whole value: a glob, in which the star also stands for slashes, or an
 // expression.
 type pattern struct {
-	glob       segment
+	glob       glob.Value
 	expression *expression // nil: glob
 }
 
@@ -34,14 +35,14 @@ func parsePattern(text string) (pattern, error) {
 		x, err := parseExpression(re)
 		return pattern{expression: x}, err
 	}
-	return pattern{glob: newSegment(text)}, nil
+	return pattern{glob: glob.NewValue(text)}, nil
 }
 
 func (p *pattern) match(b []byte) bool {
 	if p.expression != nil {
 		return p.expression.match(b)
 	}
-	return p.glob.match(b)
+	return p.glob.Match(b)
 }
 
 func (c *values) match(b []byte) bool {

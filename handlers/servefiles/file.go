@@ -79,8 +79,22 @@ func (f *opened) unchanged() bool {
 
 // load replaces the descriptor by the contents. It reports false, and changes nothing, if the file
 // is not as its facts say any more: another process may have written to it since they were taken,
-// and contents that are kept must have the entity tag of their own state.
+// and contents that are kept must have the entity tag of their own state. If the thread is killed
+// while it waits for a disk, load closes f, which only that thread has.
 func (f *opened) load() bool {
+	killed := true
+	defer func() {
+		if killed {
+			_ = f.Close()
+		}
+	}()
+	loaded := f.toContent()
+	killed = false
+	return loaded
+}
+
+// toContent is load of a file whose owner closes it.
+func (f *opened) toContent() bool {
 	content := make([]byte, f.facts.size)
 	for at := 0; at < len(content); {
 		n, err := f.readAt(content[at:], int64(at))

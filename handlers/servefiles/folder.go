@@ -2,7 +2,6 @@ package servefiles
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http1"
@@ -24,7 +23,7 @@ func RedirectToFolder(req *conn.Request, resp *conn.Response) int {
 // browsers take for a slash. A cleaned path has one slash in front. So the Location is never
 // "//host" or "/\host", which lead to another server.
 func folderLocation(path, query string) string {
-	location := (&url.URL{Path: path}).EscapedPath() + "/"
+	location := string(http1.AppendPath(nil, []byte(path))) + "/"
 	if query != "" {
 		location += "?" + http1.EscapeQuery(query)
 	}

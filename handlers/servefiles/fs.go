@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"strings"
 	"syscall"
 	"time"
 
@@ -104,7 +103,7 @@ func (m *module) openName(key, name string) (f *opened, err error) {
 		return nil, err
 	}
 	defer func() {
-		if err != nil || f.file == nil {
+		if err != nil || f == nil || f.file == nil { // nil: a call has panicked
 			_ = file.Close()
 		}
 	}()
@@ -184,21 +183,8 @@ func (f *opened) readFS(p []byte, offset int64) (n int, err error) {
 }
 
 // readFS is read for a folder of an fs.FS.
-func (l *listing) readFS(m *module, empty bool) error {
-	name := strings.TrimSuffix(l.name, "/")
-	if name == "" {
-		name = "."
-	}
-	info, err := fs.Stat(m.fsys, name)
-	switch {
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fs.ErrNotExist
-	case empty:
-		return nil
-	}
-	all, err := fs.ReadDir(m.fsys, name)
+func (l *listing) readFS(m *module) error {
+	all, err := fs.ReadDir(m.fsys, l.folder())
 	if err != nil {
 		return err
 	}

@@ -3,17 +3,21 @@ package servefiles
 import (
 	"cmp"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/names"
+	"github.com/lwango/lwango/loop"
 )
 
 const (
@@ -84,37 +88,29 @@ func (o order) compare(a, b entry) int {
 // list answers with what lies in a folder, whose path below the route ends with a slash. Status 404
 // means that there is no such folder.
 func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
-	if m.listings.Add(1) > maxListings {
-		m.listings.Add(-1)
-		resp.Header().Set("Retry-After", "1")
-		return http.StatusServiceUnavailable
-	}
 	l := &listing{name: string(path[1:]), by: orderOf(req)}
-	body := &listingBody{m: m, l: l, path: req.Path(), top: len(path) == 1, json: wantsJSON(req)}
-	sent := false
-	defer func() { // also if the thread is killed
-		if !sent {
-			_ = body.Close()
-		}
-	}()
-
-	var err error
-	empty := req.Method() == http.MethodHead
-	defer req.Thread.KeepWaiting(req.Thread.KeepWaiting(true)) // see elsewhere
-	if e := req.Thread.Await(func() error {
-		m.reading <- struct{}{} // one at a time: workers that compute hold up the loops
-		defer func() { <-m.reading }()
-		err = l.read(m, empty)
-		return nil
-	}, -1); e != nil {
-		return http.StatusInternalServerError
+	if err := m.isFolder(req.Loop(), l.folder()); err != nil {
+		return m.notListed(path, err)
 	}
-	if err != nil {
-		status := statusOfFS(err)
-		if status != http.StatusNotFound {
-			m.complain(path, err)
+	body := &listingBody{m: m, l: l, path: req.Path(), top: len(path) == 1, json: wantsJSON(req)}
+	if req.Method() == http.MethodHead {
+		body.closed = true // it takes no place, and nothing is read
+	} else {
+		if m.listings.Add(1) > maxListings {
+			m.listings.Add(-1)
+			resp.Header().Set("Retry-After", "1")
+			return http.StatusServiceUnavailable
 		}
-		return status
+		made := false
+		defer func() { // also if the thread is killed
+			if !made {
+				_ = body.Close()
+			}
+		}()
+		if err := m.readInTurn(req.Thread, l); err != nil {
+			return m.notListed(path, err)
+		}
+		made = true
 	}
 	h := resp.Header()
 	h.Add("Vary", "Accept")
@@ -124,26 +120,108 @@ func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
 	}
 	// Names are escaped; this is for a browser that sees in them what nobody has thought of.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	sent = true
 	resp.SetBodyReader(body, -1)
 	return http.StatusOK
 }
 
-// read reads the folder, off the loop. empty: only whether there is one.
-func (l *listing) read(m *module, empty bool) error {
-	if m.fsys != nil {
-		return l.readFS(m, empty)
+func (m *module) notListed(path []byte, err error) (status int) {
+	if status = statusOfFS(err); status != http.StatusNotFound {
+		m.complain(path, err)
 	}
-	fd, errno := m.root.open([]byte(cmp.Or(strings.TrimSuffix(l.name, "/"), ".")), m.root.resolve)
+	return status
+}
+
+// isFolder fails if a name below the root is no folder that may be read. It is called on a thread of
+// l, which may wait.
+func (m *module) isFolder(l *loop.Loop, name string) error {
+	if m.fsys != nil {
+		_, err := away(m, l.Current(), func() (info fs.FileInfo, err error) {
+			if info, err = fs.Stat(m.fsys, name); err == nil && !info.IsDir() {
+				err = unix.ENOTDIR
+			}
+			return info, err
+		}, func(fs.FileInfo) {})
+		return err
+	}
+	fd, errno := m.root.openOn(l, []byte(name))
+	if errno != 0 {
+		return errno
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	return nil
+}
+
+// readInTurn lets a worker read the folder, one at a time for a route: workers that compute hold up
+// the loops. It is the thread that waits for its turn, and no worker.
+func (m *module) readInTurn(t *loop.Thread, l *listing) error {
+	turn := m.reading.join()
+	var taken atomic.Bool // the worker gives the turn to the next, or else the thread does
+	defer func() {        // also if the thread is killed
+		if taken.CompareAndSwap(false, true) {
+			m.reading.leave(turn)
+		}
+	}()
+	defer t.KeepWaiting(t.KeepWaiting(true)) // see elsewhere
+	if _, err := turn.Await(t, -1); err != nil {
+		return err
+	}
+	return t.Await(func() error {
+		if !taken.CompareAndSwap(false, true) {
+			return loop.ErrCanceled
+		}
+		defer m.reading.leave(turn)
+		return l.read(m)
+	}, -1)
+}
+
+// turns is a queue of threads, of which the first has its turn. It is safe for any goroutine.
+type turns struct {
+	mu    sync.Mutex
+	queue []*loop.Promise[struct{}]
+}
+
+// join promises a turn. leave must follow, whether it has come or not.
+func (q *turns) join() *loop.Promise[struct{}] {
+	turn := new(loop.Promise[struct{}])
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queue = append(q.queue, turn); len(q.queue) == 1 {
+		turn.Resolve(struct{}{})
+	}
+	return turn
+}
+
+func (q *turns) leave(turn *loop.Promise[struct{}]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.queue, turn)
+	if q.queue = slices.Delete(q.queue, i, i+1); i == 0 && len(q.queue) > 0 {
+		q.queue[0].Resolve(struct{}{})
+	}
+}
+
+// folder is the name without the slash at its end.
+func (l *listing) folder() string { return cmp.Or(strings.TrimSuffix(l.name, "/"), ".") }
+
+// read reads the folder, off the loop.
+func (l *listing) read(m *module) error {
+	if m.fsys != nil {
+		return l.readFS(m)
+	}
+	fd, errno := m.root.open([]byte(l.folder()), m.root.resolve)
 	if errno != 0 {
 		return errno
 	}
 	dir := os.NewFile(uintptr(fd), l.name)
 	defer dir.Close()
-	if info, err := dir.Stat(); err != nil || !info.IsDir() {
-		return unix.ENOTDIR
-	}
-	for !empty {
+	for {
 		batch, err := dir.ReadDir(512)
 		for _, d := range batch {
 			l.add(m, fd, d)

@@ -233,11 +233,16 @@ func TestListingsAreBounded(t *testing.T) {
 	if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %d", got.StatusCode)
 	}
+	for line, want := range map[string]int{"GET /none/": 404, "GET /x/": 404, "HEAD /": 200} {
+		if got := s.Request(line, nil, ""); got.StatusCode != want {
+			t.Errorf("%s, which needs no place: %d", line, got.StatusCode)
+		}
+	}
 	for _, c := range clients {
 		c.Close()
 	}
 	wait.Until(t, "there is room again", func() bool {
-		return s.Request("HEAD /", nil, "").StatusCode == 200
+		return s.Request("GET /", nil, "").StatusCode == 200
 	})
 	s.Stop(0)
 }

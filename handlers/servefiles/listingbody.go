@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // listingBody is the body of a listing. It is written piece by piece, as the client takes it. It
@@ -184,8 +186,7 @@ func appendHref(out []byte, e *entry) []byte {
 			c == '_', c == '~':
 			out = append(out, c)
 		default:
-			const hex = "0123456789ABCDEF"
-			out = append(out, '%', hex[c>>4], hex[c&15])
+			out = http1.AppendPercent(out, c)
 		}
 	}
 	if e.folder {

@@ -101,8 +101,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 func configure(s Settings, env handlers.Env) (*module, error) {
 	m := &module{log: env.Log(), index: slices.Clone(s.Index), listing: s.Listing,
 		cacheControl: s.CacheControl,
-		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache(),
-		reading: make(chan struct{}, 1)}
+		openFiles:    s.OpenFiles, loops: env.Loops, facts: newFactsCache()}
 	if !s.ScriptSources {
 		m.scripts = env.Scripts
 	}
@@ -160,11 +159,11 @@ type module struct {
 
 	// Safe from any goroutine.
 	facts      *factsCache
-	hashed     sync.Map      // name to *facts, of files without a time, which do not change
-	shelves    sync.Map      // *loop.Loop to *shelf, those that are not empty
-	complained atomic.Int64  // Unix second
-	listings   atomic.Int64  // that are being made or sent
-	reading    chan struct{} // has something while a worker reads a folder
+	hashed     sync.Map     // name to *facts, of files without a time, which do not change
+	shelves    sync.Map     // *loop.Loop to *shelf, those that are not empty
+	complained atomic.Int64 // Unix second
+	listings   atomic.Int64 // that are being made or sent
+	reading    turns        // of the threads whose folders workers read
 }
 
 // source reports whether a file of that name may hold the source of a script that another route of

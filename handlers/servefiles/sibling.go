@@ -16,6 +16,23 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 		return f
 	}
 	compress.Vary(resp.Header())
+	killed := true
+	defer func() {
+		if killed { // while the thread has waited for a disk
+			_ = f.Close()
+		}
+	}()
+	s := m.beside(req, f)
+	killed = false
+	if s == nil {
+		return f
+	}
+	_ = f.Close()
+	return s
+}
+
+// beside opens the sibling of f that the client likes best; nil: there is none.
+func (m *module) beside(req *conn.Request, f *opened) *opened {
 	var space [coding.Kinds]coding.Coding
 	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
 		if f.lacks&(1<<c) != 0 {
@@ -31,12 +48,11 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 		case older(s.facts.mtime, f.facts.mtime):
 			s.Close()
 		default:
-			f.Close()
 			return s
 		}
 		f.lacks |= 1 << c
 	}
-	return f
+	return nil
 }
 
 // siblingKey appends the name that the sibling has on the shelf. It is not that of the file: asked

@@ -14,11 +14,13 @@
 //	method.go    Method
 //	head.go      Head: the resumable parser of a request head, line by line
 //	target.go    request line and the four forms of a request target
+//	names.go     hop-by-hop fields, field lines as they are written
+//	forwarded.go what proxies say of the client
 //	field.go     field lines, and those that frame a message or steer the connection
 //	response.go  ResponseHead and ResponseBody, for a client
 //	authority.go uri-host and port
 //	path.go      CleanPath: percent-decoding and dot segments
-//	query.go     EscapeQuery
+//	query.go     queries, and values in them, percent-encoded
 //	chunked.go   Chunked: decoder of the chunked coding; chunkwrite.go its writer
 //	date.go      HTTP dates, written and read
 //	ranges.go    Range and Content-Range

@@ -129,12 +129,11 @@ func DecodesTo(raw string, path []byte) bool {
 // AppendPath appends a path that is decoded, as CleanPath returns it, and encodes what may not
 // stand in a target.
 func AppendPath(dst, path []byte) []byte {
-	const digits = "0123456789ABCDEF"
 	for _, c := range path {
 		if inPath(c) {
 			dst = append(dst, c)
 		} else {
-			dst = append(dst, '%', digits[c>>4], digits[c&15])
+			dst = AppendPercent(dst, c)
 		}
 	}
 	return dst

@@ -1,29 +1,42 @@
 package http1
 
+import "strings"
+
 // EscapeQuery returns a query as it may stand in a URI (RFC 3986 section 3.4): what clients send
 // raw and is not allowed there is percent-encoded, and nothing else is changed. It is for what goes
 // out again, in a Location for one, where a raw byte above 0x7f is taken for another character by
 // one recipient than by the next.
-func EscapeQuery(query string) string {
+func EscapeQuery(query string) string { return escape(query, inQuery) }
+
+// EscapeValue returns text as the value of a parameter in a query, which it cannot end. What has no
+// meaning there stays readable.
+func EscapeValue(text string) string { return escape(text, inValue) }
+
+func escape(text string, allowed func(text string, i int) bool) string {
 	n := 0
-	for i := range len(query) {
-		if !inQuery(query, i) {
+	for i := range len(text) {
+		if !allowed(text, i) {
 			n++
 		}
 	}
 	if n == 0 {
-		return query
+		return text
 	}
-	const digits = "0123456789ABCDEF"
-	b := make([]byte, 0, len(query)+2*n)
-	for i := range len(query) {
-		if c := query[i]; inQuery(query, i) {
-			b = append(b, c)
+	b := make([]byte, 0, len(text)+2*n)
+	for i := range len(text) {
+		if allowed(text, i) {
+			b = append(b, text[i])
 		} else {
-			b = append(b, '%', digits[c>>4], digits[c&15])
+			b = AppendPercent(b, text[i])
 		}
 	}
 	return string(b)
+}
+
+// AppendPercent appends the percent-encoding of c (RFC 3986 section 2.1).
+func AppendPercent(dst []byte, c byte) []byte {
+	const digits = "0123456789ABCDEF"
+	return append(dst, '%', digits[c>>4], digits[c&15])
 }
 
 // inQuery reports whether the byte at i may stand where it does: one of pchar, "/" and "?".
@@ -35,5 +48,15 @@ func inQuery(query string, i int) bool {
 		return true
 	default:
 		return class[c]&isHost != 0
+	}
+}
+
+// inValue is inQuery for the value of a parameter. "&", ";", "+" and "=" mean something there.
+func inValue(text string, i int) bool {
+	switch c := text[i]; {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	default:
+		return strings.IndexByte("-._~/:@,", c) >= 0
 	}
 }

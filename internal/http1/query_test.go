@@ -45,3 +45,18 @@ func FuzzEscapeQuery(f *testing.F) {
 		}
 	})
 }
+
+// FuzzEscapeValue: whatever the value, it comes back as the only one, and readable text stays so.
+func FuzzEscapeValue(f *testing.F) {
+	f.Add("a b&c=d;e+f#%41?/:@,-._~\xff")
+	f.Fuzz(func(t *testing.T, value string) {
+		got := http1.EscapeValue(value)
+		values, err := url.ParseQuery("q=" + got)
+		if err != nil || len(values) != 1 || len(values["q"]) != 1 || values.Get("q") != value {
+			t.Errorf("%q became %q: %v, %v", value, got, values, err)
+		}
+		if again := http1.EscapeQuery(got); again != got {
+			t.Errorf("%q is no query: %q", got, again)
+		}
+	})
+}

@@ -40,7 +40,7 @@ func Parse(list []string) (*Set, error) {
 			s.unix = true
 			continue
 		}
-		p, err := parse(text)
+		p, err := Prefix(text)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,9 @@ func Parse(list []string) (*Set, error) {
 	return s, nil
 }
 
-func parse(text string) (netip.Prefix, error) {
+// Prefix reads a network, or an address as the network of that one. IPv4 addresses that are mapped
+// to IPv6 become IPv4 ones, as those of clients are compared.
+func Prefix(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" {

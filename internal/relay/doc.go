@@ -3,5 +3,6 @@
 //
 //	flow.go     an answer on its way
 //	spool.go    what a slow client has no room for yet
+//	fault.go    what the client is told if that fails
 //	buffers.go  memory that is held while bytes move, and not while a thread waits
 package relay

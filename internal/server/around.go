@@ -39,8 +39,9 @@ type ruleConfig struct {
 // is reported at its key.
 //
 // The layers, outermost first: compression, error pages, rules, limit, auth. So all that the others
-// answer may be compressed, and what refuses a request further in gets its error page. A rule that denies or redirects costs nothing else, and one that leads to
-// another route leaves nothing of this one behind.
+// answer may be compressed, and what refuses a request further in gets its error page. A rule that
+// denies or redirects costs nothing else, and one that leads to another route leaves nothing of this
+// one behind.
 func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	add := func(key string, m handlers.Middleware, err error) {

@@ -91,9 +91,9 @@ t.conf:5: site.hsts.max_age: expected a duration such as "15s", found the intege
 		{"proxies", "[[listener]]\naddress = \"*:80\"\ntrusted_proxies = [\"10.0.0.0/8\", \"10.0.0.1/8\", \"x\", \"unix:/s\", \"::1\", \"::ffff:10.0.0.0/104\"]\n" +
 			"[[listener]]\naddress = \"*:81\"\nproxy_protocol = true\n[[listener]]\naddress = \"*:82\"\nproxy_fields = \"forwarded\"\n" +
 			"[[listener]]\naddress = \"*:83\"\ntrusted_proxies = []\n[[listener]]\naddress = \"*:84\"\ntrusted_proxies = \"unix:\"\nproxy_fields = \"x\"",
-			`t.conf:3: listener.trusted_proxies: "10.0.0.1/8": has bits behind its length; expected 10.0.0.0/8
-t.conf:3: listener.trusted_proxies: "unix:/s": expected a network, such as "10.0.0.0/8", an IP address, or "unix:"
-t.conf:3: listener.trusted_proxies: "x": expected a network, such as "10.0.0.0/8", an IP address, or "unix:"
+			`t.conf:3: listener.trusted_proxies: "10.0.0.1/8" is no network: that one begins at 10.0.0.0/8
+t.conf:3: listener.trusted_proxies: expected a network or an address, such as "10.0.0.0/8", "2001:db8::/32" or "192.0.2.7", or "unix:", found "unix:/s"
+t.conf:3: listener.trusted_proxies: expected a network or an address, such as "10.0.0.0/8", "2001:db8::/32" or "192.0.2.7", or "unix:", found "x"
 t.conf:6: listener.proxy_protocol: needs trusted_proxies, since anyone else could name any address as the client's
 t.conf:9: listener.proxy_fields: needs trusted_proxies: no other peer is believed
 t.conf:12: listener.trusted_proxies: expected at least one network, such as "10.0.0.0/8", or "unix:"

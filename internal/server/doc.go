@@ -11,6 +11,11 @@
 //	main.go       Program, flags, signals, exit codes
 //	config.go     config: the keys of lwango.conf, their defaults and ranges; source
 //	sites.go      from [[site]] tables to a router
+//	around.go     what sites and routes have in common: the layers around modules
+//	compression.go  the key compression, from the file's to the route's
+//	places.go     at which listeners and schemes sites are; https addresses
+//	proxies.go    the keys about proxies in front
+//	explain.go    -u: the way of a request that is only thought of
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
 //	address.go    what `address` may say

@@ -23,7 +23,8 @@ type listener struct {
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
-	l := &listener{name: lc.Address.String(), socket: sock, given: make([][]int, n), handles: make([][]*loop.Listener, n)}
+	l := &listener{name: lc.Address.String(), socket: sock, given: make([][]int, n),
+		handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
 		certs := new(atomic.Pointer[tls.Config])
 		certs.Store(lc.TLS)

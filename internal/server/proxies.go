@@ -1,10 +1,8 @@
 package server
 
 import (
-	"errors"
-	"net/netip"
-
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/networks"
 )
 
 // parseProxies makes Proxies of the keys about proxies.
@@ -27,42 +25,16 @@ func (l *listenerConfig) parseProxies() {
 	}
 	p := &conn.Proxies{Protocol: l.ProxyProtocol, Standard: l.ProxyFields == "forwarded"}
 	for _, text := range l.TrustedProxies {
-		if text == "unix:" {
+		if text == networks.Unix {
 			p.UNIX = true
 			continue
 		}
-		network, err := parseNetwork(text)
+		network, err := networks.Prefix(text)
 		if err != nil {
-			l.Table.Errorf("trusted_proxies", "%q: %v", text, err)
+			l.Table.Errorf("trusted_proxies", "%v", err)
 			continue
 		}
 		p.Networks = append(p.Networks, network)
 	}
 	l.Proxies = p
-}
-
-var errNetwork = errors.New(`expected a network, such as "10.0.0.0/8", an IP address, or "unix:"`)
-
-// parseNetwork reads a network, or an address as the network of that one.
-func parseNetwork(s string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
-		addr = addr.Unmap()
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	network, err := netip.ParsePrefix(s)
-	if err != nil {
-		return network, errNetwork
-	}
-	if addr := network.Addr(); addr.Is4In6() {
-		// The addresses of IPv4 clients are compared as such, on every socket.
-		if network.Bits() < 96 {
-			return network, errNetwork
-		}
-		network = netip.PrefixFrom(addr.Unmap(), network.Bits()-96)
-	}
-	if network != network.Masked() {
-		return network, errors.New("has bits behind its length; expected " +
-			network.Masked().String())
-	}
-	return network, nil
 }

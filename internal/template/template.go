@@ -1,30 +1,26 @@
-// Package template expands addresses and targets that a configuration gives with placeholders for
-// parts of a request: `to = "https://example.org{uri}"`.
+// Package template is texts of a configuration with placeholders for parts of a request, such as
+// `to = "https://example.org{uri}"`.
+//
+//	text.go      Text: literal text and placeholders of any names
+//	template.go  Template: an address or a target
 package template
 
 import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// Template is a parsed text: literal text and placeholders in turn. It does not change; any number
-// of goroutines may expand it at once.
+// Template is an address to send clients to, or a target for a request. It does not change; any
+// number of goroutines may expand it at once.
 type Template struct {
-	text   string
-	pieces []piece
-}
-
-// piece is literal text or, where that is empty, a placeholder.
-type piece struct {
-	text    string
-	name    string // "path", "uri", "query" or "host", or that of a capture
-	capture int    // index into Source.Captures, -1: none
+	text     string
+	pieces   Text
+	captures []string // names of Source.Captures
 }
 
 // Source is what a template can use of a request.
@@ -47,19 +43,19 @@ var own = []string{"path", "uri", "query", "host"}
 func Own(name string) bool { return slices.Contains(own, name) }
 
 // Literal reports whether the template has no placeholders.
-func (t *Template) Literal() bool { return len(t.pieces) == 1 && t.pieces[0].name == "" }
+func (t *Template) Literal() bool { return t.pieces.Literal() }
 
 // HasQuery reports whether the template says what the query is, be it an empty one.
 func (t *Template) HasQuery() bool {
-	return slices.ContainsFunc(t.pieces, func(p piece) bool {
-		return p.name == "uri" || p.name == "query" || strings.Contains(p.text, "?")
+	return slices.ContainsFunc(t.pieces, func(p Piece) bool {
+		return p.Name == "uri" || p.Name == "query" || strings.Contains(p.Text, "?")
 	})
 }
 
 // Fits reports whether the template can be expanded for a request with that host: it has no {host},
 // or there is one. A host of dots would be a dot segment of a path.
 func (t *Template) Fits(host string) bool {
-	if !slices.ContainsFunc(t.pieces, func(p piece) bool { return p.name == "host" }) {
+	if !slices.ContainsFunc(t.pieces, func(p Piece) bool { return p.Name == "host" }) {
 		return true
 	}
 	return strings.Trim(withoutPort(host), ".") != ""
@@ -91,10 +87,10 @@ func (t *Template) Expand(s *Source) string {
 	}
 	for _, p := range t.pieces {
 		value := ""
-		switch p.name {
+		switch p.Name {
 		case "":
-			b.WriteString(p.text)
-			inQuery = inQuery || strings.Contains(p.text, "?")
+			b.WriteString(p.Text)
+			inQuery = inQuery || strings.Contains(p.Text, "?")
 			continue
 		case "host":
 			b.WriteString(withoutPort(s.Host))
@@ -107,25 +103,25 @@ func (t *Template) Expand(s *Source) string {
 		case "uri":
 			value = s.Path
 		default:
-			value = s.Captures[p.capture]
+			value = s.Captures[slices.Index(t.captures, p.Name)]
 		}
 		if inQuery {
-			if p.name == "uri" && s.Query != "" {
+			if p.Name == "uri" && s.Query != "" {
 				value += "?" + s.Query
 			}
-			writeValue(&b, value)
+			b.WriteString(http1.EscapeValue(value))
 			continue
 		}
 		if strings.HasSuffix(b.String(), "/") {
 			value = strings.TrimPrefix(value, "/")
 		}
-		b.WriteString((&url.URL{Path: value}).EscapedPath())
-		if p.name == "uri" {
+		b.Write(http1.AppendPath(nil, []byte(value)))
+		if p.Name == "uri" {
 			query()
 		}
 	}
 	text := b.String()
-	if !strings.HasPrefix(t.pieces[0].text, "//") { // else the second slash is the configuration's
+	if !strings.HasPrefix(t.pieces[0].Text, "//") { // else the second slash is the configuration's
 		for strings.HasPrefix(text, "//") {
 			text = text[1:]
 		}
@@ -133,34 +129,12 @@ func (t *Template) Expand(s *Source) string {
 	return text
 }
 
-// writeValue writes the value of a parameter. What has no meaning in a query stays readable.
-func writeValue(b *strings.Builder, value string) {
-	const digits = "0123456789ABCDEF"
-	for i := range len(value) {
-		switch c := value[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
-			strings.IndexByte("-._~/:@,", c) >= 0:
-			b.WriteByte(c)
-		default:
-			b.WriteByte('%')
-			b.WriteByte(digits[c>>4])
-			b.WriteByte(digits[c&15])
-		}
-	}
-}
-
 // withoutPort cuts off the port: it belongs to the listener that got the request, and seldom to the
 // place to which the client is sent.
 func withoutPort(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		return host[:i]
-	}
+	host, _ = http1.SplitPort(host)
 	return host
 }
-
-// foreign is a placeholder of other servers. Unrefused, it would go to the client as it stands. RFC
-// 3986 allows a $ in an address, but addresses seldom have one.
-var foreign = regexp.MustCompile(`\$(\w+|$)`)
 
 // ParseAddress reads an address to send clients to: http://..., https://... or a path. captures are
 // the names of an expression's groups; an empty one has no placeholder.
@@ -187,9 +161,9 @@ func ParseTarget(text string, captures []string) (*Template, error) {
 	}
 	first := t.pieces[0]
 	switch {
-	case strings.HasPrefix(first.text, "//"):
+	case strings.HasPrefix(first.Text, "//"):
 		return nil, fmt.Errorf("%q: a path of the same site begins with one slash", text)
-	case !strings.HasPrefix(first.text, "/") && first.name != "path" && first.name != "uri":
+	case !strings.HasPrefix(first.Text, "/") && first.Name != "path" && first.Name != "uri":
 		return nil, fmt.Errorf("%q: expected a path that begins with a slash", text)
 	case strings.Contains(text, "#"):
 		return nil, fmt.Errorf("%q: a request has no #fragment", text)
@@ -222,43 +196,39 @@ func parse(text string, captures []string) (*Template, error) {
 			return nil, fmt.Errorf("%q cannot be part of an address; write it as %%%02X", c, c)
 		}
 	}
-	known := func() string {
-		names := slices.Clone(own)
-		for _, c := range captures {
-			if c != "" {
-				names = append(names, c)
-			}
-		}
-		return "{" + strings.Join(names, "}, {") + "}"
+	known := slices.Concat(own, captures)
+	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
+	pieces, err := Parse(text, known)
+	if err != nil {
+		return nil, err
 	}
-	t := &Template{text: text}
-	for rest := text; rest != ""; {
-		literal, after, placeholder := strings.Cut(rest, "{")
-		if strings.Contains(literal, "}") {
-			return nil, fmt.Errorf("%q: a } without its {", text)
+	for _, p := range pieces {
+		if err := checkLiteral(text, p.Text, known); err != nil {
+			return nil, err
 		}
-		if name := foreign.FindString(literal); name != "" {
-			return nil, fmt.Errorf("%q: unknown placeholder %s "+
-				"(known: %s; a $ itself is written %%24)", text, name, known())
-		}
-		if literal != "" {
-			t.pieces = append(t.pieces, piece{text: literal, capture: -1})
-		}
-		if !placeholder {
-			break
-		}
-		name, after, closed := strings.Cut(after, "}")
-		if !closed {
-			return nil, fmt.Errorf("%q: a { without its }", text)
-		}
-		capture := slices.Index(captures, name)
-		if name == "" || capture < 0 && !Own(name) {
-			return nil, fmt.Errorf("%q: unknown placeholder {%s} (known: %s)", text, name, known())
-		}
-		t.pieces = append(t.pieces, piece{name: name, capture: capture})
-		rest = after
 	}
-	return t, nil
+	return &Template{text, pieces, captures}, nil
+}
+
+// checkLiteral refuses what looks like a placeholder and is none. Braces cannot stand in an address
+// (RFC 3986 section 2), so they need no other meaning. A $ can, but seldom does.
+func checkLiteral(text, literal string, known []string) error {
+	if name := Foreign(literal); name != "" {
+		return fmt.Errorf("%q: unknown placeholder %s (known: %s; a $ itself is written %%24)", text,
+			name, List(known))
+	}
+	i := strings.IndexAny(literal, "{}")
+	switch {
+	case i < 0:
+		return nil
+	case literal[i] == '}':
+		return fmt.Errorf("%q: a } without its {", text)
+	}
+	name, _, closed := strings.Cut(literal[i+1:], "}")
+	if !closed {
+		return fmt.Errorf("%q: a { without its }", text)
+	}
+	return unknown(text, name, known)
 }
 
 // sample is a request whose parts can be found again in what a template makes of them.

@@ -9,6 +9,7 @@
 //	pool.go     Pool: the addresses of all routes, and the requests that wait
 //	kept.go     connections between two requests
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
+//	queue.go    requests that wait for a connection
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
 //	health.go   which addresses requests pass over for a while
 //	address.go  an address as the configuration writes it

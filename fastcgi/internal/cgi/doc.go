@@ -8,7 +8,7 @@
 //
 //	errors.go    refusals, by wire.Error
 //	path.go      Split, Rules: from a clean path to a script, a file or a refusal
-//	template.go  Front, placeholders of the configuration
+//	template.go  Front, values of parameters with placeholders
 //	globs.go     Globs: which scripts may run
 //	beneath.go   Beneath, Following: the FS of a folder
 //	params.go    Request: the parameters of a request

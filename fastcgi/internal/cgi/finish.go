@@ -5,6 +5,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // finish finds out what the field lines mean. It cuts names and values from one copy of the header.
@@ -48,7 +49,10 @@ func (h *Header) finish() *wire.Error {
 			}
 		case ascii.EqualFold(name, "connection"):
 			connection = true
-		case hopByHop(name):
+		case http1.HopByHop(name), ascii.EqualFold(name, "trailer"),
+			ascii.HasPrefixFold(name, "proxy-"):
+			// They are about the connection, and the program has no say there: the server frames,
+			// keeps and upgrades the client's.
 		case ascii.HasPrefixFold(name, "x-accel-"):
 			// All of these are between program and server, so the client gets none, not even those
 			// that we do not know.
@@ -127,22 +131,6 @@ func length(value string) int64 {
 		return -1
 	}
 	return n
-}
-
-// hopByHop reports whether a field of the response is about the connection (RFC 9110 section
-// 7.6.1). The program has no say there: the server frames, keeps and upgrades the client's
-// connection.
-func hopByHop(name string) bool {
-	switch len(name) {
-	case len("te"):
-		return ascii.EqualFold(name, "te")
-	case len("upgrade"): // and of Trailer
-		return ascii.EqualFold(name, "upgrade") || ascii.EqualFold(name, "trailer") ||
-			ascii.HasPrefixFold(name, "proxy-")
-	case len("keep-alive"):
-		return ascii.EqualFold(name, "keep-alive") || ascii.HasPrefixFold(name, "proxy-")
-	}
-	return ascii.HasPrefixFold(name, "proxy-")
 }
 
 // dropNamed removes the fields that the Connection fields name.

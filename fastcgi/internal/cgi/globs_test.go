@@ -45,7 +45,7 @@ func TestGlobs(t *testing.T) {
 			}
 		}
 	}
-	g, err := cgi.ParseGlobs([]string{"/a\nb.php", "!/uploads/**"})
+	g, err := cgi.ParseGlobs([]string{"!/uploads/**"})
 	if err != nil || !g.Match("/a\nb.php") || g.Match("/uploads/a\nb.php") ||
 		g.Match("/uploads/\xff.php") {
 		t.Error("names with line ends, or without UTF-8: ", err)

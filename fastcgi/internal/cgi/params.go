@@ -9,6 +9,8 @@ import (
 
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/template"
 )
 
 // A Request is what a script is told of a request. AppendTo writes it as parameters.
@@ -107,7 +109,7 @@ func (r *Request) AppendTo(h *wire.Head) {
 		h.Add(p.Name, p.Value)
 	}
 	for _, p := range r.Fixed.varying {
-		r.value = p.value.appendFor(r.value[:0], r)
+		r.value = r.expand(r.value[:0], p.value)
 		if bytes.IndexByte(r.value, 0) >= 0 {
 			h.Fail(wire.ErrPairNUL)
 		}
@@ -132,7 +134,7 @@ type Fixed struct {
 // varying is a parameter with placeholders.
 type varying struct {
 	name  string
-	value template
+	value template.Text
 }
 
 // Varies reports whether some have placeholders.
@@ -154,7 +156,7 @@ func Fix(root, software string, params []Field) *Fixed {
 	all = slices.DeleteFunc(all, func(f Field) bool { return has(params, f.Name) })
 	x := new(Fixed)
 	for _, f := range append(all, params...) {
-		if value, err := parse(f.Value, ofParams); err == nil && !value.literal() {
+		if value, err := template.Parse(f.Value, ofParams); err == nil && !value.Literal() {
 			x.varying = append(x.varying, varying{f.Name, value})
 		} else if f.Name == "" || strings.Contains(f.Name+f.Value, "\x00") ||
 			len(x.pairs)+wire.PairLen(len(f.Name), len(f.Value)) > wire.MaxContent {
@@ -242,7 +244,7 @@ func (r *Request) addresses(h *wire.Head) {
 	if r.Remote.Addr().IsValid() {
 		r.addBytes(h, "REMOTE_PORT", strconv.AppendUint(tmp[:0], uint64(r.Remote.Port()), 10))
 	}
-	name, port := splitHost(r.Host)
+	name, port := http1.SplitPort(r.Host)
 	local := r.Local.Addr().Unmap().WithZone("")
 	if local.IsValid() {
 		r.addBytes(h, "SERVER_ADDR", local.AppendTo(tmp[:0]))
@@ -279,14 +281,6 @@ func (r *Request) appendRemote(b []byte) []byte {
 		return remote.Unmap().WithZone("").AppendTo(b)
 	}
 	return append(b, "unix:"...)
-}
-
-// splitHost cuts the port off an authority, which the caller has checked.
-func splitHost(host string) (name, port string) {
-	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
-		return host[:i], host[i+1:]
-	}
-	return host, ""
 }
 
 // body adds what is known of the body. The length is always there, and always right: with one that

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // ServerName returns SERVER_NAME for a request with that authority, on a site that answers to these
@@ -15,7 +16,7 @@ import (
 // all that RFC 3986 allows in a host, quotes included. So it counts only if it consists of letters,
 // digits, hyphens and dots.
 func ServerName(names []string, authority string) string {
-	host, _ := splitHost(authority)
+	host, _ := http1.SplitPort(authority)
 	host = strings.TrimSuffix(host, ".")
 	first := ""
 	for _, name := range names {

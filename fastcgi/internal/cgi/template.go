@@ -2,18 +2,12 @@ package cgi
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/template"
 )
-
-// template is text of the configuration with placeholders for parts of a request, such as {path}.
-// It does not change.
-type template []piece
-
-// piece is literal text or, where that is empty, a placeholder.
-type piece struct{ text, name string }
 
 // ofParams are the placeholders of parameters, ofFront those of the front controller.
 var (
@@ -21,55 +15,18 @@ var (
 	ofFront  = []string{"path", "rest"}
 )
 
-// word is what may be the name of a placeholder.
-var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
-
 // CheckParam says what is wrong with the value of a parameter.
 func CheckParam(value string) error {
-	_, err := parse(value, ofParams)
+	_, err := template.Parse(value, ofParams)
 	return err
 }
 
-// parse reads a text with placeholders of these names. A brace that does not enclose a word stands
-// for itself: the value of a parameter may be JSON.
-func parse(text string, known []string) (t template, err error) {
-	literal := 0 // where the text begins that is not in t yet
-	for i := 0; i < len(text); i++ {
-		if text[i] != '{' {
-			continue
-		}
-		name, _, closed := strings.Cut(text[i+1:], "}")
-		if !closed || !word.MatchString(name) {
-			continue
-		}
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%q: unknown placeholder {%s} (known: {%s})", text, name,
-				strings.Join(known, "}, {"))
-		}
-		if literal < i {
-			t = append(t, piece{text: text[literal:i]})
-		}
-		t = append(t, piece{name: name})
-		i += len(name) + 1
-		literal = i + 1
-	}
-	if literal < len(text) || text == "" {
-		t = append(t, piece{text: text[literal:]})
-	}
-	return t, nil
-}
-
-// literal reports whether t has no placeholders.
-func (t template) literal() bool {
-	return !slices.ContainsFunc(t, func(p piece) bool { return p.name != "" })
-}
-
-// appendFor appends the value for r as it is: nothing is escaped in a parameter.
-func (t template) appendFor(b []byte, r *Request) []byte {
-	for _, p := range t {
-		switch p.name {
+// expand appends the value of a parameter, as it is: nothing is escaped in a parameter.
+func (r *Request) expand(b []byte, value template.Text) []byte {
+	for _, p := range value {
+		switch p.Name {
 		case "":
-			b = append(b, p.text...)
+			b = append(b, p.Text...)
 		case "path":
 			b = append(b, r.Path...)
 		case "rest":
@@ -82,7 +39,7 @@ func (t template) appendFor(b []byte, r *Request) []byte {
 				b = append(append(b, '?'), r.Query...)
 			}
 		case "host":
-			name, _ := splitHost(r.Host)
+			name, _ := http1.SplitPort(r.Host)
 			b = append(b, name...)
 		case "scheme":
 			b = append(b, r.scheme()...)
@@ -98,31 +55,28 @@ func (t template) appendFor(b []byte, r *Request) []byte {
 // A Front is a front controller.
 type Front struct {
 	Script string
-	info   template // empty: no path info
-	query  template // empty: the request's own is all
+	info   template.Text // empty: no path info
+	query  template.Text // empty: the request's own is all
 }
-
-// foreign is a placeholder of other servers. Unrefused, the script would get it as it stands.
-var foreign = regexp.MustCompile(`\$\w+`)
 
 // ParseFront reads a front controller: a script, perhaps with path info, perhaps with a query. The
 // error says what is wrong with text.
 func ParseFront(text string, extensions []string) (f Front, err error) {
-	if name := foreign.FindString(text); name != "" {
-		return f, fmt.Errorf("%q: unknown placeholder %s (known: {%s})", text, name,
-			strings.Join(ofFront, "}, {"))
+	if name := template.Foreign(text); name != "" {
+		return f, fmt.Errorf("%q: unknown placeholder %s (known: %s)", text, name,
+			template.List(ofFront))
 	}
 	path, query, asks := strings.Cut(text, "?")
 	literal, _, _ := strings.Cut(path, "{")
 	f.Script = path
 	if script, info, ok := Split(literal, extensions); ok && info+path[len(literal):] != "" {
 		f.Script = script
-		if f.info, err = parse(path[len(script):], ofFront); err != nil {
+		if f.info, err = template.Parse(path[len(script):], ofFront); err != nil {
 			return f, err
 		}
 	}
 	if asks {
-		if f.query, err = parse(query, ofFront); err != nil {
+		if f.query, err = template.Parse(query, ofFront); err != nil {
 			return f, err
 		}
 	}
@@ -144,8 +98,8 @@ func (f *Front) Info(path string) string {
 	}
 	var b strings.Builder
 	for _, p := range f.info {
-		switch text := p.of(path); {
-		case p.name != "" && strings.HasSuffix(b.String(), "/"):
+		switch text := of(p, path); {
+		case p.Name != "" && strings.HasSuffix(b.String(), "/"):
 			b.WriteString(strings.TrimPrefix(text, "/")) // there are no empty segments
 		default:
 			b.WriteString(text)
@@ -162,38 +116,22 @@ func (f *Front) Query(path string) string {
 	}
 	var b strings.Builder
 	for _, p := range f.query {
-		if p.name == "" {
-			b.WriteString(p.text)
+		if p.Name == "" {
+			b.WriteString(p.Text)
 			continue
 		}
-		escape(&b, p.of(path))
+		b.WriteString(http1.EscapeValue(of(p, path)))
 	}
 	return b.String()
 }
 
 // of returns what p stands for, as it is.
-func (p piece) of(path string) string {
-	switch p.name {
+func of(p template.Piece, path string) string {
+	switch p.Name {
 	case "path":
 		return path
 	case "rest":
 		return strings.TrimPrefix(path, "/")
 	}
-	return p.text
-}
-
-// escape writes a value of a query. What has no meaning there stays as it is.
-func escape(b *strings.Builder, value string) {
-	const digits = "0123456789ABCDEF"
-	for _, c := range []byte(value) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
-			strings.IndexByte("-._~/:@,", c) >= 0:
-			b.WriteByte(c)
-		default:
-			b.WriteByte('%')
-			b.WriteByte(digits[c>>4])
-			b.WriteByte(digits[c&15])
-		}
-	}
+	return p.Text
 }

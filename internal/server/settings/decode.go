@@ -15,10 +15,10 @@ import (
 // floats, time.Duration, handlers.Size, encoding.TextUnmarshaler (from a string), structs, pointers
 // to these (set only when the key is there), lists of these (one value may stand for a list of one)
 // and maps from strings to these. A struct with a field of type *bool that has the tag
-// `toml:",switch"` takes true and false as well, for that field. `toml:",inline"` at a struct adds its keys to those of the table;
-// `,table` and `,rest` are for fields of type Table: the table itself, and the keys that no other
-// field has. Further tags: `min` and `max`, inclusive, for numbers, durations
-// and sizes; `oneof`, words separated by spaces, for strings.
+// `toml:",switch"` takes true and false as well, for that field. `toml:",inline"` at a struct adds
+// its keys to those of the table; `,table` and `,rest` are for fields of type Table: the table
+// itself, and the keys that no other field has. Further tags: `min` and `max`, inclusive, for
+// numbers, durations and sizes; `oneof`, words separated by spaces, for strings.
 //
 // Decode reports whether all was right. A struct that these rules do not cover is a mistake of the
 // program, not of the file: Decode panics.

@@ -1,40 +1,47 @@
-package rules
+// Package glob is patterns for paths and values, as configurations have them. Its functions may be
+// called from any goroutine.
+package glob
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
-// glob is a pattern for a path. In a segment, "*" stands for any characters, also none, and "?" for
+// Glob is a pattern for a path. In a segment, "*" stands for any characters, also none, and "?" for
 // one character; neither stands for a slash. A segment of two stars stands for any number of
 // segments, also none. All else stands for itself, and case matters. A pattern that begins with a
 // slash is for the whole path; one without any slash is for a segment, wherever it is.
 //
-// Paths are decoded and clean. A glob does not change, and matching allocates nothing.
-type glob struct {
+// Paths are decoded and clean. A Glob does not change, and matching allocates nothing and needs
+// little stack.
+type Glob struct {
 	text     string
 	anywhere bool // for any one segment
 	literal  string
 	segments []segment // behind literal
 }
 
-// parseGlob reads a pattern for a path.
-func parseGlob(text string) (*glob, error) {
-	g := &glob{text: text}
+// What a pattern cannot say, but perhaps something else that the caller knows of.
+var (
+	ErrQuery  = errors.New("a path has no query in it")
+	ErrSyntax = errors.New("a pattern knows *, ** and ?; write several patterns for more")
+)
+
+// Parse reads a pattern for a path. It refuses one that no clean path can match.
+func Parse(text string) (*Glob, error) {
+	g := &Glob{text: text}
 	switch {
 	case text == "":
 		return nil, errors.New("an empty pattern matches no path")
 	case text == "**":
 		return nil, errors.New(`"**": every path is "/**"`)
 	case strings.Contains(text, "?") && strings.Contains(text, "="):
-		return nil, fmt.Errorf("%q: a path has no query in it; write query = { name = \"value\" }",
-			text)
+		return nil, fmt.Errorf("%q: %w", text, ErrQuery)
 	case strings.ContainsAny(text, `[]{}\`):
-		return nil, fmt.Errorf("%q: a pattern knows *, ** and ?; write several patterns, "+
-			"or an expression (regexp), for more", text)
+		return nil, fmt.Errorf("%q: %w", text, ErrSyntax)
 	}
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -88,34 +95,36 @@ func hex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// match reports whether the pattern stands for a clean path.
-func (g *glob) match(path []byte) bool {
+// String returns the pattern.
+func (g *Glob) String() string { return g.text }
+
+// MatchBytes is Match.
+func (g *Glob) MatchBytes(path []byte) bool {
+	return g.Match(unsafe.String(unsafe.SliceData(path), len(path))) // which does not keep it
+}
+
+// Match reports whether the pattern stands for a clean path.
+func (g *Glob) Match(path string) bool {
 	if g.anywhere {
 		s := &g.segments[0]
-		for len(path) > 0 {
-			var part []byte
+		for path != "" {
+			var part string
 			part, path = cut(path)
-			if len(part) > 0 && s.match(part) {
+			if part != "" && s.match(part) {
 				return true
 			}
 		}
 		return false
 	}
-	if len(path) < len(g.literal) || string(path[:len(g.literal)]) != g.literal {
-		return false
-	}
-	path = path[len(g.literal):]
-	if len(path) > 0 && path[0] != '/' {
-		return false
-	}
-	return g.rest(path)
+	path, ok := strings.CutPrefix(path, g.literal)
+	return ok && (path == "" || path[0] == '/') && g.rest(path)
 }
 
 // rest matches segments. What is between two "**" is of a fixed number of segments, and the first
 // place where it fits is as good as any later one; so only the last "**" is gone back to.
-func (g *glob) rest(path []byte) bool {
+func (g *Glob) rest(path string) bool {
 	at := 0
-	deep, from := -1, []byte(nil) // the last "**", and what follows what it stands for so far
+	deep, from := -1, "" // the last "**", and what follows what it stands for so far
 	for {
 		switch {
 		case at < len(g.segments) && g.segments[at].deep:
@@ -125,7 +134,7 @@ func (g *glob) rest(path []byte) bool {
 			deep, from = at, path
 			at++
 			continue
-		case len(path) == 0:
+		case path == "":
 			if at == len(g.segments) {
 				return true
 			}
@@ -137,7 +146,7 @@ func (g *glob) rest(path []byte) bool {
 				continue
 			}
 		}
-		if deep < 0 || len(from) == 0 {
+		if deep < 0 || from == "" {
 			return false
 		}
 		_, from = cut(from)
@@ -146,12 +155,24 @@ func (g *glob) rest(path []byte) bool {
 }
 
 // cut splits "/a/b" into "a" and "/b", and "/" into nothing and nothing: the empty last segment.
-func cut(path []byte) (part, rest []byte) {
+func cut(path string) (part, rest string) {
 	path = path[1:]
-	if i := bytes.IndexByte(path, '/'); i >= 0 {
+	if i := strings.IndexByte(path, '/'); i >= 0 {
 		return path[:i], path[i:]
 	}
-	return path, nil
+	return path, ""
+}
+
+// Value is a pattern for a whole value, such as that of a header field. A star stands for any
+// characters there, slashes as well. It does not change, and matching allocates nothing.
+type Value struct{ segment }
+
+// NewValue reads a pattern for a value. Every text is one.
+func NewValue(text string) Value { return Value{newSegment(text)} }
+
+// Match reports whether the pattern stands for all of b.
+func (v *Value) Match(b []byte) bool {
+	return v.match(unsafe.String(unsafe.SliceData(b), len(b))) // which does not keep it
 }
 
 // segment is a pattern without slashes: for a segment of a path, or for a whole value.
@@ -161,7 +182,7 @@ type segment struct {
 	simple bool // one star and no "?": prefix and suffix are all
 
 	prefix, suffix string // before the first star and behind the last, if they have no "?"
-	inner          []byte // between two stars that are the first and the last character
+	inner          string // between two stars that are the first and the last character
 	text           string
 }
 
@@ -191,30 +212,30 @@ func newSegment(text string) segment {
 		}
 		if n := len(text) - 1; n > 1 && first == 0 && last == n &&
 			!strings.ContainsAny(text[1:n], "*?") {
-			s.inner = []byte(text[1:n])
+			s.inner = text[1:n]
 		}
 	}
 	return s
 }
 
 // match reports whether the pattern stands for all of b.
-func (s *segment) match(b []byte) bool {
+func (s *segment) match(b string) bool {
 	if s.plain {
-		return string(b) == s.prefix
+		return b == s.prefix
 	}
-	if len(b) < len(s.prefix)+len(s.suffix) || string(b[:len(s.prefix)]) != s.prefix ||
-		string(b[len(b)-len(s.suffix):]) != s.suffix {
+	if len(b) < len(s.prefix)+len(s.suffix) || !strings.HasPrefix(b, s.prefix) ||
+		!strings.HasSuffix(b, s.suffix) {
 		return false
 	}
-	if s.inner != nil {
-		return bytes.Contains(b, s.inner)
+	if s.inner != "" {
+		return strings.Contains(b, s.inner)
 	}
 	return s.simple || wildcards(s.text, b)
 }
 
 // wildcards matches by going back to the last star: if what stands between two stars fits at all,
 // its first place is as good as any later one. So it takes len(pattern) * len(b) steps at most.
-func wildcards(pattern string, b []byte) bool {
+func wildcards(pattern, b string) bool {
 	star, from := -1, 0 // the last star, and the end of what it stands for so far
 	p, i := 0, 0
 	for {
@@ -246,10 +267,10 @@ func wildcards(pattern string, b []byte) bool {
 }
 
 // character returns the length of the first character of b: in UTF-8, or else a byte.
-func character(b []byte) int {
+func character(b string) int {
 	if b[0] < utf8.RuneSelf {
 		return 1
 	}
-	_, n := utf8.DecodeRune(b)
+	_, n := utf8.DecodeRuneInString(b)
 	return n
 }
