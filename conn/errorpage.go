@@ -76,7 +76,7 @@ func (x *exchange) errorPage(status int) int {
 		if w.forced = 0; made || w.phase != open {
 			return status
 		}
-		w.header.fields = before
+		w.header = Header{fields: before}
 	}
 	return status
 }

@@ -372,7 +372,7 @@ func (w *Response) Flush() error {
 // stream sends p as part of a body whose end is not known.
 func (w *Response) stream(p []byte) error {
 	if w.phase == open {
-		if w.badField() != nil {
+		if w.header.firstBad() != nil {
 			return ErrBadField // unless the handler mends it, finish makes it a 500
 		}
 		w.size = -1
