@@ -246,3 +246,81 @@ func TestEncodersAreBounded(t *testing.T) {
 		e.Release()
 	}
 }
+
+// TestEncodersAtRest: one that rests takes nothing from the others. If there is no memory for it when
+// it goes on, what is written goes out as it is, within the same body.
+func TestEncodersAtRest(t *testing.T) {
+	text := []byte(strings.Repeat("All work and no play makes Jack a dull boy. ", 4000))
+	for _, crowded := range []string{"never", "for a while", "to the end"} {
+		e := coding.NewEncoder(coding.Gzip, 4)
+		var out bytes.Buffer
+		e.Begin(&out)
+		write := func(p []byte) {
+			t.Helper()
+			if n, err := e.Write(p); n != len(p) || err != nil {
+				t.Fatal(n, err)
+			}
+			if err := e.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(text[:1000])
+		e.Rest()
+		others := func(n int) (all []*coding.Encoder) {
+			for range n {
+				if o := coding.NewEncoder(coding.Gzip, 1); o != nil {
+					all = append(all, o)
+				}
+			}
+			return all
+		}
+		release := func(all []*coding.Encoder) {
+			for _, o := range all {
+				o.Release()
+			}
+		}
+		all := others(coding.MaxMemory >> 20)
+		if len(all) != coding.MaxMemory>>20 {
+			t.Errorf("%d encoders beside one that rests", len(all))
+		}
+		if crowded == "never" {
+			release(all)
+			write(text[1000:])
+		} else {
+			write(text[1000:100_000])
+			if out.Len() < 99_000 {
+				t.Error("encoded without memory")
+			}
+			if crowded == "for a while" {
+				release(all)
+			}
+			write(text[100_000:])
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(decode(t, coding.Gzip, out.Bytes()), text) {
+			t.Errorf("crowded %s: not what was written", crowded)
+		}
+		e.Release()
+		if crowded == "to the end" {
+			release(all)
+		}
+		release(others(1))
+	}
+	all := make([]*coding.Encoder, 0, 200)
+	for e := coding.NewEncoder(coding.Gzip, 1); e != nil; e = coding.NewEncoder(coding.Gzip, 1) {
+		all = append(all, e)
+		e.Rest()
+		if len(all) == cap(all) {
+			break
+		}
+	}
+	if len(all) != cap(all) {
+		t.Errorf("only %d that rest", len(all))
+	}
+	for _, e := range all {
+		e.Release()
+	}
+	TestEncodersAreBounded(t)
+}
