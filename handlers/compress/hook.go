@@ -40,7 +40,9 @@ func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
 	switch status {
 	case http.StatusNotModified:
 		c.notModified(req, resp)
-	case http.StatusNoContent, http.StatusResetContent, http.StatusPartialContent:
+	case http.StatusPartialContent:
+		c.part(resp)
+	case http.StatusNoContent, http.StatusResetContent:
 	default:
 		if c.worth(resp) && !asItIs(resp.Header()) {
 			e = c.encoder(req, resp)
@@ -124,6 +126,16 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 		h.Set("ETag", "W/"+tag) // two encodings are not the same bytes (RFC 9110 section 8.8.1)
 	}
 	return e
+}
+
+// part completes a 206, which has the fields that the 200 would have (RFC 9110 section 15.3.7). The
+// length of all is not looked at, nor is the type of what goes out in several parts, which have it:
+// a field too many does no harm.
+func (c compressor) part(resp *conn.Response) {
+	t := resp.ContentType()
+	if c.Types.Match(t) || ascii.HasPrefixFold(t, "multipart/byteranges") {
+		Vary(resp.Header())
+	}
 }
 
 // notModified completes a 304, which has the fields that the 200 would have (RFC 9110 section
