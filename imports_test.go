@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"internal/confpath":         {},
 	"internal/networks":         {},
 	"internal/relay":            {"conn", "loop"},
-	"internal/coding":           {"internal/ascii"},
+	"internal/coding":           {"loop", "internal/ascii"},
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},

@@ -94,23 +94,12 @@ func asItIs(h *conn.Header) bool {
 func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
 	h := resp.Header()
 	Vary(h)
-	var space [coding.Kinds]coding.Coding
-	ranked := Rank(req, space[:0], c.Order)
-	if len(ranked) == 0 || req.Proto() == "HTTP/1.0" { // the client would have to see the end
-		return nil
-	}
-	which := ranked[0]
-	if isEventStream(resp.ContentType()) {
-		// The client may wait for hours, and only gzip can rest.
-		if which = coding.Identity; contains(ranked, coding.Gzip) {
-			which = coding.Gzip
-		}
-	}
+	which := Choose(req, c.Order, resp.ContentType())
 	if which == coding.Identity {
 		return nil
 	}
 	var e conn.Encoder = head{}
-	if req.Method() != http.MethodHead {
+	if !resp.UseEncoded(which.String()) && req.Method() != http.MethodHead {
 		found := coding.NewEncoder(which, c.Level)
 		if found == nil {
 			return nil
@@ -183,6 +172,22 @@ func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
 		a.Add(list)
 	}
 	return a.Rank(dst, order)
+}
+
+// Choose returns the coding in which the client gets a body of that type, by the order of a Policy;
+// Identity: as it is.
+func Choose(req *conn.Request, order []coding.Coding, contentType string) coding.Coding {
+	var space [coding.Kinds]coding.Coding
+	ranked := Rank(req, space[:0], order)
+	switch {
+	case len(ranked) == 0, req.Proto() == "HTTP/1.0": // that client would have to see the end
+		return coding.Identity
+	case !isEventStream(contentType):
+		return ranked[0]
+	case contains(ranked, coding.Gzip): // the client may wait for hours, and only gzip can rest
+		return coding.Gzip
+	}
+	return coding.Identity
 }
 
 func isEventStream(contentType string) bool {

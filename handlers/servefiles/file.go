@@ -20,6 +20,9 @@ type opened struct {
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
 	content []byte // of a small file on a shelf; it does not change
 
+	dev, ino uint64 // of a file of a disk
+	changed  int64  // Unix nanoseconds, by the file system; of a file of a disk
+
 	// lacks has a bit for each coding in which there is no sibling, as far as that is known. It is
 	// as old as the rest at most, and ends with it.
 	lacks uint8

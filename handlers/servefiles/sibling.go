@@ -12,9 +12,6 @@ import (
 // app.js.br for app.js, or f if there is none that is at least as new. It owns f. A sibling is a
 // representation of its own, with its own entity tag, dates and ranges.
 func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
-	if f.facts.size < m.coding.MinSize || !m.coding.Types.Match(f.facts.contentType) {
-		return f
-	}
 	compress.Vary(resp.Header())
 	var space [coding.Kinds]coding.Coding
 	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
