@@ -214,7 +214,7 @@ func (w *Response) encodeBody(n int, err error) {
 			w.endBody()
 		}
 	case file:
-		w.from = io.NewSectionReader(preader(int(w.file.Fd())), w.off, w.size)
+		w.from = newFileReader(&w.x.c.Thread, w.file, w.off, w.size)
 		w.sendFrom(0, nil)
 	case reader:
 		w.sendFrom(n, err)
