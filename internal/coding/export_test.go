@@ -16,3 +16,6 @@ func CacheBytes(c *Cache) (n int64) {
 	}
 	return n
 }
+
+// Cost is as what an encoder is counted, in bytes.
+func Cost(c Coding, level int) int64 { return costs[c][level] << 10 }
