@@ -96,6 +96,7 @@ func TestColdAndCompressed(t *testing.T) {
 	})
 	check(t, err)
 	release := make(chan struct{})
+	done := sync.OnceFunc(func() { close(release) })
 	s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(
 		func(req *conn.Request, resp *conn.Response) int {
 			switch string(req.PathView()) {
@@ -116,11 +117,7 @@ func TestColdAndCompressed(t *testing.T) {
 			}
 			return files(req, resp)
 		}))
-	defer func() {
-		if release != nil {
-			close(release)
-		}
-	}()
+	defer done()
 	s.Request("HEAD /a.css", nil, "") // so that the name is in the cache
 	s.Request("GET /busy", nil, "")
 	chill(t, path)
@@ -135,8 +132,7 @@ func TestColdAndCompressed(t *testing.T) {
 		t.Error("the loop has read the file")
 	}
 	check(t, c.SetReadDeadline(time.Now().Add(wait.Patience)))
-	close(release)
-	release = nil
+	done()
 	if a := c.Answer("GET"); a.Header.Get("Content-Encoding") != "gzip" || decode(t, a) != content {
 		t.Errorf("%s, %v", a.Status, a.Header)
 	}
