@@ -13,6 +13,9 @@ import (
 // representation of its own, with its own entity tag, dates and ranges.
 func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
 	compress.Vary(resp.Header())
+	if f.lacksAll(m.coding.Order) {
+		return f // so that a file that is asked for often costs no look at what the client accepts
+	}
 	var space [coding.Kinds]coding.Coding
 	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
 		if f.lacks&(1<<c) != 0 {
@@ -34,6 +37,16 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 		f.lacks |= 1 << c
 	}
 	return f
+}
+
+// lacksAll reports whether f is known to have no sibling in any of these codings.
+func (f *opened) lacksAll(codings []coding.Coding) bool {
+	for _, c := range codings {
+		if f.lacks&(1<<c) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // siblingKey appends the name that the sibling has on the shelf. It is not that of the file: asked
