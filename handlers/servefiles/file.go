@@ -82,16 +82,25 @@ func (f *opened) unchanged() bool {
 
 // load replaces the descriptor by the contents. It reports false, and changes nothing, if the file
 // is not as its facts say any more: another process may have written to it since they were taken,
-// and contents that are kept must have the entity tag of their own state.
+// and contents that are kept must have the entity tag of their own state. If the thread is killed
+// while it waits for a disk, f is closed.
 func (f *opened) load() bool {
+	reading := true
+	defer func() {
+		if reading {
+			f.Close()
+		}
+	}()
 	content := make([]byte, f.facts.size)
 	for at := 0; at < len(content); {
 		n, err := f.readAt(content[at:], int64(at))
 		if err != nil {
+			reading = false
 			return false
 		}
 		at += n
 	}
+	reading = false
 	if !f.unchanged() {
 		return false
 	}

@@ -11,11 +11,19 @@ import (
 // sibling returns the file beside f that has the same in a coding that the client accepts, such as
 // app.js.br for app.js, or f if there is none that is at least as new. It owns f. A sibling is a
 // representation of its own, with its own entity tag, dates and ranges.
+//
+// If the thread is killed while it waits for a disk, f is closed.
 func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
 	compress.Vary(resp.Header())
 	if f.lacksAll(m.coding.Order) {
 		return f // so that a file that is asked for often costs no look at what the client accepts
 	}
+	unused := f
+	defer func() {
+		if unused != nil {
+			unused.Close()
+		}
+	}()
 	var space [coding.Kinds]coding.Coding
 	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
 		if f.lacks&(1<<c) != 0 {
@@ -31,11 +39,11 @@ func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *ope
 		case older(s.facts.mtime, f.facts.mtime):
 			s.Close()
 		default:
-			f.Close()
 			return s
 		}
 		f.lacks |= 1 << c
 	}
+	unused = nil
 	return f
 }
 
