@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	"internal/glob":             {},
 	"internal/networks":         {},
 	"internal/relay":            {"conn", "stream", "loop", "internal/upstream"},
-	"internal/coding":           {"internal/ascii"},
+	"internal/coding":           {"loop", "internal/ascii"},
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},

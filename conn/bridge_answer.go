@@ -17,7 +17,7 @@ import (
 // inform sends an interim response, except to a client of HTTP/1.0, which does not know them (RFC
 // 9110 section 15.2).
 func (w *Response) inform(status int, h http.Header) {
-	_ = w.Inform(status, &Header{appendFields(nil, h)})
+	_ = w.Inform(status, &Header{fields: appendFields(nil, h)})
 }
 
 // open decides the head. A field that a Handler in front has set stays, unless h has one of that

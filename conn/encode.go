@@ -55,8 +55,30 @@ func (w *Response) SetEncoder(e Encoder) bool {
 	return true
 }
 
-// EncoderSet reports whether SetEncoder has decided about the body.
+// EncoderSet reports whether SetEncoder or UseEncoded has decided about the body.
 func (w *Response) EncoderSet() bool { return w.decided }
+
+// SetEncoded gives the body that SetBody, SetBodyReader or SetBodyFile has set in a content coding as
+// well, by the coding's name, for a HeadHook that would encode it. b must not change until the
+// response is out. If no body is set, SetEncoded does nothing; whatever sets another one drops b.
+func (w *Response) SetEncoded(coding string, b []byte) {
+	if w.phase == open && w.kind != gathered {
+		w.encodedAs, w.encoded = coding, b
+	}
+}
+
+// UseEncoded sends what SetEncoded has given in place of the body. It is for a HeadHook, as
+// SetEncoder is, and the first call of either decides. It reports whether there is the body in that
+// coding, and this call has decided.
+func (w *Response) UseEncoded(coding string) bool {
+	if !w.hooking || w.decided || w.encodedAs != coding {
+		return false
+	}
+	b := w.encoded
+	w.discard()
+	w.decided, w.kind, w.body, w.size = true, given, b, int64(len(b))
+	return true
+}
 
 // BodySize returns the length of the body in bytes, before SetEncoder, for a HeadHook. It is -1 if
 // the server does not know it. For HEAD it is that of the body that GET would get; 0 if the handler
@@ -192,7 +214,7 @@ func (w *Response) encodeBody(n int, err error) {
 			w.endBody()
 		}
 	case file:
-		w.from = io.NewSectionReader(preader(int(w.file.Fd())), w.off, w.size)
+		w.from = newFileReader(&w.x.c.Thread, w.file, w.off, w.size)
 		w.sendFrom(0, nil)
 	case reader:
 		w.sendFrom(n, err)

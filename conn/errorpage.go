@@ -79,7 +79,8 @@ func (x *exchange) errorPage(status int) int {
 		}
 		// A page that has failed leaves nothing behind: neither what its handler has set, nor what
 		// the layers around that have.
-		w.header.fields, w.trailer, x.writing.MaxRate = before, trailer, rate
+		w.header = Header{fields: before}
+		w.trailer, x.writing.MaxRate = trailer, rate
 		w.DropHooks(hooks, 0)
 	}
 	return status

@@ -54,3 +54,6 @@ func Refusing(s *Server) int { return int(s.admission.refusing.Load()) }
 
 // Network is what connections per address are counted by.
 func Network(a netip.Addr) [16]byte { return peerOf(netip.AddrPortFrom(a, 1)).network() }
+
+// FirstBad returns the first field of h that must not be sent.
+func FirstBad(h *Header) *Field { return h.firstBad() }

@@ -63,7 +63,7 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 		w.clear()
 		status = 500
 	}
-	if bad := w.badField(); bad != nil {
+	if bad := w.header.firstBad(); bad != nil {
 		x.set.Logger.Error("conn: response header refused, not a valid field",
 			"name", bad.Name, "value", bad.Value, "target", x.req.Target())
 		w.clear()
@@ -339,18 +339,6 @@ func (w *Response) declared() (int64, bool) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	return int64(n), err == nil
-}
-
-// badField returns a header field that must not be sent. With CR or LF in a field, a client's input
-// could write header fields and whole responses (RFC 9110 section 5.5).
-func (w *Response) badField() *Field {
-	for i := range w.header.fields {
-		f := &w.header.fields[i]
-		if !http1.ValidToken(f.Name) || !http1.ValidFieldValue(f.Value) {
-			return f
-		}
-	}
-	return nil
 }
 
 // maxEmptyReads is how many times in a row a reader may return nothing, as in package bufio.

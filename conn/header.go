@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
 )
 
 // Field is one header field.
@@ -11,7 +12,10 @@ type Field struct{ Name, Value string }
 
 // Header is a list of header fields in order. Names are compared without regard to ASCII case (RFC
 // 9110 section 5.1). The zero value is empty.
-type Header struct{ fields []Field }
+type Header struct {
+	fields []Field
+	valid  int // so many of them, from the first on, were looked at by firstBad
+}
 
 // Get returns the value of the first field of that name; "" if there is none.
 func (h *Header) Get(name string) string {
@@ -42,6 +46,7 @@ func (h *Header) Set(name, value string) {
 		return
 	}
 	h.fields[i] = Field{name, value}
+	h.valid = min(h.valid, i)
 	h.deleteFrom(i+1, name)
 }
 
@@ -75,18 +80,33 @@ func (h *Header) index(name string, from int) int {
 }
 
 func (h *Header) deleteFrom(from int, name string) {
-	kept := h.fields[:from]
-	for _, f := range h.fields[from:] {
+	kept, valid := h.fields[:from], h.valid
+	for i, f := range h.fields[from:] {
 		if !ascii.EqualFold(f.Name, name) {
 			kept = append(kept, f)
+		} else if from+i < h.valid {
+			valid--
 		}
 	}
 	clear(h.fields[len(kept):])
-	h.fields = kept
+	h.fields, h.valid = kept, valid
+}
+
+// firstBad returns the first field that must not be sent, nil if there is none. With CR or LF in a
+// field, a client's input could write header fields and whole responses (RFC 9110 section 5.5). It
+// looks once at each field, however often it is called.
+func (h *Header) firstBad() *Field {
+	for ; h.valid < len(h.fields); h.valid++ {
+		f := &h.fields[h.valid]
+		if !http1.ValidToken(f.Name) || !http1.ValidFieldValue(f.Value) {
+			return f
+		}
+	}
+	return nil
 }
 
 // reset empties the list. It keeps the list's memory, but nothing that the list pointed to.
 func (h *Header) reset() {
 	clear(h.fields)
-	h.fields = h.fields[:0]
+	h.fields, h.valid = h.fields[:0], 0
 }

@@ -2,6 +2,7 @@ package conn_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,4 +185,42 @@ func TestRequestFields(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// TestEachFieldIsLookedAt: a Header remembers which fields it has looked at, and finds each one that
+// is not valid, however the fields change in between.
+func TestEachFieldIsLookedAt(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var h conn.Header
+		for range 30 {
+			name, value := string(rune('a'+random.IntN(5))), "good"
+			if random.IntN(4) == 0 {
+				value = "bad\n"
+			}
+			switch random.IntN(4) {
+			case 0:
+				h.Add(name, value)
+			case 1:
+				h.Set(name, value)
+			case 2:
+				h.Del(name)
+			default:
+				want := ""
+				for name, value := range h.All() {
+					if value != "good" {
+						want = name + value
+						break
+					}
+				}
+				got := ""
+				if f := conn.FirstBad(&h); f != nil {
+					got = f.Name + f.Value
+				}
+				if got != want {
+					t.Fatalf("%v: found %q, want %q", h, got, want)
+				}
+			}
+		}
+	}
 }

@@ -110,7 +110,7 @@ func (w *Response) clearTheWay() error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
-	case w.badField() != nil:
+	case w.header.firstBad() != nil:
 		return ErrBadField
 	case w.manner != native && w.early != 0:
 		w.phase, w.status = streamed, w.early

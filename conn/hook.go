@@ -43,7 +43,7 @@ func (w *Response) runHooks(status int, first []byte) {
 		hooks[i](&w.x.req, w, status)
 	}
 	w.hooking, w.first = false, nil
-	for bad := w.badField(); bad != nil; bad = w.badField() {
+	for bad := w.header.firstBad(); bad != nil; bad = w.header.firstBad() {
 		w.x.set.Logger.Error("conn: response header left out, not a valid field",
 			"name", bad.Name, "value", bad.Value, "target", w.x.req.Target())
 		w.header.Del(bad.Name)

@@ -3,6 +3,8 @@ package conn_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -116,4 +118,66 @@ func TestHeadHookInHook(t *testing.T) {
 			t.Errorf("%s: %q", a.Status, a.Header["Seen"])
 		}
 	}
+}
+
+// TestEncodedBody: a hook can send the body in the coding that the handler has given it in, whatever
+// the body comes from, and only that one.
+func TestEncodedBody(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(name, []byte("as it is"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bodies := map[string]func(w *conn.Response){
+		"/given": func(w *conn.Response) { w.SetBody([]byte("as it is")) },
+		"/file": func(w *conn.Response) {
+			f, err := os.Open(name)
+			if err != nil {
+				panic(err)
+			}
+			w.SetBodyFile(f, 0, 8)
+		},
+		"/reader":  func(w *conn.Response) { w.SetBodyReader(strings.NewReader("as it is"), 8) },
+		"/endless": func(w *conn.Response) { w.SetBodyReader(strings.NewReader("as it is"), -1) },
+		"/written": func(w *conn.Response) { w.WriteString("as it is") },
+		"/anew": func(w *conn.Response) {
+			w.SetBody([]byte("as it was"))
+			w.SetEncoded("x", []byte("dropped"))
+			w.SetBody([]byte("as it is"))
+		},
+	}
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			w.SetEncoded("x", []byte("too early"))
+			bodies[req.Path()](w)
+			if req.Path() != "/anew" {
+				w.SetEncoded("x", []byte("encoded"))
+			}
+			if w.UseEncoded("x") {
+				t.Error("used outside of a hook")
+			}
+			w.BeforeHead(func(req *conn.Request, w *conn.Response, _ int) {
+				used := w.UseEncoded("y") || w.UseEncoded("x")
+				w.Header().Set("Used", fmt.Sprint(used, w.EncoderSet(), w.UseEncoded("x")))
+			})
+			return 200
+		}})
+		for path := range bodies {
+			want, used, length := "encoded", "true true false", int64(7)
+			switch path {
+			case "/anew", "/written":
+				want, used, length = "as it is", "false false false", 8
+			}
+			c := s.Dial()
+			for _, method := range []string{"GET", "HEAD", "GET"} {
+				a := c.Do(method, method+" "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+				text := want
+				if method == "HEAD" {
+					text = ""
+				}
+				if a.ContentLength != length || a.Header.Get("Used") != used || a.Text != text {
+					t.Errorf("%s %s: %v, %d, %q", method, path, a.Header, a.ContentLength, a.Text)
+				}
+			}
+		}
+	}, plain, direct)
 }

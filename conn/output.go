@@ -159,15 +159,7 @@ var (
 func (x *exchange) sendFile(f File, off, n int64) error {
 	fd := int(f.Fd())
 	if x.c.tls != nil {
-		for ; n > 0 && x.writeErr == nil; off += turnBudget {
-			part := min(n, turnBudget)
-			if err := stream.Warm(&x.c.Thread, fd, off, part); err != nil {
-				return x.cut(err)
-			}
-			_ = x.sendReader(io.NewSectionReader(preader(fd), off, part), part)
-			n -= part
-		}
-		return x.writeErr
+		return x.sendReader(newFileReader(&x.c.Thread, f, off, n), n)
 	}
 	out := x.out
 	x.out = x.out[:0]
@@ -210,16 +202,41 @@ func (x *exchange) copyBuffer() []byte {
 	return x.resp.buf[:gather]
 }
 
-// preader reads a descriptor at an offset.
-type preader int
+// fileReader reads a part of a file. If that has to come from a disk, the thread waits for it, and
+// its loop does not.
+type fileReader struct {
+	t        *loop.Thread
+	fd       int
+	off, end int64
+	warm     int64 // up to here, the file is in the page cache
+}
 
-func (fd preader) ReadAt(p []byte, off int64) (int, error) {
-	n, err := unix.Pread(int(fd), p, off)
-	switch {
-	case err != nil:
-		return max(n, 0), os.NewSyscallError("pread", err)
-	case n < len(p):
-		return n, io.EOF
+func newFileReader(t *loop.Thread, f File, off, n int64) *fileReader {
+	return &fileReader{t: t, fd: int(f.Fd()), off: off, end: off + n, warm: off}
+}
+
+func (r *fileReader) Read(p []byte) (int, error) {
+	if r.off >= r.end {
+		return 0, io.EOF
 	}
-	return n, nil
+	if r.off >= r.warm {
+		n := min(r.end-r.off, turnBudget)
+		if err := stream.Warm(r.t, r.fd, r.off, n); err != nil {
+			return 0, err
+		}
+		r.warm = r.off + n
+	}
+	for {
+		n, err := unix.Pread(r.fd, p[:min(int64(len(p)), r.warm-r.off)], r.off)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, os.NewSyscallError("pread", err)
+		case n == 0 && len(p) > 0:
+			return 0, io.EOF
+		}
+		r.off += int64(n)
+		return n, nil
+	}
 }

@@ -76,6 +76,8 @@ type Response struct {
 	enc       Encoder // nil: none
 	coded     []byte  // by enc, not sent yet
 	unflushed bool    // enc may hold what was written
+	encodedAs string  // the coding of encoded; "": there is none
+	encoded   []byte  // all of the body, see SetEncoded
 }
 
 // phase is how far a response is. It decides what a handler may still do:
@@ -150,6 +152,7 @@ func (w *Response) reset() {
 func (w *Response) discard() {
 	w.buf = w.buf[:0]
 	w.dropEncoder()
+	w.encodedAs, w.encoded = "", nil
 	kind := w.kind
 	w.kind = gathered // first, so that a Close that panics is not called again
 	switch kind {
@@ -372,7 +375,7 @@ func (w *Response) Flush() error {
 // stream sends p as part of a body whose end is not known.
 func (w *Response) stream(p []byte) error {
 	if w.phase == open {
-		if w.badField() != nil {
+		if w.header.firstBad() != nil {
 			return ErrBadField // unless the handler mends it, finish makes it a 500
 		}
 		w.size = -1

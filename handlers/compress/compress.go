@@ -18,6 +18,7 @@ type Settings struct {
 	MinSize   *handlers.Size `toml:"min_size" min:"0B" max:"1GiB"`
 	Types     []string       `toml:"types"`
 	Level     *int           `toml:"level" min:"1" max:"9"`
+	Cache     *handlers.Size `toml:"cache" min:"0B" max:"64GiB"`
 }
 
 // Defaults are the settings of a file that says nothing of compression.
@@ -30,6 +31,7 @@ var Defaults = Settings{
 		"font/ttf", "font/collection", "image/bmp", "image/vnd.microsoft.icon", "image/x-icon",
 		"model/gltf+json"},
 	Level: new(4),
+	Cache: new(handlers.Size(32 << 20)),
 }
 
 // Over returns s with the keys of base where s has none.
@@ -46,10 +48,14 @@ func (s Settings) Over(base Settings) Settings {
 	if s.Level == nil {
 		s.Level = base.Level
 	}
+	if s.Cache == nil {
+		s.Cache = base.Cache
+	}
 	return s
 }
 
-// Policy checks the settings, which must be complete. Errors are *handlers.KeyError.
+// Policy checks the settings, which must be complete. Errors are *handlers.KeyError. The Policy has
+// no Cache, as several may share one.
 func (s Settings) Policy() (*coding.Policy, error) {
 	p := &coding.Policy{MinSize: int64(*s.MinSize), Level: *s.Level}
 	if len(s.Encodings) == 0 {

@@ -40,7 +40,9 @@ func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
 	switch status {
 	case http.StatusNotModified:
 		c.notModified(req, resp)
-	case http.StatusNoContent, http.StatusResetContent, http.StatusPartialContent:
+	case http.StatusPartialContent:
+		c.part(resp)
+	case http.StatusNoContent, http.StatusResetContent:
 	default:
 		if c.worth(resp) && !asItIs(resp.Header()) {
 			e = c.encoder(req, resp)
@@ -92,23 +94,12 @@ func asItIs(h *conn.Header) bool {
 func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
 	h := resp.Header()
 	Vary(h)
-	var space [coding.Kinds]coding.Coding
-	ranked := Rank(req, space[:0], c.Order)
-	if len(ranked) == 0 || req.Proto() == "HTTP/1.0" { // the client would have to see the end
-		return nil
-	}
-	which := ranked[0]
-	if isEventStream(resp.ContentType()) {
-		// The client may wait for hours, and only gzip can rest.
-		if which = coding.Identity; contains(ranked, coding.Gzip) {
-			which = coding.Gzip
-		}
-	}
+	which := Choose(req, c.Order, resp.ContentType())
 	if which == coding.Identity {
 		return nil
 	}
 	var e conn.Encoder = head{}
-	if req.Method() != http.MethodHead {
+	if !resp.UseEncoded(which.String()) && req.Method() != http.MethodHead {
 		found := coding.NewEncoder(which, c.Level)
 		if found == nil {
 			return nil
@@ -124,6 +115,16 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 		h.Set("ETag", "W/"+tag) // two encodings are not the same bytes (RFC 9110 section 8.8.1)
 	}
 	return e
+}
+
+// part completes a 206, which has the fields that the 200 would have (RFC 9110 section 15.3.7). The
+// length of all is not looked at, nor is the type of what goes out in several parts, which have it:
+// a field too many does no harm.
+func (c compressor) part(resp *conn.Response) {
+	t := resp.ContentType()
+	if c.Types.Match(t) || ascii.HasPrefixFold(t, "multipart/byteranges") {
+		Vary(resp.Header())
+	}
 }
 
 // notModified completes a 304, which has the fields that the 200 would have (RFC 9110 section
@@ -171,6 +172,22 @@ func Rank(req *conn.Request, dst, order []coding.Coding) []coding.Coding {
 		a.Add(list)
 	}
 	return a.Rank(dst, order)
+}
+
+// Choose returns the coding in which the client gets a body of that type, by the order of a Policy;
+// Identity: as it is.
+func Choose(req *conn.Request, order []coding.Coding, contentType string) coding.Coding {
+	var space [coding.Kinds]coding.Coding
+	ranked := Rank(req, space[:0], order)
+	switch {
+	case len(ranked) == 0, req.Proto() == "HTTP/1.0": // that client would have to see the end
+		return coding.Identity
+	case !isEventStream(contentType):
+		return ranked[0]
+	case contains(ranked, coding.Gzip): // the client may wait for hours, and only gzip can rest
+		return coding.Gzip
+	}
+	return coding.Identity
 }
 
 func isEventStream(contentType string) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // answer decides between the whole file, ranges of it and none of it. It owns f, and sets header
@@ -27,7 +28,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
-		rangeApplies(req.Header(), facts, req.Loop().Time()) {
+		rangeApplies(req.Header(), facts, req.Loop().Time(), m.negotiated(f)) {
 		if status := m.ranges(req, resp, f); status != 0 {
 			return status
 		}
@@ -41,11 +42,25 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
 	m.describe(resp, f.facts)
 	setType(resp, f.facts)
+	encoded, as := m.encoded(req, resp, f)
 	if f.content == nil && f.from == nil && f.facts.size <= smallBody &&
 		req.Method() == http.MethodGet {
 		resp.SetBodyReader(f, f.facts.size)
 	} else {
 		setPiece(resp, f, 0, f.facts.size)
+	}
+	if encoded == nil {
+		return
+	}
+	b, err := encoded.Value()
+	if err == loop.ErrPending {
+		// If the client leaves meanwhile, the answer is encoded while it is sent: the client may have
+		// ended its half of the connection only. f is the response's by now, also if this thread is
+		// killed.
+		b, err = encoded.Await(req.Thread, -1)
+	}
+	if err == nil && b != nil {
+		resp.SetEncoded(as.String(), b)
 	}
 }
 

@@ -66,9 +66,11 @@ func dateIn(h *conn.Header, name string) (seconds int64, ok bool) {
 // file's present state (RFC 9110 section 13.1.5). An entity tag compares strongly, a date exactly,
 // and only where it is a strong validator: at least a second older than the Date of this answer
 // (section 8.8.2.2). A file that was written within this second may be written again within it, and
-// the client would put pieces of two files together. Any other value of the field matches nothing,
+// the client would put pieces of two files together. Nor is a date a strong validator of what is
+// negotiated: it is the same for the file in all codings, and the part that the client has may be
+// of another one. Any other value of the field matches nothing,
 // and the client gets the whole file.
-func rangeApplies(h *conn.Header, f *facts, now time.Time) bool {
+func rangeApplies(h *conn.Header, f *facts, now time.Time, negotiated bool) bool {
 	values := h.Values("If-Range")
 	switch {
 	case len(values) == 0:
@@ -79,5 +81,5 @@ func rangeApplies(h *conn.Header, f *facts, now time.Time) bool {
 		return true
 	}
 	date, ok := dateIn(h, "If-Range")
-	return ok && f.dated() && date == f.modified && now.Unix() > date
+	return ok && !negotiated && f.dated() && date == f.modified && now.Unix() > date
 }

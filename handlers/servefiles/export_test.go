@@ -1,6 +1,11 @@
 package servefiles
 
-import "golang.org/x/sys/unix"
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // KeptFor is for how long a file is kept at hand.
 const KeptFor = keptFor
@@ -45,3 +50,11 @@ func Size(n int64) string { return string(appendSize(nil, n)) }
 
 // IsEmbedded reports whether the calls of a file system are made on the loop.
 var IsEmbedded = isEmbedded
+
+// SetUntouched sets for how long a file must not have changed when it is compressed to be kept. No
+// server runs meanwhile, until the test's end.
+func SetUntouched(t testing.TB, d time.Duration) {
+	old := untouched
+	untouched = d
+	t.Cleanup(func() { untouched = old })
+}

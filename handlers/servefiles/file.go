@@ -20,6 +20,9 @@ type opened struct {
 	fd      int    // what conn sends from by sendfile, or reads; -1: content is all of the file
 	content []byte // of a small file on a shelf; it does not change
 
+	dev, ino uint64 // of a file of a disk
+	changed  int64  // Unix nanoseconds, by the file system; of a file of a disk
+
 	// lacks has a bit for each coding in which there is no sibling, as far as that is known. It is
 	// as old as the rest at most, and ends with it.
 	lacks uint8
@@ -88,22 +91,13 @@ func (f *opened) load() bool {
 			_ = f.Close()
 		}
 	}()
-	loaded := f.toContent()
-	killed = false
-	return loaded
-}
-
-// toContent is load of a file whose owner closes it.
-func (f *opened) toContent() bool {
 	content := make([]byte, f.facts.size)
-	for at := 0; at < len(content); {
-		n, err := f.readAt(content[at:], int64(at))
-		if err != nil {
-			return false
-		}
-		at += n
+	var err error
+	for at, n := 0, 0; at < len(content) && err == nil; at += n {
+		n, err = f.readAt(content[at:], int64(at))
 	}
-	if !f.unchanged() {
+	killed = false
+	if err != nil || !f.unchanged() {
 		return false
 	}
 	_ = unix.Close(f.fd)

@@ -31,7 +31,7 @@ func FS(fsys fs.FS, s Settings, env handlers.Env) (conn.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.fsys, m.inMemory = fsys, isEmbedded(fsys)
+	m.fsys, m.inMemory, m.id = fsys, isEmbedded(fsys), sources.Add(1)
 	return m.serve, nil
 }
 

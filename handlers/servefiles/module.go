@@ -18,6 +18,7 @@
 //	facts.go       what the answer says about a file: type, entity tag, date
 //	conditions.go  If-Match and its kin, If-Range
 //	sibling.go     files beside others that are these, compressed
+//	encoded.go     files that are kept as they were compressed
 //	multipart.go   several ranges in one answer
 package servefiles
 
@@ -34,6 +35,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
@@ -130,8 +132,11 @@ func configure(s Settings, env handlers.Env) (*module, error) {
 	if !http1.ValidFieldValue(s.CacheControl) {
 		return nil, handlers.BadKey("cache_control", "a header value has no control characters")
 	}
-	if s.Precompressed {
-		m.coding = env.Compression
+	if m.coding = env.Compression; m.coding != nil {
+		m.siblings = s.Precompressed
+		if !ascii.HasToken(s.CacheControl, "no-transform") {
+			m.cache = m.coding.Cache
+		}
 	}
 	var err error
 	if m.types, err = ownTypes(s.Types); err != nil {
@@ -145,15 +150,18 @@ type module struct {
 	// Set once.
 	log          *slog.Logger
 	root         *root
-	fsys         fs.FS // in place of root, or nil
-	inMemory     bool  // fsys is, so its calls do not wait
+	fsys         fs.FS  // in place of root, or nil
+	id           uint64 // of fsys, in the keys of cache
+	inMemory     bool   // fsys is, so its calls do not wait
 	index        []string
 	listing      bool
 	fallback     string   // below the root, "" for none
 	scripts      []string // endings of names that are refused; none: no name is
 	cacheControl string
 	types        map[string]string // from the configuration; lower case, with the dot
-	coding       *coding.Policy    // of siblings; nil: there are none
+	coding       *coding.Policy    // nil: nothing is compressed
+	siblings     bool              // files beside others may be these, compressed
+	cache        *coding.Cache     // nil: nothing that was compressed is kept
 	openFiles    int               // on all shelves together
 	loops        func() []*loop.Loop
 

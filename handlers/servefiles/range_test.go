@@ -193,6 +193,46 @@ func TestIfRangeOfAFreshFile(t *testing.T) {
 	}
 }
 
+// A date says nothing of the coding of the part that the client has.
+func TestIfRangeOfWhatIsCompressed(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"a.css", "a.gif"} {
+		check(t, os.WriteFile(filepath.Join(root, name), []byte(text(5000, 0)), 0o644))
+		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+	}
+	check(t, os.WriteFile(filepath.Join(root, "a.css.br"), []byte("a sibling"), 0o644))
+	check(t, os.Chtimes(filepath.Join(root, "a.css.br"), modified, modified))
+	s := startEncoding(t, modes.Direct, root, policy(t, 1<<20), nil)
+	tag := s.Request("GET /a.css", nil, "").Header.Get("ETag")
+	sibling := s.Request("GET /a.css", []string{"Accept-Encoding: br"}, "").Header.Get("ETag")
+	for _, c := range []struct {
+		name, accept, value string
+		status              int
+		why                 string
+	}{
+		{"a.css", "gzip", lastModified, 200, "the part may be of the gzipped file"},
+		{"a.css", "br", lastModified, 200, ""},
+		{"a.css", "", lastModified, 200, "the client may have asked otherwise before"},
+		{"a.gif", "gzip", lastModified, 206, "there is one form of it"},
+		{"a.css", "gzip", tag, 206, "which is that of the file as it is"},
+		{"a.css", "br", tag, 200, "another form"},
+		{"a.css", "br", sibling, 206, ""},
+		{"a.css", "gzip", sibling, 200, ""},
+		{"a.css", "gzip", "W/" + tag, 200, "strong comparison"},
+	} {
+		a := s.Request("GET /"+c.name, []string{"Range: bytes=0-3", "If-Range: " + c.value,
+			"Accept-Encoding: " + c.accept}, "")
+		vary := ""
+		if c.name == "a.css" {
+			vary = "Accept-Encoding"
+		}
+		if a.StatusCode != c.status || a.Header.Get("Vary") != vary {
+			t.Errorf("%s, %q, If-Range: %s: %s, %v, want %d: %s", c.name, c.accept, c.value, a.Status,
+				a.Header, c.status, c.why)
+		}
+	}
+}
+
 // TestSeveralRangesOfAnotherType: the type that a handler has set is that of the parts, too.
 func TestSeveralRangesOfAnotherType(t *testing.T) {
 	settings := servefiles.Settings{Path: tree(t)}

@@ -52,7 +52,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	switch status {
 	case 0:
-		if m.coding != nil {
+		if m.siblings && m.negotiated(f) {
 			f = m.sibling(req, resp, f)
 		}
 		return m.answer(req, resp, f)
@@ -139,8 +139,8 @@ func (m *module) openAs(l *loop.Loop, key, name []byte) (*opened, int) {
 		return nil, status
 	}
 	f = spent.Get().(*opened)
-	*f = opened{facts: m.facts.get(key, &st, m.types), fd: fd, loop: l,
-		users: 1}
+	*f = opened{facts: m.facts.get(key, &st, m.types), fd: fd, loop: l, users: 1,
+		dev: uint64(st.Dev), ino: st.Ino, changed: st.Ctim.Nano()}
 	if m.openFiles > 0 && (f.facts.again(l.Time()) || kept) {
 		m.keep(l, f)
 	}

@@ -11,28 +11,19 @@ import (
 // sibling returns the file beside f that has the same in a coding that the client accepts, such as
 // app.js.br for app.js, or f if there is none that is at least as new. It owns f. A sibling is a
 // representation of its own, with its own entity tag, dates and ranges.
+//
+// If the thread is killed while it waits for a disk, f is closed.
 func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
-	if f.facts.size < m.coding.MinSize || !m.coding.Types.Match(f.facts.contentType) {
-		return f
-	}
 	compress.Vary(resp.Header())
-	killed := true
+	if f.lacksAll(m.coding.Order) {
+		return f // so that a file that is asked for often costs no look at what the client accepts
+	}
+	unused := f
 	defer func() {
-		if killed { // while the thread has waited for a disk
-			_ = f.Close()
+		if unused != nil {
+			unused.Close()
 		}
 	}()
-	s := m.beside(req, f)
-	killed = false
-	if s == nil {
-		return f
-	}
-	_ = f.Close()
-	return s
-}
-
-// beside opens the sibling of f that the client likes best; nil: there is none.
-func (m *module) beside(req *conn.Request, f *opened) *opened {
 	var space [coding.Kinds]coding.Coding
 	for _, c := range compress.Rank(req, space[:0], m.coding.Order) {
 		if f.lacks&(1<<c) != 0 {
@@ -52,7 +43,18 @@ func (m *module) beside(req *conn.Request, f *opened) *opened {
 		}
 		f.lacks |= 1 << c
 	}
-	return nil
+	unused = nil
+	return f
+}
+
+// lacksAll reports whether f is known to have no sibling in any of these codings.
+func (f *opened) lacksAll(codings []coding.Coding) bool {
+	for _, c := range codings {
+		if f.lacks&(1<<c) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // siblingKey appends the name that the sibling has on the shelf. It is not that of the file: asked

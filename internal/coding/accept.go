@@ -4,6 +4,7 @@
 //	accept.go   Accept-Encoding
 //	policy.go   what is encoded, and how
 //	encoder.go  the encoders, and how many there may be
+//	cache.go    files that were encoded before
 package coding
 
 import (

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/test/race"
 )
 
 var ranks = []struct{ accept, want, why string }{
@@ -227,14 +230,15 @@ func TestEncoder(t *testing.T) {
 
 func TestEncodersAreBounded(t *testing.T) {
 	var all []*coding.Encoder
-	for len(all) <= coding.MaxMemory>>20 {
+	most := int(coding.MaxMemory / coding.Cost(coding.Gzip, 1))
+	for len(all) <= most {
 		e := coding.NewEncoder(coding.Gzip, 1)
 		if e == nil {
 			break
 		}
 		all = append(all, e)
 	}
-	if len(all) != coding.MaxMemory>>20 {
+	if len(all) != most {
 		t.Errorf("%d encoders", len(all))
 	}
 	for _, e := range all {
@@ -244,5 +248,120 @@ func TestEncodersAreBounded(t *testing.T) {
 		t.Error("none after all were released")
 	} else {
 		e.Release()
+	}
+}
+
+// TestEncodersAtRest: one that rests takes nothing from the others. If there is no memory for it when
+// it goes on, what is written goes out as it is, within the same body.
+func TestEncodersAtRest(t *testing.T) {
+	text := []byte(strings.Repeat("All work and no play makes Jack a dull boy. ", 4000))
+	most := int(coding.MaxMemory / coding.Cost(coding.Gzip, 1))
+	for _, crowded := range []string{"never", "for a while", "to the end"} {
+		e := coding.NewEncoder(coding.Gzip, 4)
+		var out bytes.Buffer
+		e.Begin(&out)
+		write := func(p []byte) {
+			t.Helper()
+			if n, err := e.Write(p); n != len(p) || err != nil {
+				t.Fatal(n, err)
+			}
+			if err := e.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(text[:1000])
+		e.Rest()
+		others := func(n int) (all []*coding.Encoder) {
+			for range n {
+				if o := coding.NewEncoder(coding.Gzip, 1); o != nil {
+					all = append(all, o)
+				}
+			}
+			return all
+		}
+		release := func(all []*coding.Encoder) {
+			for _, o := range all {
+				o.Release()
+			}
+		}
+		all := others(most + 1)
+		if len(all) != most {
+			t.Errorf("%d encoders beside one that rests", len(all))
+		}
+		if crowded == "never" {
+			release(all)
+			write(text[1000:])
+		} else {
+			write(text[1000:100_000])
+			if out.Len() < 99_000 {
+				t.Error("encoded without memory")
+			}
+			if crowded == "for a while" {
+				release(all)
+			}
+			write(text[100_000:])
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(decode(t, coding.Gzip, out.Bytes()), text) {
+			t.Errorf("crowded %s: not what was written", crowded)
+		}
+		e.Release()
+		if crowded == "to the end" {
+			release(all)
+		}
+		release(others(1))
+	}
+	all := make([]*coding.Encoder, 0, 200)
+	for e := coding.NewEncoder(coding.Gzip, 1); e != nil; e = coding.NewEncoder(coding.Gzip, 1) {
+		all = append(all, e)
+		e.Rest()
+		if len(all) == cap(all) {
+			break
+		}
+	}
+	if len(all) != cap(all) {
+		t.Errorf("only %d that rest", len(all))
+	}
+	for _, e := range all {
+		e.Release()
+	}
+	TestEncodersAreBounded(t)
+}
+
+// TestCosts: an encoder takes about what it is counted as, and so it stays bounded what all take.
+func TestCosts(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes memory, too")
+	}
+	var text strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for text.Len() < 512<<10 { // as many words as a book has
+		fmt.Fprintf(&text, "%x ", int(random.ExpFloat64()*5000))
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // which empties the pools
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, c := range coding.All {
+		for level := 1; level <= 9; level++ {
+			before := heap()
+			e := coding.NewEncoder(c, level)
+			e.Begin(io.Discard)
+			_, err := io.CopyBuffer(struct{ io.Writer }{e}, struct{ io.Reader }{strings.NewReader(text.String())},
+				make([]byte, 16<<10))
+			if err != nil {
+				t.Error(err)
+			}
+			took := heap() - before
+			if counted := coding.Cost(c, level); took > counted*5/4 || took < counted/2 {
+				t.Errorf("%v, level %d: %d KiB, counted as %d", c, level, took>>10, counted>>10)
+			}
+			e.Release()
+		}
 	}
 }

@@ -13,6 +13,13 @@ type Policy struct {
 	MinSize int64    // in bytes; what is shorter is not worth it
 	Level   int      // 1 to 9
 	Types   Types
+
+	Cache *Cache // of files; nil: none are kept
+}
+
+// Worth reports whether a body of that length, in bytes, and type is encoded.
+func (p *Policy) Worth(n int64, contentType string) bool {
+	return n >= max(p.MinSize, 1) && p.Types.Match(contentType)
 }
 
 // Types are patterns of media types: "text/plain", "text/*", and "*+json" for all types with that

@@ -22,6 +22,7 @@ type compressionConfig struct {
 type scope struct {
 	compress.Settings
 	policy *coding.Policy // nil: it is off
+	cache  *coding.Cache  // of all that say nothing else; nil: none
 }
 
 // within makes the scope of what c configures, which has that of outer where c says nothing else; c
@@ -30,7 +31,10 @@ func (c *compressionConfig) within(outer scope) scope {
 	if c == nil {
 		return outer
 	}
-	inner := scope{Settings: c.Settings.Over(outer.Settings)}
+	inner := scope{Settings: c.Settings.Over(outer.Settings), cache: outer.cache}
+	if c.Settings.Cache != nil {
+		inner.cache = coding.NewCache(int64(*c.Settings.Cache))
+	}
 	if c.On != nil && !*c.On {
 		return inner
 	}
@@ -39,6 +43,9 @@ func (c *compressionConfig) within(outer scope) scope {
 	// A bad value of outer was reported there.
 	if ke, ok := errors.AsType[*handlers.KeyError](err); ok && c.Table.Has(ke.Key) {
 		reportAt(c.Table, "", err)
+	}
+	if inner.policy != nil {
+		inner.policy.Cache = inner.cache
 	}
 	return inner
 }

@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
 	testserver "github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestCompressionScopes: it is on by itself, and what a site or a route says comes before what is
@@ -77,5 +80,59 @@ t.conf:12: site.route.compression: expected a table, true or false, found the st
 t.conf:17: site.route.compression.encodings: expected zstd, br or gzip, not "deflate"`
 	if got := fmt.Sprint(err); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestCompressionCache: what files are compressed to is kept, unless the cache is turned off, for the
+// whole file or further in.
+func TestCompressionCache(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.css", "b.css"} {
+		text := []byte(strings.Repeat("It is kept. ", 200))
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	route := func(prefix, compression string) string {
+		return fmt.Sprintf("[[site.route]]\nprefix = '%s'\nmodule = 'serve_files'\npath = '%s'\n%s\n",
+			prefix, dir, compression)
+	}
+	for _, tt := range []struct{ top, a, b string }{
+		{"", "kept", "kept"},
+		{"compression = { cache = '0B' }", "", ""},
+		{"compression = { cache = '100KiB' }", "kept", "kept"},
+		{"compression = { cache = '8KiB' }", "", ""}, // the files are larger than an eighth
+	} {
+		for _, own := range []string{"", "compression = { level = 2 }", "compression = { cache = '0B' }",
+			"compression = { cache = '1MiB' }"} {
+			text := tt.top + "\n[[site]]\n" + route("/a", "") + route("/b", own)
+			c, err := source().Parse("t.conf", text)
+			if err != nil {
+				t.Errorf("%v\n%s", err, text)
+				continue
+			}
+			s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+			wantB := tt.b
+			switch own {
+			case "compression = { cache = '0B' }":
+				wantB = ""
+			case "compression = { cache = '1MiB' }":
+				wantB = "kept"
+			}
+			for path, want := range map[string]string{"/a/a.css": tt.a, "/b/b.css": wantB} {
+				get := func() bool {
+					a := s.Request("GET "+path, []string{"Accept-Encoding: gzip"}, "")
+					if a.Header.Get("Content-Encoding") != "gzip" {
+						t.Errorf("%s: %v", path, a.Header)
+					}
+					return a.ContentLength >= 0
+				}
+				if want == "" && get() {
+					t.Errorf("%q, %q: %s is kept", tt.top, own, path)
+				} else if want != "" { // once it has not changed for two seconds
+					wait.Until(t, "it is kept", get)
+				}
+			}
+		}
 	}
 }

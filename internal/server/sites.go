@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/loop"
 )
@@ -24,7 +25,8 @@ type builtSite struct {
 // buildSites makes the handlers of all routes. It reports what is wrong with a route and leaves
 // that out, so that one run finds the errors of all routes.
 func (c *config) buildSites(s source) (sites []builtSite) {
-	c.compression = c.Compress.within(scope{Settings: compress.Defaults})
+	c.compression = c.Compress.within(scope{Settings: compress.Defaults,
+		cache: coding.NewCache(int64(*compress.Defaults.Cache))})
 	for i := range c.Sites {
 		site := &c.Sites[i]
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,

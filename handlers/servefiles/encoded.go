@@ -1,0 +1,93 @@
+package servefiles
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/loop"
+)
+
+// negotiated reports whether what a client gets of f depends on the codings that it accepts.
+func (m *module) negotiated(f *opened) bool {
+	return m.coding != nil && (f.facts.coding != coding.Identity ||
+		m.coding.Worth(f.facts.size, f.facts.contentType))
+}
+
+// encoded promises all of f in the coding in which the client is going to get it; nil: it will be
+// encoded while it is sent, or not at all. What is not kept is made, once for all that ask for it
+// meanwhile. The header has the answer's Content-Type.
+func (m *module) encoded(req *conn.Request, resp *conn.Response,
+	f *opened) (*loop.Promise[[]byte], coding.Coding) {
+	h := resp.Header()
+	if m.cache == nil || f.facts.size > m.cache.MaxFile() || h.Has("Content-Encoding") ||
+		!m.coding.Worth(f.facts.size, h.Get("Content-Type")) {
+		return nil, coding.Identity
+	}
+	c := compress.Choose(req, m.coding.Order, h.Get("Content-Type"))
+	key, ok := m.key(f, req.Loop().Time())
+	if c == coding.Identity || !ok {
+		return nil, coding.Identity
+	}
+	key.Coding, key.Level = c, m.coding.Level
+	body, mine := m.cache.Get(key)
+	if mine {
+		m.encode(key, f)
+	}
+	return body, c
+}
+
+// untouched is for how long a file must not have changed when it is compressed to be kept. Tests set
+// it, as they cannot set a time of change.
+var untouched = settled
+
+// key names the present state of f. It reports false if that may change without another time of
+// change, since it has changed just now; and for a file that cannot be read any more once the
+// request is over.
+func (m *module) key(f *opened, now time.Time) (key coding.Key, ok bool) {
+	key = coding.Key{Size: f.facts.size, Modified: f.facts.mtime.Nano()}
+	at := key.Modified
+	if m.fsys == nil {
+		key.Dev, key.Ino, key.Changed = f.dev, f.ino, f.changed
+		at = f.changed
+	} else {
+		key.Source, key.Name = m.id, f.facts.name
+	}
+	return key, now.UnixNano()-at >= int64(untouched) && (f.content != nil || !f.slow)
+}
+
+// sources number the modules that have a file system.
+var sources atomic.Uint64
+
+// encode fills the cache. It reads the file off the loop, and not from f: the request may be over
+// before.
+func (m *module) encode(key coding.Key, f *opened) {
+	unchanged := func() bool { return true }
+	switch {
+	case f.content != nil:
+		m.cache.Make(key, bytes.NewReader(f.content), unchanged)
+		return
+	case f.from != nil:
+		m.cache.Make(key, io.NewSectionReader(f.from, 0, key.Size), unchanged)
+		return
+	}
+	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		m.cache.Put(key, nil)
+		return
+	}
+	own := os.NewFile(uintptr(fd), f.facts.name)
+	m.cache.Make(key, io.NewSectionReader(own, 0, key.Size), func() bool {
+		defer own.Close()
+		var st unix.Stat_t
+		return unix.Fstat(fd, &st) == nil && st.Size == key.Size &&
+			st.Mtim.Nano() == key.Modified && st.Ctim.Nano() == key.Changed
+	})
+}
