@@ -93,11 +93,11 @@ var notOfPage = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-U
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
 	head, header, old, prefix := r.head, r.header, r.path, r.prefix
 	query, form, multipart := r.query, r.form, r.multipart
-	rewritten, rewrites := r.rewritten, r.rewrites
+	rewritten, rewrites, once := r.rewritten, r.rewrites, r.once
 	defer func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
 		r.query, r.form, r.multipart = query, form, multipart
-		r.rewritten, r.rewrites = rewritten, rewrites
+		r.rewritten, r.rewrites, r.once = rewritten, rewrites, once
 	}()
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET
@@ -110,7 +110,7 @@ func (r *Request) Instead(path string, resp *Response, h Handler) int {
 		})
 	})
 	r.header, r.path = Header{}, []byte(path)
-	r.query, r.form, r.multipart = nil, nil, nil
+	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
 	r.rewritten, r.rewrites = string(http1.AppendPath(nil, r.path)), 0
 	return h(r, resp)
 }

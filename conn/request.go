@@ -36,6 +36,7 @@ type Request struct {
 	pathBuf   []byte
 	rewritten string // the target that takes the place of the head's; see Rewrite
 	rewrites  int
+	once      []any // see Once
 	prefix    string
 	user      string
 	authType  string
@@ -65,6 +66,10 @@ func (r *Request) release() {
 	r.Thread = nil
 	r.text, r.prefix, r.user, r.authType = "", "", "", ""
 	r.rewritten, r.rewrites = "", 0
+	if len(r.once) > 0 {
+		clear(r.once)
+		r.once = r.once[:0]
+	}
 	r.path, r.query, r.form, r.multipart = nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id = 0

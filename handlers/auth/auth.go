@@ -30,6 +30,9 @@ type Settings struct {
 	Htpasswd string `toml:"htpasswd"` // the path of the file with the users
 }
 
+// String says in words who may pass.
+func (s Settings) String() string { return "a user of " + s.Htpasswd }
+
 // scheme is what AUTH_TYPE is for a user that was found out here.
 const scheme = "Basic"
 
