@@ -1,7 +1,8 @@
-// Package auth is the setting `auth` of a site and of a route: who may pass is asked for a name and
-// a password, by the Basic scheme (RFC 7617).
+// Package auth is the setting `auth` of a site, of a route and of a rule: who may pass is asked for a
+// name and a password, by the Basic scheme (RFC 7617), or a route of the site is asked.
 //
 //	auth.go      settings and handler
+//	ask.go       a route that says who may pass
 //	htpasswd.go  the text of an htpasswd file
 //	hash.go      the hashes in it
 //	file.go      the file, read again when it changes
@@ -28,10 +29,18 @@ import (
 type Settings struct {
 	Realm    string `toml:"realm"`    // what the browser shows; "": "restricted"
 	Htpasswd string `toml:"htpasswd"` // the path of the file with the users
+
+	Request     string   `toml:"request"`      // instead of it: the path of the route to ask
+	CopyHeaders []string `toml:"copy_headers"` // fields of its answer that go into the request
 }
 
 // String says in words who may pass.
-func (s Settings) String() string { return "a user of " + s.Htpasswd }
+func (s Settings) String() string {
+	if s.Request != "" {
+		return "what " + s.Request + " answers"
+	}
+	return "a user of " + s.Htpasswd
+}
 
 // scheme is what AUTH_TYPE is for a user that was found out here.
 const scheme = "Basic"
@@ -48,6 +57,16 @@ const (
 // New makes the middleware. It reads the file. Errors are *handlers.KeyError. The handlers may run
 // on any number of loops at once.
 func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
+	if s.Request != "" {
+		a, err := newAsker(s, env)
+		if err != nil {
+			return nil, err
+		}
+		return a.around, nil
+	}
+	if s.CopyHeaders != nil {
+		return nil, handlers.BadKey("copy_headers", "is for the answer to request, which is missing")
+	}
 	if s.Realm == "" {
 		s.Realm = "restricted"
 	}

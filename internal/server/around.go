@@ -62,6 +62,12 @@ func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware
 		layers = append(layers, a.set.Middleware())
 	}
 	layers = append(layers, admit(a.Table, a.Limit, a.Auth, env))
+	if a.Auth != nil && a.Auth.Request != "" && env.Prefix != "" {
+		if own, ok := env.Routes.Of(a.Auth.Request); ok && own == env.Prefix {
+			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
+				"itself; expected that of another route", a.Auth.Request)
+		}
+	}
 	if pages != nil {
 		layers = append(layers, pages.Inner) // the last one
 	}
