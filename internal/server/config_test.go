@@ -79,6 +79,10 @@ t.conf:21: site.host: "a": named twice, for the same listener or scheme
 t.conf:24: site.listener: expected at least one name; leave it out for all listeners
 t.conf:26: site.scheme: no listener of the site has tls or trusted_proxies, so no request is an https one
 t.conf:29: site.scheme: expected "http" or "https", found "ftp"`},
+		{"a listener twice", "[[listener]]\nname = \"a\"\naddress = \"*:80\"\n[[site]]\nhost = \"h\"\nlistener = [\"a\", \"a\"]\n" +
+			"[[site]]\nlistener = [\"b\",\"b\"]", `t.conf:6: site.listener: "a": named twice
+t.conf:8: site.listener: "b": named twice
+t.conf:8: site.listener: there is no listener "b" (did you mean a?)`},
 		{"no listener has a name", "[[site]]\nlistener = \"plain\"",
 			`t.conf:2: site.listener: there is no listener "plain": none has a name`},
 		{"no https address", "[[site]]\nhttps = \"redirect\"",

@@ -88,7 +88,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			site.Around.Compression = new(compressionConfig)
 		}
 		report := func(err error) { reportAt(site.Table, "", err) }
-		b.Around = handlers.Chain(c.https(*site, report), site.Around.middleware(env, ""),
+		b.Around = handlers.Chain(c.https(*site, s.Logger, report), site.Around.middleware(env, ""),
 			env.Routes.Inner)
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
