@@ -45,9 +45,11 @@ func (s Settings) String() string {
 // scheme is what AUTH_TYPE is for a user that was found out here.
 const scheme = "Basic"
 
+// provedFor is for how long credentials that were right are not verified again. It is a variable only
+// for the tests.
+var provedFor = 5 * time.Minute
+
 const (
-	// provedFor is for how long credentials that were right are not verified again.
-	provedFor = 5 * time.Minute
 	// maxWait is for how long a request waits for its verification.
 	maxWait = 30 * time.Second
 	// maxCredentials is the length of the longest name and password together, in bytes.
@@ -120,8 +122,12 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	}
 	digest := sha256.Sum256(buf[:n+len(name)+1+len(password)])
 	e := t.users[string(name)]
-	if e != nil && e.isProved(&digest, req.Loop().Time()) {
-		return e.name, 0
+	known := false // the credentials were right, for the hash that still counts
+	if e != nil {
+		var fresh bool
+		if known, fresh = e.proves(&digest, req.Loop().Time()); fresh {
+			return e.name, 0
+		}
 	}
 	compared := t.decoy(name) // made in any case, for the same time
 	if e != nil {
@@ -131,15 +137,18 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 		return g.refuse(resp)
 	}
 	right, err := gates.verify(req.RemoteAddr().Addr(), digest, compared.hash, password)
-	if err == errFullNetwork {
-		resp.Header().Set("Retry-After", "1")
-		return "", http.StatusTooManyRequests
-	}
 	pass := false
 	if err == nil {
 		pass, err = right.Await(req.Thread, maxWait)
 	}
-	if err != nil { // or the client has left
+	switch {
+	case err == nil:
+	case known: // clients that guess must not lock out the users who are in
+		return e.name, 0
+	case err == errFullNetwork:
+		resp.Header().Set("Retry-After", "1")
+		return "", http.StatusTooManyRequests
+	default: // or the client has left
 		resp.Header().Set("Retry-After", "1")
 		return "", http.StatusServiceUnavailable
 	}
@@ -156,9 +165,12 @@ func (g *guard) refuse(resp *conn.Response) (user string, status int) {
 	return "", http.StatusUnauthorized
 }
 
-func (e *entry) isProved(digest *[sha256.Size]byte, now time.Time) bool {
+// proves reports whether credentials are those that were right the last time, and whether that is so
+// short a time ago that they need not be verified again.
+func (e *entry) proves(digest *[sha256.Size]byte, now time.Time) (known, fresh bool) {
 	p := e.proved.Load()
-	return p != nil && now.Before(p.until) && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
+	known = p != nil && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
+	return known, known && now.Before(p.until)
 }
 
 // credentials decodes the value of an Authorization field of the Basic scheme into dst. name and
