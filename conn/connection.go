@@ -34,6 +34,7 @@ const (
 	served  state = 1 << iota // a request has come
 	lingers                   // a lingering close follows, see lingering
 	named                     // the header of the PROXY protocol has come
+	secured                   // and it says that the client uses TLS, which the proxy has ended
 )
 
 // Run is called by the loop. It serves requests until none is left that can be served without

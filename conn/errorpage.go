@@ -96,26 +96,35 @@ var notOfPage = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-U
 // request is a GET, or still a HEAD, without a query, a body, conditions and ranges; all else is as
 // it was. It is for error pages that a handler makes.
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
+	defer r.become(path, nil)()
+	return h(r, resp)
+}
+
+// become makes r, for another handler, a request for a clean path: a GET, or still a HEAD, without a
+// query and a body, and without the fields notOfPage and those of without. undo makes it what it
+// was.
+func (r *Request) become(path string, without []string) (undo func()) {
 	head, header, old, prefix := r.head, r.header, r.path, r.prefix
+	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
-	rewritten, rewrites := r.rewritten, r.rewrites
-	defer func() {
+	rewritten, rewrites, once := r.rewritten, r.rewrites, r.once
+	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
+		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
-		r.rewritten, r.rewrites = rewritten, rewrites
-	}()
+		r.rewritten, r.rewrites, r.once = rewritten, rewrites, once
+	}
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET
 	}
 	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
 	r.head.Fields = slices.DeleteFunc(slices.Clone(head.Fields), func(f http1.Field) bool {
 		name := f.Name.Of(r.raw)
-		return slices.ContainsFunc(notOfPage, func(s string) bool {
-			return ascii.EqualFold(name, s)
-		})
+		is := func(s string) bool { return ascii.EqualFold(name, s) }
+		return slices.ContainsFunc(notOfPage, is) || slices.ContainsFunc(without, is)
 	})
 	r.header, r.path = Header{}, []byte(path)
-	r.query, r.form, r.multipart = nil, nil, nil
+	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
 	r.rewritten, r.rewrites = string(http1.AppendPath(nil, r.path)), 0
-	return h(r, resp)
+	return undo
 }

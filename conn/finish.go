@@ -163,6 +163,10 @@ func (w *Response) appendEnd(out []byte) []byte {
 // beginning of the body, as far as it was gathered.
 func (w *Response) sendHead(status int, first []byte) {
 	x := w.x
+	if w.asked { // the status is all that is wanted of it
+		w.phase, w.status, w.extent = streamed, status, noBody
+		return
+	}
 	if w.forced != 0 {
 		status = w.forced
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -98,6 +99,8 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 	return c, w.giveUp(c), nil
 }
 
+var errNoConnection = errors.New("conn: a handler that is asked has no connection")
+
 // clearTheWay sends what must go out before the connection changes hands: the answers to earlier
 // requests, and the head of this answer if the handler has decided it. That head then has the
 // handler's Connection field, and no framing.
@@ -106,6 +109,8 @@ func (w *Response) clearTheWay() error {
 	switch {
 	case refusals[w.phase] != nil:
 		return refusals[w.phase]
+	case w.asked:
+		return errNoConnection
 	case w.phase == streamed || w.kind == gathered && len(w.buf) > 0:
 		if err := w.Flush(); err != nil {
 			return err

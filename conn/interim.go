@@ -12,7 +12,7 @@ import (
 // message, are left out. The error is that of writing; header may be nil.
 func (w *Response) Inform(status int, header *Header) error {
 	x := w.x
-	if w.phase != open || x.req.head.Minor == 0 || status < 100 || status > 199 || status == 101 {
+	if w.phase != open || w.asked || x.req.head.Minor == 0 || status < 100 || status > 199 || status == 101 {
 		return nil
 	}
 	if status == http.StatusContinue {

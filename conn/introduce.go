@@ -40,13 +40,17 @@ func (p *port) newConnection(remote netip.AddrPort, header bool) *connection {
 	return &w.connection
 }
 
+// httpsPort is where a client does not speak http. A proxy whose header does not tell of TLS has
+// ended it if the client has connected to this port, and the connection is plain.
+const httpsPort = 443
+
 // introduce reads the header of the PROXY protocol, and counts the client that it names. The error
 // stream.ErrWouldBlock means that nothing has arrived yet. After any other error, and if the client
 // is refused because it has too many connections, the connection must end. What has arrived behind
 // the header is left in the buffer.
 func (x *exchange) introduce() error {
 	c := x.c
-	h, err := x.readIntroduction()
+	h, fields, err := x.readIntroduction()
 	if err != nil {
 		if err != stream.ErrWouldBlock {
 			c.port.server.noteHeader(x, err)
@@ -59,12 +63,15 @@ func (x *exchange) introduce() error {
 		w.known, w.local = true, peerOf(h.Destination)
 		c.remote = peerOf(h.Source)
 	}
+	if fields.Secure || !fields.Said && h.Destination.Port() == httpsPort {
+		c.state |= secured
+	}
 	return c.port.server.admission.recount(c, x.set)
 }
 
 // readIntroduction reads the header. Its beginning must come within header_timeout, as that of a
 // request on a new connection, and then the rest within the same time again.
-func (x *exchange) readIntroduction() (h proxyproto.Header, err error) {
+func (x *exchange) readIntroduction() (h proxyproto.Header, fields proxyproto.TLVs, err error) {
 	timed := false
 	fill := func(begun bool) error {
 		if begun && !timed {
@@ -77,29 +84,33 @@ func (x *exchange) readIntroduction() (h proxyproto.Header, err error) {
 	for size == 0 {
 		if x.r < x.w {
 			if h, size, err = proxyproto.Parse(x.in[x.r:x.w]); err != nil {
-				return h, err
+				return h, fields, err
 			}
 		}
 		if size == 0 {
 			if err := fill(x.r < x.w); err != nil {
-				return h, err
+				return h, fields, err
 			}
 		}
 	}
-	// The rest, if it is not all there, is of no interest: up to 64 KiB, in pieces.
+	// The rest, up to 64 KiB, comes in pieces. The addresses are all there.
+	x.r, size = x.r+h.Fields, size-h.Fields
 	for {
 		n := min(size, x.w-x.r)
+		if h.Fields > 0 {
+			fields.Read(x.in[x.r : x.r+n])
+		}
 		if x.r += n; n == size {
 			break
 		}
 		size -= n
 		x.r, x.w = 0, 0
 		if err := fill(true); err != nil {
-			return h, err
+			return h, fields, err
 		}
 	}
 	_ = x.stream.SetReadDeadline(time.Time{})
-	return h, nil
+	return h, fields, nil
 }
 
 // noteHeader logs why a trusted proxy's connection ends at its header. A proxy that only looks

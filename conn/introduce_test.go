@@ -107,6 +107,51 @@ func TestProxyProtocol(t *testing.T) {
 	})
 }
 
+// TestProxyProtocolSecure: whether a plain connection's client uses https, as far as the header says,
+// however it arrives.
+func TestProxyProtocolSecure(t *testing.T) {
+	t.Parallel()
+	s := start(t, direct, conn.Config{
+		Proxies: only(withProtocol(trusting("127.0.0.1/32"))),
+		Handler: func(req *conn.Request, resp *conn.Response) int {
+			fmt.Fprint(resp, req.Secure(), req.TLS() != nil)
+			return 200
+		}})
+	const other, ssl, plain = "\x03\x00\x04abcd", "\x20\x00\x05\x01\x00\x00\x00\x00", "\x20\x00\x05\x00\x00\x00\x00\x00"
+	for _, x := range []struct {
+		header string
+		secure bool
+	}{
+		{line1, true}, // to port 443
+		{"PROXY TCP4 192.0.2.1 203.0.113.7 443 80\r\n", false},
+		{"PROXY TCP4 192.0.2.1 203.0.113.7 443 8443\r\n", false},
+		{"PROXY UNKNOWN\r\n", false},
+		{binary(1, ""), true}, // to port 443
+		{binary(1, other), true},
+		{binary(1, other+ssl), true},
+		{binary(1, plain), false},
+		{binary(1, strings.Repeat(other, 9000)+plain), false},
+		{strings.Replace(binary(1, ssl), "\x01\xbb", "\x00\x50", 1), true},
+		{strings.Replace(binary(1, other+other+ssl+other), "\x01\xbb", "\x00\x50", 1), true},
+		{strings.Replace(binary(1, strings.Repeat(other, 9000)+ssl), "\x01\xbb", "\x00\x50", 1), true},
+		{binary(0, ssl), false}, // the proxy's own connection
+	} {
+		for _, bytewise := range []bool{false, true} {
+			if bytewise && len(x.header) > 1000 {
+				continue
+			}
+			c := dialHeaded(s, x.header, bytewise)
+			for range 2 {
+				want := fmt.Sprint(x.secure, false)
+				if got := c.Do("GET", get).Text; got != want {
+					t.Errorf("%.30q, %d bytes: got %s, want %s", x.header, len(x.header), got, want)
+				}
+			}
+			c.Close()
+		}
+	}
+}
+
 // closed reports whether the server has closed c without a word.
 func closed(t *testing.T, c net.Conn) bool {
 	t.Helper()

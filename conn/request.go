@@ -36,6 +36,7 @@ type Request struct {
 	pathBuf   []byte
 	rewritten string // the target that takes the place of the head's; see Rewrite
 	rewrites  int
+	once      []any // see Once
 	prefix    string
 	user      string
 	authType  string
@@ -65,6 +66,10 @@ func (r *Request) release() {
 	r.Thread = nil
 	r.text, r.prefix, r.user, r.authType = "", "", "", ""
 	r.rewritten, r.rewrites = "", 0
+	if len(r.once) > 0 {
+		clear(r.once)
+		r.once = r.once[:0]
+	}
 	r.path, r.query, r.form, r.multipart = nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id = 0
@@ -285,12 +290,13 @@ func (r *Request) TLS() *tls.ConnectionState {
 }
 
 // Secure reports whether the client uses https: whether the connection is a TLS connection or, if a
-// trusted proxy says it (Config.Proxies), the client's own connection is one.
+// trusted proxy says it (Config.Proxies), the client's own connection is one. The PROXY protocol
+// says it by a field of version 2; without one, by port 443 as what the client has connected to.
 func (r *Request) Secure() bool {
 	if r.scheme != http1.UnknownScheme {
 		return r.scheme == http1.HTTPS
 	}
-	return r.x.c.tls != nil
+	return r.x.c.tls != nil || r.x.c.state&secured != 0
 }
 
 // ID returns a number that no other request of this server has.

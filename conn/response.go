@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -51,6 +52,10 @@ type Response struct {
 	pages  []ErrorPage
 	ceded  bool // an error page may take the place of the body
 	forced int  // the status while an error page is made, whatever its handler says; 0: none
+
+	// Of a handler that is asked, see Request.Ask: nothing is sent.
+	asked  bool
+	asking time.Time // since when
 
 	// What the hooks see and decide of the body.
 	hooking bool   // they run
@@ -174,8 +179,10 @@ func (w *Response) discard() {
 // clear makes an open response as it was when the handler began.
 func (w *Response) clear() {
 	last, hooks, pages, forced := w.close, w.hooks, w.pages, w.forced
+	asked, asking := w.asked, w.asking
 	w.reset()
 	w.phase, w.close, w.hooks, w.pages, w.forced = open, last, hooks, pages, forced
+	w.asked, w.asking = asked, asking
 }
 
 // fail ends an answer whose handler has failed. If the head has gone out, the answer is cut. If it
@@ -230,7 +237,7 @@ func (w *Response) Relay(status int, reason string) {
 // on; 0: as fast as the client takes them. The thread sleeps between small writes, and the loop
 // serves others meanwhile.
 func (w *Response) SetMaxRate(n int64) {
-	if w.phase == open || w.phase == streamed {
+	if (w.phase == open || w.phase == streamed) && !w.asked {
 		w.x.writing.MaxRate = n
 	}
 }
@@ -270,6 +277,9 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(); err != nil {
 		return 0, err
 	}
+	if w.asked {
+		return len(p), w.dropAsked(len(p))
+	}
 	if len(w.buf)+len(p) <= streamAt && (w.phase == open || len(p) < gather) {
 		w.reserve(len(p))
 		w.buf = append(w.buf, p...)
@@ -293,7 +303,7 @@ func (w *Response) Write(p []byte) (int, error) {
 
 // WriteString is Write of a string.
 func (w *Response) WriteString(s string) (int, error) {
-	if w.writable() == nil && len(w.buf)+len(s) <= streamAt {
+	if w.writable() == nil && len(w.buf)+len(s) <= streamAt && !w.asked {
 		w.reserve(len(s))
 		w.buf = append(w.buf, s...)
 		return len(s), nil
@@ -386,6 +396,9 @@ func (w *Response) stream(p []byte) error {
 	}
 	if len(p) == 0 {
 		return w.x.writeErr
+	}
+	if w.asked {
+		return w.dropAsked(len(p))
 	}
 	if w.extent == noBody {
 		w.x.stream.Spend() // nothing else would end an endless body, or let others run meanwhile

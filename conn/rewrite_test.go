@@ -102,3 +102,25 @@ func TestHeaderViewFrom(t *testing.T) {
 		t.Errorf("got %q", a.Text)
 	}
 }
+
+// TestOnce: once in a request, and again in the next one and in one that takes its place.
+func TestOnce(t *testing.T) {
+	a, b := new(int), new(int)
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		fmt.Fprint(resp, req.Once(a), req.Once(b), req.Once(a), req.Once(b))
+		_ = req.Rewrite("/other")
+		fmt.Fprint(resp, req.Once(a))
+		req.Instead("/page", resp, func(req *conn.Request, resp *conn.Response) int {
+			fmt.Fprint(resp, req.Once(a), req.Once(a))
+			return 200
+		})
+		fmt.Fprint(resp, req.Once(b))
+		return 200
+	}})
+	c := s.Dial()
+	for range 2 {
+		if got := c.Do("GET", get).Text; got != "true true false falsefalsetrue falsefalse" {
+			t.Error(got)
+		}
+	}
+}

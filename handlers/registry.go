@@ -24,6 +24,10 @@ type Env struct {
 	// Hosts are the names of the route's site, as in Site; none: it answers for every host.
 	Hosts []string
 
+	// Routes are those of the site, for what asks another route (conn.Request.Ask). It is nil in a
+	// test of a module.
+	Routes *SiteRoutes
+
 	// Scripts are the endings of the names of scripts, such as ".php", that routes of the site run;
 	// none: no route runs any. No route of the site may send the source of a script.
 	Scripts []string

@@ -1,7 +1,8 @@
-// Package auth is the setting `auth` of a site and of a route: who may pass is asked for a name and
-// a password, by the Basic scheme (RFC 7617).
+// Package auth is the setting `auth` of a site, of a route and of a rule: who may pass is asked for a
+// name and a password, by the Basic scheme (RFC 7617), or a route of the site is asked.
 //
 //	auth.go      settings and handler
+//	ask.go       a route that says who may pass
 //	htpasswd.go  the text of an htpasswd file
 //	hash.go      the hashes in it
 //	file.go      the file, read again when it changes
@@ -28,14 +29,27 @@ import (
 type Settings struct {
 	Realm    string `toml:"realm"`    // what the browser shows; "": "restricted"
 	Htpasswd string `toml:"htpasswd"` // the path of the file with the users
+
+	Request     string   `toml:"request"`      // instead of it: the path of the route to ask
+	CopyHeaders []string `toml:"copy_headers"` // fields of its answer that go into the request
+}
+
+// String says in words who may pass.
+func (s Settings) String() string {
+	if s.Request != "" {
+		return "what " + s.Request + " answers"
+	}
+	return "a user of " + s.Htpasswd
 }
 
 // scheme is what AUTH_TYPE is for a user that was found out here.
 const scheme = "Basic"
 
+// provedFor is for how long credentials that were right are not verified again. It is a variable only
+// for the tests.
+var provedFor = 5 * time.Minute
+
 const (
-	// provedFor is for how long credentials that were right are not verified again.
-	provedFor = 5 * time.Minute
 	// maxWait is for how long a request waits for its verification.
 	maxWait = 30 * time.Second
 	// maxCredentials is the length of the longest name and password together, in bytes.
@@ -45,6 +59,16 @@ const (
 // New makes the middleware. It reads the file. Errors are *handlers.KeyError. The handlers may run
 // on any number of loops at once.
 func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
+	if s.Request != "" {
+		a, err := newAsker(s, env)
+		if err != nil {
+			return nil, err
+		}
+		return a.around, nil
+	}
+	if s.CopyHeaders != nil {
+		return nil, handlers.BadKey("copy_headers", "is for the answer to request, which is missing")
+	}
 	if s.Realm == "" {
 		s.Realm = "restricted"
 	}
@@ -98,8 +122,12 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	}
 	digest := sha256.Sum256(buf[:n+len(name)+1+len(password)])
 	e := t.users[string(name)]
-	if e != nil && e.isProved(&digest, req.Loop().Time()) {
-		return e.name, 0
+	known := false // the credentials were right, for the hash that still counts
+	if e != nil {
+		var fresh bool
+		if known, fresh = e.proves(&digest, req.Loop().Time()); fresh {
+			return e.name, 0
+		}
 	}
 	compared := t.decoy(name) // made in any case, for the same time
 	if e != nil {
@@ -109,15 +137,18 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 		return g.refuse(resp)
 	}
 	right, err := gates.verify(req.RemoteAddr().Addr(), digest, compared.hash, password)
-	if err == errFullNetwork {
-		resp.Header().Set("Retry-After", "1")
-		return "", http.StatusTooManyRequests
-	}
 	pass := false
 	if err == nil {
 		pass, err = right.Await(req.Thread, maxWait)
 	}
-	if err != nil { // or the client has left
+	switch {
+	case err == nil:
+	case known: // clients that guess must not lock out the users who are in
+		return e.name, 0
+	case err == errFullNetwork:
+		resp.Header().Set("Retry-After", "1")
+		return "", http.StatusTooManyRequests
+	default: // or the client has left
 		resp.Header().Set("Retry-After", "1")
 		return "", http.StatusServiceUnavailable
 	}
@@ -134,9 +165,12 @@ func (g *guard) refuse(resp *conn.Response) (user string, status int) {
 	return "", http.StatusUnauthorized
 }
 
-func (e *entry) isProved(digest *[sha256.Size]byte, now time.Time) bool {
+// proves reports whether credentials are those that were right the last time, and whether that is so
+// short a time ago that they need not be verified again.
+func (e *entry) proves(digest *[sha256.Size]byte, now time.Time) (known, fresh bool) {
 	p := e.proved.Load()
-	return p != nil && now.Before(p.until) && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
+	known = p != nil && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
+	return known, known && now.Before(p.until)
 }
 
 // credentials decodes the value of an Authorization field of the Basic scheme into dst. name and

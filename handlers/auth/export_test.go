@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -13,14 +14,20 @@ import (
 const (
 	MaxFlights            = maxFlights
 	MaxFlightsFromNetwork = maxFlightsFromNetwork
-	ProvedFor             = provedFor
 )
 
-// LookAlways lets every request look at the file until the test ends.
+// ForgetAlways lets credentials that were right be verified again each time, until the test ends.
+func ForgetAlways(t testing.TB) {
+	before := provedFor
+	provedFor = 0
+	t.Cleanup(func() { provedFor = before })
+}
+
+// LookAlways lets every request look at the file, and wait for the result, until the test ends.
 func LookAlways(t testing.TB) {
-	before := lookEvery
-	lookEvery = 0
-	t.Cleanup(func() { lookEvery = before })
+	every, most := lookEvery, lookWait
+	lookEvery, lookWait = 0, wait.Patience
+	t.Cleanup(func() { lookEvery, lookWait = every, most })
 }
 
 // Users returns the names and hashes of a file.
@@ -61,20 +68,27 @@ func Decoy(text []byte, name string) string {
 	return first.name
 }
 
+// occupied makes the digests of Occupy different.
+var occupied byte
+
 // Occupy takes n places of the gate, as n verifications that do not end until free is called.
 func Occupy(n int, network string) (free func()) {
 	gates.mu.Lock()
 	defer gates.mu.Unlock()
 	from, _ := netip.ParseAddr(network)
+	occupied++
+	var all [][sha256.Size]byte
 	for i := range n {
-		gates.flights[[sha256.Size]byte{byte(i)}] = new(loop.Promise[bool])
+		d := [sha256.Size]byte{byte(i), occupied}
+		all = append(all, d)
+		gates.flights[d] = new(loop.Promise[bool])
 	}
 	gates.from[from] += n
 	return func() {
 		gates.mu.Lock()
 		defer gates.mu.Unlock()
-		for i := range n {
-			delete(gates.flights, [sha256.Size]byte{byte(i)})
+		for _, d := range all {
+			delete(gates.flights, d)
 		}
 		if gates.from[from] -= n; gates.from[from] == 0 {
 			delete(gates.from, from)
@@ -82,11 +96,17 @@ func Occupy(n int, network string) (free func()) {
 	}
 }
 
-// Proved tells for a user whose credentials were right d ago whether they, and others, count.
-func Proved(d time.Duration) (same, others bool) {
+// ProvedFor returns for how long credentials that were right are not verified again.
+func ProvedFor() time.Duration { return provedFor }
+
+// Proved tells for a user whose credentials were right d ago whether they are known and need not be
+// verified, and whether others are.
+func Proved(d time.Duration) (known, fresh, others bool) {
 	now := time.Now()
 	var e entry
 	digest := [sha256.Size]byte{1}
 	e.proved.Store(&proof{digest, now.Add(provedFor)})
-	return e.isProved(&digest, now.Add(d)), e.isProved(new([sha256.Size]byte), now.Add(d))
+	known, fresh = e.proves(&digest, now.Add(d))
+	others, _ = e.proves(new([sha256.Size]byte), now.Add(d))
+	return known, fresh, others
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // gate is where credentials wait to be verified. A hash is made to take long, so clients that guess
-// could keep all processors busy. The gate lets few computations run at a time and few more wait,
-// and only some of these are of one network. Equal credentials that come at the same time, as a
+// could keep all processors busy. The gate lets few computations run at a time and few more wait.
+// Only some of these are of one network, and once half of the places are taken, only one: so a few
+// networks that guess do not take them all. Equal credentials that come at the same time, as a
 // browser sends them, are verified once.
 //
 // It has goroutines of its own, not workers of a loop. A result is for requests on all loops, so it
@@ -57,10 +58,14 @@ func (g *gate) verify(client netip.Addr, digest [sha256.Size]byte, h hash, passw
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.flights[digest]
+	most := maxFlightsFromNetwork
+	if len(g.flights) >= maxFlights/2 {
+		most = 1
+	}
 	switch {
 	case p != nil:
 		return p, nil
-	case g.from[network] >= maxFlightsFromNetwork:
+	case g.from[network] >= most:
 		return nil, errFullNetwork
 	case len(g.flights) >= maxFlights:
 		return nil, errFull

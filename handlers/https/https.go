@@ -27,13 +27,18 @@ type Settings struct {
 // 8.3).
 var challenges = []byte("/.well-known/acme-challenge/")
 
+// Redirects reports whether a request for that clean path, secure or not, is sent to https.
+func (s Settings) Redirects(path []byte, secure bool) bool {
+	return s.HTTPS == "redirect" && !secure && !bytes.HasPrefix(path, challenges)
+}
+
 // New makes the middleware of a site, nil if the settings ask for nothing. Errors are
 // *handlers.KeyError. port returns the port of the https address; it is called once, at the first
 // redirect, on any loop.
 func New(s Settings, port func() int) (handlers.Middleware, error) {
 	var layers []handlers.Middleware
 	if s.HTTPS == "redirect" {
-		layers = append(layers, redirectTo(port))
+		layers = append(layers, s.redirectTo(port))
 	}
 	if s.HSTS != nil {
 		field, err := s.HSTS.field()
@@ -48,13 +53,13 @@ func New(s Settings, port func() int) (handlers.Middleware, error) {
 // redirectTo redirects requests that are not secure. If a trusted proxy is between the client and
 // this server, the client knows the proxy's ports and not those of this server; then the address
 // has the usual port.
-func redirectTo(port func() int) handlers.Middleware {
+func (s Settings) redirectTo(port func() int) handlers.Middleware {
 	own := sync.OnceValue(func() conn.Handler { return moved(port()) })
 	usual := moved(usualPort)
 	return func(next conn.Handler) conn.Handler {
 		return func(req *conn.Request, resp *conn.Response) int {
 			switch {
-			case req.Secure() || bytes.HasPrefix(req.PathView(), challenges):
+			case !s.Redirects(req.PathView(), req.Secure()):
 				return next(req, resp)
 			case req.Proxied() || req.RemoteAddr() != req.PeerAddr():
 				return usual(req, resp)

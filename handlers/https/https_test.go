@@ -42,6 +42,36 @@ func start(t *testing.T, m modes.Mode, s https.Settings, port int, trusted ...st
 	return server.Start(t, m, cfg)
 }
 
+// TestBehindProxyProtocol: a client that has come to the proxy by https is not sent there again.
+func TestBehindProxyProtocol(t *testing.T) {
+	around, err := https.New(toHTTPS, func() int { return 443 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server.Start(t, modes.Plain, conn.Config{
+		Handler: around(func(*conn.Request, *conn.Response) int { return 204 }),
+		Proxies: map[string]*conn.Proxies{"": {Protocol: true,
+			Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}},
+	})
+	const v2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x14\xc0\x00\x02\x01\xcb\x00\x71\x07\xdc\x04\x00\x50\x20\x00\x05"
+	for header, want := range map[string]int{
+		"PROXY TCP4 192.0.2.1 203.0.113.7 56324 443\r\n": 204,
+		"PROXY TCP4 192.0.2.1 203.0.113.7 56324 80\r\n":  301,
+		v2 + "\x01\x00\x00\x00\x00":                      204,
+		v2 + "\x00\x00\x00\x00\x00":                      301,
+	} {
+		c := s.Dial()
+		for range 2 {
+			c.Send(header + "GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n")
+			a := c.Answer("GET")
+			if a.StatusCode != want || want == 301 && a.Header.Get("Location") != "https://a.test/x" {
+				t.Errorf("%q: %s, %q", header, a.Status, a.Header.Get("Location"))
+			}
+			header = ""
+		}
+	}
+}
+
 var toHTTPS = https.Settings{HTTPS: "redirect"}
 
 func TestRedirect(t *testing.T) {

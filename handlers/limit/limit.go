@@ -7,6 +7,7 @@
 package limit
 
 import (
+	"fmt"
 	"hash/maphash"
 	"net/http"
 	"slices"
@@ -32,6 +33,26 @@ type Settings struct {
 	Connections int           `toml:"connections" min:"1" max:"1000000"`
 	Bandwidth   handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"` // of an answer, per second
 	By          string        `toml:"by"`                              // "": "address"
+}
+
+// String says in words what the limits are.
+func (s Settings) String() string {
+	var all []string
+	add := func(there bool, format string, args ...any) {
+		if there {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	add(s.Allow != nil, "clients of %s", strings.Join(s.Allow, ", "))
+	add(s.Deny != nil, "no clients of %s", strings.Join(s.Deny, ", "))
+	add(s.Methods != nil, "methods %s", strings.Join(s.Methods, ", "))
+	add(s.MaxBodySize > 0, "bodies up to %v", s.MaxBodySize)
+	add(s.Requests.Count > 0, "%v requests", s.Requests)
+	add(s.Burst > 0, "%d at once", s.Burst)
+	add(s.Connections > 0, "%d at a time", s.Connections)
+	add(s.Bandwidth > 0, "%v a second", s.Bandwidth)
+	add(s.By != "", "by %s", s.By)
+	return strings.Join(all, ", ")
 }
 
 // limiter is a Settings made ready.
@@ -112,6 +133,12 @@ func parseNetworks(key string, list []string) (*networks.Set, error) {
 		return nil, &handlers.KeyError{Key: key, Err: err}
 	}
 	return s, nil
+}
+
+// Takes reports whether requests of a method may pass.
+func (s Settings) Takes(method string) bool {
+	return s.Methods == nil || slices.Contains(s.Methods, method) ||
+		method == http.MethodHead && slices.Contains(s.Methods, http.MethodGet)
 }
 
 func (l *limiter) setMethods(methods []string) error {

@@ -139,7 +139,7 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 func hostsOf(addresses []string) map[string]string {
 	hosts := make(map[string]string)
 	for _, a := range addresses {
-		name, _, _ := strings.Cut(strings.TrimSpace(a), " ")
+		name := strings.Fields(a)[0] // options follow, see package upstream
 		host, port, err := net.SplitHostPort(name)
 		switch {
 		case err != nil: // a UNIX socket

@@ -79,6 +79,9 @@ func TestRequest(t *testing.T) {
 			"Connection: close\r\n\r\n"},
 		{"GET /api", "", "", func(s *proxy.Settings) { s.Host = "upstream" },
 			"GET /api HTTP/1.1\r\nHost: " + o.addr + "\r\n" + forwarded + via + "\r\n"},
+		{"GET /api", "", "", func(s *proxy.Settings) {
+			s.Host, s.Address = "upstream", []string{"\t" + o.addr + "\tweight=2"}
+		}, "GET /api HTTP/1.1\r\nHost: " + o.addr + "\r\n" + forwarded + via + "\r\n"},
 		{"GET /api", "Cookie: a\r\nX-Key: client\r\n", "", func(s *proxy.Settings) {
 			s.RequestHeaders = map[string]string{"x-key": "secret", "Cookie": ""}
 		}, "GET /api HTTP/1.1\r\n" + host + forwarded + "x-key: secret\r\n" + via + "\r\n"},

@@ -54,7 +54,7 @@ func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 			resp.BeforeHead(r.hook)
 		}
 		switch {
-		case c.around[i] != nil:
+		case c.around[i] != nil && (!c.route || req.Once(r)):
 			return c.around[i](req, resp)
 		case r.ends():
 			return c.act(i, req, resp)

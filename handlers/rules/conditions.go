@@ -150,7 +150,8 @@ func (c negated) hold(q Asked) (bool, error) {
 	return !hold, err
 }
 
-func (c negated) key() string { return "not." + c.condition.key() }
+func (c negated) key() string   { return "not." + c.condition.key() }
+func (c negated) wants() string { return "anything but " + c.condition.wants() }
 
 type methods []string
 

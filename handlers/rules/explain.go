@@ -19,8 +19,8 @@ const (
 
 // Explain says, by calls of say, what each rule does with a request and why: the first condition
 // that does not hold, or what the rule does. A rewritten request has its new path in q. What auth
-// and limit would do is not known; the request passes them. Explain may ask a disk, so it is not
-// for a loop.
+// and limit would answer is not known: they are named, and the request passes them. Explain may ask
+// a disk, so it is not for a loop.
 func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 	for i := range s.rules {
 		r := &s.rules[i]
@@ -35,6 +35,12 @@ func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 			continue
 		}
 		because := r.because(q)
+		if r.asks != "" {
+			sayf("%s%s", r.asks, because)
+			if because = ""; !r.ends() && r.actions == "" {
+				continue
+			}
+		}
 		switch {
 		case r.redirect != nil:
 			location, ok := r.location(q)

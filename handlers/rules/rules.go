@@ -69,6 +69,8 @@ type Rule struct {
 	// Around is what other packages do to a request for which the conditions hold: it wraps all
 	// that comes behind the conditions. nil: nothing.
 	Around handlers.Middleware
+
+	Asks string // what Around asks of a request, in words, for Explain
 }
 
 // Error is what is wrong with a rule.
@@ -104,7 +106,8 @@ type rule struct {
 	redirect *template.Template // nil: not redirected
 	status   int
 	rewrite  *template.Template // nil: not rewritten
-	actions  string             // in words
+	asks     string             // what around asks, in words
+	actions  string             // in words, those that go on
 }
 
 // Compile makes the rules of a site, for which env.Prefix is empty, or of a route. folder is the
@@ -139,7 +142,7 @@ func (c *compiler) wrongf(key, format string, args ...any) {
 }
 
 func (c *compiler) rule(in *Rule) rule {
-	r := rule{name: in.Name, around: in.Around}
+	r := rule{name: in.Name, around: in.Around, asks: in.Asks}
 	root := in.Root
 	if root == "" {
 		root = c.folder
@@ -174,9 +177,6 @@ func (c *compiler) actions(r *rule, in *Rule) {
 	if c.header(r, in) {
 		words = append(words, "changes the header")
 	}
-	if r.around != nil {
-		words = append(words, "asks for more (auth, limit)")
-	}
 	ends := 0
 	for _, there := range []bool{in.Deny != 0, in.Rewrite != "", in.Redirect != ""} {
 		if there {
@@ -190,9 +190,9 @@ func (c *compiler) actions(r *rule, in *Rule) {
 	switch {
 	case ends > 1:
 		c.wrongf("", "a rule has deny, rewrite or redirect, not several of them")
-	case ends == 0 && len(words) == 0:
-		c.wrongf("", "does nothing: expected deny, rewrite, redirect, set_headers, add_headers, "+
-			"remove_headers or cache_control")
+	case ends == 0 && len(words) == 0 && r.around == nil:
+		c.wrongf("", "does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, "+
+			"add_headers, remove_headers or cache_control")
 	case in.Deny != 0:
 		if in.Deny < 400 || in.Deny > 599 {
 			c.wrongf("deny", "expected a status of an error, 400 to 599, not %d", in.Deny)

@@ -334,12 +334,12 @@ func TestWithoutHost(t *testing.T) {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	for want, change := range map[string]func(*rules.Settings){
-		"rule 2: : does nothing: expected deny, rewrite, redirect, set_headers, add_headers, remove_headers or cache_control": func(s *rules.Settings) { s.Deny = 0 },
-		"rule 2: : a rule has deny, rewrite or redirect, not several of them":                                                 func(s *rules.Settings) { s.Rewrite = "/" },
-		"rule 2: deny: expected a status of an error, 400 to 599, not 200":                                                    func(s *rules.Settings) { s.Deny = 200 },
-		"rule 2: status: is for redirect, which this rule does not have":                                                      func(s *rules.Settings) { s.Status = 301 },
-		"rule 2: status: expected 300, 301, 302, 303, 307 or 308, not 304":                                                    func(s *rules.Settings) { s.Deny, s.Redirect, s.Status = 0, "/", 304 },
-		`rule 2: rewrite: "/{name}": unknown placeholder {name} (known: {path}, {uri}, {query}, {host})`:                      func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "/{name}" },
+		"rule 2: : does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control": func(s *rules.Settings) { s.Deny = 0 },
+		"rule 2: : a rule has deny, rewrite or redirect, not several of them":                                                              func(s *rules.Settings) { s.Rewrite = "/" },
+		"rule 2: deny: expected a status of an error, 400 to 599, not 200":                                                                 func(s *rules.Settings) { s.Deny = 200 },
+		"rule 2: status: is for redirect, which this rule does not have":                                                                   func(s *rules.Settings) { s.Status = 301 },
+		"rule 2: status: expected 300, 301, 302, 303, 307 or 308, not 304":                                                                 func(s *rules.Settings) { s.Deny, s.Redirect, s.Status = 0, "/", 304 },
+		`rule 2: rewrite: "/{name}": unknown placeholder {name} (known: {path}, {uri}, {query}, {host})`:                                   func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "/{name}" },
 		`rule 2: rewrite: "/{b}": unknown placeholder {b} (known: {path}, {uri}, {query}, {host}, {a}, {2})`: func(s *rules.Settings) {
 			s.Deny, s.Rewrite, s.Regexp = 0, "/{b}", "(?<a>x)(y)"
 		},
@@ -412,12 +412,12 @@ func TestExplain(t *testing.T) {
 		{rules.Sample{Path: "/page/x", Host: "h", Header: http.Header{"X": {"2"}}}, rules.Changed, "/doku.php",
 			`a: not for this request: path wants "*.sql" or "/data/**", it is "/page/x"
 b: not for this request: header.X wants "1", it is "2"
-c: changes the header (not.method wants POST, it is GET)
+c: changes the header (not.method wants anything but POST, it is GET)
 d: rewrites to /doku.php?id=x (regexp wants ^/page/(?<n>.+)$, the path is "/page/x")`},
 		{rules.Sample{Path: "/x", Host: "h", Verb: "POST"}, rules.Ended, "/x",
 			`a: not for this request: path wants "*.sql" or "/data/**", it is "/x"
 b: not for this request: header.X wants "1", there is none
-c: not for this request: not.method wants POST, it is POST
+c: not for this request: not.method wants anything but POST, it is POST
 d: not for this request: regexp wants ^/page/(?<n>.+)$, the path is "/x"
 e: redirects with 302 to https://h/x (it has no conditions)`},
 	} {

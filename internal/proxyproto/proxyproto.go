@@ -21,6 +21,10 @@ type Header struct {
 	// Source is the client's address, and Destination the one that it connected to. Both are the
 	// zero AddrPort if the client came by a UNIX socket.
 	Source, Destination netip.AddrPort
+
+	// Fields is where the fields behind the addresses begin, which TLVs reads: up to the header's
+	// size. 0: there are none, or they do not count.
+	Fields int
 }
 
 // Error is what is wrong with a header.
@@ -126,7 +130,7 @@ const (
 	maxTransport = 0x2 // 0: unspecified, 1: stream, 2: datagram
 )
 
-// parseBinary reads version 2. What follows the addresses, TLVs, is left to be skipped.
+// parseBinary reads version 2. What follows the addresses is left for TLVs, or to be skipped.
 func parseBinary(b []byte) (h Header, size int, err error) {
 	if len(b) <= len(signature) {
 		return h, 0, nil
@@ -160,6 +164,9 @@ func parseBinary(b []byte) (h Header, size int, err error) {
 		return h, 0, nil
 	}
 	h.Known = true
+	if length > need {
+		h.Fields = fixedPart + need
+	}
 	a := b[fixedPart : fixedPart+need]
 	switch family {
 	case inet:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/auth"
 	"github.com/lwango/lwango/handlers/compress"
@@ -30,8 +31,10 @@ type around struct {
 
 // ruleConfig is a [[site.rule]] or a [[site.route.rule]].
 type ruleConfig struct {
-	Table settings.Table `toml:",table"`
-	Rule  rules.Settings `toml:",inline"`
+	Table settings.Table  `toml:",table"`
+	Rule  rules.Settings  `toml:",inline"`
+	Limit *limit.Settings `toml:"limit"`
+	Auth  *auth.Settings  `toml:"auth"`
 }
 
 // middleware makes one Middleware of all, or nil if there is nothing to do. env.Prefix is empty for
@@ -41,16 +44,9 @@ type ruleConfig struct {
 // The layers, outermost first: compression, error pages, rules, limit, auth. So all that the others
 // answer may be compressed, and what refuses a request further in gets its error page. A rule that
 // denies or redirects costs nothing else, and one that leads to another route leaves nothing of this
-// one behind.
+// one behind. A rule has its own limit and auth, in the same order, in front of what it does.
 func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
-	add := func(key string, m handlers.Middleware, err error) {
-		if err != nil { // at a key of the table that is the value of key
-			reportAt(a.Table.Sub(key), "", err)
-			return
-		}
-		layers = append(layers, m)
-	}
 	if a.Compression != nil {
 		layers = append(layers, compress.Middleware(env.Compression))
 	}
@@ -65,18 +61,51 @@ func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware
 		a.compile(folder, env)
 		layers = append(layers, a.set.Middleware())
 	}
-	if a.Limit != nil {
-		m, err := limit.New(*a.Limit, env)
-		add("limit", m, err)
-	}
-	if a.Auth != nil {
-		m, err := auth.New(*a.Auth, env)
-		add("auth", m, err)
+	layers = append(layers, admit(a.Table, a.Limit, a.Auth, env))
+	if a.Auth != nil && a.Auth.Request != "" && env.Prefix != "" {
+		if own, ok := env.Routes.Of(a.Auth.Request); ok && own == env.Prefix {
+			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
+				"itself; expected that of another route", a.Auth.Request)
+		}
 	}
 	if pages != nil {
 		layers = append(layers, pages.Inner) // the last one
 	}
 	return handlers.Chain(layers...)
+}
+
+// admit makes one Middleware of the keys limit and auth of a table; nil if it has neither.
+func admit(table settings.Table, l *limit.Settings, a *auth.Settings,
+	env handlers.Env) handlers.Middleware {
+	var layers []handlers.Middleware // outermost first
+	add := func(key string, m handlers.Middleware, err error) {
+		if err != nil { // at a key of the table that is the value of key
+			reportAt(table.Sub(key), "", err)
+			m = func(next conn.Handler) conn.Handler { return next }
+		}
+		layers = append(layers, m)
+	}
+	if l != nil {
+		m, err := limit.New(*l, env)
+		add("limit", m, err)
+	}
+	if a != nil {
+		m, err := auth.New(*a, env)
+		add("auth", m, err)
+	}
+	return handlers.Chain(layers...)
+}
+
+// asks says in words what the keys limit and auth of a table ask of a request.
+func asks(l *limit.Settings, a *auth.Settings) string {
+	var words []string
+	if l != nil {
+		words = append(words, "limit: "+l.String())
+	}
+	if a != nil {
+		words = append(words, "auth: "+a.String())
+	}
+	return strings.Join(words, "; ")
 }
 
 // compile makes the rules. It reports what is wrong with one at its own key.
@@ -86,6 +115,8 @@ func (a *around) compile(folder string, env handlers.Env) {
 		all[i] = rules.Rule{
 			Settings: r.Rule,
 			Name:     fmt.Sprintf("rule %d (line %d)", i+1, r.Table.Line("")),
+			Around:   admit(r.Table, r.Limit, r.Auth, env),
+			Asks:     asks(r.Limit, r.Auth),
 		}
 	}
 	set, err := rules.Compile(all, folder, env)

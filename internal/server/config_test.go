@@ -79,6 +79,10 @@ t.conf:21: site.host: "a": named twice, for the same listener or scheme
 t.conf:24: site.listener: expected at least one name; leave it out for all listeners
 t.conf:26: site.scheme: no listener of the site has tls or trusted_proxies, so no request is an https one
 t.conf:29: site.scheme: expected "http" or "https", found "ftp"`},
+		{"a listener twice", "[[listener]]\nname = \"a\"\naddress = \"*:80\"\n[[site]]\nhost = \"h\"\nlistener = [\"a\", \"a\"]\n" +
+			"[[site]]\nlistener = [\"b\",\"b\"]", `t.conf:6: site.listener: "a": named twice
+t.conf:8: site.listener: "b": named twice
+t.conf:8: site.listener: there is no listener "b" (did you mean a?)`},
 		{"no listener has a name", "[[site]]\nlistener = \"plain\"",
 			`t.conf:2: site.listener: there is no listener "plain": none has a name`},
 		{"no https address", "[[site]]\nhttps = \"redirect\"",
@@ -178,7 +182,7 @@ t.conf:9: site.route.response_buffering: unknown unit "k": write one of B, KiB, 
 			`t.conf:2: site.auth.htpasswd: missing; expected the path of a file
 t.conf:6: site.route.auth.htpasswd: open DIR/none: no such file or directory
 t.conf:11: site.route.auth.htpasswd: expected a string, found the integer 3
-t.conf:12: site.route.auth.user: unknown key (known here: htpasswd, realm)`},
+t.conf:12: site.route.auth.user: unknown key (known here: copy_headers, htpasswd, realm, request)`},
 		{"limit", "[[site]]\nlimit = { requests = \"10\", burst = 0 }\n[[site.route]]\nprefix = \"/\"\nhandler = \"echo\"\n" +
 			"limit = { allow = [\"10.0.0.1/8\"], methods = [\"BREW\"] }\n[[site.route]]\nprefix = \"/x\"\nhandler = \"echo\"\n" +
 			"[site.route.limit]\nmethods = []\nmax_body_size = \"1k\"",

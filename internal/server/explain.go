@@ -11,14 +11,17 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// explain writes which site, route and rules a request would meet. request is a URL, or a method
-// and a URL.
+// explain writes which site, route and rules a request would meet, in this order, and what else is
+// asked of it. request is a URL, or a method and a URL.
 func (c *config) explain(w io.Writer, request string) error {
 	q, err := sample(request)
 	if err != nil {
 		return err
 	}
-	listener := c.listenerOf(q)
+	listener, note := c.listenerOf(q)
+	if note != "" {
+		fmt.Fprintln(w, note)
+	}
 	at, _ := c.Router.Place(listener, q.HTTPS, q.Host, q.Path)
 	var site *siteConfig // nil: that of -r, or of the built-in defaults
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
@@ -29,15 +32,26 @@ func (c *config) explain(w io.Writer, request string) error {
 		fmt.Fprintln(w, "the only site")
 	}
 	say := func(line string) { fmt.Fprintln(w, "  "+line) }
-	through := func(set *rules.Set) rules.Outcome {
-		if set == nil {
-			return rules.Passed
+	through := func(a *around) rules.Outcome {
+		outcome := rules.Passed
+		if a.set != nil {
+			outcome = a.set.Explain(q, say)
 		}
-		return set.Explain(q, say)
+		// A site's rule that rewrites leads to them as well, a route's does not.
+		if outcome == rules.Passed || outcome == rules.Changed && q.Route == "" {
+			if !a.explain(q, say) {
+				return rules.Ended
+			}
+		}
+		return outcome
 	}
 	rewrites := 0
 	if site != nil {
-		switch through(site.Around.set) {
+		if at := c.redirects(site, q); at != "" {
+			say(at)
+			return nil
+		}
+		switch through(&site.Around) {
 		case rules.Ended:
 			return nil
 		case rules.Changed:
@@ -58,7 +72,7 @@ func (c *config) explain(w io.Writer, request string) error {
 		fmt.Fprintf(w, "route %s (line %d): %s, for %s\n", r.Prefix, r.Rest.Line(""),
 			orElse(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
-		if through(r.Around.set) != rules.Changed {
+		if through(&r.Around) != rules.Changed {
 			return nil
 		}
 		if rewrites++; rewrites > 10 {
@@ -68,9 +82,39 @@ func (c *config) explain(w io.Writer, request string) error {
 	}
 }
 
+// explain says what limit and auth ask of a request, and reports whether it may pass as far as that
+// is known.
+func (a *around) explain(q *rules.Sample, say func(string)) bool {
+	if a.Limit != nil {
+		at := fmt.Sprintf("limit (line %d): ", a.Table.Line("limit"))
+		if !a.Limit.Takes(q.Method()) {
+			say(at + "answers 405, because it takes " + a.Limit.String())
+			return false
+		}
+		say(at + a.Limit.String())
+	}
+	if a.Auth != nil {
+		say(fmt.Sprintf("auth (line %d): %v", a.Table.Line("auth"), a.Auth))
+	}
+	return true
+}
+
+// redirects says where the key https of a site sends a request; "" if it lets it pass.
+func (c *config) redirects(site *siteConfig, q *rules.Sample) string {
+	if !site.HTTPS.Redirects(q.PathView(), q.HTTPS) {
+		return ""
+	}
+	to := "the same address of https"
+	if port, ok := c.httpsPort(*site); ok && port() != 443 {
+		to += fmt.Sprintf(", port %d", port())
+	}
+	return fmt.Sprintf("https (line %d): redirects to %s", site.Table.Line("https"), to)
+}
+
 // listenerOf returns the name, for the router, of the listener that a client reaches by the URL's
-// scheme and port; "" if there is none, as where another server in front has the port.
-func (c *config) listenerOf(q *rules.Sample) string {
+// scheme and port. If no listener has them, it is one behind a proxy, which may have the port; and
+// if there is none, "". note then says so.
+func (c *config) listenerOf(q *rules.Sample) (name, note string) {
 	_, port, err := net.SplitHostPort(q.Host)
 	if err != nil {
 		if port = "80"; q.HTTPS {
@@ -80,10 +124,20 @@ func (c *config) listenerOf(q *rules.Sample) string {
 	for _, l := range c.Listeners {
 		if _, own, err := net.SplitHostPort(l.Address.Name); err == nil && own == port &&
 			l.Address.Network == "tcp" && (l.TLS != nil) == q.HTTPS {
-			return l.Address.String()
+			return l.Address.String(), ""
 		}
 	}
-	return ""
+	scheme := "http"
+	if q.HTTPS {
+		scheme = "https"
+	}
+	note = fmt.Sprintf("no listener has %s at port %s; ", scheme, port)
+	for _, l := range c.Listeners {
+		if l.proxied() {
+			return l.Address.String(), note + "as by a proxy in front of " + l.Address.String()
+		}
+	}
+	return "", note + "as if there were one that no site names"
 }
 
 func pathQuery(q *rules.Sample) string {

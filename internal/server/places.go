@@ -1,8 +1,10 @@
 package server
 
 import (
+	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/https"
@@ -23,10 +25,13 @@ func (c *config) checkSites() {
 			site.Table.Errorf("listener",
 				"expected at least one name; leave it out for all listeners")
 		}
-		for _, name := range site.Names {
+		for i, name := range site.Names {
 			j := slices.IndexFunc(c.Listeners,
 				func(l listenerConfig) bool { return l.Name == name })
 			switch {
+			case slices.Contains(site.Names[:i], name):
+				site.Table.Errorf("listener", "%q: named twice", name)
+				continue
 			case j >= 0 && name != "":
 				site.Listeners = append(site.Listeners, c.Listeners[j].Address.String())
 				continue
@@ -70,8 +75,15 @@ func (s *siteConfig) at(l listenerConfig) bool {
 func (l *listenerConfig) proxied() bool { return l.Proxies != nil }
 
 // https makes what the keys https and hsts of a site ask for.
-func (c *config) https(site siteConfig, report func(error)) handlers.Middleware {
+func (c *config) https(site siteConfig, log *slog.Logger, report func(error)) handlers.Middleware {
 	port, ok := c.httpsPort(site)
+	if site.HTTPS.HTTPS != "" {
+		if l := c.maybeBlind(site); l != nil {
+			log.Warn("https: a listener with proxy_protocol and without tls knows an https request only "+
+				"if the proxy sends version 2 with its TLV for TLS, or has the port 443; else it is "+
+				"redirected for ever", "site", strings.Join(site.Hosts, ", "), "listener", l.Listen)
+		}
+	}
 	if site.HTTPS.HTTPS != "" && !ok {
 		report(handlers.BadKey("https", "there is no listener with tls, and none with "+
 			"trusted_proxies, so there is no https address"))
@@ -82,6 +94,21 @@ func (c *config) https(site siteConfig, report func(error)) handlers.Middleware 
 		report(err)
 	}
 	return m
+}
+
+// maybeBlind returns the listener by which all https requests of the site must come, if they come at
+// all, and at which only the proxy's header can tell them from others; nil: there is none, or there
+// is another way. Whether the proxy tells is not known before a request comes.
+func (c *config) maybeBlind(site siteConfig) (blind *listenerConfig) {
+	for i := range c.Listeners {
+		switch l := &c.Listeners[i]; {
+		case l.Table.Has("tls"), l.proxied() && !l.ProxyProtocol && site.at(*l):
+			return nil
+		case l.ProxyProtocol && site.at(*l):
+			blind = l
+		}
+	}
+	return blind
 }
 
 // httpsPort returns a function for the port of the site's https address, and whether there is such

@@ -23,11 +23,11 @@ func TestRuleErrors(t *testing.T) {
 		{"[[site]]\n[[site.rule]]\nrewrite = '/{name}'",
 			"t.conf:3: site.rule.rewrite: rule 1: \"/{name}\": unknown placeholder {name} (known: {path}, {uri}, {query}, {host})"},
 		{"[[site]]\n[[site.rule]]\npath = '/a'",
-			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, set_headers, add_headers, remove_headers or cache_control"},
+			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control"},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nnot = { path = 'a/b' }\n[site.rule.header]\nx-a = ['~(']",
 			"t.conf:4: site.rule.not.path: rule 1: \"a/b\": a pattern with a slash in it begins with one (/a/b), or with \"/**/\" for any folder\n" +
 				"t.conf:6: site.rule.header.x-a: rule 1: missing closing ): `(`"},
-		{"[[site]]\n[[site.rule]]\ndeny = 200", "t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, set_headers, add_headers, remove_headers or cache_control\n" +
+		{"[[site]]\n[[site.rule]]\ndeny = 200", "t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control\n" +
 			"t.conf:3: site.rule.deny: must be between 400 and 599, found 200"},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nexists = 'yes'\nroot = '.'",
 			"t.conf:4: site.rule.exists: expected \"file\" or \"folder\" or \"no\", found \"yes\""},
@@ -54,7 +54,7 @@ func recipes(t *testing.T, blog string) string {
 	_, text, _ := strings.Cut(string(readme), "\n## Examples\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	text = strings.ReplaceAll(text, "/srv/blog", blog)
-	hosts := []string{"wiki.test", "blog.test", "example.org\", \"www.example.org"}
+	hosts := []string{"wiki.test", "blog.test", "example.org\", \"www.example.org", "login.test"}
 	var b strings.Builder
 	for i, part := range regexp.MustCompile(`(?m)^\S.*(?:\n\S.*)*\n`).Split(text, -1)[1:] {
 		fmt.Fprintf(&b, "[[site]]\nhost = [\"%s\"]\n%s\n", hosts[i], part)
@@ -90,6 +90,9 @@ func TestRulesWithCurl(t *testing.T) {
 		}
 	}
 	file := filepath.Join(dir, "lwango.conf")
+	if err := os.WriteFile(filepath.Join(dir, "staff.htpasswd"), []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	text := "[[listener]]\naddress = \"127.0.0.1:0\"\n" + recipes(t, blog)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -128,6 +131,11 @@ func TestRulesWithCurl(t *testing.T) {
 		{"blog.test", "/wp-content/uploads/evil.php/x", []string{"HTTP/1.1 404"}},
 		{"blog.test", "/wp-includes/x.css", []string{"Cache-Control: public, max-age=2592000\r\n", "\r\n\r\ncss"}},
 		{"blog.test", "/wp-includes", []string{"HTTP/1.1 301", "x-folder: yes\r\n"}},
+		{"blog.test", "/wp-config.php/x", []string{"HTTP/1.1 404"}},
+		{"blog.test", "/xmlrpc.php", []string{"HTTP/1.1 404"}},
+		{"login.test", "/wp-admin", []string{"HTTP/1.1 401", "WWW-Authenticate: Basic realm=\"staff\""}},
+		{"login.test", "/wp-admin/admin-ajax.php", []string{"HTTP/1.1 200"}},
+		{"login.test", "/wp-login.php", []string{"HTTP/1.1 200"}},
 		{"blog.test", "/.git/config", []string{"\r\n\r\nfront"}},
 		{"www.example.org", "/a?b", []string{"HTTP/1.1 301", "Location: https://example.org/a?b\r\n"}},
 		{"example.org", "/a?b", []string{"HTTP/1.1 308", "Location: https://example.org/a?b\r\n"}},
@@ -147,11 +155,25 @@ func TestRulesWithCurl(t *testing.T) {
 	}
 }
 
+// explained runs lwango -t -u.
+func explained(t *testing.T, file, request string) (code int, out string) {
+	var text strings.Builder
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	o, code := server.Parse([]string{"-c", file, "-t", "-u", request}, flags, &text, &text)
+	if o == nil {
+		return code, text.String()
+	}
+	code = server.NewProgram(server.Builtin()).Main(t.Context(), o, "", &text, &text)
+	return code, strings.TrimPrefix(text.String(), file+": ok\n")
+}
+
 // TestExplain: lwango -t -u.
 func TestExplain(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lwango.conf")
-	text := `[[site]]
+	text := `[[listener]]
+address = "127.0.0.1:80"
+[[site]]
 host = ["a.test"]
 [[site.rule]]
 path = "*.sql"
@@ -178,30 +200,23 @@ handler = "echo"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(request string) (code int, out string) {
-		var text strings.Builder
-		o, code := server.Parse([]string{"-c", file, "-t", "-u", request}, flag.NewFlagSet("", flag.ContinueOnError), &text, &text)
-		if o == nil {
-			return code, text.String()
-		}
-		code = server.NewProgram(server.Builtin()).Main(t.Context(), o, "", &text, &text)
-		return code, strings.TrimPrefix(text.String(), file+": ok\n")
-	}
+	run := func(request string) (int, string) { return explained(t, file, request) }
 	for request, want := range map[string]string{
-		"http://a.test/x/../dump.sql?x": `site 1 (line 1): a.test
-  rule 1 (line 3): denies with 404 (path wants "*.sql", it is "/dump.sql")
+		"http://a.test/x/../dump.sql?x": `site 1 (line 3): a.test
+  rule 1 (line 5): denies with 404 (path wants "*.sql", it is "/dump.sql")
 `,
-		"https://A.test:443/page/x": `site 1 (line 1): a.test
-  rule 1 (line 3): not for this request: path wants "*.sql", it is "/page/x"
-  rule 2 (line 6): rewrites to /doku.php?id=x (regexp wants ^/page/(?<name>.+)$, the path is "/page/x")
-route / (line 9): echo, for /doku.php?id=x
-  rule 1 (line 12): not for this request: not.host wants a.test, it is "A.test:443"
+		"https://A.test:443/page/x": `no listener has https at port 443; as if there were one that no site names
+site 1 (line 3): a.test
+  rule 1 (line 5): not for this request: path wants "*.sql", it is "/page/x"
+  rule 2 (line 8): rewrites to /doku.php?id=x (regexp wants ^/page/(?<name>.+)$, the path is "/page/x")
+route / (line 11): echo, for /doku.php?id=x
+  rule 1 (line 14): not for this request: not.host wants anything but a.test, it is "A.test:443"
 `,
-		"POST http://b.test/x": `site 2 (line 20): every other host
+		"POST http://b.test/x": `site 2 (line 22): every other host
 no route for /x: 404
 `,
-		"http://b.test/only#x": `site 2 (line 20): every other host
-route /only (line 21): echo, for /only
+		"http://b.test/only#x": `site 2 (line 22): every other host
+route /only (line 23): echo, for /only
 `,
 	} {
 		code, got := run(request)

@@ -32,6 +32,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
+			Routes:       site.prefixes(s),
 			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
 		compression := site.Around.Compression.within(c.compression)
 		plans := make([]plan, len(site.Routes))
@@ -89,7 +90,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			site.Around.Compression = new(compressionConfig)
 		}
 		report := func(err error) { reportAt(site.Table, "", err) }
-		b.Around = handlers.Chain(c.https(*site, report), site.Around.middleware(env, ""))
+		b.Around = handlers.Chain(c.https(*site, s.Logger, report), site.Around.middleware(env, ""),
+			env.Routes.Inner)
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")
@@ -98,6 +100,19 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		sites = append(sites, b)
 	}
 	return reportRefused(sites)
+}
+
+// prefixes returns what is known of the site's routes before they are made. Those of the program
+// belong to every site.
+func (s *siteConfig) prefixes(src source) *handlers.SiteRoutes {
+	routes := new(handlers.SiteRoutes)
+	for _, r := range s.Routes {
+		routes.Prefixes = append(routes.Prefixes, r.Prefix)
+	}
+	for _, r := range src.Routes {
+		routes.Prefixes = append(routes.Prefixes, r.Prefix)
+	}
+	return routes
 }
 
 // running returns the loops. Modules are built before there are any, and call it later.

@@ -1,0 +1,145 @@
+package conn
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// Errors of Ask.
+var (
+	ErrAsks  = errors.New("conn: a handler that is asked asks another one")
+	errAsked = errors.New("conn: more of an answer than is wanted of a handler that is asked")
+)
+
+// Of the body of an answer to Ask, which is dropped, so much may come, for so long. A small body is
+// no fault, and another server that has sent all of it keeps its connection.
+const (
+	askedBody = 1 << 20
+	askedTime = 30 * time.Second
+)
+
+// notAsked are the fields of a request that speak of the client's connection. They are not for a
+// handler that is asked, which neither takes part in that nor may lose fields by what it says (RFC
+// 9110 section 7.6.1).
+var notAsked = []string{"Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
+
+// Ask lets another handler judge the request: it calls h with a GET for that path, which must be a
+// clean one, without a query and a body, and with the header of r except what is about the body,
+// conditions, ranges or the connection. It returns the status and the header that h answers with;
+// nothing of them is sent, and the body is dropped. When Ask returns, r is as it was, with all of its
+// body, and what h has started and deferred has come to its end.
+//
+// The error is ErrAsks if r is being asked itself, that of a response that is not open any more,
+// or, if h has not come to an answer, the reason. h may wait, and has the time that it takes.
+func (r *Request) Ask(path string, h Handler) (status int, header Header, err error) {
+	x := r.x
+	switch {
+	case x.resp.asked:
+		return 0, header, ErrAsks
+	case x.resp.phase != open:
+		return 0, header, cmp.Or(refusals[x.resp.phase], ErrComplete)
+	}
+	undo := r.become(path, notAsked)
+	r.head.Method = http1.GET
+	from := len(r.raw)
+	r.raw = http1.AppendPath(slices.Clip(r.raw), r.path) // a copy: the next request lies behind it
+	r.text, r.rewritten = "", ""
+	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+	r.head.Path, r.head.Query = r.head.Target, http1.Span{}
+
+	// The response and the body are the exchange's, and all that is about them finds them there. So
+	// these are put aside, and others take their place.
+	resp, body, waiting := x.resp, r.body, r.Thread.KeepWaiting(true)
+	r.Thread.KeepWaiting(waiting)
+	x.resp = Response{}
+	x.resp.x, x.resp.phase, x.resp.asked, x.resp.asking = x, open, true, x.c.Loop().Time()
+	r.body = Body{x: x, err: io.EOF}
+	mark := r.Thread.Mark()
+	defer func() { // also if h panics, or its thread is killed
+		x.resp.discard()
+		x.resp, r.body = resp, body
+		r.Thread.KeepWaiting(waiting)
+		undo()
+	}()
+	err = r.Thread.Scope(func() error {
+		status = h(r, &x.resp)
+		return nil
+	})
+	x.settle()
+	r.Thread.RunDeferred(mark)
+	_ = x.stream.SetReadDeadline(time.Time{})
+	_ = x.stream.SetWriteDeadline(time.Time{})
+	w := &x.resp
+	switch {
+	case err != nil:
+		return 0, header, err
+	case w.phase == aborted:
+		return 0, header, errAborted
+	case w.badField() != nil:
+		return 0, header, ErrBadField
+	}
+	if w.HeadSent() {
+		status = w.status
+	}
+	return cmp.Or(status, w.early, 200), w.header, nil
+}
+
+// dropAsked takes n bytes of the body of a handler that is asked.
+func (w *Response) dropAsked(n int) error {
+	x := w.x
+	w.bytes += int64(n)
+	x.stream.Spend() // let others run meanwhile
+	if w.bytes > askedBody || x.c.Loop().Time().Sub(w.asking) > askedTime {
+		return errAsked
+	}
+	return nil
+}
+
+// ReplaceHeader gives the request these fields of that name, maybe none, in place of those that the
+// client has sent, for all handlers that get the request from here on. Fields whose names differ
+// only by "-" and "_" are removed, too: to CGI and its kin they are the same variable. Views and
+// strings that were taken before stay as they are. Name and values must be valid (see Header.Set).
+func (r *Request) ReplaceHeader(name string, values ...string) {
+	fields := slices.DeleteFunc(slices.Clone(r.head.Fields), func(f http1.Field) bool {
+		return sameVariable(string(f.Name.Of(r.raw)), name)
+	})
+	raw := slices.Clip(r.raw) // what lies behind it is not the request's
+	add := func(s string) http1.Span {
+		from := len(raw)
+		raw = append(raw, s...)
+		return http1.Span{Start: uint32(from), End: uint32(len(raw))}
+	}
+	if r.header.Len() > 0 {
+		r.header.fields = slices.DeleteFunc(slices.Clone(r.header.fields), func(f Field) bool {
+			return sameVariable(f.Name, name)
+		})
+	}
+	made := r.header.Len() > 0
+	for _, value := range values {
+		fields = append(fields, http1.Field{Name: add(name), Value: add(value)})
+		if made {
+			r.header.Add(name, value)
+		}
+	}
+	r.head.Fields, r.raw, r.text = fields, raw, ""
+}
+
+// sameVariable reports whether two names of fields are the same to CGI (RFC 3875 section 4.1.18).
+func sameVariable(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		x, y := ascii.Lower(a[i]), ascii.Lower(b[i])
+		if x != y && (x != '-' && x != '_' || y != '-' && y != '_') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,121 @@
+package auth
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// asker lets a route of the site say who may pass.
+type asker struct {
+	path   string
+	copied []string // names of the answer's fields that go into the request
+	routes *handlers.SiteRoutes
+	log    *slog.Logger
+}
+
+// Fields that tell the route of the client's request.
+const (
+	originalMethod = "X-Original-Method"
+	originalURI    = "X-Original-URI"
+	originalHost   = "X-Original-Host"
+)
+
+// newAsker checks the settings.
+func newAsker(s Settings, env handlers.Env) (*asker, error) {
+	switch {
+	case s.Htpasswd != "":
+		return nil, handlers.BadKey("request", "is in place of htpasswd; expected one of them")
+	case s.Realm != "":
+		return nil, handlers.BadKey("realm", "is for htpasswd; with request, the route names it")
+	case env.Routes == nil:
+		return nil, handlers.BadKey("request", "there are no routes")
+	}
+	path, err := http1.CleanPath(nil, []byte(s.Request))
+	if err != nil || string(path) != s.Request || strings.ContainsAny(s.Request, "?#") {
+		return nil, handlers.BadKey("request",
+			"expected the path of a route, such as \"/auth-check\", not %q", s.Request)
+	}
+	if _, ok := env.Routes.Of(s.Request); !ok {
+		return nil, handlers.BadKey("request", "the site has no route for %s", s.Request)
+	}
+	for _, name := range s.CopyHeaders {
+		if err := handlers.CheckField(name); err != nil {
+			return nil, handlers.BadKey("copy_headers", "%s: %w", name, err)
+		}
+		if ascii.EqualFold(name, "Host") || ascii.EqualFold(name, "Expect") ||
+			ascii.EqualFold(name, "TE") {
+			return nil, handlers.BadKey("copy_headers", "%s is about the message itself", name)
+		}
+	}
+	return &asker{path: s.Request, copied: s.CopyHeaders, routes: env.Routes, log: env.Log()}, nil
+}
+
+func (a *asker) around(next conn.Handler) conn.Handler {
+	return func(req *conn.Request, resp *conn.Response) int {
+		if status := a.check(req, resp); status != 0 {
+			return status
+		}
+		return next(req, resp)
+	}
+}
+
+// check asks the route, and returns 0 if the request may pass, else the status of the answer to it.
+// It waits for the route.
+func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
+	if a.takesBack(req) {
+		return http.StatusBadRequest
+	}
+	method, target, host := req.Method(), req.Target(), req.Host()
+	status, header, err := req.Ask(a.path, func(sub *conn.Request, resp *conn.Response) int {
+		for _, name := range a.copied {
+			sub.ReplaceHeader(name)
+		}
+		sub.ReplaceHeader(originalMethod, method)
+		sub.ReplaceHeader(originalURI, target)
+		sub.ReplaceHeader(originalHost, host)
+		return a.routes.Serve(sub, resp)
+	})
+	switch {
+	case err == nil && status >= 200 && status <= 299:
+		for _, name := range a.copied {
+			req.ReplaceHeader(name, header.Values(name)...)
+		}
+		return 0
+	case err == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+		for _, name := range []string{"WWW-Authenticate", "Set-Cookie"} {
+			for _, value := range header.Values(name) {
+				resp.Header().Add(name, value)
+			}
+		}
+		return status
+	case req.Gone(): // which ends the waits of the route, too
+	case err == nil:
+		a.log.Error("auth: the answer of the route that is asked is neither 2xx nor 401 nor 403",
+			"route", a.path, "status", status, "request", req.ID(), "target", target)
+	default:
+		a.log.Error("auth: the route that is asked does not answer", "route", a.path, "error", err,
+			"request", req.ID(), "target", target)
+	}
+	return http.StatusInternalServerError
+}
+
+// takesBack reports whether the field Connection names one of those that the route's answer gives the
+// request. A module that passes the request on would remove that field, so a client could take back
+// what the route says of it (RFC 9110 section 7.6.1).
+func (a *asker) takesBack(req *conn.Request) bool {
+	list, next := req.HeaderViewFrom("Connection", 0)
+	for ; next > 0; list, next = req.HeaderViewFrom("Connection", next) {
+		for _, name := range a.copied {
+			if ascii.HasToken(list, name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/fcgi"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	testserver "github.com/lwango/lwango/internal/test/server"
+)
+
+// gatekeeper is an application that says who may pass, by a cookie.
+type gatekeeper struct{ free chan struct{} } // closed: no request hangs any more
+
+func (g gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var user string
+	if c, err := r.Cookie("user"); err == nil {
+		user = c.Value
+	}
+	original := r.Header["X-Original-Uri"]
+	if r.Method != "GET" || r.URL.Path != "/check/in.php" || r.URL.RawQuery != "" || len(body) > 0 || len(original) != 1 ||
+		r.Header.Get("X-Original-Method") == "" || r.Header.Get("X-Original-Host") != "test.example" ||
+		r.Header.Get("Remote-User") != "" || r.Header.Get("Content-Type") != "" || r.Header.Get("Range") != "" {
+		http.Error(w, fmt.Sprint(r.Method, r.URL, len(body), r.Header), http.StatusTeapot)
+		return
+	}
+	w.Header().Set("Remote-User", user)
+	w.Header().Set("Remote-Groups", r.Header.Get("X-Original-Method")+" "+original[0])
+	w.Header().Set("Set-Cookie", "seen="+user)
+	switch user {
+	case "":
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, strings.Repeat("log in ", 20_000), http.StatusUnauthorized)
+	case "eve":
+		w.WriteHeader(http.StatusForbidden)
+	case "new":
+		http.Redirect(w, r, "/login", http.StatusFound)
+	case "broken":
+		w.WriteHeader(http.StatusInternalServerError)
+	case "hang":
+		<-g.free
+	case "quiet":
+		w.Header().Del("Remote-User")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		fmt.Fprint(w, "welcome ", user)
+	}
+}
+
+// TestAuthByRequest: a route of each kind says who may pass. The client gets nothing of its answer
+// but what it needs to log in, and the module gets the request as it was, with the fields that the
+// route has set, and none of that name that the client has sent.
+func TestAuthByRequest(t *testing.T) {
+	app := gatekeeper{make(chan struct{})}
+	web := httptest.NewServer(app)
+	defer web.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() { _ = fcgi.Serve(listener, app); close(served) }()
+	defer func() {
+		close(app.free)
+		listener.Close()
+		<-served
+	}()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in.php"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for kind, route := range map[string]string{
+		"handler": "",
+		"proxy":   "[[site.route]]\nprefix = '/check'\nmodule = 'proxy'\naddress = '" + web.Listener.Addr().String() + "'\n",
+		"fastcgi": fmt.Sprintf("[[site.route]]\nprefix = '/check'\nmodule = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\n",
+			listener.Addr(), dir),
+	} {
+		for place, before := range map[string]string{
+			"site":  "[[site]]\nAUTH\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\n",
+			"route": "[[site]]\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\nAUTH\n",
+			"rule":  "[[site]]\n[[site.rule]]\nmethod = ['GET', 'POST']\nAUTH\n[[site.route]]\nprefix = '/'\nhandler = 'echo'\n",
+		} {
+			t.Run(kind+"/"+place, func(t *testing.T) {
+				s := source()
+				log := new(logtext.Buffer)
+				s.Logger = slog.New(slog.NewTextHandler(log, nil))
+				if kind == "handler" {
+					s.Routes = []handlers.Route{{Prefix: "/check", Handler: conn.HTTP(app)}}
+				}
+				ask := func(more, line string, fields ...string) testserver.Answer {
+					t.Helper()
+					text := strings.Replace(before, "AUTH",
+						"auth = { request = '/check/in.php', copy_headers = ['Remote-User', 'remote-groups'] }", 1) + route + more
+					c, err := s.Parse("t.conf", text)
+					if err != nil {
+						t.Fatalf("%v\n%s", err, text)
+					}
+					srv := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve, Logger: s.Logger})
+					body := ""
+					if strings.HasPrefix(line, "POST") {
+						body, fields = "hello", append(fields, "Content-Length: 5", "Content-Type: a/b")
+					}
+					return srv.Request(line, append(fields, "Remote-User: forged", "Remote_User: forged",
+						"X-Original-URI: /forged", "Range: bytes=0-1"), body)
+				}
+				a := ask("", "POST /x?y", "Cookie: user=ann")
+				if a.StatusCode != 200 || a.Text != "hello" || a.Header.Get("Content-Type") != "a/b" || a.Header.Get("Set-Cookie") != "" {
+					t.Errorf("ann: %s, %q, %v", a.Status, a.Text, a.Header)
+				}
+				a = ask("", "GET /x?y", "Cookie: user=ann")
+				if a.StatusCode != 200 || !strings.HasPrefix(a.Text, "GET /x?y HTTP/1.1\n") ||
+					!strings.Contains(a.Text, "\nRemote-User: ann\nremote-groups: GET /x?y\n") || strings.Contains(a.Text, "forged\n") &&
+					!strings.Contains(a.Text, "\nX-Original-URI: /forged\n") || strings.Count(a.Text, "forged") != 1 {
+					t.Errorf("ann: %s, %s", a.Status, a.Text)
+				}
+				a = ask("", "GET /x", "Cookie: user=quiet")
+				if a.StatusCode != 200 || strings.Contains(a.Text, "emote-User:") || strings.Contains(a.Text, "emote_User:") {
+					t.Errorf("quiet: %s, %s", a.Status, a.Text)
+				}
+				for user, want := range map[string]string{
+					"": "401 Bearer seen=", "eve": "403  seen=eve", "new": "500  ", "broken": "500  ",
+				} {
+					log.Reset()
+					fields := []string{"Cookie: user=" + user}
+					if user == "" {
+						fields = nil
+					}
+					a := ask("", "POST /x", fields...)
+					got := fmt.Sprint(a.StatusCode, " ", a.Header.Get("WWW-Authenticate"), " ", a.Header.Get("Set-Cookie"))
+					logged := strings.Contains(log.String(), "auth: the answer of the route that is asked")
+					if got != want || strings.Contains(a.Text, "log in") || a.Header.Get("Remote-User") != "" ||
+						a.Header.Get("Location") != "" || logged != (a.StatusCode == 500) {
+						t.Errorf("%q: got %q, want %q: %v, %q\n%s", user, got, want, a.Header, a.Text, log)
+					}
+				}
+				a = ask("", "GET /x", "Cookie: user=ann", "Connection: keep-alive, remote-user")
+				if a.StatusCode != 400 {
+					t.Errorf("a field taken back: %s", a.Status)
+				}
+				if kind == "handler" {
+					return
+				}
+				limit := map[string]string{"proxy": "first_byte_timeout", "fastcgi": "read_timeout"}[kind]
+				a = ask(limit+" = '50ms'\n", "GET /x", "Cookie: user=hang")
+				if a.StatusCode != 500 || !strings.Contains(log.String(), "status=504") {
+					t.Errorf("an application that hangs: %s\n%s", a.Status, log)
+				}
+			})
+		}
+	}
+}
+
+// TestAuthByRequestErrors: what cannot work is refused, and what asks itself ends.
+func TestAuthByRequestErrors(t *testing.T) {
+	const routes = "[[site.route]]\nprefix = '/'\nhandler = 'echo'\n"
+	for auth, want := range map[string]string{
+		"request = '/none'":                           "t.conf:2: site.auth.request: the site has no route for /none",
+		"request = 'x'":                               "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"x\"",
+		"request = '/a/../b'":                         "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a/../b\"",
+		"request = '/a?b'":                            "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a?b\"",
+		"request = '/a', htpasswd = 'users'":          "t.conf:2: site.auth.request: is in place of htpasswd; expected one of them",
+		"request = '/a', realm = 'x'":                 "t.conf:2: site.auth.realm: is for htpasswd; with request, the route names it",
+		"request = '/a', copy_headers = 'a b'":        "t.conf:2: site.auth.copy_headers: a b: not a valid name of a header field",
+		"request = '/a', copy_headers = 'connection'": "t.conf:2: site.auth.copy_headers: connection: is set by the server itself",
+		"request = '/a', copy_headers = 'host'":       "t.conf:2: site.auth.copy_headers: host is about the message itself",
+		"copy_headers = 'x'":                          "t.conf:2: site.auth.copy_headers: is for the answer to request, which is missing",
+	} {
+		text := "[[site]]\nauth = { " + auth + " }\n[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
+		if _, err := source().Parse("t.conf", text); fmt.Sprint(err) != want {
+			t.Errorf("%s\ngot  %v\nwant %s", auth, err, want)
+		}
+	}
+	_, err := source().Parse("t.conf", "[[site]]\n"+routes+"auth = { request = '/check' }\n")
+	if want := "t.conf:5: site.route.auth.request: /check is a path of this route, which would ask itself; " +
+		"expected that of another route"; fmt.Sprint(err) != want {
+		t.Errorf("got %v", err)
+	}
+	s := source()
+	log := new(logtext.Buffer)
+	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	c, err := s.Parse("t.conf", "[[site]]\n"+routes+"[[site.route.rule]]\nauth = { request = '/check' }\n"+
+		"[[site.route]]\nprefix = '/alone'\nhandler = 'echo'\n[[site.route.rule]]\npath = '/alone/x'\nauth = { request = '/alone' }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve, Logger: s.Logger})
+	for path, want := range map[string]int{"/x": 500, "/check": 500, "/alone": 200, "/alone/x": 200} {
+		if a := srv.Request("GET "+path, nil, ""); a.StatusCode != want {
+			t.Errorf("%s: %s", path, a.Status)
+		}
+	}
+	if !strings.Contains(log.String(), conn.ErrAsks.Error()) {
+		t.Errorf("log: %s", log)
+	}
+}
