@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 			restricted()
 		case os.Getenv(strained) != "":
 			strain()
+		case os.Getenv(mixed) == "origin":
+			origin()
+		case os.Getenv(mixed) != "":
+			os.Exit(lwango.Run(context.Background(), ""))
 		default:
 			neighbours()
 		}

@@ -63,6 +63,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis/v9":                    {"pubsub/redis", "internal/test/broker"},
 	"github.com/redis/go-redis/v9/logging":            {"pubsub/redis", "internal/test/broker"},
 	"github.com/redis/go-redis/v9/maintnotifications": {"pubsub/redis"},
+	"github.com/chromedp/chromedp":                    {"internal/test/browser"},
 	"golang.org/x/crypto/bcrypt":                      {"handlers/auth"},
 	"github.com/andybalholm/brotli":                   {"internal/coding"},
 	"github.com/klauspost/compress/flate":             {"internal/coding"},

@@ -6,14 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/nginx"
 )
 
 // behindNginx starts an nginx in front of the site, which streams request bodies and keeps one
@@ -21,29 +20,7 @@ import (
 func behindNginx(s *site) func() net.Conn {
 	t := s.T
 	t.Helper()
-	name, err := exec.LookPath("nginx")
-	if err != nil {
-		name = "/usr/sbin/nginx"
-	}
-	if _, err := os.Stat(name); err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal("nginx is not installed (Debian: apt-get install nginx-light)")
-		}
-		t.Skip("nginx is not installed (Debian: apt-get install nginx-light)")
-	}
-	dir, err := os.MkdirTemp("", "nginx") // t.TempDir is too long for a socket's name
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "socket")
-	config := strings.ReplaceAll(`
-daemon off; master_process off; pid DIR/pid; error_log DIR/error.log;
-events {}
-http {
-	access_log off;
-	client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
-	uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
+	dir := nginx.Start(t, strings.ReplaceAll(`
 	upstream site { server SITE max_fails=0; keepalive 1; }
 	server {
 		listen unix:DIR/socket;
@@ -52,37 +29,9 @@ http {
 		proxy_request_buffering off; proxy_next_upstream off;
 		location / { proxy_pass http://site; }
 	}
-}`, "DIR", dir)
-	config = strings.ReplaceAll(config, "SITE", s.Addr)
-	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(name, "-p", dir, "-c", filepath.Join(dir, "conf"), "-e",
-		filepath.Join(dir, "error.log"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(dir, "error.log"))
-			t.Logf("nginx: %s", clip(string(log)))
-		}
-	})
-	dial := func() (net.Conn, error) { return net.Dial("unix", socket) }
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		c, err := dial()
-		if err == nil {
-			c.Close()
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("nginx does not listen: ", err)
-		}
-	}
+`, "SITE", s.Addr), "socket")
 	return func() net.Conn {
-		c, err := dial()
+		c, err := net.Dial("unix", filepath.Join(dir, "socket"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ func TestCases(t *testing.T) {
 	fcgitest.Run(t, func(t *testing.T, up *fcgitest.Upstream, tt fcgitest.Case, body string,
 		keep bool) fcgitest.Answer {
 		p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) {
-			if s.KeepConn = keep; tt.Slow {
-				s.ReadTimeout, s.SendTimeout = fcgitest.Timeout, fcgitest.Timeout
+			if s.KeepConn = keep; tt.Timeout > 0 {
+				s.ReadTimeout, s.SendTimeout = tt.Timeout, tt.Timeout
 			}
 		})
 		t.Cleanup(func() {

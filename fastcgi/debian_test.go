@@ -100,8 +100,9 @@ func hidden(page, name string) string {
 }
 
 // installed starts a PHP-FPM for a package of Debian, which serves by its recipe. dir is a folder
-// for what the program writes; prepend is PHP that runs before its scripts.
-func installed(t *testing.T, name, pkg, file, dir, prepend string) *visitor {
+// for what the program writes; prepend is PHP that runs before its scripts. places are texts of the
+// recipe, and what stands in the place of each.
+func installed(t *testing.T, name, pkg, file, dir, prepend string, places ...string) *visitor {
 	t.Helper()
 	if _, err := os.Stat(file); err != nil {
 		if os.Getenv("LWANGO_CI") == "1" {
@@ -114,9 +115,14 @@ func installed(t *testing.T, name, pkg, file, dir, prepend string) *visitor {
 		"php_admin_value[session.save_path] = "+dir+"/sessions")
 	f.ini = true
 	f.start()
-	return visit(t, serveConfig(t, strings.ReplaceAll(recipe(t, name),
-		"unix:/run/php/php-fpm.sock", f.Address)))
+	return visit(t, serveConfig(t, strings.NewReplacer(append(places,
+		"unix:/run/php/php-fpm.sock", f.Address)...).Replace(recipe(t, name))))
 }
+
+// png is a picture.
+const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01" +
+	"\x08\x00\x00\x00\x00:~\x9bU\x00\x00\x00\nIDATx\x9cc`\x00\x00\x00\x02\x00\x01H\xaf\xa4q" +
+	"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 // TestDokuWiki: a page is read, an editor logs in, saves a page and uploads a file. The program
 // runs in its place; its configuration is a copy, and its data a folder of the test.
@@ -192,9 +198,6 @@ $conf['savedir'] = '` + dir + `/data'; $conf['updatecheck'] = 0; $conf['send404'
 		"what Ann has written")
 	v.shows(visit(t, v.base).get("/notes/new"), "what Ann has written")
 
-	const png = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01" +
-		"\x08\x00\x00\x00\x00:~\x9bU\x00\x00\x00\nIDATx\x9cc`\x00\x00\x00\x02\x00\x01H\xaf\xa4q" +
-		"\x00\x00\x00\x00IEND\xaeB`\x82"
 	v.upload("/lib/exe/mediamanager.php?ns=pics", "upload", "One.png", png, url.Values{
 		"sectok": {token}, "ns": {"pics"}, "mediaid": {"one.png"}, "do": {"upload"}})
 	if g := visit(t, v.base).get("/_media/pics/one.png"); g.status != 200 || g.body != png ||

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -400,6 +401,40 @@ func TestExpect(t *testing.T) {
 		if g := read(c.R, "PUT"); g.status != 200 || g.body != "body" {
 			t.Error(name, g)
 		}
+	}
+}
+
+// TestInterimHeld: interim responses for which the client has no room at first do not let the answer
+// begin before the upstream says how.
+func TestInterimHeld(t *testing.T) {
+	const interim = 20
+	said, taken := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(taken) })
+	defer goOn()
+	o := start(t, func(p *peer) {
+		p.head()
+		for range interim { // 10 MB, which is more than sockets take
+			p.say("HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n", strings.Repeat("x", 500_000))
+		}
+		close(said)
+		<-taken
+		p.say("HTTP/1.1 200 OK\r\nX-Id: 7\r\nContent-Length: 5\r\n\r\nhello")
+	})
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.MaxHeaderSize = 1 << 20
+	})
+	c := f.DialSmall()
+	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-said
+	for range interim {
+		if a := c.Answer("GET"); a.StatusCode != 103 {
+			t.Fatal(a.Status)
+		}
+	}
+	goOn()
+	a := c.Answer("GET")
+	if a.StatusCode != 200 || a.Header.Get("X-Id") != "7" || a.Text != "hello" {
+		t.Errorf("%s %v %q", a.Status, a.Header, a.Text)
 	}
 }
 

@@ -1,6 +1,8 @@
 package servefiles_test
 
 import (
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -8,10 +10,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -59,4 +65,68 @@ func TestChangedWhileSent(t *testing.T) {
 			}
 		}
 	}, modes.Plain, modes.OverTLS)
+}
+
+// What becomes of a file while it is compressed: a client gets all of the old one, or sees that the
+// answer was cut, and the next one gets the new one.
+func TestChangedWhileCompressed(t *testing.T) {
+	text := base64.StdEncoding.EncodeToString(modes.Noise(6 << 20)) // three quarters remain
+	policy, err := compress.Defaults.Policy()
+	check(t, err)
+	for what, c := range map[string]struct {
+		then   string // of the text
+		change func(path string) error
+	}{
+		"truncated": {text[:1000], func(path string) error { return os.Truncate(path, 1000) }},
+		"emptied":   {"", func(path string) error { return os.Truncate(path, 0) }},
+		"replaced": {"new", func(path string) error {
+			if err := os.WriteFile(path+".new", []byte("new"), 0o644); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		}},
+		"removed": {"-", os.Remove},
+	} {
+		for _, coding := range []string{"gzip", "zstd"} {
+			root := t.TempDir()
+			path := filepath.Join(root, "long.txt")
+			check(t, os.WriteFile(path, []byte(text), 0o644))
+			h, err := build(t, handlers.Env{Compression: policy}, func(s *servefiles.Settings) {
+				s.Path, s.OpenFiles = root, 2
+			})
+			check(t, err)
+			s := module.Start(t, modes.Direct, "/", compress.Middleware(policy)(h))
+			client := s.DialSmall()
+			client.Send("GET /long.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + coding +
+				"\r\nConnection: close\r\n\r\n")
+			answer, err := http.ReadResponse(client.R, nil)
+			check(t, err)
+			if got := answer.Header.Get("Content-Encoding"); got != coding {
+				t.Fatalf("%s, %s: encoded by %q", what, coding, got)
+			}
+			check(t, c.change(path))
+			plain := io.Reader(nil)
+			if coding == "gzip" {
+				plain, err = gzip.NewReader(answer.Body)
+			} else {
+				plain, err = zstd.NewReader(answer.Body, zstd.WithDecoderConcurrency(1))
+			}
+			check(t, err)
+			got, err := io.ReadAll(plain)
+			if err == nil {
+				_, err = answer.Body.Read(make([]byte, 1)) // the end of the answer, too
+			}
+			if whole := err == io.EOF; whole && string(got) != text ||
+				!whole && what != "truncated" && what != "emptied" {
+				t.Errorf("%s, %s: %d of %d bytes, %v", what, coding, len(got), len(text), err)
+			}
+			answer.Body.Close()
+			wait.Until(t, "the next client gets what is there now", func() bool {
+				a := s.Request("GET /long.txt", nil, "")
+				return a.Text == c.then || c.then == "-" && a.StatusCode == 404
+			})
+			wait.Until(t, "all is closed", func() bool { return held(t, root, "") == 0 })
+			s.Stop(0)
+		}
+	}
 }

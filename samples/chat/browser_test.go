@@ -9,10 +9,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,78 +19,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/test/browser"
 	"github.com/lwango/lwango/internal/test/program"
 )
-
-// chromium is the browser of all tests that run at a time. To start one takes a second of the
-// processor.
-var chromium struct {
-	sync.Mutex
-	users int
-	ctx   context.Context
-	end   func()
-}
-
-// browser is a headless Chromium, which ends with the last of the tests that use it. Each opens
-// windows of its own.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal("chromium is not installed (Debian's package chromium)")
-		}
-		t.Skip("chromium is not installed (Debian's package chromium)")
-	}
-	c := &chromium
-	c.Lock()
-	defer c.Unlock()
-	if c.users == 0 {
-		if c.ctx, c.end, err = startBrowser(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.users++
-	t.Cleanup(func() {
-		c.Lock()
-		defer c.Unlock()
-		if c.users--; c.users == 0 {
-			c.end()
-		}
-	})
-	return c.ctx
-}
-
-func startBrowser(path string) (_ context.Context, end func(), err error) {
-	dir, err := os.MkdirTemp("", "chat")
-	if err != nil {
-		return nil, nil, err
-	}
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.Env("TMPDIR=" + dir),
-	}
-	for _, flag := range []string{
-		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-		"disable-background-networking",
-		"disable-component-update", "disable-sync", "disable-dev-shm-usage", "hide-scrollbars",
-		"disable-background-timer-throttling", "disable-renderer-backgrounding",
-		"disable-backgrounding-occluded-windows",
-	} {
-		options = append(options, chromedp.Flag(flag, true))
-	}
-	allocator, wait := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, cancel := chromedp.NewContext(allocator)
-	end = func() {
-		cancel()
-		wait() // until it has ended
-		os.RemoveAll(dir)
-	}
-	if err := chromedp.Do(ctx); err != nil {
-		end()
-		return nil, nil, err
-	}
-	return ctx, end, nil
-}
 
 // atEnd is an expression: the list of messages is scrolled to its end.
 const atEnd = `(({scrollHeight, scrollTop, clientHeight}) =>
@@ -108,7 +37,7 @@ type tab struct {
 // test.
 func open(t *testing.T, width, height int64) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext())
+	ctx, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	w := &tab{t, ctx}
 	// No time limit: chromedp would apply it to the whole life of the window.

@@ -5,16 +5,24 @@ import (
 	"time"
 )
 
-// Timeout is the read time-out of the proxy that cases with Slow are written for: one that is idle
-// for longer is to be given up, and gaps in the others are shorter.
+// Timeout is the read time-out of a proxy that is to give an application up.
 const Timeout = 600 * time.Millisecond
+
+// patience is that of a proxy that must not, so it is much longer than gap. A machine may hold the
+// application up between two records.
+const (
+	patience = 3 * time.Second
+	gap      = patience / 30
+)
 
 // A Case is something that an application does, and what a client has to see of it.
 type Case struct {
 	Name   string
 	Post   int // bytes of body to send; 0 is a GET
-	Slow   bool
 	Script Script
+
+	// Timeout is the proxy's read time-out; 0 is one that does not matter.
+	Timeout time.Duration
 
 	Status int
 	Body   string   // of a response that is not an error's
@@ -22,7 +30,7 @@ type Case struct {
 	Fields []string // "Name: value" is there, once; "Name" is not there
 
 	// Cut: the response is not complete, and the client can tell. Where nothing of it has gone out
-	// yet it may be a 502 instead, or a 504 if Slow.
+	// yet it may be a 502 instead, or a 504 with Timeout.
 	Cut bool
 	// Spoilt: the connection is not to be used again, though it was kept.
 	Spoilt bool
@@ -322,27 +330,27 @@ var Cases = []Case{
 	}, Status: 200, Body: strings.Repeat("x", 2<<20)},
 
 	// Time.
-	{Name: "never answers", Slow: true, Script: reads(func(c *Conn) { c.NeverRead() }),
+	{Name: "never answers", Timeout: Timeout, Script: reads(func(c *Conn) { c.NeverRead() }),
 		Status: 504},
-	{Name: "never reads", Post: 8 << 20, Slow: true, Script: (*Conn).NeverRead, Status: 504},
-	{Name: "stops in the header", Slow: true, Script: reads(func(c *Conn) { c.Stdout(okHead[:5]) }),
-		Status: 504},
-	{Name: "stops in the body", Slow: true, Script: reads(func(c *Conn) {
+	{Name: "never reads", Post: 8 << 20, Timeout: Timeout, Script: (*Conn).NeverRead, Status: 504},
+	{Name: "stops in the header", Timeout: Timeout,
+		Script: reads(func(c *Conn) { c.Stdout(okHead[:5]) }), Status: 504},
+	{Name: "stops in the body", Timeout: Timeout, Script: reads(func(c *Conn) {
 		c.Stdout(okHead + "hel")
 	}), Status: 200, Cut: true},
-	{Name: "stops before the end", Slow: true,
+	{Name: "stops before the end", Timeout: Timeout,
 		Script: reads(func(c *Conn) { c.Stdout(okHead+"hello", "") }), Status: 200, Cut: true},
-	{Name: "gaps, longer than the time-out in all", Slow: true, Script: reads(func(c *Conn) {
+	{Name: "gaps, longer than the time-out in all", Timeout: patience, Script: reads(func(c *Conn) {
 		c.Stdout(okHead)
-		for range 5 {
-			c.Sleep(Timeout / 3)
+		for range patience/gap + 5 {
+			c.Sleep(gap)
 			c.Stdout(".")
 		}
 		c.End()
-	}), Status: 200, Body: "....."},
-	{Name: "gaps on STDERR alone", Slow: true, Script: reads(func(c *Conn) {
-		for range 4 {
-			c.Sleep(Timeout / 3)
+	}), Status: 200, Body: strings.Repeat(".", int(patience/gap+5))},
+	{Name: "gaps on STDERR alone", Timeout: patience, Script: reads(func(c *Conn) {
+		for range patience/gap + 5 {
+			c.Sleep(gap)
 			c.Stderr("working")
 		}
 		c.Stdout(okHead + "hello")

@@ -12,8 +12,8 @@ func TestCases(t *testing.T) {
 	fcgitest.Run(t, func(t *testing.T, up *fcgitest.Upstream, tt fcgitest.Case, body string,
 		keep bool) fcgitest.Answer {
 		c := dial(t, up.Address, keep)
-		if tt.Slow {
-			c.wait = fcgitest.Timeout
+		if tt.Timeout > 0 {
+			c.wait = tt.Timeout
 		}
 		o := c.do(body)
 		// Bytes behind the end may come when the response is complete already. A pool that keeps
