@@ -31,7 +31,8 @@ type program struct {
 type peer struct {
 	Name, Program, Handoff string
 	Unqueued               bool
-	Nopush, Cache          bool // nginx: tcp_nopush, open_file_cache
+	Unruled                bool // lwango: without the work's rules
+	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
 }
@@ -105,6 +106,9 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
+
+// Web tells whether requests are passed on by HTTP.
+func (s *server) Web() bool { return s.Upstream.Kind == "gnet" || s.Upstream.Kind == "gnetws" }
 
 // Port is that of the address.
 func (s *server) Port() (string, error) {

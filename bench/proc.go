@@ -70,6 +70,9 @@ func anonymousMemory(pids []int) (int64, error) {
 	return sumLines(pids, "smaps_rollup", "Pss_Anon:")
 }
 
+// diskReads sums what the processes have had read from the disk, in bytes.
+func diskReads(pids []int) (int64, error) { return sumLines(pids, "io", "read_bytes:") }
+
 // sumLines sums the numbers of the lines "key: number" in that file of the processes.
 func sumLines(pids []int, file, key string) (sum int64, err error) {
 	for _, pid := range pids {
@@ -86,12 +89,15 @@ func sumLines(pids []int, file, key string) (sum int64, err error) {
 	return sum, nil
 }
 
-// lineNumber is the number in the line of a key, in bytes: the file has kB.
+// lineNumber is the number in the line of a key, in bytes, also where the file has kB.
 func lineNumber(text []byte, key string) (int64, error) {
 	for line := range bytes.Lines(text) {
 		if words := bytes.Fields(line); len(words) > 1 && string(words[0]) == key {
 			n, err := strconv.ParseInt(string(words[1]), 10, 64)
-			return n << 10, err
+			if len(words) > 2 {
+				n <<= 10
+			}
+			return n, err
 		}
 	}
 	return 0, fmt.Errorf("no %s in %.200q", key, text)

@@ -17,6 +17,9 @@ func TestLineNumber(t *testing.T) {
 			t.Errorf("%s %d, %v", key, got, err)
 		}
 	}
+	if got, err := lineNumber([]byte("rchar: 9\nread_bytes: 4096\n"), "read_bytes:"); got != 4096 || err != nil {
+		t.Errorf("without a unit: %d, %v", got, err)
+	}
 	if got, err := lineNumber([]byte(status), "Rss:"); err == nil {
 		t.Errorf("a missing key gave %d", got)
 	}
