@@ -148,6 +148,7 @@ func (s *server) probe(j job) job {
 const (
 	startLimit = time.Minute
 	stopLimit  = time.Minute
+	childLimit = 5 * time.Second // for a child that ends because its parent has, as h2o's does
 
 	unpinned = -1 // lets a process run on any CPU
 )
@@ -225,8 +226,14 @@ func (s *server) stop() error {
 		s.kill()
 		return s.explain(fmt.Errorf("still running %v after SIGTERM", stopLimit))
 	}
+	group := s.cmd.Process.Pid
+	for end := time.Now().Add(childLimit); running(group) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	left := running(group)
+	s.kill()
 	switch {
-	case s.kill() == nil:
+	case left:
 		return s.explain(errors.New("left a process behind"))
 	case s.program.Ends && s.err != nil:
 		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))

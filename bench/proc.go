@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,6 +57,18 @@ func family(group int) (pids []int, err error) {
 		err = fmt.Errorf("process group %d has ended", group)
 	}
 	return pids, err
+}
+
+// running tells whether a process of a group has not ended. One that has stays in the group until
+// its parent has waited for it; where that is init, on a busy machine, it may take a while.
+func running(group int) bool {
+	pids, _ := family(group) // an error: none is there
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		// The state follows the command, which may have any character in it (proc_pid_stat(5)).
+		state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+		return err == nil && len(state) > 0 && state[0] != 'Z' && state[0] != 'X'
+	})
 }
 
 // residentMemory sums Rss over the processes, in bytes.

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"syscall"
@@ -53,6 +54,30 @@ func TestFamily(t *testing.T) {
 	}
 	if _, err := readCPU([]int{group}); err == nil {
 		t.Error("an ended process has CPU time")
+	}
+}
+
+// A process that has ended, but that nobody has waited for, does not run.
+func TestRunning(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	check(cmd.Start())
+	group := cmd.Process.Pid
+	if !running(group) {
+		t.Error("it runs")
+	}
+	check(cmd.Process.Kill())
+	for end := time.Now().Add(verifyLimit); running(group); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it still runs")
+		}
+	}
+	if pids, err := family(group); len(pids) != 1 || err != nil {
+		t.Errorf("family %v, %v: it is to be there until it is waited for", pids, err)
+	}
+	cmd.Wait()
+	if running(group) {
+		t.Error("a group of nothing runs")
 	}
 }
 
