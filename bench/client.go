@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 type job struct {
 	load
 	Addr  string // of the server
+	Root  string // of the files that it has
 	Group int    // of its processes
 
 	timing
@@ -40,8 +42,9 @@ type timing struct {
 // measures, it asks for the same and compares what comes: a server that closes, answers short, or
 // in the wrong order is not worth measuring.
 var clients = map[string]func(job) figures{
-	"load": loadHTTP, "steady": loadLoop, "beside": loadLoop, "echo": loadLoop, "chat": loadChat,
-	"idle": loadIdle, "sleepers": loadSleepers, "transfer": loadTransfer,
+	"load": loadHTTP, "compressed": loadHTTP, "steady": loadLoop, "beside": loadLoop,
+	"cold": loadLoop, "files": loadCold, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
+	"sleepers": loadSleepers, "transfer": loadTransfer,
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,
@@ -129,21 +132,26 @@ func (j job) once(path string) string {
 
 const verifyLimit = time.Minute
 
-// answerSize sends the work's request twice over one connection, pipelined when the work is, and
-// returns how long an answer is with its head.
-func (j job) answerSize() int {
-	conn := j.dial()
-	defer conn.Close()
-	size := j.exchange(conn)
-	if again := j.exchange(conn); again != size {
-		failf("GET %s: answers of %d bytes and of %d", j.Path, size, again)
-	}
-	return size
+// A shape is what all answers of a server have in common, whatever Date says.
+type shape struct {
+	size    int // with the head; of a chunked answer, as the body, which may come in other chunks
+	body    int // as it is encoded
+	chunked bool
 }
 
-// exchange sends the work's request, compares the answers and returns how long one is with its
-// head.
-func (j job) exchange(conn net.Conn) int {
+// answerShape sends the work's request twice over one connection, pipelined when the work is.
+func (j job) answerShape() shape {
+	conn := j.dial()
+	defer conn.Close()
+	first := j.exchange(conn)
+	if again := j.exchange(conn); again != first {
+		failf("GET %s: answers of %d bytes and of %d", j.Path, first.size, again.size)
+	}
+	return first
+}
+
+// exchange sends the work's request and compares the answers.
+func (j job) exchange(conn net.Conn) (its shape) {
 	check(conn.SetDeadline(time.Now().Add(verifyLimit)))
 	must(conn.Write(j.request(j.Addr)))
 	var seen bytes.Buffer
@@ -151,6 +159,12 @@ func (j job) exchange(conn net.Conn) int {
 	for range j.Depth {
 		resp := must(http.ReadResponse(in, nil))
 		got, want := must(io.ReadAll(resp.Body)), j.body()
+		its.body, its.chunked = len(got), resp.ContentLength < 0
+		length, encoding := int64(len(want)), resp.Header.Get("Content-Encoding")
+		if j.Encoding != "" && encoding == j.Encoding {
+			length = resp.ContentLength // net/http has compared it with the body
+			got = must(io.ReadAll(must(gzip.NewReader(bytes.NewReader(got)))))
+		}
 		server, kind := resp.Header.Get("Server"), resp.Header.Get("Content-Type")
 		fault := ""
 		switch {
@@ -158,10 +172,14 @@ func (j job) exchange(conn net.Conn) int {
 			fault = "status " + resp.Status
 		case resp.Close:
 			fault = "the connection does not stay open"
-		case resp.ContentLength != int64(len(want)):
+		case encoding != j.Encoding:
+			fault = fmt.Sprintf("Content-Encoding %q", encoding)
+		case resp.ContentLength != length:
 			fault = fmt.Sprintf("Content-Length %d", resp.ContentLength)
 		case !bytes.Equal(got, want):
 			fault = fmt.Sprintf("wrong body, begins with %.60q", got)
+		case its.chunked && j.Depth > 1:
+			fault = "a chunked answer, whose end is looked for only at the end of what has come"
 		case files[j.Path] == nil && !strings.HasPrefix(kind, "text/plain"):
 			fault = "Content-Type " + kind
 		case resp.Header.Get("Date") == "" || server == "" || kind == "":
@@ -176,5 +194,8 @@ func (j job) exchange(conn net.Conn) int {
 	if in.Buffered() > 0 || seen.Len()%j.Depth != 0 {
 		failf("GET %s: other bytes than the answers asked for", j.Path)
 	}
-	return seen.Len() / j.Depth
+	if its.size = seen.Len() / j.Depth; its.chunked {
+		its.size = its.body
+	}
+	return its
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -148,9 +151,33 @@ func (env *environment) prepare() {
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
+	for _, folder := range []string{"sibling", "alone"} {
+		dir := filepath.Join(env.dir, folder, path.Dir(textPath))
+		check(os.MkdirAll(dir, 0o755))
+		text := filepath.Join(dir, path.Base(textPath))
+		check(os.WriteFile(text, sourceText(), 0o644))
+		if folder == "sibling" { // and so not older than the text
+			check(os.WriteFile(text+".gz", gzipped(sourceText()), 0o644))
+		}
+	}
+	if slices.ContainsFunc(env.works, func(w work) bool { return w.Cold }) {
+		check(os.Mkdir(filepath.Join(env.dir, coldPath), 0o755))
+		for i := range coldFiles {
+			writeCold(coldFile(env.dir, i))
+		}
+	}
 	// PHP finds them as the route does: below /app.
 	app := filepath.Join(env.dir, "scripts/app")
 	check(os.CopyFS(app, must(fs.Sub(data, "scripts"))))
+}
+
+// gzipped is what gzip -9 makes of a text.
+func gzipped(text []byte) []byte {
+	var b bytes.Buffer
+	w := must(gzip.NewWriterLevel(&b, gzip.BestCompression))
+	must(w.Write(text))
+	check(w.Close())
+	return b.Bytes()
 }
 
 // has looks for a program that something needs: without it, that is left out, unless LWANGO_CI is

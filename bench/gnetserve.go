@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gobwas/ws"
 	"github.com/panjf2000/gnet/v2"
 )
 
@@ -19,9 +20,14 @@ type gnetServer struct {
 	answer atomic.Pointer[[]byte] // with the date
 }
 
-func serveGnet(addr string, echo bool) error {
-	return gnet.Run(&gnetServer{echo: echo}, "tcp://"+addr,
-		gnet.WithNumEventLoop(runtime.GOMAXPROCS(0)), gnet.WithTicker(true),
+// serveGnet runs the server of that name.
+func serveGnet(name, addr string) error {
+	var handler gnet.EventHandler = &gnetServer{echo: name == "gnetecho"}
+	if name == "gnetws" {
+		handler = &gnetSockets{}
+	}
+	return gnet.Run(handler, "tcp://"+addr,
+		gnet.WithNumEventLoop(runtime.GOMAXPROCS(0)), gnet.WithTicker(name != "gnetws"),
 		gnet.WithReusePort(runtime.GOMAXPROCS(0) > 1))
 }
 
@@ -56,5 +62,46 @@ func (s *gnetServer) OnTraffic(c gnet.Conn) gnet.Action {
 		return gnet.Close
 	}
 	c.Discard(n)
+	return gnet.None
+}
+
+// A gnetSockets is the least that an echo of WebSockets can be, so that what is measured is the
+// proxy before it. It knows the frames of the client that measures: text in one frame, masked, of
+// at most 125 bytes.
+type gnetSockets struct{ gnet.BuiltinEventEngine }
+
+// OnTraffic keeps a connection's buffer as its context, from the upgrade on.
+func (*gnetSockets) OnTraffic(c gnet.Conn) gnet.Action {
+	p, _ := c.Peek(-1) // never short for -1
+	buf, upgraded := c.Context().(*[]byte)
+	if !upgraded {
+		// The client sends no frame before it has the answer.
+		if bytes.HasSuffix(p, []byte("\r\n\r\n")) {
+			if _, err := (ws.Upgrader{}).Upgrade(c); err != nil {
+				return gnet.Close
+			}
+			c.SetContext(new([]byte))
+		}
+		return gnet.None
+	}
+	rest, out := p, (*buf)[:0]
+	for len(rest) > 1 {
+		const masked, head = 0x80, 6
+		n := int(rest[1]) - masked
+		if rest[0] != 0x81 || n < 0 || n > 125 {
+			return gnet.Close
+		}
+		if len(rest) < head+n {
+			break
+		}
+		out = append(append(out, rest[0], byte(n)), rest[head:head+n]...)
+		ws.Cipher(out[len(out)-n:], [4]byte(rest[2:]), 0)
+		rest = rest[head+n:]
+	}
+	if _, err := c.Write(out); err != nil {
+		return gnet.Close
+	}
+	*buf = out
+	c.Discard(len(p) - len(rest))
 	return gnet.None
 }

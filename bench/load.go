@@ -19,7 +19,7 @@ type loadClient struct {
 	*wsClient
 	job
 	request []byte // Depth of them; nil where messages are sent
-	size    int    // of an answer with its head; all of a server's are as long, whatever Date says
+	shape   shape  // of all answers
 	source  []byte // of messages
 	sent    int    // messages
 	closed  bool
@@ -34,6 +34,7 @@ type turn struct {
 	due     time.Duration // when it should have left, since start
 	waiting int           // answers still to come
 	at      int           // the place in the next
+	last    []byte        // of a chunked answer: the last bytes that came
 	want    []byte        // what is still to come of a message
 }
 
@@ -56,10 +57,13 @@ func loadLoop(j job) figures {
 	c := newLoadClient(j)
 	defer c.shut()
 	c.connect(j.Conns)
+	run := c.closedLoop
 	if j.Rate > 0 {
-		return c.openLoop()
+		run = c.openLoop
 	}
-	return c.closedLoop()
+	f := run()
+	f["size"] = float64(c.shape.body)
+	return f
 }
 
 func newLoadClient(j job) *loadClient {
@@ -79,7 +83,7 @@ func newLoadClient(j job) *loadClient {
 	if j.Path == "" || j.Path == tasks.EchoPath {
 		c.source = letters(echoSource + int(j.Size))
 	} else {
-		c.request, c.size = j.request(j.Addr), j.answerSize()
+		c.request, c.shape = j.request(j.Addr), j.answerShape()
 	}
 	return c
 }
@@ -181,8 +185,10 @@ func (c *loadClient) send(i int, due time.Duration) error {
 func (c *loadClient) take(i int, p []byte) error {
 	t, ended := &c.turns[i], 0
 	var err error
-	if c.source == nil {
-		ended, err = t.feed(p, c.size)
+	if c.shape.chunked {
+		ended, err = t.feedChunked(p, c.shape.size)
+	} else if c.source == nil {
+		ended, err = t.feed(p, c.shape.size)
 	} else if t.want, err = echoed(p, t.want); len(t.want) == 0 {
 		ended = 1
 	} else if c.Path != "" {
@@ -215,8 +221,7 @@ const goodStatus = "HTTP/1.1 200 "
 func (t *turn) feed(p []byte, size int) (ended int, err error) {
 	for len(p) > 0 {
 		n := min(len(p), size-t.at)
-		want := goodStatus[min(t.at, len(goodStatus)):]
-		if want = want[:min(n, len(want))]; string(p[:len(want)]) != want {
+		if !t.good(p[:n]) {
 			return ended, fmt.Errorf("an answer of %d bytes is followed by %.40q", size, p)
 		}
 		if t.at += n; t.at == size {
@@ -226,6 +231,36 @@ func (t *turn) feed(p []byte, size int) (ended int, err error) {
 		p = p[n:]
 	}
 	return ended, nil
+}
+
+// lastChunk ends a body without trailers (RFC 9112, section 7.1). That what was read ends with the
+// same in the middle of a body is not to be expected: these bodies are compressed.
+const lastChunk = "\r\n0\r\n\r\n"
+
+// feedChunked takes bytes of the one answer that is under way. It has least bytes and more, which
+// depends on how the server has cut it.
+func (t *turn) feedChunked(p []byte, least int) (ended int, err error) {
+	if !t.good(p) {
+		return 0, fmt.Errorf("after %d bytes of an answer: %.40q", t.at, p)
+	}
+	t.at += len(p)
+	t.last = append(t.last, p[max(0, len(p)-len(lastChunk)):]...)
+	t.last = append(t.last[:0], t.last[max(0, len(t.last)-len(lastChunk)):]...)
+	if string(t.last) != lastChunk {
+		return 0, nil
+	}
+	if t.at < least {
+		return 0, fmt.Errorf("an answer of %d bytes, shorter than its body, %d", t.at, least)
+	}
+	t.at, t.last = 0, t.last[:0]
+	return 1, nil
+}
+
+// good tells whether an answer may go on with p: it begins with the status.
+func (t *turn) good(p []byte) bool {
+	want := goodStatus[min(t.at, len(goodStatus)):]
+	want = want[:min(len(p), len(want))]
+	return string(p[:len(want)]) == want
 }
 
 // echoSource is how many messages differ: one that comes back on another connection, or late, is

@@ -40,6 +40,58 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// A chunked answer ends with its last chunk, however the stream is cut and whatever the chunks are.
+func TestFeedChunked(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, answer := range []string{head + "5\r\nhello\r\n0\r\n\r\n", head + "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"} {
+		for size := 1; size <= len(answer); size++ {
+			var c turn
+			for range 2 {
+				ended, at := 0, 0
+				for piece := range slices.Chunk([]byte(answer), size) {
+					n, err := c.feedChunked(piece, 5)
+					if err != nil {
+						t.Fatalf("%d bytes at a time: %v", size, err)
+					}
+					ended += n
+					if at += len(piece); ended > 0 && at < len(answer) {
+						t.Fatalf("%d bytes at a time: ended after %d", size, at)
+					}
+				}
+				if ended != 1 {
+					t.Fatalf("%d bytes at a time: %d answers", size, ended)
+				}
+			}
+		}
+	}
+	for name, answer := range map[string]string{
+		"status": "HTTP/1.1 500 No\r\n\r\n0\r\n\r\n", "shorter than its body": head + "0\r\n\r\n",
+	} {
+		var c turn
+		if ended, err := c.feedChunked([]byte(answer), 100); err == nil {
+			t.Errorf("%s: %d answers and no error", name, ended)
+		}
+	}
+}
+
+// Whole loops with chunked answers.
+func TestLoadChunked(t *testing.T) {
+	text := gzipped(sourceText())
+	addr := startHandler(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(text[:1000])
+		http.NewResponseController(w).Flush()
+		w.Write(text[1000:])
+	}))
+	j := jobAt(addr, 3, 1, 0, 50*time.Millisecond)
+	j.Path, j.Encoding = textPath, "gzip"
+	f, err := attempt(loadHTTP, j)
+	if err != nil || f["size"] != float64(len(text)) || f["perSecond"] <= 0 || f["halfCPU"] <= 0 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func TestFeedRejects(t *testing.T) {
 	rows := map[string]string{
 		"status":      strings.Replace(goodAnswer, "200 OK", "503 No", 1),

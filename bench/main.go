@@ -8,11 +8,12 @@
 //	client.go                    the clients, each a process; what they check before
 //	load.go                      as many requests or echoes as possible, or a fixed rate
 //	memory.go, transfer.go       idle, sleeping and waiting connections; large bodies
+//	cold.go                      files that the page cache does not have
 //	chat.go, ws.go               rooms whose members talk; WebSockets
 //	reactor.go                   the event loop of the clients
 //	proc.go, report.go           CPU time and memory as figures; statistics, the Markdown report
-//	serve.go, gnetserve.go,      the servers in Go; tasks: what they do as lwangoapp does it
-//	chatserve.go
+//	serve.go, gnetserve.go,      the servers in Go, and the applications behind HTTP proxies; tasks:
+//	chatserve.go                 what they do as lwangoapp does it
 //	respond.go                   the FastCGI application
 package main
 

@@ -31,7 +31,8 @@ type program struct {
 type peer struct {
 	Name, Program, Handoff string
 	Unqueued               bool
-	Nopush, Cache          bool // nginx: tcp_nopush, open_file_cache
+	Unruled                bool // lwango: without the work's rules
+	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
 }
@@ -106,6 +107,9 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
+// Web tells whether requests are passed on by HTTP.
+func (s *server) Web() bool { return s.Upstream.Kind == "gnet" || s.Upstream.Kind == "gnetws" }
+
 // Port is that of the address.
 func (s *server) Port() (string, error) {
 	_, port, err := net.SplitHostPort(s.Addr)
@@ -144,7 +148,7 @@ func (s *server) probe(j job) job {
 const (
 	startLimit = time.Minute
 	stopLimit  = time.Minute
-	childLimit = 5 * time.Second // for the rest of a group, from the end of its first process
+	childLimit = 5 * time.Second // for a child that ends because its parent has, as h2o's does
 
 	unpinned = -1 // lets a process run on any CPU
 )
@@ -222,13 +226,14 @@ func (s *server) stop() error {
 		s.kill()
 		return s.explain(fmt.Errorf("still running %v after SIGTERM", stopLimit))
 	}
-	// A child may end after its parent: h2o has one for the stack of a crash.
-	for end := time.Now().Add(childLimit); s.alive() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+	group := s.cmd.Process.Pid
+	for end := time.Now().Add(childLimit); running(group) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
 	}
+	left := running(group)
+	s.kill()
 	switch {
-	case s.alive():
-		s.kill()
+	case left:
 		return s.explain(errors.New("left a process behind"))
 	case s.program.Ends && s.err != nil:
 		return s.explain(fmt.Errorf("after SIGTERM: %w", s.err))
@@ -236,16 +241,11 @@ func (s *server) stop() error {
 	return nil
 }
 
-// alive reports whether a process of the group is left.
-func (s *server) alive() bool {
-	_, err := family(s.cmd.Process.Pid)
-	return err == nil
-}
-
-// kill ends the whole group at once.
-func (s *server) kill() {
-	syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+// kill ends the whole group at once. An error says that there was none.
+func (s *server) kill() error {
+	err := syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 	<-s.done
+	return err
 }
 
 // freeAddress is a loopback address where nothing listens.

@@ -10,10 +10,12 @@ import (
 // What ends at once says why. What was killed is gone.
 func TestStart(t *testing.T) {
 	s := startScript(t, "read x < <(sleep 60)")
-	s.kill()
-	for end := time.Now().Add(verifyLimit); s.alive(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("killed, and alive")
+	if err := s.kill(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(verifyLimit); s.kill() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) { // before, init has not waited for the script's child
+			t.Fatal("killed again and again")
 		}
 	}
 	s.Addr, s.program.Argv = freeAddress(), []string{"ls", "--no-such-option"}

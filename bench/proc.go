@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,12 +44,11 @@ func (s cpuSample) since(before cpuSample) cpuSample {
 	return cpuSample{min(s.user-before.user, all), all}
 }
 
-// family is the processes of a group, which a server and its children are. One that has ended, and
-// waits for its parent to take note of that, is none.
+// family is the processes of a group, which a server and its children are.
 func family(group int) (pids []int, err error) {
 	for _, entry := range must(os.ReadDir("/proc")) {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			if its, _ := unix.Getpgid(pid); its == group && !ended(pid) { // an error: it is gone
+			if its, _ := unix.Getpgid(pid); its == group { // an error: it has ended since
 				pids = append(pids, pid)
 			}
 		}
@@ -59,11 +59,16 @@ func family(group int) (pids []int, err error) {
 	return pids, err
 }
 
-// ended reports a process that is gone, or a zombie (proc_pid_stat(5)).
-func ended(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := bytes.Cut(stat, []byte(") "))
-	return err != nil || bytes.HasPrefix(state, []byte("Z"))
+// running tells whether a process of a group has not ended. One that has stays in the group until
+// its parent has waited for it; where that is init, on a busy machine, it may take a while.
+func running(group int) bool {
+	pids, _ := family(group) // an error: none is there
+	return slices.ContainsFunc(pids, func(pid int) bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		// The state follows the command, which may have any character in it (proc_pid_stat(5)).
+		state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+		return err == nil && len(state) > 0 && state[0] != 'Z' && state[0] != 'X'
+	})
 }
 
 // residentMemory sums Rss over the processes, in bytes.
@@ -77,6 +82,9 @@ func peakMemory(pids []int) (int64, error) { return sumLines(pids, "status", "Vm
 func anonymousMemory(pids []int) (int64, error) {
 	return sumLines(pids, "smaps_rollup", "Pss_Anon:")
 }
+
+// diskReads sums what the processes have had read from the disk, in bytes.
+func diskReads(pids []int) (int64, error) { return sumLines(pids, "io", "read_bytes:") }
 
 // sumLines sums the numbers of the lines "key: number" in that file of the processes.
 func sumLines(pids []int, file, key string) (sum int64, err error) {
@@ -94,12 +102,15 @@ func sumLines(pids []int, file, key string) (sum int64, err error) {
 	return sum, nil
 }
 
-// lineNumber is the number in the line of a key, in bytes: the file has kB.
+// lineNumber is the number in the line of a key, in bytes, also where the file has kB.
 func lineNumber(text []byte, key string) (int64, error) {
 	for line := range bytes.Lines(text) {
 		if words := bytes.Fields(line); len(words) > 1 && string(words[0]) == key {
 			n, err := strconv.ParseInt(string(words[1]), 10, 64)
-			return n << 10, err
+			if len(words) > 2 {
+				n <<= 10
+			}
+			return n, err
 		}
 	}
 	return 0, fmt.Errorf("no %s in %.200q", key, text)

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"syscall"
@@ -16,6 +17,9 @@ func TestLineNumber(t *testing.T) {
 		if got, err := lineNumber([]byte(status), key); err != nil || got != want {
 			t.Errorf("%s %d, %v", key, got, err)
 		}
+	}
+	if got, err := lineNumber([]byte("rchar: 9\nread_bytes: 4096\n"), "read_bytes:"); got != 4096 || err != nil {
+		t.Errorf("without a unit: %d, %v", got, err)
 	}
 	if got, err := lineNumber([]byte(status), "Rss:"); err == nil {
 		t.Errorf("a missing key gave %d", got)
@@ -35,7 +39,7 @@ func TestFamily(t *testing.T) {
 			t.Fatalf("family(%d) = %v, %v", group, got, err)
 		}
 	}
-	p.kill()
+	check(p.kill())
 	for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
 		got, err := family(group)
 		if err != nil {
@@ -50,6 +54,30 @@ func TestFamily(t *testing.T) {
 	}
 	if _, err := readCPU([]int{group}); err == nil {
 		t.Error("an ended process has CPU time")
+	}
+}
+
+// A process that has ended, but that nobody has waited for, does not run.
+func TestRunning(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	check(cmd.Start())
+	group := cmd.Process.Pid
+	if !running(group) {
+		t.Error("it runs")
+	}
+	check(cmd.Process.Kill())
+	for end := time.Now().Add(verifyLimit); running(group); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it still runs")
+		}
+	}
+	if pids, err := family(group); len(pids) != 1 || err != nil {
+		t.Errorf("family %v, %v: it is to be there until it is waited for", pids, err)
+	}
+	cmd.Wait()
+	if running(group) {
+		t.Error("a group of nothing runs")
 	}
 }
 

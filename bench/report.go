@@ -126,6 +126,8 @@ func (w work) boundRows(cells map[string]*cell) (rows [][]string) {
 		digits, limit := figureTable[b.Figure].Digits, "-"
 		if b.Of != "" {
 			title, digits = title+", lwango / "+b.Of, 2
+		} else if b.Above != "" {
+			title += ", lwango - " + b.Above
 		}
 		if b.Most != nil {
 			limit = number(*b.Most, digits)
@@ -140,10 +142,14 @@ func (w work) boundRows(cells map[string]*cell) (rows [][]string) {
 
 // measured is NaN where something was not measured.
 func (b bound) measured(handoff string, cells map[string]*cell) float64 {
-	if b.Of == "" {
-		return cells[handoff].value(b.Figure)
+	own := cells[handoff]
+	switch {
+	case b.Of != "":
+		return ratio(own.values(b.Figure), cells[b.Of].values(b.Figure))
+	case b.Above != "":
+		return difference(own.values(b.Figure), cells[b.Above].values(b.Figure))
 	}
-	return ratio(cells[handoff].values(b.Figure), cells[b.Of].values(b.Figure))
+	return own.value(b.Figure)
 }
 
 // number groups thousands, which makes long columns readable.
@@ -171,6 +177,15 @@ func ratio(values, base []float64) float64 {
 		}
 	}
 	return median(ratios)
+}
+
+// difference is the median of the rounds' differences, as ratio is of their ratios.
+func difference(values, base []float64) float64 {
+	var differences []float64
+	for i := range min(len(values), len(base)) {
+		differences = append(differences, values[i]-base[i])
+	}
+	return median(differences)
 }
 
 // spread is the distance between the extremes as a part of the median.

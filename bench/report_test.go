@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,14 +141,63 @@ func TestVerify(t *testing.T) {
 		{"short body", body("Hello", "text/plain"), "Content-Length 5"},
 		{"type", body(hello, "text/html"), "Content-Type"},
 		{"status", http.NotFoundHandler(), "status 404"},
+		{"encoded, unasked", encodedAs("br", body(hello, "text/plain")), `Content-Encoding "br"`},
 		{"close", closing, "does not stay open"},
 	}
 	for _, row := range rows {
 		for _, w := range []work{works[0], works[1]} {
-			_, err := attempt(job.answerSize, job{load: w.load, Addr: startHandler(t, row.handler)})
+			_, err := attempt(job.answerShape, job{load: w.load, Addr: startHandler(t, row.handler)})
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("%s, %s: %v, want %q", row.name, w.Name, err, row.want)
 			}
+		}
+	}
+}
+
+func encodedAs(encoding string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", encoding)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Where an encoding is asked for, the answer must have it, and be the text when it is decoded,
+// whether its length is said or not.
+func TestVerifyEncoded(t *testing.T) {
+	good := gzipped(sourceText())
+	send := func(p []byte, pieces int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			if r.Header.Get("Accept-Encoding") != "gzip" {
+				http.NotFound(w, r)
+				return
+			}
+			if pieces == 1 {
+				w.Header().Set("Content-Length", strconv.Itoa(len(p)))
+			}
+			for piece := range slices.Chunk(p, len(p)/pieces+1) {
+				w.Write(piece)
+				http.NewResponseController(w).Flush()
+			}
+		})
+	}
+	j := job{load: works[slices.IndexFunc(works, func(w work) bool { return w.Name == "gziptext" })].load}
+	for _, row := range []struct {
+		name    string
+		handler http.Handler
+		want    string // part of the error
+	}{
+		{"with a length", encodedAs("gzip", send(good, 1)), ""},
+		{"chunked", encodedAs("gzip", send(good, 3)), ""},
+		{"plain", send(sourceText(), 1), `Content-Encoding ""`},
+		{"another text", encodedAs("gzip", send(gzipped([]byte(hello)), 1)), "wrong body"},
+		{"cut", encodedAs("gzip", send(good[:len(good)-1], 3)), "unexpected EOF"},
+	} {
+		j.Addr = startHandler(t, row.handler)
+		its, err := attempt(job.answerShape, j)
+		if row.want == "" && (err != nil || its.body != len(good) || its.size < its.body) ||
+			row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: %+v, %v, want %q", row.name, its, err, row.want)
 		}
 	}
 }
@@ -175,6 +225,26 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// A bound above a peer is a difference, of each round.
+func TestBoundAbove(t *testing.T) {
+	w, most := work{Name: "x", kind: kind{Unit: "request"}}, 0.6
+	w.Bounds = []bound{{Figure: "cpu", Above: "nginx", Most: &most}}
+	measured := func(values ...float64) *cell {
+		c := &cell{}
+		for _, v := range values {
+			c.Rounds = append(c.Rounds, figures{"cpu": v})
+		}
+		return c
+	}
+	cells := map[string]*cell{
+		baseline: measured(6.5, 9, math.NaN(), 6.6), "nginx": measured(6, 8, 6, 6),
+	}
+	want := "x | CPU per request, lwango - nginx | 0.60 | 0.60 | - | holds"
+	if got := markdown(w.boundRows(cells), "---"); !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // The bridge work measures the bridge: a server that answers its path in another way is refused.
 func TestVerifyBridge(t *testing.T) {
 	bridge := works[slices.IndexFunc(works, func(w work) bool { return w.Name == "bridge" })]
@@ -184,7 +254,7 @@ func TestVerifyBridge(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain")
 			io.WriteString(w, hello)
 		}))
-		_, err := attempt(job.answerSize, job{load: bridge.load, Addr: addr})
+		_, err := attempt(job.answerShape, job{load: bridge.load, Addr: addr})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -194,7 +264,8 @@ func TestVerifyBridge(t *testing.T) {
 // No work is lost, and each has what its kind needs.
 func TestWorks(t *testing.T) {
 	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,steady,twosteady,twobusier,bridge,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
-		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,pauses"
+		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,pauses," +
+		"gziptext,gzipcached,gzipfresh,rules10,httpproxy,wsproxied,cold"
 	var names []string
 	for _, w := range works {
 		names = append(names, w.Name)

@@ -85,7 +85,7 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		s := start(p, backend)
 		j := job{
 			load: w.load, timing: env.timing, Addr: s.Addr, Group: s.cmd.Process.Pid,
-			Patience: verifyLimit,
+			Patience: verifyLimit, Root: env.dir,
 		}
 		var f figures
 		if w.Probe.Path != "" {
@@ -123,8 +123,13 @@ func (s *server) measure(j job) (f figures) {
 func (s *server) measureBeside(j job) figures {
 	loaded, ended := j, make(chan error, 1)
 	loaded.Duration += j.Duration / 2
+	if s.Cold {
+		loaded.Kind = "files"
+	}
+	var meanwhile figures
 	go func() {
-		_, err := attempt(func(j job) figures {
+		var err error
+		meanwhile, err = attempt(func(j job) figures {
 			if j.Rate > 0 {
 				return s.measure(j)
 			}
@@ -136,6 +141,10 @@ func (s *server) measureBeside(j job) figures {
 	time.Sleep(j.Duration / 4)
 	f, err := attempt(s.measure, s.probe(j))
 	check(errors.Join(err, <-ended))
+	if s.Cold {
+		f["disk"] = meanwhile["disk"]
+		return f
+	}
 	f["pause99"] = must(strconv.ParseFloat(j.once(tasks.PausesPath), 64))
 	return f
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ func serveCommand(args []string) error {
 	if filepath.IsAbs(addr) {
 		network = "unix"
 	}
-	if name == "gnet" || name == "gnetecho" {
-		return serveGnet(addr, name == "gnetecho")
+	if strings.HasPrefix(name, "gnet") {
+		return serveGnet(name, addr)
 	}
 	if name == "floor" {
 		return serveFloor(addr)

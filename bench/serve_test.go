@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 // ownGroup has this process alone, which is server and client: go test has a group with others.
@@ -30,7 +32,7 @@ func echoOf(addr string) job {
 }
 
 func TestEchoServers(t *testing.T) {
-	for _, name := range []string{"goecho", "gnetecho"} {
+	for _, name := range []string{"goecho", "gnetecho", "gnetws"} {
 		t.Run(name, func(t *testing.T) {
 			addr := freeAddress()
 			go attempt(serveCommand, []string{name, addr})
@@ -42,7 +44,11 @@ func TestEchoServers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f, err := attempt(loadLoop, echoOf(addr))
+			j := echoOf(addr)
+			if name == "gnetws" {
+				j.Path, j.Size = tasks.EchoPath, 125
+			}
+			f, err := attempt(loadLoop, j)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +56,7 @@ func TestEchoServers(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 			// The server outlives its connections.
-			if _, err := attempt(loadLoop, echoOf(addr)); err != nil {
+			if _, err := attempt(loadLoop, j); err != nil {
 				t.Fatal(err)
 			}
 		})

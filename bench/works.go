@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -21,6 +22,9 @@ type work struct {
 	Threads  int
 	Upstream upstream
 	Probe    probe
+	Gzip     string // where the text that is asked for encoded is: sibling, cached, fresh
+	Rules    bool   // lwango: ten rules, of which none is for the request
+	Cold     bool   // the load is files that are not in the page cache
 	load
 
 	Bounds []bound
@@ -35,6 +39,7 @@ func (w work) name() string { return w.Name }
 type load struct {
 	Kind           string
 	Path, Collect  string
+	Encoding       string // that answers must have
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client
@@ -69,10 +74,11 @@ type figures map[string]float64
 
 type kind struct{ Unit, Units, Columns string }
 
-// A bound is what lwango is to reach: a figure or, with a peer, its ratio to the peer's.
+// A bound is what lwango is to reach: a figure or, with a peer, its ratio to the peer's, or what it
+// is above the peer's.
 type bound struct {
-	Figure, Of  string
-	Most, Least *float64 // neither: for information
+	Figure, Of, Above string
+	Most, Least       *float64 // neither: for information
 }
 
 func (b bound) holds(v float64) bool {
@@ -148,16 +154,38 @@ const hello = "Hello, world!"
 var files = map[string][]byte{"/files/4k.bin": pattern(4 << 10), "/files/1m.bin": pattern(1 << 20),
 	"/files/hello.txt": []byte(hello)}
 
+// textPath is asked for with Accept-Encoding. Servers have it in a folder of its own.
+const textPath = "/gzip/text.txt"
+
+//go:embed *.go
+var source embed.FS
+
+// sourceText is 100 KiB of what people write: the beginning of bench's own source. Text that is
+// made up compresses in another way, and its size says little of what an encoder is worth.
+var sourceText = sync.OnceValue(func() (text []byte) {
+	for _, entry := range must(source.ReadDir(".")) {
+		text = append(text, must(source.ReadFile(entry.Name()))...)
+	}
+	return text[:100<<10]
+})
+
 func (l load) body() []byte {
 	if body := files[l.Path]; body != nil {
 		return body
+	}
+	if l.Path == textPath {
+		return sourceText()
 	}
 	return []byte(hello)
 }
 
 // request is the bytes that clients send.
 func (l load) request(addr string) []byte {
-	return bytes.Repeat([]byte("GET "+l.Path+" HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"), l.Depth)
+	fields := "Host: " + addr + "\r\n"
+	if l.Encoding != "" {
+		fields += "Accept-Encoding: " + l.Encoding + "\r\n"
+	}
+	return bytes.Repeat([]byte("GET "+l.Path+" HTTP/1.1\r\n"+fields+"\r\n"), l.Depth)
 }
 
 func pattern(n int) []byte {

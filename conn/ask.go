@@ -81,7 +81,7 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 		return 0, header, err
 	case w.phase == aborted:
 		return 0, header, errAborted
-	case w.badField() != nil:
+	case w.header.firstBad() != nil:
 		return 0, header, ErrBadField
 	}
 	if w.HeadSent() {

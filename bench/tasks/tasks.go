@@ -124,6 +124,7 @@ func proxy(backend string) http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: backend})
 			r.Out.URL.Path = "/"
+			r.SetXForwarded()
 		},
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 	}
