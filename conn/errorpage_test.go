@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -62,7 +63,6 @@ func TestOnError(t *testing.T) {
 			w.SetStatus(404)
 			w.WriteString("x")
 			w.Flush()
-			w.Cede() // too late
 			return 404
 		}},
 		"/panic":         {500, "first", func(*conn.Request, *conn.Response) int { panic("a test") }},
@@ -158,5 +158,32 @@ func TestInstead(t *testing.T) {
 	a = s.Request("GET /a?q=1", nil, "")
 	if want := "GET /other one? ;/other%20one;GET /page?q=3 3;GET /new?q=2 2;"; a.Text != want {
 		t.Errorf("%q, want %q", a.Text, want)
+	}
+}
+
+// TestPageBehindDuplex: a page is made in the usual way, also if the handler has let body and answer
+// move at once: reads wait, and so do writes.
+func TestPageBehindDuplex(t *testing.T) {
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
+			_ = w.Inform(103, nil)
+			b, err := io.ReadAll(req.Body())
+			if err != nil {
+				t.Error(err)
+			}
+			w.Write(b)
+			return true
+		})
+		req.Duplex()
+		return 404
+	}})
+	c := s.Dial()
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
+	if a := c.Answer("POST"); a.StatusCode != 103 {
+		t.Fatal(a.Status)
+	}
+	send(t, c, "body")
+	if a := c.Answer("POST"); a.StatusCode != 404 || a.Text != "body" {
+		t.Errorf("%s %q", a.Status, a.Text)
 	}
 }
