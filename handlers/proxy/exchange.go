@@ -18,7 +18,7 @@ import (
 // exchange sends the request and takes the answer, both at once: an upstream may answer before it
 // has read all, and may read no more until its answer is read.
 func (c *call) exchange() error {
-	c.flow.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log)
+	c.flow.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log, c.unspooled)
 	c.left = c.length
 	if err := c.sendHead(); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c *call) receive() (empty bool, err error) {
 			return false, err
 		}
 		if c.begun.IsZero() {
-			c.begun = time.Now()
+			c.begun = c.req.Thread.Loop().Time()
 			c.up.Spoke()
 		}
 		if err := c.take(); err != nil || c.done {
