@@ -28,7 +28,7 @@ func (c *call) exchange() error {
 		if err != nil {
 			return err
 		}
-		if err := c.flow.Pour(true); err != nil {
+		if err := c.flow.Pour(c.headed); err != nil {
 			return err
 		}
 		empty, expected := false, c.expects

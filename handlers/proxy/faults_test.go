@@ -150,7 +150,9 @@ func TestFaultsWhileSending(t *testing.T) {
 func TestHalfOpen(t *testing.T) {
 	said := make(chan bool, 1)
 	o := start(t, func(p *peer) {
-		p.request()
+		if p.request().URL.Path == last {
+			return
+		}
 		p.say(hello)
 		p.Conn.(*net.TCPConn).CloseWrite()
 		said <- true
@@ -167,8 +169,7 @@ func TestHalfOpen(t *testing.T) {
 			t.Errorf("%d connections for %d requests", n, i+1)
 		}
 	}
-	f.ask("POST /", "", "")
-	<-said
+	f.ask("POST "+last, "", "")
 }
 
 // TestAmbiguous: an answer that could be read in two ways is refused, and nothing of it comes into
@@ -235,5 +236,41 @@ func TestUnaskedUpgrade(t *testing.T) {
 			t.Errorf("%q for %q: %v", tt.got, tt.asked, g)
 		}
 		wait.Until(t, "the connection is closed", func() bool { return o.open.Load() == 0 })
+	}
+}
+
+// TestSlowInterim: a client that is slow to take interim responses does not get the head of the
+// answer before there is one.
+func TestSlowInterim(t *testing.T) {
+	const many = 20
+	said, taken := make(chan bool, 1), make(chan bool, 1)
+	o := start(t, func(p *peer) {
+		p.request()
+		link := strings.Repeat("x", 500<<10)
+		for range many {
+			p.say("HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n", link)
+		}
+		said <- true
+		<-taken
+		p.say("HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+	})
+	f := serve(t, modes.Direct, "/", []string{o.addr},
+		func(s *proxy.Settings) { s.MaxHeaderSize = 1 << 20 })
+	c := f.DialSmall()
+	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-said
+	for range many {
+		if std, err := http.ReadResponse(c.R, nil); err != nil || std.StatusCode != 103 {
+			t.Fatal(std, err)
+		}
+	}
+	_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if b, err := c.R.Peek(12); err == nil {
+		t.Errorf("%q before the upstream has answered", b)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(wait.Patience))
+	taken <- true
+	if g := read(c.R, "GET"); g.status != 404 || g.body != "hello" {
+		t.Error(g)
 	}
 }
