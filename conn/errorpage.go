@@ -13,8 +13,8 @@ import (
 // request's thread, as a handler does, and may wait.
 type ErrorPage func(req *Request, resp *Response, status int) bool
 
-// OnError lets p make the page of an answer with a status of 400 or more and without a body, or of
-// one that its handler has ceded. A handler that has panicked has such an answer, too. What was set
+// OnError lets p make the page of an answer with a status of 400 or more and without a body, unless
+// it is another server's (Relay). A handler that has panicked has such an answer, too. What was set
 // last is asked first; if no p has a page, the server's own is sent. An answer gets one page: an
 // error in the making of a page has none. Requests that reach no handler, because they cannot be
 // parsed, have the server's own page.
@@ -24,30 +24,24 @@ func (w *Response) OnError(p ErrorPage) {
 	}
 }
 
-// Cede says that an error page may take the place of this answer's body, if the handler returns a
-// status of 400 or more and there is a page for that. Otherwise the body is sent. The answer may be
-// a relayed one. Clear undoes it.
-func (w *Response) Cede() { w.ceded = w.phase == open }
-
-// DropBody drops the body, and the effect of Relay and of Cede, and keeps the header. Once the head
-// has gone out, it does nothing.
+// DropBody drops the body and the effect of Relay, and keeps the header. Once the head has gone out,
+// it does nothing.
 func (w *Response) DropBody() {
 	if w.phase == open {
 		w.discard()
-		w.size, w.manner, w.early, w.reason, w.ceded = 0, native, 0, "", false
+		w.size, w.manner, w.early, w.reason = 0, native, 0, ""
 	}
 }
 
 // wantsPage reports whether an error page may take the place of the answer.
 func (w *Response) wantsPage(status int) bool {
-	if status < 400 || status > 999 || w.phase != open {
+	if status < 400 || status > 999 || w.phase != open || w.manner != native {
 		return false
 	}
-	empty := w.size == 0
 	if w.kind == gathered {
-		empty = len(w.buf) == 0
+		return len(w.buf) == 0
 	}
-	return w.ceded || w.manner == native && empty
+	return w.size == 0
 }
 
 // errorPage asks for a page in place of what the handler has answered with, and returns the status
@@ -67,6 +61,7 @@ func (x *exchange) errorPage(status int) int {
 		before, made := slices.Clone(w.header.fields), false
 		hooks, trailer, rate := len(w.hooks), w.trailer, x.writing.MaxRate
 		w.forced = status
+		x.settle() // of the handler's Duplex: a page is made in the usual way
 		x.call(func(req *Request, resp *Response) int {
 			made = p(req, resp, status)
 			return 0

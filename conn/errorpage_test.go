@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -62,7 +63,6 @@ func TestOnError(t *testing.T) {
 			w.SetStatus(404)
 			w.WriteString("x")
 			w.Flush()
-			w.Cede() // too late
 			return 404
 		}},
 		"/panic":         {500, "first", func(*conn.Request, *conn.Response) int { panic("a test") }},
@@ -113,7 +113,6 @@ func TestOnError(t *testing.T) {
 
 // TestFailedPage: a page that could not be made leaves nothing behind.
 func TestFailedPage(t *testing.T) {
-	body := strings.Repeat("x", 256<<10)
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 			w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
@@ -131,20 +130,16 @@ func TestFailedPage(t *testing.T) {
 			w.BeforeHead(func(_ *conn.Request, w *conn.Response, status int) {
 				w.Header().Set("Hook", "of the answer")
 			})
-			w.SetBodyReader(strings.NewReader(body), -1)
-			w.Cede()
 			return 404
 		}})
 		c := s.Dial()
-		a := c.Do("GET", "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-		if a.StatusCode != 404 || a.Text != body || a.Header.Get("Hook") != "of the answer" ||
-			a.Header.Get("Page") != "" || len(a.Trailer) != 0 {
-			t.Errorf("%s, %d bytes, %v, %v", a.Status, len(a.Text), a.Header, a.Trailer)
-		}
-		a = c.Do("GET", "GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")
-		if a.StatusCode != 404 || !strings.HasPrefix(a.Text, "<!doctype") ||
-			a.Header.Get("Hook") != "of the answer" {
-			t.Errorf("%s, %d bytes, %v", a.Status, len(a.Text), a.Header)
+		for _, path := range []string{"/", "/panic"} {
+			a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+			if a.StatusCode != 404 || !strings.HasPrefix(a.Text, "<!doctype") ||
+				a.Header.Get("Hook") != "of the answer" ||
+				a.Header.Get("Page") != "" || len(a.Trailer) != 0 {
+				t.Errorf("%s: %s, %d bytes, %v, %v", path, a.Status, len(a.Text), a.Header, a.Trailer)
+			}
 		}
 	}, plain, direct)
 }
@@ -196,5 +191,32 @@ func TestInstead(t *testing.T) {
 	a = s.Request("GET /a?q=1", nil, "")
 	if want := "GET /other one? ;/other%20one;GET /page?q=3 3;GET /new?q=2 2;"; a.Text != want {
 		t.Errorf("%q, want %q", a.Text, want)
+	}
+}
+
+// TestPageBehindDuplex: a page is made in the usual way, also if the handler has let body and answer
+// move at once: reads wait, and so do writes.
+func TestPageBehindDuplex(t *testing.T) {
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {
+			_ = w.Inform(103, nil)
+			b, err := io.ReadAll(req.Body())
+			if err != nil {
+				t.Error(err)
+			}
+			w.Write(b)
+			return true
+		})
+		req.Duplex()
+		return 404
+	}})
+	c := s.Dial()
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
+	if a := c.Answer("POST"); a.StatusCode != 103 {
+		t.Fatal(a.Status)
+	}
+	send(t, c, "body")
+	if a := c.Answer("POST"); a.StatusCode != 404 || a.Text != "body" {
+		t.Errorf("%s %q", a.Status, a.Text)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -21,9 +22,10 @@ const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler. The handler may then speak another protocol on
 // it, after a 101 that it writes itself, for example. c is a *stream.Stream, or with TLS a
-// *tls.Conn over one; see StreamOf. The handler reads c through r, which holds what the client has
-// sent already. From now on only the handler limits the connection. c belongs to the request's
-// thread, and is closed when the handler returns.
+// *tls.Conn over one; see StreamOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it. The
+// handler reads c through r, which holds what the client has sent already. From now on only the
+// handler limits the connection. c belongs to the request's thread, and is closed when the handler
+// returns.
 //
 // After Hijack, Response and Body are of no use. The access log gets the request's line when the
 // connection ends. Hijack gives up the buffers, and the rest of the request as soon as the handler
@@ -34,7 +36,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	}
 	x := w.x
 	s := new(stream.Stream) // a part of the exchange would hold all of it
-	s.Own(&x.c.Thread, x.c.remote.addrPort())
+	s.Own(&x.c.Thread, x.req.RemoteAddr())
 	c = x.c.over(s)
 	h := new(takeover)
 	var ended func(closeCode int)
@@ -95,11 +97,44 @@ func (w *Response) detach() (net.Conn, *bufio.Reader, error) {
 		_ = x.fail(err)
 		return nil, nil, err
 	}
-	c = x.c.over(c)
+	c = x.c.over(x.req.behind(c))
 	return c, w.giveUp(c), nil
 }
 
 var errNoConnection = errors.New("conn: a handler that is asked has no connection")
+
+// behind returns c with the client's address as the remote one, if proxies have said who the client
+// is. What c can do besides stays, such as CloseWrite and sending files.
+func (r *Request) behind(c net.Conn) net.Conn {
+	w := r.x.c.introduced()
+	if client := r.RemoteAddr(); client.IsValid() && (r.client.IsValid() || w != nil && w.known) {
+		switch c := c.(type) {
+		case *net.TCPConn:
+			return forwardedTCP{c, client}
+		case *net.UnixConn:
+			return forwardedUNIX{c, client}
+		}
+	}
+	return c
+}
+
+// forwardedTCP is a connection with a proxy.
+type forwardedTCP struct {
+	*net.TCPConn
+	client netip.AddrPort
+}
+
+// RemoteAddr implements net.Conn.
+func (c forwardedTCP) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.client) }
+
+// forwardedUNIX is a connection with a proxy on the same machine.
+type forwardedUNIX struct {
+	*net.UnixConn
+	client netip.AddrPort
+}
+
+// RemoteAddr implements net.Conn.
+func (c forwardedUNIX) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.client) }
 
 // clearTheWay sends what must go out before the connection changes hands: the answers to earlier
 // requests, and the head of this answer if the handler has decided it. That head then has the

@@ -50,8 +50,7 @@ type Response struct {
 	dated  bool // it has a date, or wants none
 	hooks  []HeadHook
 	pages  []ErrorPage
-	ceded  bool // an error page may take the place of the body
-	forced int  // the status while an error page is made, whatever its handler says; 0: none
+	forced int // the status while an error page is made, whatever its handler says; 0: none
 
 	// Of a handler that is asked, see Request.Ask: nothing is sent.
 	asked  bool

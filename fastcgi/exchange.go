@@ -196,7 +196,7 @@ func (c *call) receive() error {
 		if c.dec.Done() {
 			return nil
 		}
-		if got += n; c.flow.Full() || got >= relay.AtOnce && c.flow.Late() {
+		if got += n; c.flow.Full() || got >= relay.AtOnce {
 			return nil
 		}
 		if c.buf != nil && !c.stream.Unread() {

@@ -20,7 +20,7 @@ type flow struct {
 // upstream of its own.
 func (f *flow) begin(c *call) {
 	f.readable, f.writable = nil, nil
-	f.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log)
+	f.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log, c.unspooled)
 }
 
 // starved reports that the call has nothing to send until the client's next bytes come.

@@ -41,10 +41,12 @@ func (s *Stream) LocalAddr() net.Addr {
 		return &net.UnixAddr{Net: "unix"}
 	case s.gone():
 		return &net.TCPAddr{}
-	case s.unix:
+	}
+	// The socket may be another one than the peer's address says, see Own.
+	if at := loop.LocalAddr(s.d.FD()); at.IsValid() {
+		s.local = net.TCPAddrFromAddrPort(at)
+	} else {
 		s.local = unixAddr(unix.Getsockname(s.d.FD()))
-	default:
-		s.local = net.TCPAddrFromAddrPort(loop.LocalAddr(s.d.FD()))
 	}
 	return s.local
 }

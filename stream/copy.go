@@ -5,11 +5,10 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
+	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
 
@@ -156,99 +155,25 @@ func (s *Stream) copySome(w io.Writer, limit int64) (int, error) {
 	return w.Write(buf[:n])
 }
 
-// spliceSome copies what one read returns through a pipe, which takes the pages and does not copy
-// the bytes.
+// spliceSome copies what one read returns through a pipe.
 func (s *Stream) spliceSome(to *Stream, limit int64) (moved int, err error) {
-	if !s.unread() {
-		return 0, ErrWouldBlock
-	}
-	if noSplice.Load() {
+	var p Pipe
+	defer p.Drop() // also when the thread is killed
+	n, err := p.Fill(s, limit)
+	if err == errors.ErrUnsupported {
 		return s.copySome(to, limit)
 	}
-	p := pipes.Get().(*pipe)
-	if p.size < copySize {
-		p.close()
-		return s.copySome(to, limit)
-	}
-	empty := true
-	defer func() { // also when the thread is killed
-		if empty {
-			pipes.Put(p)
-		} else {
-			p.close()
-		}
-	}()
-	n, errno := s.d.SpliceTo(p.w, int(min(limit, int64(p.size))))
-	empty = n <= 0 // first: the thread may yield in received, and be killed there
-	if refusesSplice(errno) {
-		noSplice.Store(true)
-		return s.copySome(to, limit)
-	}
-	n, err = s.received(n, errno)
 	if err != nil {
 		return 0, s.failRead(err)
 	}
-	for err = to.beginWrite(); err == nil && moved < n; {
-		k, errno := to.d.SpliceFrom(p.r, n-moved)
-		moved += k
-		err = to.wrote(k, errno)
+	left := n
+	for err = to.beginWrite(); err == nil; err = to.wait((*loop.Descriptor).AwaitWrite, &to.out) {
+		if left, err = p.Drain(to); left == 0 || err != nil {
+			break
+		}
 	}
 	if err != nil {
-		return moved, to.fail("write", err)
+		err = to.fail("write", err)
 	}
-	empty = true
-	return moved, nil
-}
-
-// noSplice notes that the system refuses splice(2), as the filter of a container may.
-var noSplice atomic.Bool
-
-// refusesSplice reports whether errno means that the system refuses the call. It is not an error of
-// the connection then: recv(2) on a connected socket returns none of these.
-func refusesSplice(errno syscall.Errno) bool {
-	switch errno {
-	case unix.EPERM, unix.ENOSYS, unix.EACCES, unix.EINVAL:
-		return true
-	}
-	return false
-}
-
-// pipes are for splicing. As with copyBuffers, a copy holds a pipe only while there are bytes in
-// it, so idle copies hold none.
-var pipes = sync.Pool{New: func() any { return newPipe() }}
-
-// pipe is empty while it is in the pool.
-type pipe struct {
-	r, w, size int
-	cleanup    runtime.Cleanup
-}
-
-// newPipe makes a pipe. Its size is 0 if there are no descriptors left. It is large enough for all
-// that a turn may move, unless the kernel grants less to a user with many pipes (pipe(7),
-// pipe-user-pages-soft).
-func newPipe() *pipe {
-	var fds [2]int
-	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
-		return new(pipe)
-	}
-	p := &pipe{r: fds[0], w: fds[1]}
-	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, TurnBudget)
-	if err != nil {
-		size, _ = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
-	}
-	p.size = size
-	p.cleanup = runtime.AddCleanup(p, closePipe, fds)
-	return p
-}
-
-func closePipe(fds [2]int) {
-	unix.Close(fds[0])
-	unix.Close(fds[1])
-}
-
-func (p *pipe) close() {
-	if p.size > 0 {
-		p.cleanup.Stop()
-		closePipe([2]int{p.r, p.w})
-	}
+	return n - left, err
 }

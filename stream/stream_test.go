@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 				t.Fatal(err)
 			}
 			f(t, l)
-			late := time.AfterFunc(30*time.Second, func() {
+			late := time.AfterFunc(wait.Patience, func() {
 				t.Error("the threads do not end")
 				l.Stop(0)
 			})

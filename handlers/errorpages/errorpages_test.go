@@ -66,19 +66,13 @@ func start(t *testing.T, m modes.Mode, pages map[string]string) (*server.Server,
 			w.Relay(404, "Nope")
 			return 404
 		},
-		"/ceded": func(_ *conn.Request, w *conn.Response) int {
+		"/dropped": func(_ *conn.Request, w *conn.Response) int {
 			w.Header().Set("Content-Type", "text/x-app")
 			w.Header().Set("Set-Cookie", "a=b")
 			w.WriteString("the application's")
 			w.Relay(404, "Nope")
-			w.Cede()
+			w.DropBody()
 			return 404
-		},
-		"/ceded-410": func(_ *conn.Request, w *conn.Response) int {
-			w.WriteString("the application's")
-			w.Relay(410, "")
-			w.Cede()
-			return 410
 		},
 		"/set": func(_ *conn.Request, w *conn.Response) int { w.SetStatus(410); return 0 },
 		"/page": func(req *conn.Request, w *conn.Response) int {
@@ -123,8 +117,7 @@ func TestPages(t *testing.T) {
 			{"GET /none", 404, "<h1>nothing here</h1>", "Content-Type: text/html; charset=utf-8"},
 			{"GET /relayed", 404, "-", ""},
 			{"GET /own", 404, "the handler's own", ""},
-			{"GET /ceded", 404, "<h1>nothing here</h1>", "Set-Cookie: a=b"},
-			{"GET /ceded-410", 410, "gone for ever", ""},
+			{"GET /dropped", 404, "<h1>nothing here</h1>", "Set-Cookie: a=b"},
 			{"GET /set", 410, "gone for ever", ""},
 			{"POST /", 405, "", "Allow: GET, HEAD, OPTIONS"},
 			{"GET /auth?a=b", 401, "GET /page? yes", "WWW-Authenticate: Basic"},

@@ -18,7 +18,7 @@ func (c *call) inform() error {
 	}
 	c.begun = time.Time{} // what was said of the first byte is true of the next head
 	var h conn.Header
-	c.fields(c.x.Text(), &h, nil)
+	c.fields(c.x.Text(), &h)
 	return c.flow.Inform(c.x.Head.Status, &h)
 }
 
@@ -45,16 +45,6 @@ func (c *call) open() error {
 		}
 		c.resp.Header().Set("Connection", "Upgrade")
 	}
-	var o options
-	if h.Close || h.Upgrade || h.KeepAlive { // there is a Connection field
-		for _, f := range h.Fields {
-			if name := text[f.Name.Start:f.Name.End]; ascii.EqualFold(name, "Connection") {
-				var one conn.Header
-				one.Add(name, text[f.Value.Start:f.Value.End])
-				o.read(&one)
-			}
-		}
-	}
 	out := c.resp.Header()
 	if c.m.set.InterceptErrors && h.Status >= 400 {
 		c.drop()
@@ -70,7 +60,7 @@ func (c *call) open() error {
 		return nil
 	}
 	c.resp.Relay(h.Status, text[h.Reason.Start:h.Reason.End])
-	c.fields(text, out, &o)
+	c.fields(text, out)
 	switch {
 	case h.Status == http.StatusSwitchingProtocols:
 		// One that the client has not named would be read as another (RFC 9110 section 7.8).
@@ -90,40 +80,65 @@ func (c *call) open() error {
 	return nil
 }
 
+// A body that the client does not get is read so that the connection can serve another request. That
+// is worth this many bytes and this much time, for which the client waits; then the connection is
+// closed.
+const (
+	dropBytes = 64 << 10
+	dropTime  = 100 * time.Millisecond
+)
+
 // drop drops the body of the answer.
 func (c *call) drop() {
-	c.discard = true
+	c.discard, c.dropped, c.dropUntil = true, 0, time.Now().Add(dropTime)
 	c.flow.Discard()
 }
 
 // fields adds the fields of the head to out, except those of the connection with the upstream.
-func (c *call) fields(text string, out *conn.Header, o *options) {
+func (c *call) fields(text string, out *conn.Header) {
 	h := &c.x.Head
-fields:
+	c.named = options{}
+	for _, f := range h.Fields {
+		if name := text[f.Name.Start:f.Name.End]; len(name) == len("Connection") &&
+			ascii.EqualFold(name, "Connection") {
+			c.named.add(text[f.Value.Start:f.Value.End])
+		}
+	}
 	for _, f := range h.Fields {
 		name, value := text[f.Name.Start:f.Name.End], text[f.Value.Start:f.Value.End]
 		switch {
 		case len(name) == len("Upgrade") && ascii.EqualFold(name, "Upgrade"):
 			// An offer with 426 stays (RFC 9110 section 15.5.22).
 			if h.Status != http.StatusSwitchingProtocols &&
-				h.Status != http.StatusUpgradeRequired {
+				h.Status != http.StatusUpgradeRequired || c.hides(name) {
 				continue
 			}
-		case http1.HopByHop(name), http1.Framing(name), o != nil && o.has(name):
-			continue
 		case len(name) == len("X-Accel-Buffering") && ascii.EqualFold(name, "X-Accel-Buffering"):
 			if ascii.EqualFold(value, "no") {
 				c.flow.Unbuffered()
 			}
 			continue
+		case !c.returns(name):
+			continue
 		case len(name) == len("Trailer") && !h.Chunked && ascii.EqualFold(name, "Trailer"):
 			continue
 		}
-		for _, hidden := range c.m.set.HideHeader {
-			if ascii.EqualFold(name, hidden) {
-				continue fields
-			}
-		}
 		out.Add(name, value)
 	}
+}
+
+// returns reports whether a field of the upstream goes on to the client, in a head or behind the
+// body.
+func (c *call) returns(name string) bool {
+	return !http1.HopByHop(name) && !http1.Framing(name) && !c.named.has(name) && !c.hides(name)
+}
+
+// hides reports whether hide_header has that name.
+func (c *call) hides(name string) bool {
+	for _, hidden := range c.m.set.HideHeader {
+		if ascii.EqualFold(name, hidden) {
+			return true
+		}
+	}
+	return false
 }

@@ -18,7 +18,7 @@ import (
 // exchange sends the request and takes the answer, both at once: an upstream may answer before it
 // has read all, and may read no more until its answer is read.
 func (c *call) exchange() error {
-	c.flow.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log)
+	c.flow.Begin(c.req, c.resp, int64(c.m.set.ResponseBuffering), c.m.log, c.unspooled)
 	c.left = c.length
 	if err := c.sendHead(); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *call) exchange() error {
 		if moved || !empty && !c.flow.Full() || expected && !c.expects {
 			continue
 		}
-		if err := c.wait(); err != nil {
+		if err := c.wait(); err != nil || c.done {
 			return err
 		}
 	}
@@ -162,6 +162,7 @@ func (c *call) starved() bool {
 // no byte moves.
 func (c *call) wait() error {
 	limit, full := c.limit(), c.flow.Full()
+	expects := c.expects && c.x.Held() == 0 // otherwise the limit is that of sending
 	var err error
 	if c.flow.Stuck() || c.starved() {
 		var room [2]loop.Source
@@ -169,7 +170,11 @@ func (c *call) wait() error {
 	} else {
 		err = c.x.Await(limit)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.expects && !time.Now().Before(c.expired) {
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+	case c.discard:
+		return c.ended()
+	case expects:
 		return c.proceed()
 	}
 	return err
@@ -179,6 +184,8 @@ func (c *call) wait() error {
 func (c *call) limit() time.Duration {
 	set := &c.m.set
 	switch {
+	case c.discard:
+		return max(time.Until(c.dropUntil), 0)
 	case c.x.Held() > 0:
 		return set.SendTimeout
 	case c.flow.Full(), c.starved():
@@ -194,22 +201,25 @@ func (c *call) limit() time.Duration {
 	return max(set.ReadTimeout-time.Since(c.begun), 0)
 }
 
-// receive takes the bytes that have come, and reports whether those were all.
+// receive takes the bytes that have come, and reports whether those were all. An upstream that is
+// always ahead must hold up neither the rest of the request nor the client's next bytes.
 func (c *call) receive() (empty bool, err error) {
 	buf := relay.TakeBuffer()
 	defer relay.PutBuffer(buf) // also when the thread is killed
 	for got := 0; ; got += len(buf) {
-		if got >= relay.AtOnce && c.flow.Late() || c.flow.Full() {
+		if got >= relay.AtOnce || c.flow.Full() {
 			return false, nil
 		}
 		switch err := c.x.Receive(buf[:]); {
 		case err == stream.ErrWouldBlock:
 			return true, c.pause()
+		case err != nil && c.discard:
+			return false, c.ended()
 		case err != nil:
 			return false, err
 		}
 		if c.begun.IsZero() {
-			c.begun = time.Now()
+			c.begun = c.req.Thread.Loop().Time()
 			c.up.Spoke()
 		}
 		if err := c.take(); err != nil || c.done {
@@ -226,6 +236,8 @@ func (c *call) take() error {
 	for {
 		e, data, err := c.x.Next()
 		switch {
+		case err != nil && c.discard:
+			return c.ended()
 		case err != nil:
 			if bad, ok := err.(*http1.Error); ok { // its status is for a request
 				err = errors.New("malformed answer: " + bad.Reason)
@@ -237,7 +249,11 @@ func (c *call) take() error {
 			err = c.inform()
 		case e == client.Final:
 			err = c.open()
-		case e == client.Data && !c.discard:
+		case e == client.Data && c.discard:
+			if c.dropped += len(data); c.dropped > dropBytes {
+				return c.ended()
+			}
+		case e == client.Data:
 			c.pushed = false
 			err = c.flow.Write(data)
 		case e == client.Done:
@@ -259,8 +275,8 @@ func (c *call) pause() error {
 	return c.flow.Flush()
 }
 
-// ended is called at the end of the answer. It lets go of the connection at once: another request
-// may wait for it.
+// ended is called at the end of the answer, or when the rest is of no interest. It lets go of the
+// connection at once: another request may wait for it.
 func (c *call) ended() error {
 	c.done = true
 	if c.status == 101 {
@@ -288,8 +304,10 @@ func (c *call) trailer() (any bool) {
 		return false
 	}
 	c.x.Trailer(func(name, value []byte) {
-		any = true
-		c.resp.AddTrailer(string(name), string(value))
+		if name := string(name); c.returns(name) {
+			any = true
+			c.resp.AddTrailer(name, string(value))
+		}
 	})
 	return any
 }

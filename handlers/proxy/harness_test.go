@@ -135,16 +135,22 @@ func start(t testing.TB, script func(p *peer)) *origin {
 	return o
 }
 
-// always is a script that gives the same answer to each request.
+// always is a script that gives the same answer to each request, up to the last one.
 func always(answer string) func(*peer) {
 	return func(p *peer) {
-		for p.request() != nil {
+		for req := p.request(); req != nil && req.URL.Path != last; req = p.request() {
 			p.say("%s", answer)
 		}
 	}
 }
 
-const hello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+const (
+	hello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+	// last is the path of a request for which an upstream ends its connection, so that none is kept
+	// when the test ends.
+	last = "/last"
+)
 
 // got is an answer, perhaps one that was cut.
 type got struct {

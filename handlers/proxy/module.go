@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -112,19 +113,21 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, handlers.BadKey("host",
 			`expected "client", "upstream" or a name, perhaps with a port, not %q`, s.Host)
 	}
-	for name, value := range s.RequestHeaders {
+	for _, name := range slices.Sorted(maps.Keys(s.RequestHeaders)) {
+		value := s.RequestHeaders[name]
 		switch {
 		case !http1.ValidToken(name):
 			return nil, handlers.BadKey("request_headers", "%q is not the name of a header field", name)
 		case !http1.ValidFieldValue(value):
 			return nil, handlers.BadKey("request_headers",
 				"%s: control characters cannot be part of a header field", name)
-		case http1.HopByHop(name) || http1.Framing(name) || ascii.EqualFold(name, "Host"):
+		case http1.HopByHop(name) || http1.Framing(name) || owned(name):
 			return nil, handlers.BadKey("request_headers", "%s is set by the server itself", name)
+		case m.configures(name):
+			return nil, handlers.BadKey("request_headers", "%s is given twice", name)
 		}
 		m.fields = append(m.fields, conn.Field{Name: name, Value: value})
 	}
-	slices.SortFunc(m.fields, func(a, b conn.Field) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range s.HideHeader {
 		if !http1.ValidToken(name) {
 			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q",
@@ -133,6 +136,16 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	m.hosts = hostsOf(s.Address)
 	return m.serve, nil
+}
+
+// configures reports whether request_headers has a field of that name.
+func (m *module) configures(name string) bool {
+	for i := range m.fields {
+		if ascii.EqualFold(m.fields[i].Name, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // hostsOf returns what the Host field says of each address, by its name in the group.

@@ -11,6 +11,24 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
+// owned reports the other fields that the server alone can set, since they speak of what it does:
+// to which host the request goes (see Settings.Host), whether the body is held back for 100
+// (Continue), which fields follow the body, and that the request came through this server, which
+// ends loops. The client's are read, and most go on in the server's own words.
+func owned(name string) bool {
+	switch len(name) {
+	case len("Via"):
+		return ascii.EqualFold(name, "Via")
+	case len("Host"):
+		return ascii.EqualFold(name, "Host")
+	case len("Expect"):
+		return ascii.EqualFold(name, "Expect")
+	case len("Trailer"):
+		return ascii.EqualFold(name, "Trailer")
+	}
+	return false
+}
+
 // claims reports the fields in which a proxy in front says who the client is. Those of the client
 // itself say what it likes, so they are replaced.
 func claims(name string) bool {
@@ -21,7 +39,7 @@ func claims(name string) bool {
 	return len(name) > len("X-Forwarded-") && ascii.HasPrefixFold(name, "X-Forwarded-")
 }
 
-// options are the names in the Connection fields of h.
+// options are the names in the Connection fields of a head.
 type options struct {
 	names   []string
 	upgrade bool
@@ -30,18 +48,23 @@ type options struct {
 func (o *options) read(h *conn.Header) {
 	for name, value := range h.All() {
 		if len(name) == len("Connection") && ascii.EqualFold(name, "Connection") {
-			ascii.EachElement(value, func(option string) bool {
-				switch {
-				case ascii.EqualFold(option, "close"), ascii.EqualFold(option, "keep-alive"):
-				case ascii.EqualFold(option, "upgrade"):
-					o.upgrade = true
-				default:
-					o.names = append(o.names, option)
-				}
-				return true
-			})
+			o.add(value)
 		}
 	}
+}
+
+// add adds the names in one Connection field.
+func (o *options) add(value string) {
+	ascii.EachElement(value, func(option string) bool {
+		switch {
+		case ascii.EqualFold(option, "close"), ascii.EqualFold(option, "keep-alive"):
+		case ascii.EqualFold(option, "upgrade"):
+			o.upgrade = true
+		default:
+			o.names = append(o.names, option)
+		}
+		return true
+	})
 }
 
 // has reports whether a Connection field names that field.
@@ -72,22 +95,13 @@ func protocols(req *conn.Request, o *options) string {
 // the trailer, which an upstream may merge with the head.
 func (c *call) passes(name string) bool {
 	switch {
-	case len(name) == len("Host") && ascii.EqualFold(name, "Host"),
-		len(name) == len("Expect") && ascii.EqualFold(name, "Expect"),
-		len(name) == len("Via") && ascii.EqualFold(name, "Via"),
-		len(name) == len("TE") && ascii.EqualFold(name, "TE"),
-		http1.HopByHop(name), http1.Framing(name), claims(name), c.options.has(name):
+	case http1.HopByHop(name), http1.Framing(name), owned(name), claims(name), c.options.has(name):
 		return false
 	case !c.m.set.Underscores && strings.IndexByte(name, '_') >= 0:
 		// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.
 		return false
 	}
-	for _, f := range c.m.fields {
-		if ascii.EqualFold(f.Name, name) {
-			return false
-		}
-	}
-	return true
+	return !c.m.configures(name)
 }
 
 // appendHead appends the head of the request for the upstream.
@@ -111,8 +125,11 @@ func (c *call) appendHead(out []byte) []byte {
 		case len(name) == len("TE") && ascii.EqualFold(name, "TE"):
 			trailers = trailers || ascii.HasToken(value, "trailers")
 			continue
-		case len(name) == len("Trailer") && !c.chunked() && ascii.EqualFold(name, "Trailer"):
-			continue // there will be none
+		case len(name) == len("Trailer") && ascii.EqualFold(name, "Trailer"):
+			if c.chunked() && !c.options.has(name) { // otherwise there will be none
+				out = http1.AppendField(out, name, value)
+			}
+			continue
 		}
 		if c.passes(name) {
 			out = http1.AppendField(out, name, value)
@@ -174,7 +191,8 @@ func (c *call) host() string {
 }
 
 // appendForwarded says who the client is, as far as this server knows: in the fields that most
-// applications read, and in that of RFC 7239.
+// applications read, and in that of RFC 7239. Where the configuration has one of these fields, the
+// server says nothing in it: an upstream would find two values, and take either for true.
 func (c *call) appendForwarded(out []byte) []byte {
 	remote := c.req.RemoteAddr().Addr().Unmap().WithZone("")
 	proto := "http"
@@ -182,13 +200,18 @@ func (c *call) appendForwarded(out []byte) []byte {
 		proto = "https"
 	}
 	host := c.req.Host()
-	if remote.IsValid() {
+	if remote.IsValid() && !c.m.configures("X-Forwarded-For") {
 		out = append(out, "X-Forwarded-For: "...)
 		out = append(remote.AppendTo(out), "\r\n"...)
 	}
-	out = http1.AppendField(out, "X-Forwarded-Proto", proto)
-	if host != "" {
+	if !c.m.configures("X-Forwarded-Proto") {
+		out = http1.AppendField(out, "X-Forwarded-Proto", proto)
+	}
+	if host != "" && !c.m.configures("X-Forwarded-Host") {
 		out = http1.AppendField(out, "X-Forwarded-Host", host)
+	}
+	if c.m.configures("Forwarded") {
+		return out
 	}
 	out = append(out, "Forwarded: for="...)
 	out = appendNode(out, remote)

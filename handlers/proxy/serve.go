@@ -22,12 +22,15 @@ const (
 	// maxHops is how many times a request may come through servers of this kind. One that has an
 	// upstream that leads back to it would otherwise go on until no descriptor is left.
 	maxHops = 10
-	// expectFor is how long a body is held back for an upstream that does not say whether it wants
-	// it. It may know nothing of expectations (RFC 9110 section 10.1.1).
-	expectFor = time.Second
 )
 
-var errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
+// expectFor is how long a body is held back for an upstream that does not say whether it wants it.
+// It may know nothing of expectations (RFC 9110 section 10.1.1). It is a variable only for the tests.
+var expectFor = time.Second
+
+var (
+	errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
+)
 
 // call is one request on its way to an upstream and back. A request that waits for a slow upstream
 // holds no more than its call; so what is needed only while bytes move is not part of it.
@@ -59,13 +62,18 @@ type call struct {
 	expired time.Time
 
 	// Receiving.
-	begun   time.Time // when the head of the answer has begun
-	headed  bool      // the head is complete
-	discard bool      // the client does not get the body
-	done    bool      // the answer is complete
-	status  int
-	pushed  bool   // all that has come was flushed
-	rest    []byte // what has come behind a 101
+	begun  time.Time // when the head of the answer has begun
+	headed bool      // the head is complete
+	named  options   // in Connection fields of the upstream
+	done   bool      // the answer is complete
+	status int
+	pushed bool   // all that has come was flushed
+	rest   []byte // what has come behind a 101
+
+	// A body that the client does not get.
+	discard   bool
+	dropped   int // bytes
+	dropUntil time.Time
 
 	flow relay.Flow
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +23,9 @@ type end struct {
 	readable, writable *loop.Readiness
 	ended              bool // there is nothing more to read
 	shut               bool // the other side has been told that nothing more is written
+
+	bulk int         // bytes that were read in a row, each read as much as it could take
+	pipe stream.Pipe // bytes that come from the other end, besides those in duplex
 }
 
 func (e *end) begin(s *stream.Stream, over net.Conn) {
@@ -32,15 +36,28 @@ func (e *end) begin(s *stream.Stream, over net.Conn) {
 }
 
 // closed reports that the other side has been told that nothing more is written, by TLS too.
-func (e *end) closed() bool { return e.shut && e.duplex.Held() == 0 }
+func (e *end) closed() bool { return e.shut && e.held() == 0 }
+
+// held returns how many bytes there are for which the end has no room yet.
+func (e *end) held() int { return e.duplex.Held() + e.pipe.Held() }
+
+// sendHeld sends as much of these as there is room for, and returns how many are left.
+func (e *end) sendHeld() (left int, err error) {
+	if e.pipe.Held() > 0 {
+		return e.pipe.Drain(e.s)
+	}
+	return e.duplex.SendHeld()
+}
+
+// plain reports that the end has no TLS.
+func (e *end) plain() bool { return net.Conn(e.s) == e.over }
 
 // tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or no
 // byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end as
 // well: most protocols end together, and nothing else would tell of a peer that is gone.
 //
-// One thread moves both directions, and has a buffer only while bytes move. A tunnel of two threads
-// could splice, but two threads must not share a TLS connection, and none would know whether the
-// other direction is idle.
+// One thread moves both directions: two must not share a TLS connection, and neither would know
+// whether the other direction is idle. It has a buffer or a pipe only while bytes move.
 func (c *call) tunnel(rest []byte) int {
 	thread, set := c.req.Thread, &c.m.set
 	c.req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
@@ -59,6 +76,8 @@ func (c *call) tunnel(rest []byte) int {
 	up.begin(s, over)
 	defer from.s.Duplex(nil)
 	defer up.s.Duplex(nil)
+	defer from.pipe.Drop()
+	defer up.pipe.Drop()
 	early, _ := r.Peek(r.Buffered())
 	if _, err := up.over.Write(early); err != nil {
 		return http.StatusSwitchingProtocols
@@ -94,21 +113,17 @@ func (c *call) tunnel(rest []byte) int {
 // carry moves what has arrived at one end to the other, as far as there is room there. It reports
 // whether it should be called again before the thread waits.
 func carry(from, to *end) (moved bool, err error) {
-	if held := to.duplex.Held(); held > 0 {
-		left, err := to.duplex.SendHeld()
-		if err != nil || left > 0 {
-			return left < held, err
+	if to.held() > 0 {
+		if left, err := to.sendHeld(); err != nil || left > 0 {
+			return false, err // the rest waits for room
 		}
 		moved = true
 	}
 	if !from.ended {
-		buf := relay.TakeBuffer()
-		defer relay.PutBuffer(buf) // also when the thread is killed
-		n, err := from.over.Read(buf[:])
+		err := from.pass(to)
 		switch {
-		case n > 0:
-			_, err := to.over.Write(buf[:n])
-			return true, err
+		case err == nil:
+			return to.held() == 0, nil
 		case errors.Is(err, stream.ErrWouldBlock):
 			return moved, nil
 		case err != io.EOF:
@@ -123,13 +138,47 @@ func carry(from, to *end) (moved bool, err error) {
 	return moved, to.over.(interface{ CloseWrite() error }).CloseWrite()
 }
 
+// spliceAt is how many bytes have to come in a row before the next ones go through a pipe. Fewer
+// cost more there than by way of a buffer (stream.Stream.WriteTo has the figures).
+const spliceAt = 64 << 10
+
+// pass moves what one read returns to the other end, which holds what it has no room for.
+func (e *end) pass(to *end) error {
+	plain := e.plain()
+	if plain && !e.s.Unread() && !e.s.Loop().Stopping() {
+		return stream.ErrWouldBlock
+	}
+	if plain && e.bulk >= spliceAt && to.plain() {
+		n, err := to.pipe.Fill(e.s, math.MaxInt64)
+		if err == nil {
+			_, err = to.pipe.Drain(to.s)
+		}
+		if n < spliceAt {
+			e.bulk = 0
+		}
+		if err != errors.ErrUnsupported {
+			return err
+		}
+	}
+	buf := relay.TakeBuffer()
+	defer relay.PutBuffer(buf) // also when the thread is killed
+	n, err := e.over.Read(buf[:])
+	if e.bulk += n; n < len(buf) {
+		e.bulk = 0
+	}
+	if n > 0 {
+		_, err = to.over.Write(buf[:n])
+	}
+	return err
+}
+
 // await waits until bytes can move.
 func await(t *loop.Thread, limit time.Duration, a, b *end) error {
 	var room [4]loop.Source
 	sources := room[:0]
 	for _, p := range [2][2]*end{{a, b}, {b, a}} {
 		from, to := p[0], p[1]
-		if to.duplex.Held() > 0 {
+		if to.held() > 0 {
 			sources = append(sources, to.writable)
 		} else if !from.ended {
 			sources = append(sources, from.readable)

@@ -1,11 +1,13 @@
 package websocket_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -80,4 +82,29 @@ func TestAccessLog(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBehindProxy: the other end is the client, as the proxy in front says, and not the proxy.
+func TestBehindProxy(t *testing.T) {
+	addr := make(chan string, 1)
+	log := make(recorder, 1)
+	s := server.Start(t, direct, conn.Config{AccessLog: log,
+		Proxies: map[string]*conn.Proxies{"": {Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
+		Handler: func(req *conn.Request, resp *conn.Response) int {
+			c, err := new(websocket.Upgrader).Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			addr <- c.Gorilla().RemoteAddr().String()
+			return 0
+		}})
+	c := upgrade(s, "X-Forwarded-For: 192.0.2.1:77\r\n")
+	c.Send(frame(0x88, ""))
+	const want = "192.0.2.1:77"
+	if got := <-addr; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if e := <-log; e.Remote.String() != want {
+		t.Errorf("logged %v, want %s", e.Remote, want)
+	}
 }

@@ -13,10 +13,14 @@ import (
 // ErrClient is in each error of a Flow that means that the client takes no more.
 var ErrClient = errors.New("the client takes no more")
 
-// AtOnce is how many bytes a module receives, while bytes are held, before it offers the client the
-// next ones. Without that bound an upstream that is always ahead would fill the spool while its
-// client waits.
+// AtOnce is how many bytes a module receives before it looks after the other direction, and offers
+// the client what is held. Without that bound an upstream that is always ahead would fill the spool
+// while its client waits, and would not get the rest of the request.
 const AtOnce = 8 * BufferSize
+
+// gathered is how many bytes of an answer the Response certainly takes without writing any of them
+// to the client.
+const gathered = 16 << 10
 
 // Flow is the way of an answer to its client. As long as the spool has room, the upstream does not
 // wait for the client. The zero value is ready for Begin; Drop must be called in the end, also if
@@ -25,7 +29,8 @@ type Flow struct {
 	req    *conn.Request
 	resp   *conn.Response
 	log    *slog.Logger
-	duplex *conn.Duplex // nil: Begin was not called
+	duplex *conn.Duplex // nil: body and answer do not move at once yet
+	begun  int          // bytes written before that
 
 	limit   int64 // of the spool: a spool that is longer stops the upstream
 	spool   spool
@@ -33,13 +38,27 @@ type Flow struct {
 	discard bool
 }
 
-// Begin makes body and answer of the request move at once. limit is how many bytes the flow may
-// hold. It is no error to call Begin again for another attempt to get an answer.
-func (f *Flow) Begin(req *conn.Request, resp *conn.Response, limit int64, log *slog.Logger) {
-	if f.duplex == nil {
+// Begin begins the answer. limit is how many bytes the flow may hold. With upload, the request's
+// body and the answer move at once (conn.Duplex) from now on. Otherwise they do as soon as any of
+// the answer goes out: most answers are short, and go out as a whole when the handler returns. It is
+// no error to call Begin again for another attempt to get an answer.
+func (f *Flow) Begin(
+	req *conn.Request, resp *conn.Response, limit int64, log *slog.Logger, upload bool,
+) {
+	if f.req == nil {
 		f.req, f.resp, f.log = req, resp, log
-		f.duplex, f.limit = req.Duplex(), limit
+		f.limit = limit
 		f.spool.size = limit + BufferSize // a caller asks Full before it reads a buffer
+	}
+	if upload {
+		f.moveAtOnce()
+	}
+}
+
+// moveAtOnce comes before all that might wait for the client.
+func (f *Flow) moveAtOnce() {
+	if f.duplex == nil {
+		f.duplex = f.req.Duplex()
 	}
 }
 
@@ -70,12 +89,21 @@ func (f *Flow) Write(p []byte) error {
 		}
 		return nil
 	}
+	if f.duplex == nil {
+		if f.begun += len(p); f.begun > gathered {
+			f.moveAtOnce()
+		}
+	}
 	_, err := f.resp.Write(p)
+	if f.duplex == nil && err == nil {
+		return nil
+	}
 	return f.pushed(err)
 }
 
 // Inform sends an interim response, as Response.Inform does.
 func (f *Flow) Inform(status int, header *conn.Header) error {
+	f.moveAtOnce()
 	return f.pushed(f.resp.Inform(status, header))
 }
 
@@ -84,6 +112,7 @@ func (f *Flow) Flush() error {
 	if f.discard || f.Late() {
 		return nil
 	}
+	f.moveAtOnce()
 	return f.pushed(f.resp.Flush())
 }
 
@@ -159,6 +188,7 @@ func (f *Flow) Drain(flush bool) error {
 // bytes of an upload, and for room for what is held. Limit and errors are those of
 // conn.Duplex.Await.
 func (f *Flow) Await(limit time.Duration, read bool, sources ...loop.Source) error {
+	f.moveAtOnce()
 	return f.duplex.Await(limit, read, sources...)
 }
 

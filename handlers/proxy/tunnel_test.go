@@ -1,0 +1,71 @@
+package proxy_test
+
+import (
+	"crypto/sha256"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+const asksUpgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+// changes is a script that upgrades its connection first.
+func changes(script func(p *peer)) func(*peer) {
+	return func(p *peer) {
+		p.head()
+		p.say("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		script(p)
+	}
+}
+
+// TestTunnelInBulk: bytes that come in bulk arrive as they were sent, in both directions, also if
+// one side reads nothing before it has written all; and then the ends of both.
+func TestTunnelInBulk(t *testing.T) {
+	there, back := modes.Noise(24<<20), modes.Noise(25 << 20)[1<<20:]
+	// talk writes and reads, and returns the sum of what it has read.
+	talk := func(c net.Conn, r io.Reader, data []byte, late bool) (sum [sha256.Size]byte) {
+		written := make(chan bool)
+		go func() {
+			if _, err := c.Write(data); err != nil {
+				t.Error(err)
+			}
+			c.(interface{ CloseWrite() error }).CloseWrite()
+			close(written)
+		}()
+		if late {
+			<-written
+		}
+		h := sha256.New()
+		io.Copy(h, r)
+		<-written
+		h.Sum(sum[:0])
+		return sum
+	}
+	for _, late := range []string{"none", "client", "upstream"} {
+		for _, m := range []modes.Mode{modes.Direct, modes.OverTLS} {
+			t.Run(late+" "+m.Name, func(t *testing.T) {
+				arrived := make(chan [sha256.Size]byte, 1)
+				o := start(t, changes(func(p *peer) {
+					arrived <- talk(p.Conn, p.r, back, late == "upstream")
+				}))
+				f := serve(t, m, "/", []string{o.addr}, nil)
+				c := f.Dial()
+				c.Send(asksUpgrade)
+				if std, err := http.ReadResponse(c.R, nil); err != nil || std.StatusCode != 101 {
+					t.Fatal(std, err)
+				}
+				if got := talk(c.Conn, c.R, there, late == "client"); got != sha256.Sum256(back) {
+					t.Error("the client gets other bytes")
+				}
+				if got := <-arrived; got != sha256.Sum256(there) {
+					t.Error("the upstream gets other bytes")
+				}
+				wait.Until(t, "the connection is closed", func() bool { return o.open.Load() == 0 })
+			})
+		}
+	}
+}

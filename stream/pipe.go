@@ -1,0 +1,140 @@
+package stream
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pipe holds bytes on their way from one stream to another, in the kernel: splice(2) moves their
+// pages and does not copy the bytes. That pays for bytes that come in bulk, see Stream.WriteTo. The
+// zero value is empty, and an empty Pipe holds no descriptor.
+//
+// The methods do not wait for the streams; but they may give other threads of the loop their turn,
+// and that thread may be killed meanwhile, so Drop should be deferred.
+type Pipe struct {
+	p    *pipe // nil while it is empty
+	held int
+}
+
+// Held returns how many bytes the pipe holds.
+func (p *Pipe) Held() int { return p.held }
+
+// Fill takes up to limit bytes that have arrived at s, and returns how many. p must be empty. The
+// error is ErrWouldBlock if nothing has arrived, or io.EOF, or errors.ErrUnsupported: the system
+// refuses splice(2), or has no descriptors left. After the last one the caller can read from s
+// instead.
+func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
+	if err := s.begin(&s.in, true); err != nil {
+		return 0, err
+	}
+	if !s.unread() {
+		return 0, ErrWouldBlock
+	}
+	if noSplice.Load() {
+		return 0, errors.ErrUnsupported
+	}
+	p.p = pipes.Get().(*pipe)
+	if p.p.size < copySize {
+		p.Drop()
+		return 0, errors.ErrUnsupported
+	}
+	n, errno := s.d.SpliceTo(p.p.w, int(min(limit, int64(p.p.size))))
+	p.held = max(n, 0) // first: the thread may yield in received, and be killed there
+	p.done()
+	if refusesSplice(errno) {
+		noSplice.Store(true)
+		return 0, errors.ErrUnsupported
+	}
+	return s.received(n, errno)
+}
+
+// Drain sends to s what there is room for, and returns how many bytes are left. If s holds bytes in
+// a Duplex, the caller has to send these first.
+func (p *Pipe) Drain(s *Stream) (left int, err error) {
+	if err := s.begin(&s.out, true); err != nil {
+		return p.held, err
+	}
+	for p.held > 0 && err == nil {
+		n, errno := s.d.SpliceFrom(p.p.r, p.held)
+		if errno == unix.EAGAIN {
+			break
+		}
+		p.held -= n
+		p.done()
+		err = s.wrote(n, errno)
+	}
+	return p.held, err
+}
+
+// done gives up the descriptors when the pipe is empty.
+func (p *Pipe) done() {
+	if p.held == 0 && p.p != nil {
+		pipes.Put(p.p)
+		p.p = nil
+	}
+}
+
+// Drop drops what the pipe holds.
+func (p *Pipe) Drop() {
+	if p.p != nil {
+		p.p.close()
+		*p = Pipe{}
+	}
+}
+
+// noSplice notes that the system refuses splice(2), as the filter of a container may.
+var noSplice atomic.Bool
+
+// refusesSplice reports whether errno means that the system refuses the call. It is not an error of
+// the connection then: recv(2) on a connected socket returns none of these.
+func refusesSplice(errno syscall.Errno) bool {
+	switch errno {
+	case unix.EPERM, unix.ENOSYS, unix.EACCES, unix.EINVAL:
+		return true
+	}
+	return false
+}
+
+// pipes are those that no Pipe holds.
+var pipes = sync.Pool{New: func() any { return newPipe() }}
+
+// pipe is empty while it is in the pool.
+type pipe struct {
+	r, w, size int
+	cleanup    runtime.Cleanup
+}
+
+// newPipe makes a pipe. Its size is 0 if there are no descriptors left. It is large enough for all
+// that a turn may move, unless the kernel grants less to a user with many pipes (pipe(7),
+// pipe-user-pages-soft).
+func newPipe() *pipe {
+	var fds [2]int
+	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
+		return new(pipe)
+	}
+	p := &pipe{r: fds[0], w: fds[1]}
+	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, TurnBudget)
+	if err != nil {
+		size, _ = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
+	}
+	p.size = size
+	p.cleanup = runtime.AddCleanup(p, closePipe, fds)
+	return p
+}
+
+func closePipe(fds [2]int) {
+	unix.Close(fds[0])
+	unix.Close(fds[1])
+}
+
+func (p *pipe) close() {
+	if p.size > 0 {
+		p.cleanup.Stop()
+		closePipe([2]int{p.r, p.w})
+	}
+}
