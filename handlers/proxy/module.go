@@ -19,7 +19,8 @@ import (
 
 // Settings are the module's keys.
 type Settings struct {
-	Address []string `toml:"address"`
+	Address []string     `toml:"address"`
+	TLS     upstream.TLS `toml:"tls"`
 
 	Host           string            `toml:"host"`
 	StripPrefix    bool              `toml:"strip_prefix"`
@@ -89,9 +90,12 @@ type module struct {
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s, log: env.Log().With("route", env.Prefix)}
-	var err error
+	security, err := s.TLS.Load(env.Dir)
+	if err != nil {
+		return nil, &handlers.KeyError{Key: "tls", Err: err}
+	}
 	m.group, err = p.Group(upstream.Settings{
-		Addresses: s.Address, Dir: env.Dir,
+		Addresses: s.Address, Dir: env.Dir, TLS: security,
 		LeastConn: s.Balance == "least_conn",
 		MaxConns:  s.MaxConns, MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout,
 		MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout, ConnectTimeout: s.ConnectTimeout,
@@ -108,6 +112,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
+	}
+	if s.TLS != (upstream.TLS{}) && !m.group.Secure() {
+		return nil, handlers.BadKey("tls", `no address begins with "https://"`)
 	}
 	if !http1.ValidAuthority(s.Host) {
 		return nil, handlers.BadKey("host",
@@ -141,16 +148,24 @@ func hostsOf(addresses []string) map[string]string {
 	hosts := make(map[string]string)
 	for _, a := range addresses {
 		name, _, _ := strings.Cut(strings.TrimSpace(a), " ")
-		host, port, err := net.SplitHostPort(name)
+		place, usual := name, "80"
+		if rest, ok := strings.CutPrefix(name, "https://"); ok {
+			place, usual = rest, "443"
+		} else if rest, ok := strings.CutPrefix(name, "http://"); ok {
+			place = rest
+		}
+		host, port, err := net.SplitHostPort(place)
 		switch {
-		case err != nil: // a UNIX socket
+		case strings.HasPrefix(place, "unix:"):
 			hosts[name] = "localhost"
-		case port == "80" && strings.Contains(host, ":"):
+		case err != nil: // there is no port
+			hosts[name] = place
+		case port == usual && strings.Contains(host, ":"):
 			hosts[name] = "[" + host + "]"
-		case port == "80":
+		case port == usual:
 			hosts[name] = host
 		default:
-			hosts[name] = name
+			hosts[name] = place
 		}
 	}
 	return hosts

@@ -171,7 +171,7 @@ func (c *call) attempt() error {
 		return err
 	}
 	c.x.HeadLimit, c.x.KeepTrailer = int(c.m.set.MaxHeaderSize), true
-	c.x.Begin(c.stream, c.stream, c.req.Method())
+	c.x.Begin(c.stream, c.up.Over(c.stream), c.req.Method())
 	return c.exchange()
 }
 
@@ -286,11 +286,8 @@ func bodyError(err error) error {
 // close closes the connection, if there is one, and lets go of the place.
 func (c *call) close() {
 	c.x.End()
-	if c.stream != nil {
-		_ = c.stream.Close()
-		c.stream = nil
-	}
-	c.up.Release()
+	c.up.Close(c.stream)
+	c.stream = nil
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}

@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"container/list"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"slices"
 	"time"
 
@@ -23,6 +25,10 @@ type Settings struct {
 	Addresses []string
 	Dir       string
 
+	// TLS is for the addresses that begin with "https://". With nil that is no address, and neither
+	// is one with "http://".
+	TLS *Security
+
 	// LeastConn prefers the address that has the fewest connections for its weight. Otherwise the
 	// addresses take turns.
 	LeastConn bool
@@ -34,7 +40,7 @@ type Settings struct {
 	QueueTimeout   time.Duration // for how long
 	MaxIdle        int           // connections that are kept, at each address; 0: none is
 	IdleTimeout    time.Duration // for how long
-	ConnectTimeout time.Duration // for a connection, with as many addresses as are tried
+	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
 	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
 	// the route has others. The call is on the request's thread and must not wait.
@@ -81,16 +87,24 @@ type ticket struct {
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
 	for _, text := range s.Addresses {
-		m, at, err := parse(text, s.Dir)
+		m, at, err := parse(text, s.Dir, s.TLS != nil)
 		if err != nil {
 			return nil, err
+		}
+		var config *tls.Config
+		if at.secure {
+			host, _, _ := net.SplitHostPort(at.address) // "" of a socket
+			if config, err = s.TLS.of(host); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.name, err)
+			}
+			at.id = s.TLS.id
 		}
 		for _, other := range g.members {
 			if other.endpoint == at {
 				return nil, fmt.Errorf("%s: named twice", m.name)
 			}
 		}
-		m.peer, m.index = p.peer(at), len(g.members)
+		m.peer, m.index = p.peer(at, config), len(g.members)
 		g.members = append(g.members, m)
 	}
 	return g, nil
@@ -104,6 +118,11 @@ func (g *Group) Primaries() (n int) {
 		}
 	}
 	return n
+}
+
+// Secure reports whether TLS is spoken at one of the addresses.
+func (g *Group) Secure() bool {
+	return slices.ContainsFunc(g.members, func(m *member) bool { return m.tls != nil })
 }
 
 // untried yields the members that a request has not tried. The caller holds the pool's lock, here
