@@ -19,6 +19,9 @@ var errBacklog = errors.New("the upstream accepts no connection")
 // it has. The caller closes the stream of a place, itself or with Close, unless it gives it back
 // with Keep.
 type Lease struct {
+	// Limit, if it is more than 0, is the time for connecting where that is less than the group's.
+	Limit time.Duration
+
 	group *Group
 	at    *member   // whose place it has; nil: none
 	tried []bool    // by index; nil: none
@@ -41,6 +44,9 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool, err error) {
 	until := time.Now().Add(l.group.QueueTimeout) // for a place
 	rest := l.group.ConnectTimeout
+	if l.Limit > 0 {
+		rest = min(rest, l.Limit)
+	}
 	for n := l.untried(); ; n-- {
 		p, err := l.group.acquire(t, until, l.tried, fresh)
 		if err != nil {

@@ -68,6 +68,16 @@ func (t *TLS) Load(dir string) (*Security, error) {
 	return s, nil
 }
 
+// SecurityOf is for a Pool whose groups all have this configuration; nil: the usual one.
+func SecurityOf(c *tls.Config) *Security {
+	if c == nil {
+		return &Security{config: new(tls.Config)}
+	}
+	c = c.Clone()
+	c.ServerName = ""
+	return &Security{config: c}
+}
+
 // LoadRoots reads the authorities of the system, if that was not done yet, so that no loop has to
 // wait for the disk in its first handshake.
 func LoadRoots() { _, _ = x509.SystemCertPool() }
