@@ -28,6 +28,7 @@ type Settings struct {
 	Underscores    bool              `toml:"underscores"`
 	HideHeader     []string          `toml:"hide_header"`
 
+	Health      Health        `toml:"health"`
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
@@ -51,6 +52,7 @@ type Settings struct {
 // Defaults are the settings of a route that gives only address.
 var Defaults = Settings{
 	Host:    "client",
+	Health:  Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
 	Balance: "round_robin",
 
 	MaxQueue:    1024,
@@ -94,8 +96,12 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}
 	}
+	check, err := m.check()
+	if err != nil {
+		return nil, err
+	}
 	m.group, err = p.Group(upstream.Settings{
-		Addresses: s.Address, Dir: env.Dir, TLS: security,
+		Addresses: s.Address, Dir: env.Dir, TLS: security, Check: check,
 		LeastConn: s.Balance == "least_conn",
 		MaxConns:  s.MaxConns, MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout,
 		MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout, ConnectTimeout: s.ConnectTimeout,
@@ -140,6 +146,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		}
 	}
 	m.hosts = hostsOf(s.Address)
+	if check != nil && env.Background != nil {
+		env.Background(m.group.Watch)
+	}
 	return m.serve, nil
 }
 

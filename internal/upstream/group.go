@@ -42,6 +42,9 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
+	// Check, if it is not nil, is how Watch finds out whether the addresses work.
+	Check *Check
+
 	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
 	// the route has others. The call is on the request's thread and must not wait.
 	Unreached func(name string, err error)
@@ -59,10 +62,11 @@ type Group struct {
 // member is an address as one route has it.
 type member struct {
 	*peer
-	name   string // as the configuration has it
-	weight int
-	backup bool
-	index  int // in its group
+	name    string // as the configuration has it
+	weight  int
+	backup  bool
+	index   int      // in its group
+	verdict *verdict // of the group's checks; nil: there are none
 
 	current int // of smooth weighted round-robin
 }
@@ -105,6 +109,9 @@ func (p *Pool) Group(s Settings) (*Group, error) {
 			}
 		}
 		m.peer, m.index = p.peer(at, config), len(g.members)
+		if s.Check != nil {
+			m.verdict = p.verdict(m.peer, s.Check.ID)
+		}
 		g.members = append(g.members, m)
 	}
 	return g, nil
@@ -267,7 +274,7 @@ func (g *Group) choose(tried []bool) *member {
 	working := false
 	for _, backup := range [2]bool{false, true} {
 		if m := g.best(func(m *member) bool {
-			ok := m.backup == backup && m.works(now) && (tried == nil || !tried[m.index])
+			ok := m.backup == backup && m.usable(now) && (tried == nil || !tried[m.index])
 			working = working || ok
 			return ok && g.room(m.peer)
 		}); m != nil {

@@ -10,10 +10,11 @@ import (
 // together. A connection takes something on the other side, such as a process of PHP-FPM. More
 // routes to an address, or a reload, do not make more of these. The zero value is ready for use.
 type Pool struct {
-	mu    sync.Mutex
-	peers map[endpoint]*peer // never forgotten: a route from before a reload may still be answering
-	timer *time.Timer        // closes connections that are idle for too long; nil: none is idle
-	next  time.Time          // when timer fires
+	mu       sync.Mutex
+	peers    map[endpoint]*peer   // never forgotten: a route from before a reload may still be answering
+	verdicts map[checked]*verdict // of checks; never forgotten either
+	timer    *time.Timer          // closes connections that are idle for too long; nil: none is idle
+	next     time.Time            // when timer fires
 }
 
 // endpoint is where an upstream listens, and what it speaks.
