@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
 	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
-	"client":                    {"loop", "stream", "internal/http1"},
+	"client":                    {"conn", "loop", "stream", "internal/ascii", "internal/http1", "internal/upstream"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/http1", "internal/networks", "internal/proxyproto", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "pubsub/redis", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
-	"":                          {"conn", "loop", "pubsub", "internal/server", "internal/asynclog"},
+	"":                          {"client", "conn", "loop", "pubsub", "internal/server", "internal/asynclog"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "stream", "loop", "coro", "pubsub", "internal/asynclog"},
 	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},

@@ -36,6 +36,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server"
@@ -87,6 +88,14 @@ func ParseFlags() {
 		os.Exit(code)
 	}
 	options = o
+}
+
+// Get asks another server for url, which begins with http:// or https://, and waits for the head of
+// its answer. limit is for all of it, reading resp.Body included; the wait also ends when the client
+// of req leaves. Redirects are not followed. Connections are kept for further requests. See package
+// client for the errors, for other methods, and for threads that req has started.
+func Get(req *Request, url string, limit time.Duration) (*client.Response, error) {
+	return client.Get(req.Thread, url, limit)
 }
 
 // HTTP makes a Handler of a net/http handler, which runs off the loop and may block. See conn.HTTP.

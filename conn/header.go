@@ -2,6 +2,7 @@ package conn
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
@@ -52,6 +53,9 @@ func (h *Header) Set(name, value string) {
 
 // Add appends a field.
 func (h *Header) Add(name, value string) { h.fields = append(h.fields, Field{name, value}) }
+
+// Grow makes room for n more fields, so that Add allocates once for all of them.
+func (h *Header) Grow(n int) { h.fields = slices.Grow(h.fields, n) }
 
 // Del removes all fields of that name.
 func (h *Header) Del(name string) { h.deleteFrom(0, name) }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -39,6 +40,12 @@ type Env struct {
 	// before there are loops it returns nil. What belongs to a loop, its Stats for one, is read in
 	// a function that is posted to it. Loops is nil where nothing serves: in a test of the module.
 	Loops func() []*loop.Loop
+
+	// Background runs f on a goroutine of its own as long as a server uses the handler: from when it
+	// is in force until a reload has exchanged it, or the server stops. f returns soon after the end
+	// of ctx. Background is for the build function; it is nil where nothing serves: in a test of a
+	// module.
+	Background func(f func(ctx context.Context))
 
 	// LargerBodies tells the server, at the start, that something behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit. It is

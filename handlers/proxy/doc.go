@@ -1,6 +1,7 @@
 // Package proxy is the module `proxy`: an HTTP/1.1 reverse proxy on the thread of the request.
 //
 //	module.go    settings, start
+//	health.go    requests of the server's own
 //	request.go   the head that an upstream gets
 //	serve.go     the way of one request: its body, its upstream, its failure
 //	exchange.go  one connection: sending and receiving at once

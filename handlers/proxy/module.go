@@ -20,7 +20,8 @@ import (
 
 // Settings are the module's keys.
 type Settings struct {
-	Address []string `toml:"address"`
+	Address []string     `toml:"address"`
+	TLS     upstream.TLS `toml:"tls"`
 
 	Host           string            `toml:"host"`
 	StripPrefix    bool              `toml:"strip_prefix"`
@@ -28,6 +29,7 @@ type Settings struct {
 	Underscores    bool              `toml:"underscores"`
 	HideHeader     []string          `toml:"hide_header"`
 
+	Health      Health        `toml:"health"`
 	Balance     string        `toml:"balance" oneof:"round_robin least_conn"`
 	MaxConns    int           `toml:"max_conns" min:"0"`
 	MaxQueue    int           `toml:"max_queue" min:"0"`
@@ -50,6 +52,7 @@ type Settings struct {
 // Defaults are the settings of a route that gives only address.
 var Defaults = Settings{
 	Host:    "client",
+	Health:  Health{Status: "200-399", Interval: 5 * time.Second, Timeout: time.Second, Rises: 2, Falls: 3},
 	Balance: "round_robin",
 
 	MaxQueue:    1024,
@@ -89,9 +92,16 @@ type module struct {
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s, log: env.Log().With("route", env.Prefix)}
-	var err error
+	security, err := s.TLS.Load(env.Dir)
+	if err != nil {
+		return nil, &handlers.KeyError{Key: "tls", Err: err}
+	}
+	check, err := m.check()
+	if err != nil {
+		return nil, err
+	}
 	m.group, err = p.Group(upstream.Settings{
-		Addresses: s.Address, Dir: env.Dir,
+		Addresses: s.Address, Dir: env.Dir, TLS: security, Check: check,
 		LeastConn: s.Balance == "least_conn",
 		MaxConns:  s.MaxConns, MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout,
 		MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout, ConnectTimeout: s.ConnectTimeout,
@@ -108,6 +118,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	}
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "address", Err: err}
+	}
+	if s.TLS != (upstream.TLS{}) && !m.group.Secure() {
+		return nil, handlers.BadKey("tls", `no address begins with "https://"`)
 	}
 	if !http1.ValidAuthority(s.Host) {
 		return nil, handlers.BadKey("host",
@@ -135,6 +148,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		}
 	}
 	m.hosts = hostsOf(s.Address)
+	if check != nil && env.Background != nil {
+		env.Background(m.group.Watch)
+	}
 	return m.serve, nil
 }
 
@@ -153,16 +169,24 @@ func hostsOf(addresses []string) map[string]string {
 	hosts := make(map[string]string)
 	for _, a := range addresses {
 		name := strings.Fields(a)[0] // options follow, see package upstream
-		host, port, err := net.SplitHostPort(name)
+		place, usual := name, "80"
+		if rest, ok := strings.CutPrefix(name, "https://"); ok {
+			place, usual = rest, "443"
+		} else if rest, ok := strings.CutPrefix(name, "http://"); ok {
+			place = rest
+		}
+		host, port, err := net.SplitHostPort(place)
 		switch {
-		case err != nil: // a UNIX socket
+		case strings.HasPrefix(place, "unix:"):
 			hosts[name] = "localhost"
-		case port == "80" && strings.Contains(host, ":"):
+		case err != nil: // there is no port
+			hosts[name] = place
+		case port == usual && strings.Contains(host, ":"):
 			hosts[name] = "[" + host + "]"
-		case port == "80":
+		case port == usual:
 			hosts[name] = host
 		default:
-			hosts[name] = name
+			hosts[name] = place
 		}
 	}
 	return hosts

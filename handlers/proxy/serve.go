@@ -156,7 +156,7 @@ func (c *call) attempt() error {
 		return err
 	}
 	c.x.HeadLimit, c.x.KeepTrailer = int(c.m.set.MaxHeaderSize), true
-	c.x.Begin(c.stream, c.stream, c.req.Method())
+	c.x.Begin(c.stream, c.up.Over(c.stream), c.req.Method())
 	return c.exchange()
 }
 
@@ -243,11 +243,8 @@ func (c *call) fail(err error) int {
 // close closes the connection, if there is one, and lets go of the place.
 func (c *call) close() {
 	c.x.End()
-	if c.stream != nil {
-		_ = c.stream.Close()
-		c.stream = nil
-	}
-	c.up.Release()
+	c.up.Close(c.stream)
+	c.stream = nil
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}

@@ -63,7 +63,7 @@ func (c *call) tunnel(rest []byte) int {
 	c.req.KeepWaiting(true) // the loop sees the client's end before the tunnel has read all
 	up := new(end)          // not on the stack, which there may be thousands of
 	from := new(end)
-	s, over := c.stream, net.Conn(c.stream)
+	s, over := c.stream, c.up.Over(c.stream)
 	c.x.End()
 	nc, r, err := c.resp.Hijack()
 	if err != nil {

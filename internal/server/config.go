@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -72,6 +73,11 @@ type config struct {
 
 	// held is how many descriptors the handlers of the routes hold between requests.
 	held int
+
+	// background is what the handlers do besides, see handlers.Env. endBackground ends it, and returns
+	// when it has ended; nil: it has not begun.
+	background    []func(context.Context)
+	endBackground func()
 
 	// loops are those of the server that uses this configuration; see handlers.Env.
 	loops []*loop.Loop

@@ -40,8 +40,10 @@ func (s *server) reload() error {
 		access.reopen(logFile, next.AccessLog)
 	}
 	s.access = access
+	s.config.endBackground()
 	s.config = next
 	s.conn.Configure(s.connConfig())
+	next.begin()
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,6 +109,7 @@ func (s *server) start() (err error) {
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
+	s.config.begin()
 	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
@@ -116,9 +118,20 @@ func (s *server) start() (err error) {
 	return nil
 }
 
+// begin lets the handlers of c begin what they do besides.
+func (c *config) begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, f := range c.background {
+		running.Go(func() { f(ctx) })
+	}
+	c.endBackground = func() { cancel(); running.Wait() }
+}
+
 // stop stops listening and tells the loops to end within the grace period. It does not wait.
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
+	s.config.endBackground()
 	s.closeListeners()
 	for _, l := range s.loops {
 		l.Stop(s.config.Grace)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +34,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
 			Routes:       site.prefixes(s),
+			Background:   func(f func(context.Context)) { c.background = append(c.background, f) },
 			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
 		compression := site.Around.Compression.within(c.compression)
 		plans := make([]plan, len(site.Routes))

@@ -11,6 +11,8 @@
 //	group.go    Group: the addresses of a route; which of them is next, its places, its queue
 //	queue.go    requests that wait for a connection
 //	lease.go    Lease: a request's way to a connection, and the connection's way back
+//	tls.go      TLS with an upstream
+//	check.go    Check: requests of the server's own, by which it finds out which addresses work
 //	health.go   which addresses requests pass over for a while
 //	address.go  an address as the configuration writes it
 //	names.go    the addresses of hosts that have names

@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"container/list"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"slices"
 	"time"
 
@@ -23,6 +25,10 @@ type Settings struct {
 	Addresses []string
 	Dir       string
 
+	// TLS is for the addresses that begin with "https://". With nil that is no address, and neither
+	// is one with "http://".
+	TLS *Security
+
 	// LeastConn prefers the address that has the fewest connections for its weight. Otherwise the
 	// addresses take turns.
 	LeastConn bool
@@ -34,7 +40,10 @@ type Settings struct {
 	QueueTimeout   time.Duration // for how long
 	MaxIdle        int           // connections that are kept, at each address; 0: none is
 	IdleTimeout    time.Duration // for how long
-	ConnectTimeout time.Duration // for a connection, with as many addresses as are tried
+	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
+
+	// Check, if it is not nil, is how Watch finds out whether the addresses work.
+	Check *Check
 
 	// Unreached, if it is not nil, is called when a request could not connect to an upstream and
 	// the route has others. The call is on the request's thread and must not wait.
@@ -53,10 +62,11 @@ type Group struct {
 // member is an address as one route has it.
 type member struct {
 	*peer
-	name   string // as the configuration has it
-	weight int
-	backup bool
-	index  int // in its group
+	name    string // as the configuration has it
+	weight  int
+	backup  bool
+	index   int      // in its group
+	verdict *verdict // of the group's checks; nil: there are none
 
 	current int // of smooth weighted round-robin
 }
@@ -81,16 +91,27 @@ type ticket struct {
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
 	for _, text := range s.Addresses {
-		m, at, err := parse(text, s.Dir)
+		m, at, err := parse(text, s.Dir, s.TLS != nil)
 		if err != nil {
 			return nil, err
+		}
+		var config *tls.Config
+		if at.secure {
+			host, _, _ := net.SplitHostPort(at.address) // "" of a socket
+			if config, err = s.TLS.of(host); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.name, err)
+			}
+			at.id = s.TLS.id
 		}
 		for _, other := range g.members {
 			if other.endpoint == at {
 				return nil, fmt.Errorf("%s: named twice", m.name)
 			}
 		}
-		m.peer, m.index = p.peer(at), len(g.members)
+		m.peer, m.index = p.peer(at, config), len(g.members)
+		if s.Check != nil {
+			m.verdict = p.verdict(m.peer, s.Check.ID)
+		}
 		g.members = append(g.members, m)
 	}
 	return g, nil
@@ -104,6 +125,11 @@ func (g *Group) Primaries() (n int) {
 		}
 	}
 	return n
+}
+
+// Secure reports whether TLS is spoken at one of the addresses.
+func (g *Group) Secure() bool {
+	return slices.ContainsFunc(g.members, func(m *member) bool { return m.tls != nil })
 }
 
 // untried yields the members that a request has not tried. The caller holds the pool's lock, here
@@ -248,7 +274,7 @@ func (g *Group) choose(tried []bool) *member {
 	working := false
 	for _, backup := range [2]bool{false, true} {
 		if m := g.best(func(m *member) bool {
-			ok := m.backup == backup && m.works(now) && (tried == nil || !tried[m.index])
+			ok := m.backup == backup && m.usable(now) && (tried == nil || !tried[m.index])
 			working = working || ok
 			return ok && g.room(m.peer)
 		}); m != nil {

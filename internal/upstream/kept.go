@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type kept struct {
 	fd     int
 	loop   *loop.Loop
 	stream *stream.Stream // nil: there is no connection
+	tls    *tls.Conn      // over stream; nil: none
 	until  time.Time
 }
 
@@ -38,9 +40,13 @@ func (k kept) use(l *loop.Loop) *stream.Stream {
 	k.loop.Withdraw(k.fd)
 	if sysio.Quiet(k.fd) {
 		if s, err := stream.New(l, k.fd); err == nil {
+			if k.tls != nil {
+				k.tls.NetConn().(*carrier).Conn = s
+			}
 			return s
 		}
 	}
+	sayGoodbye(k.tls, k.fd)
 	sysio.Close(k.fd)
 	return nil
 }
@@ -48,6 +54,7 @@ func (k kept) use(l *loop.Loop) *stream.Stream {
 // close closes the connection. Any goroutine may call it.
 func (k kept) close() {
 	k.loop.Withdraw(k.fd)
+	sayGoodbye(k.tls, k.fd)
 	sysio.Close(k.fd)
 }
 

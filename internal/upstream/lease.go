@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"crypto/tls"
 	"errors"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -14,11 +16,16 @@ import (
 var errBacklog = errors.New("the upstream accepts no connection")
 
 // Lease is one request's way to an upstream: which ones the request has tried, and the place that
-// it has. The caller closes the stream of a place, unless it gives it back with Keep.
+// it has. The caller closes the stream of a place, itself or with Close, unless it gives it back
+// with Keep.
 type Lease struct {
+	// Limit, if it is more than 0, is the time for connecting where that is less than the group's.
+	Limit time.Duration
+
 	group *Group
-	at    *member // whose place it has; nil: none
-	tried []bool  // by index; nil: none
+	at    *member   // whose place it has; nil: none
+	tried []bool    // by index; nil: none
+	tls   *tls.Conn // over the place's stream; nil: none
 }
 
 // Lease returns a new lease. It holds nothing until Connect.
@@ -37,6 +44,9 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool, err error) {
 	until := time.Now().Add(l.group.QueueTimeout) // for a place
 	rest := l.group.ConnectTimeout
+	if l.Limit > 0 {
+		rest = min(rest, l.Limit)
+	}
 	for n := l.untried(); ; n-- {
 		p, err := l.group.acquire(t, until, l.tried, fresh)
 		if err != nil {
@@ -45,6 +55,7 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 		l.at = p.member
 		if p.stream != nil {
 			if s := p.use(t.Loop()); s != nil {
+				l.tls = p.kept.tls
 				return s, true, nil
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
@@ -53,6 +64,9 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
 		begin := time.Now()
 		s, err := p.dial(t, share)
+		if err == nil && p.peer.tls != nil {
+			err = l.secure(s, begin.Add(share))
+		}
 		rest -= time.Since(begin)
 		switch {
 		case err == nil:
@@ -74,6 +88,25 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 		}
 		l.Release()
 	}
+}
+
+// secure makes TLS on a new stream, or closes it.
+func (l *Lease) secure(s *stream.Stream, until time.Time) (err error) {
+	defer func() { // also when the thread is killed
+		if l.tls == nil {
+			_ = s.Close()
+		}
+	}()
+	l.tls, err = l.at.handshake(s, until)
+	return err
+}
+
+// Over returns what the caller speaks on: s, the place's stream, or TLS over it.
+func (l *Lease) Over(s *stream.Stream) net.Conn {
+	if l.tls == nil {
+		return s
+	}
+	return l.tls
 }
 
 // blames reports whether an error of dialing within that time speaks against the upstream. One that
@@ -143,19 +176,34 @@ func (l *Lease) Broke() {
 func (l *Lease) Keep(s *stream.Stream) {
 	var k kept
 	if fd, ok := s.Rest(); ok {
-		k = kept{fd: fd, loop: s.Loop(), stream: s}
+		k = kept{fd: fd, loop: s.Loop(), stream: s, tls: l.tls}
 	} else {
 		_ = s.Close()
 	}
 	l.group.release(l.at, k)
-	l.at = nil
+	l.at, l.tls = nil, nil
+}
+
+// Close closes the stream of the place, if it is not nil, and gives the place back, if there is one.
+func (l *Lease) Close(s *stream.Stream) {
+	switch {
+	case s == nil:
+	case l.tls == nil:
+		_ = s.Close()
+	default: // not by way of s, which might yield: a thread that is killed would not come back
+		if fd, err := s.Release(); err == nil {
+			sayGoodbye(l.tls, fd)
+			sysio.Close(fd)
+		}
+	}
+	l.Release()
 }
 
 // Release gives the place back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
 		l.group.release(l.at, kept{})
-		l.at = nil
+		l.at, l.tls = nil, nil
 	}
 }
 

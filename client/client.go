@@ -1,0 +1,381 @@
+package client
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/ascii"
+	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+)
+
+// Errors of a Client, besides ErrCut. One that has run out of time has os.ErrDeadlineExceeded in it,
+// and ErrConnect, too, if that was before there was a connection.
+var (
+	// ErrConnect is in each error for which no byte of the request was sent: the name is not known,
+	// no server listens, its certificate is not valid.
+	ErrConnect = errors.New("no connection")
+	// ErrProtocol is in the error of an answer that makes no sense.
+	ErrProtocol = errors.New("malformed answer")
+	// ErrTooLarge is the error of a body that is longer than Request.MaxBody.
+	ErrTooLarge = errors.New("the body is too large")
+)
+
+const (
+	// maxBody is Request.MaxBody where that is 0.
+	maxBody = 16 << 20
+	// connectFor is for how long a connection may take, where the request has that long.
+	connectFor = 10 * time.Second
+	// maxIdle is how many connections to a server are kept, and idleFor for how long: many servers
+	// close theirs after five seconds.
+	maxIdle = 32
+	idleFor = 3 * time.Second
+	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
+	maxOrigins = 256
+)
+
+// Client sends requests to servers of any name, over TLS if the address says https, and keeps the
+// connections between requests, for all loops. The zero value is ready for use. Any thread may call
+// its methods; the fields must not change then.
+type Client struct {
+	// TLS is how to speak TLS; nil: with the system's authorities. ServerName and
+	// ClientSessionCache are ignored.
+	TLS *tls.Config
+
+	rooted atomic.Bool // the system's authorities are loaded
+
+	mu      sync.Mutex
+	pool    *upstream.Pool
+	origins map[origin]*upstream.Group
+	open    map[*loop.Thread]*Body // those whose end has not come; see hold
+}
+
+// origin is a server: what it speaks, and its host and port as the address has them.
+type origin struct{ scheme, host string }
+
+var standard Client
+
+// Get asks for url with GET: see Client.Do.
+func Get(t *loop.Thread, url string, limit time.Duration) (*Response, error) {
+	return standard.Get(t, url, limit)
+}
+
+// Do sends a request: see Client.Do.
+func Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
+	return standard.Do(t, r, limit)
+}
+
+// Request is what to ask for. It can be used for several requests.
+type Request struct {
+	Method string // "": GET
+	URL    string // http or https, without a user
+	Header conn.Header
+	Body   []byte
+
+	// MaxBody is how many bytes of the answer's body to take; 0: 16 MiB.
+	MaxBody int64
+
+	// Follow is how many redirects to follow. The answer of the last one is the result. Another
+	// server gets no Authorization and no Cookie.
+	Follow int
+}
+
+// Response is an answer. It belongs to the thread that has asked.
+type Response struct {
+	Status int
+	Header conn.Header
+
+	// Body is the rest, which may still be on its way. It ends with the thread, or the thread's
+	// request. A thread that goes on, and does not read to the end, closes it.
+	Body *Body
+
+	body Body
+}
+
+// Get asks for url with GET.
+func (c *Client) Get(t *loop.Thread, url string, limit time.Duration) (*Response, error) {
+	return c.Do(t, &Request{URL: url}, limit)
+}
+
+// Do sends a request and waits for the head of the answer, whatever its status; t is the calling
+// thread. limit is for all of it, reading the body included.
+//
+// Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
+// thread's client has left. Everything is closed then. A request of a method that may be repeated is
+// sent a second time if a kept connection has ended without an answer (RFC 9110 section 9.2.2).
+func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
+	until := time.Now().Add(limit)
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return nil, err
+	}
+	method, body, follow, foreign := r.Method, r.Body, r.Follow, false
+	if method == "" {
+		method = "GET"
+	}
+	if err := r.check(method); err != nil {
+		return nil, err
+	}
+	for {
+		resp, err := c.ask(t, r, u, method, body, foreign, until)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, u.Redacted(), err)
+		}
+		to := resp.Header.Get("Location")
+		if follow == 0 || to == "" || !redirects(resp.Status) {
+			return resp, nil
+		}
+		next, err := u.Parse(to)
+		if err != nil {
+			return resp, nil
+		}
+		resp.Body.Close()
+		if s := resp.Status; s == 303 && method != "HEAD" || s < 303 && method == "POST" {
+			method, body = "GET", nil // RFC 9110 sections 15.4.2 to 15.4.4
+		}
+		foreign = foreign || next.Host != u.Host || next.Scheme != u.Scheme
+		u, follow = next, follow-1
+	}
+}
+
+func redirects(status int) bool {
+	return status >= 301 && status <= 303 || status == 307 || status == 308
+}
+
+// ask sends one request, perhaps twice.
+func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body []byte,
+	foreign bool, until time.Time) (*Response, error) {
+	limit := r.MaxBody
+	if limit == 0 {
+		limit = maxBody
+	}
+	g, err := c.group(t, u, until)
+	if err != nil {
+		return nil, err
+	}
+	resp := new(Response)
+	b := &resp.body
+	resp.Body = b
+	b.c, b.t, b.until, b.rest = c, t, until, limit
+	b.lease, b.x = g.Lease(), exchanges.Get().(*Exchange)
+	done := false
+	defer func() { // also when the thread is killed
+		if !done {
+			b.drop()
+		}
+	}()
+	for again := false; ; again = true {
+		kept, err := b.connect(again)
+		if err != nil {
+			return nil, err
+		}
+		b.x.Begin(b.stream, b.lease.Over(b.stream), method)
+		if b.buf == nil {
+			b.buf = buffers.Get().(*[bufferSize]byte)
+		}
+		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), body)
+		if err == nil {
+			break
+		}
+		if again || !kept || !errors.Is(err, ErrCut) || b.x.Heard() || !repeatable(method) {
+			return nil, err
+		}
+		b.x.End()
+		b.lease.Close(b.stream)
+		b.stream = nil
+	}
+	h := &b.x.Head
+	if h.Status == 101 { // it was not asked for
+		return nil, fmt.Errorf("%w: an upgrade", ErrProtocol)
+	}
+	resp.Status = h.Status
+	text := b.x.Text()
+	resp.Header.Grow(len(h.Fields))
+	for _, f := range h.Fields {
+		resp.Header.Add(text[f.Name.Start:f.Name.End], text[f.Value.Start:f.Value.End])
+	}
+	if h.ContentLength > limit && method != "HEAD" && h.Status != 304 {
+		b.fail(ErrTooLarge)
+	} else {
+		b.fill(false)
+	}
+	done = true
+	if b.x != nil {
+		c.hold(b)
+	}
+	return resp, nil
+}
+
+// repeatable reports the methods that may be sent twice (RFC 9110 section 9.2.2).
+func repeatable(method string) bool {
+	switch method {
+	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
+
+// group returns the server of u. When there are too many, the client forgets all of them. The old
+// pool's connections are closed by the pool when their time is over.
+func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.Group, error) {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil:
+		return nil, errors.New("expected http:// or https://, with a host and without a user")
+	case !http1.ValidAuthority(u.Host):
+		return nil, errors.New("expected the host in ASCII")
+	}
+	if u.Scheme == "https" && !c.rooted.Load() && (c.TLS == nil || c.TLS.RootCAs == nil) {
+		// The first time they come from the disk.
+		load := func() error { upstream.LoadRoots(); return nil }
+		if err := t.Await(load, max(time.Until(until), 0)); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConnect, err)
+		}
+		c.rooted.Store(true)
+	}
+	at := origin{u.Scheme, u.Host}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g := c.origins[at]; g != nil {
+		return g, nil
+	}
+	if c.origins == nil || len(c.origins) >= maxOrigins {
+		c.origins, c.pool = make(map[origin]*upstream.Group), new(upstream.Pool)
+	}
+	g, err := c.pool.Group(upstream.Settings{
+		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
+		QueueTimeout: connectFor, ConnectTimeout: connectFor, MaxIdle: maxIdle, IdleTimeout: idleFor,
+	})
+	if err == nil {
+		c.origins[at] = g
+	}
+	return g, err
+}
+
+// check returns what is wrong with r, apart from its address.
+func (r *Request) check(method string) error {
+	if !http1.ValidToken(method) || method == "CONNECT" {
+		return fmt.Errorf("%q is no method of a client", method)
+	}
+	for name, value := range r.Header.All() {
+		switch {
+		case !http1.ValidToken(name), !http1.ValidFieldValue(value):
+			return fmt.Errorf("%q: expected the name and the value of a header field", name)
+		case ascii.EqualFold(name, "Host"), ascii.EqualFold(name, "Connection"),
+			ascii.EqualFold(name, "Content-Length"), ascii.EqualFold(name, "Transfer-Encoding"),
+			ascii.EqualFold(name, "Expect"), ascii.EqualFold(name, "Upgrade"),
+			ascii.EqualFold(name, "TE"):
+			return fmt.Errorf("the field %s is the client's own", name)
+		}
+	}
+	return nil
+}
+
+// appendHead appends the head of the request.
+func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte, foreign bool) []byte {
+	out = append(append(out, method...), ' ')
+	path := u.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	out = append(out, path...)
+	if u.RawQuery != "" {
+		out = append(out, '?')
+		for i := range len(u.RawQuery) {
+			if b := u.RawQuery[i]; b > ' ' && b < 0x7f {
+				out = append(out, b)
+			} else {
+				const hex = "0123456789ABCDEF"
+				out = append(out, '%', hex[b>>4], hex[b&15])
+			}
+		}
+	}
+	out = append(append(append(out, " HTTP/1.1\r\nHost: "...), u.Host...), "\r\n"...)
+	agent := false
+	for name, value := range r.Header.All() {
+		switch {
+		case foreign && (ascii.EqualFold(name, "Authorization") || ascii.EqualFold(name, "Cookie")):
+			continue
+		case ascii.EqualFold(name, "User-Agent"):
+			agent = true
+		}
+		out = append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
+	}
+	if !agent { // some servers ask for one
+		out = append(out, "User-Agent: lwango\r\n"...)
+	}
+	if len(body) > 0 || method == "POST" || method == "PUT" || method == "PATCH" {
+		out = append(out, "Content-Length: "...)
+		out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n"...)
+	}
+	return append(out, "\r\n"...)
+}
+
+// hold sees to it that b is closed when its thread has ended, or the thread's request. A thread
+// registers one deferred call for that, however many answers it asks for.
+func (c *Client) hold(b *Body) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, deferred := c.open[b.t]
+	if b.next = first; first != nil {
+		first.before = b
+	}
+	if c.open == nil {
+		c.open = make(map[*loop.Thread]*Body)
+	}
+	c.open[b.t], b.held = b, true
+	if t := b.t; !deferred {
+		t.Defer(func() {
+			c.mu.Lock()
+			b := c.open[t]
+			delete(c.open, t)
+			c.mu.Unlock()
+			for b != nil {
+				next := b.next
+				b.held = false
+				b.drop()
+				b.err = errEnded
+				b = next
+			}
+		})
+	}
+}
+
+// letGo undoes hold.
+func (c *Client) letGo(b *Body) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.next != nil {
+		b.next.before = b.before
+	}
+	if b.before != nil {
+		b.before.next = b.next
+	} else {
+		c.open[b.t] = b.next // which may be nil: the deferred call is still registered
+	}
+	b.next, b.before, b.held = nil, nil, false
+}
+
+var errEnded = errors.New("the thread of the request has ended, or the body was closed")
+
+// left reports that the thread's own client has left.
+func left(err error) bool {
+	return errors.Is(err, loop.ErrClientGone) || errors.Is(err, loop.ErrCanceled)
+}
+
+// remaining returns how much of the time is left.
+func remaining(until time.Time) (time.Duration, error) {
+	d := time.Until(until)
+	if d <= 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return d, nil
+}

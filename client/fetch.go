@@ -1,0 +1,220 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Body is the body of an answer, as it comes. It belongs to the thread that has asked.
+type Body struct {
+	c     *Client
+	t     *loop.Thread
+	until time.Time
+
+	x      *Exchange // nil: the answer is complete, or has failed
+	lease  upstream.Lease
+	stream *stream.Stream
+	lost   bool // the server does not take all of the request
+
+	buf  *[bufferSize]byte // nil: all that has come was read
+	data []byte            // of buf: not read yet
+	rest int64             // how many more bytes may come
+	err  error             // behind data; io.EOF at the end
+
+	held         bool // by the client, in a list
+	next, before *Body
+}
+
+const bufferSize = 16 << 10
+
+// What a request uses only until its answer is complete.
+var (
+	buffers   = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+	exchanges = sync.Pool{New: func() any { return new(Exchange) }}
+)
+
+// connect gets a connection, a new one if fresh.
+func (b *Body) connect(fresh bool) (kept bool, err error) {
+	if b.lease.Limit, err = remaining(b.until); err == nil {
+		b.stream, kept, err = b.lease.Connect(b.t, fresh)
+	}
+	if err != nil && !left(err) {
+		err = fmt.Errorf("%w: %w", ErrConnect, err)
+	}
+	return kept, err
+}
+
+// head sends the request and receives the head of the answer, both at once: a server may answer
+// before it has read all. head is a part of b.buf.
+func (b *Body) head(head, body []byte) error {
+	b.lost = false
+	b.write(head)
+	for {
+		for len(body) > 0 && !b.lost && b.x.Held() == 0 {
+			n := min(len(body), 64<<10)
+			b.write(body[:n])
+			body = body[n:]
+		}
+		e, _, err := b.x.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrProtocol, err)
+		case e == Final:
+			b.lost = b.lost || len(body) > 0
+			return nil
+		case e == More:
+			if err := b.receive(len(body) > 0); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// write sends p. If the server takes no more, its answer still counts.
+func (b *Body) write(p []byte) {
+	if _, err := b.x.Write(p); err != nil {
+		b.lost = true
+	}
+}
+
+// receive waits for the next bytes, or until all that is held has gone out, with more to send behind
+// it.
+func (b *Body) receive(more bool) error {
+	for {
+		if b.x.Held() > 0 {
+			if rest, err := b.x.SendHeld(); err != nil {
+				b.lost = true
+			} else if rest == 0 && more && !b.lost {
+				return nil
+			}
+		}
+		if b.buf == nil {
+			b.buf = buffers.Get().(*[bufferSize]byte)
+		}
+		if err := b.x.Receive(b.buf[:]); err != stream.ErrWouldBlock {
+			return err
+		}
+		if more && !b.lost && b.x.Held() == 0 {
+			return nil
+		}
+		b.putBuffer() // what waits for a slow server holds none
+		d, err := remaining(b.until)
+		if err == nil {
+			err = b.x.Await(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fill takes what has come; with wait, it waits until something has. Then there is data, or an
+// error, or both.
+func (b *Body) fill(wait bool) {
+	n := 0
+	for b.err == nil {
+		e, data, err := b.x.Next()
+		switch {
+		case err != nil:
+			b.fail(fmt.Errorf("%w: %w", ErrProtocol, err))
+		case e == Data:
+			// The pieces move together, to the front of what was received.
+			if b.rest -= int64(len(data)); b.rest < 0 {
+				b.fail(ErrTooLarge)
+				break
+			}
+			n += copy(b.buf[n:], data)
+		case e == Done:
+			b.finish()
+		case n > 0 || !wait:
+			b.hasRead(n)
+			return
+		default:
+			if err := b.receive(false); err != nil {
+				b.fail(err)
+			}
+		}
+	}
+	b.hasRead(n)
+}
+
+// hasRead ends fill, with n bytes of data.
+func (b *Body) hasRead(n int) {
+	if n == 0 {
+		b.putBuffer()
+	} else {
+		b.data = b.buf[:n]
+	}
+}
+
+func (b *Body) putBuffer() {
+	if b.buf != nil {
+		buffers.Put(b.buf)
+		b.buf, b.data = nil, nil
+	}
+}
+
+// finish ends the exchange at the end of the answer.
+func (b *Body) finish() {
+	if !b.lost && b.x.Reusable() {
+		b.x.End()
+		b.lease.Keep(b.stream)
+		b.stream = nil
+	}
+	b.fail(io.EOF)
+}
+
+// fail ends the exchange with the error that is behind the data.
+func (b *Body) fail(err error) {
+	b.err = err
+	if b.held {
+		b.c.letGo(b)
+	}
+	if b.x != nil {
+		b.x.Reset()
+		exchanges.Put(b.x)
+		b.x = nil
+	}
+	b.lease.Close(b.stream)
+	b.stream = nil
+}
+
+// drop lets go of everything.
+func (b *Body) drop() {
+	b.fail(errEnded)
+	b.putBuffer()
+}
+
+// Read implements io.Reader. It waits until something has come. An error, other than io.EOF, says
+// that the body is not complete: see Client.Do.
+func (b *Body) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(b.data) == 0 && b.err == nil {
+		b.fill(true)
+	}
+	n := copy(p, b.data)
+	if b.data = b.data[n:]; len(b.data) > 0 {
+		return n, nil
+	}
+	b.putBuffer() // the thread may wait for long before it reads on
+	if n > 0 {
+		return n, nil
+	}
+	return 0, b.err
+}
+
+// Close drops the rest of the body. It is no error to call it again, or at the end.
+func (b *Body) Close() error {
+	if err := b.err; err != errEnded {
+		b.drop()
+	}
+	return nil
+}

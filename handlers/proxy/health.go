@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/upstream"
+)
+
+// Health is the key `health`: requests of the server's own by which it finds out whether an upstream
+// works.
+type Health struct {
+	Path     string        `toml:"path"` // "": there are none
+	Status   string        `toml:"status"`
+	Interval time.Duration `toml:"interval" min:"100ms" max:"1h"`
+	Timeout  time.Duration `toml:"timeout" min:"10ms" max:"1m"`
+	Rises    int           `toml:"rises" min:"1" max:"100"`
+	Falls    int           `toml:"falls" min:"1" max:"100"`
+}
+
+// healthHead is how long the head of an answer may be.
+const healthHead = 64 << 10
+
+// check makes the checks, nil if the route has none. m.set is complete, and m.hosts will be.
+func (m *module) check() (*upstream.Check, error) {
+	h := &m.set.Health
+	if h.Path == "" {
+		unset := *h
+		if unset != Defaults.Health {
+			return nil, handlers.BadKey("health", `expected a path, such as "/up"`)
+		}
+		return nil, nil
+	}
+	if h.Path[0] != '/' || strings.ContainsFunc(h.Path, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, handlers.BadKey("health",
+			`path: expected one that begins with a slash, in ASCII without spaces, not %q`, h.Path)
+	}
+	least, most, err := statuses(h.Status)
+	if err != nil {
+		return nil, handlers.BadKey("health", "status: %w", err)
+	}
+	ask := func(c net.Conn, name string) error {
+		host := m.set.Host
+		if host == "client" || host == "upstream" {
+			host = m.hosts[name]
+		}
+		_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: lwango (health)\r\n"+
+			"Connection: close\r\n\r\n", h.Path, host)
+		if err != nil {
+			return err
+		}
+		// The bound is for interim responses, too, which can be any number.
+		in := bufio.NewReader(io.LimitReader(c, healthHead))
+		for {
+			resp, err := http.ReadResponse(in, nil)
+			switch {
+			case err != nil:
+				return err
+			case resp.StatusCode >= 100 && resp.StatusCode < 200:
+				continue
+			case resp.StatusCode < least || resp.StatusCode > most:
+				return fmt.Errorf("%s has status %d", h.Path, resp.StatusCode)
+			}
+			return nil
+		}
+	}
+	return &upstream.Check{
+		ID:       fmt.Sprintf("%+v %q", *h, m.set.Host),
+		Interval: h.Interval, Timeout: h.Timeout, Rises: h.Rises, Falls: h.Falls,
+		Ask: ask,
+		Changed: func(name string, out bool, err error) {
+			if out {
+				m.log.Warn("proxy: upstream taken out", "upstream", name, "error", err)
+			} else {
+				m.log.Info("proxy: upstream works again", "upstream", name)
+			}
+		},
+	}, nil
+}
+
+// statuses reads "200" or "200-399".
+func statuses(text string) (least, most int, err error) {
+	from, to, ranged := strings.Cut(text, "-")
+	if !ranged {
+		to = from
+	}
+	least, err = strconv.Atoi(from)
+	if err == nil {
+		most, err = strconv.Atoi(to)
+	}
+	if err != nil || least < 200 || most < least || most > 599 {
+		err = fmt.Errorf(`expected one between 200 and 599, or a range as "200-399", not %q`, text)
+	}
+	return least, most, err
+}
+
+// Descriptors implements handlers.DescriptorHolder: each check has one connection at most.
+func (s Settings) Descriptors() int {
+	if s.Health.Path == "" {
+		return 0
+	}
+	return len(s.Address)
+}

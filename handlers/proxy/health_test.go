@@ -1,0 +1,271 @@
+package proxy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// checked is a front whose upstreams are checked until end is called, or the test ends.
+func checked(t *testing.T, register func(*handlers.Registry), addresses []string,
+	change func(*proxy.Settings)) (f *front, end func()) {
+	t.Helper()
+	f = &front{log: new(logtext.Buffer)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	end = func() { cancel(); running.Wait() }
+	t.Cleanup(end)
+	env := handlers.Env{Prefix: "/", Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+		Background: func(w func(context.Context)) { running.Go(func() { w(ctx) }) }}
+	h, err := module.Build(t, register, "proxy", env, func(s *proxy.Settings) {
+		s.Address = addresses
+		s.IdleTimeout = 50 * time.Millisecond
+		s.Health = proxy.Health{Path: "/up?x=1", Status: "200-399", Interval: 10 * time.Millisecond,
+			Timeout: 10 * time.Second, Rises: 2, Falls: 3}
+		if change != nil {
+			change(s)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Server = module.Start(t, modes.Direct, "/", h)
+	return f, end
+}
+
+// logged waits until the log has n lines with that text.
+func (f *front) logged(t *testing.T, n int, text string) {
+	t.Helper()
+	wait.Until(t, fmt.Sprint(n, " lines: ", text), func() bool {
+		return strings.Count(f.log.String(), text) == n
+	})
+}
+
+const (
+	out  = "proxy: upstream taken out"
+	back = "proxy: upstream works again"
+)
+
+// TestHealth: whatever is wrong with the answers, an upstream is taken out, gets no requests, and
+// comes back. The checks have one connection at a time.
+func TestHealth(t *testing.T) {
+	stall := func(p *peer) { io.Copy(io.Discard, p) }
+	for _, tt := range []struct {
+		name   string
+		bad    func(p *peer)
+		change func(*proxy.Settings)
+		err    string
+	}{
+		{"status", func(p *peer) { p.say("HTTP/1.1 503 No\r\n\r\n") }, nil, "/up?x=1 has status 503"},
+		{"another status", func(p *peer) { p.say("HTTP/1.1 301 No\r\nContent-Length: 0\r\n\r\n") },
+			func(s *proxy.Settings) { s.Health.Status = "200" }, "/up?x=1 has status 301"},
+		{"closes", func(p *peer) {}, nil, "EOF"},
+		{"stalls", stall, func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond }, "timeout"},
+		{"stalls in the head", func(p *peer) { p.say("HTTP/1.1 200 OK\r\nX: y\r\n"); stall(p) },
+			func(s *proxy.Settings) { s.Health.Timeout = 500 * time.Millisecond }, "timeout"},
+		{"no HTTP", func(p *peer) { p.say("220 mail ready\r\n") }, nil, "malformed"},
+		{"endless head", func(p *peer) { io.WriteString(p, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)) },
+			nil, "EOF"},
+		{"endless interims", func(p *peer) { io.WriteString(p, strings.Repeat("HTTP/1.1 103 E\r\n\r\n", 1<<16)) },
+			nil, "EOF"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var broken atomic.Bool
+			var checking, most, served atomic.Int32
+			o := start(t, func(p *peer) {
+				req := p.request()
+				if req == nil {
+					return
+				}
+				if req.URL.Path != "/up" {
+					served.Add(1)
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\na")
+					return
+				}
+				n := checking.Add(1)
+				defer checking.Add(-1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				if broken.Load() {
+					tt.bad(p)
+				} else {
+					p.say("HTTP/1.1 103 E\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")
+				}
+			})
+			other := start(t, func(p *peer) {
+				if req := p.request(); req != nil && req.URL.Path == "/up" {
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				} else if req != nil {
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nb")
+				}
+			})
+			f, end := checked(t, proxy.Register, []string{o.addr, other.addr}, tt.change)
+			for round := 1; round <= 2; round++ {
+				broken.Store(true)
+				f.logged(t, round, out)
+				before := served.Load()
+				for range 4 {
+					if g := f.get("/"); g.body != "b" {
+						t.Error(g)
+					}
+				}
+				if served.Load() != before {
+					t.Error("it got requests")
+				}
+				broken.Store(false)
+				f.logged(t, round, back)
+				if got := f.get("/").body + f.get("/").body; got != "ab" && got != "ba" {
+					t.Error(got)
+				}
+			}
+			end()
+			if log := f.log.String(); !strings.Contains(log, tt.err) || strings.Count(log, "\n") != 4 {
+				t.Errorf("log: %s", log)
+			}
+			// The peer may end a little later than the check has closed its connection.
+			if n := most.Load(); n > 2 {
+				t.Errorf("%d checks at once", n)
+			}
+			wait.Until(t, "nothing is open", func() bool { return o.open.Load()+other.open.Load() == 0 })
+		})
+	}
+}
+
+// TestHealthAllOut: when all upstreams have been taken out, requests go on as if there were no
+// checks: the path of the checks may be what is wrong.
+func TestHealthAllOut(t *testing.T) {
+	script := func(p *peer) {
+		for {
+			req := p.request()
+			if req == nil {
+				return
+			}
+			if req.URL.Path == "/up" {
+				p.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+			} else {
+				p.say("%s", hello)
+			}
+		}
+	}
+	a, b := start(t, script), start(t, script)
+	f, _ := checked(t, proxy.Register, []string{a.addr, b.addr}, nil)
+	f.logged(t, 2, out)
+	for range 4 {
+		if g := f.get("/"); g.status != 200 {
+			t.Error(g)
+		}
+	}
+}
+
+// TestHealthTLS: checks verify the certificate as requests do.
+func TestHealthTLS(t *testing.T) {
+	ca, other := certs.New(t), certs.New(t)
+	var checks atomic.Int32
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/up" {
+			checks.Add(1)
+		}
+	}
+	var servers []*httptest.Server
+	for _, a := range []*certs.Authority{ca, other} {
+		c := []tls.Certificate{a.Issue(time.Hour, "127.0.0.1")}
+		servers = append(servers, secure(t, &tls.Config{Certificates: c}, handler))
+	}
+	f, _ := checked(t, proxy.Register, []string{servers[0].URL, servers[1].URL}, func(s *proxy.Settings) {
+		s.TLS.CA = ca.File
+	})
+	f.logged(t, 1, out)
+	if log := f.log.String(); !strings.Contains(log, "unknown authority") ||
+		!strings.Contains(log, servers[1].URL) {
+		t.Error(log)
+	}
+	wait.Until(t, "checks pass", func() bool { return checks.Load() > 5 })
+}
+
+// TestHealthShared: routes with the same checks share them, and when one of the routes ends, as at a
+// reload, the other goes on with what is known.
+func TestHealthShared(t *testing.T) {
+	var checks atomic.Int32
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		checks.Add(1)
+		w.WriteHeader(500)
+	})}
+	go o.Serve(ln)
+	defer o.Close()
+	var r handlers.Registry
+	proxy.Register(&r)
+	register := func(to *handlers.Registry) { *to = r }
+	slow := func(s *proxy.Settings) { s.Health.Interval, s.Health.Falls = time.Hour, 1 }
+	addresses := []string{ln.Addr().String()}
+	first, end := checked(t, register, addresses, slow)
+	second, _ := checked(t, register, addresses, slow)
+	wait.Until(t, "one of the two has found out", func() bool {
+		return strings.Count(first.log.String()+second.log.String(), out) == 1
+	})
+	end()
+	third, end := checked(t, register, addresses, slow)
+	end()
+	if n := checks.Load(); n != 1 {
+		t.Errorf("%d checks, want 1", n)
+	}
+	if log := third.log.String(); log != "" {
+		t.Error(log)
+	}
+}
+
+// TestHealthSettings: the errors of the key.
+func TestHealthSettings(t *testing.T) {
+	for _, tt := range []struct {
+		change func(*proxy.Health)
+		want   string
+	}{
+		{func(h *proxy.Health) { h.Path = "/up" }, ""},
+		{func(h *proxy.Health) { h.Path, h.Status = "/up", "204" }, ""},
+		{func(h *proxy.Health) { h.Falls = 1 }, `health: expected a path, such as "/up"`},
+		{func(h *proxy.Health) { h.Path = "up" },
+			`health: path: expected one that begins with a slash, in ASCII without spaces, not "up"`},
+		{func(h *proxy.Health) { h.Path = "/u\r\np" },
+			`health: path: expected one that begins with a slash, in ASCII without spaces, not "/u\r\np"`},
+		{func(h *proxy.Health) { h.Path, h.Status = "/", "399-200" }, `health: status: expected one ` +
+			`between 200 and 599, or a range as "200-399", not "399-200"`},
+		{func(h *proxy.Health) { h.Path, h.Status = "/", "100" }, `health: status: expected one ` +
+			`between 200 and 599, or a range as "200-399", not "100"`},
+		{func(h *proxy.Health) { h.Path, h.Status = "/", "2xx" }, `health: status: expected one ` +
+			`between 200 and 599, or a range as "200-399", not "2xx"`},
+	} {
+		_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+			func(s *proxy.Settings) {
+				s.Address = []string{"a:1"}
+				tt.change(&s.Health)
+			})
+		have := ""
+		if err != nil {
+			have = err.Error()
+		}
+		if have != tt.want {
+			t.Errorf("have %s, want %s", have, tt.want)
+		}
+	}
+}

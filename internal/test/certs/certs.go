@@ -1,0 +1,101 @@
+// Package certs makes certificates for tests.
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates. Its own is in the PEM file File until the test ends.
+type Authority struct {
+	File string
+	Pool *x509.CertPool
+
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// New makes an authority.
+func New(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{t: t, Pool: x509.NewCertPool()}
+	a.key = a.newKey()
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &a.key.PublicKey, a.key)
+	if err == nil {
+		a.cert, err = x509.ParseCertificate(der)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Pool.AddCert(a.cert)
+	a.File = a.write("ca.pem", "CERTIFICATE", der)
+	return a
+}
+
+func (a *Authority) newKey() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return key
+}
+
+func (a *Authority) write(name, kind string, der []byte) string {
+	a.t.Helper()
+	path := filepath.Join(a.t.TempDir(), name)
+	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	return path
+}
+
+// Issue makes a certificate that is valid for that long from now, for names of hosts and addresses,
+// and for clients.
+func (a *Authority) Issue(valid time.Duration, names ...string) tls.Certificate {
+	a.t.Helper()
+	key := a.newKey()
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: names[0]},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid),
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			leaf.IPAddresses = append(leaf.IPAddresses, ip)
+		} else {
+			leaf.DNSNames = append(leaf.DNSNames, name)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// Files writes a certificate and its key into PEM files, which are there until the test ends.
+func (a *Authority) Files(c tls.Certificate) (cert, key string) {
+	a.t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.write("cert.pem", "CERTIFICATE", c.Certificate[0]), a.write("key.pem", "PRIVATE KEY", der)
+}

@@ -1,0 +1,168 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lwango/lwango/internal/sysio"
+)
+
+// Check says how to find out whether the addresses of a route work, without a request of a client.
+//
+// Each address is asked by one goroutine off the loops, for the whole process. A loop of its own for
+// each would ask as many times; and a handler that holds up its loop must not make an upstream
+// seem to be down. Groups whose checks have the same ID share the goroutine and what it has found,
+// so a reload neither forgets that nor asks at once.
+type Check struct {
+	// ID is the same for two checks that ask alike.
+	ID string
+
+	Interval time.Duration // between two of them
+	Timeout  time.Duration // for one, the connection included
+	Rises    int           // how many have to pass in a row before an address is used again
+	Falls    int           // how many have to fail in a row before it is not
+
+	// Ask asks on a new connection to the named address. It returns an error if the address does not
+	// work. The connection has Timeout as its deadline and is closed afterwards.
+	Ask func(c net.Conn, name string) error
+
+	// Changed is called when an address has changed: out says that it is not used any more, because
+	// of err.
+	Changed func(name string, out bool, err error)
+}
+
+// verdict is what the checks of an address have found. The pool's lock guards it.
+type verdict struct {
+	turn chan struct{} // of the goroutine that asks
+	next time.Time     // when it is to ask; of that goroutine
+	out  bool
+	row  int // how many in a row have found the opposite
+}
+
+// checked is a way to ask an address.
+type checked struct {
+	endpoint
+	id string
+}
+
+// verdict returns that of a peer, for checks with that ID.
+func (p *Pool) verdict(it *peer, id string) *verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := checked{it.endpoint, id}
+	v := p.verdicts[key]
+	if v == nil {
+		if p.verdicts == nil {
+			p.verdicts = make(map[checked]*verdict)
+		}
+		v = &verdict{turn: make(chan struct{}, 1)}
+		p.verdicts[key] = v
+	}
+	return v
+}
+
+// usable reports whether m is to be used, as far as is known.
+func (m *member) usable(now time.Time) bool {
+	return m.works(now) && (m.verdict == nil || !m.verdict.out)
+}
+
+// Watch checks the addresses until the end of ctx, and returns when all that has ended. Any
+// goroutine may call it that is not a loop's.
+func (g *Group) Watch(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, m := range g.members {
+		all.Go(func() { m.watch(ctx, g.Check) })
+	}
+	all.Wait()
+}
+
+// watch checks m until the end of ctx. Of all goroutines that would check the same, one does.
+func (m *member) watch(ctx context.Context, c *Check) {
+	v := m.verdict
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return
+	}
+	timer := time.NewTimer(time.Until(v.next))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		err := m.check(ctx, c)
+		if ctx.Err() != nil {
+			return
+		}
+		m.learned(c, err)
+		// Not all at the same time, for ever.
+		pause := c.Interval - c.Interval/20 + rand.N(c.Interval/10+1)
+		v.next = time.Now().Add(pause)
+		timer.Reset(pause)
+	}
+}
+
+// check asks m once. It has one descriptor at most: the addresses of a name are tried one after the
+// other.
+func (m *member) check(ctx context.Context, c *Check) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	d := net.Dialer{FallbackDelay: -1}
+	nc, err := d.DialContext(ctx, m.network, m.address)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	by, _ := ctx.Deadline()
+	_ = nc.SetDeadline(by)
+	defer context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })()
+	over := nc
+	if m.tls != nil {
+		over = tls.Client(nc, m.tls)
+		if err := over.(*tls.Conn).Handshake(); err != nil {
+			return fmt.Errorf("tls handshake: %w", err)
+		}
+	}
+	return c.Ask(over, m.name)
+}
+
+// learned notes the result of a check. That this machine has no descriptor or port left says nothing
+// of the other one.
+func (m *member) learned(c *Check, err error) {
+	if err != nil && (sysio.Exhausted(err) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
+		return
+	}
+	v, enough := m.verdict, c.Rises
+	m.pool.mu.Lock()
+	if !v.out {
+		enough = c.Falls
+	}
+	if v.out == (err != nil) {
+		v.row = 0
+	} else {
+		v.row++
+	}
+	changed := v.row >= enough
+	if changed {
+		v.out, v.row = !v.out, 0
+		if !v.out {
+			m.health = health{} // what requests have found out before
+			m.serve()           // requests that wait elsewhere can come here
+		}
+	}
+	out := v.out
+	m.pool.mu.Unlock()
+	if changed {
+		c.Changed(m.name, out, err)
+	}
+}

@@ -1,0 +1,148 @@
+package upstream
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/stream"
+)
+
+// TLS says how a route speaks TLS with the upstreams whose addresses begin with "https://". The
+// fields are keys of the configuration.
+type TLS struct {
+	CA       string `toml:"ca"`       // a PEM file of authorities; "": those of the system
+	Name     string `toml:"name"`     // of the certificate, and for SNI; "": the host of the address
+	Cert     string `toml:"cert"`     // a PEM file: the certificate for upstreams that ask for one
+	Key      string `toml:"key"`      // its key
+	Insecure bool   `toml:"insecure"` // take any certificate
+}
+
+// Security is a TLS that was loaded.
+type Security struct {
+	config *tls.Config
+	id     string // the same for two that are alike
+}
+
+// Load reads the files, whose paths may be relative to dir. It may wait for a disk.
+func (t *TLS) Load(dir string) (*Security, error) {
+	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure}}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %t\n", t.Name, t.Insecure)
+	switch {
+	case t.CA != "" && t.Insecure:
+		return nil, errors.New("ca is of no use with insecure = true")
+	case t.CA != "":
+		pem, err := os.ReadFile(confpath.Join(dir, t.CA))
+		if err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+		s.config.RootCAs = x509.NewCertPool()
+		if !s.config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca: no certificate in %s", t.CA)
+		}
+		fmt.Fprintf(sum, "ca %d\n%s", len(pem), pem)
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		return nil, errors.New("expected both cert and key, paths of PEM files")
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(confpath.Join(dir, t.Cert), confpath.Join(dir, t.Key))
+		if err != nil {
+			return nil, err
+		}
+		s.config.Certificates = []tls.Certificate{pair}
+		for _, der := range pair.Certificate { // a certificate has one key
+			fmt.Fprintf(sum, "cert %d\n%s", len(der), der)
+		}
+	}
+	s.id = hex.EncodeToString(sum.Sum(nil))
+	return s, nil
+}
+
+// SecurityOf is for a Pool whose groups all have this configuration; nil: the usual one.
+func SecurityOf(c *tls.Config) *Security {
+	if c == nil {
+		return &Security{config: new(tls.Config)}
+	}
+	c = c.Clone()
+	c.ServerName = ""
+	return &Security{config: c}
+}
+
+// LoadRoots reads the authorities of the system, if that was not done yet, so that no loop has to
+// wait for the disk in its first handshake.
+func LoadRoots() { _, _ = x509.SystemCertPool() }
+
+// of returns the configuration for a peer at host. Sessions are resumed at the peer that has given
+// them, and by routes that have verified it in the same way.
+func (s *Security) of(host string) (*tls.Config, error) {
+	c := s.config.Clone()
+	if c.ServerName == "" {
+		c.ServerName = host
+	}
+	switch {
+	case c.InsecureSkipVerify:
+	case c.ServerName == "":
+		return nil, errors.New("expected tls = { name = ... }: what a certificate of the socket names")
+	case c.RootCAs == nil:
+		LoadRoots()
+	}
+	c.ClientSessionCache = tls.NewLRUClientSessionCache(sessions)
+	return c, nil
+}
+
+// sessions is how many sessions are kept at a peer. A ticket of TLS 1.3 is for one use, and those
+// that come later replace the earlier ones, which crypto/tls files under the name of the server.
+const sessions = 4
+
+// carrier is what is below a *tls.Conn: the stream of the loop that has the connection. A
+// connection that is taken by another loop gets another stream.
+type carrier struct{ net.Conn }
+
+// SetWriteDeadline does nothing. crypto/tls lets the deadline pass once it has sent its last record,
+// and a Duplex may still hold that.
+func (*carrier) SetWriteDeadline(time.Time) error { return nil }
+
+// handshake makes TLS on s, until the given time.
+func (p *peer) handshake(s *stream.Stream, until time.Time) (*tls.Conn, error) {
+	c := tls.Client(&carrier{s}, p.tls)
+	_ = s.SetDeadline(until)
+	if err := c.Handshake(); err != nil {
+		return nil, fmt.Errorf("tls handshake: %w", err)
+	}
+	_ = s.SetDeadline(time.Time{})
+	return c, nil
+}
+
+// parting is a socket about to be closed, which takes what there is room for.
+type parting struct {
+	net.Conn // nil
+	fd       int
+}
+
+// Write implements net.Conn.
+func (p parting) Write(b []byte) (int, error) {
+	n, errno := sysio.Send(p.fd, b, false)
+	if errno != 0 {
+		return n, errno
+	}
+	return n, nil
+}
+
+// sayGoodbye tells the other side that the end that follows is no cut, as a client must (RFC 9112
+// section 9.8). It does not wait, and any goroutine may call it that has the descriptor alone.
+func sayGoodbye(c *tls.Conn, fd int) {
+	if c != nil {
+		c.NetConn().(*carrier).Conn = parting{fd: fd}
+		_ = c.CloseWrite()
+	}
+}
