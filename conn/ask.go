@@ -32,8 +32,8 @@ var notAsked = []string{"Connection", "Proxy-Connection", "Keep-Alive", "TE", "T
 // Ask lets another handler judge the request: it calls h with a GET for that path, which must be a
 // clean one, without a query and a body, and with the header of r except what is about the body,
 // conditions, ranges or the connection. It returns the status and the header that h answers with;
-// nothing of them is sent, and the body is dropped. When Ask returns, r is as it was, with all of its
-// body, and what h has started and deferred has come to its end.
+// nothing of them is sent, and the body is dropped. When Ask returns, r is as it was, with all of
+// its body, and what h has started and deferred has come to its end.
 //
 // The error is ErrAsks if r is being asked itself, that of a response that is not open any more,
 // or, if h has not come to an answer, the reason. h may wait, and has the time that it takes.

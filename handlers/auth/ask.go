@@ -105,9 +105,9 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	return http.StatusInternalServerError
 }
 
-// takesBack reports whether the field Connection names one of those that the route's answer gives the
-// request. A module that passes the request on would remove that field, so a client could take back
-// what the route says of it (RFC 9110 section 7.6.1).
+// takesBack reports whether the field Connection names one of those that the route's answer gives
+// the request. A module that passes the request on would remove that field, so a client could take
+// back what the route says of it (RFC 9110 section 7.6.1).
 func (a *asker) takesBack(req *conn.Request) bool {
 	list, next := req.HeaderViewFrom("Connection", 0)
 	for ; next > 0; list, next = req.HeaderViewFrom("Connection", next) {

@@ -1,5 +1,5 @@
-// Package auth is the setting `auth` of a site, of a route and of a rule: who may pass is asked for a
-// name and a password, by the Basic scheme (RFC 7617), or a route of the site is asked.
+// Package auth is the setting `auth` of a site, of a route and of a rule: who may pass is asked for
+// a name and a password, by the Basic scheme (RFC 7617), or a route of the site is asked.
 //
 //	auth.go      settings and handler
 //	ask.go       a route that says who may pass
@@ -45,8 +45,8 @@ func (s Settings) String() string {
 // scheme is what AUTH_TYPE is for a user that was found out here.
 const scheme = "Basic"
 
-// provedFor is for how long credentials that were right are not verified again. It is a variable only
-// for the tests.
+// provedFor is for how long credentials that were right are not verified again. It is a variable
+// only for the tests.
 var provedFor = 5 * time.Minute
 
 const (
@@ -165,8 +165,8 @@ func (g *guard) refuse(resp *conn.Response) (user string, status int) {
 	return "", http.StatusUnauthorized
 }
 
-// proves reports whether credentials are those that were right the last time, and whether that is so
-// short a time ago that they need not be verified again.
+// proves reports whether credentials are those that were right the last time, and whether that is
+// so short a time ago that they need not be verified again.
 func (e *entry) proves(digest *[sha256.Size]byte, now time.Time) (known, fresh bool) {
 	p := e.proved.Load()
 	known = p != nil && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1

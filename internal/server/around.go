@@ -43,8 +43,8 @@ type ruleConfig struct {
 //
 // The layers, outermost first: compression, error pages, rules, limit, auth. So all that the others
 // answer may be compressed, and what refuses a request further in gets its error page. A rule that
-// denies or redirects costs nothing else, and one that leads to another route leaves nothing of this
-// one behind. A rule has its own limit and auth, in the same order, in front of what it does.
+// denies or redirects costs nothing else, and one that leads to another route leaves nothing of
+// this one behind. A rule has its own limit and auth, in the same order, in front of what it does.
 func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	if a.Compression != nil {

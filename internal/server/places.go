@@ -96,9 +96,9 @@ func (c *config) https(site siteConfig, log *slog.Logger, report func(error)) ha
 	return m
 }
 
-// maybeBlind returns the listener by which all https requests of the site must come, if they come at
-// all, and at which only the proxy's header can tell them from others; nil: there is none, or there
-// is another way. Whether the proxy tells is not known before a request comes.
+// maybeBlind returns the listener by which all https requests of the site must come, if they come
+// at all, and at which only the proxy's header can tell them from others; nil: there is none, or
+// there is another way. Whether the proxy tells is not known before a request comes.
 func (c *config) maybeBlind(site siteConfig) (blind *listenerConfig) {
 	for i := range c.Listeners {
 		switch l := &c.Listeners[i]; {
