@@ -68,8 +68,7 @@ func dateIn(h *conn.Header, name string) (seconds int64, ok bool) {
 // (section 8.8.2.2). A file that was written within this second may be written again within it, and
 // the client would put pieces of two files together. Nor is a date a strong validator of what is
 // negotiated: it is the same for the file in all codings, and the part that the client has may be
-// of another one. Any other value of the field matches nothing,
-// and the client gets the whole file.
+// of another one. Any other value of the field matches nothing, and the client gets the whole file.
 func rangeApplies(h *conn.Header, f *facts, now time.Time, negotiated bool) bool {
 	values := h.Values("If-Range")
 	switch {

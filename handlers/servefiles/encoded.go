@@ -15,7 +15,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// negotiated reports whether what a client gets of f depends on the codings that it accepts.
+// negotiated reports whether f is a form of a file that may go out in others, too: whether what a
+// client gets depends on the codings that it accepts.
 func (m *module) negotiated(f *opened) bool {
 	return m.coding != nil && (f.facts.coding != coding.Identity ||
 		m.coding.Worth(f.facts.size, f.facts.contentType))

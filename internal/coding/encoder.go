@@ -42,8 +42,8 @@ type machine struct {
 	to struct{ io.Writer }
 }
 
-// MaxMemory is what the encoders that are in use at once, and do not rest, may take, in bytes. Their pools hold no
-// more than were in use, and the garbage collector empties them.
+// MaxMemory is what the encoders that are in use at once, and do not rest, may take, in bytes. Their
+// pools hold no more than were in use, and the garbage collector empties them.
 const MaxMemory = 128 << 20
 
 // costs are what an encoder takes by its level, in KiB, as measured: its tables and its window.
