@@ -18,8 +18,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Errors of a Client, besides ErrCut. One that has run out of time has os.ErrDeadlineExceeded in it,
-// and ErrConnect, too, if that was before there was a connection.
+// Errors of a Client, besides ErrCut. One that has run out of time has os.ErrDeadlineExceeded in
+// it, and ErrConnect, too, if that was before there was a connection.
 var (
 	// ErrConnect is in each error for which no byte of the request was sent: the name is not known,
 	// no server listens, its certificate is not valid.
@@ -110,8 +110,8 @@ func (c *Client) Get(t *loop.Thread, url string, limit time.Duration) (*Response
 // thread. limit is for all of it, reading the body included.
 //
 // Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
-// thread's client has left. Everything is closed then. A request of a method that may be repeated is
-// sent a second time if a kept connection has ended without an answer (RFC 9110 section 9.2.2).
+// thread's client has left. Everything is closed then. A request of a method that may be repeated
+// is sent a second time if a kept connection has ended without an answer (RFC 9110 section 9.2.2).
 func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
 	until := time.Now().Add(limit)
 	u, err := url.Parse(r.URL)
@@ -252,7 +252,8 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	}
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
-		QueueTimeout: connectFor, ConnectTimeout: connectFor, MaxIdle: maxIdle, IdleTimeout: idleFor,
+		QueueTimeout: connectFor, ConnectTimeout: connectFor,
+		MaxIdle: maxIdle, IdleTimeout: idleFor,
 	})
 	if err == nil {
 		c.origins[at] = g
@@ -280,7 +281,8 @@ func (r *Request) check(method string) error {
 }
 
 // appendHead appends the head of the request.
-func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte, foreign bool) []byte {
+func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte,
+	foreign bool) []byte {
 	out = append(append(out, method...), ' ')
 	path := u.EscapedPath()
 	if path == "" {

@@ -83,8 +83,7 @@ func (b *Body) write(p []byte) {
 	}
 }
 
-// receive waits for the next bytes, or until all that is held has gone out, with more to send behind
-// it.
+// receive waits for the next bytes, or, with more to send, until all that is held has gone out.
 func (b *Body) receive(more bool) error {
 	for {
 		if b.x.Held() > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// Health is the key `health`: requests of the server's own by which it finds out whether an upstream
-// works.
+// Health is the key `health`: requests of the server's own, by which it finds out whether an
+// upstream works.
 type Health struct {
 	Path     string        `toml:"path"` // "": there are none
 	Status   string        `toml:"status"`
@@ -38,7 +38,8 @@ func (m *module) check() (*upstream.Check, error) {
 		}
 		return nil, nil
 	}
-	if h.Path[0] != '/' || strings.ContainsFunc(h.Path, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if h.Path[0] != '/' || strings.ContainsFunc(h.Path, odd) {
 		return nil, handlers.BadKey("health",
 			`path: expected one that begins with a slash, in ASCII without spaces, not %q`, h.Path)
 	}
