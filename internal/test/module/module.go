@@ -8,6 +8,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // Build makes a handler of a registered module, with settings changed by change, which gets a *S of
@@ -28,7 +29,8 @@ func Build[S any](t testing.TB, register func(*handlers.Registry), name string, 
 	return m.Build(settings, env)
 }
 
-// Start serves h at prefix, through a router.
+// Start serves h at prefix, through a router. A client may be as slow as the machine is: a connection
+// that it has not written to yet stays longer than by default.
 func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Server {
 	t.Helper()
 	routes := []handlers.Route{{Prefix: prefix, Handler: h}}
@@ -36,5 +38,5 @@ func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server.Start(t, m, conn.Config{Handler: router.Serve})
+	return server.Start(t, m, conn.Config{Handler: router.Serve, KeepAliveTimeout: 2 * wait.Patience})
 }
