@@ -91,9 +91,9 @@ func ParseFlags() {
 }
 
 // Get asks another server for url, which begins with http:// or https://, and waits for the head of
-// its answer. limit is for all of it, reading resp.Body included; the wait also ends when the client
-// of req leaves. Redirects are not followed. Connections are kept for further requests. See package
-// client for the errors, for other methods, and for threads that req has started.
+// its answer. limit is for all of it, reading resp.Body included; the wait also ends when the
+// client of req leaves. Redirects are not followed. Connections are kept for further requests. See
+// package client for the errors, for other methods, and for threads that req has started.
 func Get(req *Request, url string, limit time.Duration) (*client.Response, error) {
 	return client.Get(req.Thread, url, limit)
 }

@@ -18,8 +18,8 @@ import (
 
 // serveFloor answers hello with what no server of this kind can do without: a receive and a send
 // for each request, and a wait where nothing has come. What a server costs beyond it is the
-// server's own; what it costs itself is the machine's, and all pay that. It has a thread for each P,
-// and each thread a listening socket and an epoll instance.
+// server's own; what it costs itself is the machine's, and all pay that. It has a thread for each
+// P, and each thread a listening socket and an epoll instance.
 func serveFloor(addr string) error {
 	threads := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(threads + 1) // a thread that waits keeps its P: its calls are raw

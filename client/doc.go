@@ -4,8 +4,8 @@
 // Get and Do are for handlers: one line asks another server, and the thread waits for the answer
 // without holding its loop. A Client has the connections that are kept between such requests, for
 // all loops of the process; internal/upstream chooses among them and makes new ones, over TLS if
-// the address says so. There is no cache, no cookie jar and no proxy; what a request of net/http's kind
-// needs beyond that runs in Thread.Await.
+// the address says so. There is no cache, no cookie jar and no proxy; what a request of net/http's
+// kind needs beyond that runs in Thread.Await.
 //
 // An Exchange is one request and its answer, for a proxy, which makes and frames all that it sends
 // by itself. Both move at once: the answer may begin before the request has been sent, and neither

@@ -82,8 +82,8 @@ const (
 	ended
 )
 
-// Begin begins an exchange on s: over is s itself, or a *tls.Conn over s. Until End nothing else may
-// read or write there, and reads and writes do not wait. method is the request's.
+// Begin begins an exchange on s: over is s itself, or a *tls.Conn over s. Until End nothing else
+// may read or write there, and reads and writes do not wait. method is the request's.
 func (x *Exchange) Begin(s *stream.Stream, over net.Conn, method string) {
 	x.Reset()
 	x.s, x.over, x.method = s, over, method
@@ -139,9 +139,9 @@ func (x *Exchange) Receive(buf []byte) error {
 	return fmt.Errorf("%w: %w", ErrCut, err)
 }
 
-// Next returns what comes next in the bytes that were received; data, a part of the caller's buffer,
-// is for Data alone. An error, *http1.Error, ErrHeadSize or ErrInterim, means that the answer makes
-// no sense from here on.
+// Next returns what comes next in the bytes that were received; data, a part of the caller's
+// buffer, is for Data alone. An error, *http1.Error, ErrHeadSize or ErrInterim, means that the
+// answer makes no sense from here on.
 func (x *Exchange) Next() (e Event, data []byte, err error) {
 	switch x.state {
 	case inHead:

@@ -318,8 +318,8 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// TestKeptConnections: requests one after the other have one connection, and one that the server has
-// closed is replaced without the caller's notice.
+// TestKeptConnections: requests one after the other have one connection, and one that the server
+// has closed is replaced without the caller's notice.
 func TestKeptConnections(t *testing.T) {
 	var accepted, asked atomic.Int32
 	addr, _ := script(t, func(c net.Conn, r *bufio.Reader) {
@@ -367,8 +367,8 @@ func TestManyOrigins(t *testing.T) {
 	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
 }
 
-// TestThreadsEnd: an answer that was not read ends with its thread, and one that was closed does not
-// wait for that.
+// TestThreadsEnd: an answer that was not read ends with its thread, and one that was closed does
+// not wait for that.
 func TestThreadsEnd(t *testing.T) {
 	addr, open := script(t, func(c net.Conn, r *bufio.Reader) {
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello")

@@ -58,8 +58,8 @@ func (w *Response) SetEncoder(e Encoder) bool {
 // EncoderSet reports whether SetEncoder or UseEncoded has decided about the body.
 func (w *Response) EncoderSet() bool { return w.decided }
 
-// SetEncoded gives the body that SetBody, SetBodyReader or SetBodyFile has set in a content coding as
-// well, by the coding's name, for a HeadHook that would encode it. b must not change until the
+// SetEncoded gives the body that SetBody, SetBodyReader or SetBodyFile has set in a content coding
+// as well, by the coding's name, for a HeadHook that would encode it. b must not change until the
 // response is out. If no body is set, SetEncoded does nothing; whatever sets another one drops b.
 func (w *Response) SetEncoded(coding string, b []byte) {
 	if w.phase == open && w.kind != gathered {

@@ -24,8 +24,8 @@ func (w *Response) OnError(p ErrorPage) {
 	}
 }
 
-// DropBody drops the body and the effect of Relay, and keeps the header. Once the head has gone out,
-// it does nothing.
+// DropBody drops the body and the effect of Relay, and keeps the header. Once the head has gone
+// out, it does nothing.
 func (w *Response) DropBody() {
 	if w.phase == open {
 		w.discard()
@@ -95,8 +95,8 @@ func (r *Request) Instead(path string, resp *Response, h Handler) int {
 	return h(r, resp)
 }
 
-// become makes r, for another handler, a request for a clean path: a GET, or still a HEAD, without a
-// query and a body, and without the fields notOfPage and those of without. undo makes it what it
+// become makes r, for another handler, a request for a clean path: a GET, or still a HEAD, without
+// a query and a body, and without the fields notOfPage and those of without. undo makes it what it
 // was.
 func (r *Request) become(path string, without []string) (undo func()) {
 	head, header, old, prefix := r.head, r.header, r.path, r.prefix

@@ -194,8 +194,8 @@ func TestInstead(t *testing.T) {
 	}
 }
 
-// TestPageBehindDuplex: a page is made in the usual way, also if the handler has let body and answer
-// move at once: reads wait, and so do writes.
+// TestPageBehindDuplex: a page is made in the usual way, also if the handler has let body and
+// answer move at once: reads wait, and so do writes.
 func TestPageBehindDuplex(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
 		w.OnError(func(req *conn.Request, w *conn.Response, _ int) bool {

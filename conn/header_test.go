@@ -187,8 +187,8 @@ func TestRequestFields(t *testing.T) {
 	})
 }
 
-// TestEachFieldIsLookedAt: a Header remembers which fields it has looked at, and finds each one that
-// is not valid, however the fields change in between.
+// TestEachFieldIsLookedAt: a Header remembers which fields it has looked at, and finds each one
+// that is not valid, however the fields change in between.
 func TestEachFieldIsLookedAt(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -22,8 +22,8 @@ const hijackedBuffer = 4 << 10
 
 // Hijack hands the connection over to the handler. The handler may then speak another protocol on
 // it, after a 101 that it writes itself, for example. c is a *stream.Stream, or with TLS a
-// *tls.Conn over one; see StreamOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it. The
-// handler reads c through r, which holds what the client has sent already. From now on only the
+// *tls.Conn over one; see StreamOf. Its RemoteAddr is the client's, as Request.RemoteAddr has it.
+// The handler reads c through r, which holds what the client has sent already. From now on only the
 // handler limits the connection. c belongs to the request's thread, and is closed when the handler
 // returns.
 //

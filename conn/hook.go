@@ -22,8 +22,8 @@ func (w *Response) BeforeHead(h HeadHook) {
 // Hooks returns how many hooks and error pages the response has.
 func (w *Response) Hooks() (hooks, pages int) { return len(w.hooks), len(w.pages) }
 
-// DropHooks drops all hooks and error pages but the first of each, for a handler that is not to have
-// a part in the answer any more: the request goes to another one.
+// DropHooks drops all hooks and error pages but the first of each, for a handler that is not to
+// have a part in the answer any more: the request goes to another one.
 func (w *Response) DropHooks(hooks, pages int) {
 	if hooks < len(w.hooks) {
 		clear(w.hooks[hooks:])

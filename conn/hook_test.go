@@ -97,8 +97,8 @@ func TestHeadHookOfOneRequest(t *testing.T) {
 	}
 }
 
-// TestHeadHookInHook: a hook that sets another one has no effect on those that are still to come, or
-// on the next response.
+// TestHeadHookInHook: a hook that sets another one has no effect on those that are still to come,
+// or on the next response.
 func TestHeadHookInHook(t *testing.T) {
 	hook := func(name string) conn.HeadHook {
 		return func(_ *conn.Request, w *conn.Response, _ int) {
@@ -120,8 +120,8 @@ func TestHeadHookInHook(t *testing.T) {
 	}
 }
 
-// TestEncodedBody: a hook can send the body in the coding that the handler has given it in, whatever
-// the body comes from, and only that one.
+// TestEncodedBody: a hook can send the body in the coding that the handler has given it in,
+// whatever the body comes from, and only that one.
 func TestEncodedBody(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	if err := os.WriteFile(name, []byte("as it is"), 0o600); err != nil {

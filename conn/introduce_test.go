@@ -107,8 +107,8 @@ func TestProxyProtocol(t *testing.T) {
 	})
 }
 
-// TestProxyProtocolSecure: whether a plain connection's client uses https, as far as the header says,
-// however it arrives.
+// TestProxyProtocolSecure: whether a plain connection's client uses https, as far as the header
+// says, however it arrives.
 func TestProxyProtocolSecure(t *testing.T) {
 	t.Parallel()
 	s := start(t, direct, conn.Config{

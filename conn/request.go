@@ -125,8 +125,8 @@ func (r *Request) cleanPath() bool {
 
 var rootPath = []byte("/")
 
-// Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and empty
-// segments resolved. It begins with a slash and never leads above the root.
+// Path returns the target's path, or the rewritten one, with percent-encoding, dot segments and
+// empty segments resolved. It begins with a slash and never leads above the root.
 func (r *Request) Path() string {
 	if len(r.path) > 0 && r.head.Path.Len() > 0 && &r.path[0] == &r.raw[r.head.Path.Start] {
 		return r.string(r.head.Path)
@@ -180,8 +180,8 @@ func (r *Request) Proto() string {
 	return "HTTP/1.1"
 }
 
-// Host returns the effective authority: what a trusted proxy says (Config.Proxies), else that of the
-// target if it has one, else the Host field (RFC 9112 section 3.3). It may have a port.
+// Host returns the effective authority: what a trusted proxy says (Config.Proxies), else that of
+// the target if it has one, else the Host field (RFC 9112 section 3.3). It may have a port.
 func (r *Request) Host() string { return r.string(r.head.Host) }
 
 // HostView is Host without a copy, valid until the handler returns.

@@ -56,9 +56,9 @@ func (r *Request) Rewrite(target string) error {
 // Rewrites returns how often the request was rewritten.
 func (r *Request) Rewrites() int { return r.rewrites }
 
-// Once reports whether it is called with that key for the first time in this request. It is for what
-// stands in front of a handler and may be asked again about a rewritten request. Keys are compared
-// as in a map; a pointer allocates nothing.
+// Once reports whether it is called with that key for the first time in this request. It is for
+// what stands in front of a handler and may be asked again about a rewritten request. Keys are
+// compared as in a map; a pointer allocates nothing.
 func (r *Request) Once(key any) bool {
 	if slices.Contains(r.once, key) {
 		return false

@@ -12,8 +12,8 @@ import (
 )
 
 // TestIdleUntaken: a client that has not taken all of its answer is not idle. The keep-alive
-// timeout does not end it, and what it asks for then is answered, behind all of the rest. If it takes
-// the last bytes too late for that timeout, the connection has the write timeout.
+// timeout does not end it, and what it asks for then is answered, behind all of the rest. If it
+// takes the last bytes too late for that timeout, the connection has the write timeout.
 func TestIdleUntaken(t *testing.T) {
 	const limit = 40 * time.Millisecond
 	body := string(noise()[:40_000]) // more than a small window, and no more than the kernel takes

@@ -111,8 +111,8 @@ func BadKey(key, format string, args ...any) error {
 // Response.BeforeHead before it calls next. It is called at the start; its handler, on all loops.
 type Middleware func(next conn.Handler) conn.Handler
 
-// Chain makes one Middleware of several, outermost first. Those that are nil are left out; it is nil
-// if none is left.
+// Chain makes one Middleware of several, outermost first. Those that are nil are left out; it is
+// nil if none is left.
 func Chain(all ...Middleware) Middleware {
 	all = slices.DeleteFunc(all, func(m Middleware) bool { return m == nil })
 	if len(all) == 0 {

@@ -129,9 +129,9 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	return to.handler(req, resp)
 }
 
-// Place says where a request for that host and that cleaned path goes which comes by the listener of
-// that name, over TLS or not: the index of the site in NewRouter's argument, and that of the route
-// in the site; -1 where there is none.
+// Place says where a request for that host and that cleaned path goes which comes by the listener
+// of that name, over TLS or not: the index of the site in NewRouter's argument, and that of the
+// route in the site; -1 where there is none.
 func (r *Router) Place(listener string, secure bool, host, path string) (site, route int) {
 	t := &r.hosts.others[0]
 	if r.hosts.split {

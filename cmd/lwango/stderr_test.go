@@ -43,8 +43,8 @@ func TestLogNobodyReads(t *testing.T) {
 	}
 }
 
-// besideHostile returns the median of hello beside 1,000 hostile requests, and what the log has after
-// them.
+// besideHostile returns the median of hello beside 1,000 hostile requests, and what the log has
+// after them.
 func besideHostile(t *testing.T, read bool) (median time.Duration, rest string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -152,8 +152,8 @@ func hostile(address, request string, await bool) {
 	_ = c.(*net.TCPConn).SetLinger(0)
 }
 
-// measure returns the median of requests for /hello, of 300 at least, and of as many as there can be
-// until it is over.
+// measure returns the median of requests for /hello, of 300 at least, and of as many as there can
+// be until it is over.
 func measure(t *testing.T, address string, over <-chan struct{}) time.Duration {
 	t.Helper()
 	client := http.Client{Timeout: patience}

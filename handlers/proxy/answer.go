@@ -80,9 +80,9 @@ func (c *call) open() error {
 	return nil
 }
 
-// A body that the client does not get is read so that the connection can serve another request. That
-// is worth this many bytes and this much time, for which the client waits; then the connection is
-// closed.
+// A body that the client does not get is read so that the connection can serve another request.
+// That is worth this many bytes and this much time, for which the client waits; then the connection
+// is closed.
 const (
 	dropBytes = 64 << 10
 	dropTime  = 100 * time.Millisecond

@@ -200,8 +200,8 @@ func TestHealthTLS(t *testing.T) {
 	wait.Until(t, "checks pass", func() bool { return checks.Load() > 5 })
 }
 
-// TestHealthShared: routes with the same checks share them, and when one of the routes ends, as at a
-// reload, the other goes on with what is known.
+// TestHealthShared: routes with the same checks share them, and when one of the routes ends, as at
+// a reload, the other goes on with what is known.
 func TestHealthShared(t *testing.T) {
 	var checks atomic.Int32
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

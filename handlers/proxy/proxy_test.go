@@ -384,8 +384,8 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// TestInterimHeld: interim responses for which the client has no room at first do not let the answer
-// begin before the upstream says how.
+// TestInterimHeld: interim responses for which the client has no room at first do not let the
+// answer begin before the upstream says how.
 func TestInterimHeld(t *testing.T) {
 	const interim = 20
 	said, taken := make(chan struct{}), make(chan struct{})

@@ -25,7 +25,8 @@ const (
 )
 
 // expectFor is how long a body is held back for an upstream that does not say whether it wants it.
-// It may know nothing of expectations (RFC 9110 section 10.1.1). It is a variable only for the tests.
+// It may know nothing of expectations (RFC 9110 section 10.1.1). It is a variable only for the
+// tests.
 var expectFor = time.Second
 
 var (

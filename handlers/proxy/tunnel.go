@@ -52,9 +52,9 @@ func (e *end) sendHeld() (left int, err error) {
 // plain reports that the end has no TLS.
 func (e *end) plain() bool { return net.Conn(e.s) == e.over }
 
-// tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or no
-// byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end as
-// well: most protocols end together, and nothing else would tell of a peer that is gone.
+// tunnel joins client and upstream after an upgrade, until both have ended, or one has failed, or
+// no byte has moved for tunnel_timeout. When one side has ended, the other has read_timeout to end
+// as well: most protocols end together, and nothing else would tell of a peer that is gone.
 //
 // One thread moves both directions: two must not share a TLS connection, and neither would know
 // whether the other direction is idle. It has a buffer or a pipe only while bytes move.

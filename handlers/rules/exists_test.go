@@ -13,8 +13,8 @@ import (
 
 const refused = "LWANGO_TEST_WITHOUT_OPENAT2"
 
-// TestExistsOffTheLoop: without openat2 nothing is known at once, as on a cold disk, and workers ask
-// for each file.
+// TestExistsOffTheLoop: without openat2 nothing is known at once, as on a cold disk, and workers
+// ask for each file.
 func TestExistsOffTheLoop(t *testing.T) {
 	if os.Getenv(refused) != "" {
 		refuse.Refuse(syscall.EPERM, unix.SYS_OPENAT2)

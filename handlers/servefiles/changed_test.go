@@ -21,8 +21,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// What becomes of a file while it is sent: a client gets all of the old one, or sees that the answer
-// was cut. It never gets a part that looks like the whole, and nothing stays open.
+// What becomes of a file while it is sent: a client gets all of the old one, or sees that the
+// answer was cut. It never gets a part that looks like the whole, and nothing stays open.
 func TestChangedWhileSent(t *testing.T) {
 	const size = 8 << 20 // a socket takes four at most
 	modes.Run(t, func(t *testing.T, m modes.Mode) {

@@ -44,8 +44,8 @@ func (r *root) openCold(t *loop.Thread, name string) (int, syscall.Errno) {
 }
 
 // elsewhere opens something off the loop. If t is killed meanwhile, what has been opened is closed.
-// t waits also if its client has left: a disk answers, and the client may have ended its own half of
-// the connection only.
+// t waits also if its client has left: a disk answers, and the client may have ended its own half
+// of the connection only.
 func elsewhere[T any](t *loop.Thread, open func() (T, error), close func(T)) (T, error) {
 	a := &arrival[T]{close: close}
 	defer a.leave()

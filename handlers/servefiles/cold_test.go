@@ -42,8 +42,8 @@ func chill(t testing.TB, path string) {
 	t.Skip("files of this filesystem cannot be taken out of the page cache")
 }
 
-// drop is chill of all of a file, where that can be seen. It only counts the pages: the kernel begins
-// to read those that are looked for.
+// drop is chill of all of a file, where that can be seen. It only counts the pages: the kernel
+// begins to read those that are looked for.
 func drop(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -163,8 +163,8 @@ func TestColdAndKilled(t *testing.T) {
 	}
 }
 
-// A cold file that is compressed while it is sent is read by a worker, too: while there is none, the
-// loop answers others.
+// A cold file that is compressed while it is sent is read by a worker, too: while there is none,
+// the loop answers others.
 func TestColdAndCompressed(t *testing.T) {
 	root := t.TempDir()
 	path, content := filepath.Join(root, "a.css"), text(1<<20, 0)

@@ -45,8 +45,8 @@ func (m *module) encoded(req *conn.Request, resp *conn.Response,
 	return body, c
 }
 
-// untouched is for how long a file must not have changed when it is compressed to be kept. Tests set
-// it, as they cannot set a time of change.
+// untouched is for how long a file must not have changed when it is compressed to be kept. Tests
+// set it, as they cannot set a time of change.
 var untouched = settled
 
 // key names the present state of f. It reports false if that may change without another time of

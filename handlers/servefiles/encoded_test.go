@@ -93,8 +93,8 @@ func kept(a server.Answer) bool {
 	return a.Header.Get("Content-Encoding") != "" && a.ContentLength == int64(len(a.Text))
 }
 
-// A file that was compressed once is kept, with a length, and with the same header and conditions as
-// one that is compressed while it is sent.
+// A file that was compressed once is kept, with a length, and with the same header and conditions
+// as one that is compressed while it is sent.
 func TestEncoded(t *testing.T) {
 	servefiles.SetUntouched(t, -time.Hour)
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
@@ -199,8 +199,8 @@ func keyOf(t testing.TB, path string, c coding.Coding) coding.Key {
 		Changed: st.Ctim.Nano(), Coding: c, Level: 4}
 }
 
-// All that ask for a file while it is compressed get what comes of it. One that only does not send any
-// more gets the file all the same; one that is killed meanwhile leaves nothing open.
+// All that ask for a file while it is compressed get what comes of it. One that only does not send
+// any more gets the file all the same; one that is killed meanwhile leaves nothing open.
 func TestEncodedForMany(t *testing.T) {
 	servefiles.SetUntouched(t, -time.Hour)
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
@@ -373,8 +373,8 @@ func TestEncodedAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkEncoded asks for 100 KiB of text, gzipped: kept, compressed each time, as a sibling, and as
-// it is.
+// BenchmarkEncoded asks for 100 KiB of text, gzipped: kept, compressed each time, as a sibling, and
+// as it is.
 func BenchmarkEncoded(b *testing.B) {
 	servefiles.SetUntouched(b, -time.Hour)
 	root := b.TempDir()

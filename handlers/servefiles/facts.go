@@ -56,8 +56,8 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 	return f
 }
 
-// dated reports whether it is known when the file was changed. Where it is not, conditions by a date
-// do not count (RFC 9110 sections 13.1.3 and 13.1.4).
+// dated reports whether it is known when the file was changed. Where it is not, conditions by a
+// date do not count (RFC 9110 sections 13.1.3 and 13.1.4).
 func (f *facts) dated() bool { return f.lastModified != "" }
 
 // same reports whether f describes the file that st was taken of.

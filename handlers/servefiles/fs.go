@@ -20,12 +20,12 @@ import (
 
 // FS makes a handler that serves the files of fsys, such as an embed.FS, as New serves those of a
 // folder: with entity tags, conditions, ranges, index, listing and fallback. It does not use the
-// settings Path, FollowSymlinks and OpenFiles. fsys must be safe from any goroutine. The calls of an
-// embed.FS are made on the loop, those of another fs.FS by workers, since they may wait.
+// settings Path, FollowSymlinks and OpenFiles. fsys must be safe from any goroutine. The calls of
+// an embed.FS are made on the loop, those of another fs.FS by workers, since they may wait.
 //
 // The entity tag of a file without a modification time, as all of an embed.FS are, is made of its
-// contents, when it is first asked for; such a file must not change. A file that is no io.ReaderAt is
-// read whole for each request, and must not be longer than 16 MiB.
+// contents, when it is first asked for; such a file must not change. A file that is no io.ReaderAt
+// is read whole for each request, and must not be longer than 16 MiB.
 func FS(fsys fs.FS, s Settings, env handlers.Env) (conn.Handler, error) {
 	m, err := configure(s, env)
 	if err != nil {

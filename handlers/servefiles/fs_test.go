@@ -23,8 +23,8 @@ import (
 //go:embed testdata/embedded
 var embedded embed.FS
 
-// sources are the same files as an embed.FS, in memory, and in an archive, whose files cannot be read
-// in parts.
+// sources are the same files as an embed.FS, in memory, and in an archive, whose files cannot be
+// read in parts.
 func sources(t testing.TB) map[string]fs.FS {
 	t.Helper()
 	inFolder, err := fs.Sub(embedded, "testdata/embedded")

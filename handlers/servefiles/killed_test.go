@@ -21,8 +21,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// A loop may kill its threads before the shelf's thread has run at all. The shelf's files are closed
-// all the same.
+// A loop may kill its threads before the shelf's thread has run at all. The shelf's files are
+// closed all the same.
 func TestKeptAndKilledBeforeItsThreadRan(t *testing.T) {
 	root := tree(t)
 	files, err := servefiles.NewSender(servefiles.Settings{Path: root, OpenFiles: 8}, handlers.Env{})

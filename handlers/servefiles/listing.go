@@ -131,8 +131,8 @@ func (m *module) notListed(path []byte, err error) (status int) {
 	return status
 }
 
-// isFolder fails if a name below the root is no folder that may be read. It is called on a thread of
-// l, which may wait.
+// isFolder fails if a name below the root is no folder that may be read. It is called on a thread
+// of l, which may wait.
 func (m *module) isFolder(l *loop.Loop, name string) error {
 	if m.fsys != nil {
 		_, err := away(m, l.Current(), func() (info fs.FileInfo, err error) {

@@ -60,8 +60,8 @@ func openRoot(dir string, follow bool) (*root, error) {
 // open opens a name below the root for reading, in the given manner of resolving it. The kernel
 // resolves it and refuses every way out, by a symbolic link as well, and while another process
 // renames folders; a check of the name beforehand could not promise that. Links within the folder
-// work if they are relative. With follow_symlinks it only refuses the links of /proc, which stand for
-// the open files of other processes.
+// work if they are relative. With follow_symlinks it only refuses the links of /proc, which stand
+// for the open files of other processes.
 //
 // O_NONBLOCK is for a FIFO, whose open would wait for a writer and stop the whole loop; O_NOCTTY is
 // for a terminal. Neither matters for regular files, and only these are served.

@@ -23,8 +23,8 @@ type Key struct {
 	Level             int
 }
 
-// Cache holds encoded files up to a number of bytes. Those that were asked for longest ago make way.
-// Any goroutine may use it.
+// Cache holds encoded files up to a number of bytes. Those that were asked for longest ago make
+// way. Any goroutine may use it.
 type Cache struct {
 	limit  int64
 	makers int // that may run at once
@@ -55,13 +55,14 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, makers: max(runtime.NumCPU()/4, 1), entries: make(map[Key]*entry)}
 }
 
-// MaxFile is the length of the longest file that is kept: one must not take the place of all others.
+// MaxFile is the length of the longest file that is kept: one must not take the place of all
+// others.
 func (c *Cache) MaxFile() int64 { return c.limit / 8 }
 
-// Get returns the promise of the encoded file, which is settled if the file is kept. The promise may
-// be one of nil: then the file could not be encoded. Get returns nil if there is nothing, and enough
-// others are being made just now. If mine is true, there was nothing, and the caller has to call
-// Make or Put.
+// Get returns the promise of the encoded file, which is settled if the file is kept. The promise
+// may be one of nil: then the file could not be encoded. Get returns nil if there is nothing, and
+// enough others are being made just now. If mine is true, there was nothing, and the caller has to
+// call Make or Put.
 func (c *Cache) Get(key Key) (body *loop.Promise[[]byte], mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -251,8 +251,8 @@ func TestEncodersAreBounded(t *testing.T) {
 	}
 }
 
-// TestEncodersAtRest: one that rests takes nothing from the others. If there is no memory for it when
-// it goes on, what is written goes out as it is, within the same body.
+// TestEncodersAtRest: one that rests takes nothing from the others. If there is no memory for it
+// when it goes on, what is written goes out as it is, within the same body.
 func TestEncodersAtRest(t *testing.T) {
 	text := []byte(strings.Repeat("All work and no play makes Jack a dull boy. ", 4000))
 	most := int(coding.MaxMemory / coding.Cost(coding.Gzip, 1))

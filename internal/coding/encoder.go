@@ -42,8 +42,8 @@ type machine struct {
 	to struct{ io.Writer }
 }
 
-// MaxMemory is what the encoders that are in use at once, and do not rest, may take, in bytes. Their
-// pools hold no more than were in use, and the garbage collector empties them.
+// MaxMemory is what the encoders that are in use at once, and do not rest, may take, in bytes.
+// Their pools hold no more than were in use, and the garbage collector empties them.
 const MaxMemory = 128 << 20
 
 // costs are what an encoder takes by its level, in KiB, as measured: its tables and its window.
@@ -204,9 +204,9 @@ func (e *Encoder) Release() {
 }
 
 // Windows, as binary logarithms of bytes. With more than 16, brotli takes other tables for the same
-// level: 3.5 MiB at level 4, and 37 at level 9. That gains nothing for a body of 100 KiB, and 4 % for
-// one of 1 MiB, or 6 at level 9. The tables of zstd do not depend on its window, which is the lesser
-// part.
+// level: 3.5 MiB at level 4, and 37 at level 9. That gains nothing for a body of 100 KiB, and 4 %
+// for one of 1 MiB, or 6 at level 9. The tables of zstd do not depend on its window, which is the
+// lesser part.
 const (
 	brotliWindow = 16
 	zstdWindow   = 18

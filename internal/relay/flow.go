@@ -40,8 +40,8 @@ type Flow struct {
 
 // Begin begins the answer. limit is how many bytes the flow may hold. With upload, the request's
 // body and the answer move at once (conn.Duplex) from now on. Otherwise they do as soon as any of
-// the answer goes out: most answers are short, and go out as a whole when the handler returns. It is
-// no error to call Begin again for another attempt to get an answer.
+// the answer goes out: most answers are short, and go out as a whole when the handler returns. It
+// is no error to call Begin again for another attempt to get an answer.
 func (f *Flow) Begin(
 	req *conn.Request, resp *conn.Response, limit int64, log *slog.Logger, upload bool,
 ) {

@@ -15,9 +15,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// TestHealthChecksEnd: the checks of upstreams begin with the server, go on over a reload, whether it
-// succeeds or not, and end with the configuration that asks for them. A file that is only read asks
-// nothing.
+// TestHealthChecksEnd: the checks of upstreams begin with the server, go on over a reload, whether
+// it succeeds or not, and end with the configuration that asks for them. A file that is only read
+// asks nothing.
 func TestHealthChecksEnd(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	var checks atomic.Int32

@@ -83,8 +83,8 @@ t.conf:17: site.route.compression.encodings: expected zstd, br or gzip, not "def
 	}
 }
 
-// TestCompressionCache: what files are compressed to is kept, unless the cache is turned off, for the
-// whole file or further in.
+// TestCompressionCache: what files are compressed to is kept, unless the cache is turned off, for
+// the whole file or further in.
 func TestCompressionCache(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.css", "b.css"} {

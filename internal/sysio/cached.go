@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cached reports whether n bytes of a regular file from off on lie in the page cache, so that a read
-// of them does not wait for a disk. Where the kernel cannot tell, it says that they do.
+// Cached reports whether n bytes of a regular file from off on lie in the page cache, so that a
+// read of them does not wait for a disk. Where the kernel cannot tell, it says that they do.
 //
 // cachestat(2), of Linux 6.5, counts the pages that are there, those that are just being read
 // included. They are read in order, so a look at the last byte tells whether they have arrived. On

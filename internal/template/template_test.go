@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/template"
 )
 
-// Whatever the template and the path, no path and no capture names the server. The template is fuzzed too: what
-// parse lets through must hold it.
+// Whatever the template and the path, no path and no capture names the server. The template is
+// fuzzed too: what parse lets through must hold it.
 func FuzzTemplate(f *testing.F) {
 	for _, to := range []string{"/{path}", "{path}", "{uri}", "https://new.example{path}", "https://{host}/{uri}", "/x/{query}{path}", "//a{path}", "{path}{path}",
 		"/{c}", "https://new.example/{c}", "https://{c}@new.example/", "/x?y={c}{query}"} {

@@ -16,8 +16,8 @@ import (
 
 // Check says how to find out whether the addresses of a route work, without a request of a client.
 //
-// Each address is asked by one goroutine off the loops, for the whole process. A loop of its own for
-// each would ask as many times; and a handler that holds up its loop must not make an upstream
+// Each address is asked by one goroutine off the loops, for the whole process. A loop of its own
+// for each would ask as many times; and a handler that holds up its loop must not make an upstream
 // seem to be down. Groups whose checks have the same ID share the goroutine and what it has found,
 // so a reload neither forgets that nor asks at once.
 type Check struct {
@@ -136,8 +136,8 @@ func (m *member) check(ctx context.Context, c *Check) error {
 	return c.Ask(over, m.name)
 }
 
-// learned notes the result of a check. That this machine has no descriptor or port left says nothing
-// of the other one.
+// learned notes the result of a check. That this machine has no descriptor or port left says
+// nothing of the other one.
 func (m *member) learned(c *Check, err error) {
 	if err != nil && (sysio.Exhausted(err) || errors.Is(err, syscall.EADDRNOTAVAIL)) {
 		return

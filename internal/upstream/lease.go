@@ -184,7 +184,8 @@ func (l *Lease) Keep(s *stream.Stream) {
 	l.at, l.tls = nil, nil
 }
 
-// Close closes the stream of the place, if it is not nil, and gives the place back, if there is one.
+// Close closes the stream of the place, if it is not nil, and gives the place back, if there is
+// one.
 func (l *Lease) Close(s *stream.Stream) {
 	switch {
 	case s == nil:

@@ -108,8 +108,8 @@ const sessions = 4
 // connection that is taken by another loop gets another stream.
 type carrier struct{ net.Conn }
 
-// SetWriteDeadline does nothing. crypto/tls lets the deadline pass once it has sent its last record,
-// and a Duplex may still hold that.
+// SetWriteDeadline does nothing. crypto/tls lets the deadline pass once it has sent its last
+// record, and a Duplex may still hold that.
 func (*carrier) SetWriteDeadline(time.Time) error { return nil }
 
 // handshake makes TLS on s, until the given time.

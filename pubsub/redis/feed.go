@@ -43,8 +43,8 @@ type feed struct {
 // verify looks whether the entries that were read last are still there. If one is missing, either
 // the stream was trimmed, and other entries went unread, or the broker has lost entries, and
 // numbers new ones from the beginning. Then the stream is read from its beginning, and seen tells
-// which messages are new. Of a stream that had no entries, verify asks only whether its key is still
-// none or a stream.
+// which messages are new. Of a stream that had no entries, verify asks only whether its key is
+// still none or a stream.
 func (r *reader) verify() error {
 	for _, fd := range r.all() {
 		fd.broken = false // it is tried again

@@ -58,8 +58,8 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// FuzzGlobs: a pattern without wildcards stands for itself, one that is taken out for all others, and
-// each for what it is made of.
+// FuzzGlobs: a pattern without wildcards stands for itself, one that is taken out for all others,
+// and each for what it is made of.
 func FuzzGlobs(f *testing.F) {
 	for _, s := range [][2]string{{"/a.php", "/a.php"}, {"/a/**/b", "/a/x/b"}, {"x?*", "/xy/z"},
 		{"/**/**", "/"}, {"/(a|b)+.$", "/a"}} {

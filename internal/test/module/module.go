@@ -29,8 +29,8 @@ func Build[S any](t testing.TB, register func(*handlers.Registry), name string, 
 	return m.Build(settings, env)
 }
 
-// Start serves h at prefix, through a router. A client may be as slow as the machine is: a connection
-// that it has not written to yet stays longer than by default.
+// Start serves h at prefix, through a router. A client may be as slow as the machine is: a
+// connection that it has not written to yet stays longer than by default.
 func Start(t testing.TB, m modes.Mode, prefix string, h conn.Handler) *server.Server {
 	t.Helper()
 	routes := []handlers.Route{{Prefix: prefix, Handler: h}}

@@ -207,8 +207,8 @@ func Clip(s string) string {
 }
 
 // Allocs returns how many allocations the process makes for one request of a keep-alive connection.
-// Answers to raw must have the same number of bytes every time. With the race detector the test ends
-// here: a sync.Pool then drops at random what it should keep.
+// Answers to raw must have the same number of bytes every time. With the race detector the test
+// ends here: a sync.Pool then drops at random what it should keep.
 func (s *Server) Allocs(raw string) float64 {
 	s.T.Helper()
 	if race.Enabled {
