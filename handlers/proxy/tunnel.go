@@ -135,7 +135,10 @@ func carry(from, to *end) (moved bool, err error) {
 		return moved, nil
 	}
 	to.shut = true
-	return moved, to.over.(interface{ CloseWrite() error }).CloseWrite()
+	err = to.over.(interface{ CloseWrite() error }).CloseWrite()
+	// crypto/tls lets the deadline pass behind its last record, which the Duplex may still hold.
+	_ = to.s.SetWriteDeadline(time.Time{})
+	return moved, err
 }
 
 // spliceAt is how many bytes have to come in a row before the next ones go through a pipe. Fewer
