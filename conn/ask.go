@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/loop"
 )
 
 // Errors of Ask.
@@ -36,7 +37,10 @@ var notAsked = []string{"Connection", "Proxy-Connection", "Keep-Alive", "TE", "T
 // its body, and what h has started and deferred has come to its end.
 //
 // The error is ErrAsks if r is being asked itself, that of a response that is not open any more,
-// or, if h has not come to an answer, the reason. h may wait, and has the time that it takes.
+// or, if h has not come to an answer, the reason. h may wait, and has the time that it takes: as
+// after KeepWaiting, its waits go on when the client leaves, and the context that it gets is not
+// canceled by that. For a handler whose wait has failed returns as if it had nothing to say, and its
+// answer must not be taken for one.
 func (r *Request) Ask(path string, h Handler) (status int, header Header, err error) {
 	x := r.x
 	switch {
@@ -45,6 +49,7 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	case x.resp.phase != open:
 		return 0, header, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
+	x.settle() // a Duplex of r
 	undo := r.become(path, notAsked)
 	r.head.Method = http1.GET
 	from := len(r.raw)
@@ -56,23 +61,32 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	// The response and the body are the exchange's, and all that is about them finds them there. So
 	// these are put aside, and others take their place.
 	resp, body, waiting := x.resp, r.body, r.Thread.KeepWaiting(true)
-	r.Thread.KeepWaiting(waiting)
+	ctx, cancel := r.ctx, r.cancel
+	r.ctx, r.cancel = nil, nil
 	x.resp = Response{}
 	x.resp.x, x.resp.phase, x.resp.asked, x.resp.asking = x, open, true, x.c.Loop().Time()
 	r.body = Body{x: x, err: io.EOF}
 	mark := r.Thread.Mark()
 	defer func() { // also if h panics, or its thread is killed
+		if r.cancel != nil {
+			r.cancel(nil)
+		}
+		r.ctx, r.cancel = ctx, cancel
 		x.resp.discard()
 		x.resp, r.body = resp, body
 		r.Thread.KeepWaiting(waiting)
+		if cancel != nil && r.Gone() {
+			cancel(loop.ErrClientGone)
+		}
 		undo()
 	}()
 	err = r.Thread.Scope(func() error {
 		status = h(r, &x.resp)
-		return nil
+		err := r.Thread.Join() // before the deferred calls, which may start threads, too
+		x.settle()
+		r.Thread.RunDeferred(mark)
+		return err
 	})
-	x.settle()
-	r.Thread.RunDeferred(mark)
 	_ = x.stream.SetReadDeadline(time.Time{})
 	_ = x.stream.SetWriteDeadline(time.Time{})
 	w := &x.resp
@@ -87,7 +101,10 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	if w.HeadSent() {
 		status = w.status
 	}
-	return cmp.Or(status, w.early, 200), w.header, nil
+	if status = cmp.Or(status, w.early); status == 0 && r.Gone() { // it may have given up
+		return 0, header, loop.ErrClientGone
+	}
+	return cmp.Or(status, 200), w.header, nil
 }
 
 // dropAsked takes n bytes of the body of a handler that is asked.

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -258,4 +259,51 @@ func TestReplaceHeader(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAskHalfClosed: a client that has ended its half with the request gets the judgment that others
+// get, and a handler that gives up because of that end has not judged.
+func TestAskHalfClosed(t *testing.T) {
+	asked := map[string]conn.Handler{
+		"gives up": func(req *conn.Request, _ *conn.Response) int { // however it notices
+			for end := time.Now().Add(wait.Patience); !req.Gone() && time.Now().Before(end); {
+				_ = req.Sleep(time.Millisecond)
+			}
+			return 0
+		},
+		"waits": func(req *conn.Request, _ *conn.Response) int {
+			if req.Sleep(20*time.Millisecond) != nil {
+				return 0
+			}
+			return 403
+		},
+		"library": conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(20 * time.Millisecond):
+				w.WriteHeader(403)
+			}
+		})),
+	}
+	want := map[string]string{"gives up": "0 " + loop.ErrClientGone.Error(), "waits": "403 <nil>",
+		"library": "403 <nil>"}
+	modes.Run(t, func(t *testing.T, m modes.Mode) {
+		for name, h := range asked {
+			s := server.Start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+				outer := req.Context()
+				status, _, err := req.Ask("/", h)
+				fmt.Fprint(w, status, " ", err)
+				if req.Gone() && outer.Err() == nil {
+					t.Error("the request's own context goes on")
+				}
+				return 200
+			}})
+			c := s.Dial()
+			c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			c.CloseWrite()
+			if a := c.Answer("GET"); a.Text != want[name] {
+				t.Errorf("%s: %s %q, want %q", name, a.Status, a.Text, want[name])
+			}
+		}
+	}, modes.Plain, modes.Direct) // with TLS it shows when more is read
 }

@@ -72,7 +72,7 @@ func (c *connection) Flush() {
 // Left is called by the loop when the client sends no more. The thread calls it as well, if its own
 // read or write finds that before the loop does. Left cancels the request's context.
 func (c *connection) Left() {
-	if c.x != nil && c.x.req.cancel != nil {
+	if c.x != nil && c.x.req.cancel != nil && !c.x.resp.asked {
 		c.x.req.cancel(loop.ErrClientGone)
 	}
 }

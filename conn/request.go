@@ -312,7 +312,7 @@ func (r *Request) ID() uint64 {
 func (r *Request) Context() context.Context {
 	if r.ctx == nil {
 		r.ctx, r.cancel = context.WithCancelCause(context.Background())
-		if r.Gone() {
+		if r.Gone() && !r.x.resp.asked {
 			r.cancel(loop.ErrClientGone)
 		} else if r.x.c.x != r.x { // the connection was hijacked
 			r.Defer(func() { r.cancel(nil) })
