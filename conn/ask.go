@@ -47,11 +47,6 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	}
 	undo := r.become(path, notAsked)
 	r.head.Method = http1.GET
-	from := len(r.raw)
-	r.raw = http1.AppendPath(slices.Clip(r.raw), r.path) // a copy: the next request lies behind it
-	r.text, r.rewritten = "", ""
-	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
-	r.head.Path, r.head.Query = r.head.Target, http1.Span{}
 
 	// The response and the body are the exchange's, and all that is about them finds them there. So
 	// these are put aside, and others take their place.

@@ -88,8 +88,8 @@ var notOfPage = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-U
 	"Expect"}
 
 // Instead calls h for another path, which must be a clean one, and returns what h returns. To h the
-// request is a GET, or still a HEAD, without a query, a body, conditions and ranges; all else is as
-// it was. It is for error pages that a handler makes.
+// request is a GET, or still a HEAD, of that target, without a query, a body, conditions and ranges;
+// all else is as it was. It is for error pages that a handler makes.
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
 	defer r.become(path, nil)()
 	return h(r, resp)
@@ -114,12 +114,17 @@ func (r *Request) become(path string, without []string) (undo func()) {
 	}
 	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
 	r.head.Fields = slices.DeleteFunc(slices.Clone(head.Fields), func(f http1.Field) bool {
-		name := f.Name.Of(r.raw)
+		name := f.Name.Of(raw)
 		is := func(s string) bool { return ascii.EqualFold(name, s) }
 		return slices.ContainsFunc(notOfPage, is) || slices.ContainsFunc(without, is)
 	})
 	r.header, r.path = Header{}, []byte(path)
 	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
-	r.rewritten, r.rewrites = string(http1.AppendPath(nil, r.path)), 0
+	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
+	from := len(raw)
+	r.raw = http1.AppendPath(slices.Clip(raw), r.path) // a copy: the next request lies behind it
+	r.text, r.rewritten, r.rewrites = "", "", 0
+	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+	r.head.Path = r.head.Target
 	return undo
 }
