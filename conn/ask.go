@@ -24,11 +24,6 @@ const (
 	askedTime = 30 * time.Second
 )
 
-// notAsked are the fields of a request that speak of the client's connection. They are not for a
-// handler that is asked, which neither takes part in that nor may lose fields by what it says (RFC
-// 9110 section 7.6.1).
-var notAsked = []string{"Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
-
 // Ask lets another handler judge the request: it calls h with a GET for that path, which must be a
 // clean one, without a query and a body, and with the header of r except what is about the body,
 // conditions, ranges or the connection. It returns the status and the header that h answers with;
@@ -45,7 +40,7 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	case x.resp.phase != open:
 		return 0, header, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
-	undo := r.become(path, notAsked)
+	undo := r.become(path)
 	r.head.Method = http1.GET
 
 	// The response and the body are the exchange's, and all that is about them finds them there. So

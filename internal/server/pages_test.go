@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/fcgi"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,5 +57,32 @@ func TestPageOfFrontController(t *testing.T) {
 				t.Errorf("%s, %s: %s, %q", refuse, target, a.Status, a.Text)
 			}
 		}
+	}
+}
+
+// TestPageIsNoTunnel: a client that wants to upgrade its connection and is refused gets the error
+// page. The application that makes the page does not learn of the upgrade, and so cannot agree.
+func TestPageIsNoTunnel(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "websocket")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			return
+		}
+		fmt.Fprint(w, "log in at ", r.URL, r.Header["Cookie"])
+	}))
+	defer web.Close()
+	text := fmt.Sprintf("[[site]]\nerror_pages = { 403 = '/login' }\nlimit = { deny = ['127.0.0.0/8'] }\n"+
+		"[[site.route]]\nprefix = '/'\nmodule = 'proxy'\naddress = '%s'\n", web.Listener.Addr())
+	c, err := source().Parse("t.conf", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+	a := s.Request("GET /chat", []string{"Connection: Upgrade, Cookie", "Upgrade: websocket",
+		"Sec-WebSocket-Key: k", "Cookie: a=b"}, "")
+	if a.StatusCode != 403 || a.Text != "log in at /login [a=b]" || a.Header.Get("Upgrade") != "" {
+		t.Errorf("%s, %q, %v", a.Status, a.Text, a.Header)
 	}
 }
