@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -93,11 +92,12 @@ func (w *Response) dropAsked(n int) error {
 
 // ReplaceHeader gives the request these fields of that name, maybe none, in place of those that the
 // client has sent, for all handlers that get the request from here on. Fields whose names differ
-// only by "-" and "_" are removed, too: to CGI and its kin they are the same variable. Views and
-// strings that were taken before stay as they are. Name and values must be valid (see Header.Set).
+// only by "-" and "_" are removed, too: to CGI and its kin they are the same variable. Body.Trailer
+// leaves out such fields, since a program may merge them with the header. Views and strings that
+// were taken before stay as they are. Name and values must be valid (see Header.Set).
 func (r *Request) ReplaceHeader(name string, values ...string) {
 	fields := slices.DeleteFunc(slices.Clone(r.head.Fields), func(f http1.Field) bool {
-		return sameVariable(string(f.Name.Of(r.raw)), name)
+		return http1.SameVariable(f.Name.Of(r.raw), name)
 	})
 	raw := slices.Clip(r.raw) // what lies behind it is not the request's
 	add := func(s string) http1.Span {
@@ -107,7 +107,7 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 	}
 	if r.header.Len() > 0 {
 		r.header.fields = slices.DeleteFunc(slices.Clone(r.header.fields), func(f Field) bool {
-			return sameVariable(f.Name, name)
+			return http1.SameVariable(f.Name, name)
 		})
 	}
 	made := r.header.Len() > 0
@@ -118,18 +118,10 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 		}
 	}
 	r.head.Fields, r.raw, r.text = fields, raw, ""
+	r.replaced = append(r.replaced, name)
 }
 
-// sameVariable reports whether two names of fields are the same to CGI (RFC 3875 section 4.1.18).
-func sameVariable(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		x, y := ascii.Lower(a[i]), ascii.Lower(b[i])
-		if x != y && (x != '-' && x != '_' || y != '-' && y != '_') {
-			return false
-		}
-	}
-	return true
+// isReplaced reports whether ReplaceHeader has replaced the fields of that name.
+func (r *Request) isReplaced(name []byte) bool {
+	return slices.ContainsFunc(r.replaced, func(s string) bool { return http1.SameVariable(s, name) })
 }

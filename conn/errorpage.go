@@ -103,12 +103,12 @@ func (r *Request) become(path string) (undo func()) {
 	head, header, old, prefix := r.head, r.header, r.path, r.prefix
 	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
-	rewritten, rewrites, once := r.rewritten, r.rewrites, r.once
+	rewritten, rewrites, once, replaced := r.rewritten, r.rewrites, r.once, r.replaced
 	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
-		r.rewritten, r.rewrites, r.once = rewritten, rewrites, once
+		r.rewritten, r.rewrites, r.once, r.replaced = rewritten, rewrites, once, replaced
 	}
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET
