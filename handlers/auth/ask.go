@@ -3,6 +3,7 @@ package auth
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
@@ -107,15 +108,15 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 
 // takesBack reports whether the field Connection names one of those that the route's answer gives
 // the request. A module that passes the request on would remove that field, so a client could take
-// back what the route says of it (RFC 9110 section 7.6.1).
-func (a *asker) takesBack(req *conn.Request) bool {
+// back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
+func (a *asker) takesBack(req *conn.Request) (found bool) {
 	list, next := req.HeaderViewFrom("Connection", 0)
-	for ; next > 0; list, next = req.HeaderViewFrom("Connection", next) {
-		for _, name := range a.copied {
-			if ascii.HasToken(list, name) {
-				return true
-			}
-		}
+	for ; next > 0 && !found; list, next = req.HeaderViewFrom("Connection", next) {
+		ascii.EachElement(list, func(option []byte) bool {
+			found = slices.ContainsFunc(a.copied,
+				func(name string) bool { return http1.SameVariable(name, option) })
+			return !found
+		})
 	}
-	return false
+	return found
 }

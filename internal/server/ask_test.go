@@ -145,9 +145,11 @@ func TestAuthByRequest(t *testing.T) {
 						t.Errorf("%q: got %q, want %q: %v, %q\n%s", user, got, want, a.Header, a.Text, log)
 					}
 				}
-				a = ask("", "GET /x", "Cookie: user=ann", "Connection: keep-alive, remote-user")
-				if a.StatusCode != 400 {
-					t.Errorf("a field taken back: %s", a.Status)
+				for _, option := range []string{"remote-user", "Remote_User", "x, remote_groups"} {
+					a = ask("", "GET /x", "Cookie: user=ann", "Connection: keep-alive, "+option)
+					if a.StatusCode != 400 {
+						t.Errorf("a field taken back by %s: %s", option, a.Status)
+					}
 				}
 				if kind == "handler" {
 					return
