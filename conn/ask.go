@@ -121,7 +121,8 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 	r.replaced = append(r.replaced, name)
 }
 
-// isReplaced reports whether ReplaceHeader has replaced the fields of that name.
-func (r *Request) isReplaced(name []byte) bool {
+// Replaced reports whether ReplaceHeader has replaced the fields of that name, so that what the
+// header says there comes from the server.
+func (r *Request) Replaced(name string) bool {
 	return slices.ContainsFunc(r.replaced, func(s string) bool { return http1.SameVariable(s, name) })
 }

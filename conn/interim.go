@@ -56,7 +56,7 @@ func (b *Body) KeepTrailer() {
 // (Request.ReplaceHeader).
 func (b *Body) Trailer(f func(name, value string)) {
 	b.chunks.Trailer(func(name, value []byte) {
-		if !tooLate(name) && !b.x.req.isReplaced(name) {
+		if !tooLate(name) && !b.x.req.Replaced(string(name)) {
 			f(string(name), string(value))
 		}
 	})
