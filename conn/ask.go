@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 )
@@ -24,11 +23,6 @@ const (
 	askedBody = 1 << 20
 	askedTime = 30 * time.Second
 )
-
-// notAsked are the fields of a request that speak of the client's connection. They are not for a
-// handler that is asked, which neither takes part in that nor may lose fields by what it says (RFC
-// 9110 section 7.6.1).
-var notAsked = []string{"Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
 
 // Ask lets another handler judge the request: it calls h with a GET for that path, which must be a
 // clean one, without a query and a body, and with the header of r except what is about the body,
@@ -50,13 +44,8 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 		return 0, header, cmp.Or(refusals[x.resp.phase], ErrComplete)
 	}
 	x.settle() // a Duplex of r
-	undo := r.become(path, notAsked)
+	undo := r.become(path)
 	r.head.Method = http1.GET
-	from := len(r.raw)
-	r.raw = http1.AppendPath(slices.Clip(r.raw), r.path) // a copy: the next request lies behind it
-	r.text, r.rewritten = "", ""
-	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
-	r.head.Path, r.head.Query = r.head.Target, http1.Span{}
 
 	// The response and the body are the exchange's, and all that is about them finds them there. So
 	// these are put aside, and others take their place.
@@ -120,11 +109,12 @@ func (w *Response) dropAsked(n int) error {
 
 // ReplaceHeader gives the request these fields of that name, maybe none, in place of those that the
 // client has sent, for all handlers that get the request from here on. Fields whose names differ
-// only by "-" and "_" are removed, too: to CGI and its kin they are the same variable. Views and
-// strings that were taken before stay as they are. Name and values must be valid (see Header.Set).
+// only by "-" and "_" are removed, too: to CGI and its kin they are the same variable. Body.Trailer
+// leaves out such fields, since a program may merge them with the header. Views and strings that
+// were taken before stay as they are. Name and values must be valid (see Header.Set).
 func (r *Request) ReplaceHeader(name string, values ...string) {
 	fields := slices.DeleteFunc(slices.Clone(r.head.Fields), func(f http1.Field) bool {
-		return sameVariable(string(f.Name.Of(r.raw)), name)
+		return http1.SameVariable(f.Name.Of(r.raw), name)
 	})
 	raw := slices.Clip(r.raw) // what lies behind it is not the request's
 	add := func(s string) http1.Span {
@@ -134,7 +124,7 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 	}
 	if r.header.Len() > 0 {
 		r.header.fields = slices.DeleteFunc(slices.Clone(r.header.fields), func(f Field) bool {
-			return sameVariable(f.Name, name)
+			return http1.SameVariable(f.Name, name)
 		})
 	}
 	made := r.header.Len() > 0
@@ -145,18 +135,11 @@ func (r *Request) ReplaceHeader(name string, values ...string) {
 		}
 	}
 	r.head.Fields, r.raw, r.text = fields, raw, ""
+	r.replaced = append(r.replaced, name)
 }
 
-// sameVariable reports whether two names of fields are the same to CGI (RFC 3875 section 4.1.18).
-func sameVariable(a, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range len(a) {
-		x, y := ascii.Lower(a[i]), ascii.Lower(b[i])
-		if x != y && (x != '-' && x != '_' || y != '-' && y != '_') {
-			return false
-		}
-	}
-	return true
+// Replaced reports whether ReplaceHeader has replaced the fields of that name, so that what the
+// header says there comes from the server.
+func (r *Request) Replaced(name string) bool {
+	return slices.ContainsFunc(r.replaced, func(s string) bool { return http1.SameVariable(s, name) })
 }

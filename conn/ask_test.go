@@ -307,3 +307,56 @@ func TestAskHalfClosed(t *testing.T) {
 		}
 	}, modes.Plain, modes.Direct) // with TLS it shows when more is read
 }
+
+// TestReplacedTrailer: what the client says of a replaced field behind the body counts no more than
+// what it says in the header, however a handler reads it; the next request starts anew.
+func TestReplacedTrailer(t *testing.T) {
+	trailer := func(req *conn.Request, w *conn.Response) int {
+		req.Body().KeepTrailer()
+		if _, err := io.Copy(io.Discard, req.Body()); err != nil {
+			t.Error(err)
+		}
+		req.Body().Trailer(func(name, value string) { fmt.Fprint(w, name, "=", value, " ") })
+		return 200
+	}
+	std := func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		for _, name := range []string{"Remote-User", "Remote_user", "X"} {
+			for _, value := range r.Trailer[name] {
+				fmt.Fprint(w, name, "=", value, " ")
+			}
+		}
+	}
+	for name, h := range map[string]conn.Handler{
+		"native": trailer, "http": conn.HTTP(http.HandlerFunc(std)),
+		"on loop": conn.HTTPOnLoop(http.HandlerFunc(std)),
+	} {
+		s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+			if req.Path() == "/replaced" {
+				req.ReplaceHeader("remote-user", "ann")
+				_, _, err := req.Ask("/x", func(req *conn.Request, _ *conn.Response) int {
+					req.ReplaceHeader("X")
+					return 200
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return h(req, w)
+		}})
+		c := s.Dial()
+		for _, path := range []string{"/replaced", "/"} {
+			c.Send("POST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+				"1\r\nx\r\n0\r\nRemote-User: admin\r\nRemote_User: root\r\nX: y\r\n\r\n")
+			want := "X=y "
+			if path == "/" {
+				want = "Remote-User=admin Remote_User=root X=y "
+			}
+			if a := c.Answer("POST"); !strings.EqualFold(a.Text, want) {
+				t.Errorf("%s%s: %q, want %q", name, path, a.Text, want)
+			}
+		}
+	}
+}

@@ -205,13 +205,12 @@ func addTrailer(std *http.Request, trailer http.Header) {
 
 // trailer returns the trailer fields of a chunked body that was read to its end.
 func (b *Body) trailer() (trailer http.Header) {
-	b.chunks.Trailer(func(name, value []byte) {
-		if key := textproto.CanonicalMIMEHeaderKey(string(name)); !tooLate(key) {
-			if trailer == nil {
-				trailer = make(http.Header)
-			}
-			trailer[key] = append(trailer[key], string(value))
+	b.Trailer(func(name, value string) {
+		if trailer == nil {
+			trailer = make(http.Header)
 		}
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		trailer[key] = append(trailer[key], value)
 	})
 	return trailer
 }

@@ -81,45 +81,51 @@ func (x *exchange) errorPage(status int) int {
 	return status
 }
 
-// notOfPage are the fields of a request that are about the file or the body that the client asked
-// for or sent, and not about an error page.
-var notOfPage = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+// notOfAnother are the fields of a request that are not for another handler that is called on the
+// way: those about the file or the body that the client asked for or sent, and those that speak of
+// the client's connection. That handler neither takes part in the connection (a page must not become
+// a tunnel), nor may lose fields by what the client says of it (RFC 9110 section 7.6.1).
+var notOfAnother = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"If-Range", "Range", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding",
-	"Expect"}
+	"Expect", "Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
 
 // Instead calls h for another path, which must be a clean one, and returns what h returns. To h the
-// request is a GET, or still a HEAD, without a query, a body, conditions and ranges; all else is as
-// it was. It is for error pages that a handler makes.
+// request is a GET, or still a HEAD, of that target, without a query, a body, conditions, ranges and
+// what is about the connection; all else is as it was. It is for error pages that a handler makes.
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
-	defer r.become(path, nil)()
+	defer r.become(path)()
 	return h(r, resp)
 }
 
 // become makes r, for another handler, a request for a clean path: a GET, or still a HEAD, without
-// a query and a body, and without the fields notOfPage and those of without. undo makes it what it
-// was.
-func (r *Request) become(path string, without []string) (undo func()) {
+// a query and a body, and without the fields notOfAnother. undo makes it what it was.
+func (r *Request) become(path string) (undo func()) {
 	head, header, old, prefix := r.head, r.header, r.path, r.prefix
 	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
-	rewritten, rewrites, once := r.rewritten, r.rewrites, r.once
+	rewritten, rewrites, once, replaced := r.rewritten, r.rewrites, r.once, r.replaced
 	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
-		r.rewritten, r.rewrites, r.once = rewritten, rewrites, once
+		r.rewritten, r.rewrites, r.once, r.replaced = rewritten, rewrites, once, replaced
 	}
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET
 	}
 	r.head.Query, r.head.ContentLength, r.head.Chunked = http1.Span{}, -1, false
 	r.head.Fields = slices.DeleteFunc(slices.Clone(head.Fields), func(f http1.Field) bool {
-		name := f.Name.Of(r.raw)
-		is := func(s string) bool { return ascii.EqualFold(name, s) }
-		return slices.ContainsFunc(notOfPage, is) || slices.ContainsFunc(without, is)
+		name := f.Name.Of(raw)
+		return slices.ContainsFunc(notOfAnother,
+			func(s string) bool { return ascii.EqualFold(name, s) })
 	})
 	r.header, r.path = Header{}, []byte(path)
 	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
-	r.rewritten, r.rewrites = string(http1.AppendPath(nil, r.path)), 0
+	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
+	from := len(raw)
+	r.raw = http1.AppendPath(slices.Clip(raw), r.path) // a copy: the next request lies behind it
+	r.text, r.rewritten, r.rewrites = "", "", 0
+	r.head.Target = http1.Span{Start: uint32(from), End: uint32(len(r.raw))}
+	r.head.Path = r.head.Target
 	return undo
 }

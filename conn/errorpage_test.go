@@ -148,7 +148,7 @@ func TestFailedPage(t *testing.T) {
 // the request is itself again afterwards.
 func TestInstead(t *testing.T) {
 	show := func(req *conn.Request, w *conn.Response) int {
-		w.WriteString(req.Method() + " " + req.Path() + "?" + req.RawQuery() + " " +
+		w.WriteString(req.Method() + " " + req.Target() + " " + req.Path() + "?" + req.RawQuery() + " " +
 			req.Header().Get("A") + req.Header().Get("Range") + req.Header().Get("Content-Type") +
 			req.Query().Get("q") + ";")
 		return int(req.ContentLength())
@@ -165,7 +165,7 @@ func TestInstead(t *testing.T) {
 	}})
 	fields := []string{"A: b", "Range: bytes=0-", "Content-Type: c/d", "Content-Length: 3"}
 	a := s.Request("POST /a%20b?q=1", fields, "xyz")
-	if want := "GET /other? b;POST /a b?q=1 bbytes=0-c/d1;"; a.Text != want {
+	if want := "GET /other /other? b;POST /a%20b?q=1 /a b?q=1 bbytes=0-c/d1;"; a.Text != want {
 		t.Errorf("%q, want %q", a.Text, want)
 	}
 
@@ -189,7 +189,8 @@ func TestInstead(t *testing.T) {
 		return 200
 	}})
 	a = s.Request("GET /a?q=1", nil, "")
-	if want := "GET /other one? ;/other%20one;GET /page?q=3 3;GET /new?q=2 2;"; a.Text != want {
+	if want := "GET /other%20one /other one? ;/other%20one;GET /other%20one /page?q=3 3;" +
+		"GET /a?q=1 /new?q=2 2;"; a.Text != want {
 		t.Errorf("%q, want %q", a.Text, want)
 	}
 }

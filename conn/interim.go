@@ -52,10 +52,11 @@ func (b *Body) KeepTrailer() {
 }
 
 // Trailer calls f for each field behind a chunked body that was read to its end (see KeepTrailer),
-// except those that frame a message.
+// except those that frame a message, and those that the server has replaced in the header
+// (Request.ReplaceHeader).
 func (b *Body) Trailer(f func(name, value string)) {
 	b.chunks.Trailer(func(name, value []byte) {
-		if !tooLate(name) {
+		if !tooLate(name) && !b.x.req.Replaced(string(name)) {
 			f(string(name), string(value))
 		}
 	})

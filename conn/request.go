@@ -41,6 +41,7 @@ type Request struct {
 	user      string
 	authType  string
 	header    Header
+	replaced  []string // names; see ReplaceHeader
 	body      Body
 	query     url.Values
 	form      url.Values
@@ -70,7 +71,7 @@ func (r *Request) release() {
 		clear(r.once)
 		r.once = r.once[:0]
 	}
-	r.path, r.query, r.form, r.multipart = nil, nil, nil, nil
+	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id = 0
 	if r.proxied {

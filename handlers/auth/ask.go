@@ -3,6 +3,7 @@ package auth
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lwango/lwango/conn"
@@ -48,12 +49,29 @@ func newAsker(s Settings, env handlers.Env) (*asker, error) {
 		if err := handlers.CheckField(name); err != nil {
 			return nil, handlers.BadKey("copy_headers", "%s: %w", name, err)
 		}
-		if ascii.EqualFold(name, "Host") || ascii.EqualFold(name, "Expect") ||
-			ascii.EqualFold(name, "TE") {
-			return nil, handlers.BadKey("copy_headers", "%s is about the message itself", name)
+		if reason := unfit(name); reason != "" {
+			return nil, handlers.BadKey("copy_headers", "%s %s", name, reason)
 		}
 	}
 	return &asker{path: s.Request, copied: s.CopyHeaders, routes: env.Routes, log: env.Log()}, nil
+}
+
+// unfit returns why a field cannot be copied, "" if it can: what a module would silently leave out
+// is no way to tell an application who the user is.
+func unfit(name string) string {
+	is := func(s string) bool { return ascii.EqualFold(name, s) }
+	switch {
+	case ascii.HasPrefixFold(name, "Proxy"):
+		return "is not passed on, as all fields whose names begin with Proxy"
+	case strings.Contains(name, "_"):
+		return "is not passed on, as other fields with an underscore; expected a hyphen"
+	case is("Host"), is("Expect"), is("TE"):
+		return "is about the message itself"
+	case slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto",
+		"X-Forwarded-Host", "Via"}, is):
+		return "tells an application of the client's connection, not of the user"
+	}
+	return ""
 }
 
 func (a *asker) around(next conn.Handler) conn.Handler {
@@ -107,15 +125,15 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 
 // takesBack reports whether the field Connection names one of those that the route's answer gives
 // the request. A module that passes the request on would remove that field, so a client could take
-// back what the route says of it (RFC 9110 section 7.6.1).
-func (a *asker) takesBack(req *conn.Request) bool {
+// back what the route says of it (RFC 9110 section 7.6.1). For fastcgi "Remote_User" names it, too.
+func (a *asker) takesBack(req *conn.Request) (found bool) {
 	list, next := req.HeaderViewFrom("Connection", 0)
-	for ; next > 0; list, next = req.HeaderViewFrom("Connection", next) {
-		for _, name := range a.copied {
-			if ascii.HasToken(list, name) {
-				return true
-			}
-		}
+	for ; next > 0 && !found; list, next = req.HeaderViewFrom("Connection", next) {
+		ascii.EachElement(list, func(option []byte) bool {
+			found = slices.ContainsFunc(a.copied,
+				func(name string) bool { return http1.SameVariable(name, option) })
+			return !found
+		})
 	}
-	return false
+	return found
 }

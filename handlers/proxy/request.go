@@ -91,11 +91,14 @@ func protocols(req *conn.Request, o *options) string {
 	return list
 }
 
-// passes reports whether a field of the client goes on to the upstream as it is, in the head or in
+// passes reports whether a field of the request goes on to the upstream as it is, in the head or in
 // the trailer, which an upstream may merge with the head.
 func (c *call) passes(name string) bool {
 	switch {
-	case http1.HopByHop(name), http1.Framing(name), owned(name), claims(name), c.options.has(name):
+	case http1.HopByHop(name), http1.Framing(name), owned(name), c.options.has(name):
+		return false
+	case c.req.Replaced(name): // it says what the server has found out, and not what the client says
+	case claims(name):
 		return false
 	case !c.m.set.Underscores && strings.IndexByte(name, '_') >= 0:
 		// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.

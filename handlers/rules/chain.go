@@ -125,8 +125,9 @@ func (c *chain) rewrite(r *rule, req *conn.Request, resp *conn.Response) int {
 }
 
 // target returns what the rule makes of a request, "" if that is what it is already. ok is false if
-// the client has asked for something of which no path can be made. The query stays as it is if the
-// rule says nothing of it.
+// the client has asked for something of which no path can be made, or one with dot segments: these
+// come together from the rule's text and the client's ("/x/{1}" and "../data"), and would lead to
+// where the rules before have not looked. The query stays as it is if the rule says nothing of it.
 func (r *rule) target(q Asked) (target string, ok bool) {
 	if !r.rewrite.Fits(string(q.HostView())) {
 		return "", false
@@ -137,7 +138,7 @@ func (r *rule) target(q Asked) (target string, ok bool) {
 	}
 	raw, query, _ := strings.Cut(target, "?")
 	path, err := http1.CleanPath(nil, []byte(raw))
-	if err != nil {
+	if err != nil || template.HasDots(raw) {
 		return "", false
 	}
 	if bytes.Equal(path, q.PathView()) && query == string(q.QueryView()) {

@@ -122,8 +122,9 @@ func TestConditions(t *testing.T) {
 			lines{"GET /|Cookie: s=x", "GET /|Cookie: a=b; s=xy; c", `GET /|Cookie: s="x"`, "GET /|Cookie: a=b|Cookie: s=x", "GET /|Cookie: s=y; s=x"},
 			lines{"GET /", "GET /|Cookie: s", "GET /|Cookie: ss=x", "GET /|Cookie: S=x", "GET /|Cookie: s=y"}},
 		{"query", func(s *rules.Settings) { s.Query = map[string][]string{"a b": {"x/*", ""}} },
-			lines{"GET /?a+b=x/1", "GET /?a+b=x/%zz%", "GET /?a%20b=%78/%2", "GET /?c&a%20b=x%2F", "GET /?a+b", "GET /?a+b=y&a+b="},
-			lines{"GET /", "GET /?a", "GET /?a+b=y", "GET /?a+b=%zz", "GET /?ab=x/"}},
+			lines{"GET /?a+b=x/1", "GET /?a+b=x/%zz%", "GET /?a%20b=%78/%2", "GET /?c&a%20b=x%2F", "GET /?a+b", "GET /?a+b=y&a+b=",
+				"GET /?+a+b=x/", "GET /?%20+a+b=x/", "GET /?a+b%00=x/", "GET /?%20a%20b%00z=x/"},
+			lines{"GET /", "GET /?a", "GET /?a+b=y", "GET /?a+b=%zz", "GET /?ab=x/", "GET /?%00a+b=x/", "GET /?a+b+=x/"}},
 		{"exists", func(s *rules.Settings) { s.Exists, s.Root = []string{"file"}, dir },
 			lines{"GET /a.txt", "GET /sub/b.txt", "GET /in", "GET /%61.txt"},
 			lines{"GET /", "GET /sub", "GET /a.txt/", "GET /none", "GET /.hidden", "GET /out", "GET /up", "GET /circle", "GET /a.txt/x",
@@ -223,8 +224,12 @@ func TestActions(t *testing.T) {
 		{"GET /drop?q=1", "200 |/dropped "},
 		{"GET /all?q=1", "200 |/all q=1"},
 		{"GET /to-secret", "200 |/secret/x "},
-		{"GET /dots..", "200 |/y "},
-		{"GET /dots%2e.", "200 |/y "},
+		{"GET /dots", "200 |/x/y "},
+		{"GET /dots..", "400"}, // and not /y, where no rule has looked
+		{"GET /dots%2e.", "400"},
+		{"GET /dots%252e.", "200 |/x/%2e./y "},
+		{"GET /dots../secret/x", "400"},
+		{"GET /dots...", "200 |/x/.../y "},
 		{"GET /old/a%20b?q=%20", "308 https://new.test/a%20b?q=%20"},
 		{"GET /old//evil.test", "308 https://new.test/evil.test"},
 		{"GET /host", "302 https://test.example/host"},
@@ -309,6 +314,25 @@ func TestAround(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%d %s %s", a.StatusCode, text, a.Header.Get("X-A")); got != c.want {
 			t.Errorf("%s, %s: got %q, want %q", c.line, c.field, got, c.want)
+		}
+	}
+}
+
+// TestHostInPath: a host has no meaning of its own in a path, and adds no parameter to a query.
+func TestHostInPath(t *testing.T) {
+	s := start(t, handlers.Env{}, []rules.Rule{
+		rule(func(s *rules.Settings) { s.Rewrite = "/vhosts/{host}{path}?h={host}" }),
+	}, map[string][]rules.Rule{"/": nil})
+	for host, want := range map[string]string{
+		"a.test:80":       "|/vhosts/a.test/x h=a.test",
+		"%2e%2e%2fdata":   "|/vhosts/%2e%2e%2fdata/x h=%252e%252e%252fdata",
+		"a&admin=1":       "|/vhosts/a&admin=1/x h=a%26admin%3D1",
+		"[2001:db8::1]:1": "|/vhosts/[2001:db8::1]/x h=%5B2001:db8::1%5D",
+	} {
+		c := s.Dial()
+		c.Send("GET /x HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
+		if a := c.Answer("GET"); a.StatusCode != 200 || a.Text != want {
+			t.Errorf("%s: %s, %q, want %q", host, a.Status, a.Text, want)
 		}
 	}
 }

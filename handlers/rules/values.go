@@ -104,16 +104,18 @@ func eachCookie(q Asked, name string, f func([]byte) bool) bool {
 }
 
 // eachParameter takes a parameter as forms encode it. One without "=" has an empty value. A
-// malformed encoding stands for itself, as in PHP: what an application sees must not pass unseen.
+// malformed encoding stands for itself, and a name begins behind spaces and ends at a NUL, as in
+// PHP: what an application sees must not pass unseen.
 func eachParameter(q Asked, name string, f func([]byte) bool) bool {
 	for query := q.QueryView(); len(query) > 0; {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
 		key, value, _ := bytes.Cut(pair, []byte{'='})
-		if !encoded(key) && string(key) != name {
-			continue
+		if encoded(key) {
+			key, _, _ = bytes.Cut(unescape(key), []byte{0})
+			key = bytes.TrimLeft(key, " ")
 		}
-		if encoded(key) && string(unescape(key)) != name {
+		if string(key) != name {
 			continue
 		}
 		if encoded(value) {

@@ -35,6 +35,21 @@ func Framing(name string) bool {
 		len(name) == len("Transfer-Encoding") && ascii.EqualFold(name, "Transfer-Encoding")
 }
 
+// SameVariable reports whether two names of fields are the same to CGI and its kin, to which "-" and
+// "_" are equal (RFC 3875 section 4.1.18).
+func SameVariable[S, T string | []byte](a S, b T) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		x, y := ascii.Lower(a[i]), ascii.Lower(b[i])
+		if x != y && (x != '-' && x != '_' || y != '-' && y != '_') {
+			return false
+		}
+	}
+	return true
+}
+
 // AppendField appends a field line. The caller has checked name and value.
 func AppendField(dst []byte, name, value string) []byte {
 	dst = append(dst, name...)

@@ -145,9 +145,11 @@ func TestAuthByRequest(t *testing.T) {
 						t.Errorf("%q: got %q, want %q: %v, %q\n%s", user, got, want, a.Header, a.Text, log)
 					}
 				}
-				a = ask("", "GET /x", "Cookie: user=ann", "Connection: keep-alive, remote-user")
-				if a.StatusCode != 400 {
-					t.Errorf("a field taken back: %s", a.Status)
+				for _, option := range []string{"remote-user", "Remote_User", "x, remote_groups"} {
+					a = ask("", "GET /x", "Cookie: user=ann", "Connection: keep-alive, "+option)
+					if a.StatusCode != 400 {
+						t.Errorf("a field taken back by %s: %s", option, a.Status)
+					}
 				}
 				if kind == "handler" {
 					return
@@ -166,16 +168,20 @@ func TestAuthByRequest(t *testing.T) {
 func TestAuthByRequestErrors(t *testing.T) {
 	const routes = "[[site.route]]\nprefix = '/'\nhandler = 'echo'\n"
 	for auth, want := range map[string]string{
-		"request = '/none'":                           "t.conf:2: site.auth.request: the site has no route for /none",
-		"request = 'x'":                               "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"x\"",
-		"request = '/a/../b'":                         "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a/../b\"",
-		"request = '/a?b'":                            "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a?b\"",
-		"request = '/a', htpasswd = 'users'":          "t.conf:2: site.auth.request: is in place of htpasswd; expected one of them",
-		"request = '/a', realm = 'x'":                 "t.conf:2: site.auth.realm: is for htpasswd; with request, the route names it",
-		"request = '/a', copy_headers = 'a b'":        "t.conf:2: site.auth.copy_headers: a b: not a valid name of a header field",
-		"request = '/a', copy_headers = 'connection'": "t.conf:2: site.auth.copy_headers: connection: is set by the server itself",
-		"request = '/a', copy_headers = 'host'":       "t.conf:2: site.auth.copy_headers: host is about the message itself",
-		"copy_headers = 'x'":                          "t.conf:2: site.auth.copy_headers: is for the answer to request, which is missing",
+		"request = '/none'":                                "t.conf:2: site.auth.request: the site has no route for /none",
+		"request = 'x'":                                    "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"x\"",
+		"request = '/a/../b'":                              "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a/../b\"",
+		"request = '/a?b'":                                 "t.conf:2: site.auth.request: expected the path of a route, such as \"/auth-check\", not \"/a?b\"",
+		"request = '/a', htpasswd = 'users'":               "t.conf:2: site.auth.request: is in place of htpasswd; expected one of them",
+		"request = '/a', realm = 'x'":                      "t.conf:2: site.auth.realm: is for htpasswd; with request, the route names it",
+		"request = '/a', copy_headers = 'a b'":             "t.conf:2: site.auth.copy_headers: a b: not a valid name of a header field",
+		"request = '/a', copy_headers = 'connection'":      "t.conf:2: site.auth.copy_headers: connection: is set by the server itself",
+		"request = '/a', copy_headers = 'host'":            "t.conf:2: site.auth.copy_headers: host is about the message itself",
+		"request = '/a', copy_headers = 'X_User'":          "t.conf:2: site.auth.copy_headers: X_User is not passed on, as other fields with an underscore; expected a hyphen",
+		"request = '/a', copy_headers = 'proxy-user'":      "t.conf:2: site.auth.copy_headers: proxy-user is not passed on, as all fields whose names begin with Proxy",
+		"request = '/a', copy_headers = 'te'":              "t.conf:2: site.auth.copy_headers: te is about the message itself",
+		"request = '/a', copy_headers = 'x-forwarded-for'": "t.conf:2: site.auth.copy_headers: x-forwarded-for tells an application of the client's connection, not of the user",
+		"copy_headers = 'x'":                               "t.conf:2: site.auth.copy_headers: is for the answer to request, which is missing",
 	} {
 		text := "[[site]]\nauth = { " + auth + " }\n[[site.route]]\nprefix = '/a'\nhandler = 'echo'\n"
 		if _, err := source().Parse("t.conf", text); fmt.Sprint(err) != want {
@@ -203,5 +209,61 @@ func TestAuthByRequestErrors(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), conn.ErrAsks.Error()) {
 		t.Errorf("log: %s", log)
+	}
+}
+
+// TestCopiedFieldsReachApplication: each field that may be copied arrives, and of the same name
+// nothing that the client has sent.
+func TestCopiedFieldsReachApplication(t *testing.T) {
+	names := []string{"X-Forwarded-User", "X-Forwarded-Email", "X-Real-IP", "X-Auth-Request-User", "Authorization"}
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range names {
+			fmt.Fprintln(w, name, r.Header.Values(name))
+		}
+		fmt.Fprintln(w, r.Header["X_forwarded_user"], r.Header["X-Forwarded-Groups"])
+	})
+	web := httptest.NewServer(app)
+	defer web.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() { _ = fcgi.Serve(listener, app); close(served) }()
+	defer func() { listener.Close(); <-served }()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in.php"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := source()
+	s.Routes = []handlers.Route{{Prefix: "/check", Handler: func(_ *conn.Request, w *conn.Response) int {
+		for _, name := range names {
+			w.Header().Set(name, "ann")
+		}
+		return 204
+	}}}
+	for module, more := range map[string]string{
+		"proxy":   "address = '" + web.Listener.Addr().String() + "'",
+		"fastcgi": "address = '" + listener.Addr().String() + "'\nscript_path = '" + dir + "'",
+	} {
+		text := fmt.Sprintf("[[site]]\nauth = { request = '/check', copy_headers = ['%s'] }\n"+
+			"[[site.route]]\nprefix = '/'\nmodule = '%s'\n%s\n", strings.Join(names, "', '"), module, more)
+		c, err := s.Parse("t.conf", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		srv := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+		fields := []string{"X_Forwarded_User: forged"}
+		want := ""
+		for _, name := range names {
+			fields = append(fields, name+": forged")
+			want += name + " [ann]\n"
+		}
+		if module == "proxy" {
+			fields = append(fields, "X-Forwarded-Groups: forged") // which is not copied
+		}
+		if a := srv.Request("GET /in.php", fields, ""); a.Text != want+"[] []\n" {
+			t.Errorf("%s: %s\n%swant\n%s", module, a.Status, a.Text, want)
+		}
 	}
 }

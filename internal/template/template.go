@@ -93,7 +93,11 @@ func (t *Template) Expand(s *Source) string {
 			inQuery = inQuery || strings.Contains(p.Text, "?")
 			continue
 		case "host":
-			b.WriteString(withoutPort(s.Host))
+			host := strings.ReplaceAll(withoutPort(s.Host), "%", "%25") // else "%2e" were a dot
+			if inQuery {
+				host = http1.EscapeValue(withoutPort(s.Host))
+			}
+			b.WriteString(host)
 			continue
 		case "query":
 			query()
@@ -169,7 +173,7 @@ func ParseTarget(text string, captures []string) (*Template, error) {
 		return nil, fmt.Errorf("%q: a request has no #fragment", text)
 	}
 	raw, _, _ := strings.Cut(t.Expand(sample(captures, "")), "?")
-	if clean, err := http1.CleanPath(nil, []byte(raw)); err != nil || hasDots(raw) {
+	if clean, err := http1.CleanPath(nil, []byte(raw)); err != nil || HasDots(raw) {
 		return nil, fmt.Errorf("%q: not a path, or one with dot segments", text)
 	} else if len(clean) == 0 {
 		return nil, fmt.Errorf("%q: not a path", text)
@@ -177,8 +181,11 @@ func ParseTarget(text string, captures []string) (*Template, error) {
 	return t, nil
 }
 
-// hasDots reports whether a raw path has a dot segment, as it stands.
-func hasDots(raw string) bool {
+// HasDots reports whether a raw path has a dot segment, also an encoded one.
+func HasDots(raw string) bool {
+	if path, err := url.PathUnescape(raw); err == nil {
+		raw = path
+	}
 	for segment := range strings.SplitSeq(raw, "/") {
 		if segment == "." || segment == ".." {
 			return true
