@@ -228,6 +228,9 @@ type clients struct {
 }
 
 func (c *clients) hold(q Asked) (bool, error) {
+	if s, ok := q.(*Sample); ok && !s.Address.IsValid() {
+		return false, nil // it has no client, while a request without an address is a UNIX socket's
+	}
 	return c.set.Contains(q.RemoteAddr().Addr()), nil
 }
 

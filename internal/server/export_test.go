@@ -66,3 +66,6 @@ func (s *server) Addresses() []string {
 
 // Held returns how many descriptors the handlers hold.
 func (c *config) Held() int { return c.held }
+
+// Background returns how many functions run beside the requests.
+func (c *config) Background() int { return len(c.background) }

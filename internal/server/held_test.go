@@ -90,3 +90,28 @@ func TestTooManyConnections(t *testing.T) {
 		t.Error(n)
 	}
 }
+
+// TestRootAlone: with -r the sites of the file serve nothing, so they hold nothing and do nothing.
+func TestRootAlone(t *testing.T) {
+	s := source()
+	s.Root = t.TempDir()
+	text := ""
+	held := func() int {
+		t.Helper()
+		c, err := s.Parse(t.TempDir()+"/t.conf", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Background(); n != 0 {
+			t.Errorf("%q: %d functions beside the requests", text, n)
+		}
+		return c.Held()
+	}
+	want := held()
+	text = "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\n" +
+		"open_files = 1000\n[[site.route]]\nprefix = \"/a\"\nmodule = \"proxy\"\n" +
+		"address = \"127.0.0.1:9\"\nhealth = { path = \"/up\" }\n"
+	if got := held(); got != want {
+		t.Errorf("%d descriptors, want %d", got, want)
+	}
+}

@@ -225,6 +225,7 @@ func (s source) compiled(prefix string) bool {
 func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
+		c.background, c.held = nil, 0 // of the file's sites, which serve nothing now
 		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +
