@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -158,6 +159,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	if limit == 0 {
 		limit = maxBody
 	}
+	u.Host = strings.TrimSuffix(u.Host, ":") // an empty port is none (RFC 3986 section 3.2.3)
 	g, err := c.group(t, u, until)
 	if err != nil {
 		return nil, err
@@ -232,6 +234,9 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 		return nil, errors.New("expected http:// or https://, with a host and without a user")
 	case !http1.ValidAuthority(u.Host):
 		return nil, errors.New("expected the host in ASCII")
+	case strings.HasPrefix(u.Host, "unix:"):
+		// For upstream.Settings that is the path of a socket, which no server may lead to.
+		return nil, errors.New("a host with the name unix can have no port")
 	}
 	if u.Scheme == "https" && !c.rooted.Load() && (c.TLS == nil || c.TLS.RootCAs == nil) {
 		// The first time they come from the disk.

@@ -218,6 +218,10 @@ func TestNoConnection(t *testing.T) {
 			{"http://u:p@a/", time.Second, false, "http://u:xxxxx@a/: expected http://"},
 			{"http://a b/", time.Second, false, "invalid character"},
 			{"http://a:0/", time.Second, false, "expected a port between 1 and 65535"},
+			{"http://:/", time.Second, false, "with a host"},
+			{"http://unix:8080/", time.Second, false, "a host with the name unix can have no port"},
+			{"https://unix:8080/", time.Second, false, "a host with the name unix can have no port"},
+			{"http://nobody.invalid:/", wait.Patience, true, "nobody.invalid"},
 			{"http://a/\r\nX: y", time.Second, false, "invalid control character"},
 		} {
 			_, err := client.Get(th, tt.url, tt.limit)

@@ -197,6 +197,9 @@ func (c *call) receive() error {
 			return nil
 		}
 		if got += n; c.flow.Full() || got >= relay.AtOnce {
+			if !c.stream.Unread() {
+				return c.pause() // the call may wait now, and what has come must not
+			}
 			return nil
 		}
 		if c.buf != nil && !c.stream.Unread() {

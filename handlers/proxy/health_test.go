@@ -150,8 +150,10 @@ func TestHealth(t *testing.T) {
 }
 
 // TestHealthAllOut: when all upstreams have been taken out, requests go on as if there were no
-// checks: the path of the checks may be what is wrong.
+// checks: the path of the checks may be what is wrong. A backup stays one, and an upstream to which
+// a request could not connect is not tried again at once.
 func TestHealthAllOut(t *testing.T) {
+	var spare atomic.Int32
 	script := func(p *peer) {
 		for {
 			req := p.request()
@@ -166,12 +168,32 @@ func TestHealthAllOut(t *testing.T) {
 		}
 	}
 	a, b := start(t, script), start(t, script)
-	f, _ := checked(t, proxy.Register, []string{a.addr, b.addr}, nil)
-	f.logged(t, 2, out)
-	for range 4 {
+	s := start(t, func(p *peer) {
+		for req := p.request(); req != nil; req = p.request() {
+			if req.URL.Path != "/up" {
+				spare.Add(1)
+			}
+			p.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	f, _ := checked(t, proxy.Register,
+		[]string{a.addr, b.addr, s.addr + " backup", ln.Addr().String()}, nil)
+	f.logged(t, 4, out)
+	for range 12 {
 		if g := f.get("/"); g.status != 200 {
 			t.Error(g)
 		}
+	}
+	if n := spare.Load(); n > 0 {
+		t.Errorf("%d requests for the backup", n)
+	}
+	if n := strings.Count(f.log.String(), "upstream not reached"); n != 1 {
+		t.Errorf("tried %d times", n)
 	}
 }
 

@@ -64,14 +64,15 @@ func (c *call) tunnel(rest []byte) int {
 	up := new(end)          // not on the stack, which there may be thousands of
 	from := new(end)
 	s, over := c.stream, c.up.Over(c.stream)
-	c.x.End()
+	c.x.Reset()
 	nc, r, err := c.resp.Hijack()
 	if err != nil {
 		c.resp.Abort()
 		return c.status
 	}
-	// Nothing holds the request any more, which conn has given up.
-	c.flow, c.req, c.resp, c.body, c.options = relay.Flow{}, nil, nil, nil, options{}
+	// Nothing holds the request any more, which conn has given up, nor the heads.
+	c.flow, c.req, c.resp, c.body, c.rest = relay.Flow{}, nil, nil, nil, nil
+	c.options, c.named, c.protocols = options{}, options{}, ""
 	from.begin(conn.StreamOf(nc), nc)
 	up.begin(s, over)
 	defer from.s.Duplex(nil)

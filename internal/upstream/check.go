@@ -68,10 +68,8 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 	return v
 }
 
-// usable reports whether m is to be used, as far as is known.
-func (m *member) usable(now time.Time) bool {
-	return m.works(now) && (m.verdict == nil || !m.verdict.out)
-}
+// out reports whether the checks have taken m out.
+func (m *member) out() bool { return m.verdict != nil && m.verdict.out }
 
 // Watch checks the addresses until the end of ctx, and returns when all that has ended. Any
 // goroutine may call it that is not a loop's.

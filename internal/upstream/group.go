@@ -261,7 +261,8 @@ func (g *Group) take(l *loop.Loop, tried []bool, fresh bool) (place, bool) {
 }
 
 // choose returns the member whose turn it is, nil if none has a place: a primary one if possible,
-// then a backup, and those that did not work lately only if the group has no others.
+// then a backup. Those that the checks have taken out follow only if the group has no others: the
+// checks may be wrong. Last are those that did not work lately.
 func (g *Group) choose(tried []bool) *member {
 	if len(g.members) == 1 {
 		m := g.members[0]
@@ -271,18 +272,21 @@ func (g *Group) choose(tried []bool) *member {
 		return m
 	}
 	now := time.Now()
-	working := false
-	for _, backup := range [2]bool{false, true} {
-		if m := g.best(func(m *member) bool {
-			ok := m.backup == backup && m.usable(now) && (tried == nil || !tried[m.index])
-			working = working || ok
-			return ok && g.room(m.peer)
-		}); m != nil {
-			return m
+	for _, checked := range [2]bool{true, false} {
+		working := false
+		for _, backup := range [2]bool{false, true} {
+			if m := g.best(func(m *member) bool {
+				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
+					(tried == nil || !tried[m.index])
+				working = working || ok
+				return ok && g.room(m.peer)
+			}); m != nil {
+				return m
+			}
 		}
-	}
-	if working {
-		return nil
+		if working {
+			return nil
+		}
 	}
 	return g.best(func(m *member) bool {
 		return (tried == nil || !tried[m.index]) && g.room(m.peer)
