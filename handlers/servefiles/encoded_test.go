@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,15 +292,25 @@ func TestEncodedChanges(t *testing.T) {
 	}
 }
 
-// While a process writes to a file, what is kept is never a mixture of two states.
+// While a process writes to a file, what is kept is never a mixture of two states. If the writer is
+// kept from its processor between two writes until the file counts as untouched, the file itself is
+// a mixture, so what is seen around such a pass says nothing.
 func TestEncodedWhileItChanges(t *testing.T) {
-	servefiles.SetUntouched(t, 30*time.Millisecond)
+	const untouched = 30 * time.Millisecond
+	servefiles.SetUntouched(t, untouched)
 	root := t.TempDir()
 	path := filepath.Join(root, "a.css")
 	states := []string{text(200<<10, 0), text(200<<10, 1)}
 	check(t, os.WriteFile(path, []byte(states[0]), 0o644))
 	s := startEncoding(t, modes.Several, root, policy(t, 8<<20), nil)
-	var all sync.WaitGroup
+	const passes = 20
+	var (
+		all      sync.WaitGroup
+		pass     atomic.Int32 // of the writer; 0: none yet
+		slow     [passes + 1]bool
+		mu       sync.Mutex
+		mixtures [][2]int32 // between which passes each was asked for and seen
+	)
 	stop := make(chan struct{})
 	for _, e := range []string{"gzip", "br", "zstd"} {
 		all.Go(func() {
@@ -309,29 +321,41 @@ func TestEncodedWhileItChanges(t *testing.T) {
 					return
 				default:
 				}
+				first := pass.Load()
 				a := c.Do("GET", "GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: "+e+"\r\n\r\n")
+				last := pass.Load()
 				if !kept(a) {
 					continue
 				}
 				if got := decode(t, a); got != states[0] && got != states[1] {
-					t.Error("a mixture was kept")
+					mu.Lock()
+					mixtures = append(mixtures, [2]int32{first, last})
+					mu.Unlock()
 				}
 			}
 		})
 	}
-	for i := range 20 {
+	for i := range passes {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		check(t, err)
+		pass.Add(1)
+		began := time.Now()
 		for at := 0; at < len(states[0]); at += 40 << 10 {
 			_, err = f.WriteAt([]byte(states[i%2][at:at+40<<10]), int64(at))
 			check(t, err)
 		}
+		slow[i+1] = time.Since(began) >= untouched/2
 		check(t, f.Close())
 		check(t, os.Chtimes(path, modified, modified))
 		time.Sleep(time.Duration(i) * 4 * time.Millisecond) // some are long enough for it to be kept
 	}
 	close(stop)
 	all.Wait()
+	for _, m := range mixtures {
+		if !slices.Contains(slow[m[0]:m[1]+1], true) {
+			t.Errorf("a mixture was kept, in passes %d to %d", m[0], m[1])
+		}
+	}
 }
 
 // The files of an embed.FS are kept, too, and those that a worker reads whole.
