@@ -55,9 +55,13 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, makers: max(runtime.NumCPU()/4, 1), entries: make(map[Key]*entry)}
 }
 
-// MaxFile is the length of the longest file that is kept: one must not take the place of all
-// others.
-func (c *Cache) MaxFile() int64 { return c.limit / 8 }
+// longest bounds a file of a large cache, in bytes: nothing of it is sent until all is encoded, and
+// the memory in which that is done counts against nothing.
+const longest = 8 << 20
+
+// MaxFile is the length of the longest file that is kept, in bytes: one must not take the place of
+// all others.
+func (c *Cache) MaxFile() int64 { return min(c.limit/8, longest) }
 
 // Get returns the promise of the encoded file, which is settled if the file is kept. The promise
 // may be one of nil: then the file could not be encoded. Get returns nil if there is nothing, and

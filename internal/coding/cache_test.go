@@ -85,6 +85,11 @@ func TestCache(t *testing.T) {
 	if coding.NewCache(0) != nil {
 		t.Error("a cache of no bytes")
 	}
+	for limit, want := range map[int64]int64{32 << 20: 4 << 20, 64 << 20: 8 << 20, 1 << 30: 8 << 20} {
+		if n := coding.NewCache(limit).MaxFile(); n != want {
+			t.Errorf("of %d bytes: the longest file has %d, want %d", limit, n, want)
+		}
+	}
 }
 
 // TestCacheMakes: a file is made once for all that ask, and what is made is all of one state of it.
