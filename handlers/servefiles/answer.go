@@ -28,7 +28,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
-		rangeApplies(req.Header(), facts, req.Loop().Time(), m.negotiated(f)) {
+		rangeApplies(req.Header(), facts, req.Loop().Time(), m.negotiated(resp, f)) {
 		if status := m.ranges(req, resp, f); status != 0 {
 			return status
 		}

@@ -16,10 +16,18 @@ import (
 )
 
 // negotiated reports whether f is a form of a file that may go out in others, too: whether what a
-// client gets depends on the codings that it accepts.
-func (m *module) negotiated(f *opened) bool {
-	return m.coding != nil && (f.facts.coding != coding.Identity ||
-		m.coding.Worth(f.facts.size, f.facts.contentType))
+// client gets depends on the codings that it accepts. What counts is the type that the answer has so
+// far: the handler that named the file may have set it. One that a rule sets behind the handler is
+// not known yet.
+func (m *module) negotiated(resp *conn.Response, f *opened) bool {
+	if m.coding == nil || f.facts.coding != coding.Identity {
+		return m.coding != nil
+	}
+	t := resp.Header().Get("Content-Type")
+	if t == "" {
+		t = f.facts.contentType
+	}
+	return m.coding.Worth(f.facts.size, t)
 }
 
 // encoded promises all of f in the coding in which the client is going to get it; nil: it will be
