@@ -264,7 +264,8 @@ func TestWhat(t *testing.T) {
 		{"", 206, "Content-Type: multipart/byteranges; boundary=a", "|Accept-Encoding|", "of any type"},
 		{"Accept-Encoding: gzip", 206, "Content-Type: image/png", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nContent-Range: bytes 0-1/2", "||", ""},
-		{"Accept-Encoding: gzip", 200, plain + "\nContent-Encoding: br", "br||", "encoded already"},
+		{"Accept-Encoding: gzip", 200, plain + "\nContent-Encoding: br", "br|Accept-Encoding|", "encoded already"},
+		{"Accept-Encoding: gzip", 200, "Content-Type: image/png\nContent-Encoding: br", "br||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nCache-Control: public, No-Transform", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nContent-Digest: sha-256=:x:", "||", ""},
 		{"Accept-Encoding: gzip", 200, plain + "\nContent-MD5: x", "||", ""},
@@ -316,6 +317,57 @@ func TestWhat(t *testing.T) {
 			fmt.Sprint(a.StatusCode, a.Header, a.TransferEncoding) {
 			t.Errorf("HEAD: %v %v, GET: %v %v", head.Header, head.TransferEncoding, a.Header,
 				a.TransferEncoding)
+		}
+	}
+}
+
+// TestVaryBehindRules: what a rule of the site does to Vary takes Accept-Encoding from nothing that
+// a cache must not give to all.
+func TestVaryBehindRules(t *testing.T) {
+	const plain = "Content-Type: text/plain"
+	for _, tt := range []struct {
+		why    string
+		own    bool // the route has a compression of its own
+		status int
+		header string
+	}{
+		{"precompressed", false, 200, plain + "\nContent-Encoding: br\nVary: Accept-Encoding"},
+		{"precompressed", true, 200, plain + "\nContent-Encoding: br\nVary: Accept-Encoding"},
+		{"a part", true, 206, plain + "\nContent-Encoding: br\nVary: Accept-Encoding"},
+		{"parts", true, 206, "Content-Type: multipart/byteranges; boundary=a\nContent-Encoding: br"},
+		{"encoded here", false, 200, plain},
+		{"encoded by the route", true, 200, plain},
+		{"not modified", false, 304, "ETag: \"a\""},
+		{"not modified", true, 304, "ETag: \"a\""},
+	} {
+		handler := func(_ *conn.Request, resp *conn.Response) int {
+			for line := range strings.SplitSeq(tt.header, "\n") {
+				name, value, _ := strings.Cut(line, ": ")
+				resp.Header().Add(name, value)
+			}
+			if tt.status != 304 {
+				resp.SetBody([]byte(prose(5000)))
+			}
+			return tt.status
+		}
+		if tt.own {
+			handler = middleware(t, nil)(handler)
+		}
+		for _, vary := range []string{"", "Origin"} {
+			s := start(t, modes.Direct, func(req *conn.Request, resp *conn.Response) int {
+				resp.BeforeHead(func(_ *conn.Request, resp *conn.Response, _ int) {
+					resp.Header().Del("Vary")
+					if vary != "" {
+						resp.Header().Add("Vary", vary)
+					}
+				})
+				return handler(req, resp)
+			})
+			a := s.Request("GET /", []string{"Accept-Encoding: gzip"}, "")
+			want := strings.TrimPrefix(vary+", Accept-Encoding", ", ")
+			if got := strings.Join(a.Header["Vary"], ", "); a.StatusCode != tt.status || got != want {
+				t.Errorf("%s, %v: %s, Vary: %s, want %s", tt.why, tt.own, a.Status, got, want)
+			}
 		}
 	}
 }

@@ -33,6 +33,13 @@ type compressor struct{ *coding.Policy }
 
 // look decides about one response. Most are too small or of another type, and cost only the look.
 func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
+	// A rule of the site sets its fields behind what is further in: it may have replaced the Vary of
+	// a precompressed file, or of a route's compressor that has decided already. A shared cache would
+	// then give the encoded body to clients that cannot read it. A 304 changes what the cache has.
+	if h := resp.Header(); status == http.StatusNotModified ||
+		h.Has("Content-Encoding") && c.varies(resp.ContentType()) {
+		Vary(h)
+	}
 	if resp.EncoderSet() {
 		return
 	}
@@ -117,22 +124,26 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 	return e
 }
 
+// varies reports whether a body of that type, or the whole of which it is a part, may go out in
+// several codings. Where it goes out in several parts, they have its type, and that is not looked
+// at: a field too many does no harm.
+func (c compressor) varies(contentType string) bool {
+	return c.Types.Match(contentType) || ascii.HasPrefixFold(contentType, "multipart/byteranges")
+}
+
 // part completes a 206, which has the fields that the 200 would have (RFC 9110 section 15.3.7). The
-// length of all is not looked at, nor is the type of what goes out in several parts, which have it:
-// a field too many does no harm.
+// length of all is not looked at.
 func (c compressor) part(resp *conn.Response) {
-	t := resp.ContentType()
-	if c.Types.Match(t) || ascii.HasPrefixFold(t, "multipart/byteranges") {
+	if c.varies(resp.ContentType()) {
 		Vary(resp.Header())
 	}
 }
 
 // notModified completes a 304, which has the fields that the 200 would have (RFC 9110 section
-// 15.4.5). Its type is not known, so it has Vary in any case. A client that has asked for the weak
-// form of a tag alone has the encoded body.
+// 15.4.5). Its type is not known, so it has Vary in any case, see look. A client that has asked for
+// the weak form of a tag alone has the encoded body.
 func (c compressor) notModified(req *conn.Request, resp *conn.Response) {
 	h := resp.Header()
-	Vary(h)
 	tag := h.Get("ETag")
 	if !strings.HasPrefix(tag, `"`) {
 		return

@@ -28,7 +28,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
-		rangeApplies(req.Header(), facts, req.Loop().Time(), m.negotiated(f)) {
+		rangeApplies(req.Header(), facts, req.Loop().Time(), m.negotiated(resp, f)) {
 		if status := m.ranges(req, resp, f); status != 0 {
 			return status
 		}
@@ -54,10 +54,12 @@ func (m *module) whole(req *conn.Request, resp *conn.Response, f *opened) {
 	}
 	b, err := encoded.Value()
 	if err == loop.ErrPending {
-		// If the client leaves meanwhile, the answer is encoded while it is sent: the client may have
-		// ended its half of the connection only. f is the response's by now, also if this thread is
-		// killed.
+		// The wait goes on if the client leaves: the client may have ended its half of the connection
+		// only, and the request of a handler that was told of it is logged as 499. f is the response's
+		// by now, also if this thread is killed.
+		was := req.KeepWaiting(true)
 		b, err = encoded.Await(req.Thread, -1)
+		req.KeepWaiting(was)
 	}
 	if err == nil && b != nil {
 		resp.SetEncoded(as.String(), b)

@@ -3,6 +3,7 @@ package servefiles_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,23 +24,45 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// chill takes a file out of the page cache, as far as the filesystem lets it.
+// chill takes a file out of the page cache. It skips the test where the filesystem does not let it,
+// so only the test's goroutine may call it.
 func chill(t testing.TB, path string) {
 	t.Helper()
+	skipIfWarm(t, chilled(path))
+}
+
+func skipIfWarm(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, errWarm) {
+		t.Skip(err)
+	}
+	check(t, err)
+}
+
+var errWarm = errors.New("files of this filesystem cannot be taken out of the page cache")
+
+// chilled is chill for a handler, which must not end its goroutine. The error is errWarm where the
+// filesystem keeps the file.
+func chilled(path string) error {
 	f, err := os.Open(path)
-	check(t, err)
+	if err != nil {
+		return err
+	}
 	defer f.Close()
-	check(t, f.Sync())
 	info, err := f.Stat()
-	check(t, err)
+	if err == nil {
+		err = f.Sync()
+	}
 	for range 500 { // pages that a socket has not sent yet stay
-		check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
-		if !sysio.Cached(int(f.Fd()), 0, info.Size()) {
-			return
+		if err == nil {
+			err = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+		}
+		if err != nil || !sysio.Cached(int(f.Fd()), 0, info.Size()) {
+			return err
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Skip("files of this filesystem cannot be taken out of the page cache")
+	return errWarm
 }
 
 // drop is chill of all of a file, where that can be seen. It only counts the pages: the kernel
@@ -225,7 +248,7 @@ func TestColdIsKnown(t *testing.T) {
 			break
 		}
 		if i == 500 {
-			t.Skip("files of this filesystem cannot be taken out of the page cache")
+			t.Skip(errWarm)
 		}
 		time.Sleep(time.Millisecond)
 	}

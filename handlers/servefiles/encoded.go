@@ -16,10 +16,18 @@ import (
 )
 
 // negotiated reports whether f is a form of a file that may go out in others, too: whether what a
-// client gets depends on the codings that it accepts.
-func (m *module) negotiated(f *opened) bool {
-	return m.coding != nil && (f.facts.coding != coding.Identity ||
-		m.coding.Worth(f.facts.size, f.facts.contentType))
+// client gets depends on the codings that it accepts. What counts is the type that the answer has so
+// far: the handler that named the file may have set it. One that a rule sets behind the handler is
+// not known yet.
+func (m *module) negotiated(resp *conn.Response, f *opened) bool {
+	if m.coding == nil || f.facts.coding != coding.Identity {
+		return m.coding != nil
+	}
+	t := resp.Header().Get("Content-Type")
+	if t == "" {
+		t = f.facts.contentType
+	}
+	return m.coding.Worth(f.facts.size, t)
 }
 
 // encoded promises all of f in the coding in which the client is going to get it; nil: it will be
@@ -40,7 +48,7 @@ func (m *module) encoded(req *conn.Request, resp *conn.Response,
 	key.Coding, key.Level = c, m.coding.Level
 	body, mine := m.cache.Get(key)
 	if mine {
-		m.encode(key, f)
+		m.encode(req.Loop(), key, f)
 	}
 	return body, c
 }
@@ -69,14 +77,14 @@ var sources atomic.Uint64
 
 // encode fills the cache. It reads the file off the loop, and not from f: the request may be over
 // before.
-func (m *module) encode(key coding.Key, f *opened) {
+func (m *module) encode(l *loop.Loop, key coding.Key, f *opened) {
 	unchanged := func() bool { return true }
 	switch {
 	case f.content != nil:
-		m.cache.Make(key, bytes.NewReader(f.content), unchanged)
+		m.cache.Make(l.Beside, key, bytes.NewReader(f.content), unchanged)
 		return
 	case f.from != nil:
-		m.cache.Make(key, io.NewSectionReader(f.from, 0, key.Size), unchanged)
+		m.cache.Make(l.Beside, key, io.NewSectionReader(f.from, 0, key.Size), unchanged)
 		return
 	}
 	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -85,7 +93,7 @@ func (m *module) encode(key coding.Key, f *opened) {
 		return
 	}
 	own := os.NewFile(uintptr(fd), f.facts.name)
-	m.cache.Make(key, io.NewSectionReader(own, 0, key.Size), func() bool {
+	m.cache.Make(l.Beside, key, io.NewSectionReader(own, 0, key.Size), func() bool {
 		defer own.Close()
 		var st unix.Stat_t
 		return unix.Fstat(fd, &st) == nil && st.Size == key.Size &&

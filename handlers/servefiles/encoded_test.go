@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 	"github.com/lwango/lwango/internal/test/module"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
 )
 
 // policy is the default one with a cache.
@@ -199,8 +202,29 @@ func keyOf(t testing.TB, path string, c coding.Coding) coding.Key {
 		Changed: st.Ctim.Nano(), Coding: c, Level: 4}
 }
 
-// All that ask for a file while it is compressed get what comes of it. One that only does not send
-// any more gets the file all the same; one that is killed meanwhile leaves nothing open.
+// statuses is an access log of the status of each request.
+type statuses struct {
+	mu  sync.Mutex
+	all []int
+}
+
+func (s *statuses) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, e.Status)
+	return true
+}
+
+func (s *statuses) HasRoom(*loop.Loop, conn.Share) bool { return true }
+
+func (s *statuses) logged() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// All that ask for a file while it is compressed get what comes of it, also one that has only ended
+// its half, which is logged as what it was. One that is killed meanwhile leaves nothing open.
 func TestEncodedForMany(t *testing.T) {
 	servefiles.SetUntouched(t, -time.Hour)
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
@@ -209,7 +233,16 @@ func TestEncodedForMany(t *testing.T) {
 		path := filepath.Join(root, "a.css")
 		check(t, os.WriteFile(path, []byte(content), 0o644))
 		p := policy(t, 8<<20)
-		s := startEncoding(t, m, root, p, nil)
+		h, err := build(t, handlers.Env{Compression: p}, func(s *servefiles.Settings) {
+			s.Path = root
+		})
+		check(t, err)
+		log := new(statuses)
+		router, err := handlers.NewRouter([]handlers.Site{{Routes: []handlers.Route{
+			{Prefix: "/", Handler: compress.Middleware(p)(h)}}}})
+		check(t, err)
+		s := server.Start(t, m, conn.Config{Handler: router.Serve, AccessLog: log,
+			KeepAliveTimeout: 2 * wait.Patience})
 		key := keyOf(t, path, coding.Gzip)
 		if _, mine := p.Cache.Get(key); !mine {
 			t.Fatal("it is there")
@@ -224,14 +257,17 @@ func TestEncodedForMany(t *testing.T) {
 		half := s.Dial()
 		half.Send(request)
 		half.CloseWrite()
-		if a := half.Answer("GET"); a.StatusCode != 200 || kept(a) || decode(t, a) != content {
-			t.Errorf("a client that has ended its half: %s, %v", a.Status, a.Header)
-		}
+		s.Settle() // so that the loop has seen its end
+		all = append(all, half)
 		p.Cache.Put(key, []byte("what has come of it"))
 		for _, c := range all {
 			if a := c.Answer("GET"); a.Text != "what has come of it" {
 				t.Errorf("%v, %.40q", a.Header, a.Text)
 			}
+		}
+		wait.Until(t, "all are logged", func() bool { return len(log.logged()) == len(all) })
+		if got := log.logged(); slices.ContainsFunc(got, func(n int) bool { return n != 200 }) {
+			t.Errorf("logged: %v", got)
 		}
 
 		key = keyOf(t, path, coding.Brotli)
@@ -290,15 +326,25 @@ func TestEncodedChanges(t *testing.T) {
 	}
 }
 
-// While a process writes to a file, what is kept is never a mixture of two states.
+// While a process writes to a file, what is kept is never a mixture of two states. If the writer is
+// kept from its processor between two writes until the file counts as untouched, the file itself is
+// a mixture, so what is seen around such a pass says nothing.
 func TestEncodedWhileItChanges(t *testing.T) {
-	servefiles.SetUntouched(t, 30*time.Millisecond)
+	const untouched = 30 * time.Millisecond
+	servefiles.SetUntouched(t, untouched)
 	root := t.TempDir()
 	path := filepath.Join(root, "a.css")
 	states := []string{text(200<<10, 0), text(200<<10, 1)}
 	check(t, os.WriteFile(path, []byte(states[0]), 0o644))
 	s := startEncoding(t, modes.Several, root, policy(t, 8<<20), nil)
-	var all sync.WaitGroup
+	const passes = 20
+	var (
+		all      sync.WaitGroup
+		pass     atomic.Int32 // of the writer; 0: none yet
+		slow     [passes + 1]bool
+		mu       sync.Mutex
+		mixtures [][2]int32 // between which passes each was asked for and seen
+	)
 	stop := make(chan struct{})
 	for _, e := range []string{"gzip", "br", "zstd"} {
 		all.Go(func() {
@@ -309,29 +355,41 @@ func TestEncodedWhileItChanges(t *testing.T) {
 					return
 				default:
 				}
+				first := pass.Load()
 				a := c.Do("GET", "GET /a.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: "+e+"\r\n\r\n")
+				last := pass.Load()
 				if !kept(a) {
 					continue
 				}
 				if got := decode(t, a); got != states[0] && got != states[1] {
-					t.Error("a mixture was kept")
+					mu.Lock()
+					mixtures = append(mixtures, [2]int32{first, last})
+					mu.Unlock()
 				}
 			}
 		})
 	}
-	for i := range 20 {
+	for i := range passes {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		check(t, err)
+		pass.Add(1)
+		began := time.Now()
 		for at := 0; at < len(states[0]); at += 40 << 10 {
 			_, err = f.WriteAt([]byte(states[i%2][at:at+40<<10]), int64(at))
 			check(t, err)
 		}
+		slow[i+1] = time.Since(began) >= untouched/2
 		check(t, f.Close())
 		check(t, os.Chtimes(path, modified, modified))
 		time.Sleep(time.Duration(i) * 4 * time.Millisecond) // some are long enough for it to be kept
 	}
 	close(stop)
 	all.Wait()
+	for _, m := range mixtures {
+		if !slices.Contains(slow[m[0]:m[1]+1], true) {
+			t.Errorf("a mixture was kept, in passes %d to %d", m[0], m[1])
+		}
+	}
 }
 
 // The files of an embed.FS are kept, too, and those that a worker reads whole.

@@ -167,10 +167,10 @@ func (f *opened) readFS(p []byte, offset int64) (n int, err error) {
 	if !f.slow {
 		n, err = f.from.ReadAt(p, offset)
 	} else {
-		t := f.loop.Current()
+		t, from := f.loop.Current(), f.from // if the thread is killed, f is another file's soon
 		defer t.KeepWaiting(t.KeepWaiting(true))
 		if e := t.Await(func() error {
-			n, err = f.from.ReadAt(p, offset)
+			n, err = from.ReadAt(p, offset)
 			return nil
 		}, -1); e != nil {
 			return 0, e

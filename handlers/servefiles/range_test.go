@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
@@ -229,6 +230,35 @@ func TestIfRangeOfWhatIsCompressed(t *testing.T) {
 		if a.StatusCode != c.status || a.Header.Get("Vary") != vary {
 			t.Errorf("%s, %q, If-Range: %s: %s, %v, want %d: %s", c.name, c.accept, c.value, a.Status,
 				a.Header, c.status, c.why)
+		}
+	}
+}
+
+// TestIfRangeOfAnotherType: whether a file is compressed depends on the type that its handler has
+// set.
+func TestIfRangeOfAnotherType(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"a.css", "a.gif"} {
+		check(t, os.WriteFile(filepath.Join(root, name), []byte(text(5000, 0)), 0o644))
+		check(t, os.Chtimes(filepath.Join(root, name), modified, modified))
+	}
+	p := policy(t, 0)
+	sender, err := servefiles.NewSender(servefiles.Settings{Path: root},
+		handlers.Env{Compression: p})
+	check(t, err)
+	s := module.Start(t, modes.Direct, "/", compress.Middleware(p)(
+		func(req *conn.Request, resp *conn.Response) int {
+			if as := req.RawQuery(); as != "" {
+				resp.Header().Set("Content-Type", as)
+			}
+			status, _ := sender.Send(req, resp, req.Path()[1:], 200)
+			return status
+		}))
+	for target, want := range map[string]int{"/a.css": 200, "/a.gif": 206, "/a.css?image/gif": 206,
+		"/a.gif?text/css": 200} {
+		a := s.Request("GET "+target, []string{"Range: bytes=0-3", "If-Range: " + lastModified}, "")
+		if a.StatusCode != want {
+			t.Errorf("%s: %s, want %d", target, a.Status, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	}
 	switch status {
 	case 0:
-		if m.siblings && m.negotiated(f) {
+		if m.siblings && m.negotiated(resp, f) {
 			f = m.sibling(req, resp, f)
 		}
 		return m.answer(req, resp, f)

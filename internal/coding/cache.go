@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lwango/lwango/loop"
 )
@@ -26,14 +27,12 @@ type Key struct {
 // Cache holds encoded files up to a number of bytes. Those that were asked for longest ago make
 // way. Any goroutine may use it.
 type Cache struct {
-	limit  int64
-	makers int // that may run at once
+	limit int64
 
 	mu      sync.Mutex
 	entries map[Key]*entry
 	order   list.List // of *entry, those that are kept, the one that was asked for last in front
 	bytes   int64
-	making  int
 }
 
 type entry struct {
@@ -51,13 +50,29 @@ func NewCache(limit int64) *Cache {
 	if limit <= 0 {
 		return nil
 	}
-	// They compute for long, and the loops need processors, too.
-	return &Cache{limit: limit, makers: max(runtime.NumCPU()/4, 1), entries: make(map[Key]*entry)}
+	return &Cache{limit: limit, entries: make(map[Key]*entry)}
 }
 
-// MaxFile is the length of the longest file that is kept: one must not take the place of all
-// others.
-func (c *Cache) MaxFile() int64 { return c.limit / 8 }
+// making is how many files are being made, of all caches: all have the same processors.
+var making atomic.Int32
+
+// begin counts one more, and reports false if there are enough. They compute for long, and the loops
+// need processors, too. One is not counted: the server has one more than loops.
+func begin() bool {
+	if making.Add(1) <= int32(max((runtime.GOMAXPROCS(0)-1)/4, 1)) {
+		return true
+	}
+	making.Add(-1)
+	return false
+}
+
+// longest bounds a file of a large cache, in bytes: nothing of it is sent until all is encoded, and
+// the memory in which that is done counts against nothing.
+const longest = 8 << 20
+
+// MaxFile is the length of the longest file that is kept, in bytes: one must not take the place of
+// all others.
+func (c *Cache) MaxFile() int64 { return min(c.limit/8, longest) }
 
 // Get returns the promise of the encoded file, which is settled if the file is kept. The promise
 // may be one of nil: then the file could not be encoded. Get returns nil if there is nothing, and
@@ -72,21 +87,20 @@ func (c *Cache) Get(key Key) (body *loop.Promise[[]byte], mine bool) {
 		}
 		return &e.body, false
 	}
-	if c.making >= c.makers {
+	if !begin() {
 		return nil, false
 	}
 	e := &entry{key: key}
 	c.entries[key] = e
-	c.making++
 	return &e.body, true
 }
 
 // Put settles the promise that Get has given, and keeps body, which must not change any more. nil:
 // it could not be made.
 func (c *Cache) Put(key Key, body []byte) {
+	making.Add(-1)
 	c.mu.Lock()
 	e := c.entries[key]
-	c.making--
 	e.cost = int64(len(body)+len(key.Name)) + entryCost
 	if body == nil || e.cost > c.MaxFile() {
 		delete(c.entries, key)
@@ -102,10 +116,11 @@ func (c *Cache) Put(key Key, body []byte) {
 	e.body.Resolve(body)
 }
 
-// Make encodes what from has, on a goroutine of its own, and calls Put. At the end the goroutine
-// calls unchanged, and puts nothing if the file is not in the key's state any more.
-func (c *Cache) Make(key Key, from io.Reader, unchanged func() bool) {
-	go func() {
+// Make encodes what from has, on a goroutine of its own, which beside starts, and calls Put. At the
+// end the goroutine calls unchanged, and puts nothing if the file is not in the key's state any
+// more.
+func (c *Cache) Make(beside func(func()), key Key, from io.Reader, unchanged func() bool) {
+	beside(func() {
 		var body []byte
 		// A panic of an encoder is not the end of the process: the file is then encoded while it is
 		// sent, and what fails there is logged.
@@ -117,7 +132,7 @@ func (c *Cache) Make(key Key, from io.Reader, unchanged func() bool) {
 		if unchanged() && err == nil {
 			body = made
 		}
-	}()
+	})
 }
 
 var errNoMemory = errors.New("all encoders are in use")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,7 +86,14 @@ func TestCache(t *testing.T) {
 	if coding.NewCache(0) != nil {
 		t.Error("a cache of no bytes")
 	}
+	for limit, want := range map[int64]int64{32 << 20: 4 << 20, 64 << 20: 8 << 20, 1 << 30: 8 << 20} {
+		if n := coding.NewCache(limit).MaxFile(); n != want {
+			t.Errorf("of %d bytes: the longest file has %d, want %d", limit, n, want)
+		}
+	}
 }
+
+func beside(f func()) { go f() }
 
 // TestCacheMakes: a file is made once for all that ask, and what is made is all of one state of it.
 func TestCacheMakes(t *testing.T) {
@@ -108,7 +116,7 @@ func TestCacheMakes(t *testing.T) {
 			if !mine {
 				t.Fatalf("before %s: not mine", bad.why)
 			}
-			c.Make(key, bad.from, bad.unchanged)
+			c.Make(beside, key, bad.from, bad.unchanged)
 			if body := settled(t, p); body != nil {
 				t.Errorf("%s: %d bytes", bad.why, len(body))
 			}
@@ -120,7 +128,7 @@ func TestCacheMakes(t *testing.T) {
 				p, mine := c.Get(key)
 				if mine {
 					makers.Add(1)
-					c.Make(key, iotest.HalfReader(bytes.NewReader(text)), yes)
+					c.Make(beside, key, iotest.HalfReader(bytes.NewReader(text)), yes)
 				}
 				wait.Until(t, "it is made", p.Ready)
 				if body, err := p.Value(); err != nil || !bytes.Equal(decode(t, as, body), text) {
@@ -148,6 +156,32 @@ func TestCacheMakes(t *testing.T) {
 	}
 	if _, mine := c.Get(coding.Key{}); !mine {
 		t.Error("none can be made after that")
+	}
+	c.Put(coding.Key{}, nil)
+}
+
+// TestCachesMakeTogether: how many files are made at a time is one number for all caches. It depends
+// on how many processors the process may use.
+func TestCachesMakeTogether(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	caches := []*coding.Cache{coding.NewCache(1000), coding.NewCache(1000), coding.NewCache(1000)}
+	for processors, want := range map[int]int{1: 1, 2: 1, 8: 1, 9: 2, 13: 3} {
+		runtime.GOMAXPROCS(processors)
+		var mine []func()
+		for _, c := range caches {
+			for ino := range uint64(5) {
+				key := coding.Key{Ino: ino}
+				if _, ok := c.Get(key); ok {
+					mine = append(mine, func() { c.Put(key, nil) })
+				}
+			}
+		}
+		if len(mine) != want {
+			t.Errorf("%d at a time with %d processors, want %d", len(mine), processors, want)
+		}
+		for _, put := range mine {
+			put()
+		}
 	}
 }
 
