@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/program"
 	"github.com/lwango/lwango/loop"
 )
@@ -144,6 +145,9 @@ const (
 func TestBeside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures for some seconds")
+	}
+	if invariants.Enabled {
+		t.Skip("our program shortens its reads and writes, net/http does not")
 	}
 	t.Setenv("GOMAXPROCS", "2") // two loops, however many CPUs there are
 	backend := startNeighbours(t, "-std")
