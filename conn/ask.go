@@ -33,8 +33,8 @@ const (
 // The error is ErrAsks if r is being asked itself, that of a response that is not open any more,
 // or, if h has not come to an answer, the reason. h may wait, and has the time that it takes: as
 // after KeepWaiting, its waits go on when the client leaves, and the context that it gets is not
-// canceled by that. For a handler whose wait has failed returns as if it had nothing to say, and its
-// answer must not be taken for one.
+// canceled by that. For a handler whose wait has failed returns as if it had nothing to say, and
+// its answer must not be taken for one.
 func (r *Request) Ask(path string, h Handler) (status int, header Header, err error) {
 	x := r.x
 	switch {

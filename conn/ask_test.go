@@ -261,8 +261,8 @@ func TestReplaceHeader(t *testing.T) {
 	}
 }
 
-// TestAskHalfClosed: a client that has ended its half with the request gets the judgment that others
-// get, and a handler that gives up because of that end has not judged.
+// TestAskHalfClosed: a client that has ended its half with the request gets the judgment that
+// others get, and a handler that gives up because of that end has not judged.
 func TestAskHalfClosed(t *testing.T) {
 	asked := map[string]conn.Handler{
 		"gives up": func(req *conn.Request, _ *conn.Response) int { // however it notices

@@ -83,15 +83,16 @@ func (x *exchange) errorPage(status int) int {
 
 // notOfAnother are the fields of a request that are not for another handler that is called on the
 // way: those about the file or the body that the client asked for or sent, and those that speak of
-// the client's connection. That handler neither takes part in the connection (a page must not become
-// a tunnel), nor may lose fields by what the client says of it (RFC 9110 section 7.6.1).
+// the client's connection. That handler neither takes part in the connection (a page must not
+// become a tunnel), nor may lose fields by what the client says of it (RFC 9110 section 7.6.1).
 var notOfAnother = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"If-Range", "Range", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding",
 	"Expect", "Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"}
 
 // Instead calls h for another path, which must be a clean one, and returns what h returns. To h the
-// request is a GET, or still a HEAD, of that target, without a query, a body, conditions, ranges and
-// what is about the connection; all else is as it was. It is for error pages that a handler makes.
+// request is a GET, or still a HEAD, of that target, without a query, a body, conditions, ranges
+// and what is about the connection; all else is as it was. It is for error pages that a handler
+// makes.
 func (r *Request) Instead(path string, resp *Response, h Handler) int {
 	defer r.become(path)()
 	return h(r, resp)

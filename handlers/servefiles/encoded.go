@@ -16,9 +16,9 @@ import (
 )
 
 // negotiated reports whether f is a form of a file that may go out in others, too: whether what a
-// client gets depends on the codings that it accepts. What counts is the type that the answer has so
-// far: the handler that named the file may have set it. One that a rule sets behind the handler is
-// not known yet.
+// client gets depends on the codings that it accepts. What counts is the type that the answer has
+// so far: the handler that named the file may have set it. One that a rule sets behind the handler
+// is not known yet.
 func (m *module) negotiated(resp *conn.Response, f *opened) bool {
 	if m.coding == nil || f.facts.coding != coding.Identity {
 		return m.coding != nil

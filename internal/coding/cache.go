@@ -56,8 +56,8 @@ func NewCache(limit int64) *Cache {
 // making is how many files are being made, of all caches: all have the same processors.
 var making atomic.Int32
 
-// begin counts one more, and reports false if there are enough. They compute for long, and the loops
-// need processors, too. One is not counted: the server has one more than loops.
+// begin counts one more, and reports false if there are enough. They compute for long, and the
+// loops need processors, too. One is not counted: the server has one more than loops.
 func begin() bool {
 	if making.Add(1) <= int32(max((runtime.GOMAXPROCS(0)-1)/4, 1)) {
 		return true

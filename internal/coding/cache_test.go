@@ -160,8 +160,8 @@ func TestCacheMakes(t *testing.T) {
 	c.Put(coding.Key{}, nil)
 }
 
-// TestCachesMakeTogether: how many files are made at a time is one number for all caches. It depends
-// on how many processors the process may use.
+// TestCachesMakeTogether: how many files are made at a time is one number for all caches. It
+// depends on how many processors the process may use.
 func TestCachesMakeTogether(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	caches := []*coding.Cache{coding.NewCache(1000), coding.NewCache(1000), coding.NewCache(1000)}

@@ -35,8 +35,8 @@ func Framing(name string) bool {
 		len(name) == len("Transfer-Encoding") && ascii.EqualFold(name, "Transfer-Encoding")
 }
 
-// SameVariable reports whether two names of fields are the same to CGI and its kin, to which "-" and
-// "_" are equal (RFC 3875 section 4.1.18).
+// SameVariable reports whether two names of fields are the same to CGI and its kin, to which "-"
+// and "_" are equal (RFC 3875 section 4.1.18).
 func SameVariable[S, T string | []byte](a S, b T) bool {
 	if len(a) != len(b) {
 		return false
