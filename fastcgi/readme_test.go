@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/refuse"
 )
 
 var wordpress = map[string]string{
@@ -60,8 +60,8 @@ func TestReadmeExamples(t *testing.T) {
 	url := serveConfig(t, strings.NewReplacer(
 		"unix:/run/php/php-fpm.sock", here.Address,
 		"10.0.0.2:9000", there.Address,
-		"10.0.0.3:9000", refusing(t),
-		"10.0.0.4:9000", refusing(t),
+		"10.0.0.3:9000", refuse.Address(t),
+		"10.0.0.4:9000", refuse.Address(t),
 		"/srv/", srv+"/",
 	).Replace(section(t, "README.md", "## Example")))
 
@@ -201,15 +201,4 @@ func serveConfig(t *testing.T, text string) (url string) {
 	}
 	t.Fatal("the server does not listen")
 	return ""
-}
-
-// refusing returns an address at which no process listens.
-func refusing(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -176,13 +177,8 @@ func TestHealthAllOut(t *testing.T) {
 			p.say("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
 		}
 	})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
 	f, _ := checked(t, proxy.Register,
-		[]string{a.addr, b.addr, s.addr + " backup", ln.Addr().String()}, nil)
+		[]string{a.addr, b.addr, s.addr + " backup", refuse.Address(t)}, nil)
 	f.logged(t, 4, out)
 	for range 12 {
 		if g := f.get("/"); g.status != 200 {

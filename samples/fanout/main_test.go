@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -66,16 +67,6 @@ func sends(raw string) http.HandlerFunc {
 	}
 }
 
-// refusing is the address of a port without a listener.
-func refusing(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
-	return ln.Addr().String()
-}
-
 func start(t *testing.T, timeout string, upstreams ...string) *program.Server {
 	t.Helper()
 	args := []string{"-timeout", timeout}
@@ -124,7 +115,7 @@ func TestFirst(t *testing.T) {
 // bad are upstreams that give no good answer.
 func bad(t *testing.T) map[string]string {
 	return map[string]string{
-		"refuses":   refusing(t),
+		"refuses":   refuse.Address(t),
 		"hangs up":  upstream(t, sends("")),
 		"no HTTP":   upstream(t, sends("220 mail.example ESMTP\r\n")),
 		"cut short": upstream(t, sends("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort")),
@@ -175,7 +166,7 @@ func TestFirstOfNone(t *testing.T) {
 
 func TestFirstTimeout(t *testing.T) {
 	slow := newSilent(t)
-	s := start(t, "100ms", slow.address, refusing(t))
+	s := start(t, "100ms", slow.address, refuse.Address(t))
 	if resp, _ := get(t, s, "/first"); resp.StatusCode != 504 {
 		t.Errorf("got %s", resp.Status)
 	}
@@ -196,7 +187,7 @@ func TestAll(t *testing.T) {
 	fails := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "sorry", 500)
 	})
-	refuses := refusing(t)
+	refuses := refuse.Address(t)
 	one, two := upstream(t, says("one")), upstream(t, says("two"))
 	resp, body := get(t, start(t, "200ms", one, slow.address, fails, refuses, two), "/all/x")
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
@@ -230,7 +221,7 @@ func TestAll(t *testing.T) {
 
 // Without any good answer the status says so; the table is there nevertheless.
 func TestAllOfNone(t *testing.T) {
-	refuses := refusing(t)
+	refuses := refuse.Address(t)
 	slow := newSilent(t)
 	tests := []struct {
 		upstreams []string

@@ -1,5 +1,5 @@
-// Package refuse makes the kernel refuse system calls to a test's process, as the filter of a
-// container does.
+// Package refuse makes the kernel refuse what a test needs refused: system calls of its process, as
+// the filter of a container does, or connections.
 package refuse
 
 import (
