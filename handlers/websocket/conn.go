@@ -186,7 +186,7 @@ func (c *Conn) inspect(p []byte, checked int, complete bool) (int, *CloseError) 
 		}
 		return checked + n, nil
 	}
-	if complete || len(p) < 2*checked || c.r < c.w || c.stream.Unread() {
+	if complete || len(p) < 2*checked || c.r < c.w || c.fill() {
 		return checked, nil
 	}
 	m := messages.Get().(*[]byte)

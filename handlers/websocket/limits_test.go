@@ -258,6 +258,10 @@ func TestTextFailsFast(t *testing.T) {
 			f := frame(first, payload+strings.Repeat("x", length-len(payload)))
 			return f[:len(f)-length+len(payload)]
 		}
+		// A stored block, of which so much has come as the server reads at once: only the next
+		// read could tell that this is all for now.
+		filling := frame(0x41, "\x00\x00\x20\xff\xdf\xff"+strings.Repeat("x", 1<<13-1))
+		filling = filling[:websocket.BufferSize]
 		unfinished := packed("abc\xff0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 		for _, row := range []struct {
 			why    string
@@ -284,6 +288,7 @@ func TestTextFailsFast(t *testing.T) {
 				offered},
 			{"compressed, the block not at its end", nil,
 				frame(0x41, unfinished[:len(unfinished)-5]), offered},
+			{"compressed, as much as one read takes", nil, filling, offered},
 			{"compressed, in a later fragment",
 				[]string{frame(0x41, packed("é")[:1]),
 					frame(0x00, packed("é")[1:]+"\x00\x00\xff\xff")},
