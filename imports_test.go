@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "pubsub/redis", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
+	"lwangotest":                {"conn", "internal/test/*"},
 	"":                          {"client", "conn", "loop", "pubsub", "internal/server", "internal/asynclog"},
 	"cmd/*":                     {""},
 	"samples/*":                 {"", "conn", "stream", "loop", "coro", "pubsub", "internal/asynclog"},
@@ -69,9 +70,9 @@ var only = map[string][]string{
 	"github.com/klauspost/compress/flate":             {"internal/coding"},
 	"github.com/klauspost/compress/zstd":              {"internal/coding"},
 	"github.com/BurntSushi/toml":                      {"internal/server", "internal/server/*"},
-	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/test/*", "samples/tail"},
+	"golang.org/x/sys/unix":                           {"loop", "stream", "conn", "handlers/*", "internal/sysio", "fastcgi/internal/fcgitest", "internal/server", "internal/test/*", "lwangotest", "samples/tail"},
 	"golang.org/x/text/unicode/norm":                  {"samples/chat"},
-	"net/http":                                        {"", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/test/*", "samples/fanout"},
+	"net/http":                                        {"", "lwangotest", "conn", "handlers", "handlers/*", "fastcgi", "internal/relay", "internal/server", "internal/test/*", "samples/fanout"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
