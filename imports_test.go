@@ -48,13 +48,13 @@ var allowed = map[string][]string{
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "pubsub/redis", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server":           {"internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
 	"lwangotest":                {"conn", "internal/test/*"},
 	"":                          {"client", "conn", "loop", "pubsub", "internal/server", "internal/asynclog"},
-	"cmd/*":                     {""},
+	"cmd/*":                     {"", "pubsub/redis"},
 	"samples/*":                 {"", "conn", "stream", "loop", "coro", "pubsub", "internal/asynclog"},
-	"samples/chat":              {"", "loop", "pubsub", "handlers/sse", "handlers/websocket"},
+	"samples/chat":              {"", "loop", "pubsub", "pubsub/redis", "handlers/sse", "handlers/websocket"},
 }
 
 // only names the third-party imports and standard packages that are some package's alone, or
