@@ -67,9 +67,14 @@ var program = server.NewProgram(server.Builtin())
 func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
 
 // Topics returns the topics that handlers publish and subscribe to. They belong to the process, or,
-// if [pubsub] in the configuration names a Redis, to all processes that share it. See package
-// pubsub.
+// if [pubsub] in the configuration names a Redis, to all processes that share it (see UseBroker).
+// See package pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
+
+// UseBroker lets [pubsub] url in a configuration share the topics with other processes. It is called
+// before Main, with redis.Broker of package pubsub/redis. Without it, a program has no client of
+// Redis in it, and a configuration with that key is refused.
+func UseBroker(b pubsub.Broker) { program.Broker = b }
 
 // stock is the logger that slog begins with. It writes on the goroutine that calls it, which may be
 // a loop.

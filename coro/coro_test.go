@@ -9,10 +9,10 @@ import (
 	"text/template"
 
 	"github.com/lwango/lwango/coro"
-	"go.uber.org/goleak"
+	"github.com/lwango/lwango/internal/test/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leak.Main(m) }
 
 type bodyFunc func(*coro.Coro) coro.Value
 

@@ -202,6 +202,15 @@ func (l *Loop) Logger() *slog.Logger { return l.log }
 // Time returns when this turn of the loop began to act on its events.
 func (l *Loop) Time() time.Time { return l.wall }
 
+// Clock returns where t is on the loop's own clock, which counts from when the loop was made, and
+// which Skip puts forward. What is to come at a point of that clock comes earlier after a Skip.
+func (l *Loop) Clock(t time.Time) time.Duration { return t.Sub(l.start) }
+
+// Skip puts the loop's own clock forward by d, as if d had passed without any event: what waits for
+// its time on the loop then waits so much less. It is for tests of long waits. Time and time.Now
+// stay as they are. The caller is on the loop; a negative d counts as 0.
+func (l *Loop) Skip(d time.Duration) { l.start = l.start.Add(-max(d, 0)) }
+
 // Stats returns what the loop has counted.
 func (l *Loop) Stats() Stats {
 	s := l.stats

@@ -1,5 +1,22 @@
 package pubsub
 
+import (
+	"log/slog"
+	"time"
+)
+
+// Broker is what connects a Hub to other processes by the [pubsub] url of a configuration. Package
+// pubsub/redis has one.
+type Broker interface {
+	// Check returns what is wrong with a URL. The error does not quote it: it may have a password.
+	Check(url string) error
+
+	// Start connects hub, before the first Subscribe. disconnect is called once; it sends what is
+	// still to be sent, within the grace period, and returns how many messages were not.
+	Start(hub *Hub, url string, log *slog.Logger) (
+		disconnect func(grace time.Duration) (unsent int), err error)
+}
+
 // Engine carries the messages of a Hub to other processes and theirs to the hub. Publishers and
 // subscribers call its methods, on their loops and with locks held. The methods must not wait, and
 // must not call the hub or a Feed.

@@ -45,7 +45,7 @@ func (d *Dialer) Dial(t *loop.Thread, network, address string) (*Stream, error) 
 	l.Check()
 	a := attempts{Dialer: d, thread: t, network: network}
 	if d.Timeout > 0 {
-		a.deadline = instantOf(time.Now().Add(d.Timeout))
+		a.deadline = instantOf(l, time.Now().Add(d.Timeout))
 	}
 	var s *Stream
 	var addr net.Addr
@@ -106,7 +106,7 @@ func (a *attempts) dialTCP(addrs []netip.AddrPort) (*Stream, error) {
 		if len(a.running) == 0 {
 			return nil, a.first
 		}
-		left, err := a.left()
+		left, err := a.left(a.thread.Loop())
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (a *attempts) dialUnix(path string) (_ *Stream, err error) {
 		if err != unix.EAGAIN {
 			return nil, os.NewSyscallError("connect", err)
 		}
-		left, err := a.left()
+		left, err := a.left(a.thread.Loop())
 		if err != nil {
 			return nil, err
 		}

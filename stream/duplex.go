@@ -60,10 +60,10 @@ func (d *Duplex) hold(a, b []byte) { d.held = append(append(d.held, a...), b...)
 // dropped.
 func (d *Duplex) SendHeld() (left int, err error) {
 	s, held := d.s, d.held
-	for len(held) > 0 && err == nil && s.out.pause() == 0 {
+	for len(held) > 0 && err == nil && s.out.pause(s.loop) == 0 {
 		n, errno := s.d.Send(held[:min(len(held), s.out.piece())], false)
 		if errno == unix.EAGAIN {
-			_, err = s.out.left()
+			_, err = s.out.left(s.loop)
 			break
 		}
 		err = s.wrote(n, errno)
@@ -96,26 +96,26 @@ func (d *Duplex) Await(limit time.Duration, read bool, sources ...loop.Source) e
 	least, write := limit, len(d.held) > 0
 	d.sources = append(d.sources[:0], sources...)
 	if read {
-		left, err := s.in.left()
+		left, err := s.in.left(s.loop)
 		if err != nil {
 			return nil
 		}
 		least, d.sources = shorter(least, left), append(d.sources, d.readable)
 	}
-	if pause := s.out.pause(); write && pause > 0 {
+	if pause := s.out.pause(s.loop); write && pause > 0 {
 		least, write = shorter(least, pause), false // room is not what it waits for
 	}
 	if write {
-		left, err := s.out.left()
+		left, err := s.out.left(s.loop)
 		if err != nil {
 			return nil
 		}
 		least, d.sources = shorter(least, left), append(d.sources, d.writable)
 	}
-	before := s.loop.Time()
+	before := s.loop.Clock(s.loop.Time())
 	_, err := t.AwaitAny(least, d.sources...)
 	s.spent = 0
-	waited := s.loop.Time().Sub(before)
+	waited := s.loop.Clock(s.loop.Time()) - before
 	if read {
 		s.in.waited(waited)
 	}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // ErrTooSlow says that the peer has not kept the pace that SetPace demands. It is an
@@ -63,11 +65,11 @@ type limit struct {
 	pace     *Pace // nil: none
 }
 
-// left returns how long a wait may take, negative: without limit.
-func (l *limit) left() (time.Duration, error) {
+// left returns how long a wait on lp may take, negative: without limit.
+func (l *limit) left(lp *loop.Loop) (time.Duration, error) {
 	switch {
 	case l.deadline.set():
-		if d := l.deadline.left(); d > 0 {
+		if d := l.deadline.left(lp); d > 0 {
 			return d, nil
 		}
 		return 0, os.ErrDeadlineExceeded
@@ -78,13 +80,13 @@ func (l *limit) left() (time.Duration, error) {
 }
 
 // moved notes that n bytes have moved.
-func (l *limit) moved(n int) {
+func (l *limit) moved(lp *loop.Loop, n int) {
 	if p := l.pace; p != nil && n > 0 {
 		p.bytes += int64(n)
 		p.quiet = 0
 		if p.MaxRate > 0 {
 			// A thread that wakes late makes up for it, within catchUp.
-			now := instant(time.Since(epoch))
+			now := instant(lp.Clock(time.Now()))
 			p.next = max(p.next, now-instant(catchUp)) + instant(int64(n)*1e9/p.MaxRate)
 		}
 	}
@@ -96,11 +98,11 @@ const (
 )
 
 // pause returns for how long nothing may move because of MaxRate.
-func (l *limit) pause() time.Duration {
+func (l *limit) pause(lp *loop.Loop) time.Duration {
 	if l.pace == nil || l.pace.MaxRate <= 0 {
 		return 0
 	}
-	return max(l.pace.next.left(), 0)
+	return max(l.pace.next.left(lp), 0)
 }
 
 // piece returns how many bytes may move at once: a turn's budget, with MaxRate an eighth of a
@@ -133,7 +135,7 @@ func (l *limit) waited(d time.Duration) {
 func (s *Stream) SetPace(read, write *Pace) { s.in.pace, s.out.pace = read, write }
 
 // ReadExpired reports whether the deadline of reads has passed.
-func (s *Stream) ReadExpired() bool { return s.in.deadline.passed() }
+func (s *Stream) ReadExpired() bool { return s.in.deadline.passed(s.loop) }
 
 // SetDeadline implements net.Conn.
 func (s *Stream) SetDeadline(t time.Time) error {
@@ -155,7 +157,7 @@ func (s *Stream) setDeadline(l *limit, t time.Time) error {
 	if s.gone() {
 		return s.fail("set", net.ErrClosed)
 	}
-	by := instantOf(t)
+	by := instantOf(s.loop, t)
 	earlier := by.before(l.deadline)
 	l.deadline = by
 	if earlier {
@@ -166,18 +168,16 @@ func (s *Stream) setDeadline(l *limit, t time.Time) error {
 	return nil
 }
 
-// instant is a point in time on the monotonic clock; 0: none. It takes a third of the size of a
-// time.Time.
+// instant is a point in time on the clock of the stream's loop; 0: none. It takes a third of the
+// size of a time.Time.
 type instant int64
 
-var epoch = time.Now()
-
-func instantOf(t time.Time) instant {
+func instantOf(lp *loop.Loop, t time.Time) instant {
 	if t.IsZero() {
 		return 0
 	}
 	// Half of the range leaves room for arithmetic.
-	if at := instant(min(max(t.Sub(epoch), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
+	if at := instant(min(max(lp.Clock(t), math.MinInt64/2), math.MaxInt64/2)); at != 0 {
 		return at
 	}
 	return -1
@@ -185,10 +185,12 @@ func instantOf(t time.Time) instant {
 
 func (i instant) set() bool { return i != 0 }
 
-func (i instant) passed() bool { return i.set() && i.left() <= 0 }
+func (i instant) passed(lp *loop.Loop) bool { return i.set() && i.left(lp) <= 0 }
 
 // before reports whether i is earlier than j. No instant (0) is later than all.
 func (i instant) before(j instant) bool { return i != 0 && (j == 0 || i < j) }
 
 // left returns how much time there is until i.
-func (i instant) left() time.Duration { return time.Duration(i) - time.Since(epoch) }
+func (i instant) left(lp *loop.Loop) time.Duration {
+	return time.Duration(i) - lp.Clock(time.Now())
+}

@@ -227,7 +227,7 @@ func (s *Stream) received(n int, errno syscall.Errno) (int, error) {
 		s.ended = true
 		return 0, io.EOF
 	}
-	s.in.moved(n)
+	s.in.moved(s.loop, n)
 	_ = s.spend(n) // if the stream was closed meanwhile, the next call finds out
 	return n, nil
 }
@@ -256,7 +256,7 @@ func (s *Stream) Send(a, b []byte, more bool) (written int, err error) {
 		if len(a) == 0 {
 			a, b = b, nil
 		}
-		if pause := s.out.pause(); pause > 0 {
+		if pause := s.out.pause(s.loop); pause > 0 {
 			if s.duplex != nil {
 				s.duplex.hold(a, b)
 				return written + len(a) + len(b), nil
@@ -298,7 +298,7 @@ func (s *Stream) SendFile(fd int, off, n int64) (sent int64, err error) {
 // end, as far as is known. errNoSendfile means that nothing was sent.
 func (s *Stream) sendFile(fd int, off *int64, n, at, end int64) (sent int64, err error) {
 	for sent < n && err == nil {
-		if pause := s.out.pause(); pause > 0 {
+		if pause := s.out.pause(s.loop); pause > 0 {
 			err = s.rest(pause)
 			continue
 		}
@@ -344,7 +344,7 @@ func (s *Stream) TryWrite(p []byte) (int, error) {
 func (s *Stream) wrote(n int, errno syscall.Errno) error {
 	switch errno {
 	case 0:
-		s.out.moved(n)
+		s.out.moved(s.loop, n)
 		return s.spend(n)
 	case unix.EAGAIN:
 		return s.wait((*loop.Descriptor).AwaitWrite, &s.out)
@@ -378,7 +378,7 @@ func (s *Stream) begin(l *limit, try bool) error {
 	switch {
 	case s.gone():
 		return net.ErrClosed
-	case !try && l.deadline.passed(): // a try reads what has arrived first, see blocked
+	case !try && l.deadline.passed(s.loop): // a try reads what has arrived first, see blocked
 		return os.ErrDeadlineExceeded
 	}
 	return nil
@@ -386,7 +386,7 @@ func (s *Stream) begin(l *limit, try bool) error {
 
 // blocked returns the error of a read that would have to wait and must not.
 func (s *Stream) blocked() error {
-	if _, err := s.in.left(); err != nil {
+	if _, err := s.in.left(s.loop); err != nil {
 		return err
 	}
 	return ErrWouldBlock
@@ -431,14 +431,14 @@ func (s *Stream) wait(
 	if t == nil {
 		return errNoThread
 	}
-	left, err := l.left()
+	left, err := l.left(s.loop)
 	if err != nil {
 		return err
 	}
-	before := s.loop.Time()
+	before := s.loop.Clock(s.loop.Time())
 	err = await(s.d, t, left)
 	s.spent = 0
-	l.waited(s.loop.Time().Sub(before))
+	l.waited(s.loop.Clock(s.loop.Time()) - before)
 	if s.gone() {
 		return net.ErrClosed
 	}

@@ -7,6 +7,10 @@ import (
 	"os"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/pubsub/redis"
 )
 
-func main() { os.Exit(lwango.Run(context.Background(), "lwango.conf")) }
+func main() {
+	lwango.UseBroker(redis.Broker)
+	os.Exit(lwango.Run(context.Background(), "lwango.conf"))
+}

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -19,7 +18,7 @@ import (
 // it succeeds or not, and end with the configuration that asks for them. A file that is only read
 // asks nothing.
 func TestHealthChecksEnd(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leak.Goroutines(t)()
 	var checks atomic.Int32
 	o := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		checks.Add(1)

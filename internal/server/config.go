@@ -21,7 +21,6 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
-	"github.com/lwango/lwango/pubsub/redis"
 )
 
 // config is a checked configuration, with what follows from it. The `toml` tags are the keys of the
@@ -176,6 +175,7 @@ type source struct {
 	Modules *handlers.Registry
 	Routes  []handlers.Route // compiled-in routes, for every site
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
+	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
 	Logger  *slog.Logger     // for modules; never nil
 }
 
@@ -226,7 +226,7 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 	c.checkHeaders()
 	c.checkAccessLog()
-	c.checkPubsub()
+	c.checkPubsub(s.Broker)
 	c.checkListeners()
 	c.checkSites()
 	sites := c.buildSites(s)
@@ -358,12 +358,15 @@ func (c *config) checkSpool() {
 	}
 }
 
-func (c *config) checkPubsub() {
+func (c *config) checkPubsub(broker pubsub.Broker) {
 	p := &c.Pubsub
 	if !p.Table.Has("url") {
 		return
 	}
-	if err := redis.Check(p.URL); err != nil {
+	if broker == nil {
+		p.Table.Errorf("url", "this program has no broker; it gets one by a call of "+
+			"lwango.UseBroker(redis.Broker), of package pubsub/redis")
+	} else if err := broker.Check(p.URL); err != nil {
 		p.Table.Errorf("url", "%v", err)
 	}
 }

@@ -17,14 +17,31 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/pubsub/redis"
 )
 
 func source() server.Source {
-	return server.Source{Modules: server.Builtin(), Logger: slog.New(slog.DiscardHandler)}
+	return server.Source{Modules: server.Builtin(), Broker: redis.Broker,
+		Logger: slog.New(slog.DiscardHandler)}
 }
 
 // route makes the smallest configuration around the lines of a route, which begin on line 3.
 func route(lines string) string { return "[[site]]\n[[site.route]]\n" + lines }
+
+// TestNoBroker: a program that has no broker says how it gets one.
+func TestNoBroker(t *testing.T) {
+	s := source()
+	s.Broker = nil
+	_, err := s.Parse("t.conf", "[pubsub]\nurl = \"redis://u:secret@host:6379\"")
+	want := "t.conf:2: pubsub.url: this program has no broker; " +
+		"it gets one by a call of lwango.UseBroker(redis.Broker), of package pubsub/redis"
+	if fmt.Sprint(err) != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	if _, err := s.Parse("t.conf", "[pubsub]\nmax_bytes = \"1MiB\""); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestConfigErrors(t *testing.T) {
 	tests := []struct{ name, text, want string }{

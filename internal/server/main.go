@@ -33,7 +33,8 @@ const (
 
 // Program is a server program: its modules, and the routes that are compiled in.
 type Program struct {
-	Topics pubsub.Hub // what its handlers publish and subscribe to
+	Topics pubsub.Hub    // what its handlers publish and subscribe to
+	Broker pubsub.Broker // what carries them to other processes; nil: nothing can
 
 	modules *handlers.Registry
 
@@ -286,7 +287,7 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes,
-		Topics: &p.Topics, Logger: log}
+		Topics: &p.Topics, Broker: p.Broker, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
 		case err == nil:

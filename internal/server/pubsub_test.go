@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/broker"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -24,7 +23,7 @@ import (
 // other. What a handler publishes at the very end, in the grace period, still goes out.
 func TestTopicsOfTwoServers(t *testing.T) {
 	broker := broker.Start(t)
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leak.Goroutines(t)()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	start := func(topics *pubsub.Hub, grace time.Duration,
 		subscribed chan struct{}) *server.Server {
@@ -101,7 +100,7 @@ func TestTopicsOfTwoServers(t *testing.T) {
 
 // What topics may hold is the configuration's, and the next one's from a reload on.
 func TestTopicsAreLimited(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leak.Goroutines(t)()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	const topics = 200 // of 16 KiB each
 	var hub pubsub.Hub

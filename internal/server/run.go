@@ -15,7 +15,6 @@ import (
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
-	"github.com/lwango/lwango/pubsub/redis"
 )
 
 // server is a running server: loops, listeners and the configuration that they go by. Its methods
@@ -30,8 +29,10 @@ type server struct {
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
 	listeners map[address]*listener
-	access    *accessLog    // nil until a configuration has asked for one
-	broker    *redis.Engine // nil if the topics are this process's own
+	access    *accessLog // nil until a configuration has asked for one
+
+	// disconnect ends the work of the broker; nil if the topics are this process's own.
+	disconnect func(grace time.Duration) (unsent int)
 
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
@@ -54,8 +55,8 @@ func start(src source, c *config) (*server, error) {
 		if s.access != nil {
 			s.access.close()
 		}
-		if s.broker != nil {
-			s.broker.Close(0)
+		if s.disconnect != nil {
+			s.disconnect(0)
 		}
 		return nil, err
 	}
@@ -87,7 +88,8 @@ func (s *server) start() (err error) {
 	}
 	s.limitTopics()
 	if url := s.config.Pubsub.URL; url != "" && s.source.Topics != nil {
-		if s.broker, err = redis.Start(s.source.Topics, url, s.log); err != nil {
+		s.disconnect, err = s.source.Broker.Start(s.source.Topics, url, s.log)
+		if err != nil {
 			return err
 		}
 	}
@@ -152,9 +154,9 @@ func (s *server) closeListeners() {
 func (s *server) wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
-	if s.broker != nil {
+	if s.disconnect != nil {
 		// Threads that were killed at the end may have published in deferred calls.
-		if unsent := s.broker.Close(max(time.Until(s.until), time.Second)); unsent > 0 {
+		if unsent := s.disconnect(max(time.Until(s.until), time.Second)); unsent > 0 {
 			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
 	}

@@ -16,11 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
 )
 
@@ -74,7 +73,7 @@ func startPoller(t *testing.T) {
 // Reloads that succeed and reloads that fail, with listeners that come, go, and stay, leave nothing
 // behind: neither does the stop.
 func TestReloadLeavesNothing(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leak.Goroutines(t)()
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)
 
@@ -277,7 +276,7 @@ func TestUnixSocketAccess(t *testing.T) {
 
 // A start that fails half way closes what it has opened.
 func TestFailedStartLeavesNothing(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leak.Goroutines(t)()
 	startPoller(t)
 	before := descriptors(t)
 	dir := t.TempDir()

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/leak"
 )
 
 // liveLog passes a log on, line by line.
@@ -28,7 +27,7 @@ func (l liveLog) Write(p []byte) (int, error) {
 
 // The setting works from the start and after a reload, off and on.
 func TestWatchdogSetting(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leak.Goroutines(t)()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	startPoller(t)
 

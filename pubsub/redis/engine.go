@@ -50,6 +50,23 @@ type Engine struct {
 // connect. The engine gets the errors, and logs once what follows from them.
 var silence = sync.OnceFunc(logging.Disable)
 
+// Broker is for lwango.UseBroker.
+var Broker pubsub.Broker = broker{}
+
+type broker struct{}
+
+func (broker) Check(url string) error { return Check(url) }
+
+func (broker) Start(hub *pubsub.Hub, url string, log *slog.Logger) (
+	func(grace time.Duration) (unsent int), error,
+) {
+	e, err := Start(hub, url, log)
+	if err != nil {
+		return nil, err
+	}
+	return e.Close, nil
+}
+
 // Check returns what is wrong with a URL: redis://, rediss:// (TLS) or unix://, with user and
 // password, as go-redis takes them. The error does not quote the URL.
 func Check(rawURL string) error {

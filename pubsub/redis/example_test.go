@@ -9,8 +9,9 @@ import (
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
-// A program shares its topics with all others that name the same broker. A server does so itself if
-// its configuration has a [pubsub] url.
+// A program shares its topics with all others that name the same broker. A server does so
+// itself if its program has called lwango.UseBroker(redis.Broker) and its configuration has a
+// [pubsub] url.
 func Example() {
 	hub := new(pubsub.Hub)
 	engine, err := redis.Start(hub, "redis://127.0.0.1:6379/0", slog.Default())

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 // Main is for TestMain: it runs the tests, and then looks at what is left of them.
@@ -22,14 +20,14 @@ func Main(m *testing.M) {
 	if ln, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
 		ln.Close()
 	}
-	before := open()
+	before, running := open(), goroutines()
 	code := m.Run()
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines left behind:", err)
+		if left := since(running, goroutines); len(left) > 0 {
+			fmt.Fprintf(os.Stderr, "goroutines left behind:\n\n%s\n", strings.Join(left, "\n\n"))
 			code = 1
 		}
-		if left := since(before); len(left) > 0 {
+		if left := since(before, open); len(left) > 0 {
 			fmt.Fprintln(os.Stderr, "descriptors left behind:", strings.Join(left, ", "))
 			code = 1
 		}
@@ -46,17 +44,17 @@ func Parallel(n int) {
 	}
 }
 
-// since lists the descriptors opened since before. Descriptors that finalizers or ending goroutines
-// close get some time; a busy machine needs most of it.
-func since(before map[string]string) []string {
+// since lists what list has that was not there before. Goroutines that end, and descriptors that
+// they or finalizers close, get some time; a busy machine needs most of it.
+func since(before map[string]string, list func() map[string]string) []string {
 	for try := 0; ; try++ {
 		var left []string
-		for fd, what := range open() {
-			if _, ok := before[fd]; !ok {
-				left = append(left, fd+" -> "+what)
+		for key, what := range list() {
+			if _, ok := before[key]; !ok {
+				left = append(left, what)
 			}
 		}
-		if len(left) == 0 || try == 200 {
+		if len(left) == 0 || try == tries {
 			sort.Strings(left)
 			return left
 		}
@@ -65,6 +63,10 @@ func since(before map[string]string) []string {
 	}
 }
 
+// tries is how often since looks, every 20 ms.
+var tries = 200
+
+// open lists the descriptors by their numbers.
 func open() map[string]string {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -74,7 +76,7 @@ func open() map[string]string {
 	for _, e := range entries {
 		// the directory's own is closed again
 		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
-			fds[e.Name()] = what
+			fds[e.Name()] = e.Name() + " -> " + what
 		}
 	}
 	return fds

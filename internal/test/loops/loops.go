@@ -113,6 +113,34 @@ func (ls *Loops) Settled(what string, cond func(l *loop.Loop) bool) {
 	})
 }
 
+// Skip waits until the threads have done all they can do without further input, and then puts the
+// clocks of the loops forward by d. When it returns, the timers whose time has come have run.
+func (ls *Loops) Skip(d time.Duration) {
+	ls.t.Helper()
+	before := int64(-1)
+	wait.Until(ls.t, "threads that only wait", func() bool {
+		ls.t.Helper()
+		ls.Settle()
+		now := ls.resumes()
+		done := now == before
+		before = now
+		return done
+	})
+	for _, l := range ls.All {
+		On(ls.t, l, func(l *loop.Loop) { l.Skip(d) })
+	}
+	ls.Settle()
+}
+
+// resumes returns how many times a thread has become the running one.
+func (ls *Loops) resumes() (n int64) {
+	ls.t.Helper()
+	for _, l := range ls.All {
+		On(ls.t, l, func(l *loop.Loop) { n += l.Stats().Resumes })
+	}
+	return n
+}
+
 // Run runs f as a thread of a loop of its own, and returns when that has nothing left to do.
 func Run(t testing.TB, f func(th *loop.Thread)) {
 	t.Helper()

@@ -1,0 +1,190 @@
+package lwangotest
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// Server serves a handler until its test ends. Its methods are for the goroutine of the test,
+// except Client, Log and the fields, which are for any.
+type Server struct {
+	URL  string // such as "http://127.0.0.1:40123", without a slash at its end
+	Addr string // its host and port
+
+	server *server.Server
+	client *http.Client
+	conns  []*Conn // of Dial
+	once   sync.Once
+}
+
+// Start serves h with the default settings. It fails the test if it cannot.
+func Start(t testing.TB, h conn.Handler) *Server {
+	t.Helper()
+	return StartConfig(t, conn.Config{Handler: h})
+}
+
+// StartConfig serves as cfg says. Unless cfg has a logger, Log returns what is logged, and a test
+// that fails prints it.
+func StartConfig(t testing.TB, cfg conn.Config) *Server {
+	t.Helper()
+	inner := server.Start(t, modes.Direct, cfg)
+	s := &Server{
+		URL:    "http://" + inner.Addr,
+		Addr:   inner.Addr,
+		server: inner,
+		client: &http.Client{
+			// What is asked is what is sent, and what is answered is what the test sees.
+			Transport: &http.Transport{DisableCompression: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+			Timeout: wait.Patience,
+		},
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if text := s.Log(); t.Failed() && text != "" {
+			t.Logf("the server's log:\n%s", text)
+		}
+	})
+	return s
+}
+
+// Stop ends the server before its test ends. Handlers that run have a second to come to their end;
+// what they wait for after that returns no more.
+func (s *Server) Stop() {
+	s.once.Do(func() {
+		s.client.CloseIdleConnections()
+		s.server.Stop(time.Second)
+	})
+}
+
+// Client returns the client of Get and Do. It keeps its connections, follows no redirects, asks for
+// no compression, and waits for a minute at most.
+func (s *Server) Client() *http.Client { return s.client }
+
+// Log returns what the server has logged, in the format of slog.TextHandler.
+func (s *Server) Log() string { return s.server.Log.String() }
+
+// Answer is a response, and its body, which has been read to its end.
+type Answer struct {
+	*http.Response
+	Text string
+}
+
+// Get asks for a path, perhaps with a query: Do without a body.
+func (s *Server) Get(path string, fields ...string) Answer {
+	s.server.T.Helper()
+	return s.Do("GET", path, "", fields...)
+}
+
+// Do sends a request and returns the answer. Each field is a header line, such as
+// "Accept: text/html"; "Host: example.org" is one, too. It fails the test if there is no complete
+// answer.
+func (s *Server) Do(method, path, body string, fields ...string) Answer {
+	t := s.server.T
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range fields {
+		name, value, ok := strings.Cut(field, ":")
+		if value = strings.TrimSpace(value); !ok {
+			t.Fatalf("%q: not a header field; expected something like \"Accept: text/html\"", field)
+		}
+		if strings.EqualFold(name, "Host") {
+			req.Host = value
+		} else {
+			req.Header.Add(name, value)
+		}
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: the answer ends after %d bytes of the body: %v", method, path, len(text),
+			err)
+	}
+	return Answer{resp, string(text)}
+}
+
+// Skip waits until the threads of the server have done all they can do without further input, and
+// then puts the clock of their loop forward by d. What waits for its time on the loop ends if its
+// time has come then. See the package comment for what that is.
+//
+// Requests that Conn.Send has sent are with their handlers before the clock moves. This is not so
+// for those that another goroutine is about to send, nor for a handler that is about to come back
+// from a function off the loop.
+func (s *Server) Skip(d time.Duration) {
+	s.server.T.Helper()
+	for _, c := range s.conns {
+		c.acknowledge()
+	}
+	s.server.Skip(d)
+}
+
+// Conn is a client's connection, for tests that say byte by byte what is sent, and when.
+type Conn struct {
+	net.Conn
+	client *server.Client
+}
+
+// Dial connects to the server until the test ends. All reads and writes have a minute.
+func (s *Server) Dial() *Conn {
+	s.server.T.Helper()
+	client := s.server.Dial()
+	c := &Conn{client.Conn, client}
+	s.conns = append(s.conns, c)
+	return c
+}
+
+// acknowledge makes the kernel acknowledge at once what the client has got, instead of within 40 ms
+// (tcp(7), TCP_QUICKACK). Until then the server would not take the connection for idle.
+func (c *Conn) acknowledge() {
+	rc, err := c.client.TCP().SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = rc.Control(func(fd uintptr) {
+		// The only error is that of a connection that has ended, which has nothing to acknowledge.
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1)
+	})
+}
+
+// Send sends raw bytes: requests, or parts of them.
+func (c *Conn) Send(raw string) {
+	c.client.T.Helper()
+	c.client.Send(raw)
+}
+
+// Answer reads one answer to a request of that method. Bytes behind it are for the next Answer, or
+// for Rest.
+func (c *Conn) Answer(method string) Answer {
+	c.client.T.Helper()
+	return Answer(c.client.Answer(method))
+}
+
+// Read reads what is behind the answers that Answer has read.
+func (c *Conn) Read(p []byte) (int, error) { return c.client.R.Read(p) }
+
+// Rest reads until the server closes the connection, which it must do in order.
+func (c *Conn) Rest() string {
+	c.client.T.Helper()
+	return server.Rest(c.client.T, c)
+}

@@ -1,0 +1,166 @@
+package lwango_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	// userProgram is a program that uses nothing but this package.
+	userProgram = `package main
+
+import "github.com/lwango/lwango"
+
+func hello(req *lwango.Request, resp *lwango.Response) int {
+	resp.WriteString("Hello from " + req.Path())
+	return 200
+}
+
+func main() {
+	lwango.Handle("/", hello)
+	lwango.Main()
+}
+`
+	// userTest is its test.
+	userTest = `package main
+
+import (
+	"testing"
+
+	"github.com/lwango/lwango/lwangotest"
+)
+
+func TestMain(m *testing.M) { lwangotest.Main(m) }
+
+func TestHello(t *testing.T) {
+	s := lwangotest.Start(t, hello)
+	if a := s.Get("/you"); a.StatusCode != 200 || a.Text != "Hello from /you" {
+		t.Errorf("%s: %q", a.Status, a.Text)
+	}
+}
+`
+)
+
+// linked are the modules that such a program has in it. They are what its go.mod gets and what is
+// downloaded to build and to test it.
+var linked = []string{
+	"github.com/BurntSushi/toml",
+	"github.com/andybalholm/brotli",
+	"github.com/klauspost/compress",
+	"github.com/lwango/lwango",
+	"golang.org/x/crypto",
+	"golang.org/x/sys",
+}
+
+// named are the modules that the go command knows of beside those, because a go.mod names them: that
+// of lwango, or those of linked modules. Their code is not in the program, and is not downloaded to
+// build and test it.
+var named = []string{
+	"github.com/chromedp/cdproto", // tests
+	"github.com/chromedp/chromedp",
+	"github.com/go-json-experiment/json",
+	"github.com/google/go-cmp",
+	"github.com/rogpeppe/go-internal",
+	"golang.org/x/tools",
+
+	"github.com/cespare/xxhash/v2", // pubsub/redis
+	"github.com/redis/go-redis/v9",
+	"go.uber.org/atomic",
+
+	"github.com/gorilla/websocket", // handlers/websocket
+
+	"golang.org/x/text", // samples/chat
+
+	"github.com/xyproto/randomstring", // tests of brotli
+	"golang.org/x/net",                // of x/crypto
+	"golang.org/x/term",
+}
+
+// TestModulesOfPrograms: a program of ten lines gets the modules that it needs, and no others; and
+// neither does its test. What tests of lwango use, and Redis, is not among them.
+func TestModulesOfPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.go":      userProgram,
+		"main_test.go": userTest,
+		"go.sum":       string(sums),
+		"go.mod": "module example.org/user\n\ngo 1.26.0\n\nrequire " + module + " v0.0.0\n\n" +
+			"replace " + module + " => " + here + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) (lines []string) {
+		t.Helper()
+		cmd := exec.Command("go", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+		var errors strings.Builder
+		cmd.Stderr = &errors
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, errors.String())
+		}
+		lines = strings.Fields(string(out))
+		slices.Sort(lines)
+		return slices.Compact(lines)
+	}
+	run("build", "-o", "user", ".")
+	run("test", ".")
+
+	const path = "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}"
+	compare(t, "in the program", run("list", "-deps", "-f", path, "."), linked)
+	compare(t, "in its test", run("list", "-deps", "-test", "-f", path, "."), linked)
+	const other = "{{if not .Main}}{{.Path}}{{end}}"
+	graph := slices.Concat(linked, named)
+	slices.Sort(graph)
+	compare(t, "in the module graph", run("list", "-m", "-f", other, "all"), graph)
+	compare(t, "in go.mod", required(t, filepath.Join(dir, "go.mod")), linked)
+}
+
+// required returns the modules that a go.mod with blocks of requirements names.
+func required(t *testing.T, file string) (modules []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(f) >= 2 && strings.HasPrefix(f[1], "v") {
+			modules = append(modules, f[0])
+		}
+	}
+	return modules
+}
+
+// compare says what is in got and not in want, and the other way round.
+func compare(t *testing.T, where string, got, want []string) {
+	t.Helper()
+	for _, m := range got {
+		if !slices.Contains(want, m) {
+			t.Errorf("%s: unexpected %s", where, m)
+		}
+	}
+	for _, m := range want {
+		if !slices.Contains(got, m) {
+			t.Errorf("%s: %s is missing; the list names it in vain", where, m)
+		}
+	}
+}
