@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,8 +18,25 @@ const firstInherited = 3
 // inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if
 // LISTEN_PID is this process, by the names in LISTEN_FDNAMES. It removes the variables, so that a
 // child process does not take them for its own. Sockets without a name are called "unknown", as
-// systemd's own library does.
+// systemd's own library does. The sockets belong to the process: later calls return them again, for
+// its other servers.
 func inheritedSockets() (map[string][]int, error) {
+	passed.Lock()
+	defer passed.Unlock()
+	sockets, err := readInherited()
+	if sockets != nil {
+		passed.sockets = sockets
+	}
+	return passed.sockets, err
+}
+
+// passed is what inheritedSockets has taken over.
+var passed struct {
+	sync.Mutex
+	sockets map[string][]int // does not change
+}
+
+func readInherited() (map[string][]int, error) {
 	count, pid := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_PID")
 	nameList := os.Getenv("LISTEN_FDNAMES")
 	for _, name := range []string{"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {

@@ -62,17 +62,20 @@ func start(src source, c *config) (*server, error) {
 	return s, nil
 }
 
-func (s *server) start() (err error) {
-	if s.inherited, err = inheritedSockets(); err != nil {
-		return err
-	}
-	n := loop.Reserve(s.config.Threads)
-	s.ended = make(chan error, n)
+// opening is held by a server that makes its loops or sockets. Otherwise another one of the process
+// that starts meanwhile would not count these loops when it reserves processors, and might take the
+// same port, between the probe and the bind (see openTCP).
+var opening sync.Mutex
+
+// makeLoops makes the loops. They do not run yet.
+func (s *server) makeLoops() error {
+	opening.Lock()
+	defer opening.Unlock()
 	handoff, err := coro.ParseHandoff(s.config.Handoff)
 	if err != nil {
 		return err
 	}
-	for range n {
+	for range loop.Reserve(s.config.Threads) {
 		l, err := loop.New(loop.Options{Handoff: handoff, Workers: s.config.Workers, Logger: s.log})
 		if err != nil {
 			return err
@@ -80,6 +83,17 @@ func (s *server) start() (err error) {
 		s.loops = append(s.loops, l)
 	}
 	s.config.loops = s.loops
+	s.ended = make(chan error, len(s.loops))
+	return nil
+}
+
+func (s *server) start() (err error) {
+	if s.inherited, err = inheritedSockets(); err != nil {
+		return err
+	}
+	if err := s.makeLoops(); err != nil {
+		return err
+	}
 	if a := s.config.AccessLog; a != nil {
 		if s.access, err = openAccessLog(a, s.log); err != nil {
 			return err
@@ -268,6 +282,8 @@ func (s *server) announce(l *listener) {
 
 // open makes the sockets of a listener.
 func (s *server) open(lc listenerConfig) (*listener, error) {
+	opening.Lock()
+	defer opening.Unlock()
 	ours := map[int]bool{}
 	for addr := range s.listeners {
 		ours[addr.port()] = true
