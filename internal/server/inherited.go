@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -54,16 +55,9 @@ func readInherited() (map[string][]int, error) {
 	for i := range int(n) {
 		fd := firstInherited + i
 		unix.CloseOnExec(fd)
-		listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-		if err != nil || listening == 0 {
-			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s is not a listening socket", fd,
-				count)
+		if err := adopt(fd); err != nil {
+			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s: %w", fd, count, err)
 		}
-		if err := unix.SetNonblock(fd, true); err != nil {
-			return nil, os.NewSyscallError("fcntl", err)
-		}
-		// As loop.Listen does. The kernel rightly refuses it for a socket that is not TCP.
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		name := "unknown"
 		if i < len(names) && names[i] != "" {
 			name = names[i]
@@ -71,6 +65,20 @@ func readInherited() (map[string][]int, error) {
 		sockets[name] = append(sockets[name], fd)
 	}
 	return sockets, nil
+}
+
+// adopt makes a socket that others have made ready for a loop.
+func adopt(fd int) error {
+	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil || listening == 0 {
+		return errors.New("not a listening socket")
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	// As loop.Listen does. The kernel rightly refuses it for a socket that is not TCP.
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	return nil
 }
 
 func notInherited(inherited map[string][]int) string {

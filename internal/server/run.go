@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub/redis"
+	"github.com/lwango/lwango/stream"
 )
 
 // server is a running server: loops, listeners and the configuration that they go by. Its methods
@@ -142,6 +143,9 @@ func (c *config) begin() {
 	c.endBackground = func() { cancel(); running.Wait() }
 }
 
+// stopping reports whether stop was called.
+func (s *server) stopping() bool { return !s.until.IsZero() }
+
 // stop stops listening and tells the loops to end within the grace period. It does not wait.
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
@@ -232,12 +236,15 @@ func (s *server) connConfig() conn.Config {
 	if c.AccessLog != nil {
 		cc.AccessLog = s.access
 	}
+	if e := s.source.Embedding; e != nil && e.AccessLog != nil {
+		cc.AccessLog = accessHook{e.AccessLog, cc.AccessLog}
+	}
 	return cc
 }
 
 // notice logs what the user may not expect of the configuration.
 func (s *server) notice() {
-	if s.config.File == "" && s.source.Root == "" {
+	if s.config.File == "" && s.source.Root == "" && s.source.Embedding == nil {
 		s.own.Info("no configuration file: built-in defaults")
 	}
 	// This is an error only for a folder that the configuration names: perhaps no request needs it.
@@ -300,7 +307,13 @@ func (s *server) serve(l *listener, i int) error {
 	fds := l.given[i]
 	l.given[i] = nil
 	for j, fd := range fds {
-		h, err := s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name})
+		var h *loop.Listener
+		var err error
+		if c := l.config; c.streams != nil {
+			h, err = stream.ServeFD(s.loops[i], fd, c.idle, c.streams)
+		} else {
+			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name})
+		}
 		if err != nil {
 			closeAll(fds[j:])
 			return fmt.Errorf("listen %s: %w", l.socket.shown, err)
