@@ -180,10 +180,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	return exitStopped
 }
 
-// untilStopped obeys signals until the loops have ended; the error is nil if they were stopped in
-// order, and logged. It ignores the
-// first signal after the end of ctx: that may be the one that has ended ctx, and must not count
-// twice.
+// untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in
+// order, and otherwise an error that it has logged. It ignores the first signal after the end of
+// ctx: that may be the one that has ended ctx, and must not count twice.
 //
 // It also runs the functions that come by calls, since the server is its goroutine's.
 func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
