@@ -17,6 +17,9 @@
 // Its handlers are served beside the routes of that file, and it may define flags beside lwango's
 // (see ParseFlags).
 //
+// A program with a command line of its own, or with several servers, uses ListenAndServe or Server
+// instead of Main; these read no flags and obey no signals.
+//
 // A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
 // reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
 // in any other way (a mutex, a channel, another library's connection) holds up all requests of that

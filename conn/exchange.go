@@ -226,6 +226,7 @@ func (x *exchange) abandon() bool {
 
 // begin makes everything ready for one answer.
 func (x *exchange) begin() {
+	x.c.port.tally.requests++
 	x.began = x.c.Loop().Time()
 	x.pace(&x.reading, x.set.BodyTimeout)
 	x.pace(&x.writing, x.set.WriteTimeout)

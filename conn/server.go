@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,14 @@ import (
 // page. Once the head has gone out (Flush, or more than 32 KiB written) the returned status is
 // ignored; if it differs from that in the head, this is logged.
 type Handler func(req *Request, resp *Response) int
+
+// Serve calls h.
+func (h Handler) Serve(req *Request, resp *Response) int { return h(req, resp) }
+
+// Service is what has a Handler as its method Serve: a Handler itself, a router.
+type Service interface {
+	Serve(req *Request, resp *Response) int
+}
 
 // Defaults of a Server, where a Config has zero and where a configuration file says nothing.
 const (
@@ -81,6 +90,14 @@ type Server struct {
 	// Connections closed because of the PROXY protocol.
 	headerNote, strangerNote seldom
 	strangers                atomic.Int64 // since the last line in the log
+
+	tallies sync.Map // *loop.Loop -> *tally
+}
+
+// tally is what a loop counts for a Server.
+type tally struct {
+	requests int64
+	_        [56]byte // no other loop writes to the same cache line
 }
 
 // settings is a Config made ready for use.
@@ -169,7 +186,18 @@ func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 		p.local = local
 	}
 	s.admission.serves(l)
+	t, _ := s.tallies.LoadOrStore(l, new(tally))
+	p.tally = t.(*tally)
 	return l.Accept(ln.FD, p.accept)
+}
+
+// Requests returns how many requests have begun on l, those included that were refused. It is
+// called on l.
+func (s *Server) Requests(l *loop.Loop) int64 {
+	if t, ok := s.tallies.Load(l); ok {
+		return t.(*tally).requests
+	}
+	return 0
 }
 
 // port is what the connections of one listener on one loop share.
@@ -179,6 +207,8 @@ type port struct {
 	tls    *tls.Config
 	name   string
 	local  netip.AddrPort // of all connections; invalid: they differ
+
+	tally *tally // the loop's
 
 	// untaken is how many bytes of their answers the clients of overdue connections had not taken
 	// when Overdue last looked. Few connections need it, so their records do not have it.

@@ -27,3 +27,28 @@ func TestReserve(t *testing.T) {
 		}
 	}
 }
+
+// TestReserveBeside: a second server of a process gets room beside the loops of the first, until
+// those have ended.
+func TestReserveBeside(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for range 2 {
+		runtime.GOMAXPROCS(1)
+		var loops []*loop.Loop
+		for _, want := range []int{4, 7} {
+			for range loop.Reserve(3) {
+				l, err := loop.New(loop.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				loops = append(loops, l)
+			}
+			if got := runtime.GOMAXPROCS(0); got != want {
+				t.Errorf("%d loops: GOMAXPROCS %d, want %d", len(loops), got, want)
+			}
+		}
+		for _, l := range loops {
+			l.Close()
+		}
+	}
+}

@@ -115,6 +115,7 @@ func New(o Options) (*Loop, error) {
 	l.trim.init(l)
 	l.stop.init(l)
 	l.post.wakefd = wakefd
+	open.Add(1)
 	return l, nil
 }
 
@@ -159,6 +160,7 @@ func (l *Loop) Close() {
 	unix.Close(l.wakefd)
 	unix.Close(l.epfd)
 	l.epfd, l.wakefd = -1, -1
+	open.Add(-1)
 }
 
 // timeout returns how long the loop may block; there is no limit if it is negative.

@@ -42,18 +42,35 @@ func Serve(l *loop.Loop, network, address string, idle time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	srv := &Server{loop: l, addr: addr, idle: idle, handler: handler}
-	if idle <= 0 {
-		srv.idle = -1
-	}
+	srv := &Server{addr: addr}
 	if network == "unix" {
 		srv.path = address
 	}
-	if srv.listener, err = l.Accept(fd, srv.accept); err != nil {
+	if err := srv.serve(l, fd, idle, handler); err != nil {
 		sysio.Close(fd)
 		return nil, err
 	}
 	return srv, nil
+}
+
+// ServeFD is Serve for a listening socket that is there, such as one of loop.Listen. The socket is
+// non-blocking. To stop accepting, the caller closes the returned Listener on the loop; the path of
+// a UNIX socket is the caller's. On an error fd is still the caller's.
+func ServeFD(l *loop.Loop, fd int, idle time.Duration,
+	handler func(t *loop.Thread, s *Stream) error) (*loop.Listener, error) {
+	srv := new(Server)
+	err := srv.serve(l, fd, idle, handler)
+	return srv.listener, err
+}
+
+func (srv *Server) serve(l *loop.Loop, fd int, idle time.Duration,
+	handler func(t *loop.Thread, s *Stream) error) (err error) {
+	srv.loop, srv.idle, srv.handler = l, idle, handler
+	if idle <= 0 {
+		srv.idle = -1
+	}
+	srv.listener, err = l.Accept(fd, srv.accept)
+	return err
 }
 
 // Addr returns the address, with the real port where 0 was asked for.

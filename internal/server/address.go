@@ -13,9 +13,11 @@ import (
 
 // address is where a listener listens. Equal addresses are the same socket.
 type address struct {
-	Network string // "tcp", "unix" or "systemd"
+	Network string // "tcp", "unix", "systemd" or given
 	// Name is host:port in one spelling, an absolute path, or a socket unit's FileDescriptorName.
 	Name string
+
+	number int // tells addresses apart for which the kernel chooses a port
 }
 
 // parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is
@@ -30,13 +32,13 @@ func parseAddress(s, dir string) (address, error) {
 			return address{}, fmt.Errorf(
 				"expected the path of a file, found the abstract socket %s", path)
 		}
-		return address{"unix", path}, nil
+		return address{Network: "unix", Name: path}, nil
 	}
 	if name, ok := strings.CutPrefix(s, "systemd:"); ok {
 		if name == "" {
 			return address{}, errors.New("expected the name of a socket behind systemd:")
 		}
-		return address{"systemd", name}, nil
+		return address{Network: "systemd", Name: name}, nil
 	}
 	return parseTCP(s)
 }
@@ -70,7 +72,7 @@ func parseTCP(s string) (address, error) {
 		}
 		host = addr.String()
 	}
-	return address{"tcp", net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
+	return address{Network: "tcp", Name: net.JoinHostPort(host, strconv.FormatUint(n, 10))}, nil
 }
 
 // port returns the port of a TCP address, 0 if the kernel chooses it, and -1 for other addresses.
@@ -85,7 +87,7 @@ func (a address) port() int {
 
 // String gives the form that parseAddress reads.
 func (a address) String() string {
-	if a.Network == "tcp" {
+	if a.Network == "tcp" || a.Network == given {
 		return a.Name
 	}
 	return a.Network + ":" + a.Name

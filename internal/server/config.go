@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -21,6 +22,7 @@ import (
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
+	"github.com/lwango/lwango/stream"
 )
 
 // config is a checked configuration, with what follows from it. The `toml` tags are the keys of the
@@ -100,9 +102,14 @@ type listenerConfig struct {
 	ProxyProtocol  bool     `toml:"proxy_protocol"`
 
 	Address address       // of Listen
-	TLS     *tls.Config   // of Certs; nil without any
+	TLS     *tls.Config   // of Certs, or of an Embedding; nil without any
 	Access  access        // of Mode and Owner
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
+
+	// Of an Embedding.
+	socket  net.Listener // listens already; nil: the server makes the sockets
+	streams func(*loop.Thread, *stream.Stream) error
+	idle    time.Duration // of streams
 }
 
 // certConfig is one certificate with its key, both PEM files.
@@ -177,6 +184,8 @@ type source struct {
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
 	Logger  *slog.Logger     // for modules; never nil
+
+	Embedding *Embedding // what the program says in code; nil: nothing
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -224,6 +233,9 @@ func (s source) parse(name, text string) (*config, error) {
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
 	}
+	if err := s.Embedding.limits(c); err != nil {
+		return nil, err
+	}
 	c.checkHeaders()
 	c.checkAccessLog()
 	c.checkPubsub(s.Broker)
@@ -247,6 +259,9 @@ func (s source) parse(name, text string) (*config, error) {
 			}
 			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
 		}
+	}
+	if err := s.Embedding.listeners(c, wd); err != nil {
+		return nil, err
 	}
 	return c, c.route(s, sites)
 }

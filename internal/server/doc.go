@@ -9,6 +9,7 @@
 // to them.
 //
 //	main.go       Program, flags, signals, exit codes
+//	embed.go      a server that a program starts in code, without flags and signals
 //	config.go     config: the keys of lwango.conf, their defaults and ranges; source
 //	sites.go      from [[site]] tables to a router
 //	around.go     what sites and routes have in common: the layers around modules

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,8 +19,25 @@ const firstInherited = 3
 // inheritedSockets takes over the sockets that a service manager passed: LISTEN_FDS of them, if
 // LISTEN_PID is this process, by the names in LISTEN_FDNAMES. It removes the variables, so that a
 // child process does not take them for its own. Sockets without a name are called "unknown", as
-// systemd's own library does.
+// systemd's own library does. The sockets belong to the process: later calls return them again, for
+// its other servers.
 func inheritedSockets() (map[string][]int, error) {
+	passed.Lock()
+	defer passed.Unlock()
+	sockets, err := readInherited()
+	if sockets != nil {
+		passed.sockets = sockets
+	}
+	return passed.sockets, err
+}
+
+// passed is what inheritedSockets has taken over.
+var passed struct {
+	sync.Mutex
+	sockets map[string][]int // does not change
+}
+
+func readInherited() (map[string][]int, error) {
 	count, pid := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_PID")
 	nameList := os.Getenv("LISTEN_FDNAMES")
 	for _, name := range []string{"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {
@@ -36,16 +55,9 @@ func inheritedSockets() (map[string][]int, error) {
 	for i := range int(n) {
 		fd := firstInherited + i
 		unix.CloseOnExec(fd)
-		listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-		if err != nil || listening == 0 {
-			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s is not a listening socket", fd,
-				count)
+		if err := adopt(fd); err != nil {
+			return nil, fmt.Errorf("descriptor %d of LISTEN_FDS=%s: %w", fd, count, err)
 		}
-		if err := unix.SetNonblock(fd, true); err != nil {
-			return nil, os.NewSyscallError("fcntl", err)
-		}
-		// As loop.Listen does. The kernel rightly refuses it for a socket that is not TCP.
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		name := "unknown"
 		if i < len(names) && names[i] != "" {
 			name = names[i]
@@ -53,6 +65,20 @@ func inheritedSockets() (map[string][]int, error) {
 		sockets[name] = append(sockets[name], fd)
 	}
 	return sockets, nil
+}
+
+// adopt makes a socket that others have made ready for a loop.
+func adopt(fd int) error {
+	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err != nil || listening == 0 {
+		return errors.New("not a listening socket")
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	// As loop.Listen does. The kernel rightly refuses it for a socket that is not TCP.
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	return nil
 }
 
 func notInherited(inherited map[string][]int) string {

@@ -13,6 +13,7 @@ import (
 type listener struct {
 	name   string // its address, which a reload does not change
 	socket *socket
+	config listenerConfig
 	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
 	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
 
@@ -23,7 +24,7 @@ type listener struct {
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
-	l := &listener{name: lc.Address.String(), socket: sock, given: make([][]int, n),
+	l := &listener{name: lc.Address.String(), socket: sock, config: lc, given: make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
 		certs := new(atomic.Pointer[tls.Config])
@@ -31,7 +32,17 @@ func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
 		l.certs = certs
 		// The outer configuration stays, and with it the keys of session tickets: a reload costs no
 		// client its session.
-		current := func(*tls.ClientHelloInfo) (*tls.Config, error) { return certs.Load(), nil }
+		current := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			c := certs.Load()
+			if c.GetConfigForClient == nil {
+				return c, nil
+			}
+			own, err := c.GetConfigForClient(hello)
+			if own == nil && err == nil {
+				own = c
+			}
+			return onlyHTTP1(own), err
+		}
 		l.tls = &tls.Config{GetConfigForClient: current}
 	}
 	for i := range n {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -36,14 +37,14 @@ type Program struct {
 	Topics pubsub.Hub    // what its handlers publish and subscribe to
 	Broker pubsub.Broker // what carries them to other processes; nil: nothing can
 
-	modules *handlers.Registry
+	Modules *handlers.Registry // does not change once a server runs
 
 	mu     sync.Mutex
 	routes []handlers.Route
 }
 
 // NewProgram makes a program of these modules and handlers.
-func NewProgram(modules *handlers.Registry) *Program { return &Program{modules: modules} }
+func NewProgram(modules *handlers.Registry) *Program { return &Program{Modules: modules} }
 
 // Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as
 // http.Handle does: both are mistakes of the program. It is safe for any goroutine and has no
@@ -174,14 +175,20 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
-	return s.untilStopped(ctx, signals)
+	if s.untilStopped(ctx, signals, nil) != nil {
+		return exitFailure
+	}
+	return exitStopped
 }
 
-// untilStopped obeys signals until the loops have ended, and returns the exit code. It ignores the
-// first signal after the end of ctx: that may be the one that has ended ctx, and must not count
-// twice.
-func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int {
-	code := exitStopped
+// untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in
+// order, and otherwise an error that it has logged. It ignores the first signal after the end of
+// ctx: that may be the one that has ended ctx, and must not count twice.
+//
+// It also runs the functions that come by calls, since the server is its goroutine's.
+func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
+	calls <-chan func()) error {
+	var failure error
 	ended, done := s.ended, ctx.Done()
 	var stopped chan error
 	spared := false // the next signal does not end the program at once
@@ -208,8 +215,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 			default:
 				s.own.Warn("stopped at once", "signal", sig.String(), "connections",
 					s.conn.Active())
-				return exitFailure
+				return errCutShort
 			}
+		case f := <-calls:
+			f()
 		case <-done:
 			done = nil
 			if stopped == nil {
@@ -221,18 +230,23 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal) int
 			}
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
-			code = exitFailure
+			failure = fmt.Errorf("a loop has ended: %w", cmp.Or(err, errNoReason))
 			stop()
 		case err := <-stopped:
 			if err != nil {
 				s.own.Error("a loop failed", "error", err)
-				code = exitFailure
+				failure = errors.Join(failure, fmt.Errorf("a loop failed: %w", err))
 			}
 			s.own.Info("stopped")
-			return code
+			return failure
 		}
 	}
 }
+
+var (
+	errCutShort = errors.New("stopped at once by a second signal")
+	errNoReason = errors.New("without an error")
+)
 
 func (s *server) logReload(err error) {
 	var all settings.Errors
@@ -286,7 +300,7 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes,
+	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Routes: p.routes,
 		Topics: &p.Topics, Broker: p.Broker, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {

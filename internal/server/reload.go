@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -87,7 +88,7 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 		switch {
 		case old == nil:
 			l, err = s.open(lc)
-		case (old.certs == nil) != (lc.TLS == nil):
+		case (old.certs == nil) != (lc.TLS == nil), old.config.streams != nil, lc.streams != nil:
 			l, err = s.reuse(old, lc)
 		default:
 			continue
@@ -100,8 +101,13 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 	// This comes last, when nothing else can fail any more: the mode and owner of an open socket
 	// are not restored.
 	for _, lc := range next.Listeners {
-		if s.listeners[lc.Address] == nil {
+		old := s.listeners[lc.Address]
+		if old == nil {
 			continue
+		}
+		if lc.socket != nil && !same(lc.socket, old.config.socket) {
+			return nil, fmt.Errorf("listen %s: another socket of that address is served already",
+				old.socket.shown)
 		}
 		if err = lc.Access.set(lc.Address.Name); err != nil {
 			return nil, err
@@ -112,7 +118,8 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 
 // reuse makes a listener on the sockets of old.
 func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
-	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file}
+	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file,
+		given: old.socket.given}
 	for _, fd := range old.socket.fds {
 		if err := sock.duplicate(fd, 1); err != nil {
 			sock.close()

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
 )
 
 // server is a running server: loops, listeners and the configuration that they go by. Its methods
@@ -63,17 +64,20 @@ func start(src source, c *config) (*server, error) {
 	return s, nil
 }
 
-func (s *server) start() (err error) {
-	if s.inherited, err = inheritedSockets(); err != nil {
-		return err
-	}
-	n := loop.Reserve(s.config.Threads)
-	s.ended = make(chan error, n)
+// opening is held by a server that makes its loops or sockets. Otherwise another one of the process
+// that starts meanwhile would not count these loops when it reserves processors, and might take the
+// same port, between the probe and the bind (see openTCP).
+var opening sync.Mutex
+
+// makeLoops makes the loops. They do not run yet.
+func (s *server) makeLoops() error {
+	opening.Lock()
+	defer opening.Unlock()
 	handoff, err := coro.ParseHandoff(s.config.Handoff)
 	if err != nil {
 		return err
 	}
-	for range n {
+	for range loop.Reserve(s.config.Threads) {
 		l, err := loop.New(loop.Options{Handoff: handoff, Workers: s.config.Workers, Logger: s.log})
 		if err != nil {
 			return err
@@ -81,6 +85,17 @@ func (s *server) start() (err error) {
 		s.loops = append(s.loops, l)
 	}
 	s.config.loops = s.loops
+	s.ended = make(chan error, len(s.loops))
+	return nil
+}
+
+func (s *server) start() (err error) {
+	if s.inherited, err = inheritedSockets(); err != nil {
+		return err
+	}
+	if err := s.makeLoops(); err != nil {
+		return err
+	}
 	if a := s.config.AccessLog; a != nil {
 		if s.access, err = openAccessLog(a, s.log); err != nil {
 			return err
@@ -129,6 +144,9 @@ func (c *config) begin() {
 	}
 	c.endBackground = func() { cancel(); running.Wait() }
 }
+
+// stopping reports whether stop was called.
+func (s *server) stopping() bool { return !s.until.IsZero() }
 
 // stop stops listening and tells the loops to end within the grace period. It does not wait.
 func (s *server) stop() {
@@ -220,12 +238,15 @@ func (s *server) connConfig() conn.Config {
 	if c.AccessLog != nil {
 		cc.AccessLog = s.access
 	}
+	if e := s.source.Embedding; e != nil && e.AccessLog != nil {
+		cc.AccessLog = accessHook{e.AccessLog, cc.AccessLog}
+	}
 	return cc
 }
 
 // notice logs what the user may not expect of the configuration.
 func (s *server) notice() {
-	if s.config.File == "" && s.source.Root == "" {
+	if s.config.File == "" && s.source.Root == "" && s.source.Embedding == nil {
 		s.own.Info("no configuration file: built-in defaults")
 	}
 	// This is an error only for a folder that the configuration names: perhaps no request needs it.
@@ -270,6 +291,8 @@ func (s *server) announce(l *listener) {
 
 // open makes the sockets of a listener.
 func (s *server) open(lc listenerConfig) (*listener, error) {
+	opening.Lock()
+	defer opening.Unlock()
 	ours := map[int]bool{}
 	for addr := range s.listeners {
 		ours[addr.port()] = true
@@ -286,7 +309,13 @@ func (s *server) serve(l *listener, i int) error {
 	fds := l.given[i]
 	l.given[i] = nil
 	for j, fd := range fds {
-		h, err := s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name})
+		var h *loop.Listener
+		var err error
+		if c := l.config; c.streams != nil {
+			h, err = stream.ServeFD(s.loops[i], fd, c.idle, c.streams)
+		} else {
+			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name})
+		}
 		if err != nil {
 			closeAll(fds[j:])
 			return fmt.Errorf("listen %s: %w", l.socket.shown, err)

@@ -28,6 +28,8 @@ type socket struct {
 	// The file of a UNIX socket, to be removed at the end if it is still this one.
 	path string
 	file unix.Stat_t
+
+	given net.Listener // of an Embedding, which is closed with the socket; nil: there is none
 }
 
 // openSocket makes the descriptors of a listener's address for n loops. inherited are the sockets
@@ -51,6 +53,8 @@ func openSocket(lc listenerConfig, n int, inherited map[string][]int,
 		}
 		s.shown = addr.String()
 		return s, nil
+	case given:
+		return openGiven(lc, n)
 	}
 	return openTCP(lc.Address.Name, n, ours[lc.Address.port()])
 }
@@ -205,8 +209,12 @@ func (s *socket) close() {
 }
 
 // remove removes the file of a UNIX socket, unless another file is in its place. It must be called
-// before close: once the socket is gone, another file can get its inode number.
+// before close: once the socket is gone, another file can get its inode number. A net.Listener that
+// the program has given is closed, and does the same.
 func (s *socket) remove() {
+	if s.given != nil {
+		_ = s.given.Close() // the program may have closed it
+	}
 	if s.path == "" {
 		return
 	}

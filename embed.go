@@ -1,0 +1,236 @@
+package lwango
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/asynclog"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Server is a server that a program starts in code: it reads no flags, obeys no signals and ends
+// no process. The zero Server serves what was registered with Handle, at port 8080 of all
+// addresses. What a field leaves zero is as in lwango.conf, or as in File.
+//
+// A process may have any number of Servers, and Main or Run beside them. Each has loops of its own,
+// with a processor for each (see loop.Reserve). Topics, and the connections that Get keeps, belong
+// to the process, and all Servers share them. A Server is a value: to change it after Start has no
+// effect.
+type Server struct {
+	// Addr is where to listen: "host:port" (an IP address, localhost, or nothing or * for all
+	// addresses; port 0 is one that the kernel chooses), "unix:/path", or "systemd:name" for a
+	// socket that the service manager passes. "" stands for "*:8080" if there is TLS, or neither
+	// Listeners nor File.
+	Addr string
+
+	// Handler answers all requests; nil: what was registered with Handle before Start.
+	Handler Service
+
+	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
+	// gets one. HTTP/2 is taken out of its NextProtos. It must not change.
+	TLS *tls.Config
+
+	// Listeners are further places to listen, on the same loops.
+	Listeners []Listener
+
+	// File is a configuration, as lwango.conf; "": none. Sites and modules (RegisterModule) come
+	// from it. Other fields go before its keys, and if there is an Addr or a Listener, these
+	// stand in the place of the file's listeners. Its [pubsub] holds for the process.
+	File string
+
+	// Limits of a connection. Those of time are 1 ms to 24 h.
+	KeepAliveTimeout time.Duration // between requests; 0: 15 s
+	HeaderTimeout    time.Duration // for a whole head, from its first byte; 0: 10 s
+	BodyTimeout      time.Duration // between two reads of a body; 0: 30 s
+	WriteTimeout     time.Duration // between two writes that move bytes; 0: 30 s
+	MinRate          int           // bytes a second that a client must move; 0: 500; -1: none
+	MaxHeaderSize    int           // bytes of a head, 1 KiB to 16 MiB; 0: 16 KiB
+	MaxBodySize      int64         // bytes of a request's body; 0: 40 MiB; negative: no limit
+
+	// MaxConnections is how many connections may be open; 0: a third of the descriptors that the
+	// process may open. A newcomer beyond it takes the place of an idle one, or gets 503. Several
+	// Servers that share the descriptors should each have a part of them.
+	MaxConnections int
+
+	// Grace is for how long a stop waits for requests in flight; 0: 5 s; negative: not at all.
+	Grace time.Duration
+
+	Threads int          // loops; 0: one for each CPU
+	Workers int          // functions off each loop at a time (Request.Await); 0: 64
+	Handoff coro.Handoff // coro.Channel for handlers that lock their OS thread
+
+	// NoCompression says that responses are not compressed for clients that accept that.
+	NoCompression bool
+
+	// AccessLog is called when a request has been answered; nil: not at all. It must not wait, and
+	// is called on all loops, and other goroutines, at the same time. The entry is good until it
+	// returns.
+	AccessLog func(*AccessEntry)
+
+	// Logger gets what the server logs, mostly on loops. A Logger that waits for the reader of the
+	// log holds up a loop. nil: slog's default logger, or, while the program has not set that, one
+	// to stderr that never waits, as that of Run.
+	Logger *slog.Logger
+}
+
+// Listener is one place where a Server listens.
+type Listener struct {
+	Addr string // as Server.Addr; "" if there is a Socket
+
+	// Socket is a net.Listener of a TCP or UNIX socket (a descriptor becomes one by os.NewFile and
+	// net.FileListener). It is the Server's from Start on, which closes it at the end, and also
+	// if Start fails. All loops accept from the one socket.
+	Socket net.Listener
+
+	TLS *tls.Config // as Server.TLS
+
+	// Streams handles connections that do not speak HTTP; nil: they do. It is called whenever there
+	// is something to read: see stream.Serve. Idle is for how long a connection may wait for that;
+	// 0: without limit.
+	Streams func(t *loop.Thread, s *stream.Stream) error
+	Idle    time.Duration
+}
+
+type (
+	// Service answers requests. A Handler is one, and so is a router of package handlers.
+	Service = conn.Service
+
+	// AccessEntry describes an answered request, for Server.AccessLog.
+	AccessEntry = conn.AccessEntry
+
+	// Env tells a module where its route is. See handlers.Env.
+	Env = handlers.Env
+)
+
+// ErrStopped is the error of calls that need a server that runs.
+var ErrStopped = server.ErrStopped
+
+// ListenAndServe serves h at addr until ctx ends. It is Server{Addr: addr, Handler: h}.Serve(ctx).
+func ListenAndServe(ctx context.Context, addr string, h Service) error {
+	return Server{Addr: addr, Handler: h}.Serve(ctx)
+}
+
+// ServeStreams serves connections that do not speak HTTP, on loops for all CPUs, until ctx ends. It
+// calls h when a connection has something to read, on a thread of the connection's own: see
+// stream.Serve. A connection may be idle for that long; 0: without limit. Server.Listeners has
+// the same for a server that does other things as well.
+func ServeStreams(ctx context.Context, addr string, idle time.Duration,
+	h func(t *loop.Thread, s *stream.Stream) error) error {
+	return Server{Listeners: []Listener{{Addr: addr, Streams: h, Idle: idle}}}.Serve(ctx)
+}
+
+// RegisterModule adds a module, for `module = "name"` in the routes of configurations. Its settings
+// are the fields of S, a struct, with `toml:"key"` tags; a route begins with defaults. build makes
+// the handler of a route, when a configuration is read; an error about a key is one of
+// handlers.BadKey. See handlers.RegisterModule. It is called before Main, Run or Start, by one
+// goroutine at a time, and panics if the name is taken.
+func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler, error)) {
+	handlers.RegisterModule(program.Modules, name, defaults, build)
+}
+
+// Serve is Start and Wait: it serves until ctx ends. The error is nil if the server was stopped in
+// that way. Connections that are still at work after Grace are cut, which is no error.
+func (s Server) Serve(ctx context.Context) error {
+	r, err := s.Start(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Wait()
+}
+
+// Start starts the server, which stops when ctx ends. When it returns, clients can connect. Its
+// error is that of a wrong field, of the File (one line for each mistake), or of an address that
+// cannot be listened to. An address that another server listens to is an error
+// (syscall.EADDRINUSE), also within the process.
+func (s Server) Start(ctx context.Context) (*Running, error) {
+	log, end := s.Logger, func() {}
+	if log == nil {
+		if log = slog.Default(); log == stock {
+			own := asynclog.New(os.Stderr)
+			log, end = own.Logger(), func() { own.Close(time.Second) }
+		}
+	}
+	r, err := program.Start(ctx, s.embedding(), log, end)
+	if err != nil {
+		return nil, err
+	}
+	return &Running{r}, nil
+}
+
+func (s Server) embedding() *server.Embedding {
+	e := &server.Embedding{
+		File:             s.File,
+		NoCompression:    s.NoCompression,
+		KeepAliveTimeout: s.KeepAliveTimeout,
+		HeaderTimeout:    s.HeaderTimeout,
+		BodyTimeout:      s.BodyTimeout,
+		WriteTimeout:     s.WriteTimeout,
+		MinRate:          s.MinRate,
+		MaxConnections:   s.MaxConnections,
+		MaxHeaderSize:    s.MaxHeaderSize,
+		MaxBodySize:      s.MaxBodySize,
+		Grace:            s.Grace,
+		Threads:          s.Threads,
+		Workers:          s.Workers,
+		Handoff:          s.Handoff,
+		AccessLog:        s.AccessLog,
+	}
+	switch h := s.Handler.(type) {
+	case nil:
+	case Handler:
+		e.Handler = h
+	default:
+		e.Handler = h.Serve
+	}
+	if s.Addr != "" || s.TLS != nil || len(s.Listeners) == 0 && s.File == "" {
+		addr := cmp.Or(s.Addr, "*:8080")
+		e.Listeners = append(e.Listeners, server.Listening{Addr: addr, TLS: s.TLS})
+	}
+	for _, l := range s.Listeners {
+		e.Listeners = append(e.Listeners, server.Listening(l))
+	}
+	return e
+}
+
+// Running is a server that runs, from Server.Start. Any goroutine may call its methods, except that
+// a handler must not wait for its own server.
+type Running struct{ r *server.Running }
+
+// Wait waits until the server has stopped, which the end of Start's ctx causes. The error is nil
+// then; it is another one if a loop has failed. The server's goroutines have ended, and its sockets
+// are closed, but for those that handlers have taken over (Hijack).
+func (r *Running) Wait() error { return r.r.Wait() }
+
+// Addrs returns where the server listens, Addr first: "127.0.0.1:8080", with the port that the
+// kernel has chosen, or "unix:/path". It is empty once the server has stopped.
+func (r *Running) Addrs() []string { return r.r.Addrs() }
+
+// Reload puts next in the place of what is served, from the next request on each connection on, and
+// reads File again. Addresses that both have stay open; connections stay in any case. Threads,
+// Workers, Handoff and Logger cannot change. After an error everything is as it was, and
+// Sockets in next that are not served are closed. The error is ErrStopped once the server stops.
+func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.embedding()) }
+
+// Stats are counters of a server.
+type Stats struct {
+	Connections int          // open now, without hijacked ones and those of Listener.Streams
+	Requests    int64        // that have begun since the start, with those that were refused
+	Loops       []loop.Stats // of each loop
+}
+
+// Stats asks all loops for their counters. It waits for a loop that a handler holds up, until ctx
+// ends. The error is ErrStopped once the server has stopped.
+func (r *Running) Stats(ctx context.Context) (s Stats, err error) {
+	s.Connections, s.Requests, s.Loops, err = r.r.Counts(ctx)
+	return s, err
+}

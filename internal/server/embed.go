@@ -1,0 +1,406 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// Embedding is what a program says in code, in the place of flags and a file. What is zero stands
+// for what the file says, or else for the default. Package lwango documents the fields.
+type Embedding struct {
+	File          string
+	Listeners     []Listening
+	Handler       conn.Handler // nil: the routes of the Program
+	NoCompression bool
+
+	KeepAliveTimeout time.Duration
+	HeaderTimeout    time.Duration
+	BodyTimeout      time.Duration
+	WriteTimeout     time.Duration
+	MinRate          int
+	MaxConnections   int
+	MaxHeaderSize    int
+	MaxBodySize      int64
+
+	Grace   time.Duration
+	Threads int
+	Workers int
+	Handoff coro.Handoff
+
+	AccessLog func(*conn.AccessEntry)
+}
+
+// Listening is one listener of an Embedding.
+type Listening struct {
+	Addr    string
+	Socket  net.Listener
+	TLS     *tls.Config
+	Streams func(*loop.Thread, *stream.Stream) error
+	Idle    time.Duration
+}
+
+// limits puts the limits of e, which may be nil, into c, before they are checked.
+func (e *Embedding) limits(c *config) error {
+	if e == nil {
+		return nil
+	}
+	for _, d := range []struct {
+		name string
+		from time.Duration
+		to   *time.Duration
+	}{
+		{"KeepAliveTimeout", e.KeepAliveTimeout, &c.KeepAliveTimeout},
+		{"HeaderTimeout", e.HeaderTimeout, &c.HeaderTimeout},
+		{"BodyTimeout", e.BodyTimeout, &c.BodyTimeout},
+		{"WriteTimeout", e.WriteTimeout, &c.WriteTimeout},
+	} {
+		if d.from == 0 {
+			continue
+		}
+		if d.from < time.Millisecond || d.from > 24*time.Hour {
+			return fmt.Errorf("%s: expected 1ms to 24h, found %v", d.name, d.from)
+		}
+		*d.to = d.from
+	}
+	for _, n := range []struct {
+		name      string
+		from      int
+		to        *int
+		low, high int
+	}{
+		{"MinRate", e.MinRate, &c.MinRate, -1, 1e9},
+		{"MaxConnections", e.MaxConnections, &c.MaxConnections, 1, 1e8},
+		{"Threads", e.Threads, &c.Threads, 1, 1024},
+		{"Workers", e.Workers, &c.Workers, 1, 1e5},
+	} {
+		if n.from == 0 {
+			continue
+		}
+		if n.from < n.low || n.from > n.high {
+			return fmt.Errorf("%s: expected %d to %d, found %d", n.name, n.low, n.high, n.from)
+		}
+		*n.to = max(n.from, 0) // no rate: 0 in a file
+	}
+	if n := e.MaxHeaderSize; n != 0 {
+		if n < 1<<10 || n > 16<<20 {
+			return fmt.Errorf("MaxHeaderSize: expected 1 KiB to 16 MiB, found %d bytes", n)
+		}
+		c.MaxHeaderSize = handlers.Size(n)
+	}
+	if e.MaxBodySize != 0 {
+		c.MaxBodySize = handlers.Size(max(e.MaxBodySize, -1))
+	}
+	if e.Grace != 0 {
+		c.Grace = max(e.Grace, 0)
+	}
+	if e.Handoff != coro.Direct {
+		c.Handoff = e.Handoff.String()
+	}
+	if e.NoCompression {
+		c.Compress.On = new(bool)
+	}
+	return nil
+}
+
+// listeners puts the listeners of e, which may be nil, into c, in the place of those of the file.
+// A relative path begins in dir.
+func (e *Embedding) listeners(c *config, dir string) error {
+	if e == nil || len(e.Listeners) == 0 {
+		return nil
+	}
+	c.Listeners = nil
+	for _, l := range e.Listeners {
+		lc := listenerConfig{Listen: l.Addr, socket: l.Socket, streams: l.Streams, idle: l.Idle}
+		switch {
+		case l.Socket != nil && l.Addr != "":
+			return fmt.Errorf("listen %s: a Listener has an Addr or a Socket, not both", l.Addr)
+		case l.Socket != nil:
+			lc.Address = givenAddress(l.Socket)
+			lc.Listen = lc.Address.String()
+		default:
+			var err error
+			if lc.Address, err = parseAddress(l.Addr, dir); err != nil {
+				return fmt.Errorf("listen %s: %w", l.Addr, err)
+			}
+		}
+		switch {
+		case l.Streams != nil && l.TLS != nil:
+			return fmt.Errorf("listen %s: TLS is for HTTP, a handler of streams uses tls.Server",
+				lc.Listen)
+		case l.TLS != nil && len(l.TLS.Certificates) == 0 && l.TLS.GetCertificate == nil &&
+			l.TLS.GetConfigForClient == nil:
+			return fmt.Errorf("listen %s: TLS has no certificate", lc.Listen)
+		case l.TLS != nil:
+			lc.TLS = onlyHTTP1(l.TLS)
+		}
+		port := lc.Address.port()
+		if slices.ContainsFunc(c.Listeners, func(o listenerConfig) bool {
+			return o.Address == lc.Address && port != 0
+		}) {
+			return fmt.Errorf("listen %s: the address is listened to twice", lc.Listen)
+		}
+		if port == 0 { // the kernel chooses one for each
+			lc.Address.number = len(c.Listeners)
+		}
+		c.Listeners = append(c.Listeners, lc)
+	}
+	return nil
+}
+
+// onlyHTTP1 returns c, or a copy of it that offers HTTP/1.1 and not HTTP/2, which the server does
+// not speak. What else there is, such as the protocol by which a certificate is asked for, stays.
+func onlyHTTP1(c *tls.Config) *tls.Config {
+	const h1, h2 = "http/1.1", "h2"
+	if c == nil || slices.Contains(c.NextProtos, h1) && !slices.Contains(c.NextProtos, h2) {
+		return c
+	}
+	c = c.Clone()
+	c.NextProtos = slices.DeleteFunc(slices.Clone(c.NextProtos),
+		func(p string) bool { return p == h1 || p == h2 })
+	c.NextProtos = append(c.NextProtos, h1)
+	return c
+}
+
+// given is the network of an address that a net.Listener of the program listens to.
+const given = "given"
+
+func givenAddress(ln net.Listener) address {
+	name := ln.Addr().String()
+	if ln.Addr().Network() == "unix" {
+		name = "unix:" + name
+	}
+	return address{Network: given, Name: name}
+}
+
+// openGiven duplicates the socket of a net.Listener for n loops.
+func openGiven(lc listenerConfig, n int) (*socket, error) {
+	s := &socket{shown: lc.Address.String(), given: lc.socket}
+	err := control(lc.socket, func(fd int) error {
+		if err := adopt(fd); err != nil {
+			return err
+		}
+		return s.duplicate(fd, n)
+	})
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("listen %s: %w", s.shown, err)
+	}
+	return s, nil
+}
+
+// control calls f with the descriptor of ln.
+func control(ln net.Listener, f func(fd int) error) error {
+	sc, ok := ln.(syscall.Conn)
+	if !ok {
+		return fmt.Errorf("a %T has no descriptor; expected the net.Listener of a socket, and TLS "+
+			"in a field of its own", ln)
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+// same reports whether two net.Listeners have the same socket, or are not there.
+func same(a, b net.Listener) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	var of [2]unix.Stat_t
+	for i, ln := range []net.Listener{a, b} {
+		if control(ln, func(fd int) error { return unix.Fstat(fd, &of[i]) }) != nil {
+			return false
+		}
+	}
+	return of[0].Dev == of[1].Dev && of[0].Ino == of[1].Ino
+}
+
+// accessHook is an access log that tells the program.
+type accessHook struct {
+	hook func(*conn.AccessEntry)
+	next conn.AccessLog // nil: none
+}
+
+// LogRequest implements conn.AccessLog.
+func (a accessHook) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
+	a.hook(e)
+	return a.next == nil || a.next.LogRequest(l, e)
+}
+
+// HasRoom implements conn.AccessLog.
+func (a accessHook) HasRoom(l *loop.Loop, s conn.Share) bool {
+	return a.next == nil || a.next.HasRoom(l, s)
+}
+
+// ErrStopped is the error of a call that needs a server that runs.
+var ErrStopped = errors.New("the server has stopped")
+
+// Running is a server that Program.Start has started. Its methods are for any goroutine.
+type Running struct {
+	server *server // its goroutine's
+	calls  chan func()
+	done   chan struct{}
+	err    error // once done is closed
+}
+
+// Start starts a server that stops at the end of ctx. When it returns, clients can connect. The
+// server logs to log, and calls end when it has stopped, or has not started.
+func (p *Program) Start(ctx context.Context, e *Embedding, log *slog.Logger,
+	end func()) (_ *Running, err error) {
+	defer func() {
+		if err != nil {
+			e.closeGiven(nil)
+			end()
+		}
+	}()
+	src := p.embedded(e, log)
+	c, err := src.load()
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(src, c)
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{server: s, calls: make(chan func()), done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		defer end()
+		r.err = s.untilStopped(ctx, nil, r.calls)
+	}()
+	return r, nil
+}
+
+// embedded makes the source of e. A handler of e is the only compiled-in route. The topics get
+// limits and a broker from a file only.
+func (p *Program) embedded(e *Embedding, log *slog.Logger) source {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	src := source{File: e.File, Modules: p.Modules, Routes: p.routes, Broker: p.Broker, Logger: log,
+		Embedding: e}
+	if e.Handler != nil {
+		src.Routes = []handlers.Route{{Prefix: "/", Handler: e.Handler}}
+	}
+	if e.File != "" {
+		src.Topics = &p.Topics
+	}
+	return src
+}
+
+// closeGiven closes the net.Listeners of e, but for those that s serves; s may be nil.
+func (e *Embedding) closeGiven(s *server) {
+	for _, l := range e.Listeners {
+		if l.Socket == nil {
+			continue
+		}
+		if s != nil {
+			if old := s.listeners[givenAddress(l.Socket)]; old != nil &&
+				same(l.Socket, old.config.socket) {
+				continue
+			}
+		}
+		_ = l.Socket.Close() // it may be closed
+	}
+}
+
+// Wait waits until the server has stopped.
+func (r *Running) Wait() error {
+	<-r.done
+	return r.err
+}
+
+// call runs f on the server's goroutine.
+func (r *Running) call(f func(s *server)) error {
+	called := make(chan struct{})
+	select {
+	case r.calls <- func() { f(r.server); close(called) }:
+		<-called
+		return nil
+	case <-r.done:
+		return ErrStopped
+	}
+}
+
+// Reload puts e into force, by the rules of a reload.
+func (r *Running) Reload(p *Program, e *Embedding) (err error) {
+	failed := r.call(func(s *server) {
+		if s.stopping() {
+			err = ErrStopped
+		} else {
+			before := s.source
+			s.source = p.embedded(e, before.Logger)
+			if err = s.reload(); err != nil {
+				s.source = before
+			}
+			s.logReload(err)
+		}
+		if err != nil {
+			e.closeGiven(s)
+		}
+	})
+	if failed != nil {
+		e.closeGiven(nil)
+	}
+	return errors.Join(failed, err)
+}
+
+// Addrs returns the addresses that are listened to, in the order of the configuration, with the
+// ports that the kernel has chosen; none, once the server has stopped.
+func (r *Running) Addrs() (all []string) {
+	_ = r.call(func(s *server) {
+		for _, lc := range s.config.Listeners {
+			all = append(all, s.listeners[lc.Address].socket.shown)
+		}
+	})
+	return all
+}
+
+// Counts returns the number of open connections, and what each loop has counted of itself and of
+// the requests on it. A loop that a handler holds up is waited for until ctx ends.
+func (r *Running) Counts(ctx context.Context) (open int, requests int64, loops []loop.Stats,
+	err error) {
+	type counts struct {
+		requests int64
+		loop     loop.Stats
+	}
+	var s *server
+	if err := r.call(func(of *server) { s = of }); err != nil {
+		return 0, 0, nil, err
+	}
+	for _, l := range s.loops { // they do not change
+		got := make(chan counts, 1)
+		if l.Post(func() { got <- counts{s.conn.Requests(l), l.Stats()} }) != nil {
+			return 0, 0, nil, ErrStopped
+		}
+		select {
+		case c := <-got:
+			requests += c.requests
+			loops = append(loops, c.loop)
+		case <-ctx.Done():
+			return 0, 0, nil, context.Cause(ctx)
+		case <-r.done:
+			return 0, 0, nil, ErrStopped
+		}
+	}
+	return s.conn.Active(), requests, loops, nil
+}
