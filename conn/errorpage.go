@@ -102,12 +102,12 @@ func (r *Request) become(path string, without []string) (undo func()) {
 	head, header, old, prefix := r.head, r.header, r.path, r.prefix
 	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
-	rewritten, rewrites, once := r.rewritten, r.rewrites, r.once
+	rewritten, rewrites, once, match := r.rewritten, r.rewrites, r.once, r.matched
 	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
-		r.rewritten, r.rewrites, r.once = rewritten, rewrites, once
+		r.rewritten, r.rewrites, r.once, r.matched = rewritten, rewrites, once, match
 	}
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET
@@ -120,6 +120,7 @@ func (r *Request) become(path string, without []string) (undo func()) {
 	})
 	r.header, r.path = Header{}, []byte(path)
 	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
+	r.matched = matched{} // with memory of its own: what undo restores stays as it is
 	r.rewritten, r.rewrites = string(http1.AppendPath(nil, r.path)), 0
 	return undo
 }
