@@ -177,6 +177,9 @@ type source struct {
 	Routes  []handlers.Route // compiled-in routes, for every site
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Logger  *slog.Logger     // for modules; never nil
+
+	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
+	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a

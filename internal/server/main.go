@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -37,17 +38,25 @@ type Program struct {
 
 	modules *handlers.Registry
 
+	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
+
 	mu     sync.Mutex
 	routes []handlers.Route
+	layers []handlers.Middleware
 }
 
 // NewProgram makes a program of these modules and handlers.
 func NewProgram(modules *handlers.Registry) *Program { return &Program{modules: modules} }
 
-// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as
-// http.Handle does: both are mistakes of the program. It is safe for any goroutine and has no
-// effect on a server that runs already.
+// Handle adds a compiled-in route, if prefix is a path without wildcards, or else a pattern (see
+// handlers.Mux). It panics if that is invalid or was given before, or conflicts with what was given
+// before, as http.Handle does: these are mistakes of the program. It is safe for any goroutine and
+// has no effect on a server that runs already.
 func (p *Program) Handle(prefix string, h conn.Handler) {
+	if !strings.HasPrefix(prefix, "/") || strings.Contains(prefix, "{") {
+		p.patterns.Handle(prefix, h)
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	routes := append(slices.Clip(p.routes), handlers.Route{Prefix: prefix, Handler: h})
@@ -58,7 +67,32 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 		}
 		panic(fmt.Sprintf("lwango: Handle: %v", err))
 	}
+	if err := p.patterns.Reserve(prefix); err != nil {
+		panic(fmt.Sprintf("lwango: Handle: %v", err))
+	}
 	p.routes = routes
+}
+
+// Use puts layers around the choice of the route, on every site, within those of the site's
+// configuration; the first one is the outermost. It is safe for any goroutine and has no effect on a
+// server that runs already.
+func (p *Program) Use(layers ...handlers.Middleware) {
+	place := handlers.Place()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range layers {
+		p.layers = append(p.layers, handlers.Guarded(l, place))
+	}
+}
+
+// RegisterMiddleware gives m the name by which a site or a route of the configuration uses it. It
+// panics if the name is empty or taken. It is safe for any goroutine and has no effect on a server
+// that runs already.
+func (p *Program) RegisterMiddleware(name string, m handlers.Middleware) {
+	guarded := handlers.Guarded(m, handlers.Place())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.modules.RegisterMiddleware(name, guarded)
 }
 
 // Options is a valid command line.
@@ -286,6 +320,7 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.modules, Routes: p.routes,
+		Patterns: p.patterns.Snapshot(), Around: handlers.Chain(slices.Clone(p.layers)...),
 		Topics: &p.Topics, Logger: log}
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
