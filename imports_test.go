@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/upstream":         {"stream", "loop", "internal/confpath", "internal/sysio"},
 	"internal/http1":            {"internal/ascii"},
 	"internal/names":            {"internal/ascii"},
+	"internal/route":            {"internal/ascii", "internal/http1"},
 	"internal/proxyproto":       {},
 	"internal/template":         {"internal/http1"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
@@ -39,7 +40,7 @@ var allowed = map[string][]string{
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/http1", "internal/networks", "internal/proxyproto", "internal/sysio", "internal/invariants"},
 	"pubsub":                    {"loop"},
 	"pubsub/redis":              {"pubsub"},
-	"handlers":                  {"conn", "loop", "internal/ascii", "internal/coding", "internal/http1"},
+	"handlers":                  {"conn", "loop", "internal/ascii", "internal/coding", "internal/http1", "internal/route"},
 	"handlers/*":                {"conn", "stream", "loop", "coro", "handlers", "client", "internal/ascii", "internal/coding", "internal/confpath", "internal/glob", "internal/http1", "internal/invariants", "internal/names", "internal/networks", "internal/relay", "internal/sysio", "internal/template", "internal/upstream"},
 	"handlers/https":            {"conn", "handlers", "handlers/redirect"},
 	"handlers/errorpages":       {"conn", "handlers", "handlers/servefiles", "internal/ascii", "internal/confpath", "internal/http1"},

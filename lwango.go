@@ -41,6 +41,7 @@ import (
 
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/pubsub"
@@ -55,19 +56,51 @@ type (
 
 	// Handler answers a request and returns the status; 0 means 200. See conn.Handler.
 	Handler = conn.Handler
+
+	// Mux sends requests to the handlers of patterns. See handlers.Mux.
+	Mux = handlers.Mux
+
+	// Group is handlers of a Mux that have a prefix or layers in common. See handlers.Group.
+	Group = handlers.Group
+
+	// Middleware makes a handler of another one, which it calls as next, or answers itself. See
+	// handlers.Middleware.
+	Middleware = handlers.Middleware
 )
 
 // program is the server program of Handle and Main; a process has one.
 var program = server.NewProgram(server.Builtin())
 
-// Handle registers h for all requests whose path is prefix, or begins with prefix and a slash; the
-// longest prefix wins. It is called before Main, from any goroutine, and panics if the prefix is
-// invalid or is registered already.
+// Handle registers h for a pattern of net/http.ServeMux, such as "GET /items/{id}"; see handlers.Mux.
+// But a plain path, with neither method nor host nor wildcard, is a prefix, as in the configuration:
+// "/app" is for /app and all that is below it, and a slash at its end makes no difference. (To a Mux
+// of NewMux, "/app" is that path alone, as it is to net/http.)
 //
-// The prefix is served on every site of the configuration; without a configuration only registered
-// prefixes are served. If a site, or -r, has a route with the same prefix, one of the two would
-// never run: the program names the prefix and exits with 2.
-func Handle(prefix string, h Handler) { program.Handle(prefix, h) }
+// Handle is called before Main, from any goroutine. It panics if the pattern is invalid or conflicts
+// with one that is registered already; the text has the places of both.
+//
+// The handlers are served on every site of the configuration; without a configuration nothing else
+// is served. Where a route of the configuration, or -r, matches a request as well, the longer path
+// answers: of a pattern that is what stands before the first wildcard, and it comes before a route of
+// the same length. If the configuration has a route with the same prefix as a plain path, one of the
+// two would never run: the program names the prefix and exits with 2.
+func Handle(pattern string, h Handler) { program.Handle(pattern, h) }
+
+// NewMux makes a Mux of its own. Its Serve is a Handler.
+func NewMux() *Mux { return handlers.NewMux() }
+
+// Use puts middleware around every request of every site, also of those that modules of the
+// configuration answer; the first one is the outermost. Use is called before Main, from any
+// goroutine. The middleware is within what the configuration of the site asks for (compression,
+// error pages, rules, limit, auth), and around the choice of the route: so its next is the route's
+// own layers and then the module, or a handler of the program. It is called once for each site at the
+// start, and again at a reload. See Mux.Use for one that forgets to call next.
+func Use(layers ...Middleware) { program.Use(layers...) }
+
+// RegisterMiddleware gives m a name, by which a site or a route of the configuration puts it around
+// what it serves: `use = ["name"]`. It is called before Main, from any goroutine, and panics if the
+// name is empty or taken.
+func RegisterMiddleware(name string, m Middleware) { program.RegisterMiddleware(name, m) }
 
 // Topics returns the topics that handlers publish and subscribe to. They belong to the process, or,
 // if [pubsub] in the configuration names a Redis, to all processes that share it (see UseBroker).

@@ -105,11 +105,13 @@ func (r *Request) become(path string) (undo func()) {
 	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
 	rewritten, rewrites, once, replaced := r.rewritten, r.rewrites, r.once, r.replaced
+	match := r.matched
 	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
 		r.rewritten, r.rewrites, r.once, r.replaced = rewritten, rewrites, once, replaced
+		r.matched = match
 	}
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET
@@ -122,6 +124,7 @@ func (r *Request) become(path string) (undo func()) {
 	})
 	r.header, r.path = Header{}, []byte(path)
 	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
+	r.matched = matched{} // with memory of its own: what undo restores stays as it is
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.
 	from := len(raw)
 	r.raw = http1.AppendPath(slices.Clip(raw), r.path) // a copy: the next request lies behind it

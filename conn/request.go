@@ -38,6 +38,7 @@ type Request struct {
 	rewrites  int
 	once      []any // see Once
 	prefix    string
+	matched   matched
 	user      string
 	authType  string
 	header    Header
@@ -67,6 +68,7 @@ func (r *Request) release() {
 	r.Thread = nil
 	r.text, r.prefix, r.user, r.authType = "", "", "", ""
 	r.rewritten, r.rewrites = "", 0
+	r.matched.release()
 	if len(r.once) > 0 {
 		clear(r.once)
 		r.once = r.once[:0]
@@ -87,6 +89,7 @@ func (r *Request) compact() {
 	path := string(r.path)
 	r.raw = bytes.Clone(r.raw)
 	r.path, r.pathBuf = []byte(path), nil
+	r.matched.compact()
 	r.text, r.header = "", Header{}
 	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }

@@ -145,8 +145,9 @@ type Module struct {
 // for use. One goroutine at a time may register, and none once others read; any number may read at
 // once.
 type Registry struct {
-	modules  map[string]Module
-	handlers map[string]conn.Handler
+	modules    map[string]Module
+	handlers   map[string]conn.Handler
+	middleware map[string]Middleware
 }
 
 // RegisterModule puts a module with settings of type S, a struct, into r. Every route that names
@@ -198,6 +199,21 @@ func (r *Registry) HandleFunc(name string, h conn.Handler) {
 	r.handlers[name] = h
 }
 
+// RegisterMiddleware puts a compiled-in middleware into r, for `use = ["name"]` in the configuration.
+// It panics if the name is empty or taken, or if m is nil.
+func (r *Registry) RegisterMiddleware(name string, m Middleware) {
+	if name == "" || m == nil {
+		panic("handlers: a middleware needs a name and a function")
+	}
+	if _, taken := r.middleware[name]; taken {
+		panic("handlers: middleware " + name + " registered twice")
+	}
+	if r.middleware == nil {
+		r.middleware = make(map[string]Middleware)
+	}
+	r.middleware[name] = m
+}
+
 // Module returns the module of that name.
 func (r *Registry) Module(name string) (Module, bool) {
 	m, ok := r.modules[name]
@@ -210,8 +226,17 @@ func (r *Registry) Handler(name string) (conn.Handler, bool) {
 	return h, ok
 }
 
+// Middleware returns the compiled-in middleware of that name.
+func (r *Registry) Middleware(name string) (Middleware, bool) {
+	m, ok := r.middleware[name]
+	return m, ok
+}
+
 // ModuleNames returns the names of all modules, sorted.
 func (r *Registry) ModuleNames() []string { return slices.Sorted(maps.Keys(r.modules)) }
 
 // HandlerNames returns the names of all compiled-in handlers, sorted.
 func (r *Registry) HandlerNames() []string { return slices.Sorted(maps.Keys(r.handlers)) }
+
+// MiddlewareNames returns the names of all compiled-in middleware, sorted.
+func (r *Registry) MiddlewareNames() []string { return slices.Sorted(maps.Keys(r.middleware)) }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/route"
 )
 
 // Site is a virtual host: its names and its routes.
@@ -25,6 +26,12 @@ type Site struct {
 
 	// Routes are tried by the length of their prefix, whatever their order here.
 	Routes []Route
+
+	// Patterns are handlers of the program, beside the routes; nil: there are none. Where a pattern
+	// and a route match a request, the longer one answers: a pattern counts with its path up to the
+	// first wildcard, and before a route of the same length. A pattern with a host comes before all
+	// routes.
+	Patterns *Mux
 
 	// Around wraps the choice of the route, for all requests of the site; nil: nothing does.
 	Around Middleware
@@ -85,7 +92,7 @@ type target struct {
 func NewRouter(sites []Site) (*Router, error) {
 	r := &Router{hosts: newTables(sites)}
 	for i, s := range sites {
-		to := &site{index: i, rank: s.rank()}
+		to := &site{index: i, rank: s.rank(), patterns: s.Patterns}
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
@@ -131,28 +138,37 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 
 // Place says where a request for that host and that cleaned path goes which comes by the listener
 // of that name, over TLS or not: the index of the site in NewRouter's argument, and that of the
-// route in the site; -1 where there is none.
-func (r *Router) Place(listener string, secure bool, host, path string) (site, route int) {
+// route in the site; -1 where there is none. If a pattern answers, route is -1, too.
+func (r *Router) Place(listener string, secure bool, method, host, path string) (site, route int,
+	pattern string) {
 	t := &r.hosts.others[0]
 	if r.hosts.split {
 		t = r.hosts.at(listener, secure)
 	}
 	to := t.find([]byte(host))
 	if to == nil {
-		return -1, -1
+		return -1, -1, ""
 	}
-	if t := to.routes.find([]byte(path)); t != nil {
-		return to.index, t.index
+	at := to.routes.find([]byte(path))
+	if to.patterns != nil {
+		p := to.patterns.ready().look(method, []byte(host), []byte(path), nil).pattern
+		if outranks(p, at) {
+			return to.index, -1, p.Text
+		}
 	}
-	return to.index, -1
+	if at != nil {
+		return to.index, at.index, ""
+	}
+	return to.index, -1, ""
 }
 
 // site is a Site made ready.
 type site struct {
-	index   int
-	routes  prefixTree
-	handler conn.Handler // serve, and what is around it
-	rank    int          // of several sites for the same request, the one with the highest answers
+	index    int
+	routes   prefixTree
+	patterns *Mux         // nil: there are none
+	handler  conn.Handler // serve, and what is around it
+	rank     int          // of several sites for the same request, the one with the highest answers
 }
 
 // Again is the status of a route's handler that has rewritten the request (conn.Request.Rewrite):
@@ -163,16 +179,40 @@ const Again = -1
 func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 	for {
 		t := s.routes.find(req.PathView())
-		if t == nil {
+		if t == nil && s.patterns == nil {
 			return http.StatusNotFound
 		}
-		req.SetPrefix(t.prefix)
 		hooks, pages := resp.Hooks()
 		rewrites := req.Rewrites()
-		status := t.handler(req, resp)
+		var status int
+		if s.patterns == nil {
+			req.SetPrefix(t.prefix)
+			status = t.handler(req, resp)
+		} else {
+			status = s.choose(t, req, resp)
+		}
 		if status != Again || req.Rewrites() == rewrites {
 			return status
 		}
 		resp.DropHooks(hooks, pages)
+		req.SetPattern("", nil, nil)
 	}
+}
+
+// choose calls the handler of a pattern, or that of the route t, if it is not nil.
+func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
+	all := s.patterns.ready()
+	switch f := all.find(req); {
+	case outranks(f.pattern, t):
+		return all.serve(&f, req, resp)
+	case t == nil:
+		return all.refuse(req, resp)
+	}
+	req.SetPrefix(t.prefix)
+	return t.handler(req, resp)
+}
+
+// outranks reports whether p, nil for none, answers in place of t, nil for none. See Site.Patterns.
+func outranks(p *route.Pattern, t *target) bool {
+	return p != nil && (t == nil || p.Host != "" || len(p.Prefix) >= len(t.prefix))
 }

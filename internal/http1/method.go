@@ -48,6 +48,9 @@ func (m Method) String() string {
 	return ""
 }
 
+// KnownMethod reports whether a request can have a method of that name.
+func KnownMethod(name string) bool { return methodsByName[name] != 0 }
+
 // parseMethod returns the method of that name, 0 for any other token.
 func parseMethod(name []byte) Method {
 	// Neither comparing a converted []byte with a constant nor looking it up allocates.

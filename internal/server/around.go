@@ -25,6 +25,7 @@ type around struct {
 	Rules       []ruleConfig       `toml:"rule"`
 	Limit       *limit.Settings    `toml:"limit"`
 	Auth        *auth.Settings     `toml:"auth"`
+	Use         []string           `toml:"use"` // names of the program's middleware, outermost first
 
 	set *rules.Set // of Rules; nil: there are none
 }
@@ -41,11 +42,12 @@ type ruleConfig struct {
 // a site. folder is where a rule looks for files if it does not say; it may be empty. What is wrong
 // is reported at its key.
 //
-// The layers, outermost first: compression, error pages, rules, limit, auth. So all that the others
+// The layers, outermost first: compression, error pages, rules, limit, auth, the program's own. So all that the others
 // answer may be compressed, and what refuses a request further in gets its error page. A rule that
 // denies or redirects costs nothing else, and one that leads to another route leaves nothing of
 // this one behind. A rule has its own limit and auth, in the same order, in front of what it does.
-func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware {
+func (a *around) middleware(env handlers.Env, folder string,
+	modules *handlers.Registry) handlers.Middleware {
 	var layers []handlers.Middleware // outermost first
 	if a.Compression != nil {
 		layers = append(layers, compress.Middleware(env.Compression))
@@ -67,6 +69,13 @@ func (a *around) middleware(env handlers.Env, folder string) handlers.Middleware
 			a.Table.Sub("auth").Errorf("request", "%s is a path of this route, which would ask "+
 				"itself; expected that of another route", a.Auth.Request)
 		}
+	}
+	for _, name := range a.Use {
+		m, ok := modules.Middleware(name)
+		if !ok {
+			a.Table.Errorf("use", "%s", unknownName("middleware", name, modules.MiddlewareNames()))
+		}
+		layers = append(layers, m)
 	}
 	if pages != nil {
 		layers = append(layers, pages.Inner) // the last one

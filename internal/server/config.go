@@ -185,6 +185,9 @@ type source struct {
 	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
 	Logger  *slog.Logger     // for modules; never nil
 
+	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
+	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
+
 	Embedding *Embedding // what the program says in code; nil: nothing
 }
 

@@ -291,15 +291,17 @@ func (p *Program) Start(ctx context.Context, e *Embedding, log *slog.Logger,
 	return r, nil
 }
 
-// embedded makes the source of e. A handler of e is the only compiled-in route. The topics get
+// embedded makes the source of e. A handler of e stands in the place of what
+// Handle and Use were given. The topics get
 // limits and a broker from a file only.
 func (p *Program) embedded(e *Embedding, log *slog.Logger) source {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	src := source{File: e.File, Modules: p.Modules, Routes: p.routes, Broker: p.Broker, Logger: log,
-		Embedding: e}
+	src := source{File: e.File, Modules: p.Modules, Broker: p.Broker, Logger: log, Embedding: e}
 	if e.Handler != nil {
 		src.Routes = []handlers.Route{{Prefix: "/", Handler: e.Handler}}
+	} else {
+		p.registered(&src)
 	}
 	if e.File != "" {
 		src.Topics = &p.Topics

@@ -22,7 +22,7 @@ func (c *config) explain(w io.Writer, request string) error {
 	if note != "" {
 		fmt.Fprintln(w, note)
 	}
-	at, _ := c.Router.Place(listener, q.HTTPS, q.Host, q.Path)
+	at, _, _ := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path)
 	var site *siteConfig // nil: that of -r, or of the built-in defaults
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
@@ -59,8 +59,11 @@ func (c *config) explain(w io.Writer, request string) error {
 		}
 	}
 	for {
-		_, at := c.Router.Place(listener, q.HTTPS, q.Host, q.Path)
+		_, at, pattern := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path)
 		switch {
+		case pattern != "":
+			fmt.Fprintf(w, "the program's own %q, for %s\n", pattern, q.Path)
+			return nil
 		case at < 0:
 			fmt.Fprintf(w, "no route for %s: 404\n", q.Path)
 			return nil

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,17 +40,25 @@ type Program struct {
 
 	Modules *handlers.Registry // does not change once a server runs
 
+	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
+
 	mu     sync.Mutex
 	routes []handlers.Route
+	layers []handlers.Middleware
 }
 
 // NewProgram makes a program of these modules and handlers.
 func NewProgram(modules *handlers.Registry) *Program { return &Program{Modules: modules} }
 
-// Handle adds a compiled-in route. It panics if the prefix is invalid or was given before, as
-// http.Handle does: both are mistakes of the program. It is safe for any goroutine and has no
-// effect on a server that runs already.
+// Handle adds a compiled-in route, if prefix is a path without wildcards, or else a pattern (see
+// handlers.Mux). It panics if that is invalid or was given before, or conflicts with what was given
+// before, as http.Handle does: these are mistakes of the program. It is safe for any goroutine and
+// has no effect on a server that runs already.
 func (p *Program) Handle(prefix string, h conn.Handler) {
+	if !strings.HasPrefix(prefix, "/") || strings.Contains(prefix, "{") {
+		p.patterns.Handle(prefix, h)
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	routes := append(slices.Clip(p.routes), handlers.Route{Prefix: prefix, Handler: h})
@@ -60,7 +69,32 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 		}
 		panic(fmt.Sprintf("lwango: Handle: %v", err))
 	}
+	if err := p.patterns.Reserve(prefix); err != nil {
+		panic(fmt.Sprintf("lwango: Handle: %v", err))
+	}
 	p.routes = routes
+}
+
+// Use puts layers around the choice of the route, on every site, within those of the site's
+// configuration; the first one is the outermost. It is safe for any goroutine and has no effect on a
+// server that runs already.
+func (p *Program) Use(layers ...handlers.Middleware) {
+	place := handlers.Place()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range layers {
+		p.layers = append(p.layers, handlers.Guarded(l, place))
+	}
+}
+
+// RegisterMiddleware gives m the name by which a site or a route of the configuration uses it. It
+// panics if the name is empty or taken. It is safe for any goroutine and has no effect on a server
+// that runs already.
+func (p *Program) RegisterMiddleware(name string, m handlers.Middleware) {
+	guarded := handlers.Guarded(m, handlers.Place())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Modules.RegisterMiddleware(name, guarded)
 }
 
 // Options is a valid command line.
@@ -295,13 +329,20 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	return o, theirs, nil
 }
 
+// registered gives s what Handle and Use were given. The caller holds p.mu.
+func (p *Program) registered(s *source) {
+	s.Routes, s.Patterns = p.routes, p.patterns.Snapshot()
+	s.Around = handlers.Chain(slices.Clone(p.layers)...)
+}
+
 // source decides which file is read, once for the whole run: a reload must not take up a file that
 // has come into the working directory meanwhile.
 func (p *Program) source(o *Options, file string, log *slog.Logger) (source, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Routes: p.routes,
-		Topics: &p.Topics, Broker: p.Broker, Logger: log}
+	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Topics: &p.Topics,
+		Broker: p.Broker, Logger: log}
+	p.registered(&s)
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
 		case err == nil:

@@ -76,7 +76,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 				folder = f.Folder()
 			}
 			env.Prefix = r.Prefix
-			m := r.Around.middleware(env, folder)
+			m := r.Around.middleware(env, folder, s.Modules)
 			if m != nil && h != nil {
 				h = m(h)
 			}
@@ -92,8 +92,8 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			site.Around.Compression = new(compressionConfig)
 		}
 		report := func(err error) { reportAt(site.Table, "", err) }
-		b.Around = handlers.Chain(c.https(*site, s.Logger, report), site.Around.middleware(env, ""),
-			env.Routes.Inner)
+		b.Around = handlers.Chain(c.https(*site, s.Logger, report), site.Around.middleware(env, "", s.Modules),
+			s.Around, env.Routes.Inner)
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")
@@ -113,6 +113,9 @@ func (s *siteConfig) prefixes(src source) *handlers.SiteRoutes {
 	}
 	for _, r := range src.Routes {
 		routes.Prefixes = append(routes.Prefixes, r.Prefix)
+	}
+	if src.Patterns != nil {
+		routes.Prefixes = append(routes.Prefixes, src.Patterns.Prefixes()...)
 	}
 	return routes
 }
@@ -235,16 +238,18 @@ func (c *config) route(s source, built []builtSite) error {
 			return fmt.Errorf("-r %s: %w", s.Root, err)
 		}
 		sites, c.rooted = []handlers.Site{site}, true
-		sites[0].Around = compress.Middleware(c.compression.policy)
+		sites[0].Around = handlers.Chain(compress.Middleware(c.compression.policy), s.Around)
 	}
 	if len(sites) == 0 {
-		sites = []handlers.Site{{Around: compress.Middleware(c.compression.policy)}}
-		if len(s.Routes) == 0 {
+		sites = []handlers.Site{{
+			Around: handlers.Chain(compress.Middleware(c.compression.policy), s.Around)}}
+		if len(s.Routes) == 0 && s.Patterns == nil {
 			sites[0].Routes = []handlers.Route{{Prefix: "/", Handler: welcome}}
 		}
 	}
 	for i := range sites {
 		sites[i].Routes = slices.Concat(sites[i].Routes, s.Routes)
+		sites[i].Patterns = s.Patterns
 	}
 	router, err := handlers.NewRouter(sites)
 	if err != nil {

@@ -1,0 +1,121 @@
+package conn
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/lwango/lwango/internal/http1"
+)
+
+// matched is the pattern that a request was matched with.
+type matched struct {
+	pattern string
+	names   []string     // of its wildcards
+	values  []http1.Span // of theirs, in path
+	path    []byte       // the request's at that time; Rewrite makes a new one
+
+	depth uint32 // see Deepen
+	kept  []byte // see keep
+}
+
+// release drops the match. The memory for values and strings stays, for the next request.
+func (m *matched) release() {
+	if m.pattern != "" {
+		m.pattern, m.names, m.values, m.path = "", nil, m.values[:0], nil
+	}
+	m.depth = 0
+}
+
+// compact gives up what the request does not need.
+func (m *matched) compact() {
+	m.path, m.values, m.kept = bytes.Clone(m.path), slices.Clone(m.values), nil
+}
+
+// SetPattern notes the pattern that the request was matched with, the names of its wildcards, and
+// the parts of PathView that they stand for. The router calls it; values may be made of PathParts.
+func (r *Request) SetPattern(pattern string, names []string, values []http1.Span) {
+	m := &r.matched
+	m.pattern, m.names, m.values, m.path = pattern, names, values, r.path
+}
+
+// PathParts returns an empty slice for the last argument of SetPattern. It has memory of earlier
+// requests, unless a pattern was set: then the handler of that one may still ask for its values.
+func (r *Request) PathParts() []http1.Span {
+	if r.matched.pattern != "" {
+		return nil
+	}
+	return r.matched.values[:0]
+}
+
+// Pattern returns the pattern that the request was matched with, as the program has registered it,
+// such as "GET /items/{id}"; "" if no pattern has a part in it. Middleware around a whole Mux sees
+// it when next has returned.
+func (r *Request) Pattern() string { return r.matched.pattern }
+
+// PathValue returns the part of the path that the wildcard of that name stands for, and "" if the
+// pattern has no such wildcard. It is decoded; so it may have slashes in it, if the client has
+// encoded them, but no segment of it is "." or "..", unless the handler makes one.
+//
+// Values are copied into blocks of 256 bytes, so most calls allocate nothing, and a string that is
+// kept keeps such a block. PathValueView makes no copy.
+func (r *Request) PathValue(name string) string { return r.matched.keep(r.PathValueView(name)) }
+
+// PathValueView is PathValue without a copy, valid until the handler returns.
+func (r *Request) PathValueView(name string) []byte {
+	m := &r.matched
+	for i, n := range m.names {
+		if n == name {
+			return m.values[i].Of(m.path)
+		}
+	}
+	return nil
+}
+
+// keptBlock is the memory for the values of several requests.
+const keptBlock = 256
+
+// keep returns v as a string. Strings stand one behind the other in a block that is written once.
+func (m *matched) keep(v []byte) string {
+	if len(v) == 0 || len(v) > keptBlock/4 {
+		return string(v)
+	}
+	if cap(m.kept)-len(m.kept) < len(v) {
+		m.kept = make([]byte, 0, keptBlock)
+	}
+	at := len(m.kept)
+	m.kept = append(m.kept, v...)
+	return unsafe.String(&m.kept[at], len(v))
+}
+
+// RawPathView returns the path as the client has sent it, or as Rewrite was given it, before it was
+// decoded and cleaned. It is valid until the handler returns, and empty for a target without a path.
+func (r *Request) RawPathView() []byte {
+	if r.rewritten != "" {
+		raw, _, _ := strings.Cut(r.rewritten, "?")
+		return []byte(raw)
+	}
+	return r.head.Path.Of(r.raw)
+}
+
+// Deepen counts a layer that has called the handler within it, and Depth returns the count. By these
+// the code around a middleware knows whether it has called next.
+func (r *Request) Deepen() { r.matched.depth++ }
+
+// Depth is described at Deepen.
+func (r *Request) Depth() uint32 { return r.matched.depth }
+
+// Forgotten reports whether nothing of the answer was set or sent, neither header field, nor status,
+// nor body, although the client is there to get it, and logs that. It is for the code around a
+// middleware that has returned 0 and has not called next; place is where the program has set it.
+func (w *Response) Forgotten(place string) bool {
+	x := w.x
+	if w.phase != open || w.kind != gathered || len(w.buf) > 0 || w.early != 0 ||
+		w.header.Len() > 0 || x.req.Gone() {
+		return false
+	}
+	x.set.Logger.Error("conn: a middleware has neither called next nor answered",
+		"middleware", place, "target", x.req.Target())
+	return true
+}

@@ -1,0 +1,110 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lwango/lwango/conn"
+)
+
+// Group is handlers of a Mux that have a prefix or layers in common. One goroutine at a time may use
+// it.
+type Group struct {
+	mux    *Mux
+	prefix string
+	layers []Middleware // Guarded, outermost first
+	begun  string       // the place of the first handler or group in it; empty: there is none
+}
+
+// Use puts layers around the group's handlers, within those that are there already. It is called
+// before the group's first Handle and Group, and panics behind them: what was registered before
+// would do without the layer.
+func (g *Group) Use(layers ...Middleware) {
+	if g.begun != "" {
+		panic(fmt.Sprintf("lwango: Use (%s): comes before the group's handlers, and there is one "+
+			"already (%s)", Place(), g.begun))
+	}
+	g.add(layers)
+}
+
+func (g *Group) add(layers []Middleware) {
+	for _, l := range layers {
+		g.layers = append(g.layers, Guarded(l, Place()))
+	}
+}
+
+// Group makes a group within g: its prefix stands behind that of g, its layers are within those of g.
+func (g *Group) Group(prefix string, layers ...Middleware) *Group {
+	g.begin()
+	if i := strings.IndexByte(prefix, '/'); prefix != "" && (i < 0 || i > 0 && g.prefix != "") {
+		panic(fmt.Sprintf("lwango: Group (%s): the prefix %q does not begin with a slash",
+			Place(), prefix))
+	}
+	in := &Group{mux: g.mux, prefix: g.prefix + strings.TrimSuffix(prefix, "/"),
+		layers: slices.Clone(g.layers)}
+	in.add(layers)
+	return in
+}
+
+// Handle registers h, within the layers of g, for the pattern with the group's prefix in front of
+// its path: in a group for "/api", "GET /items" is "GET /api/items", and "/{$}" is "/api/{$}". Each
+// layer is called once for each handler. Handle panics as Mux.Handle does.
+func (g *Group) Handle(pattern string, h conn.Handler) {
+	g.begin()
+	method, path := "", pattern
+	if i := strings.LastIndexAny(pattern, " \t"); i >= 0 {
+		method, path = pattern[:i+1], pattern[i+1:]
+	}
+	if !strings.HasPrefix(path, "/") && g.prefix != "" {
+		panic(fmt.Sprintf("lwango: Handle: %q (%s): in a group with a prefix, a path begins with a "+
+			"slash, behind the method", pattern, Place()))
+	}
+	if around := Chain(slices.Clone(g.layers)...); around != nil && h != nil {
+		h = around(h)
+	}
+	g.mux.Handle(method+g.prefix+path, h)
+}
+
+func (g *Group) begin() {
+	if g.begun == "" {
+		g.begun = Place()
+	}
+}
+
+// layer is what a Middleware is given as next.
+type layer struct{ next conn.Handler }
+
+func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
+	req.Deepen()
+	return l.next(req, resp)
+}
+
+// Guarded makes a Middleware of one of the program, set at that place. Where m returns 0, has not
+// called next and has set nothing of the answer, it is an error, which is logged, and not an empty
+// page. Guarded panics if m is nil.
+func Guarded(m Middleware, place string) Middleware {
+	if m == nil {
+		panic("lwango: Use (" + place + "): the middleware is nil")
+	}
+	return func(next conn.Handler) conn.Handler {
+		return guard(m, (&layer{next: next}).serve, place)
+	}
+}
+
+// guard is m around next, which is the serve of a layer.
+func guard(m Middleware, next conn.Handler, place string) conn.Handler {
+	h := m(next)
+	if h == nil {
+		panic("lwango: Use (" + place + "): the middleware has returned no handler")
+	}
+	return func(req *conn.Request, resp *conn.Response) int {
+		depth := req.Depth()
+		status := h(req, resp)
+		if status == 0 && req.Depth() == depth && resp.Forgotten(place) {
+			return http.StatusInternalServerError
+		}
+		return status
+	}
+}
