@@ -93,7 +93,7 @@ func asItIs(h *conn.Header) bool {
 // it is. It sets the fields that say so.
 func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
 	h := resp.Header()
-	Vary(h)
+	h.Vary("Accept-Encoding")
 	which := Choose(req, c.Order, resp.ContentType())
 	if which == coding.Identity {
 		return nil
@@ -123,7 +123,7 @@ func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder
 func (c compressor) part(resp *conn.Response) {
 	t := resp.ContentType()
 	if c.Types.Match(t) || ascii.HasPrefixFold(t, "multipart/byteranges") {
-		Vary(resp.Header())
+		resp.Header().Vary("Accept-Encoding")
 	}
 }
 
@@ -132,7 +132,7 @@ func (c compressor) part(resp *conn.Response) {
 // form of a tag alone has the encoded body.
 func (c compressor) notModified(req *conn.Request, resp *conn.Response) {
 	h := resp.Header()
-	Vary(h)
+	h.Vary("Accept-Encoding")
 	tag := h.Get("ETag")
 	if !strings.HasPrefix(tag, `"`) {
 		return
@@ -147,17 +147,6 @@ func (c compressor) notModified(req *conn.Request, resp *conn.Response) {
 	if weak {
 		h.Set("ETag", "W/"+tag)
 	}
-}
-
-// Vary says that the response depends on Accept-Encoding.
-func Vary(h *conn.Header) {
-	for name, value := range h.All() {
-		if ascii.EqualFold(name, "Vary") &&
-			(ascii.HasToken(value, "Accept-Encoding") || ascii.HasToken(value, "*")) {
-			return
-		}
-	}
-	h.Add("Vary", "Accept-Encoding")
 }
 
 // Rank appends to dst those of the given codings that the client wants, best first.
