@@ -344,3 +344,13 @@ func (r *Request) Cookies() []*http.Cookie {
 	std := http.Request{Header: http.Header{"Cookie": lines}}
 	return std.Cookies()
 }
+
+// BasicAuth returns the name and the password of an Authorization field of the Basic scheme (RFC
+// 7617). ok is false if there is none, or a malformed one. The field is not there any more if the
+// server has checked it (see SetUser and User). Compare the password in constant time
+// (crypto/subtle).
+func (r *Request) BasicAuth() (name, password string, ok bool) {
+	field := r.Header().Get("Authorization")
+	n, p, ok := http1.BasicCredentials(make([]byte, len(field)), []byte(field))
+	return string(n), string(p), ok
+}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -82,6 +83,8 @@ type Response struct {
 	unflushed bool    // enc may hold what was written
 	encodedAs string  // the coding of encoded; "": there is none
 	encoded   []byte  // all of the body, see SetEncoded
+
+	toJSON *json.Encoder // writes to this response, and to the next ones; nil: none was needed
 }
 
 // phase is how far a response is. It decides what a handler may still do:
@@ -144,12 +147,12 @@ func (w *Response) reset() {
 	if w.header.Len() > 0 {
 		w.header.reset()
 	}
-	x, header, buf, hooks, pages := w.x, w.header, w.buf, w.hooks, w.pages
+	x, header, buf, hooks, pages, toJSON := w.x, w.header, w.buf, w.hooks, w.pages, w.toJSON
 	if cap(buf) > keptBuffer {
 		buf = nil
 	}
 	*w = Response{} // a literal with the fields below would be copied
-	w.x, w.header, w.buf, w.hooks, w.pages = x, header, buf, hooks[:0], pages[:0]
+	w.x, w.header, w.buf, w.hooks, w.pages, w.toJSON = x, header, buf, hooks[:0], pages[:0], toJSON
 }
 
 // discard drops the body.

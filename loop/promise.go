@@ -127,19 +127,26 @@ func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
 // or one of AwaitAny's. If the wait returns before f has begun, f never runs; if that is because d
 // has passed, the error is ErrNoWorker.
 func (t *Thread) Await(f func() error, d time.Duration) error {
+	_, err := Await(t, d, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
+// Await is Thread.Await for a function with a result. t is the calling thread. If the wait ends
+// early, the result is the zero value.
+func Await[T any](t *Thread, d time.Duration, f func() (T, error)) (value T, err error) {
 	t.flush() // before f may hold what belongs to the request
 	if err := t.refused(); err != nil {
-		return err
+		return value, err
 	}
-	c, p := newCall(t, func() (struct{}, error) { return struct{}{}, f() })
+	c, p := newCall(t, f)
 	t.submit(c)
 	defer t.loop.withdraw(c)
-	_, err := p.Await(t, d)
+	value, err = p.Await(t, d)
 	if err == os.ErrDeadlineExceeded && c.queued != nil {
 		t.loop.workers.miss(t.loop)
-		return ErrNoWorker
+		return value, ErrNoWorker
 	}
-	return err
+	return value, err
 }
 
 func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {

@@ -10,17 +10,14 @@
 package auth
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 )
@@ -116,7 +113,7 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	// The credentials lie behind the key, so that the digest is one of consecutive bytes.
 	var buf [sha256.Size + maxCredentials]byte
 	n := copy(buf[:], t.key[:])
-	name, password, ok := credentials(buf[n:], field)
+	name, password, ok := http1.BasicCredentials(buf[n:], field)
 	if !ok {
 		return g.refuse(resp)
 	}
@@ -171,25 +168,4 @@ func (e *entry) proves(digest *[sha256.Size]byte, now time.Time) (known, fresh b
 	p := e.proved.Load()
 	known = p != nil && subtle.ConstantTimeCompare(p.digest[:], digest[:]) == 1
 	return known, known && now.Before(p.until)
-}
-
-// credentials decodes the value of an Authorization field of the Basic scheme into dst. name and
-// password are views of dst, with the colon between them.
-func credentials(dst, field []byte) (name, password []byte, ok bool) {
-	n := len(scheme)
-	if len(field) <= n || !ascii.EqualFold(string(field[:n]), scheme) || field[n] != ' ' {
-		return nil, nil, false
-	}
-	coded := bytes.TrimLeft(field[n:], " ")
-	if base64.StdEncoding.DecodedLen(len(coded)) > len(dst) {
-		return nil, nil, false
-	}
-	k, err := base64.StdEncoding.Decode(dst, coded)
-	if err != nil {
-		return nil, nil, false
-	}
-	if name, password, ok = bytes.Cut(dst[:k], []byte(":")); !ok {
-		return nil, nil, false
-	}
-	return name, password, true
 }

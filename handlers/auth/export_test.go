@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
@@ -54,7 +55,7 @@ func Matches(hashed, password string) (bool, error) {
 
 // Credentials decodes an Authorization field.
 func Credentials(field string) (name, password string, ok bool) {
-	n, p, ok := credentials(make([]byte, maxCredentials), []byte(field))
+	n, p, ok := http1.BasicCredentials(make([]byte, maxCredentials), []byte(field))
 	return string(n), string(p), ok
 }
 

@@ -38,7 +38,7 @@ func (c compressor) look(req *conn.Request, resp *conn.Response, status int) {
 	// then give the encoded body to clients that cannot read it. A 304 changes what the cache has.
 	if h := resp.Header(); status == http.StatusNotModified ||
 		h.Has("Content-Encoding") && c.varies(resp.ContentType()) {
-		Vary(h)
+		h.Vary("Accept-Encoding")
 	}
 	if resp.EncoderSet() {
 		return
@@ -100,7 +100,7 @@ func asItIs(h *conn.Header) bool {
 // it is. It sets the fields that say so.
 func (c compressor) encoder(req *conn.Request, resp *conn.Response) conn.Encoder {
 	h := resp.Header()
-	Vary(h)
+	h.Vary("Accept-Encoding")
 	which := Choose(req, c.Order, resp.ContentType())
 	if which == coding.Identity {
 		return nil
@@ -135,7 +135,7 @@ func (c compressor) varies(contentType string) bool {
 // length of all is not looked at.
 func (c compressor) part(resp *conn.Response) {
 	if c.varies(resp.ContentType()) {
-		Vary(resp.Header())
+		resp.Header().Vary("Accept-Encoding")
 	}
 }
 
@@ -158,17 +158,6 @@ func (c compressor) notModified(req *conn.Request, resp *conn.Response) {
 	if weak {
 		h.Set("ETag", "W/"+tag)
 	}
-}
-
-// Vary says that the response depends on Accept-Encoding.
-func Vary(h *conn.Header) {
-	for name, value := range h.All() {
-		if ascii.EqualFold(name, "Vary") &&
-			(ascii.HasToken(value, "Accept-Encoding") || ascii.HasToken(value, "*")) {
-			return
-		}
-	}
-	h.Add("Vary", "Accept-Encoding")
 }
 
 // Rank appends to dst those of the given codings that the client wants, best first.

@@ -113,7 +113,7 @@ func (m *module) list(req *conn.Request, resp *conn.Response, path []byte) int {
 		made = true
 	}
 	h := resp.Header()
-	h.Add("Vary", "Accept")
+	h.Vary("Accept")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	if body.json {
 		h.Set("Content-Type", "application/json")

@@ -42,7 +42,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		}
 	}
 	if status == http.StatusNotFound && m.fallback != "" {
-		resp.Header().Add("Vary", "Accept")
+		resp.Header().Vary("Accept")
 	}
 	if status == http.StatusNotFound && m.fallback != "" && takesHTML(req) {
 		name := append(space[:0], m.fallback...)

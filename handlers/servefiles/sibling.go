@@ -14,7 +14,7 @@ import (
 //
 // If the thread is killed while it waits for a disk, f is closed.
 func (m *module) sibling(req *conn.Request, resp *conn.Response, f *opened) *opened {
-	compress.Vary(resp.Header())
+	resp.Header().Vary("Accept-Encoding")
 	if f.lacksAll(m.coding.Order) {
 		return f // so that a file that is asked for often costs no look at what the client accepts
 	}

@@ -12,6 +12,16 @@ func EscapeQuery(query string) string { return escape(query, inQuery) }
 // meaning there stays readable.
 func EscapeValue(text string) string { return escape(text, inValue) }
 
+// EscapeURI returns a URI or a part of one with what no URI may contain percent-encoded (RFC 3986
+// section 2): spaces, control characters, raw bytes above 0x7f, and some marks. The backslash is one
+// of these, which browsers take for a slash. Percent signs stay.
+func EscapeURI(uri string) string { return escape(uri, inURI) }
+
+func inURI(uri string, i int) bool {
+	c := uri[i]
+	return c > ' ' && c < 0x7f && strings.IndexByte("\"<>\\^`{|}", c) < 0
+}
+
 func escape(text string, allowed func(text string, i int) bool) string {
 	n := 0
 	for i := range len(text) {
