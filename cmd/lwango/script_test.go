@@ -128,7 +128,7 @@ func start(ts *testscript.TestScript, args []string, socket string, inherited *o
 	}
 	prog := &program{cmd: cmd, done: make(chan struct{})}
 	prog.log.changed = sync.NewCond(&prog.log.mu)
-	cmd.Env = append(cmd.Environ(), "GORACE="+noExitSleep)
+	cmd.Env = append(cmd.Environ(), "GORACE="+noExitSleep, "WORK="+ts.Getenv("WORK"))
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stderr = &prog.log
 	ts.Check(cmd.Start())

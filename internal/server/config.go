@@ -30,6 +30,8 @@ import (
 type config struct {
 	Table settings.Table `toml:",table"`
 
+	Include []string `toml:"include"` // see include
+
 	// Limits of a connection and of the whole server. The upper ends of the ranges only catch
 	// typing errors.
 	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
@@ -228,8 +230,9 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 
 	f := settings.Parse(name, text)
+	include(f, name, c.File)
 	if f.Broken() {
-		return nil, f.Err()
+		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)

@@ -16,6 +16,7 @@
 //	compression.go  the key compression, from the file's to the route's
 //	places.go     at which listeners and schemes sites are; https addresses
 //	proxies.go    the keys about proxies in front
+//	include.go    the files that a configuration includes
 //	explain.go    -u: the way of a request that is only thought of
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
