@@ -96,6 +96,8 @@ type listenerConfig struct {
 	Name   string         `toml:"name"`
 	Listen string         `toml:"address"`
 	Certs  []certConfig   `toml:"tls"`
+	MinTLS string         `toml:"min_version" oneof:"1.2 1.3"`
+	CAs    string         `toml:"client_ca"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
@@ -104,7 +106,8 @@ type listenerConfig struct {
 	ProxyProtocol  bool     `toml:"proxy_protocol"`
 
 	Address address       // of Listen
-	TLS     *tls.Config   // of Certs, or of an Embedding; nil without any
+	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
+	Pairs   []pair        // of Certs
 	Access  access        // of Mode and Owner
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
@@ -112,13 +115,6 @@ type listenerConfig struct {
 	socket  net.Listener // listens already; nil: the server makes the sockets
 	streams func(*loop.Thread, *stream.Stream) error
 	idle    time.Duration // of streams
-}
-
-// certConfig is one certificate with its key, both PEM files.
-type certConfig struct {
-	Table settings.Table `toml:",table"`
-	Cert  string         `toml:"cert"`
-	Key   string         `toml:"key"`
 }
 
 // accessLogConfig is [access_log].
@@ -306,36 +302,10 @@ func (c *config) checkListeners() {
 		}
 		seen[addr] = true
 		l.Address = addr
-		l.TLS = c.loadCerts(l)
+		c.checkTLS(l)
 		l.parseAccess()
 		l.parseProxies()
 	}
-}
-
-// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names
-// fit the client's SNI, and the first one for clients that send none.
-func (c *config) loadCerts(l *listenerConfig) *tls.Config {
-	if len(l.Certs) == 0 {
-		if l.Table.Has("tls") {
-			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
-		}
-		return nil
-	}
-	t := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
-	for _, pair := range l.Certs {
-		if pair.Cert == "" || pair.Key == "" {
-			pair.Table.Errorf("", "expected both cert and key, paths of PEM files")
-			continue
-		}
-		cert, err := tls.LoadX509KeyPair(confpath.Join(c.Dir, pair.Cert),
-			confpath.Join(c.Dir, pair.Key))
-		if err != nil {
-			pair.Table.Errorf("", "%v", err)
-			continue
-		}
-		t.Certificates = append(t.Certificates, cert)
-	}
-	return t
 }
 
 func (c *config) checkAccessLog() {

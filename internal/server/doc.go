@@ -21,6 +21,7 @@
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
 //	address.go    what `address` may say
+//	tls.go        certificates: reading, renewing, warning
 //	socket.go     listening sockets of all kinds
 //	inherited.go  sockets that a service manager passes
 //	listener.go   a socket handed out to the loops

@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 )
@@ -69,3 +70,6 @@ func (c *config) Held() int { return c.held }
 
 // Background returns how many functions run beside the requests.
 func (c *config) Background() int { return len(c.background) }
+
+// RenewCerts is what a server does once a minute.
+func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }

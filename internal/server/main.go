@@ -189,6 +189,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	if o.check {
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
+		c.concerns(time.Now(), func(p *pair, what string) {
+			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", p.cert, p.place, what)
+		})
 		if o.asked != "" {
 			if err := c.explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)
@@ -225,6 +228,8 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	var failure error
 	ended, done := s.ended, ctx.Done()
 	var stopped chan error
+	look := time.NewTicker(certsEvery)
+	defer look.Stop()
 	spared := false // the next signal does not end the program at once
 	stop := func() {
 		s.stop()
@@ -253,6 +258,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			}
 		case f := <-calls:
 			f()
+		case now := <-look.C:
+			if stopped == nil {
+				s.renewCerts(now)
+			}
 		case <-done:
 			done = nil
 			if stopped == nil {
