@@ -35,6 +35,8 @@ type server struct {
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
 
+	manager *manager
+
 	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
