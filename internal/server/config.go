@@ -121,7 +121,9 @@ type listenerConfig struct {
 type accessLogConfig struct {
 	Table  settings.Table `toml:",table"`
 	Path   string         `toml:"path"`
-	Format string         `toml:"format" oneof:"combined common"`
+	Format string         `toml:"format"`
+
+	line lineFormat // of Format
 }
 
 // pubsubConfig is [pubsub].
@@ -313,12 +315,13 @@ func (c *config) checkAccessLog() {
 	if a == nil {
 		return
 	}
+	var err error
+	if a.line, err = parseFormat(a.Format); err != nil {
+		a.Table.Errorf("format", "%v", err)
+	}
 	if a.Path == "" {
 		a.Table.Errorf("path", "missing; expected the path of a file")
 		return
-	}
-	if a.Format == "" {
-		a.Format = "combined"
 	}
 	a.Path = confpath.Join(c.Dir, a.Path)
 	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {

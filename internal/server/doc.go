@@ -30,7 +30,8 @@
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
 //	accesslog.go  the access log: buffers and the goroutine that writes them
-//	logline.go    its lines
+//	logline.go    its lines in NCSA's formats
+//	logformat.go  JSON, and formats of one's own
 //
 // The log names its package in each line; lines about the life of the server itself, which scripts
 // wait for, have no such prefix.

@@ -58,8 +58,8 @@ func (m *serviceManager) told(want string) {
 	}
 }
 
-// TestServiceManager: the manager is told of start, reload, stop, and, if it asks for that, that the
-// loops turn; not while one does not.
+// TestServiceManager: the manager is told of start, reload, stop, and, if it asks for that, that
+// the loops turn; not while one does not.
 func TestServiceManager(t *testing.T) {
 	m := listenAsManager(t)
 	t.Setenv("WATCHDOG_USEC", "20000")

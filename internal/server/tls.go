@@ -111,8 +111,8 @@ func authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// renewal is how long before its end a certificate is worth a warning: those who renew by ACME do it
-// 30 days before.
+// renewal is how long before its end a certificate is worth a warning: those who renew by ACME do
+// it 30 days before.
 const renewal = 14 * 24 * time.Hour
 
 // concern says what is wrong with the time for which p's certificate is good; "" if nothing is.
@@ -157,8 +157,8 @@ func (s *server) warnOfCerts(now time.Time) {
 }
 
 // renewCerts puts certificates whose files have changed into force, for the next handshakes. A pair
-// that cannot be used leaves the listener as it is until its files change again: perhaps one of them
-// is still to come.
+// that cannot be used leaves the listener as it is until its files change again: perhaps one of
+// them is still to come.
 func (s *server) renewCerts(now time.Time) {
 	for i := range s.config.Listeners {
 		if lc := &s.config.Listeners[i]; lc.renew(func(p *pair, err error) {

@@ -165,8 +165,8 @@ func TestRenewCerts(t *testing.T) {
 	}
 }
 
-// TestCertWarnings: a certificate that has expired, or will soon, is warned of at the start, after a
-// reload and once a day.
+// TestCertWarnings: a certificate that has expired, or will soon, is warned of at the start, after
+// a reload and once a day.
 func TestCertWarnings(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
 		s.put("a", "a.test", -time.Minute)
