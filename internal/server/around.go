@@ -123,7 +123,7 @@ func (a *around) compile(folder string, env handlers.Env) {
 	for i, r := range a.Rules {
 		all[i] = rules.Rule{
 			Settings: r.Rule,
-			Name:     fmt.Sprintf("rule %d (line %d)", i+1, r.Table.Line("")),
+			Name:     fmt.Sprintf("rule %d (%s)", i+1, r.Table.Place("")),
 			Around:   admit(r.Table, r.Limit, r.Auth, env),
 			Asks:     asks(r.Limit, r.Auth),
 		}

@@ -35,6 +35,9 @@ type server struct {
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
 
+	manager *manager
+
+	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
 	ended   chan error     // each loop's error, or nil, when it ends; before stop, none should end
@@ -256,6 +259,7 @@ func (s *server) notice() {
 				"set spool_dir", "error", err)
 		}
 	}
+	s.warnOfCerts(time.Now())
 }
 
 // descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its
