@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"internal/asynclog", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
+	"internal/server":           {"internal/asynclog", "internal/template", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
 	"lwangotest":                {"conn", "internal/test/*"},
 	"":                          {"client", "conn", "coro", "handlers", "loop", "pubsub", "stream", "internal/server", "internal/asynclog"},
