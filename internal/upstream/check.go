@@ -131,7 +131,9 @@ func (m *member) check(ctx context.Context, c *Check) error {
 			return fmt.Errorf("tls handshake: %w", err)
 		}
 	}
-	return c.Ask(over, m.name)
+	err = c.Ask(over, m.name)
+	_ = over.Close() // says goodbye on TLS; an upstream would log its absence
+	return err
 }
 
 // learned notes the result of a check. That this machine has no descriptor or port left says
