@@ -68,6 +68,17 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 	return v
 }
 
+// serveAll gives places to requests that wait for m, and perhaps for others. They can come to m if
+// it works again. If it was the last one that worked, they can go to any other that has room. The
+// caller holds the pool's lock.
+func (m *member) serveAll() {
+	for g := range m.waiting.groups { // serve may remove some
+		for _, other := range g.members {
+			other.serve()
+		}
+	}
+}
+
 // out reports whether the checks have taken m out.
 func (m *member) out() bool { return m.verdict != nil && m.verdict.out }
 
@@ -157,8 +168,8 @@ func (m *member) learned(c *Check, err error) {
 		v.out, v.row = !v.out, 0
 		if !v.out {
 			m.health = health{} // what requests have found out before
-			m.serve()           // requests that wait elsewhere can come here
 		}
+		m.serveAll()
 	}
 	out := v.out
 	m.pool.mu.Unlock()
