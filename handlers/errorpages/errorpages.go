@@ -108,6 +108,21 @@ func Descriptors(pages map[string]string) (n int) {
 	return n
 }
 
+// Statuses returns those that have a page in one of the tables; nil: none has.
+func Statuses(tables ...map[string]string) (all map[int]bool) {
+	for _, pages := range tables {
+		for text := range pages {
+			if all == nil {
+				all = make(map[int]bool)
+			}
+			if status, err := strconv.Atoi(text); err == nil { // New refuses others
+				all[status] = true
+			}
+		}
+	}
+	return all
+}
+
 // Outer is the outermost middleware of the site or the route: what lies within gets its pages,
 // whatever refuses a request.
 func (p *Pages) Outer(next conn.Handler) conn.Handler {

@@ -70,6 +70,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			if plans[i].settings != nil {
 				var err error
 				env.Prefix = r.Prefix
+				env.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
 					reportRoute(*r, err)
 				}
