@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -140,6 +141,13 @@ func (f *File) follows(at place) bool {
 		}
 	}
 	return false
+}
+
+// Refused reports whether one of the table's keys was refused.
+func (t Table) Refused() bool {
+	return slices.ContainsFunc(t.file.refused, func(path string) bool {
+		return strings.HasPrefix(path, t.at.path+".")
+	})
 }
 
 // errorAt reports that the value at a place inside this table's file cannot be decoded.
