@@ -74,8 +74,9 @@ type config struct {
 	// compression is that of all sites that say nothing else.
 	compression scope
 
-	// held is how many descriptors the handlers of the routes hold between requests.
-	held int
+	// held is how many descriptors the handlers of the routes hold between requests, and heldByLoop
+	// how many each loop holds besides.
+	held, heldByLoop int
 
 	// background is what the handlers do besides, see handlers.Env. endBackground ends it, and returns
 	// when it has ended; nil: it has not begun.

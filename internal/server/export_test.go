@@ -69,8 +69,8 @@ func (s *server) Addresses() []string {
 	return all
 }
 
-// Held returns how many descriptors the handlers hold.
-func (c *config) Held() int { return c.held }
+// Held returns how many descriptors the handlers hold, and how many each loop holds besides.
+func (c *config) Held() (all, byLoop int) { return c.held, c.heldByLoop }
 
 // Background returns how many functions run beside the requests.
 func (c *config) Background() int { return len(c.background) }

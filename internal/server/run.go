@@ -217,14 +217,15 @@ func (s *server) connConfig() conn.Config {
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
-	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+c.held
+	held := c.held + c.heldByLoop*len(s.loops)
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+held
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
 		// Where the reserve is large, the routes have it, such as serve_files with open_files.
 		s.own.Warn("max_connections is more than the descriptor limit allows",
 			"max_connections", c.MaxConnections,
-			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", c.held,
+			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", held,
 			"left", max(limit-own, 0))
 	}
 	for _, name := range sortedKeys(c.Headers) {

@@ -154,6 +154,13 @@ func (f *File) follows(at place) bool {
 	return false
 }
 
+// Refused reports whether one of the table's keys was refused.
+func (t Table) Refused() bool {
+	return slices.ContainsFunc(t.file.refused, func(path string) bool {
+		return strings.HasPrefix(path, t.at.path+".")
+	})
+}
+
 // errorAt reports, once, that the value at a place inside this table's file cannot be decoded.
 func (f *File) errorAt(at place, format string, args ...any) {
 	if slices.Contains(f.refused, at.path) {
