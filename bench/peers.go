@@ -31,7 +31,7 @@ type program struct {
 type peer struct {
 	Name, Program, Handoff string
 	Unqueued               bool
-	Unruled                bool // lwango: without the work's rules
+	Unruled                bool // lwango: without the work's rules or routes
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU

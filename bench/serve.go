@@ -43,6 +43,8 @@ func serveCommand(args []string) error {
 	switch name {
 	case "nethttp", "gorilla":
 		return serveNetHTTP(ln, *files, *beside, *backend)
+	case "chi":
+		return serveChi(ln)
 	case "fasthttp":
 		return serveFastHTTP(ln, *files)
 	case "goecho":

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/bench/tasks"
+	"github.com/lwango/lwango/handlers/helloworld"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -19,6 +21,7 @@ func main() {
 	address := flag.String("beside", "",
 		"let goroutines answer at this `ADDRESS`, beside the loops")
 	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
+	routes := flag.Bool("routes", false, "add 200 routes")
 	lwango.ParseFlags()
 	tasks.Start(*address, *backend, func(path string, h http.Handler) {
 		lwango.Handle(path, lwango.HTTP(h))
@@ -27,7 +30,32 @@ func main() {
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.RoomPath, room)
 	lwango.Handle(tasks.EchoPath, echo)
+	if *routes {
+		for _, pattern := range tasks.Routes() {
+			lwango.Handle(pattern, part)
+		}
+	}
+	api := lwango.NewMux() // a route of its own, so that other works meet no patterns
+	api.Handle("GET "+tasks.ItemRoute, item)
+	lwango.Handle("/api", api.Serve)
 	lwango.Main()
+}
+
+// item answers as a REST service does.
+func item(req *lwango.Request, resp *lwango.Response) int {
+	item, ok := tasks.Items[req.PathValue("id")]
+	if !ok {
+		return resp.Error(404, errors.New("there is no such item"))
+	}
+	return resp.JSON(200, item)
+}
+
+// part answers with hello.
+func part(req *lwango.Request, resp *lwango.Response) int {
+	if req.PathValue("id") == "" || req.PathValue("part") == "" {
+		return 404
+	}
+	return helloworld.Serve(req, resp)
 }
 
 func sleep(req *lwango.Request, resp *lwango.Response) int {
