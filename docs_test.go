@@ -186,27 +186,14 @@ func (b block) compile(imports types.Importer, fset *token.FileSet) (wrong []err
 	code = strings.ReplaceAll(code, "{ ... }", "{ panic(0) }")
 	whole := strings.HasPrefix(code, "package ")
 	at := fmt.Sprintf("//line %s:%d\n", b.file, b.line)
-	var texts []string
-	if whole {
-		texts = []string{at + code}
-	} else {
-		names := ""
-		declared := declares(code)
-		for name, text := range given {
-			if !declared[name] {
-				names += text + "\n"
+	check := func(texts ...string) (wrong []error) {
+		var files []*ast.File
+		for _, text := range texts {
+			file, err := parser.ParseFile(fset, "", text, parser.SkipObjectResolution)
+			if err != nil {
+				return []error{err}
 			}
-		}
-		texts = []string{prelude + at + code + "\n//line given:1\n" + names,
-			prelude + "func _(req *lwango.Request, resp *lwango.Response) int {\n" + at + code +
-				"\nreturn 0 }\n//line given:1\n" + names}
-	}
-	for _, text := range texts {
-		wrong = nil
-		file, err := parser.ParseFile(fset, "", text, parser.SkipObjectResolution)
-		if err != nil {
-			wrong = append(wrong, err)
-			continue
+			files = append(files, file)
 		}
 		config := types.Config{Importer: imports, Error: func(err error) {
 			if text := err.Error(); whole || !strings.Contains(text, "declared and not used") &&
@@ -214,19 +201,28 @@ func (b block) compile(imports types.Importer, fset *token.FileSet) (wrong []err
 				wrong = append(wrong, err)
 			}
 		}}
-		_, _ = config.Check("guide", fset, []*ast.File{file}, nil)
+		_, _ = config.Check("guide", fset, files, nil)
 		return wrong
 	}
-	return wrong
+	if whole {
+		return check(at + code)
+	}
+	names := prelude
+	for name, text := range given {
+		if !declares(code, name) {
+			names += text + "\n"
+		}
+	}
+	if _, err := parser.ParseFile(fset, "", "package p\n"+code, 0); err == nil {
+		return check(prelude+at+code, names)
+	}
+	return check(prelude+"func _(req *lwango.Request, resp *lwango.Response) int {\n"+at+code+
+		"\nreturn 0 }\n", names)
 }
 
-// declares returns the names that declarations, or statements at the outermost level, declare.
-func declares(code string) map[string]bool {
-	names := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^(?:func|type|var) (\w+)`).FindAllStringSubmatch(code, -1) {
-		names[m[1]] = true
-	}
-	return names
+// declares reports whether code declares a name outside of functions.
+func declares(code, name string) bool {
+	return regexp.MustCompile(`(?m)^(func|type|var) ` + name + `\b`).MatchString(code)
 }
 
 // TestGoOfGuides compiles the Go code of README.md and of the guides.
