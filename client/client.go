@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -77,18 +78,26 @@ func Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
 	return standard.Do(t, r, limit)
 }
 
-// Request is what to ask for. It can be used for several requests.
+// Request is what to ask for. It can be used for several requests, unless it has a BodyReader.
 type Request struct {
 	Method string // "": GET
 	URL    string // http or https, without a user
 	Header conn.Header
 	Body   []byte
 
+	// BodyReader is the body in place of Body, as it comes: the body of the handler's own request,
+	// for example. The calling thread reads it, and may wait in it. A request with one is sent again
+	// only as long as nothing of it was read. Length is how long it is; 0 or less: as long as it
+	// takes, and then it is chunked.
+	BodyReader io.Reader
+	Length     int64
+
 	// MaxBody is how many bytes of the answer's body to take; 0: 16 MiB.
 	MaxBody int64
 
 	// Follow is how many redirects to follow. The answer of the last one is the result. Another
-	// server gets no Authorization and no Cookie.
+	// server gets no Authorization and no Cookie. A redirect that asks for a BodyReader once more
+	// is not followed.
 	Follow int
 }
 
@@ -121,7 +130,14 @@ func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response,
 	if err != nil {
 		return nil, err
 	}
-	method, body, follow, foreign := r.Method, r.Body, r.Follow, false
+	method, follow, foreign := r.Method, r.Follow, false
+	body := upload{rest: r.Body}
+	if r.BodyReader != nil {
+		body = upload{from: r.BodyReader, left: r.Length}
+		if r.Length <= 0 {
+			body.left = -1
+		}
+	}
 	if method == "" {
 		method = "GET"
 	}
@@ -129,7 +145,7 @@ func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response,
 		return nil, err
 	}
 	for {
-		resp, err := c.ask(t, r, u, method, body, foreign, until)
+		resp, err := c.ask(t, r, u, method, &body, foreign, until)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", method, u.Redacted(), err)
 		}
@@ -141,9 +157,14 @@ func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response,
 		if err != nil {
 			return resp, nil
 		}
+		s := resp.Status
+		asks := s == 303 && method != "HEAD" || s < 303 && method == "POST"
+		if !asks && r.BodyReader != nil {
+			return resp, nil
+		}
 		resp.Body.Close()
-		if s := resp.Status; s == 303 && method != "HEAD" || s < 303 && method == "POST" {
-			method, body = "GET", nil // RFC 9110 sections 15.4.2 to 15.4.4
+		if body = (upload{rest: r.Body}); asks {
+			method, body = "GET", upload{} // RFC 9110 sections 15.4.2 to 15.4.4
 		}
 		foreign = foreign || next.Host != u.Host || next.Scheme != u.Scheme
 		u, follow = next, follow-1
@@ -155,7 +176,7 @@ func redirects(status int) bool {
 }
 
 // ask sends one request, perhaps twice.
-func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body []byte,
+func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body *upload,
 	foreign bool, until time.Time) (*Response, error) {
 	limit := r.MaxBody
 	if limit == 0 {
@@ -173,6 +194,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 	b.lease, b.x = g.Lease(), exchanges.Get().(*Exchange)
 	done := false
 	defer func() { // also when the thread is killed
+		body.drop()
 		if !done {
 			b.drop()
 		}
@@ -186,13 +208,16 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		if b.buf == nil {
 			b.buf = buffers.Get().(*[bufferSize]byte)
 		}
-		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), body)
+		begun := *body // a second attempt begins anew
+		err = b.head(appendHead(b.buf[:0], r, u, method, body.length(), foreign), body)
 		if err == nil {
 			break
 		}
-		if again || !kept || !errors.Is(err, ErrCut) || b.x.Heard() || !repeatable(method) {
+		if again || !kept || !errors.Is(err, ErrCut) || b.x.Heard() || !repeatable(method) ||
+			body.begun {
 			return nil, err
 		}
+		*body = begun
 		b.x.End()
 		b.lease.Close(b.stream)
 		b.stream = nil
@@ -288,7 +313,7 @@ func (r *Request) check(method string) error {
 }
 
 // appendHead appends the head of the request.
-func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte,
+func appendHead(out []byte, r *Request, u *url.URL, method string, length int64,
 	foreign bool) []byte {
 	out = append(append(out, method...), ' ')
 	path := u.EscapedPath()
@@ -321,9 +346,12 @@ func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte,
 	if !agent { // some servers ask for one
 		out = append(out, "User-Agent: lwango\r\n"...)
 	}
-	if len(body) > 0 || method == "POST" || method == "PUT" || method == "PATCH" {
+	switch {
+	case length < 0:
+		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+	case length > 0 || method == "POST" || method == "PUT" || method == "PATCH":
 		out = append(out, "Content-Length: "...)
-		out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n"...)
+		out = append(strconv.AppendInt(out, length, 10), "\r\n"...)
 	}
 	return append(out, "\r\n"...)
 }

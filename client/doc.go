@@ -17,5 +17,6 @@
 //	client.go    Client, Request, Response
 //	fetch.go     Body: a Client's exchange, and the answer's body as it comes
 //	exchange.go  Exchange
+//	upload.go    a Client's request's body
 //	body.go      the framing of a request's body
 package client

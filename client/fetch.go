@@ -52,24 +52,29 @@ func (b *Body) connect(fresh bool) (kept bool, err error) {
 
 // head sends the request and receives the head of the answer, both at once: a server may answer
 // before it has read all. head is a part of b.buf.
-func (b *Body) head(head, body []byte) error {
+func (b *Body) head(head []byte, body *upload) error {
 	b.lost = false
 	b.write(head)
 	for {
-		for len(body) > 0 && !b.lost && b.x.Held() == 0 {
-			n := min(len(body), 64<<10)
-			b.write(body[:n])
-			body = body[n:]
+		if body.more() && !b.lost && b.x.Held() == 0 {
+			piece, err := body.next()
+			if err == nil {
+				_, err = remaining(b.until)
+			}
+			if err != nil {
+				return err
+			}
+			b.write(piece)
 		}
 		e, _, err := b.x.Next()
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrProtocol, err)
 		case e == Final:
-			b.lost = b.lost || len(body) > 0
+			b.lost = b.lost || body.more()
 			return nil
 		case e == More:
-			if err := b.receive(len(body) > 0); err != nil {
+			if err := b.receive(body.more()); err != nil {
 				return err
 			}
 		}
