@@ -69,8 +69,8 @@ func randomPath(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestPatternsAreThoseOfServeMux registers random patterns here and there: the same ones are refused.
-// Then the same requests meet the same pattern, with the same values, or the same refusal.
+// TestPatternsAreThoseOfServeMux registers random patterns here and there: the same ones are
+// refused. Then the same requests meet the same pattern, with the same values, or the same refusal.
 func TestPatternsAreThoseOfServeMux(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 14))

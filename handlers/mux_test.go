@@ -3,7 +3,6 @@ package handlers_test
 import (
 	"fmt"
 	"log/slog"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -109,8 +108,8 @@ func TestPathValuesMayBeKept(t *testing.T) {
 	}
 }
 
-// A Mux within a Mux leaves the other one's values alone if it matches nothing, and so does a handler
-// that is asked or called instead.
+// A Mux within a Mux leaves the other one's values alone if it matches nothing, and so does a
+// handler that is asked or called instead.
 func TestMuxWithinMux(t *testing.T) {
 	inner := handlers.NewMux()
 	inner.Handle("/{x}/{y}/z", shows("x", "y"))
@@ -183,8 +182,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestForgottenNext: a layer that does nothing at all is an error, and is named; one that answers is
-// none.
+// TestForgottenNext: a layer that does nothing at all is an error, and is named; one that answers
+// is none.
 func TestForgottenNext(t *testing.T) {
 	forgets := func(conn.Handler) conn.Handler {
 		return func(*conn.Request, *conn.Response) int { return 0 }
@@ -386,12 +385,13 @@ func TestMuxAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkMux compares hello, hello behind a Mux, and what net/http.ServeMux takes for the same
-// pattern, without a server around it.
+// BenchmarkMux compares hello with hello at one of 200 patterns, of which the handler asks for two
+// values. A system call of either side is shared by many requests, and the client looks at nothing
+// but the length of answers.
 func BenchmarkMux(b *testing.B) {
-	request := []byte("GET /items/4711/parts/12 HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\n\r\n")
+	const request = "GET /items/4711/parts/12 HTTP/1.1\r\nHost: test.example\r\nUser-Agent: test\r\n\r\n"
 	const pipelined = 64
-	batch := []byte(strings.Repeat(string(request), pipelined))
+	batch := strings.Repeat(request, pipelined)
 	for _, c := range []struct {
 		name string
 		h    conn.Handler
@@ -399,21 +399,23 @@ func BenchmarkMux(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			s := server.Start(b, modes.Direct, conn.Config{Handler: c.h})
 			client := s.Dial()
-			a := client.Do("GET", string(request))
-			if a.Text != "Hello, world!" {
-				b.Fatal(a.Status)
+			client.Send(request)
+			size := len("Hello, world!")
+			for line := ""; line != "\r\n"; size += len(line) {
+				var err error
+				if line, err = client.R.ReadString('\n'); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if _, err := client.R.Discard(len("Hello, world!")); err != nil {
+				b.Fatal(err)
 			}
 			b.ReportAllocs()
+			b.ResetTimer()
 			for n := 0; n < b.N; n += pipelined {
-				client.Send(string(batch))
-				for range pipelined {
-					a, err := http.ReadResponse(client.R, nil)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if _, err := client.R.Discard(int(a.ContentLength)); err != nil {
-						b.Fatal(err)
-					}
+				client.Send(batch)
+				if _, err := client.R.Discard(size * pipelined); err != nil {
+					b.Fatal(err)
 				}
 			}
 		})

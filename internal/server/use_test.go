@@ -56,8 +56,8 @@ func serveProgram(t *testing.T, p *server.Program, text string) (address string,
 	return logged(t, lines, `msg=listening address=(\S+)`), log
 }
 
-// TestUse: the program's middleware is called around each kind of answer, in the order of README.md.
-// A body that a handler sets leaves no room for what middleware writes.
+// TestUse: the program's middleware is called around each kind of answer, in the order of
+// README.md. A body that a handler sets leaves no room for what middleware writes.
 func TestUse(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
 	for _, word := range []string{"site-1", "site-2", "route-1", "route-2"} {
