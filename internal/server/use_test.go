@@ -29,7 +29,7 @@ func passes(word string) handlers.Middleware {
 
 // serveProgram runs a program with a configuration until its test ends, and returns the address of
 // its first listener.
-func serveProgram(t *testing.T, p *server.Program, text string) (address string, log *logtext.Buffer) {
+func serveProgram(t *testing.T, p *server.Program, text string) (string, *logtext.Buffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lwango.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -38,7 +38,7 @@ func serveProgram(t *testing.T, p *server.Program, text string) (address string,
 	o, _ := server.Parse([]string{"-c", file, "-l", "127.0.0.1:0"},
 		flag.NewFlagSet("", flag.ContinueOnError), io.Discard, os.Stderr)
 	ctx, end := context.WithCancel(context.Background())
-	log = new(logtext.Buffer)
+	log := new(logtext.Buffer)
 	r, w := io.Pipe()
 	lines := make(chan string, 1000) // more than there are
 	go scan(io.TeeReader(r, log), lines)
