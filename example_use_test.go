@@ -41,4 +41,3 @@ func ExampleRegisterMiddleware() {
 	})
 	lwango.Main()
 }
-
