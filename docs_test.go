@@ -92,6 +92,8 @@ var given = map[string]string{
 	"up":        "var up *stream.Stream",
 	"mux":       "var mux *lwango.Mux",
 	"id":        "var id string",
+	"Price":     "type Price struct{}",
+	"shops":     "var shops []string",
 }
 
 // notGo is how blocks of README.md begin that are not Go: the others all are.

@@ -14,6 +14,7 @@ import (
 // without are packages whose examples need more than a test has, so that they are only compiled.
 var without = map[string]string{
 	"github.com/lwango/lwango/pubsub/redis": "a broker",
+	"github.com/lwango/lwango/lwangotest":   "a *testing.T",
 }
 
 // TestExamples: each package that a program can import has an example, and one that is run.

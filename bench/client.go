@@ -180,7 +180,7 @@ func (j job) exchange(conn net.Conn) (its shape) {
 			fault = fmt.Sprintf("wrong body, begins with %.60q", got)
 		case its.chunked && j.Depth > 1:
 			fault = "a chunked answer, whose end is looked for only at the end of what has come"
-		case files[j.Path] == nil && !strings.HasPrefix(kind, "text/plain"):
+		case files[j.Path] == nil && !strings.HasPrefix(kind, j.kindOfBody()):
 			fault = "Content-Type " + kind
 		case resp.Header.Get("Date") == "" || server == "" || kind == "":
 			fault = "Date, Server or Content-Type is missing"

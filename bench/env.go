@@ -238,7 +238,7 @@ func (env *environment) describe() string {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
-			for _, name := range []string{"fasthttp", "gnet", "gorilla"} {
+			for _, name := range []string{"fasthttp", "gnet", "gorilla", "go-chi"} {
 				if strings.Contains(dep.Path, "/"+name) {
 					versions = append(versions, name+" "+dep.Version)
 				}

@@ -5,12 +5,15 @@ import (
 	"embed"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/lwango/lwango/bench/tasks"
 )
 
 // A work is one thing that all servers are asked to do.
@@ -24,6 +27,7 @@ type work struct {
 	Probe    probe
 	Gzip     string // where the text that is asked for encoded is: sibling, cached, fresh
 	Rules    bool   // lwango: ten rules, of which none is for the request
+	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
 	Cold     bool   // the load is files that are not in the page cache
 	load
 
@@ -176,7 +180,18 @@ func (l load) body() []byte {
 	if l.Path == textPath {
 		return sourceText()
 	}
+	if l.Path == tasks.ItemPath {
+		return tasks.JSON(tasks.Items[path.Base(l.Path)])
+	}
 	return []byte(hello)
+}
+
+// kindOfBody is what the media type of body begins with.
+func (l load) kindOfBody() string {
+	if l.Path == tasks.ItemPath {
+		return "application/json"
+	}
+	return "text/plain"
 }
 
 // request is the bytes that clients send.

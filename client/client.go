@@ -38,8 +38,10 @@ const (
 	// connectFor is for how long a connection may take, where the request has that long.
 	connectFor = 10 * time.Second
 	// maxIdle is how many connections to a server are kept, and idleFor for how long: many servers
-	// close theirs after five seconds.
-	maxIdle = 32
+	// close theirs after five seconds. Most handlers that ask a server a hundred things at once will
+	// do so again, and to connect costs several times what it costs to ask. No more are kept than
+	// requests were under way at one time in the last three seconds.
+	maxIdle = 256
 	idleFor = 3 * time.Second
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
 	maxOrigins = 256

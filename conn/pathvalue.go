@@ -106,13 +106,17 @@ func (r *Request) Deepen() { r.matched.depth++ }
 // Depth is described at Deepen.
 func (r *Request) Depth() uint32 { return r.matched.depth }
 
+// Begun returns how much of the answer is there, for Forgotten: fields, and bytes of a body that is
+// gathered.
+func (w *Response) Begun() int { return w.header.Len() + len(w.buf) }
+
 // Forgotten reports whether nothing of the answer was set or sent, neither header field, nor status,
-// nor body, although the client is there to get it, and logs that. It is for the code around a
-// middleware that has returned 0 and has not called next; place is where the program has set it.
-func (w *Response) Forgotten(place string) bool {
+// nor body, since Begun was begun, although the client is there to get it, and logs that. It is for
+// the code around a middleware that has returned 0 and has not called next; place is where the
+// program has set it.
+func (w *Response) Forgotten(begun int, place string) bool {
 	x := w.x
-	if w.phase != open || w.kind != gathered || len(w.buf) > 0 || w.early != 0 ||
-		w.header.Len() > 0 || x.req.Gone() {
+	if w.phase != open || w.kind != gathered || w.early != 0 || w.Begun() != begun || x.req.Gone() {
 		return false
 	}
 	x.set.Logger.Error("conn: a middleware has neither called next nor answered",

@@ -82,8 +82,8 @@ func (l *layer) serve(req *conn.Request, resp *conn.Response) int {
 }
 
 // Guarded makes a Middleware of one of the program, set at that place. Where m returns 0, has not
-// called next and has set nothing of the answer, it is an error, which is logged, and not an empty
-// page. Guarded panics if m is nil.
+// called next and has set nothing of the answer itself, it is an error, which is logged, and not an
+// empty page. Guarded panics if m is nil.
 func Guarded(m Middleware, place string) Middleware {
 	if m == nil {
 		panic("lwango: Use (" + place + "): the middleware is nil")
@@ -100,9 +100,9 @@ func guard(m Middleware, next conn.Handler, place string) conn.Handler {
 		panic("lwango: Use (" + place + "): the middleware has returned no handler")
 	}
 	return func(req *conn.Request, resp *conn.Response) int {
-		depth := req.Depth()
+		depth, begun := req.Depth(), resp.Begun()
 		status := h(req, resp)
-		if status == 0 && req.Depth() == depth && resp.Forgotten(place) {
+		if status == 0 && req.Depth() == depth && resp.Forgotten(begun, place) {
 			return http.StatusInternalServerError
 		}
 		return status

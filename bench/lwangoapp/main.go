@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/bench/tasks"
+	"github.com/lwango/lwango/client"
+	"github.com/lwango/lwango/handlers/helloworld"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
@@ -20,17 +23,44 @@ import (
 func main() {
 	address := flag.String("beside", "",
 		"let goroutines answer at this `ADDRESS`, beside the loops")
-	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
+	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`, and ask it for /fanout")
+	routes := flag.Bool("routes", false, "add 200 routes")
 	lwango.ParseFlags()
 	tasks.Start(*address, *backend, func(path string, h http.Handler) {
 		lwango.Handle(path, lwango.HTTP(h))
 	})
 	lwango.Handle(tasks.SleepPath, sleep)
+	lwango.Handle(tasks.FanOutPath, fanOut("http://"+*backend+"/"))
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.FormPath, form)
 	lwango.Handle(tasks.RoomPath, room)
 	lwango.Handle(tasks.EchoPath, echo)
+	if *routes {
+		for _, pattern := range tasks.Routes() {
+			lwango.Handle(pattern, part)
+		}
+	}
+	api := lwango.NewMux() // a route of its own, so that other works meet no patterns
+	api.Handle("GET "+tasks.ItemRoute, item)
+	lwango.Handle("/api", api.Serve)
 	lwango.Main()
+}
+
+// item answers as a REST service does.
+func item(req *lwango.Request, resp *lwango.Response) int {
+	item, ok := tasks.Items[req.PathValue("id")]
+	if !ok {
+		return resp.Error(404, errors.New("there is no such item"))
+	}
+	return resp.JSON(200, item)
+}
+
+// part answers with hello.
+func part(req *lwango.Request, resp *lwango.Response) int {
+	if req.PathValue("id") == "" || req.PathValue("part") == "" {
+		return 404
+	}
+	return helloworld.Serve(req, resp)
 }
 
 func sleep(req *lwango.Request, resp *lwango.Response) int {
@@ -74,6 +104,35 @@ func form(req *lwango.Request, resp *lwango.Response) int {
 		}
 	}
 	return resp.Text(200, strconv.Itoa(size))
+}
+
+// fanOut asks for a URL many times at once.
+func fanOut(url string) lwango.Handler {
+	ask := func(t *loop.Thread) (string, error) {
+		answer, err := client.Get(t, url, tasks.FanOutLimit)
+		if err != nil {
+			return "", err
+		}
+		text, err := io.ReadAll(answer.Body)
+		return string(text), err
+	}
+	return func(req *lwango.Request, resp *lwango.Response) int {
+		asked := make([]*loop.Promise[string], tasks.Calls)
+		for i := range asked {
+			asked[i] = loop.Go(req.Thread, ask)
+		}
+		texts, err := loop.AwaitAll(req.Thread, tasks.FanOutLimit, asked...)
+		if err != nil {
+			return resp.Error(502, err)
+		}
+		text, err := tasks.FannedOut(texts)
+		if err != nil {
+			return resp.Error(502, err)
+		}
+		resp.Header().Set("Content-Type", "text/plain")
+		resp.WriteString(text)
+		return 200
+	}
 }
 
 // burn lets two functions compute off the loop.
