@@ -503,7 +503,7 @@ func TestParts(t *testing.T) {
 // TestPartsBeyondTheLimit: the limit of the body ends the parts, too
 
 func TestPartsBeyondTheLimit(t *testing.T) {
-	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
+	t.Cleanup(conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)) // once s has stopped
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 		req.Body().SetLimit(100_000)
 		for part, err := range req.Parts() {
