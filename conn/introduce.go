@@ -19,13 +19,18 @@ import (
 type withHeader struct {
 	connection // first, see introduced
 
-	// Set by introduce or enter, before any request.
+	// Set by introduce, or by enter, before any request.
 	known bool // there are addresses; remote is the client's then, and not the peer's
 	local peer // the address that the client connected to
 
-	// Set by enter.
-	ctx context.Context      // its values are those of the request's; nil: the PROXY protocol
-	tls *tls.ConnectionState // of the client's connection; nil: plain
+	front *front // nil: the PROXY protocol
+}
+
+// front is what net/http knows of the request on a connection that enter has got.
+type front struct {
+	ctx     context.Context      // its values are those of the request's
+	tls     *tls.ConnectionState // of the client's connection; nil: plain
+	matched matched              // by a router there
 }
 
 // introduced returns c as what it is a part of; nil: there is no header to come and has been none.

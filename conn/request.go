@@ -287,8 +287,8 @@ func (r *Request) Listener() string { return r.x.c.port.name }
 // TLS returns the state of the TLS connection, nil on a plain one.
 func (r *Request) TLS() *tls.ConnectionState {
 	if r.x.c.tls == nil {
-		if w := r.x.c.introduced(); w != nil {
-			return w.tls
+		if w := r.x.c.introduced(); w != nil && w.front != nil {
+			return w.front.tls
 		}
 		return nil
 	}
@@ -319,8 +319,8 @@ func (r *Request) ID() uint64 {
 func (r *Request) Context() context.Context {
 	if r.ctx == nil {
 		base := context.Background()
-		if w := r.x.c.introduced(); w != nil && w.ctx != nil {
-			base = w.ctx
+		if w := r.x.c.introduced(); w != nil && w.front != nil {
+			base = w.front.ctx
 		}
 		r.ctx, r.cancel = context.WithCancelCause(base)
 		if r.Gone() && !r.x.resp.asked {

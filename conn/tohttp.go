@@ -30,7 +30,7 @@ import (
 // costs more than either server costs alone.
 //
 // What the request says of its client comes from net/http: RemoteAddr (as far as it is an address),
-// LocalAddr, TLS, Host. Request.Context has the values of the http.Request's, and ends when net/http
+// LocalAddr, TLS, Host, and of the path what a ServeMux has found: PathValue. Request.Context has the values of the http.Request's, and ends when net/http
 // notices that the client has left. The target is r.URL, so http.StripPrefix works. HTTP/2 appears as
 // HTTP/1.1.
 //
@@ -44,7 +44,13 @@ import (
 // one for each CPU at most, and end a second or two after the last one. A handler that holds up its
 // loop for more than 100 ms is logged with its stack.
 func ToHTTP(h Service) http.Handler {
-	return &mounted{NewServer(Config{Handler: h.Serve, MaxHeaderSize: 1 << 30})}
+	return &mounted{NewServer(Config{MaxHeaderSize: 1 << 30,
+		Handler: func(req *Request, resp *Response) int {
+			if front := req.x.c.introduced().front; front.matched.pattern != "" {
+				req.matched = front.matched
+			}
+			return h.Serve(req, resp)
+		}})}
 }
 
 // mounted is a handler under net/http.
@@ -149,7 +155,9 @@ func (m *mounted) connect(r *http.Request) (*net.UnixConn, error) {
 
 // introduction makes the record of a connection with what net/http knows of the client.
 func introduction(r *http.Request) *withHeader {
-	w := &withHeader{known: true, tls: r.TLS, ctx: context.WithoutCancel(r.Context())}
+	f := &front{ctx: context.WithoutCancel(r.Context()), tls: r.TLS}
+	f.matched.of(r)
+	w := &withHeader{known: true, front: f}
 	w.headed, w.state = true, named
 	if remote, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		w.remote = peerOf(remote)
@@ -163,6 +171,26 @@ func introduction(r *http.Request) *withHeader {
 		w.state |= secured
 	}
 	return w
+}
+
+// of takes over what a ServeMux, or another router that sets Pattern and path values, has found.
+func (m *matched) of(r *http.Request) {
+	m.pattern = r.Pattern
+	for rest := r.Pattern; ; {
+		_, after, ok := strings.Cut(rest, "{")
+		name, after, closed := strings.Cut(after, "}")
+		if !ok || !closed {
+			return
+		}
+		rest = after
+		name, _, _ = strings.Cut(strings.TrimSuffix(name, "..."), ":") // chi has {name:expression}
+		if value := r.PathValue(name); value != "" {
+			m.names = append(m.names, name)
+			m.values = append(m.values, http1.Span{Start: uint32(len(m.path)),
+				End: uint32(len(m.path) + len(value))})
+			m.path = append(m.path, value...)
+		}
+	}
 }
 
 // enter serves the connection fd, on its loop. It is not accepted by a listener, and no limit of

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -219,6 +220,53 @@ func TestToHTTPRequest(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
+}
+
+// TestToHTTPPattern: what a ServeMux has found is what the handler finds, unless a Mux of its own
+// finds something else.
+func TestToHTTPPattern(t *testing.T) {
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		fmt.Fprintf(resp, "%s %q %q %q", req.Pattern(), req.PathValue("id"), req.PathValue("rest"),
+			req.PathValue("none"))
+		return 200
+	}))
+	inner := handlers.NewMux()
+	inner.Handle("/own/{rest}", func(req *conn.Request, resp *conn.Response) int {
+		fmt.Fprintf(resp, "%s %q %q", req.Pattern(), req.PathValue("id"), req.PathValue("rest"))
+		return 200
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /items/{id}/{rest...}", h)
+	mux.Handle("/plain/{$}", h)
+	mux.Handle("/own/{id}", conn.ToHTTP(inner))
+	s := underHTTP(t, mux)
+	for path, want := range map[string]string{
+		"/items/a%2Fb/c/d": `GET /items/{id}/{rest...} "a/b" "c/d" ""`,
+		"/plain/":          `/plain/{$} "" "" ""`,
+		"/own/x":           `/own/{rest} "" "x"`,
+	} {
+		if a := dialHTTP(t, s).Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.Text != want {
+			t.Errorf("%s: %s", path, a.Text)
+		}
+	}
+}
+
+// TestBridgePattern: an http.Handler behind a pattern has its values, as with a ServeMux.
+func TestBridgePattern(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		mux := handlers.NewMux()
+		mux.Handle("GET /items/{id}/{rest...}", mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprintf(w, "%s %q %q %q", r.Pattern, r.PathValue("id"), r.PathValue("rest"),
+				r.PathValue("none"))
+		})))
+		s := start(t, m, conn.Config{Handler: mux.Serve})
+		want := `GET /items/{id}/{rest...} "a/b" "c/d" ""`
+		a := s.Dial().Do("GET", "GET /items/a%2Fb/c/d HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.Text != want {
+			t.Errorf("%s", a.Text)
+		}
+	})
 }
 
 // TestToHTTPWithoutServer: a recorder of httptest works as well.
