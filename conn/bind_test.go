@@ -500,7 +500,7 @@ func TestParts(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestPartsBeyondTheLimit: the limit of the body ends the parts, too
+// TestPartsBeyondTheLimit: the limit of the body ends the parts, too.
 
 func TestPartsBeyondTheLimit(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
