@@ -67,7 +67,6 @@ const (
 	method  = "uses a method that is not in the IANA registry; lwango answers 501 (RFC 9110 " +
 		"section 9.1)"
 	fragment  = "sends a fragment, which a target has not (RFC 9112 section 3.2); lwango answers 400"
-	switched  = "answers 101 and does not take the connection over; lwango makes it 500"
 	hostField = "sets a field Host in the header, where a server, also net/http's, leaves none"
 	sentBody  = "reads the request's own body after the handler has returned; it has been sent"
 )
@@ -107,7 +106,6 @@ var left = map[string]string{
 	e + "/middleware.TestStatic_CustomFS/nok,_file_is_not_a_subpath_of_root":                               parent,
 	e + "/middleware.TestStatic_nonValidatingCustomFSCannotEscapeRoot":                                     parent,
 	e + "/middleware.TestEchoRewriteReplacementEscaping//z/foo/b%20ar?nope=1#yes":                          fragment,
-	e + "/middleware.TestProxyRejectsMismatchedUpgrade":                                                    switched,
 
 	e + "/middleware.TestCompressRequestWithoutDecompressMiddleware": sentBody,
 	e + "/middleware.TestDecompressSkipper":                          sentBody,
