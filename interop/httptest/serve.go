@@ -101,8 +101,8 @@ func (c *call) roundTrip() (*answer, error) {
 	if err == nil {
 		return a, nil // the server's own answer
 	}
-	if err := <-sent; err != nil {
-		err = fmt.Errorf("the request was not sent: %w", err)
+	if e := <-sent; e != nil {
+		err = fmt.Errorf("the request was not sent: %w", e)
 	}
 	return nil, err
 }
