@@ -123,9 +123,9 @@ func maxPipes() int64 {
 	return int64(min(limit.Cur, 1<<30) / 16 / 2)
 }
 
-// newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large enough
-// for all that a turn may move, unless the kernel grants less to a user with many pipes (pipe(7),
-// pipe-user-pages-soft).
+// newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large
+// enough for all that a turn may move, unless the kernel grants less to a user with many pipes
+// (pipe(7), pipe-user-pages-soft).
 func newPipe() *pipe {
 	var fds [2]int
 	if made.Add(1) > maxPipes() || unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
