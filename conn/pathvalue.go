@@ -90,7 +90,8 @@ func (m *matched) keep(v []byte) string {
 }
 
 // RawPathView returns the path as the client has sent it, or as Rewrite was given it, before it was
-// decoded and cleaned. It is valid until the handler returns, and empty for a target without a path.
+// decoded and cleaned. It is valid until the handler returns, and empty for a target without a
+// path.
 func (r *Request) RawPathView() []byte {
 	if r.rewritten != "" {
 		raw, _, _ := strings.Cut(r.rewritten, "?")
@@ -99,8 +100,8 @@ func (r *Request) RawPathView() []byte {
 	return r.head.Path.Of(r.raw)
 }
 
-// Deepen counts a layer that has called the handler within it, and Depth returns the count. By these
-// the code around a middleware knows whether it has called next.
+// Deepen counts a layer that has called the handler within it, and Depth returns the count. By
+// these the code around a middleware knows whether it has called next.
 func (r *Request) Deepen() { r.matched.depth++ }
 
 // Depth is described at Deepen.
@@ -110,10 +111,10 @@ func (r *Request) Depth() uint32 { return r.matched.depth }
 // gathered.
 func (w *Response) Begun() int { return w.header.Len() + len(w.buf) }
 
-// Forgotten reports whether nothing of the answer was set or sent, neither header field, nor status,
-// nor body, since Begun was begun, although the client is there to get it, and logs that. It is for
-// the code around a middleware that has returned 0 and has not called next; place is where the
-// program has set it.
+// Forgotten reports whether nothing of the answer was set or sent, neither header field, nor
+// status, nor body, since Begun was begun, although the client is there to get it, and logs that.
+// It is for the code around a middleware that has returned 0 and has not called next; place is
+// where the program has set it.
 func (w *Response) Forgotten(begun int, place string) bool {
 	x := w.x
 	if w.phase != open || w.kind != gathered || w.early != 0 || w.Begun() != begun || x.req.Gone() {

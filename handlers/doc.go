@@ -2,6 +2,9 @@
 // the compiled-in handlers by name, a Router sends each request to the handler of the longest
 // matching prefix in the site of its host.
 //
+// Beside it stands the router of programs, a Mux, which knows patterns and not sites. A Site can have
+// one, for what no longer prefix answers.
+//
 // A module is a package below this one with a manual of its own (README.md): a settings struct, a
 // function that builds a handler from it, and Register, which puts both under the module's name. A
 // module does not read TOML: it gets its settings filled in and checked for unknown keys and wrong
@@ -19,4 +22,7 @@
 //	tables.go    which sites answer at which listener and for which scheme
 //	hosts.go     which site answers for which host
 //	prefixes.go  which route of a site answers for which path
+//	siteroutes.go  SiteRoutes: what a module asks of the routes beside its own
+//	mux.go       Mux: patterns as those of net/http.ServeMux (parsing and tree: internal/route)
+//	group.go     Group: a prefix and layers in common; layers that forget next
 package handlers

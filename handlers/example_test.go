@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"regexp"
+	"strings"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -120,4 +122,103 @@ func ExampleParseSize() {
 	// 16384
 	// 16000
 	// unknown unit "k": write one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB
+}
+
+var place = regexp.MustCompile(`[^( ]+/(\w+\.go):\d+`) // the file and the line of a registration
+
+// Patterns are those of net/http.ServeMux: the most specific one answers, whatever the order.
+func ExampleMux() {
+	mux := handlers.NewMux() // lwango.NewMux()
+	mux.Handle("/", func(_ *conn.Request, resp *conn.Response) int {
+		return resp.Text(404, "nothing here")
+	})
+	mux.Handle("GET /items/{id}", func(req *conn.Request, resp *conn.Response) int {
+		return resp.Text(200, "item "+req.PathValue("id"))
+	})
+	mux.Handle("DELETE /items/{id}", func(*conn.Request, *conn.Response) int { return 204 })
+	mux.Handle("GET /items/new", func(_ *conn.Request, resp *conn.Response) int {
+		return resp.Text(200, "a form")
+	})
+	mux.Handle("GET /files/{path...}", func(req *conn.Request, resp *conn.Response) int {
+		return resp.Text(200, "file "+req.PathValue("path"))
+	})
+
+	url, stop := server.Serve(mux.Serve)
+	defer stop()
+	server.Show(http.Get(url + "/items/7"))
+	server.Show(http.Get(url + "/items/a%2Fb"))
+	server.Show(http.Get(url + "/items/new"))
+	server.Show(http.Get(url + "/files/2026/report.txt"))
+	server.Show(http.Get(url + "/item"))
+
+	defer func() { // two patterns of which neither is more specific
+		text := fmt.Sprint(recover())
+		for _, line := range strings.SplitAfter(text, ") ") {
+			fmt.Println(place.ReplaceAllString(strings.TrimSpace(line), "$1"))
+		}
+	}()
+	mux.Handle("GET /{kind}/new", func(*conn.Request, *conn.Response) int { return 200 })
+	// Output:
+	// 200 OK
+	// item 7
+	// 200 OK
+	// item a/b
+	// 200 OK
+	// a form
+	// 200 OK
+	// file 2026/report.txt
+	// 404 Not Found
+	// nothing here
+	// lwango: Handle: "GET /{kind}/new" (example_test.go)
+	// conflicts with "GET /items/{id}" (example_test.go): both match some paths, and neither is more specific
+}
+
+// Handlers that have a prefix and middleware in common. The Mux's own is outermost, and is around
+// what the Mux answers itself, too.
+func ExampleGroup() {
+	note := func(word string) handlers.Middleware {
+		return func(next conn.Handler) conn.Handler {
+			return func(req *conn.Request, resp *conn.Response) int {
+				fmt.Println(word, req.Method(), req.Path())
+				return next(req, resp)
+			}
+		}
+	}
+	staffOnly := func(next conn.Handler) conn.Handler {
+		return func(req *conn.Request, resp *conn.Response) int {
+			if _, password, ok := req.BasicAuth(); !ok || password != "secret" {
+				resp.Header().Set("WWW-Authenticate", "Basic")
+				return resp.Text(401, "staff only")
+			}
+			return next(req, resp)
+		}
+	}
+	mux := handlers.NewMux() // lwango.NewMux()
+	mux.Use(note("mux"))
+	admin := mux.Group("/admin", note("admin"), staffOnly)
+	admin.Handle("DELETE /items/{id}", func(req *conn.Request, resp *conn.Response) int {
+		return resp.Text(200, req.PathValue("id")+" is gone")
+	})
+
+	url, stop := server.Serve(mux.Serve)
+	defer stop()
+	ask := func(method, password string) {
+		req, err := http.NewRequest(method, url+"/admin/items/7", nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		req.SetBasicAuth("ann", password)
+		server.Show(http.DefaultClient.Do(req))
+	}
+	ask("DELETE", "guessed")
+	ask("DELETE", "secret")
+	// Output:
+	// mux DELETE /admin/items/7
+	// admin DELETE /admin/items/7
+	// 401 Unauthorized
+	// staff only
+	// mux DELETE /admin/items/7
+	// admin DELETE /admin/items/7
+	// 200 OK
+	// 7 is gone
 }

@@ -29,8 +29,8 @@ func (r *Router) FindAt(listener string, secure bool, host, path []byte) (
 	return t.prefix, t.handler, true
 }
 
-// Look is what the patterns of m say to a request, without the request: the pattern that matches and
-// the values of its wildcards, or else the status and the value of Allow.
+// Look is what the patterns of m say to a request, without the request: the pattern that matches
+// and the values of its wildcards, or else the status and the value of Allow.
 func (m *Mux) Look(method, host, raw string) (pattern string, values map[string]string, status int,
 	allow string) {
 	path, err := http1.CleanPath(nil, []byte(raw))

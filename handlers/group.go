@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/conn"
 )
 
-// Group is handlers of a Mux that have a prefix or layers in common. One goroutine at a time may use
-// it.
+// Group is handlers of a Mux that have a prefix or layers in common. One goroutine at a time may
+// use it.
 type Group struct {
 	mux    *Mux
 	prefix string
@@ -35,7 +35,8 @@ func (g *Group) add(layers []Middleware) {
 	}
 }
 
-// Group makes a group within g: its prefix stands behind that of g, its layers are within those of g.
+// Group makes a group within g: its prefix stands behind that of g, its layers are within those of
+// g.
 func (g *Group) Group(prefix string, layers ...Middleware) *Group {
 	g.begin()
 	if i := strings.IndexByte(prefix, '/'); prefix != "" && (i < 0 || i > 0 && g.prefix != "") {

@@ -14,18 +14,18 @@ import (
 	"github.com/lwango/lwango/internal/route"
 )
 
-// Mux sends requests to the handlers of patterns, which are those of net/http.ServeMux:
-// "[METHOD ][HOST]/[PATH]", where a segment of the path may be {name}, and the last one {name...} or
-// {$}. Of several patterns that match, the most specific one wins, whatever the order in which they
-// were registered. GET stands for HEAD, too. If only the method does not fit, the answer is 405 with
-// Allow. A path that is not clean, or that lacks a slash at its end which a pattern has, is redirected
-// (307) if the other form matches.
+// Mux sends requests to the handlers of patterns, which are those of net/http.ServeMux: "[METHOD
+// ][HOST]/[PATH]", where a segment of the path may be {name}, and the last one {name...} or {$}. Of
+// several patterns that match, the most specific one wins, whatever the order in which they were
+// registered. GET stands for HEAD, too. If only the method does not fit, the answer is 405 with
+// Allow. A path that is not clean, or that lacks a slash at its end which a pattern has, is
+// redirected (307) if the other form matches.
 //
-// There are these differences. Encoded dot segments ("%2e%2e") are dot segments: the path is cleaned
-// after it was decoded, and no value of a wildcard has one. A clean path may have encoded slashes,
-// which are part of a segment: /items/a%2Fb is "GET /items/{id}", with the id a/b. Hosts are compared
-// whatever the case of their letters. Patterns that can match no request are refused. A path that
-// matches nothing when it is clean is 404, without a redirection before.
+// There are these differences. Encoded dot segments ("%2e%2e") are dot segments: the path is
+// cleaned after it was decoded, and no value of a wildcard has one. A clean path may have encoded
+// slashes, which are part of a segment: /items/a%2Fb is "GET /items/{id}", with the id a/b. Hosts
+// are compared whatever the case of their letters. Patterns that can match no request are refused.
+// A path that matches nothing when it is clean is 404, without a redirection before.
 //
 // The zero value is an empty Mux. Handlers are registered from any goroutine, also while requests
 // are served. See Use for what comes before the first request.
@@ -59,9 +59,9 @@ type table struct {
 // NewMux makes an empty Mux.
 func NewMux() *Mux { return new(Mux) }
 
-// Handle registers h for a pattern. It panics if the pattern is not valid, or conflicts with one that
-// was registered before: if both match some requests, and neither is more specific. The text of the
-// panic has both patterns and where they were registered.
+// Handle registers h for a pattern. It panics if the pattern is not valid, or conflicts with one
+// that was registered before: if both match some requests, and neither is more specific. The text
+// of the panic has both patterns and where they were registered.
 func (m *Mux) Handle(pattern string, h conn.Handler) {
 	if h == nil {
 		panic(fmt.Sprintf("lwango: Handle: %q has no handler", pattern))
@@ -108,9 +108,9 @@ func (m *Mux) conflict(p *route.Pattern) error {
 	return nil
 }
 
-// Reserve refuses patterns that conflict with prefix and what is below it, because that has a handler
-// elsewhere. prefix is a path without wildcards and encoding, as a Route has it. It is an error if it
-// conflicts itself.
+// Reserve refuses patterns that conflict with prefix and what is below it, because that has a
+// handler elsewhere. prefix is a path without wildcards and encoding, as a Route has it. It is an
+// error if it conflicts itself.
 func (m *Mux) Reserve(prefix string) error {
 	var all []*route.Pattern
 	exact := string(http1.AppendPath(nil, []byte(strings.TrimSuffix(prefix, "/"))))
@@ -137,9 +137,10 @@ func (m *Mux) Reserve(prefix string) error {
 	return nil
 }
 
-// Use puts a layer around all that m does, its answers 404, 405 and redirections included; the first
-// one is the outermost. Use calls layer once, and comes before the first request. The layer sees
-// PathValue and Pattern of a request when next has returned; a layer of a Group sees them before.
+// Use puts a layer around all that m does, its answers 404, 405 and redirections included; the
+// first one is the outermost. Use calls layer once, and comes before the first request. The layer
+// sees PathValue and Pattern of a request when next has returned; a layer of a Group sees them
+// before.
 //
 // If a layer returns 0 and has neither called next nor set anything of the answer, that is a
 // mistake, as it would be an empty page with status 200: it is logged, and the client gets 500. A
@@ -212,8 +213,8 @@ func (m *Mux) Snapshot() *Mux {
 	return &Mux{patterns: slices.Clone(m.patterns), entries: slices.Clone(m.entries)}
 }
 
-// Prefixes returns the paths of all patterns up to their first wildcards, without duplicates, "/" for
-// an empty one.
+// Prefixes returns the paths of all patterns up to their first wildcards, without duplicates, "/"
+// for an empty one.
 func (m *Mux) Prefixes() (all []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -69,8 +69,8 @@ func randomPath(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestPatternsAreThoseOfServeMux registers random patterns here and there: the same ones are refused.
-// Then the same requests meet the same pattern, with the same values, or the same refusal.
+// TestPatternsAreThoseOfServeMux registers random patterns here and there: the same ones are
+// refused. Then the same requests meet the same pattern, with the same values, or the same refusal.
 func TestPatternsAreThoseOfServeMux(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 14))
@@ -90,7 +90,9 @@ func TestPatternsAreThoseOfServeMux(t *testing.T) {
 				w.Header().Set("Pattern", req.Pattern)
 			}
 			wanted, why := registers(func() { theirs.HandleFunc(p, answer) })
-			got, text := registers(func() { ours.Handle(p, func(*conn.Request, *conn.Response) int { return 200 }) })
+			got, text := registers(func() {
+				ours.Handle(p, func(*conn.Request, *conn.Response) int { return 200 })
+			})
 			if got != wanted {
 				t.Fatalf("%q behind %q: registered %v, by ServeMux %v\n%s\n%s", p, all, got, wanted, text, why)
 			}
@@ -101,7 +103,8 @@ func TestPatternsAreThoseOfServeMux(t *testing.T) {
 			}
 		}
 		for range 40 {
-			method, host, path := pick(r, "GET GET HEAD POST PUT DELETE"), pick(r, "a.com b.com c.com a.com:80"), randomPath(r)
+			method := pick(r, "GET GET HEAD POST PUT DELETE OPTIONS")
+			host, path := pick(r, "a.com b.com c.com a.com:80"), randomPath(r)
 			req := httptest.NewRequest(method, "http://x"+path, nil)
 			req.Host = host
 			w := httptest.NewRecorder()

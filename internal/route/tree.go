@@ -96,9 +96,9 @@ func (l leaf) of(method string) *Pattern {
 	return nil
 }
 
-// Find returns the most specific pattern for a request, nil if there is none. host is the request's,
-// maybe with a port, and path is in the form of Split. values has the parts of path that the named
-// wildcards stand for, appended to dst, in the order of Names.
+// Find returns the most specific pattern for a request, nil if there is none. host is the
+// request's, maybe with a port, and path is in the form of Split. values has the parts of path that
+// the named wildcards stand for, appended to dst, in the order of Names.
 func (t *Tree) Find(method string, host, path []byte, dst []http1.Span) (p *Pattern,
 	values []http1.Span) {
 	if len(t.hosts) > 0 {
@@ -111,9 +111,9 @@ func (t *Tree) Find(method string, host, path []byte, dst []http1.Span) (p *Patt
 	return t.all.find(method, path, 0, false, dst)
 }
 
-// Slashed returns the pattern to which a request is redirected that p was found for, or nothing if p
-// is nil: one that matches path with a slash at its end exactly, while p does not match path exactly.
-// It returns nil if there is none.
+// Slashed returns the pattern to which a request is redirected that p was found for, or nothing if
+// p is nil: one that matches path with a slash at its end exactly, while p does not match path
+// exactly. It returns nil if there is none.
 func (t *Tree) Slashed(method string, host, path []byte, p *Pattern) *Pattern {
 	if path[len(path)-1] == '/' || p != nil && p.exact(path) {
 		return nil

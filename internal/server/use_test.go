@@ -29,7 +29,7 @@ func passes(word string) handlers.Middleware {
 
 // serveProgram runs a program with a configuration until its test ends, and returns the address of
 // its first listener.
-func serveProgram(t *testing.T, p *server.Program, text string) (address string, log *logtext.Buffer) {
+func serveProgram(t *testing.T, p *server.Program, text string) (string, *logtext.Buffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lwango.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -38,7 +38,7 @@ func serveProgram(t *testing.T, p *server.Program, text string) (address string,
 	o, _ := server.Parse([]string{"-c", file, "-l", "127.0.0.1:0"},
 		flag.NewFlagSet("", flag.ContinueOnError), io.Discard, os.Stderr)
 	ctx, end := context.WithCancel(context.Background())
-	log = new(logtext.Buffer)
+	log := new(logtext.Buffer)
 	r, w := io.Pipe()
 	lines := make(chan string, 1000) // more than there are
 	go scan(io.TeeReader(r, log), lines)
@@ -56,8 +56,8 @@ func serveProgram(t *testing.T, p *server.Program, text string) (address string,
 	return logged(t, lines, `msg=listening address=(\S+)`), log
 }
 
-// TestUse: the program's middleware is called around each kind of answer, in the order of README.md.
-// A body that a handler sets leaves no room for what middleware writes.
+// TestUse: the program's middleware is called around each kind of answer, in the order of
+// README.md. A body that a handler sets leaves no room for what middleware writes.
 func TestUse(t *testing.T) {
 	p := server.NewProgram(server.Builtin())
 	for _, word := range []string{"site-1", "site-2", "route-1", "route-2"} {

@@ -30,7 +30,8 @@ func start(t *testing.T, token string) (*lwangotest.Server, *sql.DB) {
 func want(t *testing.T, a lwangotest.Answer, status int, text string) {
 	t.Helper()
 	if got := strings.TrimSpace(a.Text); a.StatusCode != status || text != "" && got != text {
-		t.Errorf("%s %s: %s: %s\nwant %d: %s", a.Request.Method, a.Request.URL, a.Status, got, status, text)
+		t.Errorf("%s %s: %s: %s\nwant %d: %s",
+			a.Request.Method, a.Request.URL, a.Status, got, status, text)
 	}
 }
 
@@ -40,7 +41,8 @@ func TestItem(t *testing.T) {
 	want(t, a, 201, `{"id":1,"name":"tea","price":350,"version":1}`)
 	item := a.Header.Get("Location")
 	want(t, s.Get(item), 200, `{"id":1,"name":"tea","price":350,"version":1}`)
-	want(t, s.Do("PUT", item, `{"name": "coffee"}`, asJSON), 200, `{"id":1,"name":"coffee","price":0,"version":2}`)
+	want(t, s.Do("PUT", item, `{"name": "coffee"}`, asJSON), 200,
+		`{"id":1,"name":"coffee","price":0,"version":2}`)
 	want(t, s.Do("DELETE", item, ""), 204, "")
 	want(t, s.Get(item), 404, "there is no such item")
 	want(t, s.Do("DELETE", item, ""), 404, "there is no such item")
@@ -52,10 +54,12 @@ func TestConditions(t *testing.T) {
 	s, _ := start(t, "")
 	tag := s.Do("POST", "/items", `{"name": "tea"}`, asJSON).Header.Get("ETag")
 	want(t, s.Get("/items/1", "If-None-Match: "+tag), 304, "")
-	want(t, s.Do("PUT", "/items/1", `{"name": "coffee"}`, asJSON, "If-Match: "+tag), 200, "")
-	want(t, s.Do("PUT", "/items/1", `{"name": "milk"}`, asJSON, "If-Match: "+tag), 412, "there is no such version")
-	want(t, s.Do("PUT", "/items/2", `{"name": "milk"}`, asJSON, "If-Match: *"), 412, "there is no such version")
-	want(t, s.Get("/items/1", "If-None-Match: "+tag), 200, `{"id":1,"name":"coffee","price":0,"version":2}`)
+	const coffee, milk, refused = `{"name": "coffee"}`, `{"name": "milk"}`, "there is no such version"
+	want(t, s.Do("PUT", "/items/1", coffee, asJSON, "If-Match: "+tag), 200, "")
+	want(t, s.Do("PUT", "/items/1", milk, asJSON, "If-Match: "+tag), 412, refused)
+	want(t, s.Do("PUT", "/items/2", milk, asJSON, "If-Match: *"), 412, refused)
+	want(t, s.Get("/items/1", "If-None-Match: "+tag), 200,
+		`{"id":1,"name":"coffee","price":0,"version":2}`)
 }
 
 func TestPages(t *testing.T) {
@@ -147,7 +151,8 @@ func TestBroken(t *testing.T) {
 	s, db := start(t, "")
 	db.Close()
 	a := s.Get("/items/1")
-	if a.StatusCode != 500 || strings.Contains(a.Text, "database") || !strings.Contains(s.Log(), "database is closed") {
+	if a.StatusCode != 500 || strings.Contains(a.Text, "database") ||
+		!strings.Contains(s.Log(), "database is closed") {
 		t.Errorf("%s: %s\n%s", a.Status, a.Text, s.Log())
 	}
 }

@@ -19,7 +19,8 @@ func TestProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "items.db")
 	ask := func(p *program.Server, method, path, body string) string {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Address+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Address+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
