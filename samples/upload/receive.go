@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -82,9 +83,12 @@ type form struct {
 
 func (f *form) close() {
 	f.progress.end("failed", "the upload was broken off") // unless it has come to its end before
-	for _, file := range f.open {
-		file.Close()
-	}
+	// A file without a name is freed when it is closed, and a large one takes the disk a while.
+	go func() {
+		for _, file := range f.open {
+			file.Close()
+		}
+	}()
 }
 
 // receive returns the files, which have their names then.
@@ -114,7 +118,8 @@ func (f *form) receive() ([]stored, error) {
 
 // save writes a part to a file.
 func (f *form) save(part io.Reader) (size int64, err error) {
-	file, err := f.to.create()
+	// A busy disk holds up its caller: here that is a worker off the loop.
+	file, err := lwango.Await(f.req, -1, func(context.Context) (*os.File, error) { return f.to.create() })
 	if err != nil {
 		return 0, err
 	}
@@ -130,7 +135,6 @@ func (f *form) save(part io.Reader) (size int64, err error) {
 		if n == 0 {
 			break
 		}
-		// A disk that is busy holds up the writer: here that is a worker off the loop.
 		write := func() error { _, err := file.Write(f.buf[:n]); return err }
 		if err := f.req.Await(write, -1); err != nil {
 			return size, err
