@@ -1,95 +1,115 @@
 package lwango_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"log"
-	"log/slog"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
-// timed is middleware that logs how long requests take.
-func timed(next lwango.Handler) lwango.Handler {
-	return func(req *lwango.Request, resp *lwango.Response) int {
-		start := time.Now()
-		status := next(req, resp)
-		slog.Info("answered", "target", req.Target(), "status", status, "in", time.Since(start))
-		return status
-	}
-}
-
-// Middleware around all that is served, by handlers of the program and by the configuration.
-func ExampleUse() {
-	lwango.Use(timed)
-	lwango.Main()
-}
-
-// Middleware for what the configuration names:
-//
-//	[[site.route]]
-//	prefix = "/files"
-//	module = "serve_files"
-//	path = "/srv/files"
-//	use = ["members"]
-func ExampleRegisterMiddleware() {
-	lwango.RegisterMiddleware("members", func(next lwango.Handler) lwango.Handler {
-		return func(req *lwango.Request, resp *lwango.Response) int {
-			if _, ok := req.Cookie("member"); !ok {
-				return resp.Redirect(303, "/login")
-			}
-			return next(req, resp)
-		}
-	})
-	lwango.Main()
-}
-
-// A Mux is what ListenAndServe and other routers take. Here a path of it answers with JSON.
+// A service with patterns, middleware for all of it and for a part of it, and JSON both ways.
 func ExampleNewMux() {
 	type item struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
+		Name  string `json:"name"`
+		Price int    `json:"price"`
 	}
+	items := map[string]item{"7": {"lamp", 30}} // of this example's one loop: no lock
+
 	mux := lwango.NewMux()
 	mux.Use(func(next lwango.Handler) lwango.Handler {
 		return func(req *lwango.Request, resp *lwango.Response) int {
 			status := next(req, resp)
-			fmt.Printf("%q: %d\n", req.Pattern(), status)
+			fmt.Println(req.Pattern(), status)
 			return status
 		}
 	})
 	mux.Handle("GET /items/{id}", func(req *lwango.Request, resp *lwango.Response) int {
-		return resp.JSON(200, item{req.PathValue("id"), "tea"})
+		found, ok := items[req.PathValue("id")]
+		if !ok {
+			return resp.Error(404, errors.New("there is no such item"))
+		}
+		return resp.JSON(200, found)
 	})
+	staffOnly := func(next lwango.Handler) lwango.Handler {
+		return func(req *lwango.Request, resp *lwango.Response) int {
+			if req.Header().Get("X-Staff") == "" {
+				return 403
+			}
+			return next(req, resp)
+		}
+	}
+	mux.Group("/admin", staffOnly).Handle("PUT /items/{id}",
+		func(req *lwango.Request, resp *lwango.Response) int {
+			var in item
+			if err := req.BindJSON(&in); err != nil {
+				return resp.Error(400, err)
+			}
+			items[req.PathValue("id")] = in
+			return 204
+		})
 
-	ctx, stop := context.WithCancel(context.Background())
+	url, stop := server.Serve(mux.Serve) // in a program: lwango.ListenAndServe(ctx, address, mux)
 	defer stop()
-	s := lwango.Server{Addr: "127.0.0.1:0", Handler: mux, Threads: 1}
-	running, err := s.Start(ctx) // most programs: lwango.ListenAndServe(ctx, "127.0.0.1:8080", mux)
-	if err != nil {
-		log.Fatal(err)
+	put := func(body string) {
+		req, _ := http.NewRequest("PUT", url+"/admin/items/8", strings.NewReader(body))
+		req.Header.Set("X-Staff", "Ann")
+		req.Header.Set("Content-Type", "application/json")
+		server.Show(http.DefaultClient.Do(req))
 	}
-	url := "http://" + running.Addrs()[0]
 	server.Show(http.Get(url + "/items/7"))
-	answer, err := http.Post(url+"/items/7", "text/plain", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	answer.Body.Close()
-	fmt.Println(answer.Status, answer.Header.Get("Allow"))
-	http.DefaultClient.CloseIdleConnections()
-	stop()
-	if err := running.Wait(); err != nil {
-		log.Fatal(err)
-	}
+	put(`{"name": "chair", "price": "cheap"}`)
+	put(`{"name": "chair", "price": 45}`)
+	server.Show(http.Get(url + "/items/8"))
 	// Output:
-	// "GET /items/{id}": 200
+	// GET /items/{id} 200
 	// 200 OK
-	// {"id":"7","name":"tea"}
+	// {"name":"lamp","price":30}
 	//
-	// "": 405
-	// 405 Method Not Allowed GET, HEAD
+	// PUT /admin/items/{id} 400
+	// 400 Bad Request
+	// JSON, line 1, column 34: field "price": expected an integer, not string
+	//
+	// PUT /admin/items/{id} 204
+	// 204 No Content
+	//
+	// GET /items/{id} 200
+	// 200 OK
+	// {"name":"chair","price":45}
+}
+
+// A handler that asks another server, and passes its answer on as it comes.
+func ExampleGet() {
+	weather := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "rain")
+	}))
+	defer weather.Close()
+
+	h := func(req *lwango.Request, resp *lwango.Response) int {
+		answer, err := lwango.Get(req, weather.URL, time.Second)
+		switch {
+		case errors.Is(err, client.ErrConnect):
+			return resp.Error(502, err)
+		case err != nil:
+			return resp.Error(504, err)
+		}
+		resp.WriteString("Today: ")
+		if _, err := io.Copy(resp, answer.Body); err != nil {
+			resp.Abort()
+		}
+		return 200
+	}
+
+	url, stop := server.Serve(h)
+	defer stop()
+	server.Show(http.Get(url))
+	// Output:
+	// 200 OK
+	// Today: rain
 }

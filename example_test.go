@@ -2,6 +2,7 @@ package lwango_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -46,12 +47,11 @@ func ExampleHandler() {
 		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
 			return 3, t.Sleep(time.Millisecond)
 		})
-		if err := req.AwaitAll(time.Second, price, stock); err != nil {
+		n, err := loop.AwaitAll(req.Thread, time.Second, price, stock)
+		if err != nil {
 			return http.StatusGatewayTimeout
 		}
-		p, _ := price.Value()
-		n, _ := stock.Value()
-		fmt.Fprintf(resp, "%d left, %d each", n, p)
+		fmt.Fprintf(resp, "%d left, %d each", n[1], n[0])
 		return 200
 	}
 
@@ -61,6 +61,33 @@ func ExampleHandler() {
 	// Output:
 	// 200 OK
 	// 3 left, 7 each
+}
+
+// What blocks runs off the loop, here a library that takes a context. That ends after a second, and
+// when the client leaves.
+func ExampleAwait() {
+	count := func(ctx context.Context, table string) (int, error) { // as of database/sql
+		return 42, ctx.Err()
+	}
+	var h lwango.Handler = func(req *lwango.Request, resp *lwango.Response) int {
+		n, err := lwango.Await(req, time.Second, func(ctx context.Context) (int, error) {
+			return count(ctx, "items")
+		})
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded): // too slow, or all workers are busy
+			return 503
+		case err != nil:
+			return resp.Error(500, err)
+		}
+		return resp.Text(200, fmt.Sprint(n, " items"))
+	}
+
+	url, stop := server.Serve(h) // in a program: lwango.Handle("GET /count", h)
+	defer stop()
+	server.Show(http.Get(url))
+	// Output:
+	// 200 OK
+	// 42 items
 }
 
 // Handlers of net/http may block: each request gets a goroutine of its own.

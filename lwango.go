@@ -44,6 +44,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -137,6 +138,20 @@ func ParseFlags() {
 // package client for the errors, for other methods, and for threads that req has started.
 func Get(req *Request, url string, limit time.Duration) (*client.Response, error) {
 	return client.Get(req.Thread, url, limit)
+}
+
+// Await runs f, which may block, off the loop, and waits for its result, at most d; negative: without
+// limit. It is for libraries that take a context, such as database/sql: f's ends at the limit, when
+// the client leaves, and when the server's stop cuts the request. At most Server.Workers functions
+// of a loop run at a time, and loop.Stats counts them. See conn.Await for the errors.
+func Await[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+	return conn.Await(req, d, f)
+}
+
+// Call begins f as Await does, and promises its result, which req.AwaitAll and req.AwaitAny wait for:
+// so several functions run at the same time. See conn.Call.
+func Call[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {
+	return conn.Call(req, d, f)
 }
 
 // HTTP makes a Handler of a net/http handler, which runs off the loop and may block. See conn.HTTP.

@@ -107,8 +107,10 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 // Fcgi tells whether requests are passed on by FastCGI.
 func (s *server) Fcgi() bool { return s.Upstream.Kind == "php" || s.Upstream.Kind == "responder" }
 
-// Web tells whether requests are passed on by HTTP.
-func (s *server) Web() bool { return s.Upstream.Kind == "gnet" || s.Upstream.Kind == "gnetws" }
+// Web tells whether requests are passed on by HTTP, by the server and no handler of a program.
+func (s *server) Web() bool {
+	return s.Program == lwangoCommand && (s.Upstream.Kind == "gnet" || s.Upstream.Kind == "gnetws")
+}
 
 // Port is that of the address.
 func (s *server) Port() (string, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,7 +26,7 @@ func serveCommand(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	files := flags.String("files", "", "serve this `FOLDER`")
 	beside := flags.String("beside", "", "let goroutines answer at this `ADDRESS` too")
-	backend := flags.String("backend", "", "pass /proxy on to this `ADDRESS`")
+	backend := flags.String("backend", "", "pass /proxy on to this `ADDRESS`, and ask it for /fanout")
 	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
 		return cmp.Or(err, errors.New("usage: bench serve FLAGS NAME ADDRESS"))
 	}
@@ -63,6 +64,7 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
 	tasks.Start(beside, backend, mux.Handle)
 	mux.Handle("/", tasks.Hello)
 	mux.HandleFunc(tasks.SleepPath, sleepNetHTTP)
+	mux.Handle(tasks.FanOutPath, fanOutNetHTTP("http://"+backend+"/"))
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
 	})
@@ -82,6 +84,43 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
 		fileServer.ServeHTTP(w, r)
 	})
 	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
+}
+
+// fanOutNetHTTP asks for a URL many times at once, a goroutine for each, and keeps all connections.
+func fanOutNetHTTP(url string) http.Handler {
+	client := http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 4 * tasks.Calls},
+		Timeout:   tasks.FanOutLimit,
+	}
+	ask := func(ctx context.Context) (string, error) {
+		out, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return "", err
+		}
+		answer, err := client.Do(out)
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return string(text), err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		texts, errs := make([]string, tasks.Calls), make([]error, tasks.Calls)
+		var all sync.WaitGroup
+		for i := range texts {
+			all.Go(func() { texts[i], errs[i] = ask(r.Context()) })
+		}
+		all.Wait()
+		text, err := tasks.FannedOut(texts)
+		if err := errors.Join(append(errs, err)...); err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Server", "nethttp")
+		w.Header().Set("Content-Type", "text/plain")
+		io.WriteString(w, text)
+	})
 }
 
 func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,10 @@
 package client
 
-import "github.com/lwango/lwango/internal/http1"
+import (
+	"io"
+
+	"github.com/lwango/lwango/internal/http1"
+)
 
 // ChunkRoom is how many bytes AppendPiece adds to a piece at most.
 const ChunkRoom = 16 + 2*len(http1.ChunkEnd)
@@ -36,4 +40,53 @@ func AppendEnd(out []byte, fields func(field func(name, value string))) []byte {
 		out = append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
 	})
 	return append(out, "\r\n"...)
+}
+
+// content is what is left to be sent of a request's body.
+type content struct {
+	bytes []byte
+
+	from io.Reader // nil: it has been sent to its end
+	left int64     // of from; 0 or less: unknown, it is sent in chunks
+	read bool      // a piece was asked for
+}
+
+func (c *content) more() bool { return len(c.bytes) > 0 || c.from != nil }
+
+// length returns how many bytes there are; -1: it is not known.
+func (c *content) length() int64 {
+	switch {
+	case c.from == nil:
+		return int64(len(c.bytes))
+	case c.left > 0:
+		return c.left
+	}
+	return -1
+}
+
+// piece appends the next piece of from to out, and the end.
+func (c *content) piece(out []byte) ([]byte, error) {
+	c.read = true
+	chunked := c.left <= 0
+	if !chunked && int64(cap(out)) > c.left {
+		out = out[:0:c.left] // no more than was announced
+	}
+	before := len(out)
+	out, err := AppendPiece(out, c.from.Read, chunked)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if chunked {
+		if err == io.EOF {
+			out, c.from = AppendEnd(out, nil), nil
+		}
+		return out, nil
+	}
+	switch c.left -= int64(len(out) - before); {
+	case c.left == 0:
+		c.from = nil
+	case err == io.EOF:
+		return nil, io.ErrUnexpectedEOF
+	}
+	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -37,8 +38,10 @@ const (
 	// connectFor is for how long a connection may take, where the request has that long.
 	connectFor = 10 * time.Second
 	// maxIdle is how many connections to a server are kept, and idleFor for how long: many servers
-	// close theirs after five seconds.
-	maxIdle = 32
+	// close theirs after five seconds. Most handlers that ask a server a hundred things at once will
+	// do so again, and to connect costs several times what it costs to ask. No more are kept than
+	// requests were under way at one time in the last three seconds.
+	maxIdle = 256
 	idleFor = 3 * time.Second
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
 	maxOrigins = 256
@@ -75,18 +78,29 @@ func Do(t *loop.Thread, r *Request, limit time.Duration) (*Response, error) {
 	return standard.Do(t, r, limit)
 }
 
-// Request is what to ask for. It can be used for several requests.
+// Request is what to ask for. It can be used for several requests, unless it has a From.
 type Request struct {
 	Method string // "": GET
 	URL    string // http or https, without a user
 	Header conn.Header
 	Body   []byte
 
+	// From is the body in place of Body. The asking thread reads it while it sends, in pieces of at
+	// most 16 KiB, until the head of the answer has come; what is left then is not sent, and the
+	// connection is not kept. Read may wait, as the Body of a conn.Request does; an answer that comes
+	// meanwhile is found when it returns. An error of Read ends the request and is in Do's error.
+	From io.Reader
+
+	// Length is how many bytes From has, and it is an error (io.ErrUnexpectedEOF) if there are fewer.
+	// 0 or less: unknown; then they are sent in chunks, which servers of HTTP/1.0 do not know.
+	Length int64
+
 	// MaxBody is how many bytes of the answer's body to take; 0: 16 MiB.
 	MaxBody int64
 
 	// Follow is how many redirects to follow. The answer of the last one is the result. Another
-	// server gets no Authorization and no Cookie.
+	// server gets no Authorization and no Cookie. One that asks for the same body again (307, 308) is
+	// not followed with From.
 	Follow int
 }
 
@@ -119,7 +133,11 @@ func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response,
 	if err != nil {
 		return nil, err
 	}
-	method, body, follow, foreign := r.Method, r.Body, r.Follow, false
+	method, follow, foreign := r.Method, r.Follow, false
+	body := content{bytes: r.Body}
+	if r.From != nil {
+		body = content{from: r.From, left: r.Length}
+	}
 	if method == "" {
 		method = "GET"
 	}
@@ -139,10 +157,12 @@ func (c *Client) Do(t *loop.Thread, r *Request, limit time.Duration) (*Response,
 		if err != nil {
 			return resp, nil
 		}
-		resp.Body.Close()
 		if s := resp.Status; s == 303 && method != "HEAD" || s < 303 && method == "POST" {
-			method, body = "GET", nil // RFC 9110 sections 15.4.2 to 15.4.4
+			method, body = "GET", content{} // RFC 9110 sections 15.4.2 to 15.4.4
+		} else if body.from != nil {
+			return resp, nil
 		}
+		resp.Body.Close()
 		foreign = foreign || next.Host != u.Host || next.Scheme != u.Scheme
 		u, follow = next, follow-1
 	}
@@ -153,7 +173,7 @@ func redirects(status int) bool {
 }
 
 // ask sends one request, perhaps twice.
-func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body []byte,
+func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body content,
 	foreign bool, until time.Time) (*Response, error) {
 	limit := r.MaxBody
 	if limit == 0 {
@@ -184,11 +204,13 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		if b.buf == nil {
 			b.buf = buffers.Get().(*[bufferSize]byte)
 		}
-		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), body)
+		sent := body // which is whole again, if it is sent again
+		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), &sent)
 		if err == nil {
 			break
 		}
-		if again || !kept || !errors.Is(err, ErrCut) || b.x.Heard() || !repeatable(method) {
+		if again || !kept || !errors.Is(err, ErrCut) || b.x.Heard() || sent.read ||
+			!repeatable(method) {
 			return nil, err
 		}
 		b.x.End()
@@ -286,7 +308,7 @@ func (r *Request) check(method string) error {
 }
 
 // appendHead appends the head of the request.
-func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte,
+func appendHead(out []byte, r *Request, u *url.URL, method string, body content,
 	foreign bool) []byte {
 	out = append(append(out, method...), ' ')
 	path := u.EscapedPath()
@@ -319,9 +341,12 @@ func appendHead(out []byte, r *Request, u *url.URL, method string, body []byte,
 	if !agent { // some servers ask for one
 		out = append(out, "User-Agent: lwango\r\n"...)
 	}
-	if len(body) > 0 || method == "POST" || method == "PUT" || method == "PATCH" {
+	switch n := body.length(); {
+	case n < 0:
+		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+	case n > 0 || method == "POST" || method == "PUT" || method == "PATCH":
 		out = append(out, "Content-Length: "...)
-		out = append(strconv.AppendInt(out, int64(len(body)), 10), "\r\n"...)
+		out = append(strconv.AppendInt(out, n, 10), "\r\n"...)
 	}
 	return append(out, "\r\n"...)
 }

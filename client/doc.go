@@ -17,5 +17,5 @@
 //	client.go    Client, Request, Response
 //	fetch.go     Body: a Client's exchange, and the answer's body as it comes
 //	exchange.go  Exchange
-//	body.go      the framing of a request's body
+//	body.go      a request's body, and its framing
 package client

@@ -71,6 +71,7 @@ type Exchange struct {
 	state   state
 	interim int
 	heard   bool // a byte has come
+	broken  bool // a write has failed
 }
 
 type state uint8
@@ -112,10 +113,18 @@ func (x *Exchange) Reset() {
 // Write sends p, or holds the part for which there is no room; it does not wait. To bound what is
 // held, the caller writes no more until SendHeld has returned 0. After an error the server takes no
 // more, and an answer may still come.
-func (x *Exchange) Write(p []byte) (int, error) { return x.over.Write(p) }
+func (x *Exchange) Write(p []byte) (int, error) {
+	n, err := x.over.Write(p)
+	x.broken = x.broken || err != nil
+	return n, err
+}
 
 // SendHeld sends as much of what is held as there is room for, and returns how much is left.
-func (x *Exchange) SendHeld() (left int, err error) { return x.duplex.SendHeld() }
+func (x *Exchange) SendHeld() (left int, err error) {
+	left, err = x.duplex.SendHeld()
+	x.broken = x.broken || err != nil
+	return left, err
+}
 
 // Held returns how many bytes are held.
 func (x *Exchange) Held() int { return x.duplex.Held() }
@@ -129,7 +138,8 @@ func (x *Exchange) Receive(buf []byte) error {
 	case n > 0:
 		x.in, x.heard = buf[:n], true
 		return nil
-	case err == io.EOF && x.state == inBody && x.body.Closed():
+	case err == io.EOF && x.state == inBody && !x.broken && x.body.Closed():
+		// The kernel reports a reset once. After a write that has got it, a read sees an orderly end.
 		return nil
 	case err == io.EOF:
 		return ErrCut

@@ -52,28 +52,50 @@ func (b *Body) connect(fresh bool) (kept bool, err error) {
 
 // head sends the request and receives the head of the answer, both at once: a server may answer
 // before it has read all. head is a part of b.buf.
-func (b *Body) head(head, body []byte) error {
+func (b *Body) head(head []byte, body *content) error {
 	b.lost = false
 	b.write(head)
 	for {
-		for len(body) > 0 && !b.lost && b.x.Held() == 0 {
-			n := min(len(body), 64<<10)
-			b.write(body[:n])
-			body = body[n:]
+		for len(body.bytes) > 0 && !b.lost && b.x.Held() == 0 {
+			n := min(len(body.bytes), 64<<10)
+			b.write(body.bytes[:n])
+			body.bytes = body.bytes[n:]
+		}
+		if body.from != nil && !b.lost && b.x.Held() == 0 {
+			if err := b.pass(body); err != nil {
+				return err
+			}
 		}
 		e, _, err := b.x.Next()
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrProtocol, err)
 		case e == Final:
-			b.lost = b.lost || len(body) > 0
+			b.lost = b.lost || body.more()
 			return nil
 		case e == More:
-			if err := b.receive(len(body) > 0); err != nil {
+			if err := b.receive(body.more()); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// pass reads and sends the next piece of the request's body.
+func (b *Body) pass(body *content) error {
+	if _, err := remaining(b.until); err != nil {
+		return err
+	}
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf) // also when the thread is killed
+	out, err := body.piece(buf[:0])
+	if err != nil {
+		return fmt.Errorf("body of the request: %w", err)
+	}
+	if len(out) > 0 {
+		b.write(out)
+	}
+	return nil
 }
 
 // write sends p. If the server takes no more, its answer still counts.

@@ -39,6 +39,7 @@ type AccessEntry struct {
 	Proto    string
 	User     string // of Request.SetUser; "": none
 	Status   int    // 499: the client left before there was an answer
+	Secure   bool   // the client used https, see Request.Secure
 	Bytes    int64  // of the response's body as framed; if it broke off, those acknowledged
 
 	// The first KiB of each.
@@ -101,7 +102,7 @@ func (x *exchange) accessEntry() AccessEntry {
 	}
 	if raw := x.req.raw; raw != nil {
 		h := &x.req.head
-		e.Method = h.Method.String()
+		e.Method, e.Secure = h.Method.String(), x.req.Secure()
 		e.Target = first(loggedText, h.Target.Of(raw))
 		e.Host = first(loggedText, h.Host.Of(raw))
 		e.Referer, _ = h.Get(raw, "Referer")

@@ -11,35 +11,68 @@ import (
 )
 
 // Await runs f, which may block, on one of the loop's workers off the loop, and waits for its
-// result, at most d; negative: without limit. The request's own thread calls it. It is for calls of
-// libraries that take a context: f's ends at the limit, when the client leaves (unless the request
-// has chosen KeepWaiting), and when Await returns.
+// result, at most d; negative: without limit. The request's own thread calls it.
+//
+// It is for calls of libraries that take a context: f's ends at the limit, when the client leaves
+// (unless the request has chosen KeepWaiting), and when Await returns, for whatever reason. So it
+// also ends when the server's stop cuts the request.
 //
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
-// os.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too; loop.ErrClientGone; loop.ErrCanceled.
-// The first and the third it is also if f has returned because of its context. Then f may still run. So it must not set
-// variables that the handler uses; its result comes by Await alone.
+// os.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too, if f never ran; loop.ErrClientGone;
+// loop.ErrCanceled. It is the first or the third also if f has seen the end of its context before
+// the thread has.
+//
+// After a wait that has ended early, f may still run, if it does not heed its context. Then it keeps
+// its worker (loop.Stats counts it), and the Request and Response are not used for another request.
+// So f must not set variables that the handler uses; its result comes by Await alone.
 func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := r.contextFor(d)
+	defer cancel() // also when the thread is killed
+	v, err := loop.Await(r.Thread, d, func() (T, error) { return f(ctx) })
+	return v, ended(ctx, err)
+}
+
+// Call begins f as Await does, and promises its result: for functions that run at the same time, and
+// beside the handler. f's context ends d after the call (negative: never), when the client leaves
+// (unless the request has chosen KeepWaiting), and when the request ends. f never runs if it has
+// found no worker by then; the error of the promise is loop.ErrNoWorker at the limit, and otherwise
+// loop.ErrCanceled. The other errors are those of Await.
+//
+// The promise is settled when f has returned. A wait for it has a limit of its own.
+func Call[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {
+	ctx, cancel := r.contextFor(d)
+	r.Defer(cancel)
+	return loop.Call(r.Thread, func() (v T, err error) {
+		defer cancel()
+		if ctx.Err() == context.DeadlineExceeded {
+			return v, loop.ErrNoWorker
+		}
+		v, err = f(ctx)
+		return v, ended(ctx, err)
+	})
+}
+
+// contextFor returns the context of a function that runs off the loop for the request.
+func (r *Request) contextFor(d time.Duration) (context.Context, context.CancelFunc) {
 	parent := context.Background()
-	waiting := r.KeepWaiting(true)
-	r.KeepWaiting(waiting)
-	if !waiting {
+	waits := r.KeepWaiting(true)
+	r.KeepWaiting(waits)
+	if !waits {
 		parent = r.Context()
 	}
-	var ctx context.Context
-	var cancel context.CancelFunc
 	if d < 0 {
-		ctx, cancel = context.WithCancel(parent)
-	} else {
-		ctx, cancel = context.WithTimeout(parent, d)
+		return context.WithCancel(parent)
 	}
-	defer cancel()
-	v, err := loop.Await(r.Thread, d, func() (T, error) { return f(ctx) })
-	switch { // f may be the first to see the end of its context
+	return context.WithTimeout(parent, d)
+}
+
+// ended adds to the error of a function what its context's end is to a wait.
+func ended(ctx context.Context, err error) error {
+	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == context.DeadlineExceeded:
-		err = fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
+		return fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
 	case errors.Is(err, context.Canceled) && context.Cause(ctx) == loop.ErrClientGone:
-		err = fmt.Errorf("%w: %w", loop.ErrClientGone, err)
+		return fmt.Errorf("%w: %w", loop.ErrClientGone, err)
 	}
-	return v, err
+	return err
 }

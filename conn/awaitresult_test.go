@@ -117,3 +117,136 @@ func TestAwaitOfAResultKeepsWaiting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAwaitOfAResultAtAStop: the stop of a server that cuts a request ends the function's context.
+func TestAwaitOfAResultAtAStop(t *testing.T) {
+	began, ended := make(chan bool), make(chan error, 1)
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		req.KeepWaiting(req.Path() == "/keep")
+		conn.Await(req, -1, func(ctx context.Context) (int, error) {
+			began <- true
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return 1, nil
+		})
+		t.Error("the handler goes on")
+		return 200
+	}})
+	for _, path := range []string{"/", "/keep"} {
+		send(t, s.Dial(), "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+		<-began
+	}
+	s.On(func(l *loop.Loop) { l.Stop(0) })
+	for range 2 {
+		if err := <-ended; err != context.Canceled {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAwaitWithoutHeed: functions that do not heed their contexts hold their workers until they
+// return, and are counted; the connection goes on, and a function that finds no worker never runs.
+func TestAwaitWithoutHeed(t *testing.T) {
+	const workers = loop.DefaultWorkers
+	release := make(chan bool)
+	ran := make(chan bool, workers+1)
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		target := req.Target()
+		_, err := conn.Await(req, 20*time.Millisecond, func(ctx context.Context) (int, error) {
+			ran <- true
+			<-release
+			if req.Target() != target { // no other request has got it
+				t.Errorf("%s, %s", req.Target(), target)
+			}
+			return 1, nil
+		})
+		return resp.Text(200, fmt.Sprint(errors.Is(err, os.ErrDeadlineExceeded), " ",
+			errors.Is(err, loop.ErrNoWorker)))
+	}})
+	c := s.Dial()
+	for i := range workers + 3 {
+		want := fmt.Sprint("true ", i >= workers)
+		if a := c.Do("GET", fmt.Sprintf("GET /%d HTTP/1.1\r\nHost: a\r\n\r\n", i)); a.Text != want {
+			t.Errorf("%d: %s %q, want %s", i, a.Status, a.Text, want)
+		}
+	}
+	s.Settled("as many functions as workers", func(l *loop.Loop) bool {
+		st := l.Stats()
+		return st.Calls == workers && st.Queued == 0 && st.NoWorker == 3
+	})
+	close(release)
+	s.Settled("no function", func(l *loop.Loop) bool { return l.Stats().Calls == 0 })
+	if len(ran) != workers {
+		t.Error(len(ran), "have run")
+	}
+}
+
+// TestCall: functions that run at the same time, and what ends their contexts.
+func TestCall(t *testing.T) {
+	ended := make(chan error, 8)
+	until := func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return 1, ctx.Err()
+	}
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		switch req.Path() {
+		case "/all":
+			met := make(chan int)
+			one := conn.Call(req, time.Minute, func(context.Context) (int, error) { return 1 + <-met, nil })
+			two := conn.Call(req, -1, func(context.Context) (int, error) { met <- 2; return 2, nil })
+			three := conn.Call(req, -1, func(context.Context) (int, error) { panic("x") })
+			err := req.AwaitAll(time.Minute, one, two, three)
+			a, _ := one.Value()
+			b, _ := two.Value()
+			_, failed := three.Value()
+			return resp.Text(200, fmt.Sprint(a, b, err, errors.As(failed, new(*loop.PanicError))))
+		case "/limit":
+			_, err := conn.Call(req, time.Millisecond, until).Await(req.Thread, -1)
+			return resp.Text(200, fmt.Sprint(errors.Is(err, os.ErrDeadlineExceeded)))
+		case "/queued":
+			release := make(chan bool)
+			for range loop.DefaultWorkers {
+				conn.Call(req, -1, func(context.Context) (int, error) { <-release; return 0, nil })
+			}
+			p := conn.Call(req, time.Millisecond, until)
+			req.Sleep(10 * time.Millisecond)
+			close(release)
+			_, err := p.Await(req.Thread, -1)
+			return resp.Text(200, fmt.Sprint(errors.Is(err, loop.ErrNoWorker)))
+		case "/leave":
+			p := conn.Call(req, -1, until)
+			conn.Call(req, -1, until)
+			req.AwaitAll(-1, p)
+		default: // it does not wait
+			conn.Call(req, time.Minute, until)
+			req.KeepWaiting(true)
+			conn.Call(req, -1, until)
+		}
+		return 200
+	}})
+	for path, want := range map[string]string{
+		"/all": "3 2 <nil> true", "/limit": "true", "/queued": "true", "/": ""} {
+		if a := s.Request("GET "+path, nil, ""); a.Text != want {
+			t.Errorf("%s: %s %q", path, a.Status, a.Text)
+		}
+	}
+	for range 3 {
+		if err := <-ended; err == nil {
+			t.Error("a context has not ended")
+		}
+	}
+	c := s.Dial()
+	send(t, c, "GET /leave HTTP/1.1\r\nHost: a\r\n\r\n")
+	s.Settled("two functions", func(l *loop.Loop) bool { return l.Stats().Calls == 2 })
+	c.Close()
+	for range 2 {
+		if err := <-ended; err != loop.ErrClientGone {
+			t.Error(err)
+		}
+	}
+	s.Settled("no function", func(l *loop.Loop) bool { return l.Stats().Calls == 0 })
+	if len(ended) > 0 {
+		t.Error("the function without a worker has run")
+	}
+}

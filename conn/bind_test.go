@@ -504,21 +504,23 @@ func TestParts(t *testing.T) {
 
 func TestPartsBeyondTheLimit(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
-	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
-		req.Body().SetLimit(100_000)
-		for part, err := range req.Parts() {
-			if err != nil {
-				return resp.Error(400, err)
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			req.Body().SetLimit(100_000)
+			for part, err := range req.Parts() {
+				if err != nil {
+					return resp.Error(400, err)
+				}
+				_, _ = io.Copy(io.Discard, part)
 			}
-			_, _ = io.Copy(io.Discard, part)
+			return 200
+		}})
+		raw := "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n" +
+			"Transfer-Encoding: chunked\r\n\r\n30000\r\n--x\r\n\r\n" + strings.Repeat("a", 190_000)
+		c := s.Dial()
+		go io.WriteString(c, raw)
+		if a := c.Answer("POST"); a.StatusCode != 413 {
+			t.Errorf("%s %q", a.Status, a.Text)
 		}
-		return 200
-	}})
-	raw := "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=x\r\n" +
-		"Transfer-Encoding: chunked\r\n\r\n30000\r\n--x\r\n\r\n" + strings.Repeat("a", 190_000)
-	c := s.Dial()
-	go io.WriteString(c, raw)
-	if a := c.Answer("POST"); a.StatusCode != 413 {
-		t.Errorf("%s %q", a.Status, a.Text)
-	}
+	}, direct)
 }

@@ -65,7 +65,7 @@ func (c *call) open(h *cgi.Header) {
 		c.discard()
 	}
 	out := c.resp.Header()
-	if c.m.set.InterceptErrors && h.Status >= 400 {
+	if c.m.set.InterceptErrors && c.m.env.Intercepts(h.Status) {
 		c.answer.length = -1
 		c.discard()
 		for _, f := range h.Fields {

@@ -36,6 +36,9 @@ type Env struct {
 	// Compression says what the route compresses and how; nil: nothing.
 	Compression *coding.Policy
 
+	// ErrorPages are the statuses for which the route or its site has a page; nil: for none.
+	ErrorPages map[int]bool
+
 	// Loops returns the loops of the server. A handler of the module may call it, on any loop;
 	// before there are loops it returns nil. What belongs to a loop, its Stats for one, is read in
 	// a function that is posted to it. Loops is nil where nothing serves: in a test of the module.
@@ -55,6 +58,13 @@ type Env struct {
 	// Logger takes the module's log lines, at the start and later. The server always sets it; where
 	// it is nil, as in a test, Log returns one that drops everything.
 	Logger *slog.Logger
+}
+
+// Intercepts reports whether an answer of an application gets a page of the server's, where the
+// route says `intercept_errors`: an error for which there is a page. Without any pages all errors
+// get the built-in ones.
+func (e Env) Intercepts(status int) bool {
+	return status >= 400 && (len(e.ErrorPages) == 0 || e.ErrorPages[status])
 }
 
 // Log returns the logger of e, or one that drops everything. It may be called from any goroutine.

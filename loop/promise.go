@@ -149,6 +149,30 @@ func Await[T any](t *Thread, d time.Duration, f func() (T, error)) (value T, err
 	return value, err
 }
 
+// AwaitAll waits until all of the promises are settled, for d at most, or without limit if d is
+// negative, and returns their values in the order given; t is the calling thread. A promise that
+// fails does not end the wait: the error is that of the first one, in the order given, that has
+// failed, and the values of the others are there. If the wait ends early, the error is one of
+// Thread.AwaitAny's, and there are no values.
+func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, error) {
+	sources := make([]Source, len(promises))
+	for i, p := range promises {
+		sources[i] = p
+	}
+	if err := t.AwaitAll(d, sources...); err != nil {
+		return nil, err
+	}
+	values := make([]T, len(promises))
+	var first error
+	for i, p := range promises {
+		values[i] = p.value
+		if first == nil {
+			first = p.err
+		}
+	}
+	return values, first
+}
+
 func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 	p := new(Promise[T])
 	c := &call{drop: func() { p.Reject(ErrCanceled) }}

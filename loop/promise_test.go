@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -214,6 +215,39 @@ func TestEndOfAThread(t *testing.T) {
 			exited := l.Go(func(*loop.Thread) { runtime.Goexit() })
 			_, err := exited.End().Await(th, -1)
 			want(t, err, loop.ErrExited)
+		})
+		mustRun(t, l)
+	})
+}
+
+// TestAwaitAllValues: the values in the order given, the first error in that order, and the errors
+// of the wait.
+func TestAwaitAllValues(t *testing.T) {
+	run(t, func(t *testing.T, l *loop.Loop) {
+		l.Go(func(th *loop.Thread) {
+			later := func(i int, err error) *loop.Promise[int] {
+				return loop.Go(th, func(th *loop.Thread) (int, error) {
+					th.Sleep(time.Duration(5-i) * time.Millisecond)
+					return i, err
+				})
+			}
+			if got, err := loop.AwaitAll[int](th, 0); len(got) != 0 || err != nil {
+				t.Error(got, err)
+			}
+			got, err := loop.AwaitAll(th, -1, later(1, nil), later(2, nil), later(3, nil))
+			if !slices.Equal(got, []int{1, 2, 3}) || err != nil {
+				t.Error(got, err)
+			}
+			other := errors.New("other")
+			got, err = loop.AwaitAll(th, -1, later(1, nil), later(2, errBoom), later(3, other))
+			if !slices.Equal(got, []int{1, 2, 3}) || err != errBoom {
+				t.Error(got, err)
+			}
+			pending := new(loop.Promise[int])
+			got, err = loop.AwaitAll(th, time.Millisecond, later(1, errBoom), pending)
+			if got != nil || err != os.ErrDeadlineExceeded {
+				t.Error(got, err)
+			}
 		})
 		mustRun(t, l)
 	})

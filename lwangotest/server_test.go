@@ -18,6 +18,13 @@ import (
 	"github.com/lwango/lwango/lwangotest"
 )
 
+// TestExample: the example has no output that could be compared. testing.RunTests within it would
+// write of its own accord under -v.
+func TestExample(t *testing.T) {
+	Example()
+	testGreet(t)
+}
+
 func TestDo(t *testing.T) {
 	s := lwangotest.Start(t, func(req *lwango.Request, resp *lwango.Response) int {
 		body, err := io.ReadAll(req.Body())

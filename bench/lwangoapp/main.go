@@ -5,12 +5,14 @@ package main
 import (
 	"errors"
 	"flag"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/bench/tasks"
+	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/handlers/helloworld"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/loop"
@@ -20,13 +22,14 @@ import (
 func main() {
 	address := flag.String("beside", "",
 		"let goroutines answer at this `ADDRESS`, beside the loops")
-	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`")
+	backend := flag.String("backend", "", "pass /proxy on to this `ADDRESS`, and ask it for /fanout")
 	routes := flag.Bool("routes", false, "add 200 routes")
 	lwango.ParseFlags()
 	tasks.Start(*address, *backend, func(path string, h http.Handler) {
 		lwango.Handle(path, lwango.HTTP(h))
 	})
 	lwango.Handle(tasks.SleepPath, sleep)
+	lwango.Handle(tasks.FanOutPath, fanOut("http://"+*backend+"/"))
 	lwango.Handle(tasks.BurnPath, burn)
 	lwango.Handle(tasks.RoomPath, room)
 	lwango.Handle(tasks.EchoPath, echo)
@@ -66,6 +69,35 @@ func sleep(req *lwango.Request, resp *lwango.Response) int {
 	resp.Header().Set("Content-Type", "text/plain")
 	resp.WriteString(text)
 	return 200
+}
+
+// fanOut asks for a URL many times at once.
+func fanOut(url string) lwango.Handler {
+	ask := func(t *loop.Thread) (string, error) {
+		answer, err := client.Get(t, url, tasks.FanOutLimit)
+		if err != nil {
+			return "", err
+		}
+		text, err := io.ReadAll(answer.Body)
+		return string(text), err
+	}
+	return func(req *lwango.Request, resp *lwango.Response) int {
+		asked := make([]*loop.Promise[string], tasks.Calls)
+		for i := range asked {
+			asked[i] = loop.Go(req.Thread, ask)
+		}
+		texts, err := loop.AwaitAll(req.Thread, tasks.FanOutLimit, asked...)
+		if err != nil {
+			return resp.Error(502, err)
+		}
+		text, err := tasks.FannedOut(texts)
+		if err != nil {
+			return resp.Error(502, err)
+		}
+		resp.Header().Set("Content-Type", "text/plain")
+		resp.WriteString(text)
+		return 200
+	}
 }
 
 // burn lets two functions compute off the loop.

@@ -27,6 +27,7 @@ const (
 	BurnPath    = "/burn" // ?ms=N: two functions compute for so long
 	EchoPath    = "/ws-echo"
 	RoomPath    = "/ws-room" // ?room=R
+	FanOutPath  = "/fanout"  // asks the backend Calls times at once
 	CollectPath = "/collect"
 	GarbagePath = "/garbage" // is collected
 	PausesPath  = "/pauses"  // for how long at most, in µs, 99 of 100 collections stop all threads
@@ -34,6 +35,23 @@ const (
 
 // Server is what Hello answers as.
 const Server = "http.Handler"
+
+// Calls is how many requests FanOutPath makes of one.
+const Calls = 100
+
+// FanOutLimit is how long they may take.
+const FanOutLimit = 10 * time.Second
+
+// FannedOut returns the answer to a request that was fanned out, or an error if one of the texts
+// is not the same as the others.
+func FannedOut(texts []string) (string, error) {
+	for _, text := range texts {
+		if text == "" || text != texts[0] || len(texts) != Calls {
+			return "", fmt.Errorf("%d texts: %q, %q", len(texts), text, texts[0])
+		}
+	}
+	return texts[0], nil
+}
 
 // The rules of the chat.
 const (

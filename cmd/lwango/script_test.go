@@ -128,7 +128,7 @@ func start(ts *testscript.TestScript, args []string, socket string, inherited *o
 	}
 	prog := &program{cmd: cmd, done: make(chan struct{})}
 	prog.log.changed = sync.NewCond(&prog.log.mu)
-	cmd.Env = append(cmd.Environ(), "GORACE="+noExitSleep)
+	cmd.Env = append(cmd.Environ(), "GORACE="+noExitSleep, "WORK="+ts.Getenv("WORK"))
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stderr = &prog.log
 	ts.Check(cmd.Start())
@@ -193,7 +193,7 @@ func gencert(ts *testscript.TestScript, neg bool, args []string) {
 
 func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	sig, ok := map[string]os.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
 	}[args[1]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[1])

@@ -36,8 +36,9 @@ func TestLogNobodyReads(t *testing.T) {
 			t.Errorf("no %s in the log:\n%s", want, end)
 		}
 	}
+	// A line with a stack is not a client's doing: a loop of a busy machine was held up.
 	for line := range strings.Lines(end) {
-		if len(line) > 2000 {
+		if len(line) > 2000 && !strings.Contains(line, " stack=") {
 			t.Errorf("a line of %d bytes: %.200s", len(line), line)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -330,5 +331,17 @@ func TestCost(t *testing.T) {
 	})
 	if a := s.Request("GET /", []string{basic("ann:secret")}, ""); a.Text != "0" {
 		t.Errorf("%s, %q allocations", a.Status, a.Text)
+	}
+}
+
+// TestAtATime: verifications leave half of the loops their processors, however many CPUs there are:
+// the process may not have all of them.
+func TestAtATime(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for loops, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 9: 4} {
+		runtime.GOMAXPROCS(loops + 1)
+		if n := auth.AtATime(); n != want {
+			t.Errorf("%d loops: %d, want %d", loops, n, want)
+		}
 	}
 }

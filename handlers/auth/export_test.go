@@ -111,3 +111,6 @@ func Proved(d time.Duration) (known, fresh, others bool) {
 	others, _ = e.proves(new([sha256.Size]byte), now.Add(d))
 	return known, fresh, others
 }
+
+// AtATime returns how many verifications run at a time in a new process.
+func AtATime() int { return cap(newGate().running()) }

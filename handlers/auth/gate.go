@@ -22,7 +22,7 @@ import (
 // does not depend on the one that has asked first; and clients that guess take no worker away from
 // handlers.
 type gate struct {
-	running chan struct{} // has room for as many as run at a time
+	running func() chan struct{} // has room for as many as run at a time
 
 	mu      sync.Mutex
 	flights map[[sha256.Size]byte]*loop.Promise[bool]
@@ -35,11 +35,15 @@ const (
 )
 
 // gates is the process's only gate: all routes have the same processors.
-var gates = newGate(max(runtime.NumCPU()/2, 1))
+var gates = newGate()
 
-func newGate(atATime int) *gate {
+func newGate() *gate {
 	return &gate{
-		running: make(chan struct{}, atATime),
+		// Half as many as there are loops, which have one processor less than the process has; but
+		// there are none before the first request.
+		running: sync.OnceValue(func() chan struct{} {
+			return make(chan struct{}, max((runtime.GOMAXPROCS(0)-1)/2, 1))
+		}),
 		flights: make(map[[sha256.Size]byte]*loop.Promise[bool]),
 		from:    make(map[netip.Addr]int),
 	}
@@ -75,9 +79,10 @@ func (g *gate) verify(client netip.Addr, digest [sha256.Size]byte, h hash, passw
 	g.from[network]++
 	own := bytes.Clone(password) // the request's bytes change when the next one comes
 	go func() {
-		g.running <- struct{}{}
+		running := g.running()
+		running <- struct{}{}
 		ok := h.matches(own)
-		<-g.running
+		<-running
 		g.mu.Lock()
 		delete(g.flights, digest)
 		if g.from[network]--; g.from[network] == 0 {

@@ -21,6 +21,9 @@ import (
 // key is the key whose value New takes.
 const key = "error_pages"
 
+// maxLoops is how many loops a server may have.
+const maxLoops = 1024
+
 // Pages are the error pages of a site or a route. They may be used on any number of loops at once.
 type Pages struct {
 	log   *slog.Logger
@@ -82,8 +85,9 @@ func newPage(status int, to string, env handlers.Env) (*page, error) {
 			to)
 	}
 	var err error
+	// Each loop has a place for the page, of which it keeps no more than one.
 	pg.file, err = servefiles.NewSender(servefiles.Settings{Path: filepath.Dir(file),
-		FollowSymlinks: true, OpenFiles: 1}, env)
+		FollowSymlinks: true, OpenFiles: maxLoops}, env)
 	if err != nil {
 		if ke, ok := err.(*handlers.KeyError); ok {
 			err = ke.Err
@@ -91,6 +95,32 @@ func newPage(status int, to string, env handlers.Env) (*page, error) {
 		return nil, handlers.BadKey(key, "%d: %w", status, err)
 	}
 	return pg, nil
+}
+
+// Descriptors returns how many a loop may hold between requests for the pages: those that are files
+// may be too long to be kept in memory.
+func Descriptors(pages map[string]string) (n int) {
+	for _, to := range pages {
+		if !strings.HasPrefix(to, "/") {
+			n++
+		}
+	}
+	return n
+}
+
+// Statuses returns those that have a page in one of the tables; nil: none has.
+func Statuses(tables ...map[string]string) (all map[int]bool) {
+	for _, pages := range tables {
+		for text := range pages {
+			if all == nil {
+				all = make(map[int]bool)
+			}
+			if status, err := strconv.Atoi(text); err == nil { // New refuses others
+				all[status] = true
+			}
+		}
+	}
+	return all
 }
 
 // Outer is the outermost middleware of the site or the route: what lies within gets its pages,

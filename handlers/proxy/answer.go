@@ -46,7 +46,7 @@ func (c *call) open() error {
 		c.resp.Header().Set("Connection", "Upgrade")
 	}
 	out := c.resp.Header()
-	if c.m.set.InterceptErrors && h.Status >= 400 {
+	if c.m.set.InterceptErrors && c.m.env.Intercepts(h.Status) {
 		c.drop()
 		for _, f := range h.Fields {
 			// The client needs these to understand the status (RFC 9110 sections 15.5.2, 15.5.6,

@@ -25,8 +25,8 @@ type Health struct {
 	Falls    int           `toml:"falls" min:"1" max:"100"`
 }
 
-// healthHead is how long the head of an answer may be.
-const healthHead = 64 << 10
+// healthRead is how much is read of the head of an answer, and then of its body, in bytes.
+const healthRead = 64 << 10
 
 // check makes the checks, nil if the route has none. m.set is complete, and m.hosts will be.
 func (m *module) check() (*upstream.Check, error) {
@@ -58,7 +58,8 @@ func (m *module) check() (*upstream.Check, error) {
 			return err
 		}
 		// The bound is for interim responses, too, which can be any number.
-		in := bufio.NewReader(io.LimitReader(c, healthHead))
+		limited := io.LimitedReader{R: c, N: healthRead}
+		in := bufio.NewReader(&limited)
 		for {
 			resp, err := http.ReadResponse(in, nil)
 			switch {
@@ -66,7 +67,12 @@ func (m *module) check() (*upstream.Check, error) {
 				return err
 			case resp.StatusCode >= 100 && resp.StatusCode < 200:
 				continue
-			case resp.StatusCode < least || resp.StatusCode > most:
+			}
+			// A connection that is closed with unread bytes is reset, which upstreams log. The
+			// status has said all, so what becomes of the body does not matter.
+			limited.N = healthRead
+			_, _ = io.Copy(io.Discard, resp.Body)
+			if resp.StatusCode < least || resp.StatusCode > most {
 				return fmt.Errorf("%s has status %d", h.Path, resp.StatusCode)
 			}
 			return nil

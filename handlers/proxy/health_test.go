@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -216,6 +217,108 @@ func TestHealthTLS(t *testing.T) {
 		t.Error(log)
 	}
 	wait.Until(t, "checks pass", func() bool { return checks.Load() > 5 })
+}
+
+// TestHealthGoodbye: a check takes the page, so that its end resets nothing, and says goodbye on TLS.
+// Of a page without end it takes a part.
+func TestHealthGoodbye(t *testing.T) {
+	ca := certs.New(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")},
+		MaxVersion: tls.VersionTLS12} // later ones hide which record is an alert
+	for _, tt := range []struct {
+		name   string
+		secure bool
+		answer string
+	}{
+		{"page", false, "HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("a", 40_000)},
+		{"page with a wrong status", true,
+			"HTTP/1.1 503 No\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("a", 40_000)},
+		{"no page", true, "HTTP/1.1 204 OK\r\n\r\n"},
+		{"large page", true,
+			"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + strings.Repeat("a", 10_000_000)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			var all records
+			o := start(t, func(p *peer) {
+				if tt.secure {
+					all.Conn = p.Conn
+					p.Conn = tls.Server(&all, config)
+					p.r = bufio.NewReader(p.Conn)
+				}
+				if p.request() == nil {
+					return
+				}
+				_, err := io.WriteString(p, tt.answer)
+				if err == nil {
+					_, err = p.r.ReadByte()
+				}
+				if tt.secure && err == io.EOF && all.last() != alert {
+					err = io.ErrUnexpectedEOF // which crypto/tls says only of half a record
+				}
+				select {
+				case ended <- err:
+				default:
+				}
+			})
+			address := o.addr
+			if tt.secure {
+				address = "https://" + address
+			}
+			_, end := checked(t, proxy.Register, []string{address}, func(s *proxy.Settings) {
+				s.Health.Interval = time.Minute
+				if tt.secure {
+					s.TLS.CA = ca.File
+				}
+			})
+			err := <-ended
+			end()
+			if whole := len(tt.answer) < 64<<10; whole && err != io.EOF || !whole && err == io.EOF {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// records is a connection that knows what it has read, in TLS.
+type records struct {
+	net.Conn
+	read []byte
+}
+
+func (r *records) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	r.read = append(r.read, p[:n]...)
+	return n, err
+}
+
+const alert = 21
+
+// last returns the type of the last record (RFC 8446 section 5.1).
+func (r *records) last() (kind byte) {
+	for b := r.read; len(b) >= 5; b = b[min(5+int(b[3])<<8+int(b[4]), len(b)):] {
+		kind = b[0]
+	}
+	return kind
+}
+
+// TestHealthBodyStalls: a body that does not end is no fault: the head has said all.
+func TestHealthBodyStalls(t *testing.T) {
+	var checks atomic.Int32
+	o := start(t, func(p *peer) {
+		if p.request() != nil {
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na")
+			checks.Add(1)
+			io.Copy(io.Discard, p)
+		}
+	})
+	f, _ := checked(t, proxy.Register, []string{o.addr}, func(s *proxy.Settings) {
+		s.Health.Timeout, s.Health.Falls = time.Second, 1
+	})
+	wait.Until(t, "checks pass", func() bool { return checks.Load() > 1 })
+	if log := f.log.String(); log != "" {
+		t.Error(log)
+	}
 }
 
 // TestHealthShared: routes with the same checks share them, and when one of the routes ends, as at

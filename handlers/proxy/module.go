@@ -82,6 +82,7 @@ func Register(r *handlers.Registry) {
 // module is a route's state. Only what the pool's lock guards in the group changes.
 type module struct {
 	set    Settings
+	env    handlers.Env
 	log    *slog.Logger
 	group  *upstream.Group
 	fields []conn.Field // request_headers, those that remove a field included
@@ -91,7 +92,7 @@ type module struct {
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
-	m := &module{set: s, log: env.Log().With("route", env.Prefix)}
+	m := &module{set: s, env: env, log: env.Log().With("route", env.Prefix)}
 	security, err := s.TLS.Load(env.Dir)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}

@@ -86,6 +86,10 @@ func (e *Error) Error() string { return fmt.Sprintf("rule %d: %s: %v", e.Rule+1,
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrNothing is the cause where a rule has no key that says what it does.
+var ErrNothing = errors.New("does nothing: expected deny, rewrite, redirect, auth, limit, " +
+	"set_headers, add_headers, remove_headers or cache_control")
+
 // Set is the rules of a site or of a route. It does not change.
 type Set struct {
 	rules []rule
@@ -191,8 +195,7 @@ func (c *compiler) actions(r *rule, in *Rule) {
 	case ends > 1:
 		c.wrongf("", "a rule has deny, rewrite or redirect, not several of them")
 	case ends == 0 && len(words) == 0 && r.around == nil:
-		c.wrongf("", "does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, "+
-			"add_headers, remove_headers or cache_control")
+		c.wrong("", ErrNothing)
 	case in.Deny != 0:
 		if in.Deny < 400 || in.Deny > 599 {
 			c.wrongf("deny", "expected a status of an error, 400 to 599, not %d", in.Deny)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/loop"
 )
 
 // KeptFor is for how long a file is kept at hand.
@@ -57,4 +59,17 @@ func SetUntouched(t testing.TB, d time.Duration) {
 	old := untouched
 	untouched = d
 	t.Cleanup(func() { untouched = old })
+}
+
+// Shares returns how many files of openFiles each of n loops may keep.
+func Shares(openFiles, n int) (all []int) {
+	var loops []*loop.Loop
+	for range n {
+		loops = append(loops, new(loop.Loop))
+	}
+	m := &module{openFiles: openFiles, loops: func() []*loop.Loop { return loops }}
+	for _, l := range loops {
+		all = append(all, m.share(l))
+	}
+	return all
 }

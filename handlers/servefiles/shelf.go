@@ -1,6 +1,7 @@
 package servefiles
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -94,16 +95,22 @@ func (m *module) keep(l *loop.Loop, f *opened) {
 // room reports whether there is a place for f on the shelf of l.
 func (m *module) room(l *loop.Loop, f *opened) bool {
 	s := m.shelf(l)
-	return !l.Stopping() && (s == nil || s.files[f.facts.name] == nil && len(s.files) < m.share())
+	return !l.Stopping() && (s == nil || s.files[f.facts.name] == nil && len(s.files) < m.share(l))
 }
 
-// share returns how many files a loop may keep.
-func (m *module) share() int {
-	loops := 1
+// share returns how many files l may keep. Those of all loops are openFiles together: that many
+// descriptors are kept free of connections.
+func (m *module) share(l *loop.Loop) int {
+	var loops []*loop.Loop
 	if m.loops != nil {
-		loops = max(len(m.loops()), 1)
+		loops = m.loops()
 	}
-	return max(m.openFiles/loops, 1)
+	n := max(len(loops), 1)
+	share := m.openFiles / n
+	if i := slices.Index(loops, l); 0 <= i && i < m.openFiles%n {
+		share++
+	}
+	return share
 }
 
 // tender is a shelf as its thread sees it, which takes down what is too old. The loop may kill the

@@ -321,3 +321,17 @@ func TestKeptContentsAreOfTheirTag(t *testing.T) {
 		}
 	}
 }
+
+// All loops together keep no more than open_files.
+func TestShares(t *testing.T) {
+	for _, tt := range []struct {
+		openFiles, loops int
+		want             string
+	}{
+		{256, 1, "[256]"}, {256, 2, "[128 128]"}, {7, 3, "[3 2 2]"}, {1, 3, "[1 0 0]"}, {1, 0, "[]"},
+	} {
+		if got := fmt.Sprint(servefiles.Shares(tt.openFiles, tt.loops)); got != tt.want {
+			t.Errorf("%d on %d loops: %s, want %s", tt.openFiles, tt.loops, got, tt.want)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func openAccessLog(cfg *accessLogConfig, log *slog.Logger) (*accessLog, error) {
 		stop: make(chan struct{}),
 		done: make(chan struct{}),
 	}
-	a.format.Store(formatNamed(cfg.Format))
+	a.format.Store(&cfg.line)
 	go a.write(f)
 	return a, nil
 }
@@ -113,7 +113,7 @@ func (a *accessLog) reopen(f *os.File, cfg *accessLogConfig) {
 		a.log.Warn("access log: the old file does not take its last lines, the new one must wait")
 	}
 	if cfg != nil {
-		a.format.Store(formatNamed(cfg.Format))
+		a.format.Store(&cfg.line)
 	}
 }
 

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
@@ -71,6 +73,29 @@ func TestLogLines(t *testing.T) {
 			e.Target, e.UserAgent = []byte(`/"`), []byte("x\"\n1.2.3.4 - - \\ \x1b[2J\x7f\xc3\xa4")
 		}, `192.0.2.7 - - TIME "GET /\x22 HTTP/1.1" 200 12 "-" "x\x22\x0A1.2.3.4 - - \x5C \x1B[2J\x7F\xC3\xA4"`},
 	}
+	full := func(e *conn.AccessEntry) {
+		e.Time = time.Date(2026, 2, 3, 4, 5, 6, 7_890_000, time.UTC)
+		e.Host, e.Referer, e.UserAgent, e.User = []byte("h.test"), []byte("r"), []byte("u\"\\\n\x1b\x7f\xc2\x9b\xffä€"), "ann lee"
+		e.Secure, e.Duration, e.CloseCode = true, 1234567*time.Nanosecond, 1001
+	}
+	tests = append(tests, []struct {
+		name, format string
+		change       func(e *conn.AccessEntry)
+		want         string
+	}{
+		{"json", "json", full, `{"time":"2026-02-03T04:05:06.007Z","remote":"192.0.2.7","user":"ann lee","method":"GET",` +
+			`"scheme":"https","host":"h.test","target":"/a?b","proto":"HTTP/1.1","status":200,"bytes":12,"duration":0.001235,` +
+			`"referer":"r","user_agent":"u\"\\\u000a\u001b\u007f\u009b` + "\ufffdä€" + `","close":1001}`},
+		{"json, no request line", "json", func(e *conn.AccessEntry) {
+			e.Time = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+			e.Method, e.Target, e.Status, e.Line = "", nil, 400, []byte("\x16\x03")
+		}, `{"time":"2026-02-03T04:05:06.000Z","remote":"192.0.2.7","line":"\u0016\u0003","status":400,"bytes":12,"duration":0.000000}`},
+		{"text", `{remote} {user} {time_iso8601} "{request}" {method} {target} {proto} {scheme} {host} {status} {bytes} {duration} "{referer}" "{user_agent}" {close} {x y}`,
+			full, `192.0.2.7 ann\x20lee 2026-02-03T04:05:06.007Z "GET /a?b HTTP/1.1" GET /a?b HTTP/1.1 https h.test 200 12 0.001235 "r" ` +
+				`"u\x22\x5C\x0A\x1B\x7F\xC2\x9B\xFF\xC3\xA4\xE2\x82\xAC" 1001 {x y}`},
+		{"text, little sent", `{remote} [{time}] {user} {host} {referer} {scheme} {close}`, func(e *conn.AccessEntry) { e.Method = "" },
+			`192.0.2.7 TIME - - - http -`},
+	}...)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			e := entry()
@@ -79,6 +104,62 @@ func TestLogLines(t *testing.T) {
 			want := strings.Replace(test.want, "TIME", stamp, 1) + "\n"
 			if got != want {
 				t.Errorf("\n got %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+// TestLogFormats: what is no format is refused with what there is.
+func TestLogFormats(t *testing.T) {
+	for _, row := range []struct{ format, want string }{
+		{"{stats}", "unknown placeholder {stats} (known: {bytes}, "},
+		{"$remote_addr {status}", "$remote_addr: placeholders are written in braces"},
+		{"{status}\n", "no control characters"},
+		{"JSON", `expected "combined", "common", "json" or a text with placeholders`},
+		{"", ""}, {"json", ""}, {"{status}", ""}, {"{status}\t{bytes}", ""},
+	} {
+		err := server.ParseFormat(row.format)
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%q: %v, want %q", row.format, err, row.want)
+		}
+	}
+}
+
+// FuzzLogJSON: whatever clients send, a line is one JSON object with the texts that are UTF-8.
+func FuzzLogJSON(f *testing.F) {
+	f.Add("/a", "h", "agent")
+	f.Add("/\x00\n\"\\", "\xff\xc2\x9b", "\u2028€")
+	f.Fuzz(func(t *testing.T, target, host, agent string) {
+		e := entry()
+		e.Target, e.Host, e.UserAgent = []byte(target), []byte(host), []byte(agent)
+		line := server.LogLine("json", e)
+		var got struct {
+			Target, Host string
+			Agent        string `json:"user_agent"`
+		}
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatalf("%v: %q", err, line)
+		}
+		for got, sent := range map[string]string{got.Target: target, got.Host: host, got.Agent: agent} {
+			if got != strings.ToValidUTF8(sent, "\ufffd") && utf8.ValidString(sent) {
+				t.Errorf("%q became %q", sent, got)
+			}
+		}
+		if strings.IndexByte(line, '\n') != len(line)-1 || strings.ContainsAny(line[:len(line)-1], "\x00\x1b\x7f") {
+			t.Errorf("control characters in %q", line)
+		}
+	})
+}
+
+func BenchmarkLogLine(b *testing.B) {
+	e := entry()
+	e.Host, e.UserAgent = []byte("example.org"), []byte("Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0")
+	for name, format := range map[string]string{"combined": "combined", "json": "json", "text": `{remote} - {user} [{time}] "{request}" {status} {bytes} "{referer}" "{user_agent}"`} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			line := server.LineOf(format)
+			for b.Loop() {
+				line(e)
 			}
 		})
 	}

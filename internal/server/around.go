@@ -124,7 +124,7 @@ func (a *around) compile(folder string, env handlers.Env) {
 	for i, r := range a.Rules {
 		all[i] = rules.Rule{
 			Settings: r.Rule,
-			Name:     fmt.Sprintf("rule %d (line %d)", i+1, r.Table.Line("")),
+			Name:     fmt.Sprintf("rule %d (%s)", i+1, r.Table.Place("")),
 			Around:   admit(r.Table, r.Limit, r.Auth, env),
 			Asks:     asks(r.Limit, r.Auth),
 		}
@@ -138,6 +138,9 @@ func (a *around) compile(folder string, env handlers.Env) {
 	for _, err := range joined.Unwrap() {
 		if e, ok := errors.AsType[*rules.Error](err); ok {
 			at, key := a.Rules[e.Rule].Table, e.Key
+			if errors.Is(err, rules.ErrNothing) && at.Refused() {
+				continue // a key that was refused says what it does
+			}
 			if rest, ok := strings.CutPrefix(key, "not."); ok {
 				at, key = at.Sub("not"), rest
 			}

@@ -30,6 +30,8 @@ import (
 type config struct {
 	Table settings.Table `toml:",table"`
 
+	Include []string `toml:"include"` // see include
+
 	// Limits of a connection and of the whole server. The upper ends of the ranges only catch
 	// typing errors.
 	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
@@ -72,8 +74,9 @@ type config struct {
 	// compression is that of all sites that say nothing else.
 	compression scope
 
-	// held is how many descriptors the handlers of the routes hold between requests.
-	held int
+	// held is how many descriptors the handlers of the routes hold between requests, and heldByLoop
+	// how many each loop holds besides.
+	held, heldByLoop int
 
 	// background is what the handlers do besides, see handlers.Env. endBackground ends it, and returns
 	// when it has ended; nil: it has not begun.
@@ -94,6 +97,8 @@ type listenerConfig struct {
 	Name   string         `toml:"name"`
 	Listen string         `toml:"address"`
 	Certs  []certConfig   `toml:"tls"`
+	MinTLS string         `toml:"min_version" oneof:"1.2 1.3"`
+	CAs    string         `toml:"client_ca"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
@@ -102,7 +107,8 @@ type listenerConfig struct {
 	ProxyProtocol  bool     `toml:"proxy_protocol"`
 
 	Address address       // of Listen
-	TLS     *tls.Config   // of Certs, or of an Embedding; nil without any
+	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
+	Pairs   []pair        // of Certs
 	Access  access        // of Mode and Owner
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
@@ -112,18 +118,13 @@ type listenerConfig struct {
 	idle    time.Duration // of streams
 }
 
-// certConfig is one certificate with its key, both PEM files.
-type certConfig struct {
-	Table settings.Table `toml:",table"`
-	Cert  string         `toml:"cert"`
-	Key   string         `toml:"key"`
-}
-
 // accessLogConfig is [access_log].
 type accessLogConfig struct {
 	Table  settings.Table `toml:",table"`
 	Path   string         `toml:"path"`
-	Format string         `toml:"format" oneof:"combined common"`
+	Format string         `toml:"format"`
+
+	line lineFormat // of Format
 }
 
 // pubsubConfig is [pubsub].
@@ -228,8 +229,9 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 
 	f := settings.Parse(name, text)
+	include(f, name, c.File)
 	if f.Broken() {
-		return nil, f.Err()
+		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
@@ -303,36 +305,10 @@ func (c *config) checkListeners() {
 		}
 		seen[addr] = true
 		l.Address = addr
-		l.TLS = c.loadCerts(l)
+		c.checkTLS(l)
 		l.parseAccess()
 		l.parseProxies()
 	}
-}
-
-// loadCerts makes the listener's TLS configuration. crypto/tls picks the certificate whose names
-// fit the client's SNI, and the first one for clients that send none.
-func (c *config) loadCerts(l *listenerConfig) *tls.Config {
-	if len(l.Certs) == 0 {
-		if l.Table.Has("tls") {
-			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
-		}
-		return nil
-	}
-	t := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
-	for _, pair := range l.Certs {
-		if pair.Cert == "" || pair.Key == "" {
-			pair.Table.Errorf("", "expected both cert and key, paths of PEM files")
-			continue
-		}
-		cert, err := tls.LoadX509KeyPair(confpath.Join(c.Dir, pair.Cert),
-			confpath.Join(c.Dir, pair.Key))
-		if err != nil {
-			pair.Table.Errorf("", "%v", err)
-			continue
-		}
-		t.Certificates = append(t.Certificates, cert)
-	}
-	return t
 }
 
 func (c *config) checkAccessLog() {
@@ -340,12 +316,13 @@ func (c *config) checkAccessLog() {
 	if a == nil {
 		return
 	}
+	var err error
+	if a.line, err = parseFormat(a.Format); err != nil {
+		a.Table.Errorf("format", "%v", err)
+	}
 	if a.Path == "" {
 		a.Table.Errorf("path", "missing; expected the path of a file")
 		return
-	}
-	if a.Format == "" {
-		a.Format = "combined"
 	}
 	a.Path = confpath.Join(c.Dir, a.Path)
 	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {

@@ -141,14 +141,25 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 			`t.conf:2: listener.address: expected host:port, found "80" (for port 80 of all addresses write "*:80")`},
 		{"certificate", "[[listener]]\naddress = \"*:443\"\ntls = { cert = \"none.pem\", key = \"none.pem\" }",
 			`t.conf:3: listener.tls: open DIR/none.pem: no such file or directory`},
-		{"access log", "[access_log]\nformat = \"json\"",
+		{"access log", "[access_log]\nformat = \"jsn\"",
 			`t.conf:1: access_log.path: missing; expected the path of a file
-t.conf:2: access_log.format: expected "combined" or "common", found "json"`},
+t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
+				`{bytes}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, {scheme}, ` +
+				`{status}, {target}, {time}, {time_iso8601}, {user}, {user_agent}), found "jsn"`},
 
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
 		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
+		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"",
+			`t.conf:3: listener.min_version: needs the key tls beside it
+t.conf:4: listener.client_ca: needs the key tls beside it`},
+		{"version of TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.1\"\ntls = {}",
+			`t.conf:3: listener.min_version: expected "1.2" or "1.3", found "1.1"
+t.conf:4: listener.tls: expected both cert and key, paths of PEM files`},
+		{"authorities", "[[listener]]\naddress = \"*:443\"\nclient_ca = \"none.pem\"\ntls = {}",
+			`t.conf:3: listener.client_ca: open DIR/none.pem: no such file or directory
+t.conf:4: listener.tls: expected both cert and key, paths of PEM files`},
 		{"certificates as strings", "[[listener]]\naddress = \"*:443\"\ntls = [\"a.pem\", \"b.pem\"]",
 			`t.conf:3: listener.tls: expected a table, found the string "a.pem"
 t.conf:3: listener.tls: expected a table, found the string "b.pem"`},
@@ -324,9 +335,6 @@ func TestRelativePaths(t *testing.T) {
 	}
 	if got, want := c.AccessLog.Path, filepath.Join(dir, "log"); got != want {
 		t.Errorf("log %s, want %s", got, want)
-	}
-	if c.AccessLog.Format != "combined" {
-		t.Errorf("format %q", c.AccessLog.Format)
 	}
 }
 

@@ -16,18 +16,22 @@
 //	compression.go  the key compression, from the file's to the route's
 //	places.go     at which listeners and schemes sites are; https addresses
 //	proxies.go    the keys about proxies in front
+//	include.go    the files that a configuration includes
 //	explain.go    -u: the way of a request that is only thought of
 //	builtin.go    the modules and handlers that come with lwango
 //	welcome.go    the page of a server that has nothing to serve
 //	address.go    what `address` may say
+//	tls.go        certificates: reading, renewing, warning
 //	socket.go     listening sockets of all kinds
 //	inherited.go  sockets that a service manager passes
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
+//	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
 //	accesslog.go  the access log: buffers and the goroutine that writes them
-//	logline.go    its lines
+//	logline.go    its lines in NCSA's formats
+//	logformat.go  JSON, and formats of one's own
 //
 // The log names its package in each line; lines about the life of the server itself, which scripts
 // wait for, have no such prefix.

@@ -26,7 +26,7 @@ func (c *config) explain(w io.Writer, request string) error {
 	var site *siteConfig // nil: that of -r, or of the built-in defaults
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
-		fmt.Fprintf(w, "site %d (line %d): %s\n", at+1, site.Table.Line(""),
+		fmt.Fprintf(w, "site %d (%s): %s\n", at+1, site.Table.Place(""),
 			orElse(strings.Join(site.Hosts, ", "), "every other host"))
 	} else {
 		fmt.Fprintln(w, "the only site")
@@ -72,7 +72,7 @@ func (c *config) explain(w io.Writer, request string) error {
 			return nil
 		}
 		r := &site.Routes[at]
-		fmt.Fprintf(w, "route %s (line %d): %s, for %s\n", r.Prefix, r.Rest.Line(""),
+		fmt.Fprintf(w, "route %s (%s): %s, for %s\n", r.Prefix, r.Rest.Place(""),
 			orElse(r.Module, r.Handler), pathQuery(q))
 		q.Route = strings.TrimSuffix(r.Prefix, "/")
 		if through(&r.Around) != rules.Changed {
@@ -89,7 +89,7 @@ func (c *config) explain(w io.Writer, request string) error {
 // is known.
 func (a *around) explain(q *rules.Sample, say func(string)) bool {
 	if a.Limit != nil {
-		at := fmt.Sprintf("limit (line %d): ", a.Table.Line("limit"))
+		at := fmt.Sprintf("limit (%s): ", a.Table.Place("limit"))
 		if !a.Limit.Takes(q.Method()) {
 			say(at + "answers 405, because it takes " + a.Limit.String())
 			return false
@@ -97,7 +97,7 @@ func (a *around) explain(q *rules.Sample, say func(string)) bool {
 		say(at + a.Limit.String())
 	}
 	if a.Auth != nil {
-		say(fmt.Sprintf("auth (line %d): %v", a.Table.Line("auth"), a.Auth))
+		say(fmt.Sprintf("auth (%s): %v", a.Table.Place("auth"), a.Auth))
 	}
 	return true
 }
@@ -111,7 +111,7 @@ func (c *config) redirects(site *siteConfig, q *rules.Sample) string {
 	if port, ok := c.httpsPort(*site); ok && port() != 443 {
 		to += fmt.Sprintf(", port %d", port())
 	}
-	return fmt.Sprintf("https (line %d): redirects to %s", site.Table.Line("https"), to)
+	return fmt.Sprintf("https (%s): redirects to %s", site.Table.Place("https"), to)
 }
 
 // listenerOf returns the name, for the router, of the listener that a client reaches by the URL's

@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 )
@@ -22,14 +23,18 @@ const LogBufferSize = bufferSize
 
 func LogLine(format string, e *conn.AccessEntry) string {
 	var c clock
-	return string((*formatNamed(format))(nil, e, c.text(e.Time)))
+	line, err := parseFormat(format)
+	if err != nil {
+		panic(err)
+	}
+	return string(line(nil, e, c.text(e.Time)))
 }
 
 // AccessLog makes the log's methods visible.
 type AccessLog struct{ *accessLog }
 
 func OpenAccessLog(path string, log *slog.Logger) (AccessLog, error) {
-	a, err := openAccessLog(&accessLogConfig{Path: path}, log)
+	a, err := openAccessLog(&accessLogConfig{Path: path, line: appendCombined}, log)
 	return AccessLog{a}, err
 }
 
@@ -64,8 +69,28 @@ func (s *server) Addresses() []string {
 	return all
 }
 
-// Held returns how many descriptors the handlers hold.
-func (c *config) Held() int { return c.held }
+// Held returns how many descriptors the handlers hold, and how many each loop holds besides.
+func (c *config) Held() (all, byLoop int) { return c.held, c.heldByLoop }
 
 // Background returns how many functions run beside the requests.
 func (c *config) Background() int { return len(c.background) }
+
+// RenewCerts is what a server does once a minute.
+func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
+
+// ParseFormat says what is wrong with a format of the access log.
+func ParseFormat(format string) error {
+	_, err := parseFormat(format)
+	return err
+}
+
+// LineOf makes lines of a format, in a buffer of its own.
+func LineOf(format string) func(e *conn.AccessEntry) {
+	line, err := parseFormat(format)
+	if err != nil {
+		panic(err)
+	}
+	var b []byte
+	var c clock
+	return func(e *conn.AccessEntry) { b = line(b[:0], e, c.text(e.Time)) }
+}

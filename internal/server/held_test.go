@@ -38,14 +38,26 @@ module = "fastcgi"
 address = "127.0.0.1:9"
 script_path = "."
 try_files = `
-	for text, want := range map[string]int{
-		"": 0, routes: 1234, scripts + `"off"`: 0, scripts + `"404"`: 256,
+	const pages = `
+[[site]]
+error_pages = { 404 = "404.html", 403 = "403.html", 500 = "/500.html" }
+[[site.route]]
+prefix = "/"
+module = "serve_files"
+path = "."
+open_files = 7
+error_pages = { 404 = "404.html" }
+`
+	for text, want := range map[string][2]int{
+		"": {0, 0}, routes: {1234, 0}, scripts + `"off"`: {0, 0}, scripts + `"404"`: {256, 0},
+		pages: {7, 3},
 	} {
 		c, err := source().Parse(t.TempDir()+"/t.conf", text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Held(); got != want {
+		var got [2]int
+		if got[0], got[1] = c.Held(); got != want {
 			t.Errorf("%q: %d descriptors, want %d", text, got, want)
 		}
 	}
@@ -96,7 +108,7 @@ func TestRootAlone(t *testing.T) {
 	s := source()
 	s.Root = t.TempDir()
 	text := ""
-	held := func() int {
+	held := func() (n [2]int) {
 		t.Helper()
 		c, err := s.Parse(t.TempDir()+"/t.conf", text)
 		if err != nil {
@@ -105,10 +117,12 @@ func TestRootAlone(t *testing.T) {
 		if n := c.Background(); n != 0 {
 			t.Errorf("%q: %d functions beside the requests", text, n)
 		}
-		return c.Held()
+		n[0], n[1] = c.Held()
+		return n
 	}
 	want := held()
-	text = "[[site]]\n[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\n" +
+	text = "[[site]]\nerror_pages = { 404 = \"404.html\" }\n" +
+		"[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\n" +
 		"open_files = 1000\n[[site.route]]\nprefix = \"/a\"\nmodule = \"proxy\"\n" +
 		"address = \"127.0.0.1:9\"\nhealth = { path = \"/up\" }\n"
 	if got := held(); got != want {

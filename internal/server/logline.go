@@ -14,14 +14,6 @@ import (
 // to confuse a terminal.
 type lineFormat func(b []byte, e *conn.AccessEntry, time []byte) []byte
 
-func formatNamed(name string) *lineFormat {
-	format := lineFormat(appendCombined)
-	if name == "common" {
-		format = appendCommon
-	}
-	return &format
-}
-
 // appendCommon appends `remote - user [time] "request line" status bytes`.
 func appendCommon(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	return appendEnd(appendFields(b, e, time), e)
@@ -58,15 +50,7 @@ func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
 	b = append(b, " ["...)
 	b = append(b, time...)
 	b = append(b, `] "`...)
-	if e.Method == "" {
-		b = appendOrDash(b, e.Line) // refused: this line came in its place
-	} else {
-		b = append(b, e.Method...) // a known one: nothing to escape
-		b = append(b, ' ')
-		b = appendEscaped(b, e.Target)
-		b = append(b, ' ')
-		b = append(b, e.Proto...)
-	}
+	b = appendRequest(b, e)
 	b = append(b, `" `...)
 	b = strconv.AppendInt(b, int64(e.Status), 10)
 	b = append(b, ' ')
@@ -74,6 +58,18 @@ func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
 		return append(b, '-') // CLF's word for nothing
 	}
 	return strconv.AppendInt(b, e.Bytes, 10)
+}
+
+// appendRequest appends the request line, or what came in its place.
+func appendRequest(b []byte, e *conn.AccessEntry) []byte {
+	if e.Method == "" {
+		return appendOrDash(b, e.Line)
+	}
+	b = append(b, e.Method...) // a known one: nothing to escape
+	b = append(b, ' ')
+	b = appendEscaped(b, e.Target)
+	b = append(b, ' ')
+	return append(b, e.Proto...)
 }
 
 func appendRemote(b []byte, remote netip.AddrPort) []byte {

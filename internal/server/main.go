@@ -121,7 +121,7 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -v          print the version and exit
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
-again.
+again, and after a SIGUSR1 it opens its access log anew, as after a SIGHUP.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
@@ -189,6 +189,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	if o.check {
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
+		c.concerns(time.Now(), func(p *pair, what string) {
+			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", p.cert, p.place, what)
+		})
 		if o.asked != "" {
 			if err := c.explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)
@@ -201,7 +204,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
 	defer signal.Stop(signals)
 
 	s, err := start(src, c)
@@ -209,6 +212,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
+	s.manager = findManager(s.own)
+	defer s.manager.close()
+	s.manager.ready()
 	if s.untilStopped(ctx, signals, nil) != nil {
 		return exitFailure
 	}
@@ -225,8 +231,13 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	var failure error
 	ended, done := s.ended, ctx.Done()
 	var stopped chan error
+	look := time.NewTicker(certsEvery)
+	defer look.Stop()
 	spared := false // the next signal does not end the program at once
+	beat, endBeat := s.manager.heartbeat()
+	defer endBeat()
 	stop := func() {
+		s.manager.stopping(s.config.Grace)
 		s.stop()
 		ended = nil // from here on, wait returns the errors
 		stopped = make(chan error, 1)
@@ -237,7 +248,11 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case sig := <-signals:
 			switch {
 			case stopped == nil && sig == syscall.SIGHUP:
+				s.manager.reloading()
 				s.logReload(s.reload())
+				s.manager.ready()
+			case sig == syscall.SIGUSR1:
+				s.reopenLog()
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()
@@ -253,6 +268,12 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			}
 		case f := <-calls:
 			f()
+		case <-beat:
+			s.alive()
+		case now := <-look.C:
+			if stopped == nil {
+				s.renewCerts(now)
+			}
 		case <-done:
 			done = nil
 			if stopped == nil {

@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/conn"
@@ -84,5 +87,77 @@ func TestPageIsNoTunnel(t *testing.T) {
 		"Sec-WebSocket-Key: k", "Cookie: a=b"}, "")
 	if a.StatusCode != 403 || a.Text != "log in at /login [a=b]" || a.Header.Get("Upgrade") != "" {
 		t.Errorf("%s, %q, %v", a.Status, a.Text, a.Header)
+	}
+}
+
+// TestIntercepted: with intercept_errors, the application's errors for which the route or its site
+// has a page get it, and the others stay the application's. Where there are no pages, all errors
+// get the built-in ones.
+func TestIntercepted(t *testing.T) {
+	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, _ := strconv.Atoi(strings.Trim(r.URL.Path, "/.php"))
+		w.Header().Set("X-App", "yes")
+		w.WriteHeader(status)
+		if status != 410 {
+			io.WriteString(w, "the application's")
+		}
+	})
+	web := httptest.NewServer(app)
+	defer web.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		_ = fcgi.Serve(listener, app)
+		close(served)
+	}()
+	defer func() { listener.Close(); <-served }()
+	dir := t.TempDir()
+	for _, name := range []string{"404", "500"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("page "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, module := range []string{
+		fmt.Sprintf("module = 'proxy'\naddress = '%s'\n", web.Listener.Addr()),
+		fmt.Sprintf("module = 'fastcgi'\naddress = '%s'\nscript_path = '%s'\ncheck_file = false\n",
+			listener.Addr(), dir),
+	} {
+		for _, pages := range []bool{true, false} {
+			for _, intercept := range []bool{true, false} {
+				text := "[[site]]\n"
+				route := fmt.Sprint("[[site.route]]\nprefix = '/'\n", module, "intercept_errors = ", intercept, "\n")
+				if pages {
+					text += "error_pages = { 404 = '404' }\n"
+					route += "error_pages = { 500 = '500' }\n"
+				}
+				c, err := source().Parse(dir+"/t.conf", text+route)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, text+route)
+				}
+				s := testserver.Start(t, modes.Direct, conn.Config{Handler: c.Router.Serve})
+				for status, page := range map[int]string{200: "", 403: "", 404: "page 404", 410: "",
+					500: "page 500", 503: ""} {
+					own := intercept && status >= 400 && (page != "" || !pages)
+					a := s.Request(fmt.Sprint("GET /", status, ".php"), nil, "")
+					want := "the application's"
+					switch {
+					case own && pages:
+						want = page
+					case own:
+						want = "<h1>"
+					case status == 410: // without a body, which is the application's word, too
+						want = ""
+					}
+					if a.StatusCode != status || !strings.Contains(a.Text, want) ||
+						want == "" && a.Text != "" || (a.Header.Get("X-App") == "") != own {
+						t.Errorf("%.18s, pages %v, intercept %v, %d: %s, %.60q", module, pages, intercept,
+							status, a.Status, a.Text)
+					}
+				}
+			}
+		}
 	}
 }

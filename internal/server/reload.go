@@ -66,6 +66,22 @@ func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, erro
 	return s.access, f, err
 }
 
+// reopenLog opens the file of the access log anew, since a log rotation may have moved the old one
+// away.
+func (s *server) reopenLog() {
+	cfg := s.config.AccessLog
+	if cfg == nil {
+		return
+	}
+	f, err := openLogFile(cfg.Path)
+	if err != nil {
+		s.own.Error("access log: cannot be reopened, the old file stays", "error", err)
+		return
+	}
+	s.access.reopen(f, cfg)
+	s.own.Info("access log reopened", "path", cfg.Path)
+}
+
 // openAdded makes the listeners that next has and the running configuration does not have. A
 // listener that begins or ceases to speak TLS is added with duplicates of its sockets, so the
 // address is listened to all the time.

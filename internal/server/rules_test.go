@@ -27,8 +27,13 @@ func TestRuleErrors(t *testing.T) {
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nnot = { path = 'a/b' }\n[site.rule.header]\nx-a = ['~(']",
 			"t.conf:4: site.rule.not.path: rule 1: \"a/b\": a pattern with a slash in it begins with one (/a/b), or with \"/**/\" for any folder\n" +
 				"t.conf:6: site.rule.header.x-a: rule 1: missing closing ): `(`"},
-		{"[[site]]\n[[site.rule]]\ndeny = 200", "t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control\n" +
-			"t.conf:3: site.rule.deny: must be between 400 and 599, found 200"},
+		{"[[site]]\n[[site.rule]]\ndeny = 200", "t.conf:3: site.rule.deny: must be between 400 and 599, found 200"},
+		{"[[site]]\n[[site.rule]]\npath = '/a'\n[[site.rule]]\ndney = 404\n[[site.rule]]\nset_headers = 1\n" +
+			"[[site.rule]]\nredirect = ''",
+			"t.conf:2: site.rule: rule 1: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control\n" +
+				"t.conf:5: site.rule.dney: unknown key (did you mean deny?)\n" +
+				"t.conf:7: site.rule.set_headers: expected a table, found the integer 1\n" +
+				"t.conf:8: site.rule: rule 4: does nothing: expected deny, rewrite, redirect, auth, limit, set_headers, add_headers, remove_headers or cache_control"},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nexists = 'yes'\nroot = '.'",
 			"t.conf:4: site.rule.exists: expected \"file\" or \"folder\" or \"no\", found \"yes\""},
 		{"[[site]]\n[[site.rule]]\ndeny = 404\nset_headers = { date = 'x' }\nexists = 'no'",

@@ -35,6 +35,9 @@ type server struct {
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
 
+	manager *manager
+
+	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
 	ended   chan error     // each loop's error, or nil, when it ends; before stop, none should end
@@ -214,14 +217,15 @@ func (s *server) connConfig() conn.Config {
 	if c.MinRate == 0 {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
-	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+c.held
+	held := c.held + c.heldByLoop*len(s.loops)
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+held
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
 		// Where the reserve is large, the routes have it, such as serve_files with open_files.
 		s.own.Warn("max_connections is more than the descriptor limit allows",
 			"max_connections", c.MaxConnections,
-			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", c.held,
+			"descriptor_limit", limit, "reserved", own, "of_these_by_routes", held,
 			"left", max(limit-own, 0))
 	}
 	for _, name := range sortedKeys(c.Headers) {
@@ -256,6 +260,7 @@ func (s *server) notice() {
 				"set spool_dir", "error", err)
 		}
 	}
+	s.warnOfCerts(time.Now())
 }
 
 // descriptorLimit is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one at its

@@ -10,6 +10,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/compress"
+	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/loop"
@@ -37,6 +38,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			Background:   func(f func(context.Context)) { c.background = append(c.background, f) },
 			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
 		compression := site.Around.Compression.within(c.compression)
+		c.heldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
 		plans := make([]plan, len(site.Routes))
 		// Build learns from env which scripts the other routes run, so all are planned first.
 		for i, r := range site.Routes {
@@ -48,6 +50,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 					"%q: the program has a handler of its own there, which would get no requests",
 					r.Prefix)
 			}
+			c.heldByLoop += errorpages.Descriptors(r.Around.ErrorPages)
 			var err error
 			if plans[i], err = s.plan(r); err != nil {
 				reportRoute(r, err)
@@ -67,6 +70,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			if plans[i].settings != nil {
 				var err error
 				env.Prefix = r.Prefix
+				env.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
 					reportRoute(*r, err)
 				}
@@ -228,7 +232,7 @@ func (s source) compiled(prefix string) bool {
 func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
-		c.background, c.held = nil, 0 // of the file's sites, which serve nothing now
+		c.background, c.held, c.heldByLoop = nil, 0, 0 // of the file's sites, which serve nothing now
 		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +

@@ -68,6 +68,17 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 	return v
 }
 
+// serveAll gives places to requests that wait for m, and perhaps for others. They can come to m if
+// it works again. If it was the last one that worked, they can go to any other that has room. The
+// caller holds the pool's lock.
+func (m *member) serveAll() {
+	for g := range m.waiting.groups { // serve may remove some
+		for _, other := range g.members {
+			other.serve()
+		}
+	}
+}
+
 // out reports whether the checks have taken m out.
 func (m *member) out() bool { return m.verdict != nil && m.verdict.out }
 
@@ -131,7 +142,9 @@ func (m *member) check(ctx context.Context, c *Check) error {
 			return fmt.Errorf("tls handshake: %w", err)
 		}
 	}
-	return c.Ask(over, m.name)
+	err = c.Ask(over, m.name)
+	_ = over.Close() // says goodbye on TLS; an upstream would log its absence
+	return err
 }
 
 // learned notes the result of a check. That this machine has no descriptor or port left says
@@ -155,8 +168,8 @@ func (m *member) learned(c *Check, err error) {
 		v.out, v.row = !v.out, 0
 		if !v.out {
 			m.health = health{} // what requests have found out before
-			m.serve()           // requests that wait elsewhere can come here
 		}
+		m.serveAll()
 	}
 	out := v.out
 	m.pool.mu.Unlock()

@@ -77,15 +77,16 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 			return ask(t, address, target)
 		}))
 	}
-	var answers []answer
+	answers, err := loop.AwaitAll(req.Thread, -1, asked...) // ask has its own limit
+	if answers == nil {
+		return failure(err) // the client has left
+	}
 	var failed []error
-	for _, p := range asked {
-		a, err := p.Await(req.Thread, -1) // ask has its own limit
-		if err != nil {
-			a.Error = err.Error()
+	for i, p := range asked {
+		if _, err := p.Value(); err != nil {
+			answers[i].Error = err.Error()
 			failed = append(failed, err)
 		}
-		answers = append(answers, a)
 	}
 	text, err := json.MarshalIndent(answers, "", "\t")
 	if err != nil {

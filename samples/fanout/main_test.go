@@ -125,7 +125,7 @@ func bad(t *testing.T) map[string]string {
 		}),
 		"not found":  upstream(t, http.NotFound),
 		"elsewhere":  upstream(t, http.RedirectHandler("http://other.example/", 302).ServeHTTP),
-		"no address": "nowhere",
+		"no address": "nowhere:http",
 	}
 }
 

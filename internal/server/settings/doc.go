@@ -20,6 +20,7 @@
 // A map of the files:
 //
 //	file.go     File and Table: parse, decode, report
+//	include.go  further files; variables of the environment
 //	decode.go   one table into one struct, by reflection
 //	values.go   single values: types, ranges, the words for them in messages
 //	lines.go    the scan: on which line each key stands

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors is everything that is wrong in a file, by line; errors of the same line are in the order
+// Errors is everything that is wrong in a file, by line (and in those that it includes, by file); errors of the same line are in the order
 // of their keys.
 type Errors []*Error
 
@@ -52,19 +53,17 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// sorted returns the errors by line and key. Decoding walks maps, so without this the order would
-// change from run to run. Equal reports are folded: a check that runs once per element may blame
-// the same line twice.
-func (es Errors) sorted() Errors {
+// sorted returns the errors by file, in the order of names, by line and by key. Decoding walks maps,
+// so without this the order would change from run to run. Equal reports are folded: a check that
+// runs once per element may blame the same line twice.
+func (es Errors) sorted(names []string) Errors {
 	out := slices.Clone(es)
 	slices.SortStableFunc(out, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		if c := strings.Compare(a.Key, b.Key); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Msg, b.Msg)
+		return cmp.Or(
+			slices.Index(names, a.File)-slices.Index(names, b.File),
+			a.Line-b.Line,
+			strings.Compare(a.Key, b.Key),
+			strings.Compare(a.Msg, b.Msg))
 	})
 	return slices.CompactFunc(out, func(a, b *Error) bool { return *a == *b })
 }

@@ -3,32 +3,37 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 )
 
-// File is one parsed text and the errors found in it so far.
+// File is a parsed text, with those that it includes, and the errors found in them so far.
 type File struct {
-	name  string
+	names []string // the file's own, and those that were included
 	root  map[string]any
-	lines lineMap
+	lines map[string]position // by path
 	errs  Errors
 	top   []string // see Top
 
+	broken  bool
 	refused []string // paths of values that could not be decoded
 }
 
-// Parse reads text. Err returns syntax errors like all others. A file with one has no keys, which
-// Broken tells; its caller must not report them as missing.
+// position is where a key or an element is first written.
+type position struct {
+	file string
+	line int
+}
+
+func (p position) String() string { return fmt.Sprintf("%s, line %d", p.file, p.line) }
+
+// Parse reads text, and puts variables of the environment into its strings (see Include for further
+// files). Err returns syntax errors like all others. Broken tells of these.
 func Parse(name, text string) *File {
-	f := &File{name: name}
-	if _, err := toml.Decode(text, &f.root); err != nil {
-		f.root = nil
-		f.errs = append(f.errs, syntaxError(name, text, err))
-		return f
-	}
-	f.lines = scanLines(text)
+	f := &File{root: map[string]any{}, lines: map[string]position{}}
+	f.add(name, text)
 	return f
 }
 
@@ -45,18 +50,19 @@ func syntaxError(name, text string, err error) *Error {
 	return &Error{File: name, Line: line, Msg: pe.Message}
 }
 
-// Broken reports whether the text was not TOML at all.
-func (f *File) Broken() bool { return f.lines == nil }
+// Broken reports whether a text was not TOML at all. Then none of its keys is there, and the caller
+// must not report them as missing.
+func (f *File) Broken() bool { return f.broken }
 
 // Root returns the table that is the whole file.
 func (f *File) Root() Table { return Table{file: f, values: f.root} }
 
-// Err returns nil, or Errors in the order of lines.
+// Err returns nil, or Errors in the order of files and lines.
 func (f *File) Err() error {
 	if len(f.errs) == 0 {
 		return nil
 	}
-	return f.errs.sorted()
+	return f.errs.sorted(f.names)
 }
 
 // Table is one table of a file and knows where it stands. A struct gets the table that it was
@@ -98,11 +104,19 @@ func (t Table) Sub(key string) Table {
 	return Table{file: t.file, values: values, at: t.at.child(key)}
 }
 
-// Line returns the line on which key stands, that of the table itself where the key is absent, and
-// 0 where both are unknown.
-func (t Table) Line(key string) int {
-	if line, ok := t.file.lines[childPath(t.at.path, key)]; ok && key != "" {
-		return line
+// Place says where key stands, for people: "line 7", or, in a file that was included, "a.conf, line
+// 7". For a key that is absent, and for an empty one, that is the place of the table.
+func (t Table) Place(key string) string {
+	at := t.position(key)
+	if at.file == "" || at.file == t.file.names[0] {
+		return fmt.Sprintf("line %d", at.line)
+	}
+	return at.String()
+}
+
+func (t Table) position(key string) position {
+	if at, ok := t.file.lines[childPath(t.at.path, key)]; ok && key != "" {
+		return at
 	}
 	return t.file.lines[t.at.path]
 }
@@ -121,9 +135,7 @@ func (t Table) Errorf(key, format string, args ...any) {
 	if t.file.follows(at) {
 		return
 	}
-	t.file.errs = append(t.file.errs, &Error{
-		File: t.file.name, Line: t.Line(key), Key: at.name, Msg: fmt.Sprintf(format, args...),
-	})
+	t.file.report(t.position(key), at.name, format, args...)
 }
 
 // follows reports whether an error at a place follows from a value that was refused before: that of
@@ -142,10 +154,26 @@ func (f *File) follows(at place) bool {
 	return false
 }
 
-// errorAt reports that the value at a place inside this table's file cannot be decoded.
-func (f *File) errorAt(at place, format string, args ...any) {
-	f.refused = append(f.refused, at.path)
-	f.errs = append(f.errs, &Error{
-		File: f.name, Line: f.lines[at.path], Key: at.name, Msg: fmt.Sprintf(format, args...),
+// Refused reports whether one of the table's keys was refused.
+func (t Table) Refused() bool {
+	return slices.ContainsFunc(t.file.refused, func(path string) bool {
+		return strings.HasPrefix(path, t.at.path+".")
 	})
+}
+
+// errorAt reports, once, that the value at a place inside this table's file cannot be decoded.
+func (f *File) errorAt(at place, format string, args ...any) {
+	if slices.Contains(f.refused, at.path) {
+		return
+	}
+	f.refused = append(f.refused, at.path)
+	f.report(f.lines[at.path], at.name, format, args...)
+}
+
+func (f *File) report(at position, key, format string, args ...any) {
+	if at.file == "" { // a key or a table that is missing
+		at.file = f.names[0]
+	}
+	f.errs = append(f.errs, &Error{File: at.file, Line: at.line, Key: key,
+		Msg: fmt.Sprintf(format, args...)})
 }

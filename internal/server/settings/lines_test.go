@@ -106,20 +106,24 @@ func checkLines(t *testing.T, lines map[string]int, path string, value any) {
 	}
 }
 
-// Whatever the text, decoding ends without a panic, and every error has a line of the text.
+// Whatever the text, decoding ends without a panic, and every error has a line of the text; also
+// where the text includes itself.
 func FuzzDecode(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := load(text)
-		if err == nil {
-			return
-		}
+		twice := settings.Parse("once", text)
+		twice.Include("again", text)
+		twice.Root().Decode(new(config))
 		last := strings.Count(text, "\n") + 1
-		for _, e := range err.(settings.Errors) {
-			if e.Line < 1 || e.Line > last {
-				t.Errorf("an error on line %d of %d: %v", e.Line, last, e)
+		for _, err := range []error{err, twice.Err()} {
+			all, _ := err.(settings.Errors)
+			for _, e := range all {
+				if e.Line < 1 || e.Line > last || e.File == "" {
+					t.Errorf("an error on line %d of %d: %v", e.Line, last, e)
+				}
 			}
 		}
 	})

@@ -163,6 +163,9 @@ func (s *Server) Log() string {
 	return s.log.String()
 }
 
+// PID is the program's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Signal sends the program a signal.
 func (s *Server) Signal(signal syscall.Signal) error { return s.cmd.Process.Signal(signal) }
 

@@ -1,0 +1,77 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/internal/server"
+)
+
+// TestInclude: which files a configuration consists of, and how each of them is named in messages.
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const site = "[[site]]\nhost = \"%.test\"\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"%\"\n"
+	for _, name := range []string{"a", "b", "c"} {
+		write("conf.d/"+name+".conf", strings.ReplaceAll(site, "%", name))
+	}
+	write("conf.d/.hidden.conf", "threads = none")
+	write("conf.d/a.conf.orig", "threads = none")
+	write("conf.d/sub.conf/x", "")
+	write("bad/z.conf", "[[site]]\nhost = 1\n")
+	write("bad/y.conf", "thread = 1\n")
+	write("broken.conf", "threads = \n")
+	write("nested.conf", "include = \"none.conf\"\n")
+	write("twice.conf", "threads = 1\n")
+	if err := os.Symlink("nowhere", filepath.Join(dir, "conf.d/link.conf")); err != nil {
+		t.Fatal(err)
+	}
+	main := filepath.Join(dir, "lwango.conf")
+	for _, row := range []struct {
+		text string
+		want string // the error, where DIR is the folder, or the hosts of the sites
+	}{
+		{`include = "conf.d/*.conf"`, "a.test b.test c.test"},
+		{`include = ["conf.d/b.conf", "conf.d/*.conf", "conf.d/a.conf"]`, "b.test a.test c.test"},
+		{`include = ["*.conf.none", "nowhere/*"]`, ""},
+		{`include = "lwango.con[f]"`, ""}, // not itself
+		{"include = \"DIR/conf.d/?.conf\"\n[[site]]\nhost = \"d.test\"", "d.test a.test b.test c.test"},
+		{`include = "none.conf"`, "DIR/lwango.conf:1: include: open DIR/none.conf: no such file or directory"},
+		{`include = "conf.d"`, "DIR/lwango.conf:1: include: read DIR/conf.d: is a directory"},
+		{`include = "[a"`, "DIR/lwango.conf:1: include: DIR/[a: syntax error in pattern"},
+		{`include = 1`, "DIR/lwango.conf:1: include: expected a string or a list of them, found the integer 1"},
+		{`include = "bad/*"`, "DIR/bad/y.conf:1: thread: unknown key (did you mean threads?)\n" +
+			"DIR/bad/z.conf:2: site.host: expected a string or a list of them, found the integer 1"},
+		{`include = "broken.conf"`, "DIR/broken.conf:1: expected value but found '\\n' instead"},
+		{`include = "nested.conf"`, "DIR/nested.conf:1: include: is set already (DIR/lwango.conf, line 1)"},
+		{"include = \"twice.conf\"\nthreads = 2", "DIR/twice.conf:1: threads: is set already (DIR/lwango.conf, line 2)"},
+		{"include = \"conf.d/*\"", "DIR/conf.d/a.conf.orig:1: expected value but found \"none\" instead"},
+	} {
+		write("lwango.conf", strings.ReplaceAll(row.text, "DIR", dir)+"\n")
+		c, err := server.Source{File: main, Modules: server.Builtin()}.Load()
+		var got string
+		if err != nil {
+			got = strings.ReplaceAll(err.Error(), dir, "DIR")
+		} else {
+			var hosts []string
+			for _, s := range c.Sites {
+				hosts = append(hosts, s.Hosts...)
+			}
+			got = strings.Join(hosts, " ")
+		}
+		if got != row.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", row.text, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package settings
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Include adds the keys of another text. Its lists of tables go on with those of the texts before;
+// any other key stands in one text only. A key include of its own means nothing. Place and errors
+// show name.
+func (f *File) Include(name, text string) { f.add(name, text) }
+
+// add is Parse and Include.
+func (f *File) add(name, text string) {
+	f.names = append(f.names, name)
+	var root map[string]any
+	if _, err := toml.Decode(text, &root); err != nil {
+		f.broken = true
+		f.errs = append(f.errs, syntaxError(name, text, err))
+		return
+	}
+	lines := scanLines(text)
+	for key, value := range root {
+		at := place{}.child(key)
+		old, there := f.root[key]
+		tables, ok := listOfTables(old)
+		more, also := listOfTables(value)
+		if there && !(ok && also) {
+			f.report(position{name, lines[at.path]}, at.name, "is set already (%s)",
+				f.lines[at.path])
+			continue
+		}
+		for path, line := range lines {
+			if rest, ok := below(path, at.path); ok {
+				f.mark(at.path+shifted(rest, len(tables)), position{name, line})
+			}
+		}
+		if also {
+			for i, m := range more {
+				more[i] = f.expand(m, at.index(len(tables)+i)).(map[string]any)
+			}
+			f.root[key] = append(tables, more...)
+		} else {
+			f.root[key] = f.expand(value, at)
+		}
+	}
+}
+
+// listOfTables returns a list of tables, which may be written with [[ ]] or as a list.
+func listOfTables(value any) (tables []map[string]any, ok bool) {
+	if tables, ok = value.([]map[string]any); ok {
+		return tables, true
+	}
+	items, _ := value.([]any)
+	for _, item := range items {
+		m, ok := item.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		tables = append(tables, m)
+	}
+	return tables, len(items) > 0
+}
+
+// below returns what path has behind that of a key of the top, and whether it is the key or a part
+// of its value.
+func below(path, key string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(path, key)
+	return rest, ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// shifted adds n to the index that a path begins with, if it does.
+func shifted(path string, n int) string {
+	if n == 0 || path == "" || path[0] != '[' {
+		return path
+	}
+	index, rest, _ := strings.Cut(path[1:], "]")
+	return indexPath("", must(strconv.Atoi(index))+n) + rest
+}
+
+func (f *File) mark(path string, at position) {
+	if _, ok := f.lines[path]; !ok {
+		f.lines[path] = at
+	}
+}
+
+// variable is what stands for a variable of the environment; a dollar sign in front makes it text.
+var variable = regexp.MustCompile(`\$?\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+
+// expand puts variables of the environment into the strings of a value.
+func (f *File) expand(value any, at place) any {
+	switch value := value.(type) {
+	case string:
+		return variable.ReplaceAllStringFunc(value, func(v string) string {
+			if v[1] == '$' {
+				return v[1:]
+			}
+			name := v[2 : len(v)-1]
+			text, ok := os.LookupEnv(name)
+			if !ok {
+				f.errorAt(at, "the environment has no variable %s", name)
+			}
+			return text
+		})
+	case map[string]any:
+		for key, item := range value {
+			value[key] = f.expand(item, at.child(key))
+		}
+	case []map[string]any:
+		for i, item := range value {
+			f.expand(item, at.index(i))
+		}
+	case []any:
+		for i, item := range value {
+			value[i] = f.expand(item, at.index(i))
+		}
+	}
+	return value
+}

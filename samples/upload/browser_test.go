@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/lwango/lwango/internal/test/browser"
+	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// A person selects a file, sends it, sees how far it is, and that it has arrived. Then one that is
+// too large.
+func TestBrowser(t *testing.T) {
+	dir, files := t.TempDir(), t.TempDir()
+	body := random(3 << 20)
+	small, large := filepath.Join(files, "holiday.jpg"), filepath.Join(files, "large.jpg")
+	for path, body := range map[string][]byte{small: body, large: random(5 << 20)} {
+		if err := os.WriteFile(path, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := program.Start(t, "-dir", dir, "-most", "4000000")
+
+	w, cancel := chromedp.NewContext(browser.Context(t), chromedp.WithNewBrowserContext())
+	defer cancel()
+	if err := chromedp.Do(w); err != nil {
+		t.Fatal(err)
+	}
+	err := chromedp.Listen(w, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("exception in the page: %s", e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError && e.Entry.Source == log.EntrySourceSecurity {
+				t.Errorf("refused to the page: %s", e.Entry.Text)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The network is slow enough for events to come while the file is on its way.
+	if _, err := chromedp.Call(w, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = chromedp.Call(w, network.EmulateNetworkConditionsByRule,
+		network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{
+			{DownloadThroughput: -1, UploadThroughput: 2 << 20}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(steps ...chromedp.Action[chromedp.Void]) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(w, wait.Patience)
+		defer cancel()
+		if err := chromedp.Do(ctx, steps...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(expression string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(w, wait.Patience)
+		defer cancel()
+		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression)); err != nil {
+			page, _ := chromedp.Run(w, chromedp.Evaluate[string]("document.body.innerText"))
+			t.Fatalf("%s: %v; the page says:\n%s", expression, err, page)
+		}
+	}
+	do(chromedp.Navigate("http://"+s.Address+"/"), chromedp.WaitVisible("#send"))
+	// What the bar has shown, between nothing and all.
+	until(`(window.seen = [], new MutationObserver(() => {
+		const bar = document.getElementById("bar");
+		if (bar.value > 0 && bar.value < bar.max) seen.push(document.getElementById("state").textContent);
+	}).observe(document.getElementById("bar"), {attributes: true}), true)`)
+	do(chromedp.SetUploadFiles("#files", []string{small}), chromedp.Click("#send"))
+	until(`document.getElementById("state").textContent === "Done."`)
+	until(`seen.length > 0 && document.getElementById("bar").value === document.getElementById("bar").max`)
+	until(`document.getElementById("stored").innerText === "holiday.jpg, 3145728 bytes"`)
+	has(t, dir, map[string][]byte{"holiday.jpg": body})
+
+	do(chromedp.SetUploadFiles("#files", []string{large}), chromedp.Click("#send"))
+	until(`document.getElementById("state").textContent.includes("too large: 4000000 bytes are allowed")`)
+	has(t, dir, map[string][]byte{"holiday.jpg": body})
+}
