@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -162,7 +163,7 @@ func (s *items) get(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return failed(resp, err)
 	}
-	if req.Header().Get("If-None-Match") == tag(it) {
+	if strings.TrimPrefix(req.Header().Get("If-None-Match"), "W/") == tag(it) {
 		resp.Header().Set("ETag", tag(it))
 		return http.StatusNotModified
 	}
