@@ -206,3 +206,48 @@ func TestUseOfUnknownNames(t *testing.T) {
 		}()
 	}
 }
+
+// TestUseAtReload: Use is called for each site at the start, and again when the configuration is read
+// again.
+func TestUseAtReload(t *testing.T) {
+	s := source()
+	s.File = filepath.Join(t.TempDir(), "lwango.conf")
+	text := "threads = 1\n[[listener]]\naddress = '127.0.0.1:0'\n" +
+		route("prefix = '/'\nhandler = 'hello_world'\nuse = ['count']\n") +
+		"[[site]]\nhost = 'other.example'\n"
+	if err := os.WriteFile(s.File, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var around, used int
+	s.Around = func(next conn.Handler) conn.Handler {
+		around++
+		return next
+	}
+	s.Modules.RegisterMiddleware("count", func(next conn.Handler) conn.Handler {
+		used++
+		return next
+	})
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < 4; i++ {
+		if around != 2*i || used != i {
+			t.Errorf("%d times read: Use was called %d times, of the route %d times", i, around, used)
+		}
+		if got := fetch(t, srv.Addresses()[0]); got != "Hello, world!" {
+			t.Errorf("%q", got)
+		}
+		if err := srv.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+}

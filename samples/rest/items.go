@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/conn"
 )
 
 // item is a row of the table, and an answer.
@@ -88,7 +88,7 @@ const columns = "id, name, price, version"
 
 // one runs a statement that returns an item, off the loop: the driver may block.
 func (s *items) one(req *lwango.Request, statement string, args ...any) (item, error) {
-	return conn.Await(req, limit, func(ctx context.Context) (it item, err error) {
+	return lwango.Await(req, limit, func(ctx context.Context) (it item, err error) {
 		row := s.db.QueryRowContext(ctx, statement, args...)
 		err = row.Scan(&it.ID, &it.Name, &it.Price, &it.Version)
 		return it, err
@@ -126,7 +126,7 @@ func (s *items) list(req *lwango.Request, resp *lwango.Response) int {
 	if page.Limit < 1 || page.Limit > 100 {
 		return resp.Error(http.StatusBadRequest, errors.New("limit: expected 1 to 100"))
 	}
-	found, err := conn.Await(req, limit, func(ctx context.Context) ([]item, error) {
+	found, err := lwango.Await(req, limit, func(ctx context.Context) ([]item, error) {
 		rows, err := s.db.QueryContext(ctx, "SELECT "+columns+
 			" FROM items WHERE id > ? ORDER BY id LIMIT ?", page.After, page.Limit+1)
 		if err != nil {
@@ -163,7 +163,7 @@ func (s *items) get(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return failed(resp, err)
 	}
-	if req.Header().Get("If-None-Match") == tag(it) {
+	if strings.TrimPrefix(req.Header().Get("If-None-Match"), "W/") == tag(it) {
 		resp.Header().Set("ETag", tag(it))
 		return http.StatusNotModified
 	}
