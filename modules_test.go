@@ -80,6 +80,20 @@ var named = []string{
 	"golang.org/x/term",
 }
 
+// tested are the modules that go mod tidy downloads beside the linked ones, and puts into go.sum,
+// because tests of packages of the program import them: the go command reads the tests of all packages
+// of a program. What only the tests of other packages import is not among them, so what is large,
+// such as a browser, is for those (internal/test/editor, samples).
+var tested = []string{
+	"github.com/google/go-cmp", // conn, internal/server
+
+	"github.com/cespare/xxhash/v2", // internal/server, by pubsub/redis
+	"github.com/redis/go-redis/v9",
+	"go.uber.org/atomic",
+
+	"github.com/gorilla/websocket", // conn, stream: hijacked connections
+}
+
 // TestModulesOfPrograms: a program of ten lines gets the modules that it needs, and no others; and
 // neither does its test. What tests of lwango use, and Redis, is not among them.
 func TestModulesOfPrograms(t *testing.T) {
@@ -90,7 +104,7 @@ func TestModulesOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums, err := os.ReadFile("go.sum")
+	sum, err := os.ReadFile("go.sum")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +112,7 @@ func TestModulesOfPrograms(t *testing.T) {
 	for name, text := range map[string]string{
 		"main.go":      userProgram,
 		"main_test.go": userTest,
-		"go.sum":       string(sums),
+		"go.sum":       string(sum),
 		"go.mod": "module example.org/user\n\ngo 1.26.0\n\nrequire " + module + " v0.0.0\n\n" +
 			"replace " + module + " => " + here + "\n",
 	} {
@@ -132,6 +146,14 @@ func TestModulesOfPrograms(t *testing.T) {
 	slices.Sort(graph)
 	compare(t, "in the module graph", run("list", "-m", "-f", other, "all"), graph)
 	compare(t, "in go.mod", required(t, filepath.Join(dir, "go.mod")), linked)
+
+	// go mod tidy itself would need the network, for tests of linked modules.
+	const own = "{{with .Module}}{{if eq .Path \"" + module + "\"}}{{$.ImportPath}}{{end}}{{end}}"
+	packages := run("list", "-deps", "-f", own, ".")
+	sums := slices.Concat(linked, tested)
+	slices.Sort(sums)
+	compare(t, "in go.sum by go mod tidy",
+		run(append([]string{"list", "-deps", "-test", "-f", path}, packages...)...), sums)
 }
 
 // required returns the modules that a go.mod with blocks of requirements names.
