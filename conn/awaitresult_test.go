@@ -16,7 +16,7 @@ import (
 // TestAwaitOfAResult: the function's context ends with the wait, whatever ends that, and the error
 // says which it was, whoever has seen it first.
 func TestAwaitOfAResult(t *testing.T) {
-	ended := make(chan error, 1)
+	ended, over := make(chan error, 1), make(chan bool, 1)
 	until := func(ctx context.Context) (int, error) { // as a database driver does
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
@@ -24,7 +24,7 @@ func TestAwaitOfAResult(t *testing.T) {
 	}
 	late := func(ctx context.Context) (int, error) { // the wait is over before f returns
 		<-ctx.Done()
-		time.Sleep(10 * time.Millisecond)
+		<-over
 		ended <- context.Cause(ctx)
 		return 1, nil
 	}
@@ -57,6 +57,9 @@ func TestAwaitOfAResult(t *testing.T) {
 				f = late
 			}
 			n, err := conn.Await(req, limit, f)
+			if strings.HasSuffix(req.Path(), "late") {
+				over <- true
+			}
 			if f := req.Path(); n != 0 && strings.HasSuffix(f, "late") {
 				t.Errorf("%s: %d, %v", f, n, err)
 			}
