@@ -27,6 +27,7 @@ func Serve(serve func(http.ResponseWriter, *http.Request), w http.ResponseWriter
 		serve(w, r)
 		return
 	}
+	replace(rec)
 	if !sendable(r) {
 		record(caller(), "direct")
 		serve(w, r)
@@ -101,8 +102,8 @@ func (c *call) roundTrip() (*answer, error) {
 	if err == nil {
 		return a, nil // the server's own answer
 	}
-	if e := <-sent; e != nil {
-		err = fmt.Errorf("the request was not sent: %w", e)
+	if failed := <-sent; failed != nil {
+		err = fmt.Errorf("the request was not sent: %w", failed)
 	}
 	return nil, err
 }
