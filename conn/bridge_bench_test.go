@@ -31,13 +31,15 @@ func benchServe(kind string) {
 	handlers := map[string]conn.Handler{
 		"Handler": hello, "HTTPOnLoop": conn.HTTPOnLoop(benchHandler), "HTTP": conn.HTTP(benchHandler),
 	}
-	if kind == "net_http" {
+	if std := map[string]http.Handler{
+		"net_http": benchHandler, "ToHTTP": conn.ToHTTP(conn.Handler(hello)),
+	}[kind]; std != nil {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			panic(err)
 		}
 		fmt.Println(ln.Addr())
-		go http.Serve(ln, benchHandler)
+		go http.Serve(ln, std)
 	} else {
 		l, err := loop.New(loop.Options{Handoff: coro.Channel})
 		if err != nil {
@@ -59,7 +61,7 @@ func benchServe(kind string) {
 // BenchmarkBridge tells what a small request costs a server: its process's CPU time, in
 // nanoseconds. The clients are not counted; 64 of them send one request at a time.
 func BenchmarkBridge(b *testing.B) {
-	for _, kind := range []string{"net_http", "HTTPOnLoop", "HTTP", "Handler"} {
+	for _, kind := range []string{"net_http", "HTTPOnLoop", "HTTP", "Handler", "ToHTTP"} {
 		b.Run(kind, func(b *testing.B) {
 			server := exec.Command(os.Args[0], "-test.run=^$")
 			server.Env = append(os.Environ(), benchServer+"="+kind, "GOMAXPROCS=1")

@@ -74,8 +74,9 @@ func halfCloses(t *testing.T, c *client) {
 	}
 }
 
-// observations are what net/http gives to handlers, beside what the tables tellingRequests and respond
-// have. A panic is not among them: net/http cuts the connection, and a Server answers with 500.
+// observations are what net/http gives to handlers, beside what the tables tellingRequests and
+// respond have. A panic is not among them: net/http cuts the connection, and a Server answers with
+// 500.
 var observations = map[string]observation{
 	"interfaces": {raw: get, h: func(w http.ResponseWriter, r *http.Request, note func(...any)) {
 		_, flusher := w.(http.Flusher)
@@ -359,7 +360,9 @@ func TestBridgeEverything(t *testing.T) {
 		noted, got := observe(t, server.NewClient(t, c), observations[name], notes)
 		want[name] = outcome{noted, got}
 	}
-	for way, mount := range map[string]mount{"off the loop": conn.HTTP, "on the loop": conn.HTTPOnLoop} {
+	for way, mount := range map[string]mount{
+		"off the loop": conn.HTTP, "on the loop": conn.HTTPOnLoop,
+	} {
 		for _, name := range names {
 			o := observations[name]
 			if o.blocks && way == "on the loop" {

@@ -27,18 +27,23 @@ import (
 // loops. Each request takes a pair of sockets: h sees one end as a client's connection, and the
 // goroutine of net/http speaks HTTP/1.1 at the other. So all works as it does behind a Server:
 // waiting, streams in both directions, interim responses, trailers, an upgrade after Hijack. It
-// costs more than either server costs alone.
+// costs more than either server costs alone, some 80 µs for a request: it is there to begin with.
 //
 // What the request says of its client comes from net/http: RemoteAddr (as far as it is an address),
-// LocalAddr, TLS, Host, and of the path what a ServeMux has found: PathValue. Request.Context has the values of the http.Request's, and ends when net/http
-// notices that the client has left. The target is r.URL, so http.StripPrefix works. HTTP/2 appears as
-// HTTP/1.1.
+// LocalAddr, TLS, Host, and of the path what a ServeMux has found: PathValue. Request.Context has
+// the values of the http.Request's, and ends when net/http notices that the client has left. The
+// target is r.URL, so http.StripPrefix works. HTTP/2 appears as HTTP/1.1.
 //
 // The limits for h are the defaults of a Config (a body of 40 MiB, 30 s for a read or a write, 500
 // bytes a second), except that net/http alone limits the head. For what net/http writes to the
-// client, the limits of the http.Server count. After an upgrade the client has 30 s for each 16 KiB.
-// What h writes after Hijack must begin with an answer in HTTP/1.1, and an upgrade needs a
-// ResponseWriter that can be hijacked; HTTP/2 has none, and the client gets 501.
+// client, the limits of the http.Server count. After an upgrade the client has 30 s for each 16
+// KiB, and a Shutdown of the http.Server does not concern it.
+//
+// What h writes after Hijack must begin with an answer in HTTP/1.1. An upgrade needs a
+// ResponseWriter that can be hijacked; HTTP/2 has none, and the client gets 501. If middleware has
+// wrapped the ResponseWriter, its type needs Unwrap (see http.ResponseController) for that and for
+// streams in both directions. An answer that begins before the body has come, and ends while the
+// client still sends, is cut half a second later.
 //
 // The loops belong to the process, and all such handlers share them. They are started by requests,
 // one for each CPU at most, and end a second or two after the last one. A handler that holds up its
@@ -70,15 +75,14 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, http.StatusText(code), code)
 		return
 	}
-	defer c.Close()
 	stay := context.AfterFunc(r.Context(), func() { c.Close() }) // h learns that the client has left
 	defer stay()
 	v := &visit{w: w, r: r, control: http.NewResponseController(w), conn: c, stay: stay,
 		in: bufio.NewReaderSize(c, visitBuffer)}
+	defer v.end()
 	_, _ = c.Write(head) // its error is that of reading
 	if r.ContentLength != 0 && r.Body != nil {
 		v.upload = newUpload(v)
-		defer v.upload.end(0)
 	}
 	if !v.serve() || v.upload != nil && !v.endUpload() {
 		panic(http.ErrAbortHandler)
@@ -228,6 +232,14 @@ type visit struct {
 	closes bool // the answer says Connection: close
 }
 
+// end closes the connection to the handler, and ends the goroutine.
+func (v *visit) end() {
+	_ = v.conn.Close()
+	if v.upload != nil {
+		v.upload.end(0)
+	}
+}
+
 // upload is the body on its way to the handler, by a goroutine of its own.
 type upload struct {
 	*visit
@@ -316,7 +328,9 @@ func (u *upload) end(linger time.Duration) bool {
 	select {
 	case <-u.done:
 	default:
-		if u.control.SetReadDeadline(time.Now().Add(linger)) != nil {
+		by := time.Now().Add(linger)
+		_ = u.conn.SetWriteDeadline(by)
+		if u.control.SetReadDeadline(by) != nil {
 			_ = u.r.Body.Close()
 		}
 		<-u.done

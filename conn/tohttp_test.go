@@ -363,7 +363,7 @@ func TestToHTTPLeaves(t *testing.T) {
 	}
 }
 
-// TestToHTTPSlow: a client that reads slowly gets all of an answer, and beside it others are served.
+// TestToHTTPSlow: a client that reads slowly gets all of an answer, and others are served meanwhile.
 func TestToHTTPSlow(t *testing.T) {
 	data := chacha(4 << 20)
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
@@ -536,5 +536,35 @@ func TestToHTTPUpgrade(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if <-ended; w.Code != 501 {
 		t.Errorf("without Hijack: %d", w.Code)
+	}
+}
+
+// TestToHTTPBlocked: a client that has left while neither side read does not keep ServeHTTP.
+func TestToHTTPBlocked(t *testing.T) {
+	waits, returned := make(chan struct{}, 1), make(chan struct{}, 1)
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		req.KeepWaiting(true)
+		waits <- struct{}{}
+		_, _ = resp.Write(make([]byte, 32<<20)) // nothing of the body is read
+		return 200
+	}))
+	s := underHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { returned <- struct{}{} }()
+		h.ServeHTTP(w, r)
+	}))
+	c := dialHTTP(t, s)
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000000\r\n\r\n")
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = c.Write(make([]byte, 30_000_000))
+	}()
+	<-waits
+	c.Reset()
+	<-sent
+	select {
+	case <-returned:
+	case <-time.After(wait.Patience):
+		t.Error("ServeHTTP has not returned")
 	}
 }
