@@ -45,7 +45,8 @@ type Server struct {
 
 	// File is a configuration, as lwango.conf; "": none. Sites and modules (RegisterModule) come
 	// from it. Other fields go before its keys, and if there is an Addr or a Listener, these
-	// stand in the place of the file's listeners. Its [pubsub] holds for the process.
+	// stand in the place of the file's listeners. Its [pubsub] holds for the process: url may be in
+	// one File at a time, and max_bytes stays as the last one said.
 	File string
 
 	// Limits of a connection. Those of time are 1 ms to 24 h.
@@ -216,8 +217,10 @@ func (r *Running) Wait() error { return r.r.Wait() }
 func (r *Running) Addrs() []string { return r.r.Addrs() }
 
 // Reload puts next in the place of what is served, from the next request on each connection on, and
-// reads File again. Addresses that both have stay open; connections stay in any case. Threads,
-// Workers, Handoff and Logger cannot change. After an error everything is as it was, and
+// reads File again. Addresses that both have stay open; connections stay in any case. An address
+// with port 0 is the one that it was before, in their order for each host; Addrs has the port that
+// the kernel chose, and an address with that means the same. Threads, Workers, Handoff and Logger
+// cannot change. After an error everything is as it was, and
 // Sockets in next that are not served are closed. The error is ErrStopped once the server stops.
 func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.embedding()) }
 

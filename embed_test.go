@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -410,6 +412,64 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadOfChosenPorts: a port that the kernel has chosen stays, whatever comes and goes beside
+// it, and whether the program asks for 0 again or for what it has got.
+func TestReloadOfChosenPorts(t *testing.T) {
+	leavesNothing(t)
+	dir, err := os.MkdirTemp("", "embed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	const chosen = "127.0.0.1:0"
+	beside := lwango.Listener{Addr: "unix:" + dir + "/s"}
+	s := lwango.Server{Handler: says("x"), Listeners: []lwango.Listener{beside, {Addr: chosen},
+		{Addr: chosen}}}
+	r, _ := embed(t, s)
+	first, second := r.Addrs()[1], r.Addrs()[2]
+	for _, step := range []struct{ ask, want []string }{
+		{[]string{chosen, chosen}, []string{first, second}},
+		{[]string{chosen, "unix", chosen}, []string{first, "unix:" + dir + "/s", second}},
+		{[]string{second, chosen}, []string{second, first}},
+		{[]string{first, second}, []string{first, second}},
+		{[]string{second}, []string{second}},
+		{[]string{chosen}, []string{second}},
+		{[]string{strings.Replace(second, "127.0.0.1", "localhost", 1)}, []string{second}},
+	} {
+		s.Listeners = nil
+		for _, a := range step.ask {
+			if a == "unix" {
+				s.Listeners = append(s.Listeners, beside)
+			} else {
+				s.Listeners = append(s.Listeners, lwango.Listener{Addr: a})
+			}
+		}
+		if err := r.Reload(s); err != nil {
+			t.Fatalf("%q: %v", step.ask, err)
+		}
+		if got := r.Addrs(); !slices.Equal(got, step.want) {
+			t.Errorf("%q: got %q, want %q", step.ask, got, step.want)
+		}
+		for _, at := range step.want {
+			network := "tcp"
+			if strings.HasPrefix(at, "unix:") {
+				network = "unix"
+			}
+			if got := askAt(t, "http://x/", false, network, strings.TrimPrefix(at, "unix:")); got != "x" {
+				t.Errorf("%s: %q", at, got)
+			}
+		}
+	}
+	if c, err := net.Dial("tcp", first); err == nil {
+		c.Close()
+		t.Error("the address that is gone is still listened to")
+	}
+	s.Listeners = []lwango.Listener{{Addr: second}, {Addr: second}}
+	if err := r.Reload(s); err == nil || !strings.Contains(err.Error(), "listened to twice") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestCounters: the access-log hook is told of each request, and Stats counts them.
 func TestCounters(t *testing.T) {
 	leavesNothing(t)
@@ -487,6 +547,46 @@ func TestRegisterModule(t *testing.T) {
 	}
 	if got := get(t, url+"/m"); string(got) != "/m other" {
 		t.Errorf("after the reload: %q", got)
+	}
+}
+
+// brokerOfTests is a broker that carries nothing.
+type brokerOfTests struct{ connected, closed atomic.Int32 }
+
+func (b *brokerOfTests) Check(string) error { return nil }
+
+func (b *brokerOfTests) Start(*pubsub.Hub, string, *slog.Logger) (func(time.Duration) int, error) {
+	b.connected.Add(1)
+	return func(time.Duration) int { b.closed.Add(1); return 0 }, nil
+}
+
+// TestOneBroker: the topics belong to the process, so one server at a time connects them; the others
+// have them as well.
+func TestOneBroker(t *testing.T) {
+	leavesNothing(t)
+	b := new(brokerOfTests)
+	lwango.UseBroker(b)
+	defer lwango.UseBroker(nil)
+	file := filepath.Join(t.TempDir(), "x.conf")
+	err := os.WriteFile(file, []byte("[pubsub]\nurl = \"redis://127.0.0.1:1/0\"\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := lwango.Server{Addr: "127.0.0.1:0", File: file, Logger: quiet}
+	_, stop := embed(t, s)
+	embed(t, lwango.Server{Addr: "127.0.0.1:0"})
+	if _, err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "pubsub.url: ") {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	_, stop = embed(t, s)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n, m := b.connected.Load(), b.closed.Load(); n != 2 || m != 2 {
+		t.Errorf("connected %d times, disconnected %d times", n, m)
 	}
 }
 

@@ -43,7 +43,7 @@ type timing struct {
 // in the wrong order is not worth measuring.
 var clients = map[string]func(job) figures{
 	"load": loadHTTP, "compressed": loadHTTP, "steady": loadLoop, "beside": loadLoop,
-	"cold": loadLoop, "files": loadCold, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
+	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
 	"sleepers": loadSleepers, "transfer": loadTransfer,
 }
 

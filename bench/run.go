@@ -125,6 +125,8 @@ func (s *server) measureBeside(j job) figures {
 	loaded.Duration += j.Duration / 2
 	if s.Cold {
 		loaded.Kind = "files"
+	} else if s.Upload {
+		loaded.Kind = "forms"
 	}
 	var meanwhile figures
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"os"
@@ -64,6 +65,7 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
 	tasks.Start(beside, backend, mux.Handle)
 	mux.Handle("/", tasks.Hello)
 	mux.HandleFunc(tasks.SleepPath, sleepNetHTTP)
+	mux.HandleFunc(tasks.FormPath, formNetHTTP)
 	mux.Handle(tasks.FanOutPath, fanOutNetHTTP("http://"+backend+"/"))
 	mux.HandleFunc(tasks.RoomPath, func(w http.ResponseWriter, r *http.Request) {
 		chat.serve(w, r, chat.room(r.URL.Query().Get("room")))
@@ -131,6 +133,32 @@ func sleepNetHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	fmt.Fprint(w, text)
+}
+
+// formNetHTTP is what one writes with net/http: the copy has a buffer of 32 KiB.
+func formNetHTTP(w http.ResponseWriter, r *http.Request) {
+	form, err := r.MultipartReader()
+	for size := int64(0); err == nil; {
+		var part *multipart.Part
+		if part, err = form.NextPart(); err == io.EOF {
+			w.Header().Set("Content-Type", "text/plain")
+			fmt.Fprint(w, size)
+			return
+		}
+		if err == nil {
+			size, err = writeForm(part)
+		}
+	}
+	http.Error(w, err.Error(), http.StatusBadRequest)
+}
+
+func writeForm(part io.Reader) (int64, error) {
+	file, err := tasks.TempFile()
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	return io.Copy(file, part)
 }
 
 // serveFastHTTP leaves FS as it comes: open files are kept for ten seconds, which spares it an open

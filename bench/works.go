@@ -46,7 +46,7 @@ type load struct {
 	Encoding       string // that answers must have
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
-	Upload         bool  // from the client
+	Upload         bool  // from the client; beside a probe: forms
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
 	Nap            time.Duration // of the client, so that frames gather

@@ -255,6 +255,9 @@ func setterOf(t reflect.Type) func(v reflect.Value, text string) string {
 		bits := t.Bits()
 		return func(v reflect.Value, text string) string {
 			n, err := strconv.ParseInt(text, 10, bits)
+			if errors.Is(err, strconv.ErrSyntax) {
+				return "an integer"
+			}
 			if err != nil {
 				return fmt.Sprintf("an integer from %d to %d", int64(-1)<<(bits-1), int64(1)<<(bits-1)-1)
 			}
@@ -265,6 +268,9 @@ func setterOf(t reflect.Type) func(v reflect.Value, text string) string {
 		bits := t.Bits()
 		return func(v reflect.Value, text string) string {
 			n, err := strconv.ParseUint(text, 10, bits)
+			if errors.Is(err, strconv.ErrSyntax) && !strings.HasPrefix(text, "-") {
+				return "an integer"
+			}
 			if err != nil {
 				return fmt.Sprintf("an integer from 0 to %d", ^uint64(0)>>(64-bits))
 			}

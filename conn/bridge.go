@@ -151,7 +151,12 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 		std.Trailer = announced(std.Header)
 		r.body.chunks.KeepTrailer()
 	}
-	return std.WithContext(&requestContext{r.Context(), r.LocalAddr()})
+	of := std.WithContext(&requestContext{r.Context(), r.LocalAddr()})
+	of.Pattern = r.Pattern()
+	for _, name := range r.matched.names {
+		of.SetPathValue(name, r.PathValue(name))
+	}
+	return of
 }
 
 // standardHeader copies the header: a map and one array for all values.

@@ -87,6 +87,26 @@ func TestHijackAfterFlush(t *testing.T) {
 	})
 }
 
+// TestSwitchWithoutHijack: a handler that answers 101 and returns ends the connection; what the client
+// gets is still the handler's answer.
+func TestSwitchWithoutHijack(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "raw")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}))})
+		got := s.Exchange(get)
+		head, rest, ok := strings.Cut(got, "\r\n\r\n")
+		if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "\r\nUpgrade: raw") ||
+			!ok || rest != "" {
+			t.Errorf("%q", got)
+		}
+		s.Idle()
+	})
+}
+
 // TestBridgeHeadKeepsTheDeclaredLength: whatever part of the body the handler makes.
 func TestBridgeHeadKeepsTheDeclaredLength(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {

@@ -248,6 +248,14 @@ func (w *httpWriter) finish() {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
+	if w.status == http.StatusSwitchingProtocols {
+		// It goes out with Hijack, and the connection no longer speaks HTTP. After an error of Hijack
+		// the answer is 500.
+		if c, _, err := w.Hijack(); err == nil {
+			_ = c.Close()
+			return
+		}
+	}
 	var trailer []Field
 	if w.req.ProtoAtLeast(1, 1) {
 		trailer = w.trailer()

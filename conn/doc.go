@@ -31,6 +31,11 @@
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms
 //	response.go       Response, as handlers see it
+//	answer.go         whole answers in one call: JSON, text, pages, redirects, errors
+//	content.go        conditions and ranges of what a handler has
+//	bind.go           JSON of a request into a value
+//	bindform.go       parameters and forms into a struct
+//	parts.go          the parts of a multipart body, as they come
 //	finish.go         Response, as it goes out: head and framing
 //	hook.go           what layers around a handler do to the head
 //	encode.go         content codings, between the body and its framing
@@ -43,6 +48,7 @@
 //	bridge_answer.go  how an http.Handler's answer becomes a Response
 //	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
 //	bridge_carry.go   what the thread does meanwhile
+//	tohttp.go         a Handler as an http.Handler: ToHTTP, and the loops for that
 //	access.go         lines of the access log, and connections that wait for it
 //	hijack.go         connections handed over to handlers
 package conn

@@ -57,3 +57,6 @@ func Network(a netip.Addr) [16]byte { return peerOf(netip.AddrPortFrom(a, 1)).ne
 
 // FirstBad returns the first field of h that must not be sent.
 func FirstBad(h *Header) *Field { return h.firstBad() }
+
+// DecodeJSON is what BindJSON does with a body.
+func DecodeJSON(text []byte, v any, strict bool) error { return decodeJSON(text, v, strict) }

@@ -55,6 +55,9 @@ func (b *Body) KeepTrailer() {
 // except those that frame a message, and those that the server has replaced in the header
 // (Request.ReplaceHeader).
 func (b *Body) Trailer(f func(name, value string)) {
+	if !b.chunked { // chunks is an earlier request's
+		return
+	}
 	b.chunks.Trailer(func(name, value []byte) {
 		if !tooLate(name) && !b.x.req.Replaced(string(name)) {
 			f(string(name), string(value))

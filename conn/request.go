@@ -287,6 +287,9 @@ func (r *Request) Listener() string { return r.x.c.port.name }
 // TLS returns the state of the TLS connection, nil on a plain one.
 func (r *Request) TLS() *tls.ConnectionState {
 	if r.x.c.tls == nil {
+		if w := r.x.c.introduced(); w != nil && w.front != nil {
+			return w.front.tls
+		}
 		return nil
 	}
 	state := r.x.c.tls.ConnectionState()
@@ -315,7 +318,11 @@ func (r *Request) ID() uint64 {
 // client leave; then its cause is loop.ErrClientGone. Other goroutines may use the context.
 func (r *Request) Context() context.Context {
 	if r.ctx == nil {
-		r.ctx, r.cancel = context.WithCancelCause(context.Background())
+		base := context.Background()
+		if w := r.x.c.introduced(); w != nil && w.front != nil {
+			base = w.front.ctx
+		}
+		r.ctx, r.cancel = context.WithCancelCause(base)
 		if r.Gone() && !r.x.resp.asked {
 			r.cancel(loop.ErrClientGone)
 		} else if r.x.c.x != r.x { // the connection was hijacked

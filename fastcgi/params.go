@@ -32,7 +32,7 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 		r.Path, r.ID = c.req.SubPath(), c.req.ID()
 	}
 	r.Underscores = c.m.set.Underscores
-	r.Trusted = c.m.set.TrustedFields
+	r.Trusted, r.Own = c.m.set.TrustedFields, c.req
 
 	b.head.Begin(dst, c.m.set.KeepConn)
 	r.AppendTo(&b.head)

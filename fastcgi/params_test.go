@@ -59,6 +59,23 @@ func TestUser(t *testing.T) {
 	}
 }
 
+// TestReplaced: what a program says in place of the client reaches the application, also if the
+// client's Connection field names it, which says what the client's own fields are for.
+func TestReplaced(t *testing.T) {
+	up := fcgitest.Start(t, "unix", tells("HTTP_X_USER", "HTTP_X_OTHER"))
+	p := route(t, registry(), "/", []string{up.Address}, nil,
+		func(s *fastcgi.Settings) { s.CheckFile = false })
+	s := module.Start(t, modes.Direct, "/", func(req *conn.Request, resp *conn.Response) int {
+		req.ReplaceHeader("X-User", "ann")
+		return p.handler(req, resp)
+	})
+	got := s.Request("GET /x.php",
+		[]string{"X-User: eve", "X-Other: 1", "Connection: x_user, x-other"}, "")
+	if got.Text != "ann|" {
+		t.Errorf("%q", got.Text)
+	}
+}
+
 // TestOnUNIXSocket: a client without an address, such as a server in front, gets no address that
 // scripts would trust.
 func TestOnUNIXSocket(t *testing.T) {

@@ -26,8 +26,8 @@ func (p *Pipe) Held() int { return p.held }
 
 // Fill takes up to limit bytes that have arrived at s, and returns how many. p must be empty. The
 // error is ErrWouldBlock if nothing has arrived, or io.EOF, or errors.ErrUnsupported: the system
-// refuses splice(2), or has no descriptors left. After the last one the caller can read from s
-// instead.
+// refuses splice(2), or has no descriptors left for pipes. After the last one the caller can read
+// from s instead.
 func (p *Pipe) Fill(s *Stream, limit int64) (int, error) {
 	if err := s.begin(&s.in, true); err != nil {
 		return 0, err
@@ -109,12 +109,27 @@ type pipe struct {
 	cleanup    runtime.Cleanup
 }
 
-// newPipe makes a pipe. Its size is 0 if there are no descriptors left. It is large enough for all
-// that a turn may move, unless the kernel grants less to a user with many pipes (pipe(7),
-// pipe-user-pages-soft).
+// made is how many pipes there are, in the pool or not.
+var made atomic.Int64
+
+// maxPipes returns how many pipes there may be: they have a sixteenth of the process's descriptors.
+// A peer that stops reading makes a Pipe keep its two, for as long as it likes. The server does not
+// count them among the descriptors of a connection, and bytes can go through memory as well.
+func maxPipes() int64 {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int64(min(limit.Cur, 1<<30) / 16 / 2)
+}
+
+// newPipe makes a pipe. Its size is 0 if there are no descriptors left for pipes. It is large
+// enough for all that a turn may move, unless the kernel grants less to a user with many pipes
+// (pipe(7), pipe-user-pages-soft).
 func newPipe() *pipe {
 	var fds [2]int
-	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
+	if made.Add(1) > maxPipes() || unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
+		made.Add(-1)
 		return new(pipe)
 	}
 	p := &pipe{r: fds[0], w: fds[1]}
@@ -130,6 +145,7 @@ func newPipe() *pipe {
 func closePipe(fds [2]int) {
 	unix.Close(fds[0])
 	unix.Close(fds[1])
+	made.Add(-1)
 }
 
 func (p *pipe) close() {

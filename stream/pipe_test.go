@@ -3,6 +3,7 @@ package stream_test
 import (
 	"errors"
 	"io"
+	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/loop"
@@ -69,6 +70,49 @@ func TestPipe(t *testing.T) {
 				t.Error("a closed stream")
 			}
 			_ = dst.Close()
+		})
+	})
+}
+
+// TestPipesAreBounded: however many peers stop reading, pipes have a sixteenth of the descriptors.
+// Bytes for which there is no pipe can be read.
+func TestPipesAreBounded(t *testing.T) {
+	var limit syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	defer func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)) }()
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		bound := stream.PipesMade() + 2
+		if uint64(bound)*32 > limit.Max {
+			t.Skip("too few descriptors")
+		}
+		low := syscall.Rlimit{Cur: uint64(bound) * 32, Max: limit.Max}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+		if n := stream.MaxPipes(); n != bound {
+			t.Errorf("%d pipes may be, want %d", n, bound)
+		}
+		l.Go(func(th *loop.Thread) {
+			refused := 0
+			held := make([]stream.Pipe, bound+3)
+			for i := range held {
+				from, src := pair(t, l, "unix")
+				defer from.Close()
+				defer src.Close()
+				defer held[i].Drop()
+				_, err := from.Write([]byte("x"))
+				must(t, err)
+				must(t, src.AwaitRead(-1))
+				n, err := held[i].Fill(src, 100)
+				if err == errors.ErrUnsupported {
+					refused++
+					n, err = src.Read(make([]byte, 100))
+				}
+				if n != 1 || err != nil {
+					t.Errorf("%d: %d, %v", i, n, err)
+				}
+			}
+			if n := stream.PipesMade(); refused < 3 || n > bound {
+				t.Errorf("%d of %d refused, %d pipes, want %d at most", refused, len(held), n, bound)
+			}
 		})
 	})
 }

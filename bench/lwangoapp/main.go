@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ func main() {
 	lwango.Handle(tasks.SleepPath, sleep)
 	lwango.Handle(tasks.FanOutPath, fanOut("http://"+*backend+"/"))
 	lwango.Handle(tasks.BurnPath, burn)
+	lwango.Handle(tasks.FormPath, form)
 	lwango.Handle(tasks.RoomPath, room)
 	lwango.Handle(tasks.EchoPath, echo)
 	if *routes {
@@ -69,6 +71,39 @@ func sleep(req *lwango.Request, resp *lwango.Response) int {
 	resp.Header().Set("Content-Type", "text/plain")
 	resp.WriteString(text)
 	return 200
+}
+
+// form writes the file of a form, as samples/upload does: in pieces of 64 KiB, off the loop.
+func form(req *lwango.Request, resp *lwango.Response) int {
+	req.KeepWaiting(true)
+	size := 0
+	for part, err := range req.Parts() {
+		if err != nil {
+			return resp.Error(400, err)
+		}
+		file, err := tasks.TempFile()
+		if err != nil {
+			return resp.Error(500, err)
+		}
+		defer file.Close()
+		for buf := make([]byte, 64<<10); err == nil; {
+			n := 0
+			for n < len(buf) && err == nil {
+				var m int
+				m, err = part.Read(buf[n:])
+				n += m
+			}
+			write := func() error { _, err := file.Write(buf[:n]); return err }
+			if err := req.Await(write, -1); err != nil {
+				return resp.Error(500, err)
+			}
+			size += n
+		}
+		if err != io.EOF {
+			return resp.Error(400, err)
+		}
+	}
+	return resp.Text(200, strconv.Itoa(size))
 }
 
 // fanOut asks for a URL many times at once.

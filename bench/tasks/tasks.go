@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -29,6 +30,7 @@ const (
 	RoomPath    = "/ws-room" // ?room=R
 	FanOutPath  = "/fanout"  // asks the backend Calls times at once
 	CollectPath = "/collect"
+	FormPath    = "/form"    // its file is written to one, and its length is the answer
 	GarbagePath = "/garbage" // is collected
 	PausesPath  = "/pauses"  // for how long at most, in µs, 99 of 100 collections stop all threads
 )
@@ -69,6 +71,15 @@ var Hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	io.WriteString(w, "Hello, world!")
 })
+
+// TempFile makes a file without a name.
+func TempFile() (*os.File, error) {
+	f, err := os.CreateTemp("", "bench-form-")
+	if err == nil {
+		err = os.Remove(f.Name())
+	}
+	return f, err
+}
 
 var sleeping atomic.Int64 // handlers
 

@@ -230,7 +230,8 @@ func TestHealthGoodbye(t *testing.T) {
 		secure bool
 		answer string
 	}{
-		{"page", false, "HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("a", 40_000)},
+		{"page", false,
+			"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("a", 40_000)},
 		{"page with a wrong status", true,
 			"HTTP/1.1 503 No\r\nContent-Length: 40000\r\n\r\n" + strings.Repeat("a", 40_000)},
 		{"no page", true, "HTTP/1.1 204 OK\r\n\r\n"},

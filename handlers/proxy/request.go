@@ -95,10 +95,12 @@ func protocols(req *conn.Request, o *options) string {
 // the trailer, which an upstream may merge with the head.
 func (c *call) passes(name string) bool {
 	switch {
-	case http1.HopByHop(name), http1.Framing(name), owned(name), c.options.has(name):
+	case http1.HopByHop(name), http1.Framing(name), owned(name):
 		return false
-	case c.req.Replaced(name): // it says what the server has found out, and not what the client says
-	case claims(name):
+	case c.req.Replaced(name):
+		// It says what the server has found out, and not what the client says; nor is it the
+		// client's to remove, by a Connection field that names it.
+	case c.options.has(name), claims(name):
 		return false
 	case !c.m.set.Underscores && strings.IndexByte(name, '_') >= 0:
 		// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.

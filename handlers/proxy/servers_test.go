@@ -12,8 +12,11 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
 )
 
 // TestThroughTwo: many clients at once ask net/http through two proxies, with bodies of all sizes
@@ -101,5 +104,27 @@ func TestWebSocket(t *testing.T) {
 		if _, got, err := c.ReadMessage(); err != nil || string(got) != want {
 			t.Fatalf("%d: %d bytes, %v", i, len(got), err)
 		}
+	}
+}
+
+// TestReplaced: what a program says in place of the client reaches the upstream, also if the
+// client's Connection field names it, which says what the client's own fields are for.
+func TestReplaced(t *testing.T) {
+	seen := make(chan string, 1)
+	o := start(t, func(p *peer) { seen <- p.head(); p.say("%s", hello) })
+	h, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+		func(s *proxy.Settings) { s.Address, s.MaxIdle = []string{o.addr}, 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(req *conn.Request, resp *conn.Response) int {
+		req.ReplaceHeader("X-User", "ann")
+		return h(req, resp)
+	}
+	f := &front{Server: module.Start(t, modes.Direct, "/", named)}
+	f.ask("GET /", "X-User: forged\r\nX-Other: 1\r\nConnection: X-User, X-Other\r\n", "")
+	if head := <-seen; !strings.Contains(head, "X-User: ann\r\n") ||
+		strings.Contains(head, "forged") || strings.Contains(head, "X-Other") {
+		t.Error(head)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/byteranges"
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
@@ -16,7 +17,7 @@ import (
 func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	facts := f.facts
 	if conditional(req) {
-		switch status := precondition(req.Header(), facts); status {
+		switch status := http1.Precondition(req.Header(), facts.validators(), true); status {
 		case http.StatusNotModified:
 			f.Close()
 			m.describe(resp, facts)
@@ -28,7 +29,7 @@ func (m *module) answer(req *conn.Request, resp *conn.Response, f *opened) int {
 	}
 	// Range is defined for GET alone (RFC 9110 section 14.2).
 	if has(req, "Range") && req.Method() == http.MethodGet &&
-		rangeApplies(req.Header(), facts, req.Loop().Time(), m.negotiated(resp, f)) {
+		http1.RangeApplies(req.Header(), facts.validators(), req.Loop().Time(), m.negotiated(resp, f)) {
 		if status := m.ranges(req, resp, f); status != 0 {
 			return status
 		}
@@ -121,17 +122,17 @@ func (m *module) ranges(req *conn.Request, resp *conn.Response, f *opened) int {
 	switch {
 	case errors.Is(err, http1.ErrRangeUnsatisfiable):
 		f.Close()
-		h.Set("Content-Range", contentRange(http1.Range{}, facts.size))
+		h.Set("Content-Range", byteranges.ContentRange(http1.Range{}, facts.size))
 		return http.StatusRequestedRangeNotSatisfiable
 	case err != nil:
 		return 0
 	}
 	setType(resp, facts)
 	if len(ranges) == 1 {
-		h.Set("Content-Range", contentRange(ranges[0], facts.size))
+		h.Set("Content-Range", byteranges.ContentRange(ranges[0], facts.size))
 		setPiece(resp, f, ranges[0].Start, ranges[0].Length)
 	} else {
-		body, boundary, length := newMultipart(f, ranges, h.Get("Content-Type"), facts.size)
+		body, boundary, length := byteranges.New(content{f}, ranges, h.Get("Content-Type"), facts.size)
 		h.Set("Content-Type", "multipart/byteranges; boundary="+boundary)
 		resp.SetBodyReader(body, length)
 	}

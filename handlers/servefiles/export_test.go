@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lwango/lwango/internal/mediatype"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -15,7 +16,7 @@ const KeptFor = keptFor
 // For what a file tree cannot show: tests may run as root, which may read every file.
 var (
 	StatusOf       = statusOf
-	Types          = types
+	Types          = mediatype.Types
 	FolderLocation = folderLocation
 )
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/internal/coding"
 	"github.com/lwango/lwango/internal/http1"
+	"github.com/lwango/lwango/internal/mediatype"
 )
 
 // facts are the header values that describe one state of one file.
@@ -35,7 +36,7 @@ type facts struct {
 func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time) *facts {
 	f := &facts{name: string(name), size: st.Size, mtime: st.Mtim}
 	file, encoding, _ := strings.Cut(f.name, "\x00")
-	f.contentType = typeOf(file, own)
+	f.contentType = mediatype.Of(file, own)
 	f.coding, _ = coding.Named(encoding)
 
 	var buf [64]byte
@@ -59,6 +60,10 @@ func newFacts(name []byte, st *unix.Stat_t, own map[string]string, now time.Time
 // dated reports whether it is known when the file was changed. Where it is not, conditions by a
 // date do not count (RFC 9110 sections 13.1.3 and 13.1.4).
 func (f *facts) dated() bool { return f.lastModified != "" }
+
+func (f *facts) validators() http1.Validators {
+	return http1.Validators{ETag: f.etag, Modified: f.modified, Dated: f.dated()}
+}
 
 // same reports whether f describes the file that st was taken of.
 func (f *facts) same(name []byte, st *unix.Stat_t) bool {

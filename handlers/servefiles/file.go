@@ -74,6 +74,12 @@ func (f *opened) readAt(p []byte, offset int64) (int, error) {
 	return readOnce(p, func() (int, error) { return unix.Pread(f.fd, p, offset) })
 }
 
+// content is an open file for byteranges.
+type content struct{ *opened }
+
+// ReadAt is readAt, and may read less than p has room for.
+func (c content) ReadAt(p []byte, offset int64) (int, error) { return c.readAt(p, offset) }
+
 // unchanged reports whether the open file is still as its facts say.
 func (f *opened) unchanged() bool {
 	var st unix.Stat_t

@@ -14,12 +14,10 @@
 //	fs.go          files of an fs.FS
 //	sender.go      files that another handler names
 //	answer.go      what of the file is sent: all, ranges, nothing
-//	mime.go        media types by extension
 //	facts.go       what the answer says about a file: type, entity tag, date
-//	conditions.go  If-Match and its kin, If-Range
+//	conditions.go  which requests have conditions
 //	sibling.go     files beside others that are these, compressed
 //	encoded.go     files that are kept as they were compressed
-//	multipart.go   several ranges in one answer
 package servefiles
 
 import (

@@ -24,5 +24,6 @@
 //	chunked.go   Chunked: decoder of the chunked coding; chunkwrite.go its writer
 //	date.go      HTTP dates, written and read
 //	ranges.go    Range and Content-Range
+//	conditions.go  If-Match and its kin, If-Range
 //	etag.go      entity tags and their comparisons
 package http1

@@ -41,6 +41,12 @@ func MatchETag(list, etag string, weak bool) bool {
 	return false
 }
 
+// ValidETag reports whether s is an entity tag: a quoted string without escapes, perhaps behind W/.
+func ValidETag(s string) bool {
+	tag, rest := cutETag(s)
+	return tag != "" && rest == ""
+}
+
 // cutETag cuts an entity tag off the front of s: a quoted string without escapes, perhaps behind W/
 // (RFC 9110 section 8.8.3). tag is empty if there is none.
 func cutETag(s string) (tag, rest string) {

@@ -17,7 +17,7 @@ type address struct {
 	// Name is host:port in one spelling, an absolute path, or a socket unit's FileDescriptorName.
 	Name string
 
-	number int // tells addresses apart for which the kernel chooses a port
+	number int // tells addresses apart that have the same host, and a port that the kernel chooses
 }
 
 // parseAddress reads "host:port", "*:port", "[v6]:port", "unix:path" and "systemd:name". A host is

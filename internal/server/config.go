@@ -190,6 +190,8 @@ type source struct {
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
 
 	Embedding *Embedding // what the program says in code; nil: nothing
+
+	open map[string]address // see Embedding.listeners; of a reload
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -265,7 +267,7 @@ func (s source) parse(name, text string) (*config, error) {
 			c.Listeners = append(c.Listeners, listenerConfig{Listen: l, Address: addr})
 		}
 	}
-	if err := s.Embedding.listeners(c, wd); err != nil {
+	if err := s.Embedding.listeners(c, wd, s.open); err != nil {
 		return nil, err
 	}
 	return c, c.route(s, sites)

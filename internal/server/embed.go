@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"syscall"
@@ -118,12 +120,15 @@ func (e *Embedding) limits(c *config) error {
 }
 
 // listeners puts the listeners of e, which may be nil, into c, in the place of those of the file.
-// A relative path begins in dir.
-func (e *Embedding) listeners(c *config, dir string) error {
+// A relative path begins in dir. open are the addresses of sockets with ports that the kernel has
+// chosen, by host and that port.
+func (e *Embedding) listeners(c *config, dir string, open map[string]address) error {
 	if e == nil || len(e.Listeners) == 0 {
 		return nil
 	}
 	c.Listeners = nil
+	used := map[address]bool{}
+	var free []int // listeners with a port that the kernel chooses, or has chosen
 	for _, l := range e.Listeners {
 		lc := listenerConfig{Listen: l.Addr, socket: l.Socket, streams: l.Streams, idle: l.Idle}
 		switch {
@@ -148,16 +153,33 @@ func (e *Embedding) listeners(c *config, dir string) error {
 		case l.TLS != nil:
 			lc.TLS = onlyHTTP1(l.TLS)
 		}
-		port := lc.Address.port()
-		if slices.ContainsFunc(c.Listeners, func(o listenerConfig) bool {
-			return o.Address == lc.Address && port != 0
-		}) {
-			return fmt.Errorf("listen %s: the address is listened to twice", lc.Listen)
-		}
-		if port == 0 { // the kernel chooses one for each
-			lc.Address.number = len(c.Listeners)
+		if lc.Address.port() == 0 {
+			free = append(free, len(c.Listeners))
+		} else {
+			if chosen, ok := open[lc.Address.Name]; ok && lc.Address.Network == chosen.Network {
+				lc.Address = chosen
+			}
+			if used[lc.Address] {
+				return fmt.Errorf("listen %s: the address is listened to twice", lc.Listen)
+			}
+			used[lc.Address] = true
 		}
 		c.Listeners = append(c.Listeners, lc)
+	}
+	before := slices.SortedFunc(maps.Values(open), func(a, b address) int {
+		return cmp.Compare(a.number, b.number)
+	})
+	for _, i := range free {
+		a := &c.Listeners[i].Address
+		if at := slices.IndexFunc(before, func(b address) bool {
+			return b.Name == a.Name && !used[b]
+		}); at >= 0 {
+			*a = before[at]
+		}
+		for used[*a] {
+			a.number++
+		}
+		used[*a] = true
 	}
 	return nil
 }
@@ -309,6 +331,17 @@ func (p *Program) embedded(e *Embedding, log *slog.Logger) source {
 	return src
 }
 
+// chosenPorts returns the addresses for which the kernel has chosen a port, by host and that port.
+func (s *server) chosenPorts() map[string]address {
+	open := map[string]address{}
+	for a, l := range s.listeners {
+		if a.port() == 0 {
+			open[l.socket.shown] = a
+		}
+	}
+	return open
+}
+
 // closeGiven closes the net.Listeners of e, but for those that s serves; s may be nil.
 func (e *Embedding) closeGiven(s *server) {
 	for _, l := range e.Listeners {
@@ -351,6 +384,7 @@ func (r *Running) Reload(p *Program, e *Embedding) (err error) {
 		} else {
 			before := s.source
 			s.source = p.embedded(e, before.Logger)
+			s.source.open = s.chosenPorts()
 			if err = s.reload(); err != nil {
 				s.source = before
 			}

@@ -95,7 +95,7 @@ func TestPageIsNoTunnel(t *testing.T) {
 // get the built-in ones.
 func TestIntercepted(t *testing.T) {
 	app := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, _ := strconv.Atoi(strings.Trim(r.URL.Path, "/.php"))
+		status, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), ".php"))
 		w.Header().Set("X-App", "yes")
 		w.WriteHeader(status)
 		if status != 410 {

@@ -105,11 +105,8 @@ func (s *server) start() (err error) {
 		}
 	}
 	s.limitTopics()
-	if url := s.config.Pubsub.URL; url != "" && s.source.Topics != nil {
-		s.disconnect, err = s.source.Broker.Start(s.source.Topics, url, s.log)
-		if err != nil {
-			return err
-		}
+	if err := s.connectTopics(); err != nil {
+		return err
 	}
 	for _, lc := range s.config.Listeners {
 		if s.listeners[lc.Address], err = s.open(lc); err != nil {
@@ -330,9 +327,36 @@ func (s *server) serve(l *listener, i int) error {
 	return nil
 }
 
-// limitTopics gives the topics the limits of the present configuration.
+// limitTopics gives the topics the limits of the present configuration. They belong to the process:
+// a server that was started in code, perhaps beside others, has a say only if its file speaks of it.
 func (s *server) limitTopics() {
-	if s.source.Topics != nil {
-		s.source.Topics.LimitBytes(int(s.config.Pubsub.MaxBytes))
+	p := &s.config.Pubsub
+	if s.source.Topics != nil && (s.source.Embedding == nil || p.Table.Has("max_bytes")) {
+		s.source.Topics.LimitBytes(int(p.MaxBytes))
 	}
+}
+
+// carried has each *pubsub.Hub that a server has connected with a broker. A hub has one at a time.
+var carried sync.Map
+
+// connectTopics lets the broker of the configuration, if there is one, carry the topics.
+func (s *server) connectTopics() error {
+	url, topics := s.config.Pubsub.URL, s.source.Topics
+	if url == "" || topics == nil {
+		return nil
+	}
+	if _, other := carried.LoadOrStore(topics, true); other {
+		return errors.New("pubsub.url: another server of this process has connected the topics, " +
+			"which all servers share; the key belongs into one configuration")
+	}
+	disconnect, err := s.source.Broker.Start(topics, url, s.log)
+	if err != nil {
+		carried.Delete(topics)
+		return err
+	}
+	s.disconnect = func(grace time.Duration) int {
+		defer carried.Delete(topics)
+		return disconnect(grace)
+	}
+	return nil
 }

@@ -82,9 +82,9 @@ func TestDatabase(t *testing.T) {
 					for i := range 20 {
 						id := 1000*k + 100*j + i
 						path := fmt.Sprintf("%s/%s/items/%d", s.URL, d, id)
-						if got, err := ask(s, "PUT", path, fmt.Sprint("name ", id)); err != nil {
+						if _, err := ask(s, "PUT", path, fmt.Sprint("name ", id)); err != nil {
 							t.Error(err)
-						} else if got, err = ask(s, "GET", path, ""); err != nil ||
+						} else if got, err := ask(s, "GET", path, ""); err != nil ||
 							!strings.Contains(got, fmt.Sprintf(`"name %d"`, id)) {
 							t.Error(got, err)
 						}

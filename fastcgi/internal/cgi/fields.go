@@ -170,7 +170,7 @@ func (r *Request) trusted(name string) bool {
 			return true
 		}
 	}
-	return false
+	return r.Own != nil && r.Own.Replaced(name)
 }
 
 // mappable reports whether a field of that name can be a parameter.

@@ -54,6 +54,9 @@ type Request struct {
 	// Trusted are the names of fields that a Connection field does not remove: those that a proxy
 	// in front sets. Otherwise a client could remove what the proxy says of it.
 	Trusted []string
+	// Own, if it is not nil, reports the fields that the server has replaced, which a Connection
+	// field does not remove either.
+	Own interface{ Replaced(name string) bool }
 
 	// Scratch. On the stack it would make the caller's grow.
 	named [maxOptions]string

@@ -1,16 +1,18 @@
-package servefiles
+// Package mediatype tells media types by the names of files. Its functions may be called from any
+// goroutine.
+package mediatype
 
 import "strings"
 
-// defaultType makes an unknown file a download. RFC 9110 section 8.3 would let the client guess the
+// Default makes an unknown file a download. RFC 9110 section 8.3 would let the client guess the
 // type.
-const defaultType = "application/octet-stream"
+const Default = "application/octet-stream"
 
-// types are all types that the module knows by itself. It does not read the machine's own table
+// Types are those that the package knows, by extension; nobody may change them. The package does not read the machine's own table
 // (/etc/mime.types), so that a folder gets the same answers on every machine. Text is taken for
 // UTF-8; formats that declare their encoding themselves (XML, JSON) have no charset, since the
 // header field would overrule the declaration in the file (RFC 7303 section 3).
-var types = map[string]string{
+var Types = map[string]string{
 	// Pages and what they are made of.
 	".html":        "text/html; charset=utf-8",
 	".htm":         "text/html; charset=utf-8",
@@ -228,20 +230,20 @@ var types = map[string]string{
 	".jar":     "application/java-archive",
 }
 
-// typeOf returns the media type for a file name by its extension, in any case; own types come
-// before the module's.
-func typeOf(name string, own map[string]string) string {
+// Of returns the media type for a file name by its extension, in any case; own types come
+// before the package's.
+func Of(name string, own map[string]string) string {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
 	if dot < 0 {
-		return defaultType
+		return Default
 	}
 	ext := strings.ToLower(base[dot:])
 	if t, ok := own[ext]; ok {
 		return t
 	}
-	if t, ok := types[ext]; ok {
+	if t, ok := Types[ext]; ok {
 		return t
 	}
-	return defaultType
+	return Default
 }

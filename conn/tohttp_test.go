@@ -1,0 +1,540 @@
+package conn_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+// underHTTP starts a server of net/http with h.
+func underHTTP(t *testing.T, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// dialHTTP connects to a server of net/http.
+func dialHTTP(t *testing.T, s *httptest.Server) *client {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return server.NewClient(t, c)
+}
+
+// TestToHTTPSame: requests have the same answers under net/http and behind a Server.
+func TestToHTTPSame(t *testing.T) {
+	h := conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		switch req.Path() {
+		case "/facts":
+			fmt.Fprintf(resp, "%s %s %s %q %s %t %d\n", req.Method(), req.Target(), req.Proto(),
+				req.RawQuery(), req.Host(), req.Secure(), req.ContentLength())
+			fmt.Fprintln(resp, req.RemoteAddr().Addr(), req.PeerAddr().Addr(),
+				req.LocalAddr().Addr(), req.TLS() != nil, req.Header().Values("X-Two"))
+			return 200
+		case "/echo":
+			req.Body().KeepTrailer()
+			body, err := io.ReadAll(req.Body())
+			fmt.Fprintf(resp, "%q %v", body, err)
+			req.Body().Trailer(func(name, value string) { fmt.Fprint(resp, " ", name, "=", value) })
+			return 201
+		case "/trailer":
+			_ = resp.Flush()
+			resp.WriteString("body")
+			_ = resp.Flush()
+			resp.AddTrailer("X-Sum", "1")
+			return 200
+		case "/hints":
+			var hints conn.Header
+			hints.Set("Link", "</a>")
+			_ = resp.Inform(103, &hints)
+			resp.Header().Set("X-Last", "1")
+			return 204
+		case "/untyped":
+			resp.SetBody([]byte("<html>"))
+			return 200
+		case "/two":
+			resp.Header().Add("Set-Cookie", "a=1")
+			resp.Header().Add("Set-Cookie", "b=2")
+			resp.Header().Set("Connection", "close")
+			return 302
+		case "/unread":
+			return 403
+		case "/large":
+			resp.SetBody(bytes.Repeat([]byte("0123456789abcdef"), 1<<16))
+			return 200
+		case "/panic":
+			panic("on purpose")
+		case "/cut":
+			resp.WriteString(strings.Repeat("x", 100_000))
+			_ = resp.Flush()
+			panic(http.ErrAbortHandler)
+		case "/abort":
+			panic(http.ErrAbortHandler)
+		}
+		return 404
+	})
+	requests := []string{
+		"GET /facts?a=b%20c&d HTTP/1.1\r\nHost: a\r\nX-Two: 1\r\nx-two: 2",
+		"HEAD /facts HTTP/1.1\r\nHost: a",
+		"GET /facts HTTP/1.0",
+		"GET /facts HTTP/1.0\r\nConnection: keep-alive",
+		"GET /a%2Fb/../../facts HTTP/1.1\r\nHost: a",
+		"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+		"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 0",
+		"POST /echo HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello",
+		"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"POST /echo HTTP/1.1\r\nHost: a\r\nTrailer: X-T\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"5\r\nhello\r\n0\r\nX-T: u\r\n\r\n",
+		"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			"5\r\nhello\r\n0\r\nX-T: u\r\n\r\n",
+		"POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
+		"POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+		"GET /trailer HTTP/1.1\r\nHost: a",
+		"GET /trailer HTTP/1.0",
+		"GET /hints HTTP/1.1\r\nHost: a",
+		"GET /untyped HTTP/1.1\r\nHost: a",
+		"GET /two HTTP/1.1\r\nHost: a",
+		"GET /large HTTP/1.1\r\nHost: a",
+		"HEAD /large HTTP/1.1\r\nHost: a",
+		"GET /none HTTP/1.1\r\nHost: a",
+		"GET /panic HTTP/1.1\r\nHost: a",
+		"GET /cut HTTP/1.1\r\nHost: a",
+		"GET /abort HTTP/1.1\r\nHost: a",
+	}
+	own := start(t, direct, conn.Config{Handler: h})
+	std := underHTTP(t, conn.ToHTTP(h))
+	for _, raw := range requests {
+		if !strings.Contains(raw, "\r\n\r\n") {
+			raw += "\r\n\r\n"
+		}
+		method, _, _ := strings.Cut(raw, " ")
+		want, got := facts(t, own.Dial(), method, raw), facts(t, dialHTTP(t, std), method, raw)
+		if got != want {
+			t.Errorf("%q:\n%s\nbehind a Server:\n%s", raw, got, want)
+		}
+	}
+}
+
+// facts sends a request, and describes all of its answers.
+func facts(t *testing.T, c *client, method, raw string) string {
+	t.Helper()
+	send(t, c, raw)
+	var all strings.Builder
+	for {
+		resp, err := http.ReadResponse(c.R, &http.Request{Method: method})
+		if err != nil {
+			fmt.Fprintf(&all, "cut: %t", errors.Is(err, io.ErrUnexpectedEOF))
+			return all.String()
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Header.Del("Date")
+		text := string(body)
+		if len(text) > 1000 {
+			text = fmt.Sprint(len(text), " bytes")
+		}
+		if resp.StatusCode == 100 { // depends on what of the body has come already
+			continue
+		}
+		resp.Header.Del("Connection") // net/http says more to a client of HTTP/1.0
+		fmt.Fprintf(&all, "%s close=%t length=%d %v\n%s %v %v\n", resp.Status, resp.Close,
+			resp.ContentLength, resp.Header, text, err, resp.Trailer)
+		if resp.StatusCode >= 200 {
+			return all.String()
+		}
+	}
+}
+
+// TestToHTTPRequest: what net/http and handlers around know of a client is what the handler gets.
+func TestToHTTPRequest(t *testing.T) {
+	type key struct{}
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		ctx := req.Context()
+		local, _ := ctx.Value(http.LocalAddrContextKey).(net.Addr)
+		if local == nil || local.String() != req.LocalAddr().String() {
+			t.Errorf("local address %v, %v", local, req.LocalAddr())
+		}
+		if s, _ := ctx.Value(http.ServerContextKey).(*http.Server); s == nil || s.Addr != "marked" {
+			t.Errorf("server %v", s)
+		}
+		fmt.Fprint(resp, ctx.Value(key{}), " ", req.Path(), " ", req.RemoteAddr(), " ",
+			req.PeerAddr(), " ", req.TLS().ServerName, " ", req.Secure(), " ", req.Proto())
+		return 200
+	}))
+	s := httptest.NewUnstartedServer(http.StripPrefix("/under", http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			r = r.WithContext(context.WithValue(r.Context(), key{}, "value"))
+			if addr := r.Header.Get("X-Real-Ip"); addr != "" {
+				r.RemoteAddr = addr
+			}
+			h.ServeHTTP(w, r)
+		})))
+	s.Config.Addr = "marked"
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		tr := s.Client().Transport.(*http.Transport).Clone()
+		tr.TLSClientConfig.ServerName = "example.com"
+		tr.ForceAttemptHTTP2 = protocol == "h2"
+		if protocol != "h2" {
+			tr.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+			tr.TLSClientConfig.NextProtos = nil
+		}
+		defer tr.CloseIdleConnections()
+		req, err := http.NewRequest("POST", s.URL+"/under/path", strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Real-Ip", "192.0.2.1")
+		resp, err := (&http.Client{Transport: tr}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "value /path 192.0.2.1:0 192.0.2.1:0 example.com true HTTP/1.1"
+		if got := rest(t, resp.Body); got != want || (resp.ProtoMajor == 2) != (protocol == "h2") {
+			t.Errorf("%s, %s: %q", protocol, resp.Proto, got)
+		}
+		resp.Body.Close()
+	}
+}
+
+// TestToHTTPPattern: what a ServeMux has found is what the handler finds, unless a Mux of its own
+// finds something else.
+func TestToHTTPPattern(t *testing.T) {
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		fmt.Fprintf(resp, "%s %q %q %q", req.Pattern(), req.PathValue("id"), req.PathValue("rest"),
+			req.PathValue("none"))
+		return 200
+	}))
+	inner := handlers.NewMux()
+	inner.Handle("/own/{rest}", func(req *conn.Request, resp *conn.Response) int {
+		fmt.Fprintf(resp, "%s %q %q", req.Pattern(), req.PathValue("id"), req.PathValue("rest"))
+		return 200
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /items/{id}/{rest...}", h)
+	mux.Handle("/plain/{$}", h)
+	mux.Handle("/own/{id}", conn.ToHTTP(inner))
+	s := underHTTP(t, mux)
+	for path, want := range map[string]string{
+		"/items/a%2Fb/c/d": `GET /items/{id}/{rest...} "a/b" "c/d" ""`,
+		"/plain/":          `/plain/{$} "" "" ""`,
+		"/own/x":           `/own/{rest} "" "x"`,
+	} {
+		if a := dialHTTP(t, s).Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); a.Text != want {
+			t.Errorf("%s: %s", path, a.Text)
+		}
+	}
+}
+
+// TestBridgePattern: an http.Handler behind a pattern has its values, as with a ServeMux.
+func TestBridgePattern(t *testing.T) {
+	bothWays(t, func(t *testing.T, m mode, mount mount) {
+		mux := handlers.NewMux()
+		mux.Handle("GET /items/{id}/{rest...}", mount(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprintf(w, "%s %q %q %q", r.Pattern, r.PathValue("id"), r.PathValue("rest"),
+				r.PathValue("none"))
+		})))
+		s := start(t, m, conn.Config{Handler: mux.Serve})
+		want := `GET /items/{id}/{rest...} "a/b" "c/d" ""`
+		a := s.Dial().Do("GET", "GET /items/a%2Fb/c/d HTTP/1.1\r\nHost: a\r\n\r\n")
+		if a.Text != want {
+			t.Errorf("%s", a.Text)
+		}
+	})
+}
+
+// TestToHTTPWithoutServer: a recorder of httptest works as well.
+func TestToHTTPWithoutServer(t *testing.T) {
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		body, err := io.ReadAll(req.Body())
+		fmt.Fprintf(resp, "%s %v %s", body, err, req.RemoteAddr())
+		return 200
+	}))
+	for _, body := range []io.Reader{strings.NewReader("known"),
+		io.MultiReader(strings.NewReader("un"), strings.NewReader("known"))} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/", body))
+		if got := w.Body.String(); !strings.HasSuffix(got, "known <nil> 192.0.2.1:1234") {
+			t.Errorf("%d %q", w.Code, got)
+		}
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.URL.RawQuery = "a b\r\nInjected: 1"
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != 400 {
+		t.Errorf("an invalid target: %d %q", w.Code, w.Body)
+	}
+}
+
+// TestToHTTPDuplex: both directions go on at once.
+func TestToHTTPDuplex(t *testing.T) {
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		_ = resp.Flush()
+		var p [100]byte
+		for {
+			n, err := req.Body().Read(p[:])
+			if _, err := resp.Write(p[:n]); err != nil {
+				t.Error(err)
+			}
+			if resp.Flush() != nil || err != nil {
+				return 200
+			}
+		}
+	})))
+	c := dialHTTP(t, s)
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+	resp, err := http.ReadResponse(c.R, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		send(t, c, "5\r\nhello\r\n")
+		var p [5]byte
+		if _, err := io.ReadFull(resp.Body, p[:]); err != nil || string(p[:]) != "hello" {
+			t.Fatalf("%q, %v", p, err)
+		}
+	}
+	send(t, c, "0\r\n\r\n")
+	if got := rest(t, resp.Body); got != "" {
+		t.Errorf("%q", got)
+	}
+	if a := c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"); a.Text != "ok" {
+		t.Errorf("the next request: %q", a.Text)
+	}
+}
+
+// TestToHTTPLeaves: the handler learns that its client has left.
+func TestToHTTPLeaves(t *testing.T) {
+	waits, ended := make(chan struct{}, 1), make(chan error, 1)
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/stream" {
+			_ = resp.Flush()
+		}
+		waits <- struct{}{}
+		ctx := req.Context()
+		err := req.Sleep(time.Hour)
+		if !errors.Is(context.Cause(ctx), loop.ErrClientGone) {
+			t.Errorf("context: %v", context.Cause(ctx))
+		}
+		ended <- err
+		return 200
+	})))
+	for _, raw := range []string{get, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel"} {
+		c := dialHTTP(t, s)
+		send(t, c, raw)
+		<-waits
+		c.Close()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, loop.ErrClientGone) {
+				t.Errorf("%q: %v", raw, err)
+			}
+		case <-time.After(wait.Patience):
+			t.Fatalf("%q: the handler still waits", raw)
+		}
+	}
+}
+
+// TestToHTTPSlow: a client that reads slowly gets all of an answer, and beside it others are served.
+func TestToHTTPSlow(t *testing.T) {
+	data := chacha(4 << 20)
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/" {
+			return 204
+		}
+		if req.Path() == "/stream" {
+			for p := data; len(p) > 0; p = p[1<<16:] {
+				if _, err := resp.Write(p[:1<<16]); err != nil {
+					t.Error(err)
+				}
+			}
+			return 200
+		}
+		resp.SetBody(data)
+		return 200
+	})))
+	for _, path := range []string{"/whole", "/stream"} {
+		c := dialHTTP(t, s)
+		if err := c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+		send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReaderSize(c.R, 16), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		for range 5 {
+			if _, err := io.CopyN(&got, resp.Body, 10_000); err != nil {
+				t.Fatal(err)
+			}
+			if a := dialHTTP(t, s).Do("GET", get); a.StatusCode != 204 {
+				t.Errorf("beside it: %s", a.Status)
+			}
+		}
+		if _, err := got.ReadFrom(resp.Body); err != nil || !bytes.Equal(got.Bytes(), data) {
+			t.Errorf("%s: %d bytes, %v", path, got.Len(), err)
+		}
+	}
+}
+
+// TestToHTTPUnread: a body that the handler does not read, or that is too large, does not take the
+// answer away, and what is left of it is never a request.
+func TestToHTTPUnread(t *testing.T) {
+	var evil atomic.Int32
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		switch req.Path() {
+		case "/evil":
+			evil.Add(1)
+		case "/chunks":
+			_ = resp.Flush()
+		case "/read":
+			_, err := io.Copy(io.Discard, req.Body())
+			return resp.Error(400, err)
+		}
+		return 403
+	}))
+	s := underHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/read" {
+			r.Body = http.MaxBytesReader(w, r.Body, 10)
+		}
+		h.ServeHTTP(w, r)
+	}))
+	const second = "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n"
+	for _, path := range []string{"/", "/chunks", "/read"} {
+		for _, framing := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
+			c := dialHTTP(t, s)
+			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\n"+framing+"\r\n\r\n")
+			if path == "/read" {
+				send(t, c, "14\r\n"+strings.Repeat("x", 20)+"\r\n")
+			}
+			resp, err := http.ReadResponse(c.R, nil)
+			if err != nil || resp.StatusCode < 400 && path != "/chunks" {
+				t.Errorf("%s %s: %v, %v", path, framing, resp, err)
+			}
+			_, _ = io.WriteString(c, second+second)
+			c.Conn.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c.R)
+		}
+	}
+	// One that writes all before it reads gets its answer, too.
+	c := dialHTTP(t, s)
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
+	_, _ = c.Write(make([]byte, 3_000_000))
+	if a := c.Answer("POST"); a.StatusCode != 403 {
+		t.Errorf("%s", a.Status)
+	}
+	// Nothing is asked of a client that waits for that.
+	c = dialHTTP(t, s)
+	send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3000000\r\n\r\n")
+	if a := c.Answer("POST"); a.StatusCode != 403 {
+		t.Errorf("with Expect: %s", a.Status)
+	}
+	if evil.Load() != 0 {
+		t.Error("a body became a request")
+	}
+}
+
+// TestToHTTPUpgrade: after 101 bytes go to and fro, until one side ends, over TLS as well.
+func TestToHTTPUpgrade(t *testing.T) {
+	ended := make(chan error, 1)
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		c, r, err := resp.Hijack()
+		if err != nil {
+			t.Error(err)
+			return 500
+		}
+		_, err = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"+
+			"Upgrade: echo\r\n\r\nfirst;")
+		if err == nil {
+			_, err = io.Copy(c, r)
+		}
+		if req.Path() == "/farewell" && err == nil {
+			_, err = io.WriteString(c, "bye")
+		}
+		ended <- err
+		return 0
+	}))
+	around := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Around", "1")
+		h.ServeHTTP(w, r)
+	})
+	plainly, secure := underHTTP(t, around), httptest.NewTLSServer(around)
+	defer secure.Close()
+	for _, s := range []*httptest.Server{plainly, secure} {
+		for _, path := range []string{"/", "/farewell"} {
+			c := dialHTTP(t, s)
+			if s == secure {
+				c = server.NewClient(t, tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true}))
+			}
+			send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"+
+				"Upgrade: echo\r\n\r\nearly;")
+			resp, err := http.ReadResponse(c.R, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "echo" ||
+				resp.Header.Get("X-Around") != "1" {
+				t.Errorf("%v", resp)
+			}
+			large := strings.Repeat("0123456789", 100_000)
+			go io.WriteString(c, large)
+			want := "first;early;" + large
+			got := make([]byte, len(want))
+			if _, err := io.ReadFull(c.R, got); err != nil || string(got) != want {
+				t.Errorf("%q, %v", clip(string(got)), err)
+			}
+			if path == "/" {
+				c.Close()
+			} else {
+				if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+					t.Error(err)
+				}
+				if got := rest(t, c.R); got != "bye" {
+					t.Errorf("at the end: %q", got)
+				}
+			}
+			select {
+			case err := <-ended:
+				if err != nil && path == "/farewell" {
+					t.Error(err)
+				}
+			case <-time.After(wait.Patience):
+				t.Fatal("the handler still waits")
+			}
+		}
+	}
+	w := httptest.NewRecorder() // no connection that can be taken over
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if <-ended; w.Code != 501 {
+		t.Errorf("without Hijack: %d", w.Code)
+	}
+}
