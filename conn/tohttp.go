@@ -429,6 +429,7 @@ func (v *visit) answer(resp *http.Response) bool {
 			break
 		}
 		if err != nil { // the handler has cut its answer
+			_ = v.control.Flush() // what has come is the client's
 			return false
 		}
 	}
