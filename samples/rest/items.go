@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -163,9 +162,8 @@ func (s *items) get(req *lwango.Request, resp *lwango.Response) int {
 	if err != nil {
 		return failed(resp, err)
 	}
-	if strings.TrimPrefix(req.Header().Get("If-None-Match"), "W/") == tag(it) {
-		resp.Header().Set("ETag", tag(it))
-		return http.StatusNotModified
+	if status := resp.Precondition(tag(it), time.Time{}); status != 0 {
+		return status
 	}
 	return answer(resp, http.StatusOK, it)
 }
