@@ -64,6 +64,9 @@ func floorThread(addr string) error {
 		n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll),
 			uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), ^uintptr(0), 0, 0)
 		if errno == unix.EINTR {
+			// It may be the runtime's signal, which stops the world: a thread that goes back into the
+			// raw call at once is never at a point where it can be stopped, and all others wait.
+			runtime.Gosched()
 			continue
 		}
 		if errno != 0 {
