@@ -29,7 +29,7 @@ func (w *Response) JSON(status int, v any) int {
 	if !w.replace() {
 		return status
 	}
-	implied := w.implyType("application/json")
+	w.implyType("application/json")
 	if status != 0 {
 		w.SetStatus(status)
 	}
@@ -44,7 +44,7 @@ func (w *Response) JSON(status int, v any) int {
 	if w.phase != open || err == ErrBadField {
 		return status // finish sees to it
 	}
-	return w.unmade("conn: JSON of an answer cannot be made", err, implied)
+	return w.unmade("conn: JSON of an answer cannot be made", err)
 }
 
 // wholeJSON is what a Response's json.Encoder writes to: each value in one call.
@@ -81,9 +81,9 @@ func (w *Response) HTML(status int, t Template, data any) int {
 	if !w.replace() {
 		return status
 	}
-	implied := w.implyType("text/html; charset=utf-8")
+	w.implyType("text/html; charset=utf-8")
 	if err := t.Execute((*wholeText)(w), data); err != nil {
-		return w.unmade("conn: page of an answer cannot be made", err, implied)
+		return w.unmade("conn: page of an answer cannot be made", err)
 	}
 	return status
 }
@@ -108,21 +108,34 @@ func (b *wholeText) WriteString(s string) (int, error) {
 	return len(s), nil
 }
 
-// implyType sets the media type if there is none, and reports whether there was none.
-func (w *Response) implyType(t string) bool {
-	if w.header.Has("Content-Type") {
-		return false
+// implyType sets the media type if there is none.
+func (w *Response) implyType(t string) {
+	if !w.header.Has("Content-Type") {
+		w.header.Add("Content-Type", t)
 	}
-	w.header.Add("Content-Type", t)
-	return true
 }
 
-// unmade makes a body that could not be made a 500. implied says whether its type goes with it.
-func (w *Response) unmade(what string, err error, implied bool) int {
-	w.DropBody()
-	if implied {
-		w.header.Del("Content-Type")
+// ofBody are fields about the body that there is.
+var ofBody = []string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Language",
+	"Content-Disposition", "Content-Location", "ETag", "Last-Modified", "Accept-Ranges"}
+
+// dropContent removes the fields about what the handler wanted to send, where an error takes its
+// place: those of the body, and for how long caches may keep it.
+func (h *Header) dropContent() {
+	h.del(ofBody...)
+	h.del("Cache-Control", "Expires")
+}
+
+func (h *Header) del(names ...string) {
+	for _, name := range names {
+		h.Del(name)
 	}
+}
+
+// unmade makes a body that could not be made a 500.
+func (w *Response) unmade(what string, err error) int {
+	w.DropBody()
+	w.header.dropContent()
 	w.logFailure(what, err)
 	return http.StatusInternalServerError
 }
@@ -148,7 +161,7 @@ func (w *Response) Redirect(status int, url string) int {
 		status, url = http.StatusInternalServerError, ""
 	}
 	if w.replace() {
-		w.header.Del("Content-Type")
+		w.header.del(ofBody...)
 		if url != "" {
 			w.header.Set("Location", http1.EscapeURI(url))
 		}
@@ -181,7 +194,7 @@ func (w *Response) Error(status int, err error) int {
 		return status
 	}
 	w.DropBody()
-	w.header.Del("Content-Type")
+	w.header.dropContent()
 	if status < 500 && err != nil {
 		w.header.Set("X-Content-Type-Options", "nosniff") // the text may repeat what the client sent
 		w.Text(status, err.Error()+"\n")

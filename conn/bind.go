@@ -189,6 +189,9 @@ func explainJSON(text []byte, err error) error {
 	}
 	// An unknown field, or the error of an UnmarshalJSON or UnmarshalText method of the program.
 	why := strings.TrimPrefix(err.Error(), "json: ")
+	if strings.HasPrefix(why, "invalid use of ,string struct tag") { // the rest names types
+		return badInput("", "JSON: expected a string with a number, or with true or false, in it")
+	}
 	field := ""
 	if name, ok := strings.CutPrefix(why, "unknown field "); ok {
 		field = strings.Trim(name, `"`)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"mime/multipart"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,9 +72,9 @@ func (r *Request) BindForm(v any) error {
 		if err != nil {
 			return r.badForm(err)
 		}
-		values := url.Values(form.Value)
+		values := url.Values(maps.Clone(form.Value)) // form is the request's
 		for name, more := range query {
-			values[name] = append(values[name], more...)
+			values[name] = append(slices.Clip(values[name]), more...)
 		}
 		return bindValues(v, values, form.File)
 	}
@@ -146,7 +148,10 @@ func (f *bound) setTexts(target reflect.Value, texts []string) error {
 	if !f.several && len(texts) > 1 {
 		texts = texts[:1]
 	}
-	if len(texts) == 0 || texts[0] == "" && !f.several && (f.required || !f.text) {
+	if f.required || !f.text { // an input that was left empty
+		texts = slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
+	}
+	if len(texts) == 0 {
 		if f.required {
 			return badInput(f.name, "field %q: missing", f.name)
 		}

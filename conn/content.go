@@ -38,7 +38,11 @@ func (w *Response) Precondition(etag string, modified time.Time) int {
 		req.has("If-Unmodified-Since") {
 		status = http1.Precondition(req.Header(), v, read)
 	}
-	if status == http.StatusPreconditionFailed || !read {
+	switch {
+	case status == http.StatusPreconditionFailed:
+		w.header.dropContent()
+		return status
+	case !read:
 		return status
 	}
 	if etag != "" {
@@ -109,7 +113,7 @@ func (w *Response) ranges(modified time.Time, content io.ReaderAt, size int64) i
 	switch {
 	case errors.Is(err, http1.ErrRangeUnsatisfiable):
 		closeContent(content)
-		w.header.Del("Content-Type") // that of the error page
+		w.header.dropContent()
 		w.header.Set("Content-Range", byteranges.ContentRange(http1.Range{}, size))
 		return http.StatusRequestedRangeNotSatisfiable
 	case err != nil:

@@ -189,6 +189,9 @@ func TestPrecondition(t *testing.T) {
 			{"PUT", "", "If-Match: *", 412, "", ""},
 			{"PUT", `tag="a"`, "If-None-Match: *", 412, "", ""}, // only if there is nothing yet
 			{"PUT", "", "If-None-Match: *", 200, "", ""},
+			{"PUT", "at=then", "If-None-Match: *", 412, "", ""},
+			{"PUT", "at=then", "If-Match: *", 200, "", ""},
+			{"PUT", "at=then", `If-Match: "a"`, 412, "", ""},
 			{"PUT", "at=then", "If-Modified-Since: Tue, 03 Feb 2026 04:05:06 GMT", 200, "", ""},
 			{"PUT", "at=then", "If-Unmodified-Since: Tue, 03 Feb 2026 04:05:06 GMT", 200, "", ""},
 			{"PUT", "at=then", "If-Unmodified-Since: Tue, 03 Feb 2026 04:05:05 GMT", 412, "", ""},
@@ -222,4 +225,28 @@ func TestPrecondition(t *testing.T) {
 		}
 	}, plain, direct)
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// TestWeakRange: a weak tag does not tell whether two parts fit together (RFC 9110 section 13.1.5). An
+// error that takes the place of the content has none of its fields.
+func TestWeakRange(t *testing.T) {
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		resp.Header().Set("ETag", `W/"v7"`)
+		resp.Header().Set("Content-Encoding", "gzip")
+		resp.Header().Set("Cache-Control", "max-age=1000")
+		return resp.ServeContent("a.txt", time.Time{}, strings.NewReader("0123456789"), 10)
+	}})
+	for field, want := range map[string]int{"If-Range: W/\"v7\"": 200, "If-Range:": 200, "X: y": 206} {
+		if a := s.Request("GET /", []string{"Range: bytes=3-5", field}, ""); a.StatusCode != want {
+			t.Errorf("%s: %s", field, a.Status)
+		}
+	}
+	for field, want := range map[string]int{"Range: bytes=100-": 416, `If-Match: "v6"`: 412} {
+		a := s.Request("GET /", []string{field}, "")
+		for _, name := range []string{"ETag", "Content-Encoding", "Cache-Control", "Accept-Ranges"} {
+			if a.StatusCode != want || a.Header.Get(name) != "" {
+				t.Errorf("%s: %s, %s: %s", field, a.Status, name, a.Header.Get(name))
+			}
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package http1
 
-import "time"
+import (
+	"time"
+
+	"github.com/lwango/lwango/internal/ascii"
+)
 
 // What Precondition returns.
 const (
@@ -26,7 +30,7 @@ type Validators struct {
 // If-Range, is RangeApplies.
 func Precondition(h Fields, v Validators, read bool) int {
 	if h.Has("If-Match") {
-		if !matches(h, "If-Match", v.ETag, false) {
+		if !matches(h, "If-Match", v, false) {
 			return PreconditionFailed
 		}
 	} else if date, ok := dateIn(h, "If-Unmodified-Since"); ok && v.Dated && v.Modified > date {
@@ -34,7 +38,7 @@ func Precondition(h Fields, v Validators, read bool) int {
 	}
 	switch {
 	case h.Has("If-None-Match"):
-		if !matches(h, "If-None-Match", v.ETag, true) {
+		if !matches(h, "If-None-Match", v, true) {
 			return 0
 		}
 		if !read {
@@ -50,10 +54,10 @@ func Precondition(h Fields, v Validators, read bool) int {
 }
 
 // matches looks for the entity tag in a list, which may stand in several fields of that name (RFC
-// 9110 section 5.3).
-func matches(h Fields, name, etag string, weak bool) bool {
+// 9110 section 5.3). "*" stands for whatever there is, also if that has a date only.
+func matches(h Fields, name string, v Validators, weak bool) bool {
 	for _, list := range h.Values(name) {
-		if MatchETag(list, etag, weak) {
+		if MatchETag(list, v.ETag, weak) || v.Dated && ascii.TrimOWS(list) == "*" {
 			return true
 		}
 	}
@@ -85,7 +89,7 @@ func RangeApplies(h Fields, v Validators, now time.Time, negotiated bool) bool {
 		return true
 	case len(values) > 1:
 		return false
-	case values[0] == v.ETag:
+	case v.ETag != "" && v.ETag[0] == '"' && values[0] == v.ETag: // no weak one
 		return true
 	}
 	date, ok := dateIn(h, "If-Range")

@@ -342,7 +342,7 @@ func (s *server) chosenPorts() map[string]address {
 	return open
 }
 
-// closeGiven closes the net.Listeners of e, but for those that s serves; s may be nil.
+// closeGiven closes the net.Listeners of e, but for those whose sockets s serves; s may be nil.
 func (e *Embedding) closeGiven(s *server) {
 	for _, l := range e.Listeners {
 		if l.Socket == nil {
@@ -392,12 +392,30 @@ func (r *Running) Reload(p *Program, e *Embedding) (err error) {
 		}
 		if err != nil {
 			e.closeGiven(s)
+		} else {
+			e.closeDoubles(s)
 		}
 	})
 	if failed != nil {
 		e.closeGiven(nil)
 	}
 	return errors.Join(failed, err)
+}
+
+// closeDoubles closes the net.Listeners of e whose sockets s has by other ones already.
+func (e *Embedding) closeDoubles(s *server) {
+	for _, l := range e.Listeners {
+		if l.Socket == nil {
+			continue
+		}
+		if has := s.listeners[givenAddress(l.Socket)]; has == nil || has.socket.given == l.Socket {
+			continue
+		}
+		if u, ok := l.Socket.(*net.UnixListener); ok {
+			u.SetUnlinkOnClose(false)
+		}
+		_ = l.Socket.Close() // it may be closed
+	}
 }
 
 // Addrs returns the addresses that are listened to, in the order of the configuration, with the

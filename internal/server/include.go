@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ func include(f *settings.File, name, file string) {
 	refuse := func(err error) { keys.Table.Errorf("include", "%v", err) }
 	read := []string{file}
 	for _, pattern := range keys.Include {
-		paths, err := matching(confpath.Join(filepath.Dir(file), pattern))
+		paths, err := matching(filepath.Dir(file), pattern)
 		if err != nil {
 			refuse(err)
 		}
@@ -49,26 +50,39 @@ func include(f *settings.File, name, file string) {
 	}
 }
 
-// matching lists the files that a name or a pattern stands for.
-func matching(pattern string) (paths []string, err error) {
-	if !strings.ContainsAny(pattern, `*?[\`) {
-		return []string{pattern}, nil
+// matching lists the files that a name or a pattern stands for, which begins in dir if it is relative.
+// Wildcards are for the last part of the path only: so that a folder that cannot be read is an error.
+func matching(dir, pattern string) (paths []string, err error) {
+	const wildcards = `*?[\`
+	path := confpath.Join(dir, pattern)
+	if !strings.ContainsAny(pattern, wildcards) {
+		return []string{path}, nil
 	}
-	all, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, errors.New(pattern + ": " + err.Error())
+	dir, base := filepath.Split(path)
+	if strings.ContainsAny(filepath.Dir(pattern), wildcards) {
+		return nil, fmt.Errorf("%s: only the last part of the path may have wildcards", pattern)
 	}
-	hidden := strings.HasPrefix(filepath.Base(pattern), ".")
-	for _, path := range all {
-		info, err := os.Stat(path)
+	if _, err := filepath.Match(base, ""); err != nil {
+		return nil, fmt.Errorf("%s: %w", pattern, err)
+	}
+	all, err := os.ReadDir(dir) // sorted
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range all {
+		name := entry.Name()
+		if ok, _ := filepath.Match(base, name); !ok || name[0] == '.' && base[0] != '.' {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere, or removed this moment
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if info.Mode().IsRegular() && (hidden || !strings.HasPrefix(filepath.Base(path), ".")) {
-			paths = append(paths, path)
+		if info.Mode().IsRegular() {
+			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
 	return paths, nil

@@ -11,7 +11,7 @@ import (
 
 // TestInclude: which files a configuration consists of, and how each of them is named in messages.
 func TestInclude(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a[1]") // which is no pattern
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -45,11 +45,13 @@ func TestInclude(t *testing.T) {
 		{`include = "conf.d/*.conf"`, "a.test b.test c.test"},
 		{`include = ["conf.d/b.conf", "conf.d/*.conf", "conf.d/a.conf"]`, "b.test a.test c.test"},
 		{`include = ["*.conf.none", "nowhere/*"]`, ""},
+		{`include = "*/a.conf"`, "DIR/lwango.conf:1: include: */a.conf: only the last part of the path may have wildcards"},
+		{`include = "lwango.conf/*"`, "DIR/lwango.conf:1: include: open DIR/lwango.conf/: not a directory"},
 		{`include = "lwango.con[f]"`, ""}, // not itself
-		{"include = \"DIR/conf.d/?.conf\"\n[[site]]\nhost = \"d.test\"", "d.test a.test b.test c.test"},
+		{"include = \"conf.d/?.conf\"\n[[site]]\nhost = \"d.test\"", "d.test a.test b.test c.test"},
 		{`include = "none.conf"`, "DIR/lwango.conf:1: include: open DIR/none.conf: no such file or directory"},
 		{`include = "conf.d"`, "DIR/lwango.conf:1: include: read DIR/conf.d: is a directory"},
-		{`include = "[a"`, "DIR/lwango.conf:1: include: DIR/[a: syntax error in pattern"},
+		{`include = "[a"`, "DIR/lwango.conf:1: include: [a: syntax error in pattern"},
 		{`include = 1`, "DIR/lwango.conf:1: include: expected a string or a list of them, found the integer 1"},
 		{`include = "bad/*"`, "DIR/bad/y.conf:1: thread: unknown key (did you mean threads?)\n" +
 			"DIR/bad/z.conf:2: site.host: expected a string or a list of them, found the integer 1"},

@@ -40,8 +40,9 @@ func findManager(log *slog.Logger) *manager {
 	return m
 }
 
-// sendLimit is how long the server waits for a manager that does not read.
-const sendLimit = 100 * time.Millisecond
+// sendLimit is how long the server's goroutine waits for a manager that does not read, since one that
+// has not heard of a start takes it for a failure. Requests do not wait for that.
+const sendLimit = 3 * time.Second
 
 // say tells the manager something. Any goroutine may call it.
 func (m *manager) say(state string) {

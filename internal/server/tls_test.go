@@ -37,7 +37,12 @@ func (s *tlsServer) put(file, name string, valid time.Duration) {
 
 func (s *tlsServer) write(file, text string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
+	path := filepath.Join(s.dir, file)
+	err := os.WriteFile(path+".new", []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path) // another inode, whatever the resolution of times
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
 }
