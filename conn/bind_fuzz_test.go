@@ -3,8 +3,12 @@ package conn_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwango/lwango/conn"
 )
@@ -37,6 +41,39 @@ func FuzzBindJSON(f *testing.F) {
 			if json.Unmarshal([]byte(text), &v) == nil {
 				t.Errorf("refused: %v", err)
 			}
+		}
+	})
+}
+
+// FuzzBindValues: whatever a query is, fields are set or the error is one for the client.
+func FuzzBindValues(f *testing.F) {
+	for _, s := range []string{"q=x&n=1&n=2&on=on&d=1m&at=2026-11-22T00:00:00Z", "q=", "n=&n=256&q=x", "q=%zz", "on=maybe&q=1", "d=-1&q=;"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		before := maps.Clone(values)
+		var in struct {
+			Q  string        `form:"q,required"`
+			N  []uint8       `form:"n"`
+			On bool          `form:"on"`
+			D  time.Duration `form:"d"`
+			At *time.Time    `form:"at"`
+			F  float32       `form:"f"`
+		}
+		err = conn.BindValues(&in, values)
+		var bad *conn.BindError
+		switch {
+		case err == nil && (in.Q == "" || in.Q != values.Get("q")):
+			t.Errorf("%q of %q", in.Q, query)
+		case err != nil && (!errors.As(err, &bad) || bad.Status != 400 || bad.Field == "" || len(err.Error()) > 600):
+			t.Errorf("%T %v", err, err)
+		}
+		if !maps.EqualFunc(before, values, slices.Equal) {
+			t.Error("the values were changed")
 		}
 	})
 }

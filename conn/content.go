@@ -81,6 +81,10 @@ func (r *Request) has(name string) bool {
 //
 // For files by name there is package handlers/servefiles, also for those of an fs.FS.
 func (w *Response) ServeContent(name string, modified time.Time, content io.ReaderAt, size int64) int {
+	if size < 0 {
+		closeContent(content)
+		return w.Error(http.StatusInternalServerError, errors.New("conn: ServeContent of a negative size"))
+	}
 	if status := w.Precondition(w.header.Get("ETag"), modified); status != 0 {
 		closeContent(content)
 		return status

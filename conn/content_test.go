@@ -227,6 +227,16 @@ func TestPrecondition(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
+// TestServeContentOfNoSize: a size that is none is the program's mistake.
+func TestServeContentOfNoSize(t *testing.T) {
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		return resp.ServeContent("a.txt", time.Time{}, strings.NewReader("0123456789"), -1)
+	}})
+	if a := s.Request("GET /", nil, ""); a.StatusCode != 500 || !strings.Contains(s.Log.String(), "negative size") {
+		t.Errorf("%s\n%s", a.Status, s.Log)
+	}
+}
+
 // TestWeakRange: a weak tag does not tell whether two parts fit together (RFC 9110 section 13.1.5). An
 // error that takes the place of the content has none of its fields.
 func TestWeakRange(t *testing.T) {

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"net/netip"
+	"net/url"
 	"time"
 	"unsafe"
 )
@@ -60,3 +61,6 @@ func FirstBad(h *Header) *Field { return h.firstBad() }
 
 // DecodeJSON is what BindJSON does with a body.
 func DecodeJSON(text []byte, v any, strict bool) error { return decodeJSON(text, v, strict) }
+
+// BindValues is what BindQuery does with parameters.
+func BindValues(v any, values url.Values) error { return bindValues(v, values, nil) }
