@@ -181,8 +181,8 @@ var exported = sync.OnceValues(func() (map[string]string, error) {
 })
 
 // compile returns what is wrong with a block, as a compiler would say it. A whole file stands for
-// itself. Declarations, or statements of a handler, may leave variables and imports unused, and lines
-// out ("...").
+// itself. Declarations, or statements of a handler, may leave variables and imports unused, and
+// lines out ("...").
 func (b block) compile(imports types.Importer, fset *token.FileSet) (wrong []error) {
 	code := regexp.MustCompile(`(?m)^(\s*)\.\.\.$`).ReplaceAllString(b.code, "")
 	code = strings.ReplaceAll(code, "{ ... }", "{ panic(0) }")
@@ -286,8 +286,8 @@ func TestGuidesAreChecked(t *testing.T) {
 	}
 }
 
-// TestReportOfGuide runs the program of docs/blocking.md, and holds the report that the page shows to
-// the real one. Numbers, folders and Go's own functions may differ.
+// TestReportOfGuide runs the program of docs/blocking.md, and holds the report that the page shows
+// to the real one. Numbers, folders and Go's own functions may differ.
 func TestReportOfGuide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

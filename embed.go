@@ -95,9 +95,9 @@ type Listener struct {
 
 	TLS *tls.Config // as Server.TLS
 
-	// Streams handles connections that do not speak HTTP; nil: they do. It is called whenever there
-	// is something to read: see stream.Serve. Idle is for how long a connection may wait for that;
-	// 0: without limit.
+	// Streams handles connections that do not speak HTTP; nil: they do. It is called whenever there is
+	// something to read: see stream.Serve. MaxConnections does not count them. Idle is for how long a
+	// connection may wait for that; 0: without limit.
 	Streams func(t *loop.Thread, s *stream.Stream) error
 	Idle    time.Duration
 }

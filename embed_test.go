@@ -560,8 +560,8 @@ func (b *brokerOfTests) Start(*pubsub.Hub, string, *slog.Logger) (func(time.Dura
 	return func(time.Duration) int { b.closed.Add(1); return 0 }, nil
 }
 
-// TestOneBroker: the topics belong to the process, so one server at a time connects them; the others
-// have them as well.
+// TestOneBroker: the topics belong to the process, so one server at a time connects them; the
+// others have them as well.
 func TestOneBroker(t *testing.T) {
 	leavesNothing(t)
 	b := new(brokerOfTests)

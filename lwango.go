@@ -72,19 +72,19 @@ type (
 // program is the server program of Handle and Main; a process has one.
 var program = server.NewProgram(server.Builtin())
 
-// Handle registers h for a pattern of net/http.ServeMux, such as "GET /items/{id}"; see handlers.Mux.
-// But a plain path, with neither method nor host nor wildcard, is a prefix, as in the configuration:
-// "/app" is for /app and all that is below it, and a slash at its end makes no difference. (To a Mux
-// of NewMux, "/app" is that path alone, as it is to net/http.)
+// Handle registers h for a pattern of net/http.ServeMux, such as "GET /items/{id}"; see
+// handlers.Mux. But a plain path, with neither method nor host nor wildcard, is a prefix, as in the
+// configuration: "/app" is for /app and all that is below it, and a slash at its end makes no
+// difference. (To a Mux of NewMux, "/app" is that path alone, as it is to net/http.)
 //
-// Handle is called before Main, from any goroutine. It panics if the pattern is invalid or conflicts
-// with one that is registered already; the text has the places of both.
+// Handle is called before Main, from any goroutine. It panics if the pattern is invalid or
+// conflicts with one that is registered already; the text has the places of both.
 //
 // The handlers are served on every site of the configuration; without a configuration nothing else
 // is served. Where a route of the configuration, or -r, matches a request as well, the longer path
-// answers: of a pattern that is what stands before the first wildcard, and it comes before a route of
-// the same length. If the configuration has a route with the same prefix as a plain path, one of the
-// two would never run: the program names the prefix and exits with 2.
+// answers: of a pattern that is what stands before the first wildcard, and it comes before a route
+// of the same length. If the configuration has a route with the same prefix as a plain path, one of
+// the two would never run: the program names the prefix and exits with 2.
 func Handle(pattern string, h Handler) { program.Handle(pattern, h) }
 
 // NewMux makes a Mux of its own. Its Serve is a Handler.
@@ -93,9 +93,9 @@ func NewMux() *Mux { return handlers.NewMux() }
 // Use puts middleware around every request of every site, also of those that modules of the
 // configuration answer; the first one is the outermost. Use is called before Main, from any
 // goroutine. The middleware is within what the configuration of the site asks for (compression,
-// error pages, rules, limit, auth), and around the choice of the route: so its next is the route's
-// own layers and then the module, or a handler of the program. It is called once for each site at the
-// start, and again at a reload. See Mux.Use for one that forgets to call next.
+// error pages, rules, limit, auth, use), and around the choice of the route: so its next is the
+// route's own layers and then the module, or a handler of the program. It is called once for each
+// site at the start, and again at a reload. See Mux.Use for one that forgets to call next.
 func Use(layers ...Middleware) { program.Use(layers...) }
 
 // RegisterMiddleware gives m a name, by which a site or a route of the configuration puts it around
@@ -108,9 +108,9 @@ func RegisterMiddleware(name string, m Middleware) { program.RegisterMiddleware(
 // See package pubsub.
 func Topics() *pubsub.Hub { return &program.Topics }
 
-// UseBroker lets [pubsub] url in a configuration share the topics with other processes. It is called
-// before Main, with redis.Broker of package pubsub/redis. Without it, a program has no client of
-// Redis in it, and a configuration with that key is refused.
+// UseBroker lets [pubsub] url in a configuration share the topics with other processes. It is
+// called before Main, with redis.Broker of package pubsub/redis. Without it, a program has no
+// client of Redis in it, and a configuration with that key is refused.
 func UseBroker(b pubsub.Broker) { program.Broker = b }
 
 // stock is the logger that slog begins with. It writes on the goroutine that calls it, which may be
@@ -122,8 +122,9 @@ var options *server.Options
 
 // ParseFlags parses the command line; if the program has not called it, Main does. A program that
 // needs the values of its own flags before Main calls it in the place of flag.Parse. It accepts the
-// flags that the program has defined with package flag, and lwango's own: -c, -l, -r, -t, -v and -h
-// keep their meaning. A mistake ends the program with 2, as in Main, and -h prints all flags.
+// flags that the program has defined with package flag, and lwango's own: -c, -l, -r, -t, -u, -v
+// and -h keep their meaning. A mistake ends the program with 2, as in Main, and -h prints all
+// flags.
 func ParseFlags() {
 	o, code := server.Parse(os.Args[1:], flag.CommandLine, os.Stdout, os.Stderr)
 	if o == nil {
@@ -140,16 +141,17 @@ func Get(req *Request, url string, limit time.Duration) (*client.Response, error
 	return client.Get(req.Thread, url, limit)
 }
 
-// Await runs f, which may block, off the loop, and waits for its result, at most d; negative: without
-// limit. It is for libraries that take a context, such as database/sql: f's ends at the limit, when
-// the client leaves, and when the server's stop cuts the request. At most Server.Workers functions
-// of a loop run at a time, and loop.Stats counts them. See conn.Await for the errors.
+// Await runs f, which may block, off the loop, and waits for its result, at most d; negative:
+// without limit. It is for libraries that take a context, such as database/sql: f's ends at the
+// limit, when the client leaves, and when the server's stop cuts the request. At most
+// Server.Workers functions of a loop run at a time, and loop.Stats counts them. See conn.Await for
+// the errors.
 func Await[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	return conn.Await(req, d, f)
 }
 
-// Call begins f as Await does, and promises its result, which req.AwaitAll and req.AwaitAny wait for:
-// so several functions run at the same time. See conn.Call.
+// Call begins f as Await does, and promises its result, which req.AwaitAll and req.AwaitAny wait
+// for: so several functions run at the same time. See conn.Call.
 func Call[T any](req *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {
 	return conn.Call(req, d, f)
 }

@@ -56,9 +56,9 @@ var linked = []string{
 	"golang.org/x/sys",
 }
 
-// named are the modules that the go command knows of beside those, because a go.mod names them: that
-// of lwango, or those of linked modules. Their code is not in the program, and is not downloaded to
-// build and test it.
+// named are the modules that the go command knows of beside those, because a go.mod names them:
+// that of lwango, or those of linked modules. Their code is not in the program, and is not
+// downloaded to build and test it.
 var named = []string{
 	"github.com/chromedp/cdproto", // tests
 	"github.com/chromedp/chromedp",
@@ -81,9 +81,9 @@ var named = []string{
 }
 
 // tested are the modules that go mod tidy downloads beside the linked ones, and puts into go.sum,
-// because tests of packages of the program import them: the go command reads the tests of all packages
-// of a program. What only the tests of other packages import is not among them, so what is large,
-// such as a browser, is for those (internal/test/editor, samples).
+// because tests of packages of the program import them: the go command reads the tests of all
+// packages of a program. What only the tests of other packages import is not among them, so what is
+// large, such as a browser, is for those (internal/test/editor, samples).
 var tested = []string{
 	"github.com/google/go-cmp", // conn, internal/server
 

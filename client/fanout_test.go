@@ -28,8 +28,8 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-// TestReset: a server that resets the connection, wherever the exchange is then. The request ends at
-// once; only one on a kept connection is sent again.
+// TestReset: a server that resets the connection, wherever the exchange is then. The request ends
+// at once; only one on a kept connection is sent again.
 func TestReset(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -35,8 +35,8 @@ func told(c net.Conn, r *bufio.Reader) {
 	}
 }
 
-// TestFrom: bodies that are read while they are sent, with and without a length, around the size of a
-// piece, whole, byte by byte, and with the end beside the last byte.
+// TestFrom: bodies that are read while they are sent, with and without a length, around the size of
+// a piece, whole, byte by byte, and with the end beside the last byte.
 func TestFrom(t *testing.T) {
 	addr, _ := script(t, told)
 	onThread(t, func(th *loop.Thread) {
@@ -110,8 +110,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return copy(p, "xxxxxxxx"), nil }
 
-// TestFromAnswered: a server that answers before it has read all is heard. One that neither reads nor
-// answers ends the request when its time is over.
+// TestFromAnswered: a server that answers before it has read all is heard. One that neither reads
+// nor answers ends the request when its time is over.
 func TestFromAnswered(t *testing.T) {
 	early, _ := script(t, func(c net.Conn, r *bufio.Reader) {
 		if req, err := http.ReadRequest(r); err == nil {
@@ -143,7 +143,8 @@ func TestFromAnswered(t *testing.T) {
 	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
 }
 
-// TestFromRedirected: a redirect that wants the body again is the answer; one that does not is followed.
+// TestFromRedirected: a redirect that wants the body again is the answer; one that does not is
+// followed.
 func TestFromRedirected(t *testing.T) {
 	for status, want := range map[int]string{307: "307", 308: "308", 303: "200 GET", 302: "200 GET"} {
 		addr, _ := script(t, func(c net.Conn, r *bufio.Reader) {

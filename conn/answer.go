@@ -22,9 +22,9 @@ import (
 // a 500.
 //
 // v is encoded on the loop, in one piece. Of a text that is longer than 32 KiB the head and all of
-// the text go out at once, from the encoder's own memory, with Content-Length; what the client has no
-// room for is waited for. So a layer around the handler changes the head of such an answer by a hook
-// (BeforeHead) only.
+// the text go out at once, from the encoder's own memory, with Content-Length; what the client has
+// no room for is waited for. So a layer around the handler changes the head of such an answer by a
+// hook (BeforeHead) only.
 func (w *Response) JSON(status int, v any) int {
 	if !w.replace() {
 		return status
@@ -147,11 +147,12 @@ func (w *Response) logFailure(what string, err error) {
 	}
 }
 
-// Redirect sends the client to url, by status 301, 302, 303, 307 or 308; with another status it is a
-// 500, and logged. The first two let browsers turn a POST into a GET, 303 asks for that, and the last
-// two forbid it (RFC 9110 section 15.4). url may be relative to the request's. What may not stand in
-// a URL is percent-encoded, the backslash and line ends included. Redirect does not look where url
-// leads: one that a client has sent, such as //other.example, is for the handler to check.
+// Redirect sends the client to url, by status 301, 302, 303, 307 or 308; with another status it is
+// a 500, and logged. The first two let browsers turn a POST into a GET, 303 asks for that, and the
+// last two forbid it (RFC 9110 section 15.4). url may be relative to the request's. What may not
+// stand in a URL is percent-encoded, the backslash and line ends included. Redirect does not look
+// where url leads: one that a client has sent, such as //other.example, is for the handler to
+// check.
 func (w *Response) Redirect(status int, url string) int {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -169,10 +170,10 @@ func (w *Response) Redirect(status int, url string) int {
 	return status
 }
 
-// Error answers with an error. With a status of the 400s the client reads err's text, in text/plain:
-// the client has made the mistake. With one of the 500s the client gets the error page, and err is
-// logged: what went wrong in here is not for the client. If err is nil, there is no text and nothing
-// is logged. A status that is no error becomes 500.
+// Error answers with an error. With a status of the 400s the client reads err's text, in
+// text/plain: the client has made the mistake. With one of the 500s the client gets the error page,
+// and err is logged: what went wrong in here is not for the client. If err is nil, there is no text
+// and nothing is logged. A status that is no error becomes 500.
 //
 // What is wrong with the request's body decides the status, whatever the given one: that of a
 // *BindError, or 413, 408 or 400 if err is that of reading the body.

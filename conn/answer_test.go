@@ -174,8 +174,8 @@ func TestAnswerTooLate(t *testing.T) {
 	}
 }
 
-// TestLongJSONToAClientThatLeaves: the thread that waits for room ends, and the next JSON of the same
-// exchange is whole.
+// TestLongJSONToAClientThatLeaves: the thread that waits for room ends, and the next JSON of the
+// same exchange is whole.
 func TestLongJSONToAClientThatLeaves(t *testing.T) {
 	long := strings.Repeat("0123456789", 2_000_000)
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {

@@ -22,9 +22,9 @@ import (
 // loop.ErrCanceled. It is the first or the third also if f has seen the end of its context before
 // the thread has.
 //
-// After a wait that has ended early, f may still run, if it does not heed its context. Then it keeps
-// its worker (loop.Stats counts it), and the Request and Response are not used for another request.
-// So f must not set variables that the handler uses; its result comes by Await alone.
+// After a wait that has ended early, f may still run, if it does not heed its context. Then it
+// keeps its worker (loop.Stats counts it), and the Request and Response are not used for another
+// request. So f must not set variables that the handler uses; its result comes by Await alone.
 func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := r.contextFor(d)
 	defer cancel() // also when the thread is killed
@@ -32,11 +32,11 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 	return v, ended(ctx, err)
 }
 
-// Call begins f as Await does, and promises its result: for functions that run at the same time, and
-// beside the handler. f's context ends d after the call (negative: never), when the client leaves
-// (unless the request has chosen KeepWaiting), and when the request ends. f never runs if it has
-// found no worker by then; the error of the promise is loop.ErrNoWorker at the limit, and otherwise
-// loop.ErrCanceled. The other errors are those of Await.
+// Call begins f as Await does, and promises its result: for functions that run at the same time,
+// and beside the handler. f's context ends d after the call (negative: never), when the client
+// leaves (unless the request has chosen KeepWaiting), and when the request ends. f never runs if it
+// has found no worker by then; the error of the promise is loop.ErrNoWorker at the limit, and
+// otherwise loop.ErrCanceled. The other errors are those of Await.
 //
 // The promise is settled when f has returned. A wait for it has a limit of its own.
 func Call[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {

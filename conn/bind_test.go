@@ -148,8 +148,8 @@ func TestBindJSONOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestBindJSONOfSize: a body of a gigabyte is refused by its length before any of it is read, and by
-// what has come if there is no length. A limit of the handler's own counts as well.
+// TestBindJSONOfSize: a body of a gigabyte is refused by its length before any of it is read, and
+// by what has come if there is no length. A limit of the handler's own counts as well.
 func TestBindJSONOfSize(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {

@@ -32,13 +32,13 @@ const maxFormMemory = 1 << 20
 //		Till time.Time `form:"till"`
 //	}
 //
-// A field without a tag form is never set, except within an embedded struct, and a parameter without
-// a field is ignored. A field can be a string, a bool, a number, a time.Duration, an
-// encoding.TextUnmarshaler, a pointer to one of these, or a slice of these; other types panic, since
-// the program is wrong. If a parameter is there several times, the first counts. A bool is as of
-// strconv.ParseBool, or on or off. A parameter that is not there, and an empty one of a field that is
-// no text, as browsers send for an input that was left empty, leaves the field as it is; if the field
-// is required, it is an error, an empty text too.
+// A field without a tag form is never set, except within an embedded struct, and a parameter
+// without a field is ignored. A field can be a string, a bool, a number, a time.Duration, an
+// encoding.TextUnmarshaler, a pointer to one of these, or a slice of these; other types panic,
+// since the program is wrong. If a parameter is there several times, the first counts. A bool is as
+// of strconv.ParseBool, or on or off. A parameter that is not there, and an empty one of a field
+// that is no text, as browsers send for an input that was left empty, leaves the field as it is; if
+// the field is required, it is an error, an empty text too.
 //
 // The error is a *BindError for a query that is malformed and for the first field, in the struct's
 // order, that does not take its value. Fields before it are set then.
@@ -50,9 +50,9 @@ func (r *Request) BindQuery(v any) error {
 	return bindValues(v, values, nil)
 }
 
-// BindForm is BindQuery for the fields of a form, and behind them the query's parameters. The body's
-// type must be application/x-www-form-urlencoded (at most 10 MiB) or multipart/form-data, else the
-// error is a *BindError with status 415. Files of a multipart form go to fields that are a
+// BindForm is BindQuery for the fields of a form, and behind them the query's parameters. The
+// body's type must be application/x-www-form-urlencoded (at most 10 MiB) or multipart/form-data,
+// else the error is a *BindError with status 415. Files of a multipart form go to fields that are a
 // *multipart.FileHeader or a slice of these. The form is read as MultipartForm(1 MiB) does; Parts
 // reads one without keeping it. Other errors are those of Form and of MultipartForm.
 func (r *Request) BindForm(v any) error {

@@ -87,8 +87,8 @@ func TestHijackAfterFlush(t *testing.T) {
 	})
 }
 
-// TestSwitchWithoutHijack: a handler that answers 101 and returns ends the connection; what the client
-// gets is still the handler's answer.
+// TestSwitchWithoutHijack: a handler that answers 101 and returns ends the connection; what the
+// client gets is still the handler's answer.
 func TestSwitchWithoutHijack(t *testing.T) {
 	bothWays(t, func(t *testing.T, m mode, mount mount) {
 		s := start(t, m, conn.Config{Handler: mount(http.HandlerFunc(func(w http.ResponseWriter,

@@ -11,11 +11,11 @@ import (
 	"github.com/lwango/lwango/internal/mediatype"
 )
 
-// Precondition is for what has a state that clients may know: an entity tag such as `"v7"`, with its
-// quotes, or `W/"v7"`, the time of its last change, or both. It sets ETag and Last-Modified, and
-// compares them with the request's If-None-Match and its kin (RFC 9110 section 13). It returns 0 if
-// the handler is to go on, and else the status to return: 304 if a GET or HEAD would get what the
-// client has, 412 if the state is another one than the client wants to change or to read.
+// Precondition is for what has a state that clients may know: an entity tag such as `"v7"`, with
+// its quotes, or `W/"v7"`, the time of its last change, or both. It sets ETag and Last-Modified,
+// and compares them with the request's If-None-Match and its kin (RFC 9110 section 13). It returns
+// 0 if the handler is to go on, and else the status to return: 304 if a GET or HEAD would get what
+// the client has, 412 if the state is another one than the client wants to change or to read.
 //
 //	if status := resp.Precondition(item.ETag(), item.Changed); status != 0 {
 //		return status
@@ -69,10 +69,10 @@ func (r *Request) has(name string) bool {
 	return ok
 }
 
-// ServeContent answers with size bytes of content, or the ranges of it that the client asks for (RFC
-// 9110 section 14), and returns the status: 200, 206, 304, 412 or 416. An ETag that the handler has
-// set, and modified, unless that is the zero time, are the state that Precondition compares. The
-// media type is Content-Type, or else that of the name's extension.
+// ServeContent answers with size bytes of content, or the ranges of it that the client asks for
+// (RFC 9110 section 14), and returns the status: 200, 206, 304, 412 or 416. An ETag that the
+// handler has set, and modified, unless that is the zero time, are the state that Precondition
+// compares. The media type is Content-Type, or else that of the name's extension.
 //
 // An *os.File, or another File, is sent by sendfile. Other content is read on the request's thread,
 // which may wait in ReadAt for what lwango can wait for; what blocks, such as a slow disk, holds up

@@ -237,8 +237,8 @@ func TestServeContentOfNoSize(t *testing.T) {
 	}
 }
 
-// TestWeakRange: a weak tag does not tell whether two parts fit together (RFC 9110 section 13.1.5). An
-// error that takes the place of the content has none of its fields.
+// TestWeakRange: a weak tag does not tell whether two parts fit together (RFC 9110 section 13.1.5).
+// An error that takes the place of the content has none of its fields.
 func TestWeakRange(t *testing.T) {
 	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 		resp.Header().Set("ETag", `W/"v7"`)

@@ -21,8 +21,8 @@ import (
 //		n, err := io.Copy(file, part)
 //	}
 //
-// An error is the last thing that is yielded: ErrNoForm for a body of another type, a *BindError for
-// one that is malformed, or that of Body.Read, such as ErrBodyTooLarge. Reading a part returns
+// An error is the last thing that is yielded: ErrNoForm for a body of another type, a *BindError
+// for one that is malformed, or that of Body.Read, such as ErrBodyTooLarge. Reading a part returns
 // Body.Read's errors too; then Parts yields the error next. The limit is that of the body,
 // max_body_size or Body.SetLimit; the number of parts has none. Parts is called once for a request:
 // what has passed is gone.

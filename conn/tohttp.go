@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -33,6 +34,10 @@ import (
 // LocalAddr, TLS, Host, and of the path what a ServeMux has found: PathValue. Request.Context has
 // the values of the http.Request's, and ends when net/http notices that the client has left. The
 // target is r.URL, so http.StripPrefix works. HTTP/2 appears as HTTP/1.1.
+//
+// If the deadline of the request's context passes before h has answered, the middleware that has
+// set it may answer. Behind http.MaxBytesReader, or another body that is not net/http's own, the
+// head of an answer waits for the body, half a second at most; then h gets no more of it.
 //
 // The limits for h are the defaults of a Config (a body of 40 MiB, 30 s for a read or a write, 500
 // bytes a second), except that net/http alone limits the head. For what net/http writes to the
@@ -84,9 +89,13 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 && r.Body != nil {
 		v.upload = newUpload(v)
 	}
-	if !v.serve() || v.upload != nil && !v.endUpload() {
-		panic(http.ErrAbortHandler)
+	if v.serve() && (v.upload == nil || v.endUpload()) {
+		return
 	}
+	if !v.headed && context.Cause(r.Context()) == context.DeadlineExceeded {
+		return // middleware that has set the deadline answers
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // mountedHead returns the head of r as h gets it. It reports false if that would not be one.
@@ -229,6 +238,7 @@ type visit struct {
 	stay    func() bool   // the end of the request's context does not concern conn any more
 	upload  *upload       // nil: the request has no body
 
+	headed bool // a final head is on its way
 	closes bool // the answer says Connection: close
 }
 
@@ -334,8 +344,31 @@ func (u *upload) end(linger time.Duration) bool {
 			_ = u.r.Body.Close()
 		}
 		<-u.done
+		_ = u.conn.SetWriteDeadline(time.Time{})
+		_ = u.control.SetReadDeadline(time.Time{})
 	}
 	return u.whole
+}
+
+// touches reports whether the goroutine may write the answer's header now. http.MaxBytesReader does
+// that when a body is too long, and may be within a reader of some middleware; net/http's own
+// bodies do not.
+func (u *upload) touches() bool {
+	if u == nil {
+		return false
+	}
+	select {
+	case <-u.done:
+		return false
+	case <-u.wanted:
+	default:
+		return false
+	}
+	switch fmt.Sprintf("%T", u.r.Body) {
+	case "*http.body", "*http.http2requestBody":
+		return false
+	}
+	return true
 }
 
 // endUpload ends the upload behind an answer. It reports false if the client's connection has to
@@ -371,6 +404,9 @@ func (v *visit) serve() bool {
 		case resp.StatusCode >= 200:
 			return v.answer(resp)
 		}
+		if v.upload.touches() {
+			continue // two goroutines must not write the header, and the client can do without
+		}
 		h := v.w.Header()
 		before := maps.Clone(h)
 		maps.Copy(h, resp.Header)
@@ -402,8 +438,9 @@ func (v *visit) header(resp *http.Response) http.Header {
 
 // answer sends a final response.
 func (v *visit) answer(resp *http.Response) bool {
+	cut := v.upload.touches() && !v.upload.end(uploadLinger)
 	h := v.header(resp)
-	if resp.Close && v.r.ProtoMajor == 1 {
+	if (resp.Close || cut) && v.r.ProtoMajor == 1 {
 		v.closes = true
 		h.Set("Connection", "close")
 	}
@@ -412,12 +449,18 @@ func (v *visit) answer(resp *http.Response) bool {
 		announced[name] = nil
 		h.Add("Trailer", name)
 	}
+	v.headed = true
 	v.w.WriteHeader(resp.StatusCode)
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)
 	for {
-		if v.in.Buffered() == 0 && resp.Body != http.NoBody {
+		// One byte may be a part of the line end behind a chunk: the reader would take the rest of it
+		// and wait for the next chunk.
+		if v.in.Buffered() < 2 && resp.Body != http.NoBody {
 			_ = v.control.Flush() // the handler takes its time
+			if v.upload != nil {
+				v.upload.proceed() // perhaps it reads, and behind a head there is no 100
+			}
 		}
 		n, err := resp.Body.Read(buf[:])
 		if n > 0 {
@@ -451,6 +494,7 @@ func (v *visit) upgrade(resp *http.Response) bool {
 	if v.upload != nil && !v.upload.end(uploadLinger) {
 		return false
 	}
+	v.headed = true
 	h := v.header(resp)
 	client, buffered, err := v.control.Hijack()
 	if err != nil {

@@ -363,7 +363,8 @@ func TestToHTTPLeaves(t *testing.T) {
 	}
 }
 
-// TestToHTTPSlow: a client that reads slowly gets all of an answer, and others are served meanwhile.
+// TestToHTTPSlow: a client that reads slowly gets all of an answer, and others are served
+// meanwhile.
 func TestToHTTPSlow(t *testing.T) {
 	data := chacha(4 << 20)
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {

@@ -212,8 +212,8 @@ the_title(); echo '</a></h1>'; the_content(); } wp_footer();`,
 }
 
 // testEditor opens the editor in a browser. That test is a process of its own, so that the tests of
-// this package do not import a browser: go mod tidy of each program that uses lwango reads them, and
-// downloads what they import.
+// this package do not import a browser: go mod tidy of each program that uses lwango reads them,
+// and downloads what they import.
 func testEditor(t *testing.T, v *visitor) {
 	admin, err := url.Parse(v.base + "/wp-admin/")
 	if err != nil {

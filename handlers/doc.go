@@ -2,8 +2,8 @@
 // the compiled-in handlers by name, a Router sends each request to the handler of the longest
 // matching prefix in the site of its host.
 //
-// Beside it stands the router of programs, a Mux, which knows patterns and not sites. A Site can have
-// one, for what no longer prefix answers.
+// Beside it stands the router of programs, a Mux, which knows patterns and not sites. A Site can
+// have one, for what no longer prefix answers.
 //
 // A module is a package below this one with a manual of its own (README.md): a settings struct, a
 // function that builds a handler from it, and Register, which puts both under the module's name. A

@@ -30,8 +30,6 @@ import (
 // The zero value is an empty Mux. Handlers are registered from any goroutine, also while requests
 // are served. See Use for what comes before the first request.
 type Mux struct {
-	root Group
-
 	mu       sync.Mutex
 	patterns []*route.Pattern // a Number is the index in entries
 	entries  []entry          // only appended to
@@ -165,8 +163,7 @@ func (m *Mux) Use(layers ...Middleware) {
 // wildcards, and is "" for none. The layers are around each of the handlers, the first one
 // outermost; see Group.Use.
 func (m *Mux) Group(prefix string, layers ...Middleware) *Group {
-	m.root.mux = m
-	return m.root.Group(prefix, layers...)
+	return (&Group{mux: m}).Group(prefix, layers...)
 }
 
 // Serve is a conn.Handler: it calls the handler of the request's pattern.
@@ -248,8 +245,15 @@ const (
 func (t *table) find(req *conn.Request) found {
 	path, clean := route.Split(req.PathView(), req.RawPathView())
 	f := t.look(req.Method(), req.HostView(), path, req.PathParts())
-	if !clean && f.action == call && req.Rewrites() == 0 {
-		f.action = tidy // but no client is to see a target of the server's own
+	if req.Rewrites() > 0 { // no client is to see a target of the server's own
+		if f.action == addSlash {
+			f.action = call
+			f.pattern, f.values = t.tree.Find(req.Method(), req.HostView(), path, req.PathParts())
+		}
+		return f
+	}
+	if !clean && f.action == call {
+		f.action = tidy
 	}
 	return f
 }

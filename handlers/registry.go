@@ -119,8 +119,8 @@ func BadKey(key, format string, args ...any) error {
 // Middleware makes a handler of another one: it sees the request before next does, and may answer
 // instead of next. What it does to the answer, it does in a hook that it gives to
 // Response.BeforeHead before it calls next: of a body that next sets (SetBody and others), nothing
-// remains that was written before, and nothing can be written behind it. Middleware is called at the
-// start; its handler, on all loops.
+// remains that was written before, and nothing can be written behind it. Middleware is called at
+// the start; its handler, on all loops.
 type Middleware func(next conn.Handler) conn.Handler
 
 // Chain makes one Middleware of several, outermost first. Those that are nil are left out; it is
@@ -211,8 +211,8 @@ func (r *Registry) HandleFunc(name string, h conn.Handler) {
 	r.handlers[name] = h
 }
 
-// RegisterMiddleware puts a compiled-in middleware into r, for `use = ["name"]` in the configuration.
-// It panics if the name is empty or taken, or if m is nil.
+// RegisterMiddleware puts a compiled-in middleware into r, for `use = ["name"]` in the
+// configuration. It panics if the name is empty or taken, or if m is nil.
 func (r *Registry) RegisterMiddleware(name string, m Middleware) {
 	if name == "" || m == nil {
 		panic("handlers: a middleware needs a name and a function")

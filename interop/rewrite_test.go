@@ -19,8 +19,8 @@ type edit struct {
 
 // rewrite makes a file of tests use our httptest: its import; each call h.ServeHTTP(w, r), which
 // becomes Serve(h.ServeHTTP, w, r); and a recorder w that the test has made. That becomes Writer(w)
-// where it is given to something else, and Done(w) where the test looks at it or returns it. Lines keep their
-// numbers.
+// where it is given to something else, and Done(w) where the test looks at it or returns it. Lines
+// keep their numbers.
 func rewrite(name string, src []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, src, parser.ParseComments)

@@ -1,8 +1,8 @@
-// Package interop runs the tests of chi, gin and echo through the bridge (lwango.HTTP). Their sources
-// come from the module cache. One run of them, as they are, says which tests pass with net/http and
-// with recorders. In another one a copy of the same tests uses our package httptest: servers are
-// lwango's, requests to a handler go to one by a socket, and what is written to a recorder comes
-// back from one. Each test that passes in the first run has to pass in the second.
+// Package interop runs the tests of chi, gin and echo through the bridge (lwango.HTTP). Their
+// sources come from the module cache. One run of them, as they are, says which tests pass with
+// net/http and with recorders. In another one a copy of the same tests uses our package httptest:
+// servers are lwango's, requests to a handler go to one by a socket, and what is written to a
+// recorder comes back from one. Each test that passes in the first run has to pass in the second.
 package interop
 
 import (
@@ -74,8 +74,8 @@ const (
 	sentBody  = "reads the request's own body after the handler has returned; it has been sent"
 )
 
-// left are tests that pass only with net/http or only with a recorder, and why; tests that have them
-// as subtests are not listed. One that passes must not be here.
+// left are tests that pass only with net/http or only with a recorder, and why; tests that have
+// them as subtests are not listed. One that passes must not be here.
 var left = map[string]string{
 	c + ".TestMuxBasic":         method,
 	c + ".TestCustomHTTPMethod": method,

@@ -10,8 +10,8 @@ import (
 )
 
 // Watchdog logs, with its stack, the code that holds a loop: a handler that computes for long, or
-// waits in a way that does not yield. One Watchdog watches all loops of a server; a process may have several.
-// It does not act on what it finds, because there is no way to stop a goroutine.
+// waits in a way that does not yield. One Watchdog watches all loops of a server; a process may
+// have several. It does not act on what it finds, because there is no way to stop a goroutine.
 //
 // It looks at the loops twice within its limit. The first look marks a loop, and whatever the loop
 // does next removes the mark. A loop that still has the mark when the limit has passed is held. So

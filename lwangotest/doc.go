@@ -25,9 +25,10 @@
 // time, contexts with a deadline of their own, limits of rates, and what runs off the loop.
 //
 // Parts that have no loop in them can be tested with testing/synctest, and so can clients, if the
-// server is started outside the bubble. A bubble's clock goes on when all its goroutines are durably
-// blocked, and neither a read from the network nor a loop's epoll_wait(2) is such a wait. So the clock
-// stands still while a request is under way, and a server within a bubble would hold it for ever.
+// server is started outside the bubble. A bubble's clock goes on when all its goroutines are
+// durably blocked, and neither a read from the network nor a loop's epoll_wait(2) is such a wait.
+// So the clock stands still while a request is under way, and a server within a bubble would hold
+// it for ever.
 //
 // # Handlers of net/http
 //

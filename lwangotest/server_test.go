@@ -49,8 +49,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestLarge: request and answer are both longer than the sockets hold, and the handler answers while
-// it reads.
+// TestLarge: request and answer are both longer than the sockets hold, and the handler answers
+// while it reads.
 func TestLarge(t *testing.T) {
 	s := lwangotest.Start(t, func(req *lwango.Request, resp *lwango.Response) int {
 		if _, err := io.Copy(resp, req.Body()); err != nil {

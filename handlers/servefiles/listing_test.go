@@ -223,8 +223,8 @@ func TestListingCut(t *testing.T) {
 }
 
 // fill makes n files in a folder, 00000 and on. Most are links, 999 to a file: filesystems allow
-// some 65,000. On a disk a link takes no inode; in memory (tmpfs) it counts as one, and there may be
-// few.
+// some 65,000. On a disk a link takes no inode; in memory (tmpfs) it counts as one, and there may
+// be few.
 func fill(root string, n int) error {
 	for i := range n {
 		name := filepath.Join(root, fmt.Sprintf("%05d", n-1-i))

@@ -9,8 +9,8 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// Body is the body of an answer with several ranges (RFC 9110 section 14.6): for each one a head and
-// a piece of the content, read when it is sent. It belongs to one request.
+// Body is the body of an answer with several ranges (RFC 9110 section 14.6): for each one a head
+// and a piece of the content, read when it is sent. It belongs to one request.
 type Body struct {
 	content io.ReaderAt
 	pieces  []piece

@@ -25,9 +25,9 @@ type Validators struct {
 	Dated    bool  // whether Modified is known
 }
 
-// Precondition evaluates the conditional fields of a request in the order of RFC 9110 section 13.2.2.
-// read says that its method is GET or HEAD. It returns 412, 304, or 0 for "go on"; the fifth step,
-// If-Range, is RangeApplies.
+// Precondition evaluates the conditional fields of a request in the order of RFC 9110 section
+// 13.2.2. read says that its method is GET or HEAD. It returns 412, 304, or 0 for "go on"; the
+// fifth step, If-Range, is RangeApplies.
 func Precondition(h Fields, v Validators, read bool) int {
 	if h.Has("If-Match") {
 		if !matches(h, "If-Match", v, false) {

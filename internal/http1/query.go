@@ -13,8 +13,8 @@ func EscapeQuery(query string) string { return escape(query, inQuery) }
 func EscapeValue(text string) string { return escape(text, inValue) }
 
 // EscapeURI returns a URI or a part of one with what no URI may contain percent-encoded (RFC 3986
-// section 2): spaces, control characters, raw bytes above 0x7f, and some marks. The backslash is one
-// of these, which browsers take for a slash. Percent signs stay.
+// section 2): spaces, control characters, raw bytes above 0x7f, and some marks. The backslash is
+// one of these, which browsers take for a slash. Percent signs stay.
 func EscapeURI(uri string) string { return escape(uri, inURI) }
 
 func inURI(uri string, i int) bool {

@@ -8,10 +8,11 @@ import "strings"
 // type.
 const Default = "application/octet-stream"
 
-// Types are those that the package knows, by extension; nobody may change them. The package does not read the machine's own table
-// (/etc/mime.types), so that a folder gets the same answers on every machine. Text is taken for
-// UTF-8; formats that declare their encoding themselves (XML, JSON) have no charset, since the
-// header field would overrule the declaration in the file (RFC 7303 section 3).
+// Types are those that the package knows, by extension; nobody may change them. The package does
+// not read the machine's own table (/etc/mime.types), so that a folder gets the same answers on
+// every machine. Text is taken for UTF-8; formats that declare their encoding themselves (XML,
+// JSON) have no charset, since the header field would overrule the declaration in the file (RFC
+// 7303 section 3).
 var Types = map[string]string{
 	// Pages and what they are made of.
 	".html":        "text/html; charset=utf-8",

@@ -115,7 +115,8 @@ func (t *Tree) Find(method string, host, path []byte, dst []http1.Span) (p *Patt
 // p is nil: one that matches path with a slash at its end exactly, while p does not match path
 // exactly. It returns nil if there is none.
 func (t *Tree) Slashed(method string, host, path []byte, p *Pattern) *Pattern {
-	if path[len(path)-1] == '/' || p != nil && p.exact(path) {
+	end := path[len(path)-1]
+	if end == '/' || end == 0 || p != nil && p.exact(path) {
 		return nil
 	}
 	if len(t.hosts) > 0 {

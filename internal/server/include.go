@@ -17,8 +17,8 @@ import (
 // where a pattern matches several. name is the configuration as messages show it, file its path.
 //
 // A name without wildcards must be there. A pattern matches no file whose name begins with a dot,
-// unless it begins so itself, and never the configuration; it may match nothing. What it matches and
-// is no regular file is left out. A file is read once.
+// unless it begins so itself, and never the configuration; it may match nothing. What it matches
+// and is no regular file is left out. A file is read once.
 func include(f *settings.File, name, file string) {
 	var keys struct {
 		Table   settings.Table `toml:",table"`
@@ -50,8 +50,9 @@ func include(f *settings.File, name, file string) {
 	}
 }
 
-// matching lists the files that a name or a pattern stands for, which begins in dir if it is relative.
-// Wildcards are for the last part of the path only: so that a folder that cannot be read is an error.
+// matching lists the files that a name or a pattern stands for, which begins in dir if it is
+// relative. Wildcards are for the last part of the path only: so that a folder that cannot be read
+// is an error.
 func matching(dir, pattern string) (paths []string, err error) {
 	const wildcards = `*?[\`
 	path := confpath.Join(dir, pattern)

@@ -53,7 +53,8 @@ var logFields = map[string]logField{
 	},
 }
 
-// parseFormat returns what `format` of [access_log] stands for: a name, or a text with placeholders.
+// parseFormat returns what `format` of [access_log] stands for: a name, or a text with
+// placeholders.
 func parseFormat(format string) (lineFormat, error) {
 	switch format {
 	case "combined", "":

@@ -76,8 +76,8 @@ func (p *Program) Handle(prefix string, h conn.Handler) {
 }
 
 // Use puts layers around the choice of the route, on every site, within those of the site's
-// configuration; the first one is the outermost. It is safe for any goroutine and has no effect on a
-// server that runs already.
+// configuration; the first one is the outermost. It is safe for any goroutine and has no effect on
+// a server that runs already.
 func (p *Program) Use(layers ...handlers.Middleware) {
 	place := handlers.Place()
 	p.mu.Lock()

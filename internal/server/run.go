@@ -93,8 +93,10 @@ func (s *server) makeLoops() error {
 }
 
 func (s *server) start() (err error) {
-	if s.inherited, err = inheritedSockets(); err != nil {
-		return err
+	if s.source.Embedding == nil { // of another program they may be its own: see open
+		if err := s.inherit(); err != nil {
+			return err
+		}
 	}
 	if err := s.makeLoops(); err != nil {
 		return err
@@ -291,8 +293,21 @@ func (s *server) announce(l *listener) {
 	s.own.Info("listening", "address", l.socket.shown, "tls", l.tls != nil)
 }
 
+// inherit takes the sockets that the service manager has passed.
+func (s *server) inherit() (err error) {
+	if s.inherited == nil {
+		s.inherited, err = inheritedSockets()
+	}
+	return err
+}
+
 // open makes the sockets of a listener.
 func (s *server) open(lc listenerConfig) (*listener, error) {
+	if lc.Address.Network == "systemd" {
+		if err := s.inherit(); err != nil {
+			return nil, err
+		}
+	}
 	opening.Lock()
 	defer opening.Unlock()
 	ours := map[int]bool{}
@@ -328,7 +343,8 @@ func (s *server) serve(l *listener, i int) error {
 }
 
 // limitTopics gives the topics the limits of the present configuration. They belong to the process:
-// a server that was started in code, perhaps beside others, has a say only if its file speaks of it.
+// a server that was started in code, perhaps beside others, has a say only if its file speaks of
+// it.
 func (s *server) limitTopics() {
 	p := &s.config.Pubsub
 	if s.source.Topics != nil && (s.source.Embedding == nil || p.Table.Has("max_bytes")) {

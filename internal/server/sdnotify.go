@@ -40,8 +40,8 @@ func findManager(log *slog.Logger) *manager {
 	return m
 }
 
-// sendLimit is how long the server's goroutine waits for a manager that does not read, since one that
-// has not heard of a start takes it for a failure. Requests do not wait for that.
+// sendLimit is how long the server's goroutine waits for a manager that does not read, since one
+// that has not heard of a start takes it for a failure. Requests do not wait for that.
 const sendLimit = 3 * time.Second
 
 // say tells the manager something. Any goroutine may call it.

@@ -207,8 +207,8 @@ func TestUseOfUnknownNames(t *testing.T) {
 	}
 }
 
-// TestUseAtReload: Use is called for each site at the start, and again when the configuration is read
-// again.
+// TestUseAtReload: Use is called for each site at the start, and again when the configuration is
+// read again.
 func TestUseAtReload(t *testing.T) {
 	s := source()
 	s.File = filepath.Join(t.TempDir(), "lwango.conf")

@@ -32,7 +32,8 @@ func record(test, way string) {
 	}
 }
 
-// caller is the test that calls, "package.TestName", or "?" on a goroutine that runs no code of one.
+// caller is the test that calls, "package.TestName", or "?" on a goroutine that runs no code of
+// one.
 func caller() string {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])

@@ -17,10 +17,10 @@ import (
 	"github.com/lwango/lwango/internal/http1"
 )
 
-// Serve stands for serve(w, r), where serve is the ServeHTTP of an http.Handler. If w is a recorder,
-// r goes through a socket to a lwango server, which calls serve by the bridge, and w records the
-// answer that comes back. If r cannot be a request of HTTP/1, or if w is something else, such as
-// the ResponseWriter of a handler, it is a plain call.
+// Serve stands for serve(w, r), where serve is the ServeHTTP of an http.Handler. If w is a
+// recorder, r goes through a socket to a lwango server, which calls serve by the bridge, and w
+// records the answer that comes back. If r cannot be a request of HTTP/1, or if w is something
+// else, such as the ResponseWriter of a handler, it is a plain call.
 func Serve(serve func(http.ResponseWriter, *http.Request), w http.ResponseWriter, r *http.Request) {
 	rec, ok := w.(*ResponseRecorder)
 	if !ok || serve == nil {

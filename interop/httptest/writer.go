@@ -50,8 +50,8 @@ func Writer(rec *ResponseRecorder) http.ResponseWriter {
 	return f.w
 }
 
-// Done ends the request whose ResponseWriter stands for rec, if there is one, and returns rec, which
-// has recorded the answer then.
+// Done ends the request whose ResponseWriter stands for rec, if there is one, and returns rec,
+// which has recorded the answer then.
 func Done(rec *ResponseRecorder) *ResponseRecorder {
 	if f, ok := flights.LoadAndDelete(rec); ok {
 		f := f.(*flight)

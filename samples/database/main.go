@@ -61,8 +61,8 @@ func (s *stores) mux(limit time.Duration) *lwango.Mux {
 	return mux
 }
 
-// offLoop makes a driver of functions that block, as nearly every library's do. They take a context,
-// and need nothing else of the request.
+// offLoop makes a driver of functions that block, as nearly every library's do. They take a
+// context, and need nothing else of the request.
 func offLoop(
 	find func(context.Context, int64) (item, error), save func(context.Context, item) error,
 ) driver {

@@ -17,9 +17,9 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// startPostgres starts a PostgreSQL with a new cluster, on a socket in a temporary folder, until the
-// test ends, and returns its URL. Without PostgreSQL the test is left out, or fails where LWANGO_CI
-// is set. PostgreSQL refuses to run as root: then it runs as Debian's user postgres.
+// startPostgres starts a PostgreSQL with a new cluster, on a socket in a temporary folder, until
+// the test ends, and returns its URL. Without PostgreSQL the test is left out, or fails where
+// LWANGO_CI is set. PostgreSQL refuses to run as root: then it runs as Debian's user postgres.
 func startPostgres(t testing.TB) (url string) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // they are not in Debian's PATH

@@ -139,8 +139,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestStreams: what one side sends, the other has, before the first sends more; with a length and in
-// chunks.
+// TestStreams: what one side sends, the other has, before the first sends more; with a length and
+// in chunks.
 func TestStreams(t *testing.T) {
 	for _, length := range []int64{9, -1} {
 		got, more := make(chan string), make(chan string)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is where files go. A file has no name there until it is complete (open(2), O_TMPFILE): what
-// a client leaves half sent is gone with its descriptor, even if the program is killed.
+// folder is where files go. A file has no name there until it is complete (open(2), O_TMPFILE):
+// what a client leaves half sent is gone with its descriptor, even if the program is killed.
 type folder struct {
 	path string
 	dir  *os.File

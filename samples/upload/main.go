@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// routes are the page, and what it asks for. A form may have most bytes, and atOnce forms are received
-// at a time.
+// routes are the page, and what it asks for. A form may have most bytes, and atOnce forms are
+// received at a time.
 func routes(to *folder, most int64, atOnce int) lwango.Handler {
 	mux := lwango.NewMux()
 	mux.Handle("GET /{$}", page("index.html", "text/html; charset=utf-8"))

@@ -173,8 +173,8 @@ func random(n int) []byte {
 	return b
 }
 
-// A client of net/http sends large files, which it makes as it goes, to the program, in one form with
-// a field. Their sizes are below, at and above what is written at a time.
+// A client of net/http sends large files, which it makes as it goes, to the program, in one form
+// with a field. Their sizes are below, at and above what is written at a time.
 func TestUpload(t *testing.T) {
 	dir := t.TempDir()
 	s := program.Start(t, "-dir", dir)

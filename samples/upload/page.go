@@ -9,8 +9,8 @@ import (
 //go:embed page
 var files embed.FS
 
-// page serves a file of the folder page. Its policy lets it load what this server sends, and nothing
-// else.
+// page serves a file of the folder page. Its policy lets it load what this server sends, and
+// nothing else.
 func page(name, kind string) lwango.Handler {
 	body, err := files.ReadFile("page/" + name)
 	if err != nil {

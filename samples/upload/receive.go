@@ -34,8 +34,8 @@ var (
 	errFull     = errors.New("too many uploads at present, please try again")
 )
 
-// receive writes the files of a form of at most that many bytes to the folder. Either all of them get
-// a name there, or none. Each form takes a place in slots.
+// receive writes the files of a form of at most that many bytes to the folder. Either all of them
+// get a name there, or none. Each form takes a place in slots.
 func receive(to *folder, most int64, slots chan struct{}) lwango.Handler {
 	var running sync.Map // of ids
 	return func(req *lwango.Request, resp *lwango.Response) int {

@@ -31,8 +31,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors is everything that is wrong in a file, by line (and in those that it includes, by file); errors of the same line are in the order
-// of their keys.
+// Errors is everything that is wrong in a file, by line (and in those that it includes, by file);
+// errors of the same line are in the order of their keys.
 type Errors []*Error
 
 // Error gives one line for each error.
@@ -53,9 +53,9 @@ func (es Errors) Unwrap() []error {
 	return errs
 }
 
-// sorted returns the errors by file, in the order of names, by line and by key. Decoding walks maps,
-// so without this the order would change from run to run. Equal reports are folded: a check that
-// runs once per element may blame the same line twice.
+// sorted returns the errors by file, in the order of names, by line and by key. Decoding walks
+// maps, so without this the order would change from run to run. Equal reports are folded: a check
+// that runs once per element may blame the same line twice.
 func (es Errors) sorted(names []string) Errors {
 	out := slices.Clone(es)
 	slices.SortStableFunc(out, func(a, b *Error) int {

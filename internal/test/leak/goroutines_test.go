@@ -24,8 +24,8 @@ func (s *spy) Errorf(format string, args ...any) {
 	s.message = fmt.Sprintf(format, args...)
 }
 
-// TestGoroutines: what waits, and a coroutine, are found; what was there before, what ends, and what
-// the process keeps are not.
+// TestGoroutines: what waits, and a coroutine, are found; what was there before, what ends, and
+// what the process keeps are not.
 func TestGoroutines(t *testing.T) {
 	earlier, end := make(chan struct{}), make(chan struct{})
 	go func() { <-earlier }()

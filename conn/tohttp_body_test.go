@@ -1,0 +1,153 @@
+package conn_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestToHTTPMaxBytes: http.MaxBytesReader sets a field of the answer while it reads. A handler that
+// does not wait for that answers all the same, and the race detector finds nothing.
+func TestToHTTPMaxBytes(t *testing.T) {
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		var hints conn.Header
+		hints.Set("Link", "</a>")
+		_ = resp.Inform(103, &hints)
+		return resp.Text(403, "no")
+	}))
+	s := underHTTP(t, http.MaxBytesHandler(h, 1000))
+	for range 50 {
+		c := dialHTTP(t, s)
+		c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1100\r\n\r\n" + strings.Repeat("x", 1100))
+		for {
+			a, err := http.ReadResponse(c.R, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(a.Body)
+			if a.StatusCode == 103 {
+				continue
+			}
+			if a.StatusCode != 403 || string(text) != "no" || err != nil {
+				t.Fatalf("%s %q %v", a.Status, text, err)
+			}
+			break
+		}
+		c.Close()
+	}
+}
+
+// TestToHTTPExpect: a body that is asked for behind the head of the answer comes without a 100, as a
+// client sends it in the end.
+func TestToHTTPExpect(t *testing.T) {
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		if err := resp.Flush(); err != nil {
+			return 0
+		}
+		body, err := io.ReadAll(req.Body())
+		if err != nil {
+			resp.Abort()
+		}
+		_, _ = resp.Write(body)
+		return 200
+	})))
+	c := dialHTTP(t, s)
+	c.Send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+	a, err := http.ReadResponse(c.R, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Send("hello")
+	if text, err := io.ReadAll(a.Body); a.StatusCode != 200 || string(text) != "hello" || err != nil {
+		t.Errorf("%s %q %v", a.Status, text, err)
+	}
+}
+
+// TestToHTTPDeadline: middleware that has set a deadline answers when it has passed.
+func TestToHTTPDeadline(t *testing.T) {
+	ended := make(chan error, 1)
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		ended <- req.Sleep(time.Hour)
+		return 200
+	}))
+	s := underHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Millisecond)
+		defer cancel()
+		h.ServeHTTP(w, r.WithContext(ctx))
+		if ctx.Err() != nil {
+			w.WriteHeader(http.StatusGatewayTimeout)
+		}
+	}))
+	c := dialHTTP(t, s)
+	if a := c.Do("POST", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"); a.StatusCode != 504 {
+		t.Error(a.Status)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the handler has slept for an hour")
+	}
+}
+
+// TestToHTTPUpgradeBehindBody: a connection that is upgraded before all of a body has come has no
+// limit of the body's.
+func TestToHTTPUpgradeBehindBody(t *testing.T) {
+	hijacked := make(chan struct{})
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		c, r, err := resp.Hijack()
+		if err != nil {
+			return 500
+		}
+		close(hijacked)
+		if _, err := io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"); err != nil {
+			return 0
+		}
+		if _, err := io.CopyN(io.Discard, r, 5); err != nil {
+			return 0
+		}
+		_, _ = io.Copy(c, r)
+		return 0
+	})))
+	c := dialHTTP(t, s)
+	c.Send("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 5\r\n\r\nhe")
+	select {
+	case <-hijacked:
+	case <-time.After(wait.Patience):
+		t.Fatal("not hijacked")
+	}
+	c.Send("llo")
+	if a, err := http.ReadResponse(c.R, nil); err != nil || a.StatusCode != 101 {
+		t.Fatal(a, err)
+	}
+	time.Sleep(600 * time.Millisecond) // the case: longer than what is left of a body may take
+	c.Send("echo")
+	b := make([]byte, 4)
+	if _, err := io.ReadFull(c.R, b); err != nil || string(b) != "echo" {
+		t.Errorf("%q %v", b, err)
+	}
+}
+
+// TestSlashOfRewritten: a target that a rule has made is not shown to the client.
+func TestSlashOfRewritten(t *testing.T) {
+	mux := handlers.NewMux()
+	mux.Handle("/internal/shop/", func(req *conn.Request, resp *conn.Response) int { return 204 })
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/shop" {
+			if err := req.Rewrite("/internal/shop?key=s"); err != nil {
+				return 500
+			}
+		}
+		return mux.Serve(req, resp)
+	}})
+	if a := s.Request("GET /shop", nil, ""); a.StatusCode != 404 || a.Header.Get("Location") != "" {
+		t.Errorf("%s %s", a.Status, a.Header.Get("Location"))
+	}
+	if a := s.Request("GET /internal/shop", nil, ""); a.StatusCode != 307 {
+		t.Error(a.Status)
+	}
+}
