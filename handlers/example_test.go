@@ -158,9 +158,19 @@ func ExampleMux() {
 		}
 	}()
 	mux.Handle("GET /{kind}/new", func(*conn.Request, *conn.Response) int { return 200 })
-	// Output: 200 OK item 7 200 OK item a/b 200 OK a form 200 OK file 2026/report.txt 404 Not Found
-	// nothing here lwango: Handle: "GET /{kind}/new" (example_test.go) conflicts with "GET
-	// /items/{id}" (example_test.go): both match some paths, and neither is more specific
+	// Output:
+	// 200 OK
+	// item 7
+	// 200 OK
+	// item a/b
+	// 200 OK
+	// a form
+	// 200 OK
+	// file 2026/report.txt
+	// 404 Not Found
+	// nothing here
+	// lwango: Handle: "GET /{kind}/new" (example_test.go)
+	// conflicts with "GET /items/{id}" (example_test.go): both match some paths, and neither is more specific
 }
 
 // Handlers that have a prefix and middleware in common. The Mux's own is outermost, and is around

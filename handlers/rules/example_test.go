@@ -58,6 +58,7 @@ func ExampleSet_Explain() {
 	request := &rules.Sample{Host: "example.org", Path: "/page/roses"}
 	set.Explain(request, func(text string) { fmt.Println(text) })
 	fmt.Printf("%s %s\n", request.Path, request.Query)
-	// Output: rule 1: rewrites to /doku.php?id=roses (regexp wants ^/page/(?<name>.+)$, the path is
-	// "/page/roses") /doku.php id=roses
+	// Output:
+	// rule 1: rewrites to /doku.php?id=roses (regexp wants ^/page/(?<name>.+)$, the path is "/page/roses")
+	// /doku.php id=roses
 }
