@@ -94,3 +94,6 @@ func LineOf(format string) func(e *conn.AccessEntry) {
 	var c clock
 	return func(e *conn.AccessEntry) { b = line(b[:0], e, c.text(e.Time)) }
 }
+
+// SetUpgradeWait sets how long a new process may take.
+func SetUpgradeWait(d time.Duration) { upgradeWait = d }

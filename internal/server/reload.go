@@ -134,8 +134,8 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 
 // reuse makes a listener on the sockets of old.
 func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
-	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file,
-		given: old.socket.given}
+	sock := &socket{own: old.socket.own, shown: old.socket.shown, path: old.socket.path,
+		file: old.socket.file, given: old.socket.given}
 	for _, fd := range old.socket.fds {
 		if err := sock.duplicate(fd, 1); err != nil {
 			sock.close()
@@ -214,12 +214,16 @@ func (s *server) restartNeeded(next *config) {
 		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
 			"configured", next.Handoff)
 	}
+	if next.PIDFile != s.config.PIDFile {
+		s.own.Warn("pid_file changes at the next start only", "running", s.config.PIDFile,
+			"configured", next.PIDFile)
+	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
 	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
-	next.Pubsub.URL = s.config.Pubsub.URL
+	next.Pubsub.URL, next.PIDFile = s.config.Pubsub.URL, s.config.PIDFile
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.
@@ -242,7 +246,7 @@ func (s *server) onLoops(f func(i int)) {
 	select {
 	case <-all:
 	case <-time.After(loopWait):
-		s.own.Warn("reload: a loop is held up by a handler and will follow later")
+		s.own.Warn("a loop is held up by a handler and will follow later")
 	}
 }
 
