@@ -49,7 +49,10 @@ func (a AccessLog) Reopen(path string) error {
 func (a AccessLog) Close() { a.close() }
 
 // ReloadAndLog is what a SIGHUP does.
-func (s *server) ReloadAndLog() { s.logReload(s.reload()) }
+func (s *server) ReloadAndLog() {
+	before := s.config
+	s.logReload(before, s.reload())
+}
 
 func (s source) Load() (*config, error)                   { return s.load() }
 func (s source) Parse(name, text string) (*config, error) { return s.parse(name, text) }

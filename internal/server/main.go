@@ -342,7 +342,8 @@ func (s *server) hup() {
 		return
 	}
 	s.manager.reloading()
-	s.logReload(s.reload())
+	before := s.config
+	s.logReload(before, s.reload())
 	s.manager.ready()
 }
 
@@ -351,11 +352,13 @@ var (
 	errNoReason = errors.New("without an error")
 )
 
-func (s *server) logReload(err error) {
+// logReload logs what a reload has come to; before is the configuration until then.
+func (s *server) logReload(before *config, err error) {
 	var all settings.Errors
 	switch {
 	case err == nil:
-		s.own.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
+		s.own.Info("reloaded", append([]any{"file", orElse(s.config.File, "built-in defaults")},
+			s.config.differences(before)...)...)
 	case errors.As(err, &all):
 		for _, e := range all {
 			s.own.Error("reload refused, everything stays as it was", "error", e)

@@ -6,8 +6,11 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/lwango/lwango/internal/server/settings"
 )
 
 // reload reads the configuration again and puts it in force: the new sites, limits and log hold
@@ -224,6 +227,45 @@ func (s *server) restartNeeded(next *config) {
 	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
 	next.Pubsub.URL, next.PIDFile = s.config.Pubsub.URL, s.config.PIDFile
+}
+
+// differences returns what c has that the configuration before has not, and the other way round, as
+// attributes for the log.
+func (c *config) differences(before *config) (attrs []any) {
+	added, removed, changed := settings.Changes(before.Table, c.Table,
+		map[string]string{"listener": "address", "site": "host"})
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"added", added}, {"removed", removed}, {"changed", changed}} {
+		if len(list.names) > 0 {
+			attrs = append(attrs, list.name, abridged(list.names))
+		}
+	}
+	if attrs == nil {
+		return []any{"changed", "nothing in the file"}
+	}
+	return attrs
+}
+
+// abridged joins names, as many as are of use in a line of the log.
+func abridged(names []string) string {
+	const most, longest = 10, 80
+	var b strings.Builder
+	for i, name := range names {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(names)-most)
+			break
+		}
+		if len(name) > longest {
+			name = strings.ToValidUTF8(name[:longest], "") + "..."
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	return b.String()
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.
