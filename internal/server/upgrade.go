@@ -251,8 +251,8 @@ func (u *upgrade) watch(news *os.File) {
 	switch {
 	case err != nil:
 		e.ended = err.Error()
-	case state.ExitCode() == exitUsage:
-		e.ended = "it refuses its configuration or command line, see its own lines (" +
+	case state.ExitCode() == exitUsage: // also the code of a panic
+		e.ended = "it refuses its configuration, or has crashed: see its own lines (" +
 			state.String() + ")"
 	default:
 		e.ended = "it has ended (" + state.String() + ")"
@@ -281,7 +281,8 @@ func (s *server) upgraded(e event) (over bool) {
 	case e.look:
 		s.lookIdle()
 	case e.idle:
-		return s.replaced()
+		s.own.Info("drained")
+		return true
 	case e.ended != "" && u.state == starting:
 		u.end()
 		u.state = failed

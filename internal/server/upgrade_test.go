@@ -145,7 +145,13 @@ func (l *lockedLog) String() string {
 }
 
 // startUpgraded starts the program on a TCP and a UNIX address.
-func startUpgraded(t *testing.T, more string, env ...string) *upgraded {
+func startUpgraded(t *testing.T, more string) *upgraded {
+	t.Helper()
+	return startUpgradedBy(t, func(*exec.Cmd) {}, more)
+}
+
+// startUpgradedBy is startUpgraded with a command that change has changed.
+func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgraded {
 	t.Helper()
 	dir := t.TempDir()
 	u := &upgraded{t: t, dir: dir, log: new(lockedLog), gone: make(chan struct{}), addresses: map[string]string{}}
@@ -155,7 +161,7 @@ func startUpgraded(t *testing.T, more string, env ...string) *upgraded {
 	u.write("behaviour", "")
 	cmd := exec.Command(os.Args[0], "-c", filepath.Join(dir, "lwango.conf"))
 	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+filepath.Join(dir, "behaviour"))
-	cmd.Env = append(cmd.Env, env...)
+	change(cmd)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -393,7 +399,7 @@ func TestUpgradeFails(t *testing.T) {
 	u := startUpgraded(t, "threads = 2")
 	old := u.mustPID()
 	for _, test := range []struct{ what, want string }{
-		{"crash", `failed: it refuses its configuration or command line.*exit status 2`}, // as a panic
+		{"crash", `failed: it refuses its configuration, or has crashed.*exit status 2`}, // as a panic
 		{"leave", `failed: it has ended \(exit status 0\)`},
 		{"noise", `failed: it has ended \(signal: killed\)`},
 		{"hang", `failed: it was not ready within 5s`},
@@ -521,6 +527,84 @@ func TestUpgradeKilled(t *testing.T) {
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || bytes.Contains(text, []byte(") Z "))
+}
+
+// TestUpgradeUnderManager: sockets of the service manager are handed on, and it is told which process
+// is the main one. The new one says nothing until it is.
+func TestUpgradeUnderManager(t *testing.T) {
+	m := listenAsManager(t)
+	t.Setenv("WATCHDOG_USEC", "1000000")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	f, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	u := startUpgradedBy(t, func(cmd *exec.Cmd) {
+		// The process must know its own number before it becomes the server.
+		args := append([]string{"-c", "export LISTEN_PID=$$ WATCHDOG_PID=$$; exec \"$0\" \"$@\"", cmd.Path}, cmd.Args[1:]...)
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh"}, args...)
+		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES=web")
+		cmd.ExtraFiles = []*os.File{f}
+	}, "[[listener]]\naddress = \"systemd:web\"")
+	m.told("READY=1")
+	m.told("WATCHDOG=1")
+	u.addresses["tcp"] = ln.Addr().String()
+	ln.Close()
+	f.Close()
+	for range 2 {
+		if out, code := u.command(); code != 0 {
+			t.Fatal(out, code)
+		}
+		next := u.mustPID()
+		m.told(fmt.Sprintf("MAINPID=%d", next))
+		m.told("WATCHDOG=1")
+		u.servedOnlyBy(next)
+	}
+	if err := syscall.Kill(u.mustPID(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+}
+
+// TestPIDFile: a second server with the same file does not start, and does not touch it.
+func TestPIDFile(t *testing.T) {
+	u := startUpgraded(t, "")
+	cmd := exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"), "-l", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 1 ||
+		!strings.Contains(string(out), fmt.Sprintf("a server runs already, as process %d", u.first.Pid)) {
+		t.Errorf("code %d, %s", code, out)
+	}
+	if got := u.mustPID(); got != u.first.Pid {
+		t.Errorf("the file has %d, want %d", got, u.first.Pid)
+	}
+
+	// A file that a killed server has left is nobody's: -upgrade sends no signal to what its number
+	// is now, and the next server takes it.
+	if err := u.first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-u.gone
+	u.write("pid", fmt.Sprintf("%d\n", os.Getpid())) // SIGUSR2 would end this test
+	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
+		t.Errorf("code %d, %s", code, out)
+	}
+	cmd = exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"))
+	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the new number", func() bool { pid, _ := u.pid(); return pid == cmd.Process.Pid })
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestUpgradeUnderLoad: reloads and upgrades while clients of all kinds are busy fail no request
