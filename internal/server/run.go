@@ -206,7 +206,7 @@ func (s *server) wait() error {
 	if s.access != nil {
 		s.access.close()
 	}
-	if s.replaced() {
+	if s.replaced() && s.upgrade.pidFile {
 		s.pid.close()
 	} else {
 		s.pid.remove()

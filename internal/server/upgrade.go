@@ -38,6 +38,8 @@ type upgrade struct {
 	reload bool // a SIGHUP has come
 	hung   bool // the process has not become ready in time
 
+	pidFile bool // the new process has it
+
 	manager *manager // until the new process had it
 }
 
@@ -319,8 +321,10 @@ func (s *server) handOver(m message) {
 	pid := u.process.Pid
 	u.manager, s.manager = s.manager, nil
 	u.manager.replaced(pid)
-	if err := s.pid.write(pid); err != nil && m.PIDFile {
-		s.own.Error("the number of the new process cannot be written", "error", err)
+	if u.pidFile = m.PIDFile; u.pidFile {
+		if err := s.pid.write(pid); err != nil {
+			s.own.Error("the number of the new process cannot be written", "error", err)
+		}
 	}
 	cc := s.connConfig()
 	cc.Leaving = true

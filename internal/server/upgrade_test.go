@@ -200,7 +200,11 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 
 func (u *upgraded) write(name, text string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600); err != nil {
+	path := filepath.Join(u.dir, name)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil { // no reader finds a part of it
 		u.t.Fatal(err)
 	}
 }
@@ -418,10 +422,13 @@ func TestUpgradeFails(t *testing.T) {
 	if out, code := u.command(); code != 2 {
 		t.Errorf("wrong configuration: code %d, %q", code, out)
 	}
+	before := strings.Count(u.log.String(), "it refuses its configuration")
 	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	u.logged("upgrade failed.*it refuses its configuration")
+	wait.Until(t, "the refusal", func() bool {
+		return strings.Count(u.log.String(), "it refuses its configuration") > before
+	})
 	u.servedOnlyBy(old)
 
 	// A configuration that is right, and cannot be served.
@@ -569,6 +576,27 @@ func TestUpgradeUnderManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+}
+
+// TestUpgradeWithoutPIDFile: where the new configuration has no pid_file, the old process removes it.
+func TestUpgradeWithoutPIDFile(t *testing.T) {
+	u := startUpgraded(t, "")
+	u.write("lwango.conf", strings.Replace(u.config, "pid_file = \"pid\"\n", "", 1))
+	if err := syscall.Kill(u.mustPID(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	<-u.gone
+	if _, err := u.pid(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+	next, err := strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.servedOnlyBy(next)
+	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestPIDFile: a second server with the same file does not start, and does not touch it.
