@@ -89,7 +89,9 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
-// strand abandons the exchange to a function that still runs off the loop and may hold it.
+// strand abandons the exchange to a function that still runs off the loop and may hold it. The
+// function may read what has come of the request. It must not reach the connection, which goes on
+// with another exchange or ends; then its descriptor's number may soon be that of another client.
 func (x *exchange) strand() {
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -97,6 +99,8 @@ func (x *exchange) strand() {
 	loop.SetLocal(&x.c.Thread, nil)
 	x.c.x, x.out = nil, nil
 	x.resp.discard()
+	x.resp.phase, x.req.body.err, x.writeErr = complete, ErrComplete, ErrComplete
+	x.stream = stream.Stream{}
 }
 
 // detach makes the exchange ready for another connection.
