@@ -142,8 +142,8 @@ func (w *Response) unmade(what string, err error) int {
 
 // logFailure logs why an answer is an error. That the client has left is no failure.
 func (w *Response) logFailure(what string, err error) {
-	if !errors.Is(err, loop.ErrClientGone) {
-		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
+	if set := w.x.set; set != nil && !errors.Is(err, loop.ErrClientGone) {
+		set.Logger.Error(what, "error", err, "target", w.x.req.Target())
 	}
 }
 
@@ -209,7 +209,7 @@ func (w *Response) SetCookie(c *http.Cookie) error {
 	if err := c.Valid(); err != nil {
 		return err
 	}
-	w.header.Add("Set-Cookie", c.String())
+	w.Header().Add("Set-Cookie", c.String())
 	return nil
 }
 

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -115,10 +114,11 @@ func (x *exchange) detach() {
 	if x.c.tls != nil {
 		x.c.transport().detach()
 	}
+	t := &x.c.Thread
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
-	x.req.body.err = io.EOF // the next client must not read this body
+	x.req.body.err = ErrComplete // the next client must not read this body
 	x.stream = stream.Stream{}
 	x.reading, x.writing, x.unsent = stream.Pace{}, stream.Pace{}, 0
 	x.duplex, x.req.body.tryOnly = nil, false
@@ -131,6 +131,9 @@ func (x *exchange) detach() {
 	x.out = x.out[:0]
 	invariants.Mangle(x.in)
 	invariants.Mangle(x.out[:cap(x.out)])
+	if invariants.Enabled && loop.Local(t) == any(x) { // else a hijack has left it to the handler
+		loop.SetLocal(t, restLong(x))
+	}
 }
 
 // end drops what the present request and its answer hold, if there is a request.

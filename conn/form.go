@@ -20,6 +20,9 @@ var ErrNoForm = errors.New("request body is not a form of that type")
 // by those of the query. If the body is of any other type, it returns those of the query alone. It
 // reads the body once and keeps the result.
 func (r *Request) Form() (url.Values, error) {
+	if r.over() {
+		return nil, ErrComplete
+	}
 	if r.form != nil {
 		return r.form, nil
 	}
