@@ -176,12 +176,14 @@ func (w *Response) Redirect(status int, url string) int {
 // and nothing is logged. A status that is no error becomes 500.
 //
 // What is wrong with the request's body decides the status, whatever the given one: that of a
-// *BindError, or 413, 408 or 400 if err is that of reading the body.
+// *BindError, or 413, 408 or 400 if err is that of reading the body. ErrBodyRead is a 500.
 func (w *Response) Error(status int, err error) int {
 	var bad *BindError
 	body := &w.x.req.body
 	if errors.As(err, &bad) {
 		status = bad.Status
+	} else if errors.Is(err, ErrBodyRead) {
+		status = http.StatusInternalServerError
 	} else if failed := body.failure(); failed != 0 && errors.Is(err, body.err) {
 		status = failed
 	}
