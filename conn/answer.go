@@ -143,7 +143,8 @@ func (w *Response) unmade(what string, err error) int {
 // logFailure logs why an answer is an error. That the client has left is no failure.
 func (w *Response) logFailure(what string, err error) {
 	if !errors.Is(err, loop.ErrClientGone) {
-		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
+		w.x.set.Logger.Error(what, "error", err, "request_id", w.x.req.ID(),
+			"target", w.x.req.Target())
 	}
 }
 

@@ -49,7 +49,12 @@ type Request struct {
 	multipart *multipart.Form
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
-	id        uint64
+	id        string
+	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
+	idText    [32]byte // of an id that was made
+
+	upstream upstream
+	log      AccessLog // see LogTo; nil: the server's
 
 	// What trusted proxies say of the client, see believe.
 	proxied bool
@@ -75,7 +80,13 @@ func (r *Request) release() {
 	}
 	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
-	r.id = 0
+	r.id, r.idView = "", nil
+	if r.upstream.name != "" {
+		r.upstream = upstream{}
+	}
+	if r.log != nil {
+		r.log = nil
+	}
 	if r.proxied {
 		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
 	}
@@ -90,6 +101,9 @@ func (r *Request) compact() {
 	r.raw = bytes.Clone(r.raw)
 	r.path, r.pathBuf = []byte(path), nil
 	r.matched.compact()
+	if r.idView != nil && &r.idView[0] != &r.idText[0] {
+		r.idView = bytes.Clone(r.idView)
+	}
 	r.text, r.header = "", Header{}
 	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }
@@ -304,14 +318,6 @@ func (r *Request) Secure() bool {
 		return r.scheme == http1.HTTPS
 	}
 	return r.x.c.tls != nil || r.x.c.state&secured != 0
-}
-
-// ID returns a number that no other request of this server has.
-func (r *Request) ID() uint64 {
-	if r.id == 0 {
-		r.id = r.x.c.port.server.ids.Add(1)
-	}
-	return r.id
 }
 
 // Context returns a context that is canceled when the request ends, or when the loop sees the
