@@ -43,8 +43,8 @@ type exchange struct {
 	duplex   *Duplex
 
 	began   time.Time
-	unheard bool // the client left before the head went out, which ended a wait of the handler
-	crowded bool // the access log has too many lines of this connection
+	unheard bool      // the client left before the head went out, which ended a wait of the handler
+	crowds  AccessLog // has too many lines of this connection; nil: none has
 	req     Request
 	resp    Response
 }
@@ -59,7 +59,7 @@ func (x *exchange) attach(c *connection) {
 		delete(c.port.untaken, c)
 	}
 	x.set = c.port.server.settings.Load()
-	x.crowded = false
+	x.crowds = nil
 	x.stream.Own(&c.Thread, c.remote.addrPort())
 	x.pace(&x.writing, x.set.WriteTimeout)
 	x.stream.SetPace(&x.reading, &x.writing)
@@ -185,7 +185,7 @@ func (x *exchange) exchange() bool {
 	last := x.writeErr != nil || x.resp.close
 	x.end()
 	full := len(x.out) >= gather // many answers without a body fill it, too
-	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowded && x.awaitLog() != nil {
+	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowds != nil && x.awaitLog() != nil {
 		x.closeAfter()
 		return false
 	}

@@ -194,7 +194,8 @@ func (c *connection) over(below net.Conn) net.Conn {
 	if c.tls == nil {
 		return below
 	}
-	*c.transport() = transport{below, true}
+	t := c.transport()
+	t.Conn, t.hijacked = below, true
 	return c.tls
 }
 

@@ -56,7 +56,12 @@ type Request struct {
 	multipart *multipart.Form
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
-	id        uint64
+	id        string
+	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
+	idText    [32]byte // of an id that was made
+
+	upstream upstream
+	log      AccessLog // see LogTo; nil: the server's
 
 	// What trusted proxies say of the client, see believe.
 	proxied bool
@@ -82,7 +87,13 @@ func (r *Request) release() {
 	}
 	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
-	r.id = 0
+	r.id, r.idView = "", nil
+	if r.upstream.name != "" {
+		r.upstream = upstream{}
+	}
+	if r.log != nil {
+		r.log = nil
+	}
 	if r.proxied {
 		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
 	}
@@ -97,6 +108,9 @@ func (r *Request) compact() {
 	r.raw = bytes.Clone(r.raw)
 	r.path, r.pathBuf = []byte(path), nil
 	r.matched.compact()
+	if r.idView != nil && &r.idView[0] != &r.idText[0] {
+		r.idView = bytes.Clone(r.idView)
+	}
 	r.text, r.header = "", Header{}
 	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }
@@ -345,17 +359,6 @@ func (r *Request) Secure() bool {
 		return r.scheme == http1.HTTPS
 	}
 	return !r.over() && (r.x.c.tls != nil || r.x.c.state&secured != 0)
-}
-
-// ID returns a number that no other request of this server has.
-func (r *Request) ID() uint64 {
-	if r.over() {
-		return 0
-	}
-	if r.id == 0 {
-		r.id = r.x.c.port.server.ids.Add(1)
-	}
-	return r.id
 }
 
 // Context returns a context that is canceled when the request ends, or when the loop sees the

@@ -218,7 +218,8 @@ func (w *Response) SetStatus(code int) {
 	switch {
 	case w.HeadSent() && code != w.status:
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before it was set",
-			"sent", w.status, "set", code, "target", w.x.req.Target())
+			"sent", w.status, "set", code, "request_id", w.x.req.ID(),
+			"target", w.x.req.Target())
 	case w.phase != open:
 	case w.final(code):
 		w.early, w.reason = code, ""
@@ -348,7 +349,7 @@ func (w *Response) replace() bool {
 		return true
 	case streamed:
 		w.x.set.Logger.Error("conn: response body set after the head was sent",
-			"target", w.x.req.Target())
+			"request_id", w.x.req.ID(), "target", w.x.req.Target())
 		w.phase = aborted
 	}
 	return false
