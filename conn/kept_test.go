@@ -47,7 +47,7 @@ var uses = map[string]func(req *conn.Request, resp *conn.Response) error{
 	},
 	"addresses": func(req *conn.Request, _ *conn.Response) error {
 		if req.RemoteAddr().IsValid() || req.PeerAddr().IsValid() || req.LocalAddr().IsValid() ||
-			req.TLS() != nil || req.Secure() || !req.Gone() || req.ID() != 0 {
+			req.TLS() != nil || req.Secure() || !req.Gone() || req.ID() != "" {
 			return errors.New("there is a connection")
 		}
 		return conn.ErrComplete

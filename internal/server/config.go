@@ -48,6 +48,8 @@ type config struct {
 
 	// Process.
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
+	Drain    time.Duration `toml:"drain" min:"0s" max:"24h"`
+	PIDFile  string        `toml:"pid_file"`
 	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
 	Threads  int           `toml:"threads" min:"0" max:"1024"`
 	Workers  int           `toml:"workers" min:"1" max:"100000"` // of each loop
@@ -161,6 +163,7 @@ func defaults() *config {
 		MaxHeaderSize:    conn.DefaultMaxHeaderSize,
 		MaxBodySize:      conn.DefaultMaxBodySize,
 		Grace:            5 * time.Second,
+		Drain:            time.Minute,
 		Watchdog:         100 * time.Millisecond,
 		Workers:          loop.DefaultWorkers,
 		Handoff:          coro.Direct.String(),
@@ -184,6 +187,8 @@ type source struct {
 	Embedding *Embedding // what the program says in code; nil: nothing
 
 	open map[string]address // see Embedding.listeners; of a reload
+
+	handed *handover // of the process before, at the start of the one behind it; nil: none
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -240,6 +245,9 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkPubsub(s.Broker)
 	c.checkListeners()
 	c.checkSites()
+	if c.PIDFile != "" {
+		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
+	}
 	sites := c.buildSites(s)
 	c.checkSpool()
 	if err := f.Err(); err != nil {

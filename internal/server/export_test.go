@@ -64,7 +64,10 @@ func (a AccessLog) Close() {
 }
 
 // ReloadAndLog is what a SIGHUP does.
-func (s *server) ReloadAndLog() { s.logReload(s.reload()) }
+func (s *server) ReloadAndLog() {
+	before := s.config
+	s.logReload(before, s.reload())
+}
 
 func (s source) Load() (*config, error)                   { return s.load() }
 func (s source) Parse(name, text string) (*config, error) { return s.parse(name, text) }
@@ -109,3 +112,6 @@ func LineOf(format string) func(e *conn.AccessEntry) {
 	var c clock
 	return func(e *conn.AccessEntry) { b = line(b[:0], e, &c) }
 }
+
+// SetUpgradeWait sets how long a new process may take.
+func SetUpgradeWait(d time.Duration) { upgradeWait = d }
