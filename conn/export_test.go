@@ -67,5 +67,6 @@ func BindValues(v any, values url.Values) error { return bindValues(v, values, n
 
 // Resting is how many exchanges rest under the invariants tag.
 const Resting = restingPlaces
+
 // MakeID appends a new id of a request.
 func MakeID(b []byte) []byte { return makeID(b) }
