@@ -65,7 +65,8 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 	}
 	if bad := w.header.firstBad(); bad != nil {
 		x.set.Logger.Error("conn: response header refused, not a valid field",
-			"name", bad.Name, "value", bad.Value, "target", x.req.Target())
+			"name", bad.Name, "value", bad.Value, "request_id", x.req.ID(),
+			"target", x.req.Target())
 		w.clear()
 		status = 500
 	}
@@ -112,7 +113,7 @@ func (w *Response) final(status int) bool {
 		return true
 	}
 	w.x.set.Logger.Error("conn: handler gave no final status",
-		"status", status, "target", w.x.req.Target())
+		"status", status, "request_id", w.x.req.ID(), "target", w.x.req.Target())
 	return false
 }
 
@@ -137,7 +138,8 @@ func (w *Response) readAhead() (int, error) {
 func (w *Response) finishStream(status int) {
 	if status != 0 && status != w.status && w.x.writeErr == nil {
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
-			"sent", w.status, "returned", status, "target", w.x.req.Target())
+			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
+			"target", w.x.req.Target())
 	}
 	if w.stream(w.buf) != nil || w.extent != noBody && w.left > 0 {
 		w.cut(errShortBody)
@@ -392,7 +394,8 @@ func (w *Response) logReader(what string, err error) {
 		w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {
 		return
 	}
-	w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
+	w.x.set.Logger.Error(what, "error", err, "request_id", w.x.req.ID(),
+		"target", w.x.req.Target())
 }
 
 // readPiece reads from the source into buf, no more than left bytes if that is not negative.

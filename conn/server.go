@@ -87,7 +87,6 @@ type Config struct {
 // Server serves HTTP on any number of loops. Any goroutine may call its methods, except Serve.
 type Server struct {
 	settings  atomic.Pointer[settings]
-	ids       atomic.Uint64
 	admission admission
 	temp      sysio.TempSpace
 	spoolNote seldom

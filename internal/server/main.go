@@ -127,7 +127,7 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -v          print the version and exit
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
-again, and after a SIGUSR1 it opens its access log anew, as after a SIGHUP. After a
+again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
 SIGUSR2 it does what -upgrade asks for.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
@@ -276,7 +276,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			case stopped == nil && sig == syscall.SIGHUP:
 				s.hup()
 			case sig == syscall.SIGUSR1:
-				s.reopenLog()
+				s.reopenLogs()
 			case sig == syscall.SIGUSR2:
 				s.beginUpgrade(stopped != nil)
 			case stopped == nil:
