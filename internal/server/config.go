@@ -101,6 +101,7 @@ type listenerConfig struct {
 	Certs  []certConfig   `toml:"tls"`
 	MinTLS string         `toml:"min_version" oneof:"1.2 1.3"`
 	CAs    string         `toml:"client_ca"`
+	Strict bool           `toml:"strict_sni"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
