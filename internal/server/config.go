@@ -118,15 +118,6 @@ type listenerConfig struct {
 	idle    time.Duration // of streams
 }
 
-// accessLogConfig is [access_log].
-type accessLogConfig struct {
-	Table  settings.Table `toml:",table"`
-	Path   string         `toml:"path"`
-	Format string         `toml:"format"`
-
-	line lineFormat // of Format
-}
-
 // pubsubConfig is [pubsub].
 type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
@@ -138,13 +129,14 @@ type pubsubConfig struct {
 
 // siteConfig is a [[site]].
 type siteConfig struct {
-	Table  settings.Table `toml:",table"`
-	Hosts  []string       `toml:"host"`
-	Names  []string       `toml:"listener"` // of listeners
-	Scheme string         `toml:"scheme" oneof:"http https"`
-	Routes []routeConfig  `toml:"route"`
-	HTTPS  https.Settings `toml:",inline"`
-	Around around         `toml:",inline"`
+	Table     settings.Table   `toml:",table"`
+	Hosts     []string         `toml:"host"`
+	Names     []string         `toml:"listener"` // of listeners
+	Scheme    string           `toml:"scheme" oneof:"http https"`
+	Routes    []routeConfig    `toml:"route"`
+	AccessLog *accessLogConfig `toml:"access_log"`
+	HTTPS     https.Settings   `toml:",inline"`
+	Around    around           `toml:",inline"`
 
 	Listeners []string // of Names, as conn.Listener has them
 }
@@ -244,7 +236,7 @@ func (s source) parse(name, text string) (*config, error) {
 		return nil, err
 	}
 	c.checkHeaders()
-	c.checkAccessLog()
+	c.checkAccessLogs()
 	c.checkPubsub(s.Broker)
 	c.checkListeners()
 	c.checkSites()
@@ -310,25 +302,6 @@ func (c *config) checkListeners() {
 		c.checkTLS(l)
 		l.parseAccess()
 		l.parseProxies()
-	}
-}
-
-func (c *config) checkAccessLog() {
-	a := c.AccessLog
-	if a == nil {
-		return
-	}
-	var err error
-	if a.line, err = parseFormat(a.Format); err != nil {
-		a.Table.Errorf("format", "%v", err)
-	}
-	if a.Path == "" {
-		a.Table.Errorf("path", "missing; expected the path of a file")
-		return
-	}
-	a.Path = confpath.Join(c.Dir, a.Path)
-	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
-		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
 	}
 }
 

@@ -29,7 +29,10 @@
 //	reload.go     SIGHUP
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
-//	accesslog.go  the access log: buffers and the goroutine that writes them
+//	accesslog.go  an access log: buffers and the goroutine that writes them
+//	accesslogs.go which of them a configuration has
+//	logsink.go    where its lines go: files
+//	logsocket.go  syslog and journald
 //	logline.go    its lines in NCSA's formats
 //	logformat.go  JSON, and formats of one's own
 //

@@ -121,7 +121,7 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -v          print the version and exit
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
-again, and after a SIGUSR1 it opens its access log anew, as after a SIGHUP.
+again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
@@ -252,7 +252,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 				s.logReload(s.reload())
 				s.manager.ready()
 			case sig == syscall.SIGUSR1:
-				s.reopenLog()
+				s.reopenLogs()
 			case stopped == nil:
 				active := s.conn.Active()
 				stop()

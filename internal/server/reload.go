@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,67 +18,30 @@ func (s *server) reload() error {
 	if err != nil {
 		return err
 	}
-	access, logFile, err := s.nextAccessLog(next.AccessLog)
+	sinks, err := s.openSinks(next)
 	if err != nil {
 		return err
 	}
 	added, err := s.openAdded(next)
 	if err != nil {
-		if logFile != nil {
-			logFile.Close()
-		}
-		if access != s.access {
-			access.close()
-		}
+		closeSinks(sinks)
 		return err
 	}
 
 	next.loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
-	if access == s.access && access != nil {
-		access.reopen(logFile, next.AccessLog)
-	}
-	s.access = access
+	s.logTo(next, sinks)
 	s.config.endBackground()
 	s.config = next
 	s.conn.Configure(s.connConfig())
+	s.dropLogs()
 	next.begin()
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
 	s.notice()
 	return nil
-}
-
-// nextAccessLog opens the file for the access log, and makes the log if there was none before. It
-// opens a file of the same name anew, too: a log rotation may have moved the old one away.
-func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, error) {
-	switch {
-	case cfg == nil:
-		return s.access, nil, nil
-	case s.access == nil:
-		a, err := openAccessLog(cfg, s.log)
-		return a, nil, err
-	}
-	f, err := openLogFile(cfg.Path)
-	return s.access, f, err
-}
-
-// reopenLog opens the file of the access log anew, since a log rotation may have moved the old one
-// away.
-func (s *server) reopenLog() {
-	cfg := s.config.AccessLog
-	if cfg == nil {
-		return
-	}
-	f, err := openLogFile(cfg.Path)
-	if err != nil {
-		s.own.Error("access log: cannot be reopened, the old file stays", "error", err)
-		return
-	}
-	s.access.reopen(f, cfg)
-	s.own.Info("access log reopened", "path", cfg.Path)
 }
 
 // openAdded makes the listeners that next has and the running configuration does not have. A

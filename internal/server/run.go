@@ -30,7 +30,7 @@ type server struct {
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
 	listeners map[address]*listener
-	access    *accessLog // nil until a configuration has asked for one
+	access    accessLogs
 
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
@@ -56,9 +56,7 @@ func start(src source, c *config) (*server, error) {
 		for _, l := range s.loops {
 			l.Close()
 		}
-		if s.access != nil {
-			s.access.close()
-		}
+		s.closeLogs()
 		if s.disconnect != nil {
 			s.disconnect(0)
 		}
@@ -101,11 +99,11 @@ func (s *server) start() (err error) {
 	if err := s.makeLoops(); err != nil {
 		return err
 	}
-	if a := s.config.AccessLog; a != nil {
-		if s.access, err = openAccessLog(a, s.log); err != nil {
-			return err
-		}
+	sinks, err := s.openSinks(s.config)
+	if err != nil {
+		return err
 	}
+	s.logTo(s.config, sinks)
 	s.limitTopics()
 	if err := s.connectTopics(); err != nil {
 		return err
@@ -180,9 +178,7 @@ func (s *server) wait() error {
 			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
 	}
-	if s.access != nil {
-		s.access.close()
-	}
+	s.closeLogs()
 	close(s.ended)
 	var errs []error
 	for err := range s.ended {
@@ -217,7 +213,8 @@ func (s *server) connConfig() conn.Config {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
 	held := c.held + c.heldByLoop*len(s.loops)
-	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+held
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+
+		len(c.accessLogs())+held
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
@@ -239,10 +236,9 @@ func (s *server) connConfig() conn.Config {
 		}
 	}
 	if c.AccessLog != nil {
-		cc.AccessLog = s.access
-	}
-	if e := s.source.Embedding; e != nil && e.AccessLog != nil {
-		cc.AccessLog = accessHook{e.AccessLog, cc.AccessLog}
+		cc.AccessLog = c.AccessLog
+	} else if e := s.source.Embedding; e != nil && e.AccessLog != nil {
+		cc.AccessLog = &accessLogConfig{hook: e.AccessLog}
 	}
 	return cc
 }
