@@ -32,6 +32,7 @@ type peer struct {
 	Name, Program, Handoff string
 	Unqueued               bool
 	Unruled                bool // lwango: without the work's rules or routes
+	Unlogged               bool // lwango: without the work's access log
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
