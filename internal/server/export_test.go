@@ -17,6 +17,7 @@ type (
 var (
 	ParseAddress = parseAddress
 	Start        = start
+	VersionOf    = versionOf
 )
 
 const LogBufferSize = bufferSize
