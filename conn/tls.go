@@ -15,6 +15,8 @@ import (
 type transport struct {
 	net.Conn // nil while the connection is idle
 	hijacked bool
+
+	version, cipher uint16 // what was agreed on, for the access log
 }
 
 // transport returns the net.Conn below c.tls.
@@ -97,6 +99,8 @@ func (x *exchange) handshake() error {
 		return err
 	}
 	c.tls = conn
+	state := conn.ConnectionState()
+	t.version, t.cipher = state.Version, state.CipherSuite
 	t.attach(x)
 	return nil
 }

@@ -48,6 +48,8 @@ type config struct {
 
 	// Process.
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
+	Drain    time.Duration `toml:"drain" min:"0s" max:"24h"`
+	PIDFile  string        `toml:"pid_file"`
 	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
 	Threads  int           `toml:"threads" min:"0" max:"1024"`
 	Workers  int           `toml:"workers" min:"1" max:"100000"` // of each loop
@@ -120,15 +122,6 @@ type listenerConfig struct {
 	idle    time.Duration // of streams
 }
 
-// accessLogConfig is [access_log].
-type accessLogConfig struct {
-	Table  settings.Table `toml:",table"`
-	Path   string         `toml:"path"`
-	Format string         `toml:"format"`
-
-	line lineFormat // of Format
-}
-
 // pubsubConfig is [pubsub].
 type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
@@ -140,13 +133,14 @@ type pubsubConfig struct {
 
 // siteConfig is a [[site]].
 type siteConfig struct {
-	Table  settings.Table `toml:",table"`
-	Hosts  []string       `toml:"host"`
-	Names  []string       `toml:"listener"` // of listeners
-	Scheme string         `toml:"scheme" oneof:"http https"`
-	Routes []routeConfig  `toml:"route"`
-	HTTPS  https.Settings `toml:",inline"`
-	Around around         `toml:",inline"`
+	Table     settings.Table   `toml:",table"`
+	Hosts     []string         `toml:"host"`
+	Names     []string         `toml:"listener"` // of listeners
+	Scheme    string           `toml:"scheme" oneof:"http https"`
+	Routes    []routeConfig    `toml:"route"`
+	AccessLog *accessLogConfig `toml:"access_log"`
+	HTTPS     https.Settings   `toml:",inline"`
+	Around    around           `toml:",inline"`
 
 	Listeners []string // of Names, as conn.Listener has them
 }
@@ -171,6 +165,7 @@ func defaults() *config {
 		MaxHeaderSize:    conn.DefaultMaxHeaderSize,
 		MaxBodySize:      conn.DefaultMaxBodySize,
 		Grace:            5 * time.Second,
+		Drain:            time.Minute,
 		Watchdog:         100 * time.Millisecond,
 		Workers:          loop.DefaultWorkers,
 		Handoff:          coro.Direct.String(),
@@ -194,6 +189,8 @@ type source struct {
 	Embedding *Embedding // what the program says in code; nil: nothing
 
 	open map[string]address // see Embedding.listeners; of a reload
+
+	handed *handover // of the process before, at the start of the one behind it; nil: none
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -247,10 +244,13 @@ func (s source) parse(name, text string) (*config, error) {
 		return nil, err
 	}
 	c.checkHeaders()
-	c.checkAccessLog()
+	c.checkAccessLogs()
 	c.checkPubsub(s.Broker)
 	c.checkListeners()
 	c.checkSites()
+	if c.PIDFile != "" {
+		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
+	}
 	sites := c.buildSites(s)
 	c.checkSpool()
 	if err := f.Err(); err != nil {
@@ -314,25 +314,6 @@ func (c *config) checkListeners() {
 		c.checkTLS(l)
 		l.parseAccess()
 		l.parseProxies()
-	}
-}
-
-func (c *config) checkAccessLog() {
-	a := c.AccessLog
-	if a == nil {
-		return
-	}
-	var err error
-	if a.line, err = parseFormat(a.Format); err != nil {
-		a.Table.Errorf("format", "%v", err)
-	}
-	if a.Path == "" {
-		a.Table.Errorf("path", "missing; expected the path of a file")
-		return
-	}
-	a.Path = confpath.Join(c.Dir, a.Path)
-	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
-		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
 	}
 }
 
