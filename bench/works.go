@@ -30,7 +30,6 @@ type work struct {
 	Rules    bool   // lwango: ten rules, of which none is for the request
 	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
 	Cold     bool   // the load is files that are not in the page cache
-	Logged   bool   // lwango: with an access log in JSON
 	load
 
 	Bounds []bound
