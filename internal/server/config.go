@@ -62,6 +62,8 @@ type config struct {
 	Compress  compressionConfig   `toml:"compression"`
 	Sites     []siteConfig        `toml:"site"`
 
+	text *settings.File // what was read
+
 	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
 	// directory; relative paths in the configuration begin there. Both are absolute.
 	File, Dir string
@@ -233,6 +235,7 @@ func (s source) parse(name, text string) (*config, error) {
 	if f.Broken() {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
+	c.text = f
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
@@ -281,6 +284,7 @@ func (c *config) checkListeners() {
 	if len(c.Listeners) == 0 {
 		addr, _ := parseAddress(defaultListen, c.Dir)
 		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
+		c.Table.Assume("listener", c.Listeners)
 		return
 	}
 	seen, names := map[address]bool{}, map[string]bool{}
@@ -323,6 +327,7 @@ func (c *config) checkSpool() {
 	switch {
 	case !c.Table.Has("max_spool"):
 		c.MaxSpool = max(leastSpool, 4*largest)
+		c.Table.Assume("max_spool", c.MaxSpool)
 	case c.MaxSpool > 0 && c.MaxSpool < largest:
 		c.Table.Errorf("max_spool",
 			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",

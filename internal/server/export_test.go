@@ -18,6 +18,7 @@ type (
 var (
 	ParseAddress = parseAddress
 	Start        = start
+	VersionOf    = versionOf
 )
 
 const LogBufferSize = bufferSize

@@ -11,8 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -104,13 +102,14 @@ type Options struct {
 	root    string
 	check   bool
 	asked   string // the request of -u
+	show    bool
 	upgrade bool
 	version bool
 
 	args []string // as they were given
 }
 
-const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]]
+const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-T]
               [-upgrade] [-v]
 
   -c FILE     configuration; without it, the one that the program asks for, if there is one:
@@ -122,9 +121,11 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -t          check the configuration and exit
   -u REQUEST  with -t, tell which site, route and rules a request would meet, and why: a URL, or a
               method and a URL ("POST http://example.org/x")
+  -T          as -t, and print all settings that are in force, as one configuration: with included
+              files and defaults; ${...} stays as it is written, so that secrets do not show
   -upgrade    let the program that is now at the path of the running server take its place, wait for
               that, and exit; the configuration must have a pid_file
-  -v          print the version and exit
+  -v          print version, commit and the version of Go, and exit
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
 again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
@@ -199,6 +200,13 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		}
 		fmt.Fprintln(stderr, err)
 		return exitUsage
+	}
+	if o.show {
+		if err := c.writeInForce(stdout, src); err != nil {
+			fmt.Fprintf(stderr, "lwango: -T: %v\n", err)
+			return exitFailure
+		}
+		return 0
 	}
 	if o.check {
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
@@ -381,6 +389,7 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	f.StringVar(&o.root, "r", "", "")
 	f.BoolVar(&o.check, "t", false, "")
 	f.StringVar(&o.asked, "u", "", "")
+	f.BoolVar(&o.show, "T", false, "")
 	f.BoolVar(&o.upgrade, "upgrade", false, "")
 	f.BoolVar(&o.version, "v", false, "")
 	theirs = flag.NewFlagSet("", flag.ContinueOnError)
@@ -396,8 +405,11 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	if o.asked != "" && !o.check {
 		return o, theirs, errors.New("-u needs -t")
 	}
-	if o.upgrade && o.check {
-		return o, theirs, errors.New("-upgrade and -t exclude each other")
+	if o.asked != "" && o.show {
+		return o, theirs, errors.New("-u and -T exclude each other")
+	}
+	if o.upgrade && (o.check || o.show) {
+		return o, theirs, errors.New("-upgrade goes without -t and -T")
 	}
 	if f.NArg() > 0 {
 		return o, theirs, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -428,21 +440,6 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 		}
 	}
 	return s, nil
-}
-
-const modulePath = "github.com/lwango/lwango"
-
-// version is that of this module, in its own program and in a program that is built with it.
-func version() string {
-	v := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == modulePath {
-				v = m.Version
-			}
-		}
-	}
-	return "lwango " + orElse(v, "(devel)") + " " + runtime.Version()
 }
 
 func orElse(s, other string) string {
