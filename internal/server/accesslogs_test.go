@@ -278,3 +278,33 @@ func TestAccessLogUnreadPipe(t *testing.T) {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }
+
+// TestAccessLogFullServes: requests are answered as ever where no line can be written, and the end
+// of the server tells how many lines were lost.
+func TestAccessLogFullServes(t *testing.T) {
+	s, text := source(), new(logtext.Buffer)
+	s.Logger = slog.New(slog.NewTextHandler(text, nil))
+	c, err := s.Parse("t.conf", "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		"[access_log]\npath = \"/dev/full\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 50
+	for range n {
+		if got := fetch(t, srv.Addresses()[0]); got != "x" {
+			t.Errorf("got %q", got)
+		}
+	}
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+	if strings.Count(text.String(), "cannot be written") != 1 ||
+		!strings.Contains(text.String(), fmt.Sprintf("path=/dev/full lost=%d\n", n)) {
+		t.Error(text.String())
+	}
+}
