@@ -244,7 +244,7 @@ func (s *server) connConfig() conn.Config {
 	}
 	held := c.held + c.heldByLoop*len(s.loops)
 	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+
-		len(c.accessLogs())+held
+		2*len(c.accessLogs())+held // a reload has the new ones beside the old ones
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
