@@ -23,6 +23,7 @@ import (
 type job struct {
 	load
 	Addr  string // of the server
+	TLS   string // its address for TLS
 	Root  string // of the files that it has
 	Group int    // of its processes
 
@@ -44,6 +45,7 @@ type timing struct {
 var clients = map[string]func(job) figures{
 	"load": loadHTTP, "compressed": loadHTTP, "steady": loadLoop, "beside": loadLoop,
 	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
+	"tls": loadTLS, "idletls": loadIdleTLS, "handshakes": loadHandshakes,
 	"sleepers": loadSleepers, "transfer": loadTransfer,
 }
 

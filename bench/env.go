@@ -166,6 +166,9 @@ func (env *environment) prepare() {
 			writeCold(coldFile(env.dir, i))
 		}
 	}
+	if slices.ContainsFunc(env.works, func(w work) bool { return w.TLS }) {
+		writeCert(env.dir)
+	}
 	// PHP finds them as the route does: below /app.
 	app := filepath.Join(env.dir, "scripts/app")
 	check(os.CopyFS(app, must(fs.Sub(data, "scripts"))))

@@ -63,6 +63,7 @@ type server struct {
 	File         string // the program
 	Root, Dir    string // of all files, and of its own
 	Addr, Beside string
+	TLSAddr      string
 	Backend      string // the address of what it passes requests on to
 	MaxFiles     uint64
 
@@ -85,6 +86,9 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 		work: w, Peer: p, File: env.files[name], Root: env.dir, MaxFiles: env.maxFiles,
 		Addr: freeAddress(), Backend: backend, env: env, program: programs[name],
 		cpu: env.serverCPU, clientCPU: env.clientCPU,
+	}
+	if w.TLS {
+		s.TLSAddr = freeAddress()
 	}
 	s.Dir = must(os.MkdirTemp(env.dir, "server-"))
 	check(os.Chmod(s.Dir, 0o755)) // nginx's workers give up root and must still reach it

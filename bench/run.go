@@ -85,12 +85,15 @@ func (env *environment) measure(w work, p peer) (f figures, err error) {
 		s := start(p, backend)
 		j := job{
 			load: w.load, timing: env.timing, Addr: s.Addr, Group: s.cmd.Process.Pid,
-			Patience: verifyLimit, Root: env.dir,
+			Patience: verifyLimit, Root: env.dir, TLS: s.TLSAddr,
 		}
 		var f figures
-		if w.Probe.Path != "" {
+		switch {
+		case w.Kind == "handshakes":
+			f = s.measureHandshakes(j)
+		case w.Probe.Path != "":
 			f = s.measureBeside(j)
-		} else {
+		default:
 			f = s.measure(j)
 		}
 		f["peak"] = mebi(must(peakMemory(must(family(j.Group)))))
@@ -143,9 +146,11 @@ func (s *server) measureBeside(j job) figures {
 	time.Sleep(j.Duration / 4)
 	f, err := attempt(s.measure, s.probe(j))
 	check(errors.Join(err, <-ended))
-	if s.Cold {
-		f["disk"] = meanwhile["disk"]
-		return f
+	for _, name := range []string{"disk", "handshakes"} {
+		if v, ok := meanwhile[name]; ok {
+			f[name] = v
+			return f
+		}
 	}
 	f["pause99"] = must(strconv.ParseFloat(j.once(tasks.PausesPath), 64))
 	return f

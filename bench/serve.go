@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,6 +29,8 @@ func serveCommand(args []string) error {
 	files := flags.String("files", "", "serve this `FOLDER`")
 	beside := flags.String("beside", "", "let goroutines answer at this `ADDRESS` too")
 	backend := flags.String("backend", "", "pass /proxy on to this `ADDRESS`, and ask it for /fanout")
+	secure := flags.String("tls", "", "answer over TLS at this `ADDRESS` too")
+	root := flags.String("root", "", "the `FOLDER` of certificate and key")
 	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
 		return cmp.Or(err, errors.New("usage: bench serve FLAGS NAME ADDRESS"))
 	}
@@ -44,7 +47,7 @@ func serveCommand(args []string) error {
 	ln := must(net.Listen(network, addr))
 	switch name {
 	case "nethttp", "gorilla":
-		return serveNetHTTP(ln, *files, *beside, *backend)
+		return serveNetHTTP(ln, *files, *beside, *backend, *secure, *root)
 	case "chi":
 		return serveChi(ln)
 	case "fasthttp":
@@ -59,7 +62,7 @@ func serveCommand(args []string) error {
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
+func serveNetHTTP(ln net.Listener, files, beside, backend, secure, root string) error {
 	var chat chatHub
 	mux := http.NewServeMux()
 	tasks.Start(beside, backend, mux.Handle)
@@ -85,7 +88,15 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)
 	})
-	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
+	srv := &http.Server{Handler: mux, IdleTimeout: idleTimeout}
+	if secure != "" {
+		srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // no HTTP/2
+		other := must(net.Listen("tcp", secure))
+		go func() {
+			check(srv.ServeTLS(other, filepath.Join(root, certName), filepath.Join(root, keyName)))
+		}()
+	}
+	return srv.Serve(ln)
 }
 
 // fanOutNetHTTP asks for a URL many times at once, a goroutine for each, and keeps all connections.

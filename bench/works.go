@@ -29,6 +29,7 @@ type work struct {
 	Rules    bool   // lwango: ten rules, of which none is for the request
 	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
 	Cold     bool   // the load is files that are not in the page cache
+	TLS      bool   // the server speaks it at another address
 	load
 
 	Bounds []bound
