@@ -45,7 +45,7 @@ type timing struct {
 var clients = map[string]func(job) figures{
 	"load": loadHTTP, "compressed": loadHTTP, "steady": loadLoop, "beside": loadLoop,
 	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
-	"tls": loadTLS, "idletls": loadIdleTLS, "handshakes": loadHandshakes,
+	"tls": loadTLS, "idletls": loadIdleTLS, "handshakes": loadLoop, "shaking": loadHandshakes,
 	"sleepers": loadSleepers, "transfer": loadTransfer,
 }
 

@@ -126,10 +126,13 @@ func (s *server) measure(j job) (f figures) {
 func (s *server) measureBeside(j job) figures {
 	loaded, ended := j, make(chan error, 1)
 	loaded.Duration += j.Duration / 2
-	if s.Cold {
+	switch {
+	case s.Cold:
 		loaded.Kind = "files"
-	} else if s.Upload {
+	case s.Upload:
 		loaded.Kind = "forms"
+	case s.Kind == "handshakes":
+		loaded.Kind = "shaking"
 	}
 	var meanwhile figures
 	go func() {
