@@ -97,6 +97,7 @@ func (x *exchange) handshake() error {
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
+	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
 	t.attach(x)
 	return nil
