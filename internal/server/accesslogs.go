@@ -18,9 +18,11 @@ import (
 // accessLogConfig is an [access_log], of the server or of a site. It is the conn.AccessLog of the
 // requests there.
 type accessLogConfig struct {
-	Table  settings.Table `toml:",table"`
-	Path   string         `toml:"path"`
-	Format string         `toml:"format"`
+	Table settings.Table `toml:",table"`
+	// Path is a file, or where a line goes otherwise, see lwango.conf.
+	Path string `toml:"path"`
+	// Format is "common", "combined", "json", or a text with placeholders.
+	Format string `toml:"format"`
 
 	line lineFormat // of Format
 

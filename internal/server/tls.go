@@ -16,8 +16,10 @@ import (
 // certConfig is one certificate with its key, both PEM files.
 type certConfig struct {
 	Table settings.Table `toml:",table"`
-	Cert  string         `toml:"cert"`
-	Key   string         `toml:"key"`
+	// Cert is a PEM file, with the chain behind the certificate.
+	Cert string `toml:"cert"`
+	// Key is a PEM file.
+	Key string `toml:"key"`
 }
 
 // pair is a certificate that was read, with its key.
