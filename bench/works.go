@@ -26,10 +26,10 @@ type work struct {
 	Upstream upstream
 	Probe    probe
 	Gzip     string // where the text that is asked for encoded is: sibling, cached, fresh
+	Log      bool   // lwango: an access log in JSON
 	Rules    bool   // lwango: ten rules, of which none is for the request
 	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
 	Cold     bool   // the load is files that are not in the page cache
-	Logged   bool   // lwango: with an access log in JSON
 	load
 
 	Bounds []bound

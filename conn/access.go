@@ -89,14 +89,18 @@ func (x *exchange) logAccess(line []byte) {
 	if log == nil {
 		return
 	}
-	e := x.accessEntry()
+	if x.entry == nil {
+		x.entry = new(AccessEntry)
+	}
+	e := x.entry
+	*e = x.accessEntry()
 	if x.req.raw == nil {
 		e.Line, e.Received = line, int64(x.w-x.r)
 	}
 	e.Duration = time.Since(x.began)
 	c := x.c
 	e.Share = Share{c.logUsed, c.logRound}
-	if !log.LogRequest(c.Loop(), &e) {
+	if !log.LogRequest(c.Loop(), e) {
 		x.crowds = log
 	}
 	c.logUsed, c.logRound = e.Share.Used, e.Share.Round

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/loop"
 )
 
 // TestAccessLogFields: what was read, over which TLS, and which upstream was asked.
@@ -116,4 +117,38 @@ func TestLogTo(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}, plain, direct)
+}
+
+// nowhere is an access log that reads every entry and keeps none.
+type nowhere struct{ ids int }
+
+func (n *nowhere) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
+	n.ids += len(e.ID)
+	return true
+}
+
+func (n *nowhere) HasRoom(*loop.Loop, conn.Share) bool { return true }
+
+// TestAccessLogAllocates: an entry costs no allocation, in the server's log or in another one.
+func TestAccessLogAllocates(t *testing.T) {
+	own := new(nowhere)
+	h := func(to bool) conn.Handler {
+		return func(req *conn.Request, _ *conn.Response) int {
+			if to {
+				req.LogTo(own)
+			}
+			return 204
+		}
+	}
+	s := start(t, direct, conn.Config{Handler: h(false)})
+	without := s.Allocs(get)
+	for _, to := range []bool{false, true} {
+		s.Configure(conn.Config{Handler: h(to), AccessLog: new(nowhere)})
+		if with := s.Allocs(get); with > without+0.5 {
+			t.Errorf("%v allocations, %v without a log", with, without)
+		}
+	}
+	if own.ids == 0 {
+		t.Error("nothing was logged")
+	}
 }

@@ -43,8 +43,9 @@ type exchange struct {
 	duplex   *Duplex
 
 	began   time.Time
-	unheard bool      // the client left before the head went out, which ended a wait of the handler
-	crowds  AccessLog // has too many lines of this connection; nil: none has
+	unheard bool         // the client left before the head went out, which ended a wait of the handler
+	entry   *AccessEntry // that of logAccess, used again; nil before the first
+	crowds  AccessLog    // has too many lines of this connection; nil: none has
 	req     Request
 	resp    Response
 }
@@ -119,6 +120,9 @@ func (x *exchange) detach() {
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
 	x.req.body.err = ErrComplete // the next client must not read this body
+	if x.entry != nil {
+		*x.entry = AccessEntry{}
+	}
 	x.stream = stream.Stream{}
 	x.reading, x.writing, x.unsent = stream.Pace{}, stream.Pace{}, 0
 	x.duplex, x.req.body.tryOnly = nil, false

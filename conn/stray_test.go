@@ -77,5 +77,5 @@ func TestStrayFunctionHasNoConnection(t *testing.T) {
 				}
 			})
 		}
-	}, plain, direct)
+	}, plain, direct, overTLS)
 }

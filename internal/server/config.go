@@ -141,6 +141,8 @@ type listenerConfig struct {
 	MinTLS string `toml:"min_version" oneof:"1.2 1.3"`
 	// CAs is a file of authorities; clients need a certificate of one of them.
 	CAs string `toml:"client_ca"`
+	// Strict refuses handshakes for names that no certificate has, and without a name.
+	Strict bool `toml:"strict_sni"`
 	// Mode is of the file of a UNIX socket, such as "0660"; empty: what the umask leaves.
 	Mode string `toml:"mode"`
 	// Owner is user, group or both of the file of a UNIX socket: "lwango:www-data", ":www-data".

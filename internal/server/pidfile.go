@@ -38,7 +38,7 @@ func openPIDFile(path string) (*pidFile, error) {
 		}
 		p := &pidFile{path, f}
 		if p.inPlace() { // the server before may have removed it between open and lock
-			return p, nil
+			return p, f.Truncate(0) // the number there is that of a server which was killed
 		}
 		f.Close()
 	}

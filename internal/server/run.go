@@ -202,7 +202,7 @@ func (s *server) wait() error {
 		}
 	}
 	s.closeLogs()
-	if s.replaced() {
+	if s.replaced() && s.upgrade.pidFile {
 		s.pid.close()
 	} else {
 		s.pid.remove()

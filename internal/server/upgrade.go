@@ -32,11 +32,13 @@ type upgrade struct {
 	process  *os.Process
 	happened chan event
 	done     chan struct{} // closed when no event matters any more
-	deadline *time.Timer   // for the new process to be ready, then for this one to be idle
+	limit    *time.Timer   // for the new process to be ready, and then for drain
 
 	state  upgradeState
 	reload bool // a SIGHUP has come
 	hung   bool // the process has not become ready in time
+
+	pidFile bool // the new process has it
 
 	manager *manager // until the new process had it
 }
@@ -61,7 +63,8 @@ const idleEvery = 100 * time.Millisecond
 type event struct {
 	message        // what the new process says, if it says something
 	ended   string // how it has ended
-	timeout bool   // the deadline has passed
+	late    bool   // it was not ready in time
+	expired bool   // drain has passed
 	look    bool   // it is time to look whether a connection is left
 	idle    bool   // none is left
 }
@@ -124,7 +127,7 @@ func (u *upgrade) giveUp() {
 
 // end ends the goroutines of the upgrade. That of watch waits for the new process.
 func (u *upgrade) end() {
-	u.deadline.Stop()
+	u.limit.Stop()
 	close(u.done)
 }
 
@@ -226,7 +229,7 @@ func (s *server) launch() (*upgrade, error) {
 		return nil, err
 	}
 	u := &upgrade{process: process, happened: make(chan event), done: make(chan struct{})}
-	u.deadline = time.AfterFunc(upgradeWait, func() { u.tell(event{timeout: true}) })
+	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
 	go u.watch(news)
 	return u, nil
 }
@@ -272,10 +275,12 @@ func (s *server) upgraded(e event) (over bool) {
 		if u.state == draining {
 			u.state = settled
 		}
-	case e.timeout && u.state == starting:
-		u.hung = true
-		_ = u.process.Kill()
-	case e.timeout:
+	case e.late:
+		if u.state == starting {
+			u.hung = true
+			_ = u.process.Kill()
+		}
+	case e.expired:
 		s.own.Info("drain is over", "connections", s.conn.Active())
 		return true
 	case e.look:
@@ -319,8 +324,10 @@ func (s *server) handOver(m message) {
 	pid := u.process.Pid
 	u.manager, s.manager = s.manager, nil
 	u.manager.replaced(pid)
-	if err := s.pid.write(pid); err != nil && m.PIDFile {
-		s.own.Error("the number of the new process cannot be written", "error", err)
+	if u.pidFile = m.PIDFile; u.pidFile {
+		if err := s.pid.write(pid); err != nil {
+			s.own.Error("the number of the new process cannot be written", "error", err)
+		}
 	}
 	cc := s.connConfig()
 	cc.Leaving = true
@@ -329,7 +336,8 @@ func (s *server) handOver(m message) {
 
 	s.before.over()
 
-	u.deadline.Reset(s.config.Drain)
+	u.limit.Stop()
+	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })
 	go func() {
 		tick := time.NewTicker(idleEvery)
 		defer tick.Stop()
@@ -469,8 +477,8 @@ func request(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !locked(f) {
-		return "", fmt.Errorf("no server runs: none has locked %s", path)
+	if err := holds(pid, f); err != nil {
+		return "", err
 	}
 	before, _ := os.Stat(resultOf(path))
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
@@ -488,6 +496,28 @@ func request(path string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)
+}
+
+// holds returns nil if a process has a pidFile open, as a server has that runs. Otherwise the number
+// is left from a server that was killed, and may be that of any other process by now, which SIGUSR2
+// would end.
+func holds(pid int, f *os.File) error {
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	open, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, entry := range open {
+		there, err := os.Stat(filepath.Join(dir, entry.Name()))
+		if err == nil && os.SameFile(own, there) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no server runs: process %d, of which %s speaks, is none", pid, f.Name())
 }
 
 // locked reports whether a process has locked a pidFile.

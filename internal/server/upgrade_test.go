@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -125,6 +127,7 @@ type upgraded struct {
 	first     *os.Process
 	gone      chan struct{} // the first process has ended
 	config    string
+	tls       *tls.Config // for the address "tls"
 }
 
 type lockedLog struct {
@@ -191,7 +194,7 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 			}
 		}
 	})
-	u.addresses["tcp"] = u.logged(`msg=listening address=(127\S+)`)
+	u.addresses["tcp"] = u.logged(`msg=listening address=(127\.0\.0\.1:\S+)`)
 	u.addresses["unix"] = filepath.Join(dir, "socket")
 	u.logged(`msg=listening address=unix`)
 	wait.Until(t, "the pid file", func() bool { _, err := u.pid(); return err == nil })
@@ -200,7 +203,11 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 
 func (u *upgraded) write(name, text string) {
 	u.t.Helper()
-	if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600); err != nil {
+	path := filepath.Join(u.dir, name)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil { // no reader finds a part of it
 		u.t.Fatal(err)
 	}
 }
@@ -275,9 +282,16 @@ type upgradeClient struct {
 }
 
 func (u *upgraded) dial(network string) (*upgradeClient, error) {
-	c, err := net.Dial(network, u.addresses[network])
+	how := network
+	if network == "tls" {
+		how = "tcp"
+	}
+	c, err := net.Dial(how, u.addresses[network])
 	if err != nil {
 		return nil, err
+	}
+	if network == "tls" {
+		c = tls.Client(c, u.tls)
 	}
 	_ = c.SetDeadline(time.Now().Add(wait.Patience))
 	return &upgradeClient{c, bufio.NewReader(c)}, nil
@@ -418,10 +432,13 @@ func TestUpgradeFails(t *testing.T) {
 	if out, code := u.command(); code != 2 {
 		t.Errorf("wrong configuration: code %d, %q", code, out)
 	}
+	before := strings.Count(u.log.String(), "it refuses its configuration")
 	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	u.logged("upgrade failed.*it refuses its configuration")
+	wait.Until(t, "the refusal", func() bool {
+		return strings.Count(u.log.String(), "it refuses its configuration") > before
+	})
 	u.servedOnlyBy(old)
 
 	// A configuration that is right, and cannot be served.
@@ -571,6 +588,27 @@ func TestUpgradeUnderManager(t *testing.T) {
 	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
 }
 
+// TestUpgradeWithoutPIDFile: where the new configuration has no pid_file, the old process removes it.
+func TestUpgradeWithoutPIDFile(t *testing.T) {
+	u := startUpgraded(t, "")
+	u.write("lwango.conf", strings.Replace(u.config, "pid_file = \"pid\"\n", "", 1))
+	if err := syscall.Kill(u.mustPID(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	<-u.gone
+	if _, err := u.pid(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+	next, err := strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.servedOnlyBy(next)
+	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPIDFile: a second server with the same file does not start, and does not touch it.
 func TestPIDFile(t *testing.T) {
 	u := startUpgraded(t, "")
@@ -615,7 +653,12 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		upgrades, _ = strconv.Atoi(s)
 		reloads = 10 * upgrades
 	}
-	u := startUpgraded(t, "threads = 2\ndrain = \"1m\"")
+	ca := certs.New(t)
+	cert, key := ca.Files(ca.Issue(1000*time.Hour, "127.0.0.2"))
+	u := startUpgraded(t, fmt.Sprintf("threads = 2\n[[listener]]\naddress = \"127.0.0.2:0\"\ntls = { cert = %q, key = %q }",
+		cert, key))
+	u.addresses["tls"] = u.logged(`address=(127\.0\.0\.2:\S+)`)
+	u.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.2"}
 	var done, ended, sockets atomic.Int64
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
@@ -635,20 +678,21 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for i := range 6 { // kept connections, for as long as they are kept
-		network := []string{"tcp", "unix"}[i%2]
-		var c *upgradeClient
+	var kept [6]*upgradeClient
+	for i := range kept { // kept connections, for as long as they are kept
+		network := []string{"tcp", "unix", "tls"}[i%3]
+		c := &kept[i]
 		client(func() (err error) {
-			if c == nil {
-				if c, err = u.dial(network); err != nil {
+			if *c == nil {
+				if *c, err = u.dial(network); err != nil {
 					return fmt.Errorf("kept: %w", err)
 				}
 			}
-			_ = c.SetDeadline(time.Now().Add(wait.Patience))
-			_, last, err := c.ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
+			_ = (*c).SetDeadline(time.Now().Add(wait.Patience))
+			_, last, err := (*c).ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
 			if last || err != nil {
-				c.close()
-				c = nil
+				(*c).close()
+				*c = nil
 				ended.Add(1)
 			}
 			time.Sleep(time.Millisecond)
@@ -736,6 +780,11 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	clients.Wait()
+	for _, c := range kept { // idle ones would keep a process that was replaced a moment ago
+		if c != nil {
+			c.close()
+		}
+	}
 	if ended.Load() < 6 {
 		t.Errorf("%d connections were asked to end, want those of 6 clients at least", ended.Load())
 	}
