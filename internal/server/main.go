@@ -402,8 +402,11 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	if err := f.Parse(args); err != nil {
 		return o, theirs, err
 	}
-	if o.asked != "" && (!o.check || o.show) {
-		return o, theirs, errors.New("-u needs -t, and goes without -T")
+	if o.asked != "" && !o.check {
+		return o, theirs, errors.New("-u needs -t")
+	}
+	if o.asked != "" && o.show {
+		return o, theirs, errors.New("-u and -T exclude each other")
 	}
 	if o.upgrade && (o.check || o.show) {
 		return o, theirs, errors.New("-upgrade goes without -t and -T")

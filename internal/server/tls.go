@@ -123,8 +123,9 @@ func (c *config) checkTLS(l *listenerConfig) {
 		if l.Table.Has("tls") {
 			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
 		}
-		for _, key := range []string{"min_version", "client_ca", "strict_sni"} {
-			if l.Table.Has(key) {
+		for key, wanted := range map[string]bool{"min_version": l.Table.Has("min_version"),
+			"client_ca": l.Table.Has("client_ca"), "strict_sni": l.Strict} {
+			if wanted {
 				l.Table.Errorf(key, "needs the key tls beside it")
 			}
 		}
