@@ -19,7 +19,7 @@ import (
 // requests there.
 type accessLogConfig struct {
 	Table settings.Table `toml:",table"`
-	// Path is a file, or where a line goes otherwise, see lwango.conf.
+	// Path is a file, "stderr:", "stdout:", "journald:", or "syslog:" and an address.
 	Path string `toml:"path"`
 	// Format is "common", "combined", "json", or a text with placeholders.
 	Format string `toml:"format"`
