@@ -46,8 +46,12 @@ type exchange struct {
 	began   time.Time
 	unheard bool // the client left before the head went out, which ended a wait of the handler
 	crowded bool // the access log has too many lines of this connection
-	req     Request
-	resp    Response
+
+	counting bool          // the request has begun and is not counted yet
+	took     time.Duration // by its handler, or untimed
+
+	req  Request
+	resp Response
 }
 
 func newExchange() *exchange {
@@ -91,6 +95,7 @@ func (x *exchange) leave() {
 
 // strand abandons the exchange to a function that still runs off the loop and may hold it.
 func (x *exchange) strand() {
+	x.count(0)
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
 	}
@@ -134,6 +139,7 @@ func (x *exchange) end() {
 	if x.req.Thread == nil {
 		return
 	}
+	x.count(0) // the handler has ended its goroutine, or was killed
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
 	}
@@ -155,7 +161,15 @@ func (x *exchange) exchange() bool {
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
+		var began time.Duration
+		count := x.set.Count
+		if count {
+			began = clock()
+		}
 		status = x.call(x.set.Handler)
+		if count && c.x != nil {
+			c.x.took = clock() - began
+		}
 		if x = c.x; x != nil && !x.unheard {
 			status = x.errorPage(status)
 			x = c.x
@@ -192,6 +206,7 @@ func (x *exchange) completed() {
 		x.req.cancel = nil
 	}
 	if x.resp.phase != hijacked {
+		x.countAnswer()
 		x.logAccess(nil)
 	}
 }
@@ -226,7 +241,8 @@ func (x *exchange) abandon() bool {
 
 // begin makes everything ready for one answer.
 func (x *exchange) begin() {
-	x.c.port.tally.requests++
+	x.c.port.tally.Requests++
+	x.counting, x.took = true, untimed
 	x.began = x.c.Loop().Time()
 	x.pace(&x.reading, x.set.BodyTimeout)
 	x.pace(&x.writing, x.set.WriteTimeout)

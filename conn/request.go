@@ -50,6 +50,7 @@ type Request struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	id        uint64
+	place     uint32 // see SetPlace
 
 	// What trusted proxies say of the client, see believe.
 	proxied bool
@@ -75,7 +76,7 @@ func (r *Request) release() {
 	}
 	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
-	r.id = 0
+	r.id, r.place = 0, 0
 	if r.proxied {
 		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
 	}
