@@ -83,6 +83,12 @@ type config struct {
 	background    []func(context.Context)
 	endBackground func()
 
+	// observer is what handlers see of the server. counted says that one of them wants requests to be
+	// counted by route, and upstreams are those of all handlers.
+	observer  observer
+	counted   bool
+	upstreams []reporter
+
 	// loops are those of the server that uses this configuration; see handlers.Env.
 	loops []*loop.Loop
 
@@ -185,6 +191,7 @@ type source struct {
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
 	Logger  *slog.Logger     // for modules; never nil
+	Places  *places          // the numbers of routes; nil: nothing is counted by route
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none

@@ -12,6 +12,7 @@ type (
 	Config = config
 	Server = server
 	Source = source
+	Places = places
 )
 
 var (

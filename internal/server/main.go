@@ -40,6 +40,8 @@ type Program struct {
 
 	Modules *handlers.Registry // does not change once a server runs
 
+	places places
+
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
 
 	mu     sync.Mutex
@@ -119,6 +121,8 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -u REQUEST  with -t, tell which site, route and rules a request would meet, and why: a URL, or a
               method and a URL ("POST http://example.org/x")
   -v          print the version and exit
+
+lwango top shows what a running server says of itself; see lwango top -h.
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
 again, and after a SIGUSR1 it opens its access log anew, as after a SIGHUP.
@@ -362,7 +366,7 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Topics: &p.Topics,
-		Broker: p.Broker, Logger: log}
+		Broker: p.Broker, Logger: log, Places: &p.places}
 	p.registered(&s)
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {
@@ -379,6 +383,10 @@ const modulePath = "github.com/lwango/lwango"
 
 // version is that of this module, in its own program and in a program that is built with it.
 func version() string {
+	return "lwango " + moduleVersion() + " " + runtime.Version()
+}
+
+func moduleVersion() string {
 	v := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {
@@ -387,7 +395,7 @@ func version() string {
 			}
 		}
 	}
-	return "lwango " + orElse(v, "(devel)") + " " + runtime.Version()
+	return orElse(v, "(devel)")
 }
 
 func orElse(s, other string) string {

@@ -43,6 +43,7 @@ func (s *server) reload() error {
 	s.access = access
 	s.config.endBackground()
 	s.config = next
+	s.observe(next)
 	s.conn.Configure(s.connConfig())
 	next.begin()
 	s.limitTopics()

@@ -15,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -37,6 +38,9 @@ type server struct {
 
 	manager *manager
 
+	observed *observed   // what handlers see of s
+	topics   *pubsub.Hub // as source.Topics was at the start
+
 	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
@@ -55,6 +59,9 @@ func start(src source, c *config) (*server, error) {
 		}
 		for _, l := range s.loops {
 			l.Close()
+		}
+		if s.watchdog != nil {
+			s.watchdog.Close()
 		}
 		if s.access != nil {
 			s.access.close()
@@ -118,6 +125,8 @@ func (s *server) start() (err error) {
 	}
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())
+	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
+	s.observe(s.config)
 	for _, l := range s.listeners {
 		for i := range s.loops {
 			if err := s.serve(l, i); err != nil {
@@ -129,7 +138,6 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.begin()
-	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -211,6 +219,7 @@ func (s *server) connConfig() conn.Config {
 		LargestBodySize: c.largestBody,
 		SpoolDir:        c.SpoolDir,
 		MaxSpool:        int64(c.MaxSpool),
+		Count:           c.counted,
 		Logger:          s.log,
 	}
 	if c.MinRate == 0 {
