@@ -1,10 +1,12 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"runtime/debug"
+	"runtime/trace"
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
@@ -46,6 +48,8 @@ type exchange struct {
 	began   time.Time
 	unheard bool // the client left before the head went out, which ended a wait of the handler
 	crowded bool // the access log has too many lines of this connection
+
+	task context.Context // of the runtime's trace; nil: there was none when the request began
 
 	counting bool          // the request has begun and is not counted yet
 	took     time.Duration // by its handler, or untimed
@@ -139,6 +143,7 @@ func (x *exchange) end() {
 	if x.req.Thread == nil {
 		return
 	}
+	x.task = nil
 	x.count(0) // the handler has ended its goroutine, or was killed
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -161,6 +166,10 @@ func (x *exchange) exchange() bool {
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
+		var traced func(*exchange)
+		if trace.IsEnabled() {
+			traced = x.traced()
+		}
 		var began time.Duration
 		count := x.set.Count
 		if count {
@@ -169,6 +178,9 @@ func (x *exchange) exchange() bool {
 		status = x.call(x.set.Handler)
 		if count && c.x != nil {
 			c.x.took = clock() - began
+		}
+		if traced != nil {
+			traced(c.x)
 		}
 		if x = c.x; x != nil && !x.unheard {
 			status = x.errorPage(status)

@@ -322,6 +322,8 @@ func (r *Request) Context() context.Context {
 		base := context.Background()
 		if w := r.x.c.introduced(); w != nil && w.front != nil {
 			base = w.front.ctx
+		} else if r.x.task != nil {
+			base = r.x.task
 		}
 		r.ctx, r.cancel = context.WithCancelCause(base)
 		if r.Gone() && !r.x.resp.asked {

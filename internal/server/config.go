@@ -57,6 +57,7 @@ type config struct {
 	Listeners []listenerConfig    `toml:"listener"`
 	AccessLog *accessLogConfig    `toml:"access_log"`
 	Pubsub    pubsubConfig        `toml:"pubsub"`
+	Debug     debugConfig         `toml:"debug"`
 	Compress  compressionConfig   `toml:"compression"`
 	Sites     []siteConfig        `toml:"site"`
 
@@ -253,6 +254,7 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkHeaders()
 	c.checkAccessLog()
 	c.checkPubsub(s.Broker)
+	c.checkDebug()
 	c.checkListeners()
 	c.checkSites()
 	sites := c.buildSites(s)

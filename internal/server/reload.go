@@ -23,7 +23,13 @@ func (s *server) reload() error {
 	if err != nil {
 		return err
 	}
-	added, err := s.openAdded(next)
+	debug, err := s.nextDebug(next)
+	var added map[address]*listener
+	if err == nil {
+		if added, err = s.openAdded(next); err != nil && debug != s.debug {
+			debug.close()
+		}
+	}
 	if err != nil {
 		if logFile != nil {
 			logFile.Close()
@@ -34,6 +40,10 @@ func (s *server) reload() error {
 		return err
 	}
 
+	if debug != s.debug {
+		s.debug.close()
+		s.debug = debug
+	}
 	next.loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)

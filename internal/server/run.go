@@ -38,6 +38,7 @@ type server struct {
 
 	manager *manager
 
+	debug    *debugger   // nil: [debug] has no address
 	observed *observed   // what handlers see of s
 	topics   *pubsub.Hub // as source.Topics was at the start
 
@@ -60,6 +61,7 @@ func start(src source, c *config) (*server, error) {
 		for _, l := range s.loops {
 			l.Close()
 		}
+		s.debug.close()
 		if s.watchdog != nil {
 			s.watchdog.Close()
 		}
@@ -127,6 +129,9 @@ func (s *server) start() (err error) {
 	s.conn = conn.NewServer(s.connConfig())
 	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	s.observe(s.config)
+	if s.debug, err = s.nextDebug(s.config); err != nil {
+		return err
+	}
 	for _, l := range s.listeners {
 		for i := range s.loops {
 			if err := s.serve(l, i); err != nil {
@@ -182,6 +187,7 @@ func (s *server) closeListeners() {
 func (s *server) wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
+	s.debug.close()
 	if s.disconnect != nil {
 		// Threads that were killed at the end may have published in deferred calls.
 		if unsent := s.disconnect(max(time.Until(s.until), time.Second)); unsent > 0 {

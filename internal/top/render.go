@@ -69,7 +69,7 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 			}
 		}
 		add("%10d %9.1f %8d %8d %8d %10v  %s", r.Requests(), rate(r.Requests(), b.Requests()), r.Status[4],
-			r.Status[5], r.Status[0], time.Duration(mean(r)*float64(time.Second)).Round(time.Microsecond),
+			r.Status[5], r.Status[0], time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
 			cmp.Or(r.Site, "(no site)")+" "+cmp.Or(r.Route, "(no route)"))
 	}
 	if len(now.Upstreams) > 0 {
