@@ -118,6 +118,9 @@ func (c *connection) failed(what string, args ...any) {
 
 // Ended is called by the loop when the thread has ended.
 func (c *connection) Ended() {
+	if c.state&lingers != 0 {
+		c.port.tally.Lingering--
+	}
 	delete(c.port.untaken, c)
 	c.port.server.admission.dismiss(c)
 }
@@ -205,6 +208,7 @@ func (x *exchange) reject(e *http1.Error) {
 	x.begin()
 	x.resp.close = true
 	x.resp.finish(e.Status)
+	x.countAnswer()
 	x.logAccess(line)
 	x.lingeringClose()
 }

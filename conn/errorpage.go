@@ -105,13 +105,13 @@ func (r *Request) become(path string) (undo func()) {
 	raw, text, user, authType := r.raw, r.text, r.user, r.authType
 	query, form, multipart := r.query, r.form, r.multipart
 	rewritten, rewrites, once, replaced := r.rewritten, r.rewrites, r.once, r.replaced
-	match := r.matched
+	match, place := r.matched, r.place
 	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
 		r.rewritten, r.rewrites, r.once, r.replaced = rewritten, rewrites, once, replaced
-		r.matched = match
+		r.matched, r.place = match, place
 	}
 	if head.Method != http1.HEAD {
 		r.head.Method = http1.GET

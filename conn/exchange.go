@@ -1,9 +1,11 @@
 package conn
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"runtime/trace"
 	"time"
 
 	"github.com/lwango/lwango/internal/http1"
@@ -46,8 +48,14 @@ type exchange struct {
 	unheard bool         // the client left before the head went out, which ended a wait of the handler
 	entry   *AccessEntry // that of logAccess, used again; nil before the first
 	crowds  AccessLog    // has too many lines of this connection; nil: none has
-	req     Request
-	resp    Response
+
+	task context.Context // of the runtime's trace; nil: there was none when the request began
+
+	counting bool          // the request has begun and is not counted yet
+	took     time.Duration // by its handler, or untimed
+
+	req  Request
+	resp Response
 }
 
 func newExchange() *exchange {
@@ -93,6 +101,7 @@ func (x *exchange) leave() {
 // function may read what has come of the request. It must not reach the connection, which goes on
 // with another exchange or ends; then its descriptor's number may soon be that of another client.
 func (x *exchange) strand() {
+	x.count(0)
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
 	}
@@ -149,6 +158,8 @@ func (x *exchange) end() {
 	if x.req.Thread == nil {
 		return
 	}
+	x.task = nil
+	x.count(0) // the handler has ended its goroutine, or was killed
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
 	}
@@ -170,7 +181,22 @@ func (x *exchange) exchange() bool {
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
+		var traced func(*exchange)
+		if trace.IsEnabled() {
+			traced = x.traced()
+		}
+		var began time.Duration
+		count := x.set.Count
+		if count {
+			began = clock()
+		}
 		status = x.call(x.set.Handler)
+		if count && c.x != nil {
+			c.x.took = clock() - began
+		}
+		if traced != nil {
+			traced(c.x)
+		}
 		if x = c.x; x != nil && !x.unheard {
 			status = x.errorPage(status)
 			x = c.x
@@ -207,6 +233,7 @@ func (x *exchange) completed() {
 		x.req.cancel = nil
 	}
 	if x.resp.phase != hijacked {
+		x.countAnswer()
 		x.logAccess(nil)
 	}
 }
@@ -241,7 +268,8 @@ func (x *exchange) abandon() bool {
 
 // begin makes everything ready for one answer.
 func (x *exchange) begin() {
-	x.c.port.tally.requests++
+	x.c.port.tally.Requests++
+	x.counting, x.took = true, untimed
 	x.began = x.c.Loop().Time()
 	x.pace(&x.reading, x.set.BodyTimeout)
 	x.pace(&x.writing, x.set.WriteTimeout)

@@ -39,12 +39,15 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	s.Own(&x.c.Thread, x.req.RemoteAddr())
 	c = x.c.over(s)
 	h := new(takeover)
+	tally := x.c.port.tally
+	tally.Hijacked++
 	var ended func(closeCode int)
 	x.c.Defer(func() {
 		if ended != nil {
 			ended(h.closeCode)
 		}
 		_ = c.Close()
+		tally.Hijacked--
 	})
 	r = w.giveUp(c)
 	ended = x.logLater()
@@ -179,6 +182,7 @@ func (w *Response) giveUp(c net.Conn) *bufio.Reader {
 	if w.status == 0 {
 		w.status = http.StatusSwitchingProtocols
 	}
+	x.count(w.status)
 	if len(rest) == 0 {
 		return bufio.NewReaderSize(c, hijackedBuffer)
 	}

@@ -58,6 +58,7 @@ func (x *exchange) lingeringClose() {
 	x.closeTLS()
 	if x.writeErr == nil && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
 		c.state |= lingers
+		c.port.tally.Lingering++
 	}
 }
 

@@ -60,6 +60,7 @@ type Request struct {
 	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
 	idText    [32]byte // of an id that was made
 
+	place    uint32 // see SetPlace
 	upstream upstream
 	log      AccessLog // see LogTo; nil: the server's
 
@@ -87,7 +88,7 @@ func (r *Request) release() {
 	}
 	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
-	r.id, r.idView = "", nil
+	r.id, r.idView, r.place = "", nil, 0
 	if r.upstream.name != "" {
 		r.upstream = upstream{}
 	}
@@ -373,6 +374,8 @@ func (r *Request) Context() context.Context {
 		base := context.Background()
 		if w := r.x.c.introduced(); w != nil && w.front != nil {
 			base = w.front.ctx
+		} else if r.x.task != nil {
+			base = r.x.task
 		}
 		r.ctx, r.cancel = context.WithCancelCause(base)
 		if r.Gone() && !r.x.resp.asked {

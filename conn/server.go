@@ -79,6 +79,10 @@ type Config struct {
 	// on its way.
 	Leaving bool
 
+	// Count says that requests are counted by route, see Tally. It costs two looks at the clock for
+	// each request.
+	Count bool
+
 	Headers   []Field      // added to every response that does not set them
 	AccessLog AccessLog    // nil: none
 	Logger    *slog.Logger // nil: slog.Default
@@ -96,12 +100,6 @@ type Server struct {
 	strangers                atomic.Int64 // since the last line in the log
 
 	tallies sync.Map // *loop.Loop -> *tally
-}
-
-// tally is what a loop counts for a Server.
-type tally struct {
-	requests int64
-	_        [56]byte // no other loop writes to the same cache line
 }
 
 // settings is a Config made ready for use.
@@ -199,10 +197,21 @@ func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
 // called on l.
 func (s *Server) Requests(l *loop.Loop) int64 {
 	if t, ok := s.tallies.Load(l); ok {
-		return t.(*tally).requests
+		return t.(*tally).Requests
 	}
 	return 0
 }
+
+// Tally returns what l has counted. It is called on l.
+func (s *Server) Tally(l *loop.Loop) Tally {
+	if t, ok := s.tallies.Load(l); ok {
+		return t.(*tally).copy()
+	}
+	return Tally{}
+}
+
+// Refusing returns how many connections are open only to get 503.
+func (s *Server) Refusing() int { return int(s.admission.refusing.Load()) }
 
 // port is what the connections of one listener on one loop share.
 type port struct {
@@ -226,6 +235,7 @@ type port struct {
 }
 
 func (p *port) accept(fd int, remote netip.AddrPort) {
+	p.tally.Accepted++
 	a, cfg := &p.server.admission, p.server.settings.Load()
 	proxies := p.proxies(cfg)
 	header := proxies != nil && proxies.Protocol

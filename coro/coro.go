@@ -43,6 +43,11 @@ type Coro struct {
 	// stack from one body to the next.
 	Local any
 
+	// Yielded is what the body has yielded last, and Since when, by the clock of the loop that sets
+	// it: for those that look at what waits.
+	Yielded Value
+	Since   int64
+
 	next     func(*Coro, Value) Body // see New
 	body     Body
 	deferred []func()

@@ -9,6 +9,7 @@ type Pool struct {
 
 	free   []parkedCoro
 	bottom int // those below were closed by Trim
+	used   int // Get has returned them, and Put has not got them back
 }
 
 type parkedCoro struct {
@@ -18,6 +19,7 @@ type parkedCoro struct {
 
 // Get returns a parked coroutine, or a new one if none is parked.
 func (p *Pool) Get() *Coro {
+	p.used++
 	last := len(p.free) - 1
 	if last < p.bottom {
 		return New(p.Handoff, p.Next)
@@ -31,6 +33,7 @@ func (p *Pool) Get() *Coro {
 // Put takes back a coroutine whose body has returned, and disposes of a dead one. now is the time,
 // by any clock, as long as Trim is called with the same.
 func (p *Pool) Put(c *Coro, now int64) {
+	p.used--
 	if c.Dead() {
 		c.Dispose()
 		return
@@ -40,6 +43,9 @@ func (p *Pool) Put(c *Coro, now int64) {
 
 // Len returns how many coroutines are parked.
 func (p *Pool) Len() int { return len(p.free) - p.bottom }
+
+// Used returns how many coroutines have a body.
+func (p *Pool) Used() int { return p.used }
 
 // Trim closes coroutines that have been parked without use since before the given time, at most so
 // many of them, and reports whether it has left others.

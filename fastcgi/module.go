@@ -151,6 +151,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if s.KeepConn && s.MaxIdle == 0 {
 		return nil, handlers.BadKey("max_idle", "expected at least 1 with keep_conn = true, not 0")
 	}
+	if env.Upstreams != nil {
+		env.Upstreams(m.group.Report)
+	}
 	return m.serve, nil
 }
 

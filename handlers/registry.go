@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -49,6 +50,16 @@ type Env struct {
 	// of ctx. Background is for the build function; it is nil where nothing serves: in a test of a
 	// module.
 	Background func(f func(ctx context.Context))
+
+	// Count makes the server count its requests by route, as conn.Config.Count has it. The result
+	// tells what the server has counted, and what else it knows of itself; it waits for the loops,
+	// a second at most, on the calling thread t. A handler calls it. Count is for the build function;
+	// it is nil in a test of a module.
+	Count func() (snapshot func(t *loop.Thread) (*metrics.Snapshot, error))
+
+	// Upstreams gives the server a function that tells, on any goroutine and at any time, of the
+	// upstreams of the handler. It is for the build function; it is nil in a test of a module.
+	Upstreams func(report func() []metrics.Upstream)
 
 	// LargerBodies tells the server, at the start, that something behind the route's limit takes
 	// request bodies of so many bytes, whatever max_body_size is. See conn.Body.ReplaceLimit. It is

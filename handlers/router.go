@@ -35,6 +35,9 @@ type Site struct {
 
 	// Around wraps the choice of the route, for all requests of the site; nil: nothing does.
 	Around Middleware
+
+	// Place is by what number requests are counted (conn.Request.SetPlace) that no route answers.
+	Place uint32
 }
 
 // Route is one path prefix of a site.
@@ -45,6 +48,9 @@ type Route struct {
 	Prefix string
 
 	Handler conn.Handler
+
+	// Place is by what number the requests are counted, see conn.Request.SetPlace.
+	Place uint32
 }
 
 // RouteError says which entry of NewRouter's argument is wrong, by index, so that the configuration
@@ -78,7 +84,8 @@ type Router struct {
 type target struct {
 	prefix  string
 	handler conn.Handler
-	index   int // of the route in its site
+	index   int    // of the route in its site
+	place   uint32 // of the Route
 }
 
 // NewRouter builds a router of sites.
@@ -92,7 +99,7 @@ type target struct {
 func NewRouter(sites []Site) (*Router, error) {
 	r := &Router{hosts: newTables(sites)}
 	for i, s := range sites {
-		to := &site{index: i, rank: s.rank(), patterns: s.Patterns}
+		to := &site{index: i, rank: s.rank(), patterns: s.Patterns, place: s.Place}
 		for j, route := range s.Routes {
 			if route.Handler == nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "handler",
@@ -101,7 +108,8 @@ func NewRouter(sites []Site) (*Router, error) {
 			if err := to.routes.add(route.Prefix, route.Handler); err != nil {
 				return nil, &RouteError{Site: i, Route: j, Key: "prefix", Err: err}
 			}
-			to.routes.find([]byte(route.Prefix)).index = j
+			t := to.routes.find([]byte(route.Prefix))
+			t.index, t.place = j, route.Place
 		}
 		if to.handler = to.serve; s.Around != nil {
 			to.handler = s.Around(to.serve)
@@ -133,6 +141,7 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	if to == nil {
 		return http.StatusNotFound
 	}
+	req.SetPlace(to.place)
 	return to.handler(req, resp)
 }
 
@@ -168,6 +177,7 @@ type site struct {
 	routes   prefixTree
 	patterns *Mux         // nil: there are none
 	handler  conn.Handler // serve, and what is around it
+	place    uint32       // of the Site
 	rank     int          // of several sites for the same request, the one with the highest answers
 }
 
@@ -187,6 +197,7 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 		var status int
 		if s.patterns == nil {
 			req.SetPrefix(t.prefix)
+			req.SetPlace(t.place)
 			status = t.handler(req, resp)
 		} else {
 			status = s.choose(t, req, resp)
@@ -209,6 +220,7 @@ func (s *site) choose(t *target, req *conn.Request, resp *conn.Response) int {
 		return all.refuse(req, resp)
 	}
 	req.SetPrefix(t.prefix)
+	req.SetPlace(t.place)
 	return t.handler(req, resp)
 }
 

@@ -32,6 +32,17 @@ type Stats struct {
 	Ctls    int64 // calls of epoll_ctl
 	Events  int64 // events delivered
 	Resumes int64 // times that a thread has become the running one
+	Wakeups int64 // times that the loop has slept for an event
+
+	Yields [coro.NumCodes]int64 // by code: what threads have yielded, or their bodies returned
+
+	Age, Asleep time.Duration // since the loop was made, and how much of that it has slept
+
+	// Now.
+	Threads int // that have not ended
+	Working int // coroutines that have a body: threads that run, are queued or wait
+	Parked  int // coroutines that are kept for the next thread
+	Timers  int // pending
 
 	// Functions off the loop, including those that no thread waits for any more.
 	Calls    int   // running now
@@ -45,7 +56,8 @@ type Loop struct {
 	log    *slog.Logger
 	epfd   int
 	wakefd int
-	start  time.Time
+	made   time.Time
+	start  time.Time // as made, but for Skip
 
 	// Owned by the loop.
 	table    []*Descriptor // by number
@@ -111,7 +123,7 @@ func New(o Options) (*Loop, error) {
 	if l.workers.limit = o.Workers; o.Workers <= 0 {
 		l.workers.limit = DefaultWorkers
 	}
-	l.wall = l.start
+	l.wall, l.made = l.start, l.start
 	l.trim.init(l)
 	l.stop.init(l)
 	l.post.wakefd = wakefd
@@ -217,6 +229,8 @@ func (l *Loop) Skip(d time.Duration) { l.start = l.start.Add(-max(d, 0)) }
 func (l *Loop) Stats() Stats {
 	s := l.stats
 	s.Calls, s.Queued, s.NoWorker = l.workers.running, l.workers.queue.Len(), l.workers.missed
+	s.Threads, s.Timers, s.Age = l.threads, l.wheel.Pending(), time.Since(l.made)
+	s.Working, s.Parked = l.pool.Used(), l.pool.Len()
 	return s
 }
 
@@ -261,6 +275,10 @@ func (l *Loop) resume(t *Thread) {
 	l.current = nil
 
 	code := v.Code()
+	if !c.Parked() && !c.Dead() { // bodyReturned has counted it
+		l.stats.Yields[code]++
+		c.Yielded, c.Since = v, l.now
+	}
 	switch {
 	case c.Parked(): // bodyReturned has acted on it
 		l.park(c)
@@ -306,6 +324,7 @@ func (l *Loop) bodyReturned(c *coro.Coro, v coro.Value) {
 	l.current = nil
 	l.logPanic(t)
 	t.co = nil
+	l.stats.Yields[v.Code()]++
 	if v.Code() == coro.Abort {
 		l.end(t)
 		return

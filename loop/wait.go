@@ -61,15 +61,19 @@ func (l *Loop) look(d time.Duration) (n int, errno syscall.Errno) {
 		events = events[:1]
 	}
 	if d != 0 && l.post.sleep() {
+		before := l.wall // the loop has looked at the clock just now
 		l.pulse.sleep()
 		n, errno = sysio.EpollWait(l.epfd, events, d)
 		l.pulse.wake()
 		l.post.asleep.Store(false)
+		l.tick()
+		l.stats.Wakeups++
+		l.stats.Asleep += l.wall.Sub(before)
 	} else {
 		n, errno = sysio.EpollWait(l.epfd, events, 0)
+		l.tick()
 	}
 	l.stats.Waits++
-	l.tick()
 	return n, errno
 }
 

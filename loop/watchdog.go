@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"runtime/pprof"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -32,6 +34,10 @@ type Watchdog struct {
 	closing chan struct{}
 	done    chan struct{}
 
+	mu     sync.Mutex
+	stalls []Stall // the latest ones, oldest first
+	counts []int64 // by loop
+
 	// The watchdog's goroutine's.
 	watched []watched
 	logged  map[string]time.Time // by place
@@ -40,6 +46,7 @@ type Watchdog struct {
 // watched is what the watchdog knows of one loop.
 type watched struct {
 	pulse *pulse
+	index int       // in the arguments of NewWatchdog
 	since time.Time // when it was marked
 	looks int       // how often the mark was found
 	due   int       // the look that finds out why
@@ -66,12 +73,13 @@ func newWatchdog(
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		logged:  map[string]time.Time{},
+		counts:  make([]int64, len(loops)),
 	}
 	w.SetLimit(limit)
 	start := now() // an earlier watchdog may have left its marks
-	for _, l := range loops {
+	for i, l := range loops {
 		l.pulse.dog.Store(w)
-		w.watched = append(w.watched, watched{pulse: &l.pulse, since: start, due: 2})
+		w.watched = append(w.watched, watched{pulse: &l.pulse, index: i, since: start, due: 2})
 	}
 	go w.run()
 	return w
@@ -140,8 +148,9 @@ func (w *Watchdog) look(limit time.Duration) bool {
 			}
 			// A loop that stays held is looked at again, because it may be held elsewhere by then.
 			// But less and less often, because a stack costs time.
+			again := c.due > 2
 			c.due = 2 * c.looks
-			w.report(c, now, limit)
+			w.report(c, now, limit, again)
 		}
 	}
 	if w.anyAwake() {
@@ -161,8 +170,9 @@ func (w *Watchdog) anyAwake() bool {
 	return false
 }
 
-// report logs what holds a loop, unless the same place was logged within the last minute.
-func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration) {
+// report notes what holds a loop, and logs it, unless the same place was logged within the last
+// minute. again says that the stall was noted before.
+func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again bool) {
 	stack := culprit(c.pulse.name)
 	if stack == nil || c.pulse.state.Load() != marked {
 		return // if it has moved meanwhile, the stack may be that of another thread
@@ -173,12 +183,51 @@ func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration) {
 		}
 	}
 	place := stack.place()
+	w.note(Stall{Loop: c.index, Since: c.since, Held: now.Sub(c.since), Place: place},
+		again)
 	if _, ok := w.logged[place]; ok {
 		return
 	}
 	w.logged[place] = now
 	w.log.Warn("loop: held up", "held", now.Sub(c.since).Round(time.Millisecond),
 		"limit", limit, "place", place, "stack", stack.String())
+}
+
+// Stall is a time for which something has held a loop.
+type Stall struct {
+	Loop  int           // index in the arguments of NewWatchdog
+	Since time.Time     // when the watchdog began to see it
+	Held  time.Duration // until the watchdog last saw it
+	Place string        // the function that has held the loop then, with file and line
+}
+
+// keptStalls is how many of the latest stalls are kept.
+const keptStalls = 16
+
+func (w *Watchdog) note(s Stall, again bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := len(w.stalls) - 1; again {
+		for i := last; i >= 0; i-- {
+			if w.stalls[i].Loop == s.Loop {
+				w.stalls[i] = s
+				return
+			}
+		}
+	}
+	w.counts[s.Loop]++
+	if len(w.stalls) == keptStalls {
+		w.stalls = slices.Delete(w.stalls, 0, 1)
+	}
+	w.stalls = append(w.stalls, s)
+}
+
+// Stalls returns how many stalls of each loop the watchdog has seen, and the latest ones, oldest
+// first. Any goroutine may call it.
+func (w *Watchdog) Stalls() (counts []int64, latest []Stall) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.counts), slices.Clone(w.stalls)
 }
 
 // pulse is what a loop shows its watchdog.

@@ -39,6 +39,7 @@ func (t *Timer) At() int64 {
 // at a time.
 type Wheel struct {
 	now       int64
+	pending   int
 	advancing bool
 	paused    bool // the rest of the running Advance waits for the next one
 
@@ -74,6 +75,7 @@ func (w *Wheel) Add(t *Timer, at int64) {
 	}
 	w.Cancel(t)
 	t.at = at
+	w.pending++
 	if at <= w.now {
 		appendTo(&w.late, t)
 	} else {
@@ -87,6 +89,7 @@ func (w *Wheel) Cancel(t *Timer) {
 	if !t.Pending() {
 		return
 	}
+	w.pending--
 	if t.at <= w.now {
 		unlink(t)
 	} else {
@@ -116,9 +119,13 @@ func (w *Wheel) Advance(now int64) {
 	for !isEmpty(&w.fires) && !w.paused {
 		t := w.fires.next
 		unlink(t)
+		w.pending--
 		t.owner.Expire()
 	}
 }
+
+// Pending returns how many timers are pending.
+func (w *Wheel) Pending() int { return w.pending }
 
 // Pause makes the [Wheel.Advance] that is running return after the present Expire. The timers that
 // are due after it stay pending, and are the first to expire at the next Advance. Only an Expire

@@ -1,5 +1,5 @@
 // Lwango is the web server: it serves what lwango.conf in the working directory says. Run it with
-// -h for its flags.
+// -h for its flags. `lwango top` shows a running one in a terminal.
 package main
 
 import (
@@ -7,10 +7,14 @@ import (
 	"os"
 
 	"github.com/lwango/lwango"
+	"github.com/lwango/lwango/internal/top"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "top" {
+		os.Exit(top.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	lwango.UseBroker(redis.Broker)
 	os.Exit(lwango.Run(context.Background(), "lwango.conf"))
 }

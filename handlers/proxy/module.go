@@ -152,6 +152,9 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if check != nil && env.Background != nil {
 		env.Background(m.group.Watch)
 	}
+	if env.Upstreams != nil {
+		env.Upstreams(m.group.Report)
+	}
 	return m.serve, nil
 }
 

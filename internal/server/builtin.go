@@ -11,6 +11,7 @@ import (
 	"github.com/lwango/lwango/handlers/redirect"
 	"github.com/lwango/lwango/handlers/response"
 	"github.com/lwango/lwango/handlers/servefiles"
+	"github.com/lwango/lwango/handlers/status"
 )
 
 // Builtin returns a registry with all modules and handlers that come with lwango.
@@ -21,6 +22,7 @@ func Builtin() *handlers.Registry {
 	redirect.Register(r)
 	fastcgi.Register(r)
 	proxy.Register(r)
+	status.Register(r)
 	helloworld.Register(r)
 	echo.Register(r)
 	return r

@@ -89,6 +89,8 @@ type config struct {
 	AccessLog *accessLogConfig `toml:"access_log"`
 	// Pubsub says where topics are: in this process, or in a Redis.
 	Pubsub pubsubConfig `toml:"pubsub"`
+	// Debug is where the server can be looked into.
+	Debug debugConfig `toml:"debug"`
 	// Compress is what clients get compressed: a table, or true or false.
 	Compress compressionConfig `toml:"compression"`
 	// Sites are the virtual hosts.
@@ -118,6 +120,12 @@ type config struct {
 	// when it has ended; nil: it has not begun.
 	background    []func(context.Context)
 	endBackground func()
+
+	// observer is what handlers see of the server. counted says that one of them wants requests to be
+	// counted by route, and upstreams are those of all handlers.
+	observer  observer
+	counted   bool
+	upstreams []reporter
 
 	// loops are those of the server that uses this configuration; see handlers.Env.
 	loops []*loop.Loop
@@ -238,6 +246,7 @@ type source struct {
 	Topics  *pubsub.Hub      // what handlers publish and subscribe to; nil: nothing
 	Broker  pubsub.Broker    // what [pubsub] url is for; nil: none
 	Logger  *slog.Logger     // for modules; never nil
+	Places  *places          // the numbers of routes; nil: nothing is counted by route
 
 	Patterns *handlers.Mux       // compiled-in patterns, for every site; nil: none
 	Around   handlers.Middleware // the program's own, around every choice of a route; nil: none
@@ -302,6 +311,7 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkHeaders()
 	c.checkAccessLogs()
 	c.checkPubsub(s.Broker)
+	c.checkDebug()
 	c.checkListeners()
 	c.checkSites()
 	if c.PIDFile != "" {

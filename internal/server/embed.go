@@ -302,7 +302,8 @@ func (p *Program) Start(ctx context.Context, e *Embedding, log *slog.Logger,
 func (p *Program) embedded(e *Embedding, log *slog.Logger) source {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	src := source{File: e.File, Modules: p.Modules, Broker: p.Broker, Logger: log, Embedding: e}
+	src := source{File: e.File, Modules: p.Modules, Broker: p.Broker, Logger: log, Embedding: e,
+		Places: &p.places}
 	if e.Handler != nil {
 		src.Routes = []handlers.Route{{Prefix: "/", Handler: e.Handler}}
 	} else {

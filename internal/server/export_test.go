@@ -13,6 +13,7 @@ type (
 	Config = config
 	Server = server
 	Source = source
+	Places = places
 )
 
 var (

@@ -38,6 +38,8 @@ type Program struct {
 
 	Modules *handlers.Registry // does not change once a server runs
 
+	places places
+
 	patterns handlers.Mux // what Handle was given with a method, a host or a wildcard
 
 	mu     sync.Mutex
@@ -126,6 +128,8 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -upgrade    let the program that is now at the path of the running server take its place, wait for
               that, and exit; the configuration must have a pid_file
   -v          print version, commit and the version of Go, and exit
+
+lwango top shows what a running server says of itself; see lwango top -h.
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
 again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
@@ -429,7 +433,7 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := source{File: o.file, Listen: o.listen, Root: o.root, Modules: p.Modules, Topics: &p.Topics,
-		Broker: p.Broker, Logger: log}
+		Broker: p.Broker, Logger: log, Places: &p.places}
 	p.registered(&s)
 	if o.file == "" && o.root == "" {
 		switch _, err := os.Stat(file); {

@@ -25,18 +25,29 @@ func (s *server) reload() error {
 	if err != nil {
 		return err
 	}
-	added, err := s.openAdded(next)
+	debug, err := s.nextDebug(next)
+	var added map[address]*listener
+	if err == nil {
+		if added, err = s.openAdded(next); err != nil && debug != s.debug {
+			debug.close()
+		}
+	}
 	if err != nil {
 		closeSinks(sinks)
 		return err
 	}
 
+	if debug != s.debug {
+		s.debug.close()
+		s.debug = debug
+	}
 	next.loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
 	s.logTo(next, sinks)
 	s.config.endBackground()
 	s.config = next
+	s.observe(next)
 	s.conn.Configure(s.connConfig())
 	s.dropLogs()
 	next.begin()

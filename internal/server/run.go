@@ -16,6 +16,7 @@ import (
 	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/pubsub"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -43,6 +44,10 @@ type server struct {
 	before  *handover // the process that this one has replaced; nil: none
 	kept    bool      // a thread of its own keeps each loop running, see handOver
 
+	debug    *debugger   // nil: [debug] has no address
+	observed *observed   // what handlers see of s
+	topics   *pubsub.Hub // as source.Topics was at the start
+
 	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
@@ -66,6 +71,10 @@ func start(src source, c *config) (*server, error) {
 		}
 		for _, l := range s.loops {
 			l.Close()
+		}
+		s.debug.close()
+		if s.watchdog != nil {
+			s.watchdog.Close()
 		}
 		s.closeLogs()
 		if s.disconnect != nil {
@@ -134,6 +143,11 @@ func (s *server) start() (err error) {
 	}
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())
+	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
+	s.observe(s.config)
+	if s.debug, err = s.nextDebug(s.config); err != nil {
+		return err
+	}
 	for _, l := range s.listeners {
 		for i := range s.loops {
 			if err := s.serve(l, i); err != nil {
@@ -150,7 +164,6 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.begin()
-	s.watchdog = loop.NewWatchdog(s.log, s.config.Watchdog, s.loops...)
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -197,6 +210,7 @@ func (s *server) closeListeners() {
 func (s *server) wait() error {
 	s.running.Wait()
 	s.watchdog.Close()
+	s.debug.close()
 	if s.disconnect != nil {
 		// Threads that were killed at the end may have published in deferred calls.
 		if unsent := s.disconnect(max(time.Until(s.until), time.Second)); unsent > 0 {
@@ -237,6 +251,7 @@ func (s *server) connConfig() conn.Config {
 		LargestBodySize: c.largestBody,
 		SpoolDir:        c.SpoolDir,
 		MaxSpool:        int64(c.MaxSpool),
+		Count:           c.counted,
 		Logger:          s.log,
 	}
 	if c.MinRate == 0 {

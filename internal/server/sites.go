@@ -12,6 +12,7 @@ import (
 	"github.com/lwango/lwango/handlers/compress"
 	"github.com/lwango/lwango/handlers/errorpages"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/loop"
 )
@@ -33,9 +34,17 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		site := &c.Sites[i]
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
+		name := routeName{site: siteName(site.Hosts)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
-			Routes:       site.prefixes(s),
-			Background:   func(f func(context.Context)) { c.background = append(c.background, f) },
+			Routes:     site.prefixes(s),
+			Background: func(f func(context.Context)) { c.background = append(c.background, f) },
+			Count: func() func(*loop.Thread) (*metrics.Snapshot, error) {
+				c.counted = true
+				return c.observer.snapshot
+			},
+			Upstreams: func(f func() []metrics.Upstream) {
+				c.upstreams = append(c.upstreams, reporter{name, f})
+			},
 			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
 		compression := site.Around.Compression.within(c.compression)
 		c.heldByLoop += errorpages.Descriptors(site.Around.ErrorPages)
@@ -69,7 +78,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			env.Compression = inner.policy
 			if plans[i].settings != nil {
 				var err error
-				env.Prefix = r.Prefix
+				env.Prefix, name.route = r.Prefix, r.Prefix
 				env.ErrorPages = errorpages.Statuses(site.Around.ErrorPages, r.Around.ErrorPages)
 				if h, err = plans[i].module.Build(plans[i].settings, env); err != nil {
 					reportRoute(*r, err)
@@ -240,7 +249,8 @@ func (s source) compiled(prefix string) bool {
 func (c *config) route(s source, built []builtSite) error {
 	sites := plain(built)
 	if s.Root != "" {
-		c.background, c.held, c.heldByLoop = nil, 0, 0 // of the file's sites, which serve nothing now
+		c.background, c.upstreams, c.counted = nil, nil, false
+		c.held, c.heldByLoop = 0, 0 // of the file's sites, which serve nothing now
 		site, err := c.rootSite(s)
 		if err == nil && s.compiled("/") {
 			err = errors.New("the program has a handler of its own for /, " +
@@ -262,6 +272,7 @@ func (c *config) route(s source, built []builtSite) error {
 	for i := range sites {
 		sites[i].Routes = slices.Concat(sites[i].Routes, s.Routes)
 		sites[i].Patterns = s.Patterns
+		sites[i].Place = s.Places.numberRoutes(sites[i].Hosts, sites[i].Routes)
 	}
 	router, err := handlers.NewRouter(sites)
 	if err != nil {

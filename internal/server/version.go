@@ -23,12 +23,25 @@ func version() string {
 	return versionOf(release, commit, info)
 }
 
-func versionOf(release, commit string, info *debug.BuildInfo) string {
+// moduleVersion is that of this module alone.
+func moduleVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	return releaseOf(release, info)
+}
+
+func releaseOf(release string, info *debug.BuildInfo) string {
 	all := append(slices.Clone(info.Deps), &info.Main)
 	i := slices.IndexFunc(all, func(m *debug.Module) bool { return m.Path == modulePath })
 	if release == "" && i >= 0 {
 		release = all[i].Version
 	}
+	return orElse(release, "(devel)")
+}
+
+func versionOf(release, commit string, info *debug.BuildInfo) string {
 	// The commit of another program says nothing of this module.
 	if commit == "" && info.Main.Path == modulePath {
 		commit = setting(info, "vcs.revision")
@@ -36,7 +49,7 @@ func versionOf(release, commit string, info *debug.BuildInfo) string {
 			commit += " with changes"
 		}
 	}
-	words := []string{"lwango", orElse(release, "(devel)")}
+	words := []string{"lwango", releaseOf(release, info)}
 	if commit != "" {
 		words = append(words, "commit", commit)
 	}

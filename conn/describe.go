@@ -1,0 +1,43 @@
+package conn
+
+import (
+	"context"
+	"fmt"
+	"runtime/trace"
+)
+
+// Describe says what the connection's thread does, for a dump of threads. It is called on the loop,
+// while the thread does not run.
+func (c *connection) Describe() string {
+	client := "client " + c.remote.addrPort().String()
+	x := c.x
+	switch {
+	case c.state&lingers != 0:
+		return client + ", lingering"
+	case x == nil && c.state&served == 0:
+		return client + ", no request yet"
+	case x == nil:
+		return client + ", idle or hijacked"
+	case x.req.Thread == nil || x.req.raw == nil:
+		return client + ", between requests"
+	}
+	h := &x.req.head
+	return fmt.Sprintf("%s, request %s, %s %.200q, route %q", client, x.req.ID(),
+		h.Method.String(), h.Target.Of(x.req.raw), x.req.prefix)
+}
+
+// traced makes the request a task of the runtime's trace, which is on, with its ID and its route. It
+// returns what is to be called at its end. The context of the request is the task's, so that a
+// handler's own regions and logs belong to it.
+func (x *exchange) traced() (end func(x *exchange)) {
+	ctx, task := trace.NewTask(context.Background(), "request")
+	x.task = ctx
+	trace.Log(ctx, "id", x.req.ID())
+	return func(x *exchange) {
+		if x != nil { // else the connection was hijacked
+			trace.Log(ctx, "route", x.req.prefix)
+			x.task = nil
+		}
+		task.End()
+	}
+}

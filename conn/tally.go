@@ -1,0 +1,111 @@
+package conn
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// Tally is what one loop has counted of a Server. The loop writes it, as plain words in memory that
+// no other loop writes to, and whatever reads it does so on the loop.
+type Tally struct {
+	Accepted int64 // connections
+	Requests int64 // that have begun, with those that were refused
+	Ended    int64 // of these; a request whose connection was hijacked has ended, too
+
+	// Now.
+	Hijacked  int64 // connections that a handler of this loop has taken over
+	Lingering int64 // connections that are being closed
+
+	// Places are the requests by the number of their route, see Request.SetPlace, if Config.Count
+	// is set.
+	Places []PlaceTally
+}
+
+// PlaceTally counts the requests of one route, or of none. Its size is a multiple of that of a
+// cache line.
+type PlaceTally struct {
+	Status [6]int64 // answers by the first digit of their status; 0: the client left before one
+	Sent   int64    // bytes of the answers' bodies, before TLS
+	Got    int64    // bytes of the requests' bodies that were read
+
+	Spent time.Duration            // in handlers, their waits included
+	Times [NumTimeBounds + 1]int64 // calls of handlers, by their time: see TimeBound; not those of hijacked ones
+	_     [3]int64
+}
+
+// NumTimeBounds is the number of bounds of PlaceTally.Times, each twice the one before.
+const NumTimeBounds = 19
+
+const firstBound = 64 * time.Microsecond
+
+// TimeBound returns the i-th bound: Times[i] counts what took no longer, and longer than the bound
+// before. What took longer than the last one, 16.8 s, is in Times[NumTimeBounds].
+func TimeBound(i int) time.Duration { return firstBound << i }
+
+// bucket returns the index in PlaceTally.Times.
+func bucket(d time.Duration) int {
+	return min(bits.Len64(uint64(max(d-1, 0))/uint64(firstBound)), NumTimeBounds)
+}
+
+// tally is a Tally as its loop has it.
+type tally struct {
+	_ [64]byte // no other loop writes to the same cache line, nor behind it
+	Tally
+	_ [64]byte
+}
+
+func (t *tally) copy() Tally {
+	c := t.Tally
+	c.Places = slices.Clone(t.Places)
+	return c
+}
+
+// place returns the counters of a route. There are as many as the configuration has had routes.
+func (t *tally) place(n uint32) *PlaceTally {
+	if int(n) >= len(t.Places) {
+		t.Places = append(t.Places, make([]PlaceTally, int(n)+1-len(t.Places))...)
+	}
+	return &t.Places[n]
+}
+
+// SetPlace notes by which number the request is counted, see Tally: those of a router are dense
+// and begin with 1; 0 is for what no route answers. The router calls it.
+func (r *Request) SetPlace(n uint32) { r.place = n }
+
+// untimed is the time of a handler that has not run, or has taken its connection over.
+const untimed = -1
+
+// count notes that the present request has ended, if that was not noted before. status is 0 if the
+// client has left before an answer.
+func (x *exchange) count(status int) {
+	if !x.counting {
+		return
+	}
+	x.counting = false
+	t := x.c.port.tally
+	t.Ended++
+	if !x.set.Count {
+		return
+	}
+	p := t.place(x.req.place)
+	p.Status[min(max(status/100, 0), 5)]++
+	p.Sent += x.resp.bytes
+	p.Got += x.req.body.read
+	if x.took >= 0 {
+		p.Spent += x.took
+		p.Times[bucket(x.took)]++
+	}
+}
+
+// countAnswer is count for an answer that has been given.
+func (x *exchange) countAnswer() {
+	if x.left() {
+		x.count(0)
+	} else {
+		x.count(x.resp.status)
+	}
+}
+
+// clock is a time to take differences of. It is cheaper than time.Now, which looks at two clocks.
+func clock() time.Duration { return time.Since(epoch) }

@@ -1,0 +1,145 @@
+// Package metrics is what a running server says of itself: a Snapshot, which package handlers/status
+// serves and lwango top reads, and its text for Prometheus. It knows nothing of how it is gathered.
+package metrics
+
+import "time"
+
+// Snapshot is the state of a server at one time. Counters go on from the start of the server; a
+// reload does not reset them. The JSON has these names in lower case with underscores.
+type Snapshot struct {
+	Version string    `json:"version"`
+	PID     int       `json:"pid"`
+	Time    time.Time `json:"time"`
+	Uptime  float64   `json:"uptime_seconds"`
+
+	Connections Connections `json:"connections"`
+	Requests    Requests    `json:"requests"`
+	Loops       []Loop      `json:"loops"`
+	Routes      []Route     `json:"routes"`
+	Upstreams   []Upstream  `json:"upstreams"`
+	Topics      Topics      `json:"topics"`
+	Stalls      []Stall     `json:"stalls"` // the latest 16 at most, oldest first
+
+	SpoolBytes int64 `json:"spool_bytes"` // of all temporary files of requests and answers
+	HeapBytes  int64 `json:"heap_bytes"`  // of objects, live or not collected yet
+	Goroutines int   `json:"goroutines"`
+}
+
+// Connections are by state.
+type Connections struct {
+	Accepted int64 `json:"accepted"` // since the start
+
+	// Now. Open is the sum of Idle, Busy, Hijacked and Lingering.
+	Open      int64 `json:"open"`
+	Idle      int64 `json:"idle"`      // between requests, or before the first
+	Busy      int64 `json:"busy"`      // in a request
+	Hijacked  int64 `json:"hijacked"`  // WebSockets and tunnels
+	Lingering int64 `json:"lingering"` // answered, and about to be closed
+	Refusing  int64 `json:"refusing"`  // beyond max_connections: they get 503
+}
+
+// Requests are those of all routes.
+type Requests struct {
+	Total   int64 `json:"total"` // that have begun, with those that were refused
+	Running int64 `json:"running"`
+	Errors  int64 `json:"errors"` // answers of 500 and above
+	Sent    int64 `json:"sent_bytes"`
+	Got     int64 `json:"received_bytes"`
+}
+
+// Loop is one loop. A loop that a handler holds up does not answer: then only Loop and Stalls are
+// set.
+type Loop struct {
+	Loop     int   `json:"loop"`
+	Answered bool  `json:"answered"`
+	Stalls   int64 `json:"stalls"` // times that the watchdog has found it held up
+
+	Age    float64 `json:"age_seconds"`
+	Busy   float64 `json:"busy_seconds"` // of Age, while it was not asleep
+	Waits  int64   `json:"epoll_waits"`
+	Wakeup int64   `json:"wakeups"` // of the waits, those that have slept
+	Ctls   int64   `json:"epoll_ctls"`
+	Events int64   `json:"events"`
+	Resume int64   `json:"resumes"`
+
+	Yields map[string]int64 `json:"yields"` // by code
+
+	// Now.
+	Threads    int `json:"threads"`
+	Coroutines int `json:"coroutines"` // with a body: they run, or wait
+	Parked     int `json:"parked_coroutines"`
+	Timers     int `json:"timers"`
+	Workers    int `json:"workers"`        // functions that run off the loop
+	Queued     int `json:"workers_queued"` // functions that wait for a worker
+
+	NoWorker int64 `json:"no_worker"` // waits that have ended without one
+}
+
+// Route is the requests of one route of one site. Both are empty for requests that no site has
+// answered, and the route is empty for those that the site has answered itself. Site is "*" for the
+// default site, and "(other)" stands for all routes beyond the first thousand.
+type Route struct {
+	Site  string `json:"site"`
+	Route string `json:"route"`
+
+	Status [6]int64 `json:"status"` // by the first digit; 0: the client left before an answer
+	Sent   int64    `json:"sent_bytes"`
+	Got    int64    `json:"received_bytes"`
+	Spent  float64  `json:"handler_seconds"`
+	Times  []int64  `json:"handler_times"` // by Bounds; the last one: longer than all of these
+}
+
+// Requests is how many there were.
+func (r *Route) Requests() (n int64) {
+	for _, c := range r.Status {
+		n += c
+	}
+	return n
+}
+
+// Calls is how many handlers have run to their end.
+func (r *Route) Calls() (n int64) {
+	for _, c := range r.Times {
+		n += c
+	}
+	return n
+}
+
+// Upstream is one address of a route.
+type Upstream struct {
+	Site    string `json:"site"`
+	Route   string `json:"route"`
+	Address string `json:"address"`
+	Backup  bool   `json:"backup"`
+	Up      bool   `json:"up"` // false: checks have failed, or requests lately
+
+	// Of the address, whichever routes use it.
+	Active  int `json:"active"`
+	Idle    int `json:"idle"`
+	Waiting int `json:"waiting"` // requests that wait for a connection
+}
+
+// Topics are those of package pubsub. Their names are the program's, so there may be any number,
+// and only those with most subscribers are named.
+type Topics struct {
+	Count       int     `json:"count"`
+	Subscribers int     `json:"subscribers"`
+	Bytes       int64   `json:"bytes"`
+	Largest     []Topic `json:"largest"` // 20 at most
+}
+
+// Topic is one of them.
+type Topic struct {
+	Name        string `json:"name"`
+	Subscribers int    `json:"subscribers"`
+	Messages    int    `json:"messages"` // that are kept
+	Bytes       int    `json:"bytes"`
+}
+
+// Stall is what the watchdog has seen of a loop that was held up.
+type Stall struct {
+	Loop  int       `json:"loop"`
+	Since time.Time `json:"since"`
+	Held  float64   `json:"held_seconds"`
+	Place string    `json:"place"`
+}

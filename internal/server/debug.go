@@ -1,0 +1,332 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"runtime/trace"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/loop"
+)
+
+// debugConfig is [debug].
+type debugConfig struct {
+	Table   settings.Table `toml:",table"`
+	Address string         `toml:"address"`
+	Remote  bool           `toml:"allow_remote"`
+
+	at address // of Address; its Network is "" if there is none
+}
+
+// checkDebug reads the address. Profiles and traces show what clients send, and let their reader
+// use a processor for as long as it likes. So an address that other machines reach is refused
+// unless allow_remote says that it is meant.
+func (c *config) checkDebug() {
+	d := &c.Debug
+	if d.Address == "" {
+		if d.Table.Has("address") || d.Table.Has("allow_remote") {
+			d.Table.Errorf("address", `expected something like "unix:/run/lwango/debug.sock"`)
+		}
+		return
+	}
+	at, err := parseAddress(d.Address, c.Dir)
+	switch {
+	case err != nil:
+		d.Table.Errorf("address", "%v", err)
+		return
+	case at.Network == "systemd":
+		d.Table.Errorf("address", "expected unix:path or host:port, found %q", d.Address)
+		return
+	case at.Network == "tcp" && !d.Remote && !loopback(at.Name):
+		d.Table.Errorf("address", "other machines could read what clients send: expected unix:path "+
+			"or an address such as 127.0.0.1:6060, or allow_remote = true")
+		return
+	}
+	d.at = at
+}
+
+func loopback(name string) bool {
+	host, _, err := net.SplitHostPort(name)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// debugger answers at [debug] address. It runs beside the loops, on net/http, so that it answers
+// while they are held up.
+type debugger struct {
+	at     address
+	server http.Server
+	done   chan struct{}
+}
+
+// openDebug begins to answer at an address.
+func (s *server) openDebug(at address) (*debugger, error) {
+	ln, err := listenDebug(at)
+	if err != nil {
+		return nil, fmt.Errorf("debug.address: %w", err)
+	}
+	d := &debugger{at: at, done: make(chan struct{})}
+	h := s.debugHandler()
+	if at.Network == "tcp" && loopback(at.Name) {
+		h = onlyByAddress(h)
+	}
+	d.server = http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: time.Minute}
+	go func() {
+		defer close(d.done)
+		_ = d.server.Serve(ln) // it ends by close
+	}()
+	s.own.Info("debug: listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
+	return d, nil
+}
+
+// listenDebug lets a server that takes the place of another one, in an upgrade, have the address
+// while the other one still answers there.
+func listenDebug(at address) (net.Listener, error) {
+	if at.Network != "unix" {
+		shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+			cerr := c.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+			})
+			return errors.Join(cerr, err)
+		}}
+		return shared.Listen(context.Background(), "tcp", strings.TrimPrefix(at.Name, "*"))
+	}
+	if info, err := os.Lstat(at.Name); err == nil && info.Mode().Type() != fs.ModeSocket {
+		return nil, fmt.Errorf("%s: there is a file that is no socket", at.Name)
+	}
+	// Between bind and chmod another user could connect. So the socket is made in a folder that is
+	// only the server's, gets its mode there, and is then moved to its place.
+	dir, err := os.MkdirTemp(filepath.Dir(at.Name), ".lwango-debug-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, "s")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false) // by a name that is gone
+	l := unixListener{UnixListener: ln, path: at.Name}
+	if err = os.Chmod(made, 0o600); err == nil {
+		if l.file, err = os.Lstat(made); err == nil {
+			err = os.Rename(made, at.Name)
+		}
+	}
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// unixListener removes its file at its end, unless another server has put its own there.
+type unixListener struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo
+}
+
+// Close implements net.Listener.
+func (l unixListener) Close() error {
+	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) {
+		_ = os.Remove(l.path)
+	}
+	return l.UnixListener.Close()
+}
+
+// Addr returns the address that clients use.
+func (l unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
+// onlyByAddress refuses requests that name a host. A page in a browser on this machine, whose own
+// name leads to 127.0.0.1 a moment later, could read the answers otherwise.
+func onlyByAddress(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && host != "localhost" {
+			http.Error(w, "expected an address or localhost as the host", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// close ends all answers. A nil d does nothing.
+func (d *debugger) close() {
+	if d == nil {
+		return
+	}
+	_ = d.server.Close()
+	<-d.done
+}
+
+// nextDebug opens the address of next, if that is another one than before; the one before stays
+// open until the caller closes it.
+func (s *server) nextDebug(next *config) (*debugger, error) {
+	switch {
+	case s.debug != nil && s.debug.at == next.Debug.at:
+		return s.debug, nil
+	case next.Debug.at.Network == "":
+		return nil, nil
+	}
+	return s.openDebug(next.Debug.at)
+}
+
+// debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into
+// http.DefaultServeMux, and so show the profiles of a program that has lwango in it at whatever
+// port it serves that mux.
+func (s *server) debugHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "/debug/threads    green threads that run or wait; ?idle=1: idle connections, too\n"+
+			"/debug/pprof/profile?seconds=30\n/debug/pprof/trace?seconds=5\n")
+		for _, p := range pprof.Profiles() {
+			fmt.Fprintf(w, "/debug/pprof/%s?debug=1    %d\n", p.Name(), p.Count())
+		}
+	})
+	mux.HandleFunc("GET /debug/threads", s.dumpThreads)
+	mux.HandleFunc("GET /debug/pprof/profile", timed(30*time.Second,
+		pprof.StartCPUProfile, pprof.StopCPUProfile))
+	mux.HandleFunc("GET /debug/pprof/trace", timed(time.Second, trace.Start, trace.Stop))
+	mux.HandleFunc("GET /debug/pprof/{name}", func(w http.ResponseWriter, r *http.Request) {
+		p := pprof.Lookup(r.PathValue("name"))
+		if p == nil {
+			http.NotFound(w, r)
+			return
+		}
+		debug, _ := strconv.Atoi(r.FormValue("debug"))
+		if debug == 0 {
+			w.Header().Set("Content-Type", "application/octet-stream")
+		} else {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		}
+		_ = p.WriteTo(w, debug) // the client may have left
+	})
+	return mux
+}
+
+// maxTimed is how long a profile or a trace may take.
+const maxTimed = 10 * time.Minute
+
+// timed answers with what begin writes until end is called.
+func timed(usual time.Duration, begin func(io.Writer) error, end func()) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d := usual
+		if text := r.FormValue("seconds"); text != "" {
+			seconds, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(seconds > 0) || seconds > maxTimed.Seconds() {
+				http.Error(w, fmt.Sprintf("seconds: expected more than 0, up to %v", maxTimed.Seconds()),
+					http.StatusBadRequest)
+				return
+			}
+			d = time.Duration(seconds * float64(time.Second))
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		if err := begin(w); err != nil { // another one runs
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		select {
+		case <-time.After(d):
+		case <-r.Context().Done():
+		}
+		end()
+	}
+}
+
+// describer is a body of a thread that can say what it does; it is called on the loop.
+type describer interface{ Describe() string }
+
+// dumpThreads lists the green threads of all loops, those that have waited longest first.
+func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
+	idle := r.FormValue("idle") != "" && r.FormValue("idle") != "0"
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
+	defer cancel()
+	for i, l := range s.loops {
+		got := make(chan []thread, 1)
+		err := l.Post(func() {
+			var all []thread
+			l.Look(idle, func(t loop.ThreadState) {
+				line := thread{ThreadState: t}
+				if d, ok := t.Body.(describer); ok {
+					line.what = d.Describe()
+				} else {
+					line.what = fmt.Sprintf("%T", t.Body)
+				}
+				all = append(all, line)
+			})
+			got <- all
+		})
+		if err != nil {
+			fmt.Fprintf(w, "loop %d has ended\n", i)
+			continue
+		}
+		select {
+		case all := <-got:
+			slices.SortStableFunc(all, func(a, b thread) int { return cmp.Compare(b.For, a.For) })
+			fmt.Fprintf(w, "loop %d: %d threads\n", i, len(all))
+			for _, t := range all {
+				fmt.Fprintln(w, t)
+			}
+		case <-ctx.Done():
+			fmt.Fprintf(w, "loop %d does not answer: a handler holds it; see /debug/pprof/goroutine?debug=2\n", i)
+		}
+	}
+}
+
+// thread is a line of the dump.
+type thread struct {
+	loop.ThreadState
+	what string
+}
+
+func (t thread) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %-8s", t.State)
+	if t.State == "waiting" || t.State == "idle" {
+		fmt.Fprintf(&b, " %v", t.Code)
+		switch {
+		case t.Awaited >= 0:
+			fmt.Fprintf(&b, " of descriptor %d", t.Awaited)
+		case t.Code != coro.Suspend && t.FD >= 0:
+			fmt.Fprintf(&b, " of its descriptor %d", t.FD)
+		}
+	}
+	if t.State != "idle" {
+		fmt.Fprintf(&b, ", for %v", t.For)
+	}
+	if t.Limit >= 0 {
+		fmt.Fprintf(&b, ", %v left", t.Limit)
+	}
+	if t.FD >= 0 {
+		fmt.Fprintf(&b, ", fd %d", t.FD)
+	}
+	return b.String() + ": " + t.what
+}

@@ -1,0 +1,206 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestDebug: the socket is its owner's alone; the dump of threads tells what waits, and how; traces
+// have requests as tasks; a reload and the stop close the socket.
+func TestDebug(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	dir := t.TempDir()
+	file, path := filepath.Join(dir, "lwango.conf"), filepath.Join(dir, "debug.sock")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte("threads = 1\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[debug]\naddress = \"unix:debug.sock\"\n")
+	release := make(chan struct{})
+	source := server.Source{File: file, Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"},
+		Logger: slog.New(slog.DiscardHandler), Routes: []handlers.Route{
+			{Prefix: "/wait", Handler: func(req *conn.Request, _ *conn.Response) int {
+				_ = req.Await(func() error { <-release; return nil }, -1)
+				return 200
+			}},
+			{Prefix: "/", Handler: func(*conn.Request, *conn.Response) int { return 200 }}}}
+	config, err := source.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(source, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	client := http.Client{Timeout: wait.Patience, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}}
+	ask := func(what string) (int, string) {
+		resp, err := client.Get("http://debug" + what)
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(text)
+	}
+
+	c, err := net.Dial("tcp", s.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /wait/for?me HTTP/1.1\r\nHost: a\r\n\r\n")
+	dump := ""
+	for end := time.Now().Add(wait.Patience); !strings.Contains(dump, "/wait/for?me"); {
+		if _, dump = ask("/debug/threads"); time.Now().After(end) {
+			t.Fatalf("the thread does not show:\n%s", dump)
+		}
+	}
+	for _, want := range []string{"waiting  Suspend, for ", "client " + c.LocalAddr().String(), `route "/wait"`} {
+		if !strings.Contains(dump, want) {
+			t.Errorf("no %q in\n%s", want, dump)
+		}
+	}
+	close(release)
+	_, _ = c.Read(make([]byte, 200))
+	if _, dump = ask("/debug/threads?idle=1"); !strings.Contains(dump, "idle     WantRead of its descriptor") {
+		t.Errorf("no idle connection in\n%s", dump)
+	}
+
+	traced := make(chan string)
+	go func() { _, text := ask("/debug/pprof/trace?seconds=0.3"); traced <- text }()
+	var trace string
+	for trace == "" {
+		select {
+		case trace = <-traced:
+		default:
+			_, _ = get(t, "http://"+s.Addresses()[0]+"/")
+		}
+	}
+	if !strings.HasPrefix(trace, "go 1.") || !bytes.Contains([]byte(trace), []byte("request")) {
+		t.Errorf("a trace of %d bytes without requests: %.20q", len(trace), trace)
+	}
+	for what, want := range map[string]int{"/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=2": 200,
+		"/debug/pprof/profile?seconds=0.1": 200, "/debug/pprof/none": 404, "/debug/pprof/trace?seconds=-1": 400,
+		"/debug/pprof/profile?seconds=1e9": 400} {
+		if got, text := ask(what); got != want || text == "" {
+			t.Errorf("%s: %d %.50q, want %d", what, got, text, want)
+		}
+	}
+
+	write("")
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the socket stays when the configuration has none")
+	}
+	write("[debug]\naddress = \"unix:debug.sock\"\n")
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := ask("/"); got != 200 {
+		t.Errorf("again: %d", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write("[debug]\naddress = \"unix:a file\"\n")
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "there is a file that is no socket") {
+		t.Error(err)
+	}
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the socket stays after the stop")
+	}
+}
+
+func TestDebugAddress(t *testing.T) {
+	source := server.Source{Modules: server.Builtin(), Logger: slog.New(slog.DiscardHandler)}
+	const remote = "t.conf:2: debug.address: other machines could read what clients send: expected unix:path " +
+		"or an address such as 127.0.0.1:6060, or allow_remote = true"
+	for text, want := range map[string]string{
+		`address = "127.0.0.1:6060"`:                "",
+		`address = "[::1]:6060"`:                    "",
+		`address = "localhost:6060"`:                "",
+		`address = "unix:debug"`:                    "",
+		`address = "*:6060"`:                        remote,
+		`address = "10.0.0.1:6060"`:                 remote,
+		"address = \"*:6060\"\nallow_remote = true": "",
+		`address = "systemd:x"`:                     `t.conf:2: debug.address: expected unix:path or host:port, found "systemd:x"`,
+		`address = ""`:                              `t.conf:2: debug.address: expected something like "unix:/run/lwango/debug.sock"`,
+		`address = "x"`:                             `t.conf:2: debug.address: expected host:port, unix:path or systemd:name, found "x"`,
+	} {
+		got := ""
+		if _, err := source.Parse("t.conf", "[debug]\n"+text); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestDebugByAddress: a page in a browser cannot read a port of this machine by a name of its own.
+func TestDebugByAddress(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := ln.Addr().String()
+	ln.Close()
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	source := server.Source{Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler)}
+	config, err := source.Parse("", "[debug]\naddress = \""+at+"\"")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(source, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{at: 200, "localhost:1": 200, "[::1]:1": 200, "evil.example": 403} {
+		req, _ := http.NewRequest("GET", "http://"+at+"/", nil)
+		req.Host = host
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+}

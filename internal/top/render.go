@@ -1,0 +1,110 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lwango/lwango/internal/metrics"
+)
+
+// render makes the lines for a server. Rates are those since before; if that is nil, since the
+// start of the server.
+func render(before, now *metrics.Snapshot) (lines []string) {
+	seconds := now.Uptime
+	if before == nil || now.PID != before.PID || !now.Time.After(before.Time) {
+		before = new(metrics.Snapshot)
+	} else {
+		seconds = now.Time.Sub(before.Time).Seconds()
+	}
+	rate := func(now, before int64) float64 {
+		if seconds <= 0 {
+			return 0
+		}
+		return max(float64(now-before), 0) / seconds
+	}
+	add := func(format string, args ...any) { lines = append(lines, clean(fmt.Sprintf(format, args...))) }
+	c, q, old := &now.Connections, &now.Requests, &before.Requests
+	add("lwango %s, process %d, up %v", now.Version, now.PID,
+		time.Duration(now.Uptime*float64(time.Second)).Round(time.Second))
+	add("requests    %.1f/s, %d running, %d in all, %d errors (5xx)", rate(q.Total, old.Total),
+		q.Running, q.Total, q.Errors)
+	add("bytes       %s/s sent, %s/s received", size(rate(q.Sent, old.Sent)), size(rate(q.Got, old.Got)))
+	add("connections %d: %d idle, %d busy, %d hijacked, %d lingering; %d refusing", c.Open, c.Idle,
+		c.Busy, c.Hijacked, c.Lingering, c.Refusing)
+	add("memory      %s heap, %s spool, %d goroutines, %d topics with %d subscriptions",
+		size(float64(now.HeapBytes)), size(float64(now.SpoolBytes)), now.Goroutines, now.Topics.Count,
+		now.Topics.Subscribers)
+
+	add("")
+	add("%4s %6s %10s %10s %8s %8s %8s %8s %7s", "LOOP", "BUSY", "WAKE-UPS/S", "RESUMES/S", "THREADS",
+		"COROS", "TIMERS", "WORKERS", "STALLS")
+	for i, l := range now.Loops {
+		if !l.Answered {
+			add("%4d does not answer: a handler holds it; %d stalls", l.Loop, l.Stalls)
+			continue
+		}
+		var b metrics.Loop
+		if i < len(before.Loops) && before.Loops[i].Answered {
+			b = before.Loops[i]
+		}
+		busy := 0.0
+		if l.Age > b.Age {
+			busy = min(max((l.Busy-b.Busy)/(l.Age-b.Age), 0), 1)
+		}
+		add("%4d %5.1f%% %10.0f %10.0f %8d %8d %8d %8d %7d", l.Loop, busy*100, rate(l.Wakeup, b.Wakeup),
+			rate(l.Resume, b.Resume), l.Threads, l.Coroutines, l.Timers, l.Workers, l.Stalls)
+	}
+
+	add("")
+	add("%10s %9s %8s %8s %8s %10s  %s", "REQUESTS", "PER S", "4XX", "5XX", "LEFT", "MEAN", "ROUTE, SLOWEST FIRST")
+	slices.SortStableFunc(now.Routes, func(a, b metrics.Route) int { return cmp.Compare(mean(&b), mean(&a)) })
+	for i := range now.Routes {
+		r := &now.Routes[i]
+		var b metrics.Route
+		for j := range before.Routes {
+			if o := &before.Routes[j]; o.Site == r.Site && o.Route == r.Route {
+				b = *o
+			}
+		}
+		add("%10d %9.1f %8d %8d %8d %10v  %s", r.Requests(), rate(r.Requests(), b.Requests()), r.Status[4],
+			r.Status[5], r.Status[0], time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
+			cmp.Or(r.Site, "(no site)")+" "+cmp.Or(r.Route, "(no route)"))
+	}
+	if len(now.Upstreams) > 0 {
+		add("")
+		add("%-5s %8s %8s %8s  %s", "STATE", "ACTIVE", "IDLE", "WAITING", "UPSTREAM")
+	}
+	for _, u := range now.Upstreams {
+		state := "up"
+		if !u.Up {
+			state = "DOWN"
+		}
+		add("%-5s %8d %8d %8d  %s of %s %s", state, u.Active, u.Idle, u.Waiting, u.Address, u.Site, u.Route)
+	}
+	if len(now.Stalls) > 0 {
+		add("")
+		add("%-8s %4s %10s  %s", "STALL", "LOOP", "HELD", "PLACE")
+	}
+	for _, s := range slices.Backward(now.Stalls) {
+		add("%-8s %4d %10v  %s", s.Since.Local().Format(time.TimeOnly), s.Loop,
+			time.Duration(s.Held*float64(time.Second)).Round(time.Millisecond), s.Place)
+	}
+	return lines
+}
+
+func mean(r *metrics.Route) float64 { return r.Spent / float64(max(r.Calls(), 1)) }
+
+// size is a number of bytes with a unit.
+func size(n float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; n >= 1024 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", n)
+	}
+	return fmt.Sprintf("%.1f %s", n, units[i])
+}

@@ -1,0 +1,175 @@
+package top
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/metrics"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+var snapshot = metrics.Snapshot{Version: "v1", PID: 7, Uptime: 100, Time: time.Now(),
+	Requests: metrics.Requests{Total: 1000, Running: 1}, Connections: metrics.Connections{Open: 3, Idle: 2, Busy: 1},
+	Loops: []metrics.Loop{{Answered: true, Age: 100, Busy: 25}, {Loop: 1, Stalls: 2}},
+	Routes: []metrics.Route{
+		{Site: "*", Route: "/quick", Status: [6]int64{2: 5}, Times: []int64{5}, Spent: 0.001},
+		{Site: "*", Route: "/slow\x1b[31m", Status: [6]int64{5: 2}, Times: []int64{2}, Spent: 4},
+	},
+	Upstreams: []metrics.Upstream{{Site: "*", Route: "/p", Address: "127.0.0.1:9"}},
+	Stalls:    []metrics.Stall{{Loop: 1, Held: 0.25, Place: "main.compute main.go:3"}},
+}
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/status/json" {
+		http.NotFound(w, r)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(snapshot)
+}
+
+// run runs the command with a pipe as its output.
+func run(t *testing.T, args ...string) (code int, out, errors string) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var said bytes.Buffer
+	code = Main(args, r, w, &said)
+	w.Close()
+	text, _ := io.ReadAll(r)
+	return code, string(text), said.String()
+}
+
+func TestOnce(t *testing.T) {
+	tcp := httptest.NewServer(http.HandlerFunc(serve))
+	defer tcp.Close()
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = http.Serve(ln, http.HandlerFunc(serve)) }()
+	defer ln.Close()
+	for _, address := range []string{tcp.URL + "/status", tcp.URL + "/status/", "unix:" + path, "unix:" + path + ":/status"} {
+		code, out, errors := run(t, address)
+		if code != 0 || errors != "" {
+			t.Errorf("%s: %d, %s", address, code, errors)
+		}
+		for _, want := range []string{"lwango v1, process 7, up 1m40s", "requests    10.0/s, 1 running, 1000 in all",
+			"connections 3: 2 idle, 1 busy", "   0  25.0%", "   1 does not answer", "DOWN", "main.compute main.go:3"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", address, want, out)
+			}
+		}
+		if slow, quick := strings.Index(out, "* /slow?[31m"), strings.Index(out, "* /quick"); slow < 0 || slow > quick {
+			t.Errorf("%s: the slowest route is not first, or controls the terminal:\n%q", address, out)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tcp := httptest.NewServer(http.HandlerFunc(serve))
+	defer tcp.Close()
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"-x"}, 2, `unexpected argument "-x"`},
+		{[]string{"localhost"}, 2, "expected http://"},
+		{[]string{"unix:"}, 2, "expected unix:/path/of/socket"},
+		{[]string{tcp.URL}, 1, "404"},
+		{[]string{"unix:" + filepath.Join(t.TempDir(), "none")}, 1, "no such file"},
+	} {
+		if code, _, errors := run(t, c.args...); code != c.code || !strings.Contains(errors, c.says) {
+			t.Errorf("%q: %d, %s", c.args, code, errors)
+		}
+	}
+}
+
+// TestTerminal: on a terminal it draws until q comes, and leaves the terminal as it was.
+func TestTerminal(t *testing.T) {
+	tcp := httptest.NewServer(http.HandlerFunc(serve))
+	defer tcp.Close()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer master.Close()
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Skip(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Skip(err)
+	}
+	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer tty.Close()
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 8, Col: 40}); err != nil {
+		t.Fatal(err)
+	}
+	was, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := make(chan int, 1)
+	go func() { code <- Main([]string{tcp.URL + "/status"}, tty, tty, io.Discard) }()
+	var seen []byte
+	buf := make([]byte, 4096)
+	for strings.Count(string(seen), below) < 2 {
+		n, err := master.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, buf[:n]...)
+	}
+	if _, err := master.Write([]byte("q")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-code:
+		if got != 0 {
+			t.Errorf("exit code %d", got)
+		}
+	case <-time.After(wait.Patience):
+		t.Fatal("q does not end it")
+	}
+	for !strings.HasSuffix(string(seen), leave) {
+		n, err := master.Read(buf)
+		if err != nil {
+			t.Fatalf("%v behind %q", err, seen)
+		}
+		seen = append(seen, buf[:n]...)
+	}
+	text := strings.ReplaceAll(string(seen), "\r\r\n", "\r\n") // as the terminal makes of \n
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, enter+home), below)
+	if lines := strings.Split(first, "\r\n"); len(lines) != 8 || !strings.HasPrefix(lines[0], "lwango v1") {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+	for _, line := range strings.Split(first, "\r\n") {
+		if len(strings.TrimSuffix(line, restOf)) > 40 {
+			t.Errorf("too long: %q", line)
+		}
+	}
+	if now, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS); err != nil || *now != *was {
+		t.Errorf("the terminal is not as it was: %v", err)
+	}
+}
