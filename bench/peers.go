@@ -143,7 +143,7 @@ func (s *server) Configure(name string) string {
 func (s *server) probe(j job) job {
 	j.Path, j.Rate, j.Conns = s.Probe.Path, s.Probe.Rate, 8
 	if s.Probe.Plain {
-		j.Addr = s.Beside
+		j.Addr, j.Secure = s.Beside, false
 	}
 	return j
 }

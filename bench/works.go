@@ -48,6 +48,7 @@ type load struct {
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client; beside a probe: forms
+	Secure         bool  // TLS; beside a probe: handshakes
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
 	Nap            time.Duration // of the client, so that frames gather

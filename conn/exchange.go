@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -90,7 +89,9 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
-// strand abandons the exchange to a function that still runs off the loop and may hold it.
+// strand abandons the exchange to a function that still runs off the loop and may hold it. The
+// function may read what has come of the request. It must not reach the connection, which goes on
+// with another exchange or ends; then its descriptor's number may soon be that of another client.
 func (x *exchange) strand() {
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -98,6 +99,8 @@ func (x *exchange) strand() {
 	loop.SetLocal(&x.c.Thread, nil)
 	x.c.x, x.out = nil, nil
 	x.resp.discard()
+	x.resp.phase, x.req.body.err, x.writeErr = complete, ErrComplete, ErrComplete
+	x.stream = stream.Stream{}
 }
 
 // detach makes the exchange ready for another connection.
@@ -112,10 +115,11 @@ func (x *exchange) detach() {
 	if x.c.tls != nil {
 		x.c.transport().detach()
 	}
+	t := &x.c.Thread
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
-	x.req.body.err = io.EOF // the next client must not read this body
+	x.req.body.err = ErrComplete // the next client must not read this body
 	if x.entry != nil {
 		*x.entry = AccessEntry{}
 	}
@@ -131,6 +135,9 @@ func (x *exchange) detach() {
 	x.out = x.out[:0]
 	invariants.Mangle(x.in)
 	invariants.Mangle(x.out[:cap(x.out)])
+	if invariants.Enabled && loop.Local(t) == any(x) { // else a hijack has left it to the handler
+		loop.SetLocal(t, restLong(x))
+	}
 }
 
 // end drops what the present request and its answer hold, if there is a request.

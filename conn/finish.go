@@ -300,8 +300,8 @@ func (w *Response) appendExtent(out []byte) []byte {
 }
 
 // decideClose decides whether the connection ends with this response: because the client wants it
-// (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because of a
-// stop. (For the handler's wish see appendOwn.)
+// (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because the
+// server stops or leaves. (For the handler's wish see appendOwn.)
 func (w *Response) decideClose() {
 	if w.close || w.x.req.raw == nil {
 		w.close = true
@@ -309,7 +309,8 @@ func (w *Response) decideClose() {
 	}
 	h := &w.x.req.head
 	w.x.req.body.look()
-	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // pipelined requests are in flight, too
+	leaving := w.x.set.Leaving || w.x.c.Loop().Stopping()
+	last := leaving && w.x.r == w.x.w // pipelined requests are in flight, too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 }
 

@@ -52,7 +52,7 @@ func (r *Request) givenID() []byte {
 // that is 1 to 128 letters, digits and signs of "-_.:+/=@", or else 32 hexadecimal digits that no
 // other request has. No id is made for a request as long as nothing asks for it.
 func (r *Request) ID() string {
-	if r.id == "" {
+	if r.id == "" && !r.over() {
 		r.id = string(r.IDView())
 	}
 	return r.id
@@ -60,6 +60,9 @@ func (r *Request) ID() string {
 
 // IDView is ID without a copy, valid until the handler returns.
 func (r *Request) IDView() []byte {
+	if r.over() {
+		return nil // one that is made now must not be the next request's
+	}
 	if r.idView == nil && r.proxied {
 		r.idView = r.givenID()
 	}

@@ -201,7 +201,12 @@ func (w *Response) fail(cut bool) {
 // Header returns the header fields to send. The server itself sets Date, Connection,
 // Transfer-Encoding and, unless the body is streamed, Content-Length. If the handler sets
 // Connection to "close", the server closes the connection afterwards.
-func (w *Response) Header() *Header { return &w.header }
+func (w *Response) Header() *Header {
+	if w.over() {
+		return new(Header) // what is set in it must not reach the next client
+	}
+	return &w.header
+}
 
 // SetStatus sets the status of a head that goes out before the handler returns: at the first Flush,
 // or when Write has gathered more than 32 KiB. Without SetStatus that status is 200. If nothing has
@@ -209,6 +214,7 @@ func (w *Response) Header() *Header { return &w.header }
 // SetStatus. A code that is no final status, 200 to 999, is logged and replaced by 500. Once the
 // head has gone out, SetStatus only logs that it is too late.
 func (w *Response) SetStatus(code int) {
+	w.live()
 	switch {
 	case w.HeadSent() && code != w.status:
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before it was set",
@@ -315,6 +321,7 @@ func (w *Response) WriteString(s string) (int, error) {
 }
 
 func (w *Response) writable() error {
+	w.live()
 	switch {
 	case w.phase != open && w.phase != streamed:
 		return refusals[w.phase]
@@ -335,6 +342,7 @@ func (w *Response) SetBody(b []byte) {
 
 // replace drops the body that there is, and reports whether another can take its place.
 func (w *Response) replace() bool {
+	w.live()
 	switch w.phase {
 	case open:
 		w.discard()

@@ -48,6 +48,8 @@ type config struct {
 
 	// Process.
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
+	Drain    time.Duration `toml:"drain" min:"0s" max:"24h"`
+	PIDFile  string        `toml:"pid_file"`
 	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
 	Threads  int           `toml:"threads" min:"0" max:"1024"`
 	Workers  int           `toml:"workers" min:"1" max:"100000"` // of each loop
@@ -59,6 +61,8 @@ type config struct {
 	Pubsub    pubsubConfig        `toml:"pubsub"`
 	Compress  compressionConfig   `toml:"compression"`
 	Sites     []siteConfig        `toml:"site"`
+
+	text *settings.File // what was read
 
 	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
 	// directory; relative paths in the configuration begin there. Both are absolute.
@@ -99,6 +103,7 @@ type listenerConfig struct {
 	Certs  []certConfig   `toml:"tls"`
 	MinTLS string         `toml:"min_version" oneof:"1.2 1.3"`
 	CAs    string         `toml:"client_ca"`
+	Strict bool           `toml:"strict_sni"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
@@ -161,6 +166,7 @@ func defaults() *config {
 		MaxHeaderSize:    conn.DefaultMaxHeaderSize,
 		MaxBodySize:      conn.DefaultMaxBodySize,
 		Grace:            5 * time.Second,
+		Drain:            time.Minute,
 		Watchdog:         100 * time.Millisecond,
 		Workers:          loop.DefaultWorkers,
 		Handoff:          coro.Direct.String(),
@@ -184,6 +190,8 @@ type source struct {
 	Embedding *Embedding // what the program says in code; nil: nothing
 
 	open map[string]address // see Embedding.listeners; of a reload
+
+	handed *handover // of the process before, at the start of the one behind it; nil: none
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -227,6 +235,7 @@ func (s source) parse(name, text string) (*config, error) {
 	if f.Broken() {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
+	c.text = f
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
@@ -240,6 +249,9 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkPubsub(s.Broker)
 	c.checkListeners()
 	c.checkSites()
+	if c.PIDFile != "" {
+		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
+	}
 	sites := c.buildSites(s)
 	c.checkSpool()
 	if err := f.Err(); err != nil {
@@ -272,6 +284,7 @@ func (c *config) checkListeners() {
 	if len(c.Listeners) == 0 {
 		addr, _ := parseAddress(defaultListen, c.Dir)
 		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
+		c.Table.Assume("listener", c.Listeners)
 		return
 	}
 	seen, names := map[address]bool{}, map[string]bool{}
@@ -314,6 +327,7 @@ func (c *config) checkSpool() {
 	switch {
 	case !c.Table.Has("max_spool"):
 		c.MaxSpool = max(leastSpool, 4*largest)
+		c.Table.Assume("max_spool", c.MaxSpool)
 	case c.MaxSpool > 0 && c.MaxSpool < largest:
 		c.Table.Errorf("max_spool",
 			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",

@@ -163,9 +163,10 @@ t.conf:22: site.access_log.path: missing; expected the path of a file`},
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
 		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
-		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"",
+		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"\nstrict_sni = true",
 			`t.conf:3: listener.min_version: needs the key tls beside it
-t.conf:4: listener.client_ca: needs the key tls beside it`},
+t.conf:4: listener.client_ca: needs the key tls beside it
+t.conf:5: listener.strict_sni: needs the key tls beside it`},
 		{"version of TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.1\"\ntls = {}",
 			`t.conf:3: listener.min_version: expected "1.2" or "1.3", found "1.1"
 t.conf:4: listener.tls: expected both cert and key, paths of PEM files`},

@@ -27,6 +27,9 @@
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
+//	upgrade.go    SIGUSR2: a new process in the place of this one; -upgrade
+//	handover.go   what the new process gets, and what it says
+//	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
 //	accesslog.go  an access log: buffers and the goroutine that writes them

@@ -365,13 +365,13 @@ func (r *Running) Reload(p *Program, e *Embedding) (err error) {
 		if s.stopping() {
 			err = ErrStopped
 		} else {
-			before := s.source
+			before, config := s.source, s.config
 			s.source = p.embedded(e, before.Logger)
 			s.source.open = s.chosenPorts()
 			if err = s.reload(); err != nil {
 				s.source = before
 			}
-			s.logReload(err)
+			s.logReload(config, err)
 		}
 		if err != nil {
 			e.closeGiven(s)

@@ -18,6 +18,7 @@ type (
 var (
 	ParseAddress = parseAddress
 	Start        = start
+	VersionOf    = versionOf
 )
 
 const LogBufferSize = bufferSize
@@ -72,7 +73,10 @@ func (a AccessLog) Close() {
 }
 
 // ReloadAndLog is what a SIGHUP does.
-func (s *server) ReloadAndLog() { s.logReload(s.reload()) }
+func (s *server) ReloadAndLog() {
+	before := s.config
+	s.logReload(before, s.reload())
+}
 
 func (s source) Load() (*config, error)                   { return s.load() }
 func (s source) Parse(name, text string) (*config, error) { return s.parse(name, text) }
@@ -117,3 +121,6 @@ func LineOf(format string) func(e *conn.AccessEntry) {
 	var c clock
 	return func(e *conn.AccessEntry) { b = line(b[:0], e, &c) }
 }
+
+// SetUpgradeWait sets how long a new process may take.
+func SetUpgradeWait(d time.Duration) { upgradeWait = d }

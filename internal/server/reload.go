@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/lwango/lwango/internal/server/settings"
 )
 
 // reload reads the configuration again and puts it in force: the new sites, limits and log hold
@@ -96,8 +99,8 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 
 // reuse makes a listener on the sockets of old.
 func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
-	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file,
-		given: old.socket.given}
+	sock := &socket{own: old.socket.own, shown: old.socket.shown, path: old.socket.path,
+		file: old.socket.file, given: old.socket.given}
 	for _, fd := range old.socket.fds {
 		if err := sock.duplicate(fd, 1); err != nil {
 			sock.close()
@@ -176,12 +179,55 @@ func (s *server) restartNeeded(next *config) {
 		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
 			"configured", next.Handoff)
 	}
+	if next.PIDFile != s.config.PIDFile {
+		s.own.Warn("pid_file changes at the next start only", "running", s.config.PIDFile,
+			"configured", next.PIDFile)
+	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
 	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
-	next.Pubsub.URL = s.config.Pubsub.URL
+	next.Pubsub.URL, next.PIDFile = s.config.Pubsub.URL, s.config.PIDFile
+}
+
+// differences returns what c has that the configuration before has not, and the other way round, as
+// attributes for the log.
+func (c *config) differences(before *config) (attrs []any) {
+	added, removed, changed := settings.Changes(before.Table, c.Table,
+		map[string]string{"listener": "address", "site": "host"})
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"added", added}, {"removed", removed}, {"changed", changed}} {
+		if len(list.names) > 0 {
+			attrs = append(attrs, list.name, abridged(list.names))
+		}
+	}
+	if attrs == nil {
+		return []any{"changed", "nothing in the file"}
+	}
+	return attrs
+}
+
+// abridged joins names, as many as are of use in a line of the log.
+func abridged(names []string) string {
+	const most, longest = 10, 80
+	var b strings.Builder
+	for i, name := range names {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(names)-most)
+			break
+		}
+		if len(name) > longest {
+			name = strings.ToValidUTF8(name[:longest], "") + "..."
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	return b.String()
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.
@@ -204,7 +250,7 @@ func (s *server) onLoops(f func(i int)) {
 	select {
 	case <-all:
 	case <-time.After(loopWait):
-		s.own.Warn("reload: a loop is held up by a handler and will follow later")
+		s.own.Warn("a loop is held up by a handler and will follow later")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -36,6 +37,11 @@ type server struct {
 	disconnect func(grace time.Duration) (unsent int)
 
 	manager *manager
+	pid     *pidFile  // nil: none
+	program program   // what an upgrade starts
+	upgrade *upgrade  // that has begun, or has been; nil: none
+	before  *handover // the process that this one has replaced; nil: none
+	kept    bool      // a thread of its own keeps each loop running, see handOver
 
 	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
@@ -52,6 +58,11 @@ func start(src source, c *config) (*server, error) {
 		for _, l := range s.listeners {
 			l.socket.remove()
 			l.discard()
+		}
+		if src.handed.has(s.pid) {
+			s.pid.close()
+		} else {
+			s.pid.remove()
 		}
 		for _, l := range s.loops {
 			l.Close()
@@ -96,6 +107,13 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
+	if path := s.config.PIDFile; path != "" {
+		if s.pid = s.source.handed.pidFile(path); s.pid == nil {
+			if s.pid, err = openPIDFile(path); err != nil {
+				return err
+			}
+		}
+	}
 	if err := s.makeLoops(); err != nil {
 		return err
 	}
@@ -132,6 +150,9 @@ func (s *server) start() (err error) {
 		s.announce(s.listeners[lc.Address])
 	}
 	s.notice()
+	if s.source.handed == nil { // otherwise see takeOver
+		return s.pid.write(os.Getpid())
+	}
 	return nil
 }
 
@@ -162,7 +183,9 @@ func (s *server) stop() {
 // come and then close theirs.
 func (s *server) closeListeners() {
 	for _, l := range s.listeners {
-		l.socket.remove()
+		if !s.replaced() {
+			l.socket.remove()
+		}
 		l.socket.close()
 	}
 }
@@ -179,6 +202,11 @@ func (s *server) wait() error {
 		}
 	}
 	s.closeLogs()
+	if s.replaced() && s.upgrade.pidFile {
+		s.pid.close()
+	} else {
+		s.pid.remove()
+	}
 	close(s.ended)
 	var errs []error
 	for err := range s.ended {
@@ -310,9 +338,15 @@ func (s *server) open(lc listenerConfig) (*listener, error) {
 	for addr := range s.listeners {
 		ours[addr.port()] = true
 	}
-	sock, err := openSocket(lc, len(s.loops), s.inherited, ours)
+	sock, err := s.source.handed.open(lc, len(s.loops))
 	if err != nil {
 		return nil, err
+	}
+	if sock == nil {
+		s.source.handed.ports(ours)
+		if sock, err = openSocket(lc, len(s.loops), s.inherited, ours); err != nil {
+			return nil, err
+		}
 	}
 	return newListener(sock, lc, len(s.loops))
 }
