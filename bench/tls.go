@@ -111,8 +111,8 @@ func loadIdleTLS(j job) figures {
 	return f
 }
 
-// loadHandshakes shakes hands at a fixed rate, or as often as it can, each time on a new connection.
-// It leaves the CPU to the probe's client, which is what is measured, as far as that wants it.
+// loadHandshakes shakes hands at a fixed rate, or as often as it can, on new connections. It leaves
+// the CPU to the probe's client, which is what is measured, as far as that wants it.
 func loadHandshakes(j job) figures {
 	check(unix.Setpriority(unix.PRIO_PROCESS, 0, 19)) // this thread's, which does everything
 	n, start := 0, time.Now()
