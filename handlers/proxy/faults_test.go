@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -256,7 +257,7 @@ func TestSlowInterim(t *testing.T) {
 	})
 	f := serve(t, modes.Direct, "/", []string{o.addr},
 		func(s *proxy.Settings) { s.MaxHeaderSize = 1 << 20 })
-	c := f.DialSmall()
+	c := f.DialBuffer(server.SlowReader)
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	<-said
 	for range many {

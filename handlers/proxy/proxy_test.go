@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers/proxy"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -443,7 +444,7 @@ func TestInterimHeld(t *testing.T) {
 	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
 		s.MaxHeaderSize = 1 << 20
 	})
-	c := f.DialSmall()
+	c := f.DialBuffer(server.SlowReader)
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	<-said
 	for range interim {
@@ -486,7 +487,7 @@ func TestSlowClient(t *testing.T) {
 		}
 	})
 	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
-	c := f.DialSmall()
+	c := f.DialBuffer(server.SlowReader)
 	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	wait.Until(t, "the upstream is free", func() bool {
 		return o.accepted.Load() == 1 && o.open.Load() == 0 // idle_timeout has closed it

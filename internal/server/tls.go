@@ -167,8 +167,8 @@ func (c *config) checkTLS(l *listenerConfig) {
 }
 
 // strict returns a GetConfigForClient that turns clients away whose SNI none of the certificates is
-// for, or that send none. It is asked before a session is resumed, for which crypto/tls does not ask
-// for a certificate.
+// for, or that send none. It is asked before a session is resumed; then crypto/tls asks for no
+// certificate.
 func strict(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
 	none := &tls.Config{SessionTicketsDisabled: true}

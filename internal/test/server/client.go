@@ -38,15 +38,25 @@ func (s *Server) Dial() *Client {
 	return s.DialBy(new(net.Dialer))
 }
 
-// DialSmall is Dial with a receive buffer of a few KiB, set before the handshake announces a
-// window. It is for clients that read little or nothing. Small segments can shrink the window for
-// good to less than half of what it was at first; then the kernel of the sender waits for its timer
-// of 200 ms before each segment, and sends some 10 KB in a second.
+// DialSmall is Dial with a receive buffer of a few KiB. It is for clients that read little or
+// nothing: with less than SlowReader, small segments can shrink the window for good to less than
+// half of what it was at first. Then the kernel of the sender waits for its timer of 200 ms before
+// each segment, and sends some 10 KB in a second.
 func (s *Server) DialSmall() *Client {
+	s.T.Helper()
+	return s.DialBuffer(4 << 10)
+}
+
+// SlowReader is a receive buffer for clients that read much, but not at first.
+const SlowReader = 32 << 10
+
+// DialBuffer is Dial with a receive buffer of that many bytes, set before the handshake announces a
+// window.
+func (s *Server) DialBuffer(size int) *Client {
 	s.T.Helper()
 	return s.DialBy(&net.Dialer{Control: func(_, _ string, rc syscall.RawConn) (err error) {
 		cerr := rc.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10)
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size)
 		})
 		return errors.Join(cerr, err)
 	}})
