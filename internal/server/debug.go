@@ -29,9 +29,12 @@ import (
 
 // debugConfig is [debug].
 type debugConfig struct {
-	Table   settings.Table `toml:",table"`
-	Address string         `toml:"address"`
-	Remote  bool           `toml:"allow_remote"`
+	Table settings.Table `toml:",table"`
+	// Address is where profiles, traces and a list of the threads can be had: a UNIX socket, or
+	// host:port of this machine; empty: nowhere.
+	Address string `toml:"address"`
+	// Remote lets the address be one that other machines reach.
+	Remote bool `toml:"allow_remote"`
 
 	at address // of Address; its Network is "" if there is none
 }
