@@ -56,6 +56,7 @@ type config struct {
 	Headers   map[string][]string `toml:"headers"`
 	Listeners []listenerConfig    `toml:"listener"`
 	AccessLog *accessLogConfig    `toml:"access_log"`
+	Confine   *confineConfig      `toml:"confine"`
 	Pubsub    pubsubConfig        `toml:"pubsub"`
 	Compress  compressionConfig   `toml:"compression"`
 	Sites     []siteConfig        `toml:"site"`
@@ -77,6 +78,9 @@ type config struct {
 	// held is how many descriptors the handlers of the routes hold between requests, and heldByLoop
 	// how many each loop holds besides.
 	held, heldByLoop int
+
+	// names are the paths of files and folders that the settings of handlers have.
+	names []string
 
 	// background is what the handlers do besides, see handlers.Env. endBackground ends it, and returns
 	// when it has ended; nil: it has not begun.
@@ -191,6 +195,8 @@ type source struct {
 
 	Embedding *Embedding // what the program says in code; nil: nothing
 
+	jail *jail // of the process, for [confine]; nil: that is only checked
+
 	open map[string]address // see Embedding.listeners; of a reload
 }
 
@@ -209,7 +215,11 @@ func (s source) load() (c *config, err error) {
 	if s.File == "" {
 		return s.parse("", "")
 	}
-	text, err := os.ReadFile(s.File)
+	file := s.File
+	if s.jail != nil && s.jail.file != "" {
+		file = s.jail.file
+	}
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +237,9 @@ func (s source) parse(name, text string) (*config, error) {
 	c.Dir = wd
 	if name != "" {
 		c.File = confpath.Join(wd, name)
+		if s.jail != nil && s.jail.file != "" {
+			c.File = s.jail.file
+		}
 		c.Dir = filepath.Dir(c.File)
 	}
 
@@ -239,6 +252,9 @@ func (s source) parse(name, text string) (*config, error) {
 	f.Root().Decode(c)
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
+	}
+	if c.checkConfine(s) {
+		return s.load() // now from within
 	}
 	if err := s.Embedding.limits(c); err != nil {
 		return nil, err

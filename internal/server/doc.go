@@ -27,6 +27,7 @@
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
+//	confine.go    another user and root folder, files and system calls out of reach
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
 //	accesslog.go  the access log: buffers and the goroutine that writes them

@@ -178,6 +178,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
 	}
+	src.jail = new(jail)
+	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
+	defer manager.close()
 	c, err := src.load()
 	if err != nil {
 		// settings.Errors begin with file and line, which editors look for
@@ -212,8 +215,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
-	s.manager = findManager(s.own)
-	defer s.manager.close()
+	s.manager = manager
 	s.manager.ready()
 	if s.untilStopped(ctx, signals, nil) != nil {
 		return exitFailure
@@ -315,6 +317,7 @@ func (s *server) logReload(err error) {
 	default:
 		s.own.Error("reload refused, everything stays as it was", "error", err)
 	}
+	s.sayJail(err)
 }
 
 // parseArgs also returns theirs: the flags in own whose names lwango does not use.

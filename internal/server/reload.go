@@ -19,6 +19,9 @@ func (s *server) reload() error {
 	if err != nil {
 		return err
 	}
+	if err := s.source.jail.reaches(next); err != nil {
+		return err
+	}
 	access, logFile, err := s.nextAccessLog(next.AccessLog)
 	if err != nil {
 		return err
@@ -214,11 +217,15 @@ func (s *server) restartNeeded(next *config) {
 		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
 			"configured", next.Handoff)
 	}
+	if !next.Confine.same(s.config.Confine) {
+		s.own.Warn("[confine] changes at the next start only")
+	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
 	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
+	next.Confine = s.config.Confine
 	next.Pubsub.URL = s.config.Pubsub.URL
 }
 

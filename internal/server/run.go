@@ -101,20 +101,23 @@ func (s *server) start() (err error) {
 	if err := s.makeLoops(); err != nil {
 		return err
 	}
-	if a := s.config.AccessLog; a != nil {
-		if s.access, err = openAccessLog(a, s.log); err != nil {
-			return err
-		}
-	}
-	s.limitTopics()
-	if err := s.connectTopics(); err != nil {
-		return err
-	}
 	for _, lc := range s.config.Listeners {
 		if s.listeners[lc.Address], err = s.open(lc); err != nil {
 			delete(s.listeners, lc.Address)
 			return err
 		}
+	}
+	if err := s.confine(); err != nil {
+		return err
+	}
+	if a := s.config.AccessLog; a != nil {
+		if s.access, err = openAccessLog(a, s.log); err != nil {
+			return a.Table.Wrong("path", err)
+		}
+	}
+	s.limitTopics()
+	if err := s.connectTopics(); err != nil {
+		return err
 	}
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())

@@ -34,6 +34,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 		b := builtSite{table: site.Table, Site: handlers.Site{Hosts: site.Hosts,
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
+			Names:        func(path string) { c.names = append(c.names, path) },
 			Routes:       site.prefixes(s),
 			Background:   func(f func(context.Context)) { c.background = append(c.background, f) },
 			LargerBodies: func(bytes int64) { c.largestBody = max(c.largestBody, bytes) }}
