@@ -14,7 +14,7 @@ import (
 // gorillaServer ends with the test's process.
 func gorillaServer(t *testing.T) string {
 	ln := listen(t)
-	go serveNetHTTP(ln, "", "", "")
+	go serveNetHTTP(ln, "", "", "", false)
 	return ln.Addr().String()
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,9 @@ type timing struct {
 var clients = map[string]func(job) figures{
 	"load": loadHTTP, "compressed": loadHTTP, "steady": loadLoop, "beside": loadLoop,
 	"cold": loadLoop, "files": loadCold, "forms": loadForms, "echo": loadLoop, "chat": loadChat, "idle": loadIdle,
-	"sleepers": loadSleepers, "transfer": loadTransfer,
+	"sleepers": loadSleepers, "tls": loadTLS, "tlsidle": loadTLSIdle, "handshakes": loadLoop,
+	"connections": loadHandshakes,
+	"transfer":    loadTransfer,
 }
 
 // A client ends with its first error. So check, must and failf panic with a failure, and attempt,
@@ -126,6 +129,9 @@ func text(conn io.Reader) string { return string(must(io.ReadAll(answer(conn).Bo
 func (j job) once(path string) string {
 	conn := j.dial()
 	defer conn.Close()
+	if j.Secure {
+		conn = tls.Client(conn, j.trust())
+	}
 	j.ask(conn, http.MethodGet, path, "")
 	return text(conn)
 }

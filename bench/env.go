@@ -151,6 +151,7 @@ func (env *environment) prepare() {
 	for path, body := range files {
 		check(os.WriteFile(filepath.Join(env.dir, path), body, 0o644))
 	}
+	writeCertificate(env.dir)
 	for _, folder := range []string{"sibling", "alone"} {
 		dir := filepath.Join(env.dir, folder, path.Dir(textPath))
 		check(os.MkdirAll(dir, 0o755))

@@ -32,6 +32,7 @@ type peer struct {
 	Name, Program, Handoff string
 	Unqueued               bool
 	Unruled                bool // lwango: without the work's rules or routes
+	Unlogged               bool // lwango: without the work's access log
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU
@@ -142,7 +143,7 @@ func (s *server) Configure(name string) string {
 func (s *server) probe(j job) job {
 	j.Path, j.Rate, j.Conns = s.Probe.Path, s.Probe.Rate, 8
 	if s.Probe.Plain {
-		j.Addr = s.Beside
+		j.Addr, j.Secure = s.Beside, false
 	}
 	return j
 }

@@ -127,6 +127,12 @@ func (s *server) measureBeside(j job) figures {
 		loaded.Kind = "files"
 	} else if s.Upload {
 		loaded.Kind = "forms"
+	} else if s.Secure {
+		loaded.Kind = "connections"
+	}
+	var alone figures
+	if s.Secure {
+		alone = s.measure(s.probe(j))
 	}
 	var meanwhile figures
 	go func() {
@@ -145,6 +151,11 @@ func (s *server) measureBeside(j job) figures {
 	check(errors.Join(err, <-ended))
 	if s.Cold {
 		f["disk"] = meanwhile["disk"]
+		return f
+	}
+	if s.Secure {
+		f["handshakes"] = meanwhile["handshakes"]
+		f["alone99"], f["times99"] = alone["latency99"], f["latency99"]/alone["latency99"]
 		return f
 	}
 	f["pause99"] = must(strconv.ParseFloat(j.once(tasks.PausesPath), 64))

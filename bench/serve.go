@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +28,7 @@ func serveCommand(args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	files := flags.String("files", "", "serve this `FOLDER`")
 	beside := flags.String("beside", "", "let goroutines answer at this `ADDRESS` too")
+	secure := flags.Bool("tls", false, "speak TLS, with the certificate in the folder above -files")
 	backend := flags.String("backend", "", "pass /proxy on to this `ADDRESS`, and ask it for /fanout")
 	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
 		return cmp.Or(err, errors.New("usage: bench serve FLAGS NAME ADDRESS"))
@@ -44,7 +46,7 @@ func serveCommand(args []string) error {
 	ln := must(net.Listen(network, addr))
 	switch name {
 	case "nethttp", "gorilla":
-		return serveNetHTTP(ln, *files, *beside, *backend)
+		return serveNetHTTP(ln, *files, *beside, *backend, *secure)
 	case "chi":
 		return serveChi(ln)
 	case "fasthttp":
@@ -59,7 +61,7 @@ func serveCommand(args []string) error {
 }
 
 // serveNetHTTP answers with a Server field because the others have one.
-func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
+func serveNetHTTP(ln net.Listener, files, beside, backend string, secure bool) error {
 	var chat chatHub
 	mux := http.NewServeMux()
 	tasks.Start(beside, backend, mux.Handle)
@@ -85,7 +87,13 @@ func serveNetHTTP(ln net.Listener, files, beside, backend string) error {
 		w.Header().Set("Server", "nethttp")
 		fileServer.ServeHTTP(w, r)
 	})
-	return (&http.Server{Handler: mux, IdleTimeout: idleTimeout}).Serve(ln)
+	s := &http.Server{Handler: mux, IdleTimeout: idleTimeout}
+	if secure { // as the others: without HTTP/2
+		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+		dir := filepath.Dir(files)
+		return s.ServeTLS(ln, filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
+	}
+	return s.Serve(ln)
 }
 
 // fanOutNetHTTP asks for a URL many times at once, a goroutine for each, and keeps all connections.

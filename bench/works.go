@@ -26,6 +26,7 @@ type work struct {
 	Upstream upstream
 	Probe    probe
 	Gzip     string // where the text that is asked for encoded is: sibling, cached, fresh
+	Log      bool   // lwango: an access log in JSON
 	Rules    bool   // lwango: ten rules, of which none is for the request
 	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
 	Cold     bool   // the load is files that are not in the page cache
@@ -47,6 +48,7 @@ type load struct {
 	Conns, Depth   int
 	Size           int64 // bytes of an answer, a message or a transfer
 	Upload         bool  // from the client; beside a probe: forms
+	Secure         bool  // TLS; beside a probe: handshakes
 	Rate           float64
 	Rooms, Talkers int           // talkers in each room
 	Nap            time.Duration // of the client, so that frames gather

@@ -42,6 +42,19 @@ type AccessEntry struct {
 	Secure   bool   // the client used https, see Request.Secure
 	Bytes    int64  // of the response's body as framed; if it broke off, those acknowledged
 
+	ID       []byte // of Request.ID
+	Received int64  // bytes of head and body that were read, without the framing of chunks
+
+	// TLSVersion and CipherSuite are those of crypto/tls; 0: the connection is plain. A proxy in
+	// front may have ended the TLS of the client, see Secure.
+	TLSVersion, CipherSuite uint16
+
+	// Upstream is the address of the upstream that was asked, as the configuration has it; "": none.
+	// The times are from the moment when the request began to wait for it: UpstreamFirst until the
+	// first byte of its answer (0: there was none), UpstreamTime until all of the answer had come.
+	Upstream                    string
+	UpstreamFirst, UpstreamTime time.Duration
+
 	// The first KiB of each.
 	Target    []byte
 	Host      []byte
@@ -72,17 +85,51 @@ const (
 
 // logAccess logs the present request. line is what arrived if it could not be parsed.
 func (x *exchange) logAccess(line []byte) {
-	log := x.set.AccessLog
+	log := x.accessLog()
 	if log == nil {
 		return
 	}
-	e := x.accessEntry()
-	e.Line = line
+	if x.entry == nil {
+		x.entry = new(AccessEntry)
+	}
+	e := x.entry
+	*e = x.accessEntry()
+	if x.req.raw == nil {
+		e.Line, e.Received = line, int64(x.w-x.r)
+	}
 	e.Duration = time.Since(x.began)
 	c := x.c
 	e.Share = Share{c.logUsed, c.logRound}
-	x.crowded = !log.LogRequest(c.Loop(), &e)
+	if !log.LogRequest(c.Loop(), e) {
+		x.crowds = log
+	}
 	c.logUsed, c.logRound = e.Share.Used, e.Share.Round
+}
+
+// accessLog returns the access log of the present request; nil: none.
+func (x *exchange) accessLog() AccessLog {
+	if x.req.log != nil {
+		return x.req.log
+	}
+	return x.set.AccessLog
+}
+
+// LogTo gives the request's line to another access log than that of Config. All access logs of a
+// server share one count of rounds (see Share), since a connection has one Share.
+func (r *Request) LogTo(log AccessLog) { r.log = log }
+
+// upstream is what the access log says of the upstream that was asked.
+type upstream struct {
+	name         string
+	first, whole time.Duration
+}
+
+// SetUpstream notes, for the access log, which upstream has been asked, and how long it has taken:
+// see AccessEntry. What a handler does that is asked (Ask) is not noted.
+func (r *Request) SetUpstream(name string, first, whole time.Duration) {
+	if !r.x.resp.asked {
+		r.upstream = upstream{name, first, whole}
+	}
 }
 
 func (x *exchange) accessEntry() AccessEntry {
@@ -93,6 +140,16 @@ func (x *exchange) accessEntry() AccessEntry {
 		User:   x.req.user,
 		Status: x.resp.status,
 		Bytes:  x.resp.bytes,
+		ID:     x.req.IDView(),
+	}
+	if u := &x.req.upstream; u.name != "" {
+		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
+	}
+	if x.c.tls != nil {
+		t := x.c.transport()
+		e.TLSVersion, e.CipherSuite = t.version, t.cipher
+	} else if w := x.c.introduced(); w != nil && w.front != nil && w.front.tls != nil {
+		e.TLSVersion, e.CipherSuite = w.front.tls.Version, w.front.tls.CipherSuite
 	}
 	if x.writeErr != nil { // not all that was framed has been sent
 		e.Bytes = max(min(e.Bytes, x.writing.Bytes()-int64(x.unsent)-x.resp.before), 0)
@@ -103,6 +160,7 @@ func (x *exchange) accessEntry() AccessEntry {
 	if raw := x.req.raw; raw != nil {
 		h := &x.req.head
 		e.Method, e.Secure = h.Method.String(), x.req.Secure()
+		e.Received = int64(h.Len()) + x.req.body.read
 		e.Target = first(loggedText, h.Target.Of(raw))
 		e.Host = first(loggedText, h.Host.Of(raw))
 		e.Referer, _ = h.Get(raw, "Referer")
@@ -141,18 +199,21 @@ func (x *exchange) refusedLine() []byte {
 // request when the connection has ended, nil without an access log. That function may be called on
 // any goroutine, once.
 func (x *exchange) logLater() func(closeCode int) {
-	if x.set.AccessLog == nil {
+	if x.accessLog() == nil {
 		return nil
 	}
 	e := x.accessEntry()
-	for _, text := range []*[]byte{&e.Target, &e.Host, &e.Referer, &e.UserAgent} {
+	for _, text := range []*[]byte{&e.ID, &e.Target, &e.Host, &e.Referer, &e.UserAgent} {
 		*text = slices.Clone(*text) // the request does not live that long
 	}
 	e.Hijacked = true
-	server, l := x.c.port.server, x.c.Loop()
+	server, l, log := x.c.port.server, x.c.Loop(), x.req.log
 	return func(closeCode int) {
 		e.Duration, e.CloseCode = time.Since(e.Time), closeCode
-		if log := server.settings.Load().AccessLog; log != nil {
+		if log == nil {
+			log = server.settings.Load().AccessLog
+		}
+		if log != nil {
 			log.LogRequest(l, &e)
 		}
 	}
@@ -161,11 +222,12 @@ func (x *exchange) logLater() func(closeCode int) {
 // awaitLog waits because the connection has used more than its share of the access log's room: the
 // lines of others would find none. It sends the answers first, and returns the error of that.
 func (x *exchange) awaitLog() error {
-	x.crowded = false
+	log := x.crowds
+	x.crowds = nil
 	if err := x.flush(); err != nil {
 		return err
 	}
-	c, log := x.c, x.set.AccessLog
+	c := x.c
 	c.KeepWaiting(true) // the client may have sent thousands of requests and then a FIN
 	defer c.KeepWaiting(false)
 	until := c.Loop().Time().Add(maxLogWait)

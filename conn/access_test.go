@@ -30,7 +30,7 @@ func (r *entries) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := *e
-	for _, text := range []*[]byte{&kept.Target, &kept.Referer, &kept.UserAgent, &kept.Line} {
+	for _, text := range []*[]byte{&kept.ID, &kept.Target, &kept.Referer, &kept.UserAgent, &kept.Line} {
 		*text = bytes.Clone(*text)
 	}
 	r.all = append(r.all, kept)

@@ -142,8 +142,8 @@ func (w *Response) unmade(what string, err error) int {
 
 // logFailure logs why an answer is an error. That the client has left is no failure.
 func (w *Response) logFailure(what string, err error) {
-	if !errors.Is(err, loop.ErrClientGone) {
-		w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
+	if set := w.x.set; set != nil && !errors.Is(err, loop.ErrClientGone) {
+		set.Logger.Error(what, "error", err, "request_id", w.x.req.ID(), "target", w.x.req.Target())
 	}
 }
 
@@ -176,12 +176,14 @@ func (w *Response) Redirect(status int, url string) int {
 // and nothing is logged. A status that is no error becomes 500.
 //
 // What is wrong with the request's body decides the status, whatever the given one: that of a
-// *BindError, or 413, 408 or 400 if err is that of reading the body.
+// *BindError, or 413, 408 or 400 if err is that of reading the body. ErrBodyRead is a 500.
 func (w *Response) Error(status int, err error) int {
 	var bad *BindError
 	body := &w.x.req.body
 	if errors.As(err, &bad) {
 		status = bad.Status
+	} else if errors.Is(err, ErrBodyRead) {
+		status = http.StatusInternalServerError
 	} else if failed := body.failure(); failed != 0 && errors.Is(err, body.err) {
 		status = failed
 	}
@@ -209,7 +211,7 @@ func (w *Response) SetCookie(c *http.Cookie) error {
 	if err := c.Valid(); err != nil {
 		return err
 	}
-	w.header.Add("Set-Cookie", c.String())
+	w.Header().Add("Set-Cookie", c.String())
 	return nil
 }
 

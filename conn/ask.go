@@ -113,6 +113,9 @@ func (w *Response) dropAsked(n int) error {
 // leaves out such fields, since a program may merge them with the header. Views and strings that
 // were taken before stay as they are. Name and values must be valid (see Header.Set).
 func (r *Request) ReplaceHeader(name string, values ...string) {
+	if r.over() {
+		return
+	}
 	fields := slices.DeleteFunc(slices.Clone(r.head.Fields), func(f http1.Field) bool {
 		return http1.SameVariable(f.Name.Of(r.raw), name)
 	})

@@ -20,12 +20,16 @@ import (
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
 // os.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too, if f never ran; loop.ErrClientGone;
 // loop.ErrCanceled. It is the first or the third also if f has seen the end of its context before
-// the thread has.
+// the thread has. If the request is over, it is ErrComplete.
 //
 // After a wait that has ended early, f may still run, if it does not heed its context. Then it
 // keeps its worker (loop.Stats counts it), and the Request and Response are not used for another
 // request. So f must not set variables that the handler uses; its result comes by Await alone.
 func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
+	if r.over() {
+		var none T
+		return none, ErrComplete
+	}
 	ctx, cancel := r.contextFor(d)
 	defer cancel() // also when the thread is killed
 	v, err := loop.Await(r.Thread, d, func() (T, error) { return f(ctx) })
@@ -40,6 +44,11 @@ func Await[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, e
 //
 // The promise is settled when f has returned. A wait for it has a limit of its own.
 func Call[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, error)) *loop.Promise[T] {
+	if r.over() {
+		p := new(loop.Promise[T])
+		p.Reject(ErrComplete)
+		return p
+	}
 	ctx, cancel := r.contextFor(d)
 	r.Defer(cancel)
 	return loop.Call(r.Thread, func() (v T, err error) {

@@ -58,9 +58,9 @@ func clipText(s string) string {
 // A *BindError says what is wrong: with status 415 the type, with 400 the syntax, a value that v
 // cannot take, or arrays and objects in more than 256 levels. Then v may be set in part. The body
 // may have 10 MiB, or less if Body.SetLimit says so: else the error is ErrBodyTooLarge, before the
-// body is read if Content-Length tells. Other errors are those of Body.Read. A body of more than
-// 256 KiB is decoded off the loop, by one of the workers of Await; an UnmarshalJSON method must not
-// use the request.
+// body is read if Content-Length tells. ErrBodyRead says that the handler has read all of the body
+// before. Other errors are those of Body.Read. A body of more than 256 KiB is decoded off the loop,
+// by one of the workers of Await; an UnmarshalJSON method must not use the request.
 func (r *Request) BindJSON(v any) error { return r.bindJSON(v, false) }
 
 // BindJSONStrictly is BindJSON that does not ignore names that v does not have: they are a
@@ -76,6 +76,7 @@ func (r *Request) bindJSON(v any, strict bool) error {
 		return r.otherType("application/json")
 	}
 	r.body.SetLimit(maxJSONSize)
+	before := r.body.read
 	text, _, err := r.gather(maxJSONSize)
 	switch err {
 	case io.EOF:
@@ -83,6 +84,9 @@ func (r *Request) bindJSON(v any, strict bool) error {
 		return ErrBodyTooLarge
 	default:
 		return err
+	}
+	if before > 0 && len(text) == 0 {
+		return ErrBodyRead
 	}
 	if len(text) <= turnBudget {
 		return decodeJSON(text, v, strict)

@@ -3,7 +3,11 @@ package conn_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
+	"mime/multipart"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,6 +15,8 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
 )
 
 // FuzzBindJSON: what BindJSON takes is JSON, what it refuses is not, or is too deep, and the error
@@ -74,6 +80,72 @@ func FuzzBindValues(f *testing.F) {
 		}
 		if !maps.EqualFunc(before, values, slices.Equal) {
 			t.Error("the values were changed")
+		}
+	})
+}
+
+// FuzzParts: the parts of a body, as it comes from a client, are those that package mime/multipart
+// finds in the same bytes; and an error is one for the client.
+func FuzzParts(f *testing.F) {
+	for _, s := range []string{
+		"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x\r\nContent-Disposition: form-data; name=f; filename=\"c\"\r\n\r\n\r\n--x--\r\n",
+		"before\r\n--x\r\n\r\n--x", "--x--", "", "--x\nA: b\n\nc\n--x--\n", "--x\r\n\r\n@@\r\n--x@--",
+		"--x\r\nno field\r\n\r\n--x--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41=\r\n\r\n--x--",
+	} {
+		f.Add(s)
+	}
+	list := func(b *strings.Builder, part *multipart.Part) error {
+		fmt.Fprintf(b, "%q %q ", part.FormName(), part.FileName())
+		text, err := io.ReadAll(part)
+		fmt.Fprintf(b, "%q\n", text)
+		return err
+	}
+	s := start(f, modes.OverUNIX, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		var b strings.Builder
+		for part, err := range req.Parts() {
+			if err != nil {
+				fmt.Fprintf(&b, "%T", err)
+				return resp.Text(400, b.String())
+			}
+			_ = list(&b, part) // then the next error is that of the part
+		}
+		return resp.Text(200, b.String())
+	}})
+	long := strings.Repeat("y", 20<<10)
+	f.Fuzz(func(t *testing.T, body string) {
+		if len(body) > 1<<10 {
+			return
+		}
+		body = strings.Replace(body, "@", long, 3)
+		status, want := 200, new(strings.Builder)
+		for parts := multipart.NewReader(strings.NewReader(body), "x"); ; {
+			part, err := parts.NextPart()
+			if err == nil {
+				err = list(want, part)
+			}
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				status = 400
+				want.WriteString("*conn.BindError")
+				break
+			}
+		}
+		raws := []string{withBody("multipart/mixed; boundary=x", body)}
+		if len(body) <= 1<<10 {
+			raws = append(raws, inChunks("multipart/mixed; boundary=x", body))
+		}
+		for _, raw := range raws {
+			below, err := net.Dial("unix", s.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := server.NewClient(t, below)
+			if a := c.Do("POST", raw); a.StatusCode != status || a.Text != want.String() {
+				t.Errorf("%d %q\nwant %d %q", a.StatusCode, a.Text, status, want)
+			}
+			c.Close()
 		}
 	})
 }

@@ -19,6 +19,10 @@ var (
 	ErrBodyTimeout  = fmt.Errorf("request body not sent in time: %w", os.ErrDeadlineExceeded)
 )
 
+// ErrBodyRead is the error of Parts, Form, MultipartForm, BindForm and BindJSON when the handler
+// has read the body before. That is the program's mistake: Response.Error makes a 500 of it.
+var ErrBodyRead = errors.New("the handler has read the request body before")
+
 // drainLimit is how many bytes of an unread body the server reads to keep the connection. Beyond it
 // a new connection is cheaper.
 const drainLimit = 256 << 10
@@ -111,6 +115,14 @@ func (b *Body) fail(err error) error {
 	}
 	b.err = err
 	return err
+}
+
+// taken returns ErrBodyRead if something was read, unless reading has failed.
+func (b *Body) taken() error {
+	if b.read > 0 && (b.err == nil || b.err == io.EOF) {
+		return ErrBodyRead
+	}
+	return nil
 }
 
 // Await waits until something has arrived for Read, so that the caller needs no buffer meanwhile.

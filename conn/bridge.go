@@ -151,7 +151,9 @@ func (r *Request) standard(body io.ReadCloser) *http.Request {
 		std.Trailer = announced(std.Header)
 		r.body.chunks.KeepTrailer()
 	}
-	of := std.WithContext(&requestContext{r.Context(), r.LocalAddr()})
+	ctx := &requestContext{Context: r.Context(), local: r.LocalAddr()}
+	ctx.id = append(ctx.idText[:0], r.IDView()...)
+	of := std.WithContext(ctx)
 	of.Pattern = r.Pattern()
 	for _, name := range r.matched.names {
 		of.SetPathValue(name, r.PathValue(name))
@@ -244,10 +246,12 @@ func tooLate[T string | []byte](name T) bool {
 	return false
 }
 
-// requestContext is a request's context with the two values that net/http adds.
+// requestContext is a request's context with the two values that net/http adds, and the id.
 type requestContext struct {
 	context.Context
-	local netip.AddrPort
+	local  netip.AddrPort
+	id     []byte
+	idText [32]byte // of an id that was made
 }
 
 // Value implements context.Context.
@@ -255,6 +259,8 @@ func (c *requestContext) Value(key any) any {
 	switch {
 	case key == http.ServerContextKey:
 		return standIn
+	case key == idKey{}:
+		return string(c.id)
 	case key != http.LocalAddrContextKey:
 		return c.Context.Value(key)
 	case !c.local.IsValid():

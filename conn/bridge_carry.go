@@ -23,7 +23,8 @@ func (c *crossing) serve(req *Request, resp *Response) int {
 		defer c.mu.Unlock()
 		if e, ok := c.panicked.(*loop.PanicError); ok && !told {
 			x.set.Logger.Error("conn: panic in a handler", "panic", e.Value,
-				"target", c.req.RequestURI, "stack", string(e.Stack))
+				"request_id", RequestID(c.req.Context()), "target", c.req.RequestURI,
+				"stack", string(e.Stack))
 		}
 		c.left = true
 		c.cut(loop.ErrClientGone)

@@ -139,7 +139,8 @@ func (c *crossing) run(h http.Handler, w *httpWriter) {
 		e, ok := panicked.(*loop.PanicError)
 		if ok && (c.left || w.hijacked) { // no thread is left to log it
 			w.log.Error("conn: panic in a handler", "panic", e.Value,
-				"target", w.req.RequestURI, "stack", string(e.Stack))
+				"request_id", RequestID(w.req.Context()), "target", w.req.RequestURI,
+				"stack", string(e.Stack))
 		}
 		if c.hijack.cancel != nil {
 			c.hijack.cancel(nil)

@@ -310,5 +310,6 @@ func (w *httpWriter) complain(what string) {
 		}
 	}
 	at := fmt.Sprintf("%s (%s:%d)", f.Function, path.Base(f.File), f.Line)
-	w.log.Warn("conn: http.Handler: "+what, "by", at, "target", w.req.RequestURI)
+	w.log.Warn("conn: http.Handler: "+what, "by", at,
+		"request_id", RequestID(w.req.Context()), "target", w.req.RequestURI)
 }

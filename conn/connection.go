@@ -108,7 +108,8 @@ func (c *connection) resetOnClose() { sysio.ResetOnClose(c.FD()) }
 // failed logs what went wrong with the present request.
 func (c *connection) failed(what string, args ...any) {
 	if c.x != nil {
-		args = append(args, "target", c.x.req.Target(), "remote", c.x.req.RemoteAddr())
+		r := &c.x.req
+		args = append(args, "request_id", r.ID(), "target", r.Target(), "remote", r.RemoteAddr())
 	} else {
 		args = append(args, "remote", c.remote.addrPort())
 	}

@@ -27,6 +27,9 @@ import (
 // both, If-Match fails, since there is nothing. A tag without its quotes is logged, and is none.
 func (w *Response) Precondition(etag string, modified time.Time) int {
 	req := &w.x.req
+	if req.over() {
+		return 0
+	}
 	if etag != "" && !http1.ValidETag(etag) {
 		w.logFailure("conn: entity tag", errors.New("not a quoted string: "+clipText(etag)))
 		etag = ""
@@ -81,6 +84,10 @@ func (r *Request) has(name string) bool {
 //
 // For files by name there is package handlers/servefiles, also for those of an fs.FS.
 func (w *Response) ServeContent(name string, modified time.Time, content io.ReaderAt, size int64) int {
+	if w.over() {
+		closeContent(content)
+		return 0
+	}
 	if size < 0 {
 		closeContent(content)
 		return w.Error(http.StatusInternalServerError, errors.New("conn: ServeContent of a negative size"))

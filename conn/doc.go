@@ -27,6 +27,8 @@
 //	request.go        Request
 //	rewrite.go        requests that get another path
 //	waits.go          what a handler's thread can wait for
+//	await.go          what runs off the loop for it
+//	kept.go           what becomes of a Request that is kept when it is over
 //	body.go           request bodies: lengths, chunks, limits
 //	spool.go          bodies in memory or in a temporary file
 //	form.go           forms

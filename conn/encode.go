@@ -223,7 +223,7 @@ func (w *Response) encodeBody(n int, err error) {
 
 func (w *Response) encoderFailed(err error) error {
 	w.x.set.Logger.Error("conn: response body cannot be encoded", "error", err,
-		"target", w.x.req.Target())
+		"request_id", w.x.req.ID(), "target", w.x.req.Target())
 	w.cut(err)
 	return w.x.writeErr
 }

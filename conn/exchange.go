@@ -2,7 +2,6 @@ package conn
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -44,8 +43,9 @@ type exchange struct {
 	duplex   *Duplex
 
 	began   time.Time
-	unheard bool // the client left before the head went out, which ended a wait of the handler
-	crowded bool // the access log has too many lines of this connection
+	unheard bool         // the client left before the head went out, which ended a wait of the handler
+	entry   *AccessEntry // that of logAccess, used again; nil before the first
+	crowds  AccessLog    // has too many lines of this connection; nil: none has
 	req     Request
 	resp    Response
 }
@@ -60,7 +60,7 @@ func (x *exchange) attach(c *connection) {
 		delete(c.port.untaken, c)
 	}
 	x.set = c.port.server.settings.Load()
-	x.crowded = false
+	x.crowds = nil
 	x.stream.Own(&c.Thread, c.remote.addrPort())
 	x.pace(&x.writing, x.set.WriteTimeout)
 	x.stream.SetPace(&x.reading, &x.writing)
@@ -89,7 +89,9 @@ func (x *exchange) leave() {
 	_ = x.flush()
 }
 
-// strand abandons the exchange to a function that still runs off the loop and may hold it.
+// strand abandons the exchange to a function that still runs off the loop and may hold it. The
+// function may read what has come of the request. It must not reach the connection, which goes on
+// with another exchange or ends; then its descriptor's number may soon be that of another client.
 func (x *exchange) strand() {
 	if x.req.cancel != nil {
 		x.req.cancel(loop.ErrClientGone)
@@ -97,6 +99,8 @@ func (x *exchange) strand() {
 	loop.SetLocal(&x.c.Thread, nil)
 	x.c.x, x.out = nil, nil
 	x.resp.discard()
+	x.resp.phase, x.req.body.err, x.writeErr = complete, ErrComplete, ErrComplete
+	x.stream = stream.Stream{}
 }
 
 // detach makes the exchange ready for another connection.
@@ -111,10 +115,14 @@ func (x *exchange) detach() {
 	if x.c.tls != nil {
 		x.c.transport().detach()
 	}
+	t := &x.c.Thread
 	x.c.x = nil
 	x.c, x.set, x.writeErr = nil, nil, nil
 	x.r, x.w, x.base = 0, 0, 0
-	x.req.body.err = io.EOF // the next client must not read this body
+	x.req.body.err = ErrComplete // the next client must not read this body
+	if x.entry != nil {
+		*x.entry = AccessEntry{}
+	}
 	x.stream = stream.Stream{}
 	x.reading, x.writing, x.unsent = stream.Pace{}, stream.Pace{}, 0
 	x.duplex, x.req.body.tryOnly = nil, false
@@ -127,6 +135,9 @@ func (x *exchange) detach() {
 	x.out = x.out[:0]
 	invariants.Mangle(x.in)
 	invariants.Mangle(x.out[:cap(x.out)])
+	if invariants.Enabled && loop.Local(t) == any(x) { // else a hijack has left it to the handler
+		loop.SetLocal(t, restLong(x))
+	}
 }
 
 // end drops what the present request and its answer hold, if there is a request.
@@ -178,7 +189,7 @@ func (x *exchange) exchange() bool {
 	last := x.writeErr != nil || x.resp.close
 	x.end()
 	full := len(x.out) >= gather // many answers without a body fill it, too
-	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowded && x.awaitLog() != nil {
+	if last || full && x.flush() != nil || !x.req.body.drain() || x.crowds != nil && x.awaitLog() != nil {
 		x.closeAfter()
 		return false
 	}

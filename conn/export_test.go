@@ -64,3 +64,9 @@ func DecodeJSON(text []byte, v any, strict bool) error { return decodeJSON(text,
 
 // BindValues is what BindQuery does with parameters.
 func BindValues(v any, values url.Values) error { return bindValues(v, values, nil) }
+
+// Resting is how many exchanges rest under the invariants tag.
+const Resting = restingPlaces
+
+// MakeID appends a new id of a request.
+func MakeID(b []byte) []byte { return makeID(b) }

@@ -65,7 +65,8 @@ func (w *Response) decideAnswer(status int) (_, n int, err error) {
 	}
 	if bad := w.header.firstBad(); bad != nil {
 		x.set.Logger.Error("conn: response header refused, not a valid field",
-			"name", bad.Name, "value", bad.Value, "target", x.req.Target())
+			"name", bad.Name, "value", bad.Value, "request_id", x.req.ID(),
+			"target", x.req.Target())
 		w.clear()
 		status = 500
 	}
@@ -112,7 +113,7 @@ func (w *Response) final(status int) bool {
 		return true
 	}
 	w.x.set.Logger.Error("conn: handler gave no final status",
-		"status", status, "target", w.x.req.Target())
+		"status", status, "request_id", w.x.req.ID(), "target", w.x.req.Target())
 	return false
 }
 
@@ -137,7 +138,8 @@ func (w *Response) readAhead() (int, error) {
 func (w *Response) finishStream(status int) {
 	if status != 0 && status != w.status && w.x.writeErr == nil {
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before the handler returned",
-			"sent", w.status, "returned", status, "target", w.x.req.Target())
+			"sent", w.status, "returned", status, "request_id", w.x.req.ID(),
+			"target", w.x.req.Target())
 	}
 	if w.stream(w.buf) != nil || w.extent != noBody && w.left > 0 {
 		w.cut(errShortBody)
@@ -298,8 +300,8 @@ func (w *Response) appendExtent(out []byte) []byte {
 }
 
 // decideClose decides whether the connection ends with this response: because the client wants it
-// (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because of a
-// stop. (For the handler's wish see appendOwn.)
+// (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because the
+// server stops or leaves. (For the handler's wish see appendOwn.)
 func (w *Response) decideClose() {
 	if w.close || w.x.req.raw == nil {
 		w.close = true
@@ -307,7 +309,8 @@ func (w *Response) decideClose() {
 	}
 	h := &w.x.req.head
 	w.x.req.body.look()
-	last := w.x.c.Loop().Stopping() && w.x.r == w.x.w // pipelined requests are in flight, too
+	leaving := w.x.set.Leaving || w.x.c.Loop().Stopping()
+	last := leaving && w.x.r == w.x.w // pipelined requests are in flight, too
 	w.close = !h.Persistent() || w.x.req.body.mustClose() || last
 }
 
@@ -391,7 +394,8 @@ func (w *Response) logReader(what string, err error) {
 		w.x.req.body.failure() != 0 && errors.Is(err, w.x.req.body.err) {
 		return
 	}
-	w.x.set.Logger.Error(what, "error", err, "target", w.x.req.Target())
+	w.x.set.Logger.Error(what, "error", err, "request_id", w.x.req.ID(),
+		"target", w.x.req.Target())
 }
 
 // readPiece reads from the source into buf, no more than left bytes if that is not negative.

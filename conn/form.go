@@ -18,13 +18,20 @@ var ErrNoForm = errors.New("request body is not a form of that type")
 
 // Form returns the fields of an urlencoded body of at most 10 MiB (else ErrBodyTooLarge), followed
 // by those of the query. If the body is of any other type, it returns those of the query alone. It
-// reads the body once and keeps the result.
+// reads the body once and keeps the result. If the handler has read it before, the error is
+// ErrBodyRead.
 func (r *Request) Form() (url.Values, error) {
+	if r.over() {
+		return nil, ErrComplete
+	}
 	if r.form != nil {
 		return r.form, nil
 	}
 	form := make(url.Values)
 	if kind, _ := r.mediaType(); kind == "application/x-www-form-urlencoded" {
+		if err := r.body.taken(); err != nil {
+			return nil, err
+		}
 		text, err := io.ReadAll(io.LimitReader(&r.body, maxFormSize+1))
 		if err != nil {
 			return nil, err
@@ -48,8 +55,8 @@ func (r *Request) Form() (url.Values, error) {
 // beyond that go to temporary files, which are removed when the request ends. Package
 // mime/multipart makes them in os.TempDir, wherever spool_dir is. A body that does not fit in
 // memory counts twice for max_spool, once as it came and once taken apart. The error is ErrNoForm
-// for a body of another type, ErrSpoolFull, or that of reading. A body of more than 256 KiB is
-// taken apart off the loop, by one of the workers of Await.
+// for a body of another type, ErrBodyRead, ErrSpoolFull, or that of reading. A body of more than
+// 256 KiB is taken apart off the loop, by one of the workers of Await.
 func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if r.multipart != nil {
 		return r.multipart, nil
@@ -57,6 +64,9 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	kind, params := r.mediaType()
 	if kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, ErrNoForm
+	}
+	if err := r.body.taken(); err != nil {
+		return nil, err
 	}
 	// ReadForm must not wait for the client: if the thread were killed then, ReadForm's files would
 	// be left behind.

@@ -140,6 +140,7 @@ func (c forwardedUNIX) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.
 // requests, and the head of this answer if the handler has decided it. That head then has the
 // handler's Connection field, and no framing.
 func (w *Response) clearTheWay() error {
+	w.live()
 	x := w.x
 	switch {
 	case refusals[w.phase] != nil:
@@ -193,7 +194,8 @@ func (c *connection) over(below net.Conn) net.Conn {
 	if c.tls == nil {
 		return below
 	}
-	*c.transport() = transport{below, true}
+	t := c.transport()
+	t.Conn, t.hijacked = below, true
 	return c.tls
 }
 

@@ -45,7 +45,8 @@ func (w *Response) runHooks(status int, first []byte) {
 	w.hooking, w.first = false, nil
 	for bad := w.header.firstBad(); bad != nil; bad = w.header.firstBad() {
 		w.x.set.Logger.Error("conn: response header left out, not a valid field",
-			"name", bad.Name, "value", bad.Value, "target", w.x.req.Target())
+			"name", bad.Name, "value", bad.Value, "request_id", w.x.req.ID(),
+			"target", w.x.req.Target())
 		w.header.Del(bad.Name)
 	}
 }

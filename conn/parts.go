@@ -25,13 +25,17 @@ import (
 // for one that is malformed, or that of Body.Read, such as ErrBodyTooLarge. Reading a part returns
 // Body.Read's errors too; then Parts yields the error next. The limit is that of the body,
 // max_body_size or Body.SetLimit; the number of parts has none. Parts is called once for a request:
-// what has passed is gone.
+// what has passed is gone. If the handler has read from the body before, the error is ErrBodyRead.
 //
 // While a part waits for the client, it has 4 KiB of buffer.
 func (r *Request) Parts() iter.Seq2[*multipart.Part, error] {
 	return func(yield func(*multipart.Part, error) bool) {
 		kind, params := r.mediaType()
 		if boundary := params["boundary"]; len(kind) > 10 && kind[:10] == "multipart/" && boundary != "" {
+			if err := r.body.taken(); err != nil {
+				yield(nil, err)
+				return
+			}
 			from := partsBody{r: r}
 			defer from.release()
 			parts := multipart.NewReader(&from, boundary)

@@ -121,6 +121,6 @@ func (w *Response) Forgotten(begun int, place string) bool {
 		return false
 	}
 	x.set.Logger.Error("conn: a middleware has neither called next nor answered",
-		"middleware", place, "target", x.req.Target())
+		"middleware", place, "target", x.req.Target(), "request_id", x.req.ID())
 	return true
 }

@@ -74,6 +74,9 @@ func (r *Request) Proxied() bool { return r.proxied }
 // one; the zero AddrPort on UNIX sockets. It may need a system call, and fails with the zero
 // AddrPort if the peer has reset the connection.
 func (r *Request) PeerAddr() netip.AddrPort {
+	if r.over() {
+		return netip.AddrPort{}
+	}
 	if w := r.x.c.introduced(); w != nil && w.known && w.front == nil {
 		return loop.PeerAddr(r.Thread.FD())
 	}

@@ -21,6 +21,13 @@ import (
 // A Request belongs to that thread, and is valid until the handler returns. Strings may be kept.
 // They are parts of one copy of the head, which is made when the handler asks for the first of
 // them.
+//
+// The server uses a Request and its Response again, for any client. So a goroutine that outlives
+// the handler, or another handler, must not have them: it takes with it what it needs. If it uses
+// them all the same, between two requests the Request is empty, waits and writes return ErrComplete
+// and the rest does nothing or panics; during another request it reads and changes that one. A
+// program that is tested with the build tag invariants panics in both cases, most likely, and the
+// race detector tells of goroutines.
 type Request struct {
 	// Thread is the green thread that the handler runs on, for functions that take one: loop.Go,
 	// Dial, Subscribe of a topic. A handler does not need its methods: those that are meant for a
@@ -49,7 +56,12 @@ type Request struct {
 	multipart *multipart.Form
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
-	id        uint64
+	id        string
+	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
+	idText    [32]byte // of an id that was made
+
+	upstream upstream
+	log      AccessLog // see LogTo; nil: the server's
 
 	// What trusted proxies say of the client, see believe.
 	proxied bool
@@ -75,7 +87,13 @@ func (r *Request) release() {
 	}
 	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
 	r.ctx, r.cancel = nil, nil
-	r.id = 0
+	r.id, r.idView = "", nil
+	if r.upstream.name != "" {
+		r.upstream = upstream{}
+	}
+	if r.log != nil {
+		r.log = nil
+	}
 	if r.proxied {
 		r.proxied, r.scheme, r.client = false, 0, netip.AddrPort{}
 	}
@@ -90,11 +108,15 @@ func (r *Request) compact() {
 	r.raw = bytes.Clone(r.raw)
 	r.path, r.pathBuf = []byte(path), nil
 	r.matched.compact()
+	if r.idView != nil && &r.idView[0] != &r.idText[0] {
+		r.idView = bytes.Clone(r.idView)
+	}
 	r.text, r.header = "", Header{}
 	r.head.Fields = slices.Clip(slices.Clone(r.head.Fields))
 }
 
 func (r *Request) string(s http1.Span) string {
+	r.live()
 	if s.Len() == 0 {
 		return ""
 	}
@@ -139,7 +161,10 @@ func (r *Request) Path() string {
 }
 
 // PathView is Path without a copy, valid until the handler returns.
-func (r *Request) PathView() []byte { return r.path }
+func (r *Request) PathView() []byte {
+	r.live()
+	return r.path
+}
 
 // SetPrefix notes the path prefix of the route that was taken. The router calls it.
 func (r *Request) SetPrefix(prefix string) { r.prefix = prefix }
@@ -170,6 +195,9 @@ func (r *Request) RawQuery() string {
 
 // Query returns the query's parameters; malformed ones are left out, as in net/url.
 func (r *Request) Query() url.Values {
+	if r.over() {
+		return url.Values{}
+	}
 	if r.query == nil {
 		r.query, _ = url.ParseQuery(r.RawQuery())
 	}
@@ -197,6 +225,9 @@ func (r *Request) HostView() []byte { return r.head.Host.Of(r.raw) }
 // no other program needs the password (RFC 3875 section 4.1.18). authType is empty if another
 // program has decided; then the field stays.
 func (r *Request) SetUser(name, authType string) {
+	if r.over() {
+		return
+	}
 	r.user, r.authType = name, authType
 	if authType != "" {
 		r.header.Del("Authorization")
@@ -211,6 +242,9 @@ func (r *Request) AuthType() string { return r.authType }
 
 // Header returns the header fields. A handler may change them for the handlers that it calls.
 func (r *Request) Header() *Header {
+	if r.over() {
+		return new(Header) // what is set in it must not reach the next request
+	}
 	if r.header.Len() == 0 {
 		for _, f := range r.head.Fields {
 			name := r.string(f.Name)
@@ -225,11 +259,15 @@ func (r *Request) Header() *Header {
 
 // HeaderView returns the value of the first field of that name without a copy. The value is valid
 // until the handler returns.
-func (r *Request) HeaderView(name string) ([]byte, bool) { return r.head.Get(r.raw, name) }
+func (r *Request) HeaderView(name string) ([]byte, bool) {
+	r.live()
+	return r.head.Get(r.raw, name)
+}
 
 // HeaderViewFrom is HeaderView for the first field of that name behind the first from fields of the
 // header. next is what to call it with for the one after that; -1: there was none.
 func (r *Request) HeaderViewFrom(name string, from int) (value []byte, next int) {
+	r.live()
 	for i := from; i < len(r.head.Fields); i++ {
 		if f := &r.head.Fields[i]; ascii.EqualFold(f.Name.Of(r.raw), name) {
 			return f.Value.Of(r.raw), i + 1
@@ -249,7 +287,10 @@ func (r *Request) AppendHeaderViews(dst [][]byte, name string) [][]byte {
 
 // Body returns the request body, decoded; it is empty if there is none. Reading it waits for the
 // client.
-func (r *Request) Body() *Body { return &r.body }
+func (r *Request) Body() *Body {
+	r.live()
+	return &r.body
+}
 
 // ContentLength returns the length of the body in bytes; -1 if it is chunked.
 func (r *Request) ContentLength() int64 {
@@ -266,12 +307,18 @@ func (r *Request) RemoteAddr() netip.AddrPort {
 	if r.client.IsValid() {
 		return r.client
 	}
+	if r.over() {
+		return netip.AddrPort{}
+	}
 	return r.x.c.remote.addrPort()
 }
 
 // LocalAddr returns the address that the client connected to, or, if the request is Proxied, that a
 // proxy connected to. With the PROXY protocol it is the one that the header names.
 func (r *Request) LocalAddr() netip.AddrPort {
+	if r.over() {
+		return netip.AddrPort{}
+	}
 	if w := r.x.c.introduced(); w != nil && w.known {
 		return w.local.addrPort()
 	}
@@ -282,10 +329,18 @@ func (r *Request) LocalAddr() netip.AddrPort {
 }
 
 // Listener returns the name of the listener that accepted the connection (Listener.Name).
-func (r *Request) Listener() string { return r.x.c.port.name }
+func (r *Request) Listener() string {
+	if r.over() {
+		return ""
+	}
+	return r.x.c.port.name
+}
 
 // TLS returns the state of the TLS connection, nil on a plain one.
 func (r *Request) TLS() *tls.ConnectionState {
+	if r.over() {
+		return nil
+	}
 	if r.x.c.tls == nil {
 		if w := r.x.c.introduced(); w != nil && w.front != nil {
 			return w.front.tls
@@ -303,20 +358,17 @@ func (r *Request) Secure() bool {
 	if r.scheme != http1.UnknownScheme {
 		return r.scheme == http1.HTTPS
 	}
-	return r.x.c.tls != nil || r.x.c.state&secured != 0
-}
-
-// ID returns a number that no other request of this server has.
-func (r *Request) ID() uint64 {
-	if r.id == 0 {
-		r.id = r.x.c.port.server.ids.Add(1)
-	}
-	return r.id
+	return !r.over() && (r.x.c.tls != nil || r.x.c.state&secured != 0)
 }
 
 // Context returns a context that is canceled when the request ends, or when the loop sees the
 // client leave; then its cause is loop.ErrClientGone. Other goroutines may use the context.
 func (r *Request) Context() context.Context {
+	if r.over() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		return ctx
+	}
 	if r.ctx == nil {
 		base := context.Background()
 		if w := r.x.c.introduced(); w != nil && w.front != nil {

@@ -201,7 +201,12 @@ func (w *Response) fail(cut bool) {
 // Header returns the header fields to send. The server itself sets Date, Connection,
 // Transfer-Encoding and, unless the body is streamed, Content-Length. If the handler sets
 // Connection to "close", the server closes the connection afterwards.
-func (w *Response) Header() *Header { return &w.header }
+func (w *Response) Header() *Header {
+	if w.over() {
+		return new(Header) // what is set in it must not reach the next client
+	}
+	return &w.header
+}
 
 // SetStatus sets the status of a head that goes out before the handler returns: at the first Flush,
 // or when Write has gathered more than 32 KiB. Without SetStatus that status is 200. If nothing has
@@ -209,10 +214,12 @@ func (w *Response) Header() *Header { return &w.header }
 // SetStatus. A code that is no final status, 200 to 999, is logged and replaced by 500. Once the
 // head has gone out, SetStatus only logs that it is too late.
 func (w *Response) SetStatus(code int) {
+	w.live()
 	switch {
 	case w.HeadSent() && code != w.status:
 		w.x.set.Logger.Warn("conn: status ignored, the head was sent before it was set",
-			"sent", w.status, "set", code, "target", w.x.req.Target())
+			"sent", w.status, "set", code, "request_id", w.x.req.ID(),
+			"target", w.x.req.Target())
 	case w.phase != open:
 	case w.final(code):
 		w.early, w.reason = code, ""
@@ -314,6 +321,7 @@ func (w *Response) WriteString(s string) (int, error) {
 }
 
 func (w *Response) writable() error {
+	w.live()
 	switch {
 	case w.phase != open && w.phase != streamed:
 		return refusals[w.phase]
@@ -334,13 +342,14 @@ func (w *Response) SetBody(b []byte) {
 
 // replace drops the body that there is, and reports whether another can take its place.
 func (w *Response) replace() bool {
+	w.live()
 	switch w.phase {
 	case open:
 		w.discard()
 		return true
 	case streamed:
 		w.x.set.Logger.Error("conn: response body set after the head was sent",
-			"target", w.x.req.Target())
+			"request_id", w.x.req.ID(), "target", w.x.req.Target())
 		w.phase = aborted
 	}
 	return false

@@ -31,6 +31,9 @@ var (
 // that does not begin with a slash, leads above the root, or has a control character, a space or a
 // malformed encoding in it. The request then stays as it was.
 func (r *Request) Rewrite(target string) error {
+	if r.over() {
+		return ErrComplete
+	}
 	if r.rewrites == maxRewrites {
 		return ErrRewrites
 	}
@@ -60,7 +63,7 @@ func (r *Request) Rewrites() int { return r.rewrites }
 // what stands in front of a handler and may be asked again about a rewritten request. Keys are
 // compared as in a map; a pointer allocates nothing.
 func (r *Request) Once(key any) bool {
-	if slices.Contains(r.once, key) {
+	if r.over() || slices.Contains(r.once, key) {
 		return false
 	}
 	r.once = append(r.once, key)

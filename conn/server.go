@@ -74,6 +74,11 @@ type Config struct {
 	SpoolDir string // for temporary files; "": os.TempDir
 	MaxSpool int64  // bytes of all of them together; 0: no limit
 
+	// Leaving ends each connection behind its next answer, which says so. An idle one waits for that
+	// request, or for the end of KeepAliveTimeout: to close it at once could lose a request that is
+	// on its way.
+	Leaving bool
+
 	Headers   []Field      // added to every response that does not set them
 	AccessLog AccessLog    // nil: none
 	Logger    *slog.Logger // nil: slog.Default
@@ -82,7 +87,6 @@ type Config struct {
 // Server serves HTTP on any number of loops. Any goroutine may call its methods, except Serve.
 type Server struct {
 	settings  atomic.Pointer[settings]
-	ids       atomic.Uint64
 	admission admission
 	temp      sysio.TempSpace
 	spoolNote seldom

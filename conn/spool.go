@@ -25,7 +25,12 @@ var ErrSpoolFull = sysio.ErrTempFull
 
 // TempFile makes a file in spool_dir. The caller closes it; a caller that waits before that does so
 // in a deferred call, since its thread may be killed while it waits.
-func (r *Request) TempFile() (*TempFile, error) { return r.x.c.port.server.temp.Create() }
+func (r *Request) TempFile() (*TempFile, error) {
+	if r.over() {
+		return nil, ErrComplete
+	}
+	return r.x.c.port.server.temp.Create()
+}
 
 // Spool reads what is left of the body. Up to maxMemory bytes stay in memory; a longer body goes to
 // a TempFile, which is closed when the request ends. Spool returns the body, positioned at its
@@ -68,7 +73,7 @@ const firstSpool = 4 << 10
 // stops behind them with one more byte, next, and no error. Its memory grows with what arrives,
 // since Content-Length is only a claim.
 func (r *Request) gather(most int64) (head, next []byte, err error) {
-	b, limit := &r.body, most
+	b, limit := r.Body(), most
 	if n := r.ContentLength(); n >= 0 {
 		limit = min(most, n)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -15,6 +16,8 @@ import (
 type transport struct {
 	net.Conn // nil while the connection is idle
 	hijacked bool
+
+	version, cipher uint16 // what was agreed on, for the access log
 }
 
 // transport returns the net.Conn below c.tls.
@@ -97,6 +100,8 @@ func (x *exchange) handshake() error {
 		return err
 	}
 	c.tls = conn
+	state := conn.ConnectionState()
+	t.version, t.cipher = state.Version, state.CipherSuite
 	t.attach(x)
 	return nil
 }
@@ -121,4 +126,31 @@ func (x *exchange) closeTLS() {
 	if x.c.tls != nil && x.writeErr == nil {
 		_ = x.wrote(0, x.c.tls.CloseWrite())
 	}
+}
+
+// Farewell is called by the loop before it closes the connection, which is idle. A TLS client is
+// told, as closeTLS does it, if its socket has room.
+func (c *connection) Farewell() {
+	if c.tls == nil || c.transport().hijacked {
+		return
+	}
+	t := c.transport()
+	t.Conn = lastWords{fd: c.FD()}
+	_ = c.tls.CloseWrite()
+	t.Conn = nil
+}
+
+// lastWords is a socket that is written to once, without a wait.
+type lastWords struct {
+	net.Conn // nil
+	fd       int
+}
+
+// Write implements net.Conn.
+func (w lastWords) Write(p []byte) (int, error) {
+	n, errno := sysio.Send(w.fd, p, false)
+	if errno != 0 {
+		return n, errno
+	}
+	return n, nil
 }

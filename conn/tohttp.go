@@ -279,7 +279,11 @@ func (u *upload) run() {
 	select {
 	case <-u.wanted:
 	case <-u.over:
-		return
+		select {
+		case <-u.wanted: // both are closed, if the handler was quick
+		default:
+			return
+		}
 	}
 	buf := buffers.Get().(*[streamAt]byte)
 	defer buffers.Put(buf)

@@ -132,6 +132,33 @@ func TestToHTTPUpgradeBehindBody(t *testing.T) {
 	}
 }
 
+// TestToHTTPUpgradeAtOnce: the body is passed on even if the handler has taken over the connection
+// before the goroutine that passes it on has begun.
+func TestToHTTPUpgradeAtOnce(t *testing.T) {
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		c, r, err := resp.Hijack()
+		if err != nil {
+			return 500
+		}
+		if _, err := io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n"); err == nil {
+			_, _ = io.CopyN(c, r, 5)
+		}
+		return 0
+	})))
+	for range 200 { // of which some failed
+		c := dialHTTP(t, s)
+		c.Send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
+		a, err := http.ReadResponse(c.R, nil)
+		if err != nil || a.StatusCode != 101 {
+			t.Fatal(a, err)
+		}
+		if b, err := io.ReadAll(c.R); err != nil || string(b) != "hello" {
+			t.Fatalf("%q %v", b, err)
+		}
+		c.Close()
+	}
+}
+
 // TestSlashOfRewritten: a target that a rule has made is not shown to the client.
 func TestSlashOfRewritten(t *testing.T) {
 	mux := handlers.NewMux()

@@ -9,31 +9,51 @@ import (
 // What a handler can do with the thread that it runs on. The methods only pass on the call:
 // embedding the thread would hide them from the documentation of Request. It would also give
 // handlers the methods that are meant for the bodies of threads, which wait on the connection's
-// descriptor and run its deferred calls.
+// descriptor and run its deferred calls. When the request is over, waits return ErrComplete.
 
 // Sleep waits for d. It returns nil, loop.ErrClientGone as soon as the client leaves (see
 // KeepWaiting), or loop.ErrCanceled.
-func (r *Request) Sleep(d time.Duration) error { return r.Thread.Sleep(d) }
+func (r *Request) Sleep(d time.Duration) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.Sleep(d)
+}
 
 // Yield lets the other threads of the loop run; the handler goes on in the loop's next turn.
-func (r *Request) Yield() { r.Thread.Yield() }
+func (r *Request) Yield() {
+	if !r.over() {
+		r.Thread.Yield()
+	}
+}
 
 // Await runs f, which may block, on one of the loop's workers off the loop, and waits until it has
 // returned, at most d; negative: without limit. The error is that of f, its panic as a
 // *loop.PanicError, loop.ErrNoWorker, or one of AwaitAny's. If the wait ends early, f may still
 // run, so it must not set variables that the handler uses then: loop.Call returns a result.
-func (r *Request) Await(f func() error, d time.Duration) error { return r.Thread.Await(f, d) }
+func (r *Request) Await(f func() error, d time.Duration) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.Await(f, d)
+}
 
 // AwaitAny waits until one of the sources is ready, at most d; negative: without limit. It returns
 // the index of the first ready one, in the order given, or -1 with os.ErrDeadlineExceeded,
 // loop.ErrClientGone or loop.ErrCanceled. If a source cannot be waited for, AwaitAny returns its
 // index and its error.
 func (r *Request) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
+	if r.over() {
+		return -1, ErrComplete
+	}
 	return r.Thread.AwaitAny(d, sources...)
 }
 
 // AwaitAll waits until all of the sources are ready. Limit and errors are those of AwaitAny.
 func (r *Request) AwaitAll(d time.Duration, sources ...loop.Source) error {
+	if r.over() {
+		return ErrComplete
+	}
 	return r.Thread.AwaitAll(d, sources...)
 }
 
@@ -43,41 +63,71 @@ func (r *Request) After(d time.Duration) *loop.Timer { return r.Thread.After(d) 
 // AwaitRead waits until the descriptor fd can be read or has hung up, at most d; negative: without
 // limit. Errors, and how to close such a descriptor, are those of loop.Thread.AwaitRead. fd cannot
 // be the client's connection, which only Body and Response read and write.
-func (r *Request) AwaitRead(fd int, d time.Duration) error { return r.Thread.AwaitRead(fd, d) }
+func (r *Request) AwaitRead(fd int, d time.Duration) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.AwaitRead(fd, d)
+}
 
 // AwaitWrite is AwaitRead for writing.
-func (r *Request) AwaitWrite(fd int, d time.Duration) error { return r.Thread.AwaitWrite(fd, d) }
+func (r *Request) AwaitWrite(fd int, d time.Duration) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.AwaitWrite(fd, d)
+}
 
 // AwaitReadWrite waits until fd can be read or written; see AwaitRead.
 func (r *Request) AwaitReadWrite(fd int, d time.Duration) error {
+	if r.over() {
+		return ErrComplete
+	}
 	return r.Thread.AwaitReadWrite(fd, d)
 }
 
 // ReadFD reads from fd, as read(2), and waits as AwaitRead does if there is nothing to read. It
 // returns at least one byte if p has room for any; the end is io.EOF.
 func (r *Request) ReadFD(fd int, p []byte, d time.Duration) (int, error) {
+	if r.over() {
+		return 0, ErrComplete
+	}
 	return r.Thread.ReadFD(fd, p, d)
 }
 
 // RecvFD is ReadFD for a socket, as recv(2).
 func (r *Request) RecvFD(fd int, p []byte, d time.Duration) (int, error) {
+	if r.over() {
+		return 0, ErrComplete
+	}
 	return r.Thread.RecvFD(fd, p, d)
 }
 
 // WriteFD writes all of p to fd, as write(2), and waits as AwaitWrite does for room. On an error it
 // returns how much was written.
 func (r *Request) WriteFD(fd int, p []byte, d time.Duration) (int, error) {
+	if r.over() {
+		return 0, ErrComplete
+	}
 	return r.Thread.WriteFD(fd, p, d)
 }
 
 // WritevFD is WriteFD for several buffers, as writev(2). It does not change them.
 func (r *Request) WritevFD(fd int, buffers [][]byte, d time.Duration) (int64, error) {
+	if r.over() {
+		return 0, ErrComplete
+	}
 	return r.Thread.WritevFD(fd, buffers, d)
 }
 
 // CloseFD closes a descriptor that threads have awaited. A thread that waits for it gets
 // net.ErrClosed.
-func (r *Request) CloseFD(fd int) error { return r.Thread.CloseFD(fd) }
+func (r *Request) CloseFD(fd int) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.CloseFD(fd)
+}
 
 // Go starts f as a thread on the same loop, within the present scope: that of the innermost call of
 // Scope, or else that of the whole request, which waits for f before it ends. An error or a panic
@@ -90,7 +140,12 @@ func (r *Request) Go(f func(t *loop.Thread) error) *loop.Thread { return r.Threa
 // Join waits for the threads of the present scope. It returns the error, or the panic as a
 // *loop.PanicError, of the one that failed first, if the handler has not canceled them. Neither a
 // limit of time nor the client's leaving ends it; both end the waits of the threads.
-func (r *Request) Join() error { return r.Thread.Join() }
+func (r *Request) Join() error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.Join()
+}
 
 // Cancel ends the waits of the threads of the present scope with loop.ErrCanceled. Join tells when
 // they have ended.
@@ -99,7 +154,12 @@ func (r *Request) Cancel() { r.Thread.Cancel() }
 // Scope runs f with a scope of its own for the threads that f starts with Go, and returns when
 // these have ended. The error is that of f, or theirs if f has none. If f fails, or panics, they
 // are canceled.
-func (r *Request) Scope(f func() error) error { return r.Thread.Scope(f) }
+func (r *Request) Scope(f func() error) error {
+	if r.over() {
+		return ErrComplete
+	}
+	return r.Thread.Scope(f)
+}
 
 // Defer registers f. The request's thread calls it when the handler has returned and the answer is
 // complete, or when the thread is killed. The end of a short answer may still be in a buffer then;
@@ -108,7 +168,7 @@ func (r *Request) Defer(f func()) { r.Thread.Defer(f) }
 
 // Gone reports whether the loop has seen the client send no more, or leave altogether. What the
 // client sent before may still be unread.
-func (r *Request) Gone() bool { return r.Thread.Gone() }
+func (r *Request) Gone() bool { return r.over() || r.Thread.Gone() }
 
 // KeepWaiting decides whether the handler's waits go on after the client has left; without it they
 // end with loop.ErrClientGone. It returns the previous choice.

@@ -97,11 +97,11 @@ next:
 	}
 	if h.Coding != "" {
 		c.m.log.Warn("fastcgi: Transfer-Encoding of an application is dropped",
-			"request", c.req.ID(), "script", c.target.Name, "coding", h.Coding)
+			"request_id", c.req.ID(), "script", c.target.Name, "coding", h.Coding)
 	}
 	if h.SecondType != "" {
 		c.m.log.Warn("fastcgi: a second Content-Type of an application is dropped",
-			"request", c.req.ID(), "script", c.target.Name, "type", h.SecondType)
+			"request_id", c.req.ID(), "script", c.target.Name, "type", h.SecondType)
 	}
 	if h.Length >= 0 {
 		out.Set("Content-Length", strconv.FormatInt(h.Length, 10))
@@ -129,7 +129,7 @@ func (c *call) content(p []byte) error {
 
 func (c *call) tooLong() {
 	c.m.log.Warn("fastcgi: response body is longer than its Content-Length",
-		"request", c.req.ID(), "script", c.target.Name, "length", c.answer.length)
+		"request_id", c.req.ID(), "script", c.target.Name, "length", c.answer.length)
 }
 
 // pause is called when the upstream has sent all for the moment. What has come goes out, as the

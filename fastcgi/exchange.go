@@ -246,11 +246,11 @@ func (c *call) ended() error {
 		return cgi.ErrIncomplete
 	}
 	if end.AppStatus != 0 {
-		c.m.log.Info("fastcgi: application ended with an exit code", "request", c.req.ID(),
+		c.m.log.Info("fastcgi: application ended with an exit code", "request_id", c.req.ID(),
 			"script", c.target.Name, "code", end.AppStatus)
 	}
 	if n := c.dec.Skipped(); n > 0 {
-		c.m.log.Warn("fastcgi: records that have no place in a response", "request", c.req.ID(),
+		c.m.log.Warn("fastcgi: records that have no place in a response", "request_id", c.req.ID(),
 			"upstream", c.up.Name(), "number", n, "last", c.dec.Record().Type)
 	}
 	if c.m.set.KeepConn && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {

@@ -29,8 +29,9 @@ func (c *call) appendHead(dst []byte) ([]byte, error) {
 	r.Params = c.m.params
 	r.Fixed = c.tree.params
 	if r.Fixed.Varies() {
-		r.Path, r.ID = c.req.SubPath(), c.req.ID()
+		r.Path = c.req.SubPath()
 	}
+	r.ID = c.req.IDView()
 	r.Underscores = c.m.set.Underscores
 	r.Trusted, r.Own = c.m.set.TrustedFields, c.req
 

@@ -55,7 +55,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 
 // unknown answers a request for a path of which the file system does not tell what it is.
 func (m *module) unknown(req *conn.Request, resp *conn.Response, err error) int {
-	m.log.Warn("fastcgi: cannot look for the script", "path", req.Path(), "error", err)
+	m.log.Warn("fastcgi: cannot look for the script", "request_id", req.ID(), "path", req.Path(), "error", err)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden
@@ -226,7 +226,7 @@ func (c *call) fail(err error) int {
 		c.resp.Abort()
 		return c.answer.status
 	}
-	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
+	args := []any{"request_id", c.req.ID(), "target", c.req.Target(), "error", err}
 	if c.up.Held() {
 		args = append(args, "upstream", c.up.Name())
 	}
@@ -274,9 +274,14 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) done() {
 	c.close()
+	c.req.SetUpstream(c.up.Asked())
 	c.flow.Drop()
 	*c = call{}
 	calls.Put(c)
 }
 
-func (c *call) logStderr() { c.stderr.log(c.m.log, c.req.ID(), c.target.Name) }
+func (c *call) logStderr() {
+	if c.stderr.any() {
+		c.stderr.log(c.m.log, c.req.ID(), c.target.Name)
+	}
+}

@@ -56,7 +56,7 @@ func (c *call) sendAccel() int {
 	}
 	if !sent {
 		c.m.log.Error("fastcgi: file of X-Accel-Redirect or X-Sendfile not sent",
-			"request", c.req.ID(), "script", c.target.Name,
+			"request_id", c.req.ID(), "script", c.target.Name,
 			"file", c.answer.file+c.answer.path, "status", status)
 		c.resp.Clear()
 	}

@@ -26,17 +26,17 @@ func (s *stderr) add(p []byte) {
 	s.dropped += len(p) - n
 }
 
+// any reports whether there is anything to log.
+func (s *stderr) any() bool { return len(s.text) > 0 || s.dropped > 0 }
+
 // log logs what was gathered. The call does so whenever the application pauses.
-func (s *stderr) log(l *slog.Logger, id uint64, script string) {
-	if len(s.text) == 0 && s.dropped == 0 {
-		return
-	}
+func (s *stderr) log(l *slog.Logger, id, script string) {
 	if len(s.text) > 0 || s.logged < stderrTotal {
 		text := s.text
 		for len(text) > 0 && (text[len(text)-1] == '\n' || text[len(text)-1] == '\r') {
 			text = text[:len(text)-1]
 		}
-		args := []any{"request", id, "script", script, "message", printable(text)}
+		args := []any{"request_id", id, "script", script, "message", printable(text)}
 		if s.dropped > 0 {
 			args = append(args, "dropped", s.dropped)
 		}

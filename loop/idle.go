@@ -135,7 +135,7 @@ func (l *Loop) GiveUp() bool {
 		case sysio.Unread(int(t.own.fd)):
 			l.ready(t, wokenByEvent)
 		default:
-			l.end(t)
+			l.dismiss(t)
 			return true
 		}
 	}

@@ -54,6 +54,15 @@ type Overdue interface {
 	Overdue() time.Duration
 }
 
+// Farewell is a Body that is told before the loop ends its idle thread.
+type Farewell interface {
+	Body
+
+	// Farewell is called on the loop when the idle time is over, or when GiveUp has chosen the
+	// thread, before the descriptor is closed. It must not wait.
+	Farewell()
+}
+
 // Hold says whether t's body, a Holder, has output to be flushed before the next wait. Flush is
 // called once for each Hold with on set.
 func Hold(t *Thread, on bool) {
@@ -231,7 +240,7 @@ func (a *alarm) Expire() {
 	if more > 0 {
 		IdleTimeout(t, more)
 	} else {
-		t.loop.end(t)
+		t.loop.dismiss(t)
 	}
 	if t.loop.share.spent() {
 		t.loop.wheel.Pause() // whose input comes meanwhile is served
@@ -451,6 +460,14 @@ func (l *Loop) kill(t *Thread) {
 		if _, panicked := t.more.err.(*PanicError); !panicked { // else a deferred call has panicked
 			t.more.err = ErrCanceled
 		}
+	}
+	l.end(t)
+}
+
+// dismiss ends t, which is idle.
+func (l *Loop) dismiss(t *Thread) {
+	if b, ok := t.body.(Farewell); ok {
+		b.Farewell()
 	}
 	l.end(t)
 }

@@ -450,6 +450,12 @@ script_path = "../www"
 	}
 	j.threads(seccomp)
 
+	if !strings.Contains(extra, "landlock = false") {
+		j.signal(syscall.SIGUSR2)
+		j.says("upgrade failed, this process goes on.*confine.* keeps this process from executing", 1)
+		serves()
+	}
+
 	j.signal(syscall.SIGTERM)
 	if err := j.cmd.Wait(); err != nil {
 		t.Errorf("stopped: %v", err)
@@ -546,7 +552,7 @@ func TestConfineRefuses(t *testing.T) {
 			`lwango.conf:2: confine.user: only root becomes another user; this is started by user 65534`, false},
 		{plain, "chroot = \"..\"", `lwango.conf:2: confine.chroot: only root enters another root folder`, false},
 		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
-			`lwango.conf:5: access_log.path: open /var/log/lwango-test.log: permission denied`, true},
+			`line 5: access_log: open /var/log/lwango-test.log: permission denied`, true},
 	} {
 		j := newJail(t)
 		j.write("etc/lwango.conf", "[confine]\n"+test.text+

@@ -115,10 +115,10 @@ func (a *asker) check(req *conn.Request, resp *conn.Response) (status int) {
 	case req.Gone(): // which ends the waits of the route, too
 	case err == nil:
 		a.log.Error("auth: the answer of the route that is asked is neither 2xx nor 401 nor 403",
-			"route", a.path, "status", status, "request", req.ID(), "target", target)
+			"route", a.path, "status", status, "request_id", req.ID(), "target", target)
 	default:
 		a.log.Error("auth: the route that is asked does not answer", "route", a.path, "error", err,
-			"request", req.ID(), "target", target)
+			"request_id", req.ID(), "target", target)
 	}
 	return http.StatusInternalServerError
 }

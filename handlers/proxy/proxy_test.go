@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -96,8 +97,12 @@ func TestRequest(t *testing.T) {
 			"X-Real-IP: 10.0.0.1\r\nx-forwarded-proto: https\r\n" + via + "\r\n"},
 	} {
 		f := serve(t, modes.Direct, "/api", []string{o.addr}, tt.change)
-		if g := f.ask(tt.line, tt.fields, tt.body); g.body != tt.want {
-			t.Errorf("%s %q: %d %v\n%q\nwant\n%q", tt.line, tt.fields, g.status, g.err, g.body, tt.want)
+		g := f.ask(tt.line, tt.fields, tt.body)
+		if n := len(requestID.FindAllString(g.body, -1)); n != 1 {
+			t.Errorf("%s %q: %d ids in %q", tt.line, tt.fields, n, g.body)
+		}
+		if body := requestID.ReplaceAllString(g.body, ""); body != tt.want {
+			t.Errorf("%s %q: %d %v\n%q\nwant\n%q", tt.line, tt.fields, g.status, g.err, body, tt.want)
 		}
 	}
 	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
@@ -111,6 +116,41 @@ func TestRequest(t *testing.T) {
 	}
 	if g := f.ask("TRACE /", "", ""); g.status != 405 {
 		t.Error("TRACE: ", g)
+	}
+}
+
+// requestID is the field with the id of a request, which differs from request to request.
+var requestID = regexp.MustCompile("X-Request-ID: [0-9a-f]{32}\r\n")
+
+// TestRequestID: the upstream is told the id that the server's logs have, and not that of a client,
+// unless the configuration says something else.
+func TestRequestID(t *testing.T) {
+	o := start(t, func(p *peer) {
+		for head := p.head(); head != ""; head = p.head() {
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(head), head)
+		}
+	})
+	const claim = "X-Request-ID: theirs\r\nX-REQUEST-id: other\r\nX_Request_ID: third\r\n"
+	f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+	seen := map[string]bool{}
+	for range 3 {
+		head := f.ask("GET /", claim, "").body
+		id := requestID.FindString(head)
+		if id == "" || seen[id] || strings.Contains(head, "theirs") ||
+			strings.Contains(head, "other") || strings.Contains(head, "third") {
+			t.Errorf("%q", head)
+		}
+		seen[id] = true
+	}
+	for value, want := range map[string]string{"": "", "fixed": "x-request-id: fixed\r\n"} {
+		f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+			s.RequestHeaders = map[string]string{"x-request-id": value}
+		})
+		head := f.ask("GET /", claim, "").body
+		if requestID.MatchString(head) || !strings.Contains(head, want) ||
+			strings.Contains(head, "theirs") {
+			t.Errorf("configured as %q: %q", value, head)
+		}
 	}
 }
 

@@ -97,6 +97,8 @@ func (c *call) passes(name string) bool {
 	switch {
 	case http1.HopByHop(name), http1.Framing(name), owned(name):
 		return false
+	case len(name) == len(conn.RequestIDField) && ascii.EqualFold(name, conn.RequestIDField):
+		return false // the id is the one in this server's logs; see appendHead
 	case c.req.Replaced(name):
 		// It says what the server has found out, and not what the client says; nor is it the
 		// client's to remove, by a Connection field that names it.
@@ -141,6 +143,10 @@ func (c *call) appendHead(out []byte) []byte {
 		}
 	}
 	out = c.appendForwarded(out)
+	if !c.m.configures(conn.RequestIDField) {
+		out = append(out, conn.RequestIDField+": "...)
+		out = append(append(out, req.IDView()...), "\r\n"...)
+	}
 	for _, f := range c.m.fields {
 		if f.Value != "" { // with an empty one the field is only removed
 			out = http1.AppendField(out, f.Name, f.Value)

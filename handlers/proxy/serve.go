@@ -93,7 +93,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	defer c.free() // also when the thread is killed
 	if _, ok := req.HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
 		m.log.Error("proxy: the request has come through this server too many times",
-			"request", req.ID(), "target", req.Target())
+			"request_id", req.ID(), "target", req.Target())
 		return http.StatusLoopDetected
 	}
 	if _, ok := req.HeaderView("Connection"); ok {
@@ -198,6 +198,7 @@ func idempotent(method string) bool {
 // finish ends the handler after a complete answer.
 func (c *call) finish() int {
 	if c.status == http.StatusSwitchingProtocols {
+		c.req.SetUpstream(c.up.Asked()) // the access log's entry is made as the tunnel begins
 		return c.tunnel(c.rest)
 	}
 	if err := c.flow.Drain(true); err != nil {
@@ -222,7 +223,7 @@ func (c *call) fail(err error) int {
 		c.resp.Abort()
 		return c.status
 	}
-	args := []any{"request", c.req.ID(), "target", c.req.Target(), "error", err}
+	args := []any{"request_id", c.req.ID(), "target", c.req.Target(), "error", err}
 	if c.up.Held() {
 		args = append(args, "upstream", c.up.Name())
 	}
@@ -252,6 +253,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) free() {
 	c.close()
+	c.req.SetUpstream(c.up.Asked())
 	c.flow.Drop()
 	x := c.x
 	x.Reset()

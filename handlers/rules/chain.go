@@ -172,8 +172,8 @@ func below(q Asked) []byte {
 
 // unknown answers a request of which the file system does not tell whether a rule is for it.
 func (c *chain) unknown(r *rule, req *conn.Request, resp *conn.Response, err error) int {
-	c.env.Log().Warn("rules: cannot look for a file", "rule", r.name, "path", req.Path(), "error",
-		err)
+	c.env.Log().Warn("rules: cannot look for a file", "rule", r.name, "request_id", req.ID(),
+		"path", req.Path(), "error", err)
 	switch {
 	case errors.Is(err, os.ErrPermission):
 		return http.StatusForbidden

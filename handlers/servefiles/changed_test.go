@@ -49,7 +49,7 @@ func TestChangedWhileSent(t *testing.T) {
 				check(t, os.Truncate(path, size))
 				check(t, os.Chtimes(path, modified, modified))
 				s := start(t, m, root, "/", func(s *servefiles.Settings) { s.OpenFiles = 2 })
-				client := s.DialSmall()
+				client := s.Dial() // the file is too long for the buffers of both sockets
 				client.Send("GET /long.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + field + "\r\n")
 				answer, err := http.ReadResponse(client.R, nil)
 				check(t, err)
@@ -96,7 +96,7 @@ func TestChangedWhileCompressed(t *testing.T) {
 			})
 			check(t, err)
 			s := module.Start(t, modes.Direct, "/", compress.Middleware(policy)(h))
-			client := s.DialSmall()
+			client := s.Dial()
 			client.Send("GET /long.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + coding +
 				"\r\nConnection: close\r\n\r\n")
 			answer, err := http.ReadResponse(client.R, nil)

@@ -210,6 +210,9 @@ func (h *Head) InRequestLine() bool { return h.stage == inRequestLine }
 // section 9.3): close outweighs keep-alive, and an HTTP/1.0 client must ask for it.
 func (h *Head) Persistent() bool { return !h.Close && (h.Minor == 1 || h.KeepAlive) }
 
+// Len returns the length of the head once Parse has returned it.
+func (h *Head) Len() int { return h.line }
+
 // HasBody reports whether bytes of a body follow the head. Without a framing field there is none
 // (RFC 9112 section 6.3 (7)).
 func (h *Head) HasBody() bool { return h.Chunked || h.ContentLength > 0 }

@@ -30,7 +30,7 @@ func BodyError(err error) error {
 func Untaken(req *conn.Request, log *slog.Logger, module string, err error) int {
 	var path *os.PathError
 	if errors.As(err, &path) {
-		log.Error(module+": request body cannot be held", "request", req.ID(), "error", err)
+		log.Error(module+": request body cannot be held", "request_id", req.ID(), "error", err)
 		return http.StatusInternalServerError
 	}
 	return http.StatusBadRequest

@@ -84,7 +84,7 @@ func (f *Flow) Write(p []byte) error {
 			f.spool.temp = f.req.TempFile
 		}
 		if err := f.spool.write(p); err != nil {
-			f.log.Warn("relay: response cannot be spooled", "request", f.req.ID(), "error", err)
+			f.log.Warn("relay: response cannot be spooled", "request_id", f.req.ID(), "error", err)
 			f.limit = 0
 		}
 		return nil

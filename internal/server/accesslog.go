@@ -1,10 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"log/slog"
 	"math"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +11,9 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// accessLog writes a line for each answered request. A loop only forms lines, in a buffer of its
-// own; one ordinary goroutine writes them to the file, because a write to a file can wait for a
-// disk and a loop must not.
+// accessLog is what the lines for one path go through, of all tables [access_log] that name it. A
+// loop only forms lines, in a buffer of its own; one ordinary goroutine writes them, because a write
+// to a file can wait for a disk and a loop must not.
 //
 // A client can send requests faster than a disk takes their lines. So a connection has a share of
 // the buffer: an eighth of what is free, so that many of them cannot fill it either. A connection
@@ -25,15 +23,19 @@ import (
 // the longest are dropped first, those of a client that tries to fill the log, and not the usual
 // ones.
 type accessLog struct {
+	path   string
 	log    *slog.Logger
-	format atomic.Pointer[lineFormat]
+	rounds *atomic.Uint32 // how often lines were taken out, of all logs of a server: see conn.Share
 
 	buffers sync.Map // *loop.Loop -> *lineBuffer
+
+	// instead is the log for lines that come after the end, of requests that were under way.
+	instead atomic.Pointer[accessLogConfig]
 
 	// Signals to the writer, of which one outstanding is enough.
 	some chan struct{} // a buffer got its first line
 	full chan struct{} // a buffer is half full
-	next chan nextFile
+	next chan nextSink
 
 	stop chan struct{}
 	done chan struct{}
@@ -54,7 +56,6 @@ type lineBuffer struct {
 	mu      sync.Mutex
 	lines   []byte
 	spare   []byte // the writer's, while it writes
-	round   uint8  // how often lines were taken out, for shares
 	dropped int64
 	clock   clock
 }
@@ -62,69 +63,52 @@ type lineBuffer struct {
 // shareUnit is the unit of conn.Share, in bytes: 16 bits of these reach as far as bufferSize.
 const shareUnit = 16
 
-// openAccessLog starts the writer. Any loop may call LogRequest and HasRoom; the other methods are
-// for one goroutine.
-func openAccessLog(cfg *accessLogConfig, log *slog.Logger) (*accessLog, error) {
-	f, err := openLogFile(cfg.Path)
-	if err != nil {
-		return nil, err
-	}
+// newAccessLog starts the writer. Any loop may call add; the other methods are for one goroutine.
+func newAccessLog(path string, to sink, rounds *atomic.Uint32, log *slog.Logger) *accessLog {
 	a := &accessLog{
-		log:  log,
-		some: make(chan struct{}, 1),
-		full: make(chan struct{}, 1),
-		next: make(chan nextFile, 1),
-		stop: make(chan struct{}),
-		done: make(chan struct{}),
+		path:   path,
+		log:    log,
+		rounds: rounds,
+		some:   make(chan struct{}, 1),
+		full:   make(chan struct{}, 1),
+		next:   make(chan nextSink, 1),
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
 	}
-	a.format.Store(&cfg.line)
-	go a.write(f)
-	return a, nil
+	go a.write(to)
+	return a
 }
 
-func openLogFile(path string) (*os.File, error) {
-	// Readable by the owner and the group: a log has addresses and queries of people in it.
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+// nextSink is where all further lines go.
+type nextSink struct {
+	to    sink
+	taken chan struct{} // closed when the old one has all its lines and is closed
 }
 
-// nextFile is the file for all further lines, nil for none.
-type nextFile struct {
-	file  *os.File
-	taken chan struct{} // closed when the old file has all its lines and is closed
-}
-
-// stuckWait is how long reopen and close wait for a file that does not take the last lines.
+// stuckWait is how long reopen and close wait for what does not take the last lines.
 const stuckWait = 2 * time.Second
 
-// reopen writes what was logged before to the old file, as a log rotation needs it, and goes on
-// with f and the format of cfg. A nil f ends the logging; requests that are under way then leave no
-// line.
-func (a *accessLog) reopen(f *os.File, cfg *accessLogConfig) {
-	next := nextFile{f, make(chan struct{})}
+// reopen writes what was logged before to the old file, as a log rotation needs it, and goes on with
+// another sink. It does not wait; taken is closed when the old file has all.
+func (a *accessLog) reopen(to sink) (taken <-chan struct{}) {
+	next := nextSink{to, make(chan struct{})}
 	select {
 	case unused := <-a.next: // the writer has been stuck since the last time
-		unused.file.Close() // nil is allowed here
+		_ = unused.to.close()
 	default:
 	}
 	a.next <- next
-	select {
-	case <-next.taken:
-	case <-time.After(stuckWait):
-		a.log.Warn("access log: the old file does not take its last lines, the new one must wait")
-	}
-	if cfg != nil {
-		a.format.Store(&cfg.line)
-	}
+	return next.taken
 }
 
-// close writes what is left and ends the writer. Lines that come later are lost.
-func (a *accessLog) close() {
-	close(a.stop)
-	select {
-	case <-a.done:
-	case <-time.After(stuckWait):
-		a.log.Error("access log: the last lines could not be written in time")
+// end writes what is left and ends the writer; done is closed then. Lines that come later go to
+// another log, or are lost if there is none.
+func (a *accessLog) end(instead *accessLogConfig) {
+	if instead == nil {
+		instead = new(accessLogConfig)
 	}
+	a.instead.Store(instead)
+	close(a.stop)
 }
 
 // buffer returns the buffer of a loop.
@@ -136,33 +120,29 @@ func (a *accessLog) buffer(l *loop.Loop) *lineBuffer {
 	return v.(*lineBuffer)
 }
 
-// HasRoom implements conn.AccessLog.
-func (a *accessLog) HasRoom(l *loop.Loop, s conn.Share) bool {
+// add forms the line of one request, and does not wait for the file. It reports whether there is
+// room for more of the connection: see conn.AccessLog.
+func (a *accessLog) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool {
 	b := a.buffer(l)
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return s.Round != b.round
-}
-
-// LogRequest implements conn.AccessLog: it forms the line of one request, and does not wait for the
-// file.
-func (a *accessLog) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
-	b := a.buffer(l)
-	b.mu.Lock()
+	if instead := a.instead.Load(); instead != nil {
+		b.mu.Unlock()
+		return instead.log == nil || instead.log.add(l, e, instead.line)
+	}
 	before := len(b.lines)
-	b.lines = (*a.format.Load())(b.lines, e, b.clock.text(e.Time.Local()))
+	b.lines = line(b.lines, e, &b.clock)
 	after := len(b.lines)
 	if n := after - before; n > (bufferSize-before)/8 {
 		b.lines = b.lines[:before]
 		b.dropped++
 		after = before
 	}
-	if e.Share.Round != b.round {
-		e.Share = conn.Share{Round: b.round}
+	b.mu.Unlock()
+	if round := uint8(a.rounds.Load()); e.Share.Round != round {
+		e.Share = conn.Share{Round: round}
 	}
 	used := min(int(e.Share.Used)+(after-before+shareUnit-1)/shareUnit, math.MaxUint16)
 	e.Share.Used = uint16(used)
-	b.mu.Unlock()
 	room := used*shareUnit <= (bufferSize-after)/8
 	switch {
 	case !room || before < bufferSize/2 && after >= bufferSize/2:
@@ -182,9 +162,9 @@ func notify(c chan struct{}) {
 
 // write is the writer's goroutine. It sleeps while there is nothing to write: an idle server has no
 // ticker.
-func (a *accessLog) write(f *os.File) {
+func (a *accessLog) write(to sink) {
 	defer close(a.done)
-	w := &logWriter{file: f, log: a.log}
+	w := &logWriter{to: to, log: a.log, path: a.path}
 	var due <-chan time.Time
 	for {
 		select {
@@ -197,36 +177,44 @@ func (a *accessLog) write(f *os.File) {
 			due = nil
 		case <-a.full:
 		case next := <-a.next:
-			a.flush(w)
-			w.close()
-			w = &logWriter{file: next.file, log: a.log}
-			close(next.taken)
+			a.handOver(w, next)
 			continue
 		case <-a.stop:
-			a.flush(w)
-			w.close()
+			select {
+			case next := <-a.next:
+				a.handOver(w, next)
+			default:
+			}
+			a.flush(w, false)
+			w.end()
 			return
 		}
-		a.flush(w)
+		a.flush(w, false)
 	}
 }
 
-// flush writes what all loops have formed so far.
-func (a *accessLog) flush(w *logWriter) {
+func (a *accessLog) handOver(w *logWriter, next nextSink) {
+	a.flush(w, true)
+	w.replace(next.to)
+	close(next.taken)
+}
+
+// flush writes what all loops have formed so far. See sink for last.
+func (a *accessLog) flush(w *logWriter, last bool) {
 	a.buffers.Range(func(_, v any) bool {
 		b := v.(*lineBuffer)
 		b.mu.Lock()
 		lines, dropped := b.lines, b.dropped
 		b.lines, b.dropped = b.spare[:0], 0
-		if len(lines) > 0 {
-			b.round++
-		}
 		b.mu.Unlock()
+		if len(lines) > 0 {
+			a.rounds.Add(1)
+		}
 
-		w.write(lines)
+		w.write(lines, last)
 		if dropped > 0 {
 			a.log.Warn("access log: lines dropped, no room while the file was written",
-				"lines", dropped)
+				"path", a.path, "lines", dropped)
 		}
 
 		b.mu.Lock()
@@ -236,36 +224,48 @@ func (a *accessLog) flush(w *logWriter) {
 	})
 }
 
-// logWriter is the file, and whether writes fail. It logs the first failure and the recovery, not
-// each line.
+// logWriter is where the lines go, and whether writes fail. It logs the first failure and the
+// recovery, not each line.
 type logWriter struct {
-	file *os.File // nil: lines are let go
+	to   sink
 	log  *slog.Logger
-	lost int // lines since writing began to fail; 0: all is well
+	path string
+
+	lost   int       // lines since writing began to fail; 0: all is well
+	failed time.Time // the last time
 }
 
-func (w *logWriter) write(lines []byte) {
-	if len(lines) == 0 || w.file == nil {
+func (w *logWriter) write(lines []byte, last bool) {
+	if len(lines) == 0 {
 		return
 	}
-	_, err := w.file.Write(lines)
-	switch {
-	case err != nil:
+	lost, err := w.to.write(lines, last)
+	if err != nil {
 		if w.lost == 0 {
-			w.log.Error("access log: cannot be written", "path", w.file.Name(), "error", err)
+			w.log.Error("access log: cannot be written", "path", w.path, "error", err)
 		}
-		w.lost += bytes.Count(lines, []byte{'\n'})
-	case w.lost > 0:
-		w.log.Warn("access log: written again", "path", w.file.Name(), "lost", w.lost)
+		w.lost, w.failed = w.lost+max(lost, 1), time.Now()
+	} else if w.lost > 0 && time.Since(w.failed) >= w.to.calm() {
+		w.log.Warn("access log: written again", "path", w.path, "lost", w.lost)
 		w.lost = 0
 	}
 }
 
-func (w *logWriter) close() {
-	if w.file == nil {
-		return
+// replace goes on with another sink. What was lost is told when that takes lines.
+func (w *logWriter) replace(to sink) {
+	w.close()
+	w.to = to
+}
+
+func (w *logWriter) end() {
+	if w.lost > 0 {
+		w.log.Warn("access log: lines lost, it could not be written", "path", w.path, "lost", w.lost)
 	}
-	if err := w.file.Close(); err != nil && w.lost == 0 {
-		w.log.Error("access log: cannot be closed", "path", w.file.Name(), "error", err)
+	w.close()
+}
+
+func (w *logWriter) close() {
+	if err := w.to.close(); err != nil && w.lost == 0 {
+		w.log.Error("access log: cannot be closed", "path", w.path, "error", err)
 	}
 }

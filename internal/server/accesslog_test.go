@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -77,19 +78,33 @@ func TestLogLines(t *testing.T) {
 		e.Time = time.Date(2026, 2, 3, 4, 5, 6, 7_890_000, time.UTC)
 		e.Host, e.Referer, e.UserAgent, e.User = []byte("h.test"), []byte("r"), []byte("u\"\\\n\x1b\x7f\xc2\x9b\xffä€"), "ann lee"
 		e.Secure, e.Duration, e.CloseCode = true, 1234567*time.Nanosecond, 1001
+		e.ID, e.Received, e.TLSVersion, e.CipherSuite = []byte("abc-1"), 345, tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256
+		e.Upstream, e.UpstreamFirst, e.UpstreamTime = "unix:/run/\"a", 250*time.Millisecond, 61*time.Second+time.Microsecond
 	}
 	tests = append(tests, []struct {
 		name, format string
 		change       func(e *conn.AccessEntry)
 		want         string
 	}{
-		{"json", "json", full, `{"time":"2026-02-03T04:05:06.007Z","remote":"192.0.2.7","user":"ann lee","method":"GET",` +
-			`"scheme":"https","host":"h.test","target":"/a?b","proto":"HTTP/1.1","status":200,"bytes":12,"duration":0.001235,` +
+		{"json", "json", full, `{"time":"2026-02-03T04:05:06.007Z","request_id":"abc-1","remote":"192.0.2.7","user":"ann lee","method":"GET",` +
+			`"scheme":"https","host":"h.test","target":"/a?b","proto":"HTTP/1.1","tls_version":"TLSv1.3","tls_cipher":"TLS_AES_128_GCM_SHA256",` +
+			`"status":200,"bytes":12,"bytes_in":345,"duration":0.001235,` +
+			`"upstream":"unix:/run/\"a","upstream_first_byte":0.250000,"upstream_time":61.000001,` +
 			`"referer":"r","user_agent":"u\"\\\u000a\u001b\u007f\u009b` + "\ufffdä€" + `","close":1001}`},
 		{"json, no request line", "json", func(e *conn.AccessEntry) {
 			e.Time = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 			e.Method, e.Target, e.Status, e.Line = "", nil, 400, []byte("\x16\x03")
-		}, `{"time":"2026-02-03T04:05:06.000Z","remote":"192.0.2.7","line":"\u0016\u0003","status":400,"bytes":12,"duration":0.000000}`},
+			e.ID, e.Received = []byte("2f"), 2
+		}, `{"time":"2026-02-03T04:05:06.000Z","request_id":"2f","remote":"192.0.2.7","line":"\u0016\u0003","status":400,"bytes":12,"bytes_in":2,"duration":0.000000}`},
+		{"json, an upstream that did not answer", "json", func(e *conn.AccessEntry) {
+			e.Time = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+			e.ID, e.Upstream, e.UpstreamTime, e.Duration = []byte("2f"), "a:1", time.Second, -1
+		}, `{"time":"2026-02-03T04:05:06.000Z","request_id":"2f","remote":"192.0.2.7","method":"GET","scheme":"http","target":"/a?b",` +
+			`"proto":"HTTP/1.1","status":200,"bytes":12,"bytes_in":0,"duration":0.000000,"upstream":"a:1","upstream_time":1.000000}`},
+		{"text, all that is new", `{request_id} {bytes_in} {tls_version} {tls_cipher} {upstream} {upstream_first_byte} {upstream_time}`,
+			full, `abc-1 345 TLSv1.3 TLS_AES_128_GCM_SHA256 unix:/run/\x22a 0.250000 61.000001`},
+		{"text, nothing of it", `{request_id} {bytes_in} {tls_version} {tls_cipher} {upstream} {upstream_first_byte} {upstream_time}`,
+			func(e *conn.AccessEntry) {}, `- 0 - - - - -`},
 		{"text", `{remote} {user} {time_iso8601} "{request}" {method} {target} {proto} {scheme} {host} {status} {bytes} {duration} "{referer}" "{user_agent}" {close} {x y}`,
 			full, `192.0.2.7 ann\x20lee 2026-02-03T04:05:06.007Z "GET /a?b HTTP/1.1" GET /a?b HTTP/1.1 https h.test 200 12 0.001235 "r" ` +
 				`"u\x22\x5C\x0A\x1B\x7F\xC2\x9B\xFF\xC3\xA4\xE2\x82\xAC" 1001 {x y}`},

@@ -48,6 +48,8 @@ type config struct {
 
 	// Process.
 	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
+	Drain    time.Duration `toml:"drain" min:"0s" max:"24h"`
+	PIDFile  string        `toml:"pid_file"`
 	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
 	Threads  int           `toml:"threads" min:"0" max:"1024"`
 	Workers  int           `toml:"workers" min:"1" max:"100000"` // of each loop
@@ -60,6 +62,8 @@ type config struct {
 	Pubsub    pubsubConfig        `toml:"pubsub"`
 	Compress  compressionConfig   `toml:"compression"`
 	Sites     []siteConfig        `toml:"site"`
+
+	text *settings.File // what was read
 
 	// File is the path of the file, empty if there is none. Dir is its folder, or else the working
 	// directory; relative paths in the configuration begin there. Both are absolute.
@@ -103,6 +107,7 @@ type listenerConfig struct {
 	Certs  []certConfig   `toml:"tls"`
 	MinTLS string         `toml:"min_version" oneof:"1.2 1.3"`
 	CAs    string         `toml:"client_ca"`
+	Strict bool           `toml:"strict_sni"`
 	Mode   string         `toml:"mode"`
 	Owner  string         `toml:"owner"`
 
@@ -122,15 +127,6 @@ type listenerConfig struct {
 	idle    time.Duration // of streams
 }
 
-// accessLogConfig is [access_log].
-type accessLogConfig struct {
-	Table  settings.Table `toml:",table"`
-	Path   string         `toml:"path"`
-	Format string         `toml:"format"`
-
-	line lineFormat // of Format
-}
-
 // pubsubConfig is [pubsub].
 type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
@@ -142,13 +138,14 @@ type pubsubConfig struct {
 
 // siteConfig is a [[site]].
 type siteConfig struct {
-	Table  settings.Table `toml:",table"`
-	Hosts  []string       `toml:"host"`
-	Names  []string       `toml:"listener"` // of listeners
-	Scheme string         `toml:"scheme" oneof:"http https"`
-	Routes []routeConfig  `toml:"route"`
-	HTTPS  https.Settings `toml:",inline"`
-	Around around         `toml:",inline"`
+	Table     settings.Table   `toml:",table"`
+	Hosts     []string         `toml:"host"`
+	Names     []string         `toml:"listener"` // of listeners
+	Scheme    string           `toml:"scheme" oneof:"http https"`
+	Routes    []routeConfig    `toml:"route"`
+	AccessLog *accessLogConfig `toml:"access_log"`
+	HTTPS     https.Settings   `toml:",inline"`
+	Around    around           `toml:",inline"`
 
 	Listeners []string // of Names, as conn.Listener has them
 }
@@ -173,6 +170,7 @@ func defaults() *config {
 		MaxHeaderSize:    conn.DefaultMaxHeaderSize,
 		MaxBodySize:      conn.DefaultMaxBodySize,
 		Grace:            5 * time.Second,
+		Drain:            time.Minute,
 		Watchdog:         100 * time.Millisecond,
 		Workers:          loop.DefaultWorkers,
 		Handoff:          coro.Direct.String(),
@@ -198,6 +196,8 @@ type source struct {
 	jail *jail // of the process, for [confine]; nil: that is only checked
 
 	open map[string]address // see Embedding.listeners; of a reload
+
+	handed *handover // of the process before, at the start of the one behind it; nil: none
 }
 
 // load reads and checks a whole configuration and builds its handlers. An error in the file is a
@@ -248,6 +248,7 @@ func (s source) parse(name, text string) (*config, error) {
 	if f.Broken() {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML
 	}
+	c.text = f
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
@@ -260,10 +261,13 @@ func (s source) parse(name, text string) (*config, error) {
 		return nil, err
 	}
 	c.checkHeaders()
-	c.checkAccessLog()
+	c.checkAccessLogs()
 	c.checkPubsub(s.Broker)
 	c.checkListeners()
 	c.checkSites()
+	if c.PIDFile != "" {
+		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
+	}
 	sites := c.buildSites(s)
 	c.checkSpool()
 	if err := f.Err(); err != nil {
@@ -296,6 +300,7 @@ func (c *config) checkListeners() {
 	if len(c.Listeners) == 0 {
 		addr, _ := parseAddress(defaultListen, c.Dir)
 		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
+		c.Table.Assume("listener", c.Listeners)
 		return
 	}
 	seen, names := map[address]bool{}, map[string]bool{}
@@ -329,25 +334,6 @@ func (c *config) checkListeners() {
 	}
 }
 
-func (c *config) checkAccessLog() {
-	a := c.AccessLog
-	if a == nil {
-		return
-	}
-	var err error
-	if a.line, err = parseFormat(a.Format); err != nil {
-		a.Table.Errorf("format", "%v", err)
-	}
-	if a.Path == "" {
-		a.Table.Errorf("path", "missing; expected the path of a file")
-		return
-	}
-	a.Path = confpath.Join(c.Dir, a.Path)
-	if dir, err := os.Stat(filepath.Dir(a.Path)); err != nil || !dir.IsDir() {
-		a.Table.Errorf("path", "there is no folder %s", filepath.Dir(a.Path))
-	}
-}
-
 // leastSpool is the least that max_spool is by default.
 const leastSpool = 4 << 30
 
@@ -357,6 +343,7 @@ func (c *config) checkSpool() {
 	switch {
 	case !c.Table.Has("max_spool"):
 		c.MaxSpool = max(leastSpool, 4*largest)
+		c.Table.Assume("max_spool", c.MaxSpool)
 	case c.MaxSpool > 0 && c.MaxSpool < largest:
 		c.Table.Errorf("max_spool",
 			"must be at least max_body_size, which is %v, or 0, for no limit; found %v",

@@ -144,16 +144,29 @@ t.conf:4: listener.owner: is for the file of a unix: address`},
 		{"access log", "[access_log]\nformat = \"jsn\"",
 			`t.conf:1: access_log.path: missing; expected the path of a file
 t.conf:2: access_log.format: expected "combined", "common", "json" or a text with placeholders (known: ` +
-				`{bytes}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, {scheme}, ` +
-				`{status}, {target}, {time}, {time_iso8601}, {user}, {user_agent}), found "jsn"`},
+				`{bytes}, {bytes_in}, {close}, {duration}, {host}, {method}, {proto}, {referer}, {remote}, {request}, ` +
+				`{request_id}, {scheme}, {status}, {target}, {time}, {time_iso8601}, {tls_cipher}, {tls_version}, {upstream}, ` +
+				`{upstream_first_byte}, {upstream_time}, {user}, {user_agent}), found "jsn"`},
+		{"places of access logs", "[access_log]\npath = \"stderr:x\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = \"syslog:host\"\n" +
+			"[[site]]\nhost = \"b\"\n[site.access_log]\npath = \"syslog:unix:\"\n[[site]]\nhost = \"c\"\n[site.access_log]\npath = \"journald:x\"\n" +
+			"[[site]]\nhost = \"d\"\n[site.access_log]\npath = \"syslog:h:99999\"\n[[site]]\nhost = \"e\"\n[site.access_log]\npath = \"\"",
+			`t.conf:2: access_log.path: expected "stderr:" alone, found "stderr:x"
+t.conf:6: site.access_log.path: expected "syslog:", "syslog:unix:/path/of/a/socket" or "syslog:host:port", found "syslog:host"
+t.conf:10: site.access_log.path: expected a path behind unix:
+t.conf:14: site.access_log.path: expected "journald:" or "journald:unix:/path/of/a/socket", found "journald:x"
+t.conf:18: site.access_log.path: expected "syslog:", "syslog:unix:/path/of/a/socket" or "syslog:host:port", found "syslog:h:99999"
+t.conf:22: site.access_log.path: missing; expected the path of a file`},
+		{"access log of a site alone", "[[site]]\nhost = \"a\"\n[site.access_log]\nformat = \"json\"",
+			`t.conf:3: site.access_log.path: missing; expected the path of a file`},
 
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
 		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
-		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"",
+		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"\nstrict_sni = true",
 			`t.conf:3: listener.min_version: needs the key tls beside it
-t.conf:4: listener.client_ca: needs the key tls beside it`},
+t.conf:4: listener.client_ca: needs the key tls beside it
+t.conf:5: listener.strict_sni: needs the key tls beside it`},
 		{"version of TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.1\"\ntls = {}",
 			`t.conf:3: listener.min_version: expected "1.2" or "1.3", found "1.1"
 t.conf:4: listener.tls: expected both cert and key, paths of PEM files`},

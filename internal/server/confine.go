@@ -48,10 +48,11 @@ func (c *confineConfig) same(o *confineConfig) bool {
 // the same at the start and after a reload, and -t finds what a start would find. The rest comes
 // when the sockets listen (server.confine), since a port below 1024 takes root.
 type jail struct {
-	file string        // the configuration below the new root; empty: there has been no chroot
-	user *confine.User // nil: the one that the process has
-	done bool          // all else is done, too
-	kept []string      // files and folders that Landlock has left; nil: all
+	file     string        // the configuration below the new root; empty: there has been no chroot
+	user     *confine.User // nil: the one that the process has
+	done     bool          // all else is done, too
+	kept     []string      // files and folders that Landlock has left; nil: all
+	filtered bool          // system calls are
 }
 
 // checkConfine checks [confine] and, if it asks for another root folder, changes to it; then all
@@ -263,6 +264,7 @@ func (s *server) confine() error {
 		if err := confine.FilterCalls(); err != nil {
 			return t.Table.Wrong("seccomp", err)
 		}
+		j.filtered = true
 	}
 	j.done = true
 	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "chroot", t.Chroot,
@@ -283,8 +285,11 @@ func (s *server) checkJail() {
 			folders[filepath.Dir(l.socket.path)] = "the file of a socket cannot be removed at the end"
 		}
 	}
-	if a := s.config.AccessLog; a != nil {
-		folders[filepath.Dir(a.Path)] = "a log that was moved away cannot be made anew, unless the " +
+	if path := s.config.PIDFile; path != "" {
+		folders[filepath.Dir(path)] = "pid_file cannot be removed at the end"
+	}
+	for _, path := range s.config.logFiles() {
+		folders[filepath.Dir(path)] = "a log that was moved away cannot be made anew, unless the " +
 			"rotation does so"
 	}
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
@@ -315,6 +320,9 @@ func (c *config) files() (read, write []string) {
 	for _, l := range c.Listeners {
 		for _, p := range l.Pairs {
 			single = append(single, p.cert, p.key)
+			if p.ocsp != "" {
+				single = append(single, p.ocsp)
+			}
 		}
 		if l.CAs != "" {
 			single = append(single, confpath.Join(c.Dir, l.CAs))
@@ -326,11 +334,14 @@ func (c *config) files() (read, write []string) {
 	for _, path := range single {
 		read = append(read, confine.Folders(path)...)
 	}
-	if a := c.AccessLog; a != nil {
-		if info, err := os.Stat(a.Path); err == nil && !info.Mode().IsRegular() {
-			write = append(write, a.Path) // a device or a pipe, which nothing exchanges
+	if c.PIDFile != "" {
+		write = append(write, filepath.Dir(c.PIDFile))
+	}
+	for _, path := range c.logFiles() {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			write = append(write, path) // a device or a pipe, which nothing exchanges
 		} else {
-			write = append(write, confine.Folders(a.Path)...)
+			write = append(write, confine.Folders(path)...)
 		}
 	}
 	spool := c.SpoolDir
@@ -339,6 +350,19 @@ func (c *config) files() (read, write []string) {
 	}
 	return read, append(write, spool)
 }
+
+// logFiles returns the paths of the access logs that are files.
+func (c *config) logFiles() (paths []string) {
+	for _, a := range c.accessLogs() {
+		if filepath.IsAbs(a.Path) { // otherwise it names a stream or a socket
+			paths = append(paths, a.Path)
+		}
+	}
+	return paths
+}
+
+// executes reports whether the process may still execute programs.
+func (j *jail) executes() bool { return j == nil || j.file == "" && j.kept == nil && !j.filtered }
 
 // resolved follows the links in a path, if it can.
 func resolved(path string) string {

@@ -28,9 +28,15 @@
 //	run.go        start, stop
 //	reload.go     SIGHUP
 //	confine.go    another user and root folder, files and system calls out of reach
+//	upgrade.go    SIGUSR2: a new process in the place of this one; -upgrade
+//	handover.go   what the new process gets, and what it says
+//	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket
-//	accesslog.go  the access log: buffers and the goroutine that writes them
+//	accesslog.go  an access log: buffers and the goroutine that writes them
+//	accesslogs.go which of them a configuration has
+//	logsink.go    where its lines go: files
+//	logsocket.go  syslog and journald
 //	logline.go    its lines in NCSA's formats
 //	logformat.go  JSON, and formats of one's own
 //

@@ -257,23 +257,6 @@ func same(a, b net.Listener) bool {
 	return of[0].Dev == of[1].Dev && of[0].Ino == of[1].Ino
 }
 
-// accessHook is an access log that tells the program.
-type accessHook struct {
-	hook func(*conn.AccessEntry)
-	next conn.AccessLog // nil: none
-}
-
-// LogRequest implements conn.AccessLog.
-func (a accessHook) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
-	a.hook(e)
-	return a.next == nil || a.next.LogRequest(l, e)
-}
-
-// HasRoom implements conn.AccessLog.
-func (a accessHook) HasRoom(l *loop.Loop, s conn.Share) bool {
-	return a.next == nil || a.next.HasRoom(l, s)
-}
-
 // ErrStopped is the error of a call that needs a server that runs.
 var ErrStopped = errors.New("the server has stopped")
 
@@ -382,13 +365,13 @@ func (r *Running) Reload(p *Program, e *Embedding) (err error) {
 		if s.stopping() {
 			err = ErrStopped
 		} else {
-			before := s.source
+			before, config := s.source, s.config
 			s.source = p.embedded(e, before.Logger)
 			s.source.open = s.chosenPorts()
 			if err = s.reload(); err != nil {
 				s.source = before
 			}
-			s.logReload(err)
+			s.logReload(config, err)
 		}
 		if err != nil {
 			e.closeGiven(s)

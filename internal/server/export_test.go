@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -17,6 +18,7 @@ type (
 var (
 	ParseAddress = parseAddress
 	Start        = start
+	VersionOf    = versionOf
 )
 
 const LogBufferSize = bufferSize
@@ -27,29 +29,46 @@ func LogLine(format string, e *conn.AccessEntry) string {
 	if err != nil {
 		panic(err)
 	}
-	return string(line(nil, e, c.text(e.Time)))
+	return string(line(nil, e, &c))
 }
 
 // AccessLog makes the log's methods visible.
-type AccessLog struct{ *accessLog }
+type AccessLog struct{ *accessLogConfig }
 
 func OpenAccessLog(path string, log *slog.Logger) (AccessLog, error) {
-	a, err := openAccessLog(&accessLogConfig{Path: path, line: appendCombined}, log)
-	return AccessLog{a}, err
+	to, err := openSink(path, log)
+	if err != nil {
+		return AccessLog{}, err
+	}
+	a := newAccessLog(path, to, new(atomic.Uint32), log)
+	return AccessLog{&accessLogConfig{Path: path, line: appendCombined, log: a}}, nil
 }
 
 func (a AccessLog) Reopen(path string) error {
-	f, err := openLogFile(path)
+	to, err := openSink(path, a.log.log)
 	if err == nil {
-		a.reopen(f, nil)
+		<-a.log.reopen(to)
 	}
 	return err
 }
 
-func (a AccessLog) Close() { a.close() }
+// Flush writes what has been logged so far, and returns when that is done.
+func (a AccessLog) Flush() {
+	for range 3 { // one waits in the channel: the writer has done what the first one asked for
+		a.log.full <- struct{}{}
+	}
+}
+
+func (a AccessLog) Close() {
+	a.log.end(nil)
+	inTime([]<-chan struct{}{a.log.done})
+}
 
 // ReloadAndLog is what a SIGHUP does.
-func (s *server) ReloadAndLog() { s.logReload(s.reload()) }
+func (s *server) ReloadAndLog() {
+	before := s.config
+	s.logReload(before, s.reload())
+}
 
 func (s source) Load() (*config, error)                   { return s.load() }
 func (s source) Parse(name, text string) (*config, error) { return s.parse(name, text) }
@@ -92,5 +111,8 @@ func LineOf(format string) func(e *conn.AccessEntry) {
 	}
 	var b []byte
 	var c clock
-	return func(e *conn.AccessEntry) { b = line(b[:0], e, c.text(e.Time)) }
+	return func(e *conn.AccessEntry) { b = line(b[:0], e, &c) }
 }
+
+// SetUpgradeWait sets how long a new process may take.
+func SetUpgradeWait(d time.Duration) { upgradeWait = d }

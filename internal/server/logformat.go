@@ -1,9 +1,12 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -11,41 +14,66 @@ import (
 	"github.com/lwango/lwango/internal/template"
 )
 
-// logField appends what stands for a placeholder of a format. now is the time of the common format.
-type logField func(b []byte, e *conn.AccessEntry, now []byte) []byte
+// logField appends what stands for a placeholder of a format.
+type logField func(b []byte, e *conn.AccessEntry, c *clock) []byte
 
 // logFields are the placeholders of formats.
 var logFields = map[string]logField{
-	"remote": func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return appendRemote(b, e.Remote) },
-	"user":   func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return appendUser(b, e.User) },
-	"time":   func(b []byte, _ *conn.AccessEntry, now []byte) []byte { return append(b, now...) },
-	"time_iso8601": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
-		return appendTime(b, e.Time)
+	"remote": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendRemote(b, e.Remote) },
+	"user":   func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendUser(b, e.User) },
+	"time": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return append(b, c.common(e.Time)...)
 	},
-	"request": func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return appendRequest(b, e) },
-	"method": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"time_iso8601": func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		return c.appendISO(b, e.Time)
+	},
+	"request": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendRequest(b, e) },
+	"method": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		return appendOrDash(b, []byte(e.Method))
 	},
-	"target": func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return appendOrDash(b, e.Target) },
-	"proto": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"target": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendOrDash(b, e.Target) },
+	"proto": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		return appendOrDash(b, []byte(e.Proto))
 	},
-	"scheme": func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return append(b, scheme(e)...) },
-	"host":   func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return appendOrDash(b, e.Host) },
-	"status": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"scheme": func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return append(b, scheme(e)...) },
+	"host":   func(b []byte, e *conn.AccessEntry, _ *clock) []byte { return appendOrDash(b, e.Host) },
+	"status": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		return strconv.AppendInt(b, int64(e.Status), 10)
 	},
-	"bytes": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"bytes": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		return strconv.AppendInt(b, e.Bytes, 10)
 	},
-	"duration": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"duration": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		return appendSeconds(b, e.Duration)
 	},
-	"referer": func(b []byte, e *conn.AccessEntry, _ []byte) []byte { return appendOrDash(b, e.Referer) },
-	"user_agent": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"referer": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendOrDash(b, e.Referer)
+	},
+	"user_agent": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		return appendOrDash(b, e.UserAgent)
 	},
-	"close": func(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+	"request_id": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendOrDash(b, e.ID)
+	},
+	"bytes_in": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return strconv.AppendInt(b, e.Received, 10)
+	},
+	"tls_version": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendOrDash(b, []byte(tlsVersion(e.TLSVersion)))
+	},
+	"tls_cipher": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendOrDash(b, []byte(tlsCipher(e.CipherSuite)))
+	},
+	"upstream": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendOrDash(b, []byte(e.Upstream))
+	},
+	"upstream_first_byte": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendSecondsOrDash(b, e.UpstreamFirst)
+	},
+	"upstream_time": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
+		return appendSecondsOrDash(b, e.UpstreamTime)
+	},
+	"close": func(b []byte, e *conn.AccessEntry, _ *clock) []byte {
 		if e.CloseCode == 0 {
 			return append(b, '-')
 		}
@@ -83,12 +111,16 @@ func parseFormat(format string) (lineFormat, error) {
 			}
 		}
 	}
-	return func(b []byte, e *conn.AccessEntry, now []byte) []byte {
-		for _, p := range text {
-			if p.Name == "" {
-				b = append(b, p.Text...)
+	fields := make([]logField, len(text)) // nil: a literal text
+	for i, p := range text {
+		fields[i] = logFields[p.Name]
+	}
+	return func(b []byte, e *conn.AccessEntry, c *clock) []byte {
+		for i, f := range fields {
+			if f == nil {
+				b = append(b, text[i].Text...)
 			} else {
-				b = logFields[p.Name](b, e, now)
+				b = f(b, e, c)
 			}
 		}
 		return append(b, '\n')
@@ -96,27 +128,49 @@ func parseFormat(format string) (lineFormat, error) {
 }
 
 // appendJSON appends an object in one line. What a request does not have is left out.
-func appendJSON(b []byte, e *conn.AccessEntry, _ []byte) []byte {
+func appendJSON(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = append(b, `{"time":"`...)
-	b = appendTime(b, e.Time)
+	b = c.appendISO(b, e.Time)
+	b = append(b, `","request_id":"`...)
+	b = append(b, e.ID...) // of letters that need no escape, see conn.Request.ID
 	b = append(b, `","remote":"`...)
 	b = append(appendRemote(b, e.Remote), '"')
-	b = appendMember(b, "user", []byte(e.User))
+	b = appendMember(b, "user", e.User)
 	if e.Method == "" {
 		b = appendMember(b, "line", e.Line)
 	} else {
-		b = appendMember(b, "method", []byte(e.Method))
-		b = appendMember(b, "scheme", []byte(scheme(e)))
+		b = append(b, `,"method":"`...)
+		b = append(b, e.Method...) // a known one
+		b = append(b, `","scheme":"`...)
+		b = append(b, scheme(e)...)
+		b = append(b, '"')
 		b = appendMember(b, "host", e.Host)
 		b = appendMember(b, "target", e.Target)
-		b = appendMember(b, "proto", []byte(e.Proto))
+		b = append(b, `,"proto":"`...)
+		b = append(b, e.Proto...)
+		b = append(b, '"')
+	}
+	if e.TLSVersion != 0 {
+		b = appendMember(b, "tls_version", tlsVersion(e.TLSVersion))
+		b = appendMember(b, "tls_cipher", tlsCipher(e.CipherSuite))
 	}
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(e.Status), 10)
 	b = append(b, `,"bytes":`...)
 	b = strconv.AppendInt(b, e.Bytes, 10)
+	b = append(b, `,"bytes_in":`...)
+	b = strconv.AppendInt(b, e.Received, 10)
 	b = append(b, `,"duration":`...)
 	b = appendSeconds(b, e.Duration)
+	if e.Upstream != "" {
+		b = appendMember(b, "upstream", e.Upstream)
+		if e.UpstreamFirst > 0 {
+			b = append(b, `,"upstream_first_byte":`...)
+			b = appendSeconds(b, e.UpstreamFirst)
+		}
+		b = append(b, `,"upstream_time":`...)
+		b = appendSeconds(b, e.UpstreamTime)
+	}
 	b = appendMember(b, "referer", e.Referer)
 	b = appendMember(b, "user_agent", e.UserAgent)
 	if e.CloseCode != 0 {
@@ -128,7 +182,7 @@ func appendJSON(b []byte, e *conn.AccessEntry, _ []byte) []byte {
 
 // appendMember appends a member whose value is a string, unless that is empty. Bytes that are not
 // UTF-8 become U+FFFD: JSON has no other way (RFC 8259 section 8.1).
-func appendMember(b []byte, name string, text []byte) []byte {
+func appendMember[T string | []byte](b []byte, name string, text T) []byte {
 	if len(text) == 0 {
 		return b
 	}
@@ -136,39 +190,87 @@ func appendMember(b []byte, name string, text []byte) []byte {
 	b = append(b, name...)
 	b = append(b, '"', ':', '"')
 	const hex = "0123456789abcdef"
-	for i := 0; i < len(text); {
-		c := text[i]
-		switch {
+	for from := 0; ; {
+		i := from
+		for i < len(text) && plainText[text[i]] {
+			i++
+		}
+		b = append(b, text[from:i]...)
+		if i == len(text) {
+			return append(b, '"')
+		}
+		from = i + 1
+		switch c := text[i]; {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
-		case c < ' ' || c == 0x7f:
+		case c < utf8.RuneSelf: // a control character
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c < utf8.RuneSelf:
-			b = append(b, c)
 		default:
-			r, n := utf8.DecodeRune(text[i:])
+			r, n := utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
 			if 0x80 <= r && r < 0xa0 { // a control character, also to a terminal
 				b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
 			} else {
 				b = utf8.AppendRune(b, r)
 			}
-			i += n
-			continue
+			from = i + n
 		}
-		i++
 	}
-	return append(b, '"')
 }
 
-// appendTime appends a time in UTC with milliseconds (RFC 3339).
-func appendTime(b []byte, t time.Time) []byte {
-	return t.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
-}
+// plainText has the bytes that stand for themselves in a line, of whichever format.
+var plainText = func() (t [256]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
 
 // appendSeconds appends a duration in seconds, to the microsecond.
 func appendSeconds(b []byte, d time.Duration) []byte {
-	return strconv.AppendFloat(b, d.Seconds(), 'f', 6, 64)
+	us := (max(d, 0) + 500*time.Nanosecond).Microseconds()
+	b = append(strconv.AppendInt(b, us/1e6, 10), '.')
+	return appendDigits(b, int(us%1e6), 1e5)
 }
+
+// appendDigits appends n in decimal, with as many digits as unit has.
+func appendDigits(b []byte, n, unit int) []byte {
+	for ; unit > 0; unit /= 10 {
+		b = append(b, byte('0'+n/unit%10))
+	}
+	return b
+}
+
+func appendSecondsOrDash(b []byte, d time.Duration) []byte {
+	if d <= 0 {
+		return append(b, '-')
+	}
+	return appendSeconds(b, d)
+}
+
+// tlsVersion returns the name of a version as nginx and OpenSSL write it, "" for none.
+func tlsVersion(v uint16) string {
+	switch v {
+	case 0:
+		return ""
+	case tls.VersionTLS13:
+		return "TLSv1.3"
+	case tls.VersionTLS12:
+		return "TLSv1.2"
+	}
+	return tls.VersionName(v)
+}
+
+// tlsCipher returns the name of a cipher suite, "" for none. (tls.CipherSuiteName makes a list of
+// all of them at each call.)
+func tlsCipher(id uint16) string { return cipherNames()[id] }
+
+var cipherNames = sync.OnceValue(func() map[uint16]string {
+	names := map[uint16]string{}
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		names[s.ID] = s.Name
+	}
+	return names
+})
 
 func scheme(e *conn.AccessEntry) string {
 	if e.Secure {

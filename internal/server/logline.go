@@ -12,16 +12,16 @@ import (
 // lineFormat appends the line of a request. The formats are those of NCSA's and Apache's servers,
 // which every tool reads; like nginx, \xHH stands for what a client could send to forge a line or
 // to confuse a terminal.
-type lineFormat func(b []byte, e *conn.AccessEntry, time []byte) []byte
+type lineFormat func(b []byte, e *conn.AccessEntry, c *clock) []byte
 
 // appendCommon appends `remote - user [time] "request line" status bytes`.
-func appendCommon(b []byte, e *conn.AccessEntry, time []byte) []byte {
-	return appendEnd(appendFields(b, e, time), e)
+func appendCommon(b []byte, e *conn.AccessEntry, c *clock) []byte {
+	return appendEnd(appendFields(b, e, c), e)
 }
 
 // appendCombined appends the same with referrer and user agent.
-func appendCombined(b []byte, e *conn.AccessEntry, time []byte) []byte {
-	b = appendFields(b, e, time)
+func appendCombined(b []byte, e *conn.AccessEntry, c *clock) []byte {
+	b = appendFields(b, e, c)
 	b = append(b, ` "`...)
 	b = appendOrDash(b, e.Referer)
 	b = append(b, `" "`...)
@@ -43,12 +43,12 @@ func appendEnd(b []byte, e *conn.AccessEntry) []byte {
 	return append(b, '\n')
 }
 
-func appendFields(b []byte, e *conn.AccessEntry, time []byte) []byte {
+func appendFields(b []byte, e *conn.AccessEntry, c *clock) []byte {
 	b = appendRemote(b, e.Remote)
 	b = append(b, " - "...)
 	b = appendUser(b, e.User)
 	b = append(b, " ["...)
-	b = append(b, time...)
+	b = append(b, c.common(e.Time)...)
 	b = append(b, `] "`...)
 	b = appendRequest(b, e)
 	b = append(b, `" `...)
@@ -101,26 +101,48 @@ func appendOrDash(b, text []byte) []byte {
 
 func appendEscaped(b, text []byte) []byte {
 	const hex = "0123456789ABCDEF"
-	for _, c := range text {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
-			continue
+	for from := 0; ; {
+		i := from
+		for i < len(text) && plainText[text[i]] {
+			i++
 		}
-		b = append(b, c)
+		b = append(b, text[from:i]...)
+		if i == len(text) {
+			return b
+		}
+		c := text[i]
+		b = append(b, '\\', 'x', hex[c>>4], hex[c&15])
+		from = i + 1
 	}
-	return b
 }
 
-// clock keeps the text of a second, for the many requests that come in the same one.
+// clock keeps the texts of a second, for the many requests that come in the same one. A format uses
+// one of the two.
 type clock struct {
-	second int64
-	cached []byte
+	local, utc secondText
 }
 
-func (c *clock) text(t time.Time) []byte {
-	if s := t.Unix(); s != c.second || c.cached == nil {
-		c.second = s
-		c.cached = t.AppendFormat(c.cached[:0], "02/Jan/2006:15:04:05 -0700")
+// secondText is the text of a second.
+type secondText struct {
+	second int64
+	text   []byte // nil: none yet
+}
+
+func (s *secondText) is(t time.Time) bool { return s.text != nil && s.second == t.Unix() }
+
+// common returns the local time as the common format has it.
+func (c *clock) common(t time.Time) []byte {
+	if s := &c.local; !s.is(t) {
+		s.second, s.text = t.Unix(), t.Local().AppendFormat(s.text[:0], "02/Jan/2006:15:04:05 -0700")
 	}
-	return c.cached
+	return c.local.text
+}
+
+// appendISO appends the time in UTC with milliseconds (RFC 3339).
+func (c *clock) appendISO(b []byte, t time.Time) []byte {
+	if s := &c.utc; !s.is(t) {
+		s.second, s.text = t.Unix(), t.UTC().AppendFormat(s.text[:0], "2006-01-02T15:04:05.")
+	}
+	b = append(b, c.utc.text...)
+	return append(appendDigits(b, t.Nanosecond()/1e6, 100), 'Z')
 }

@@ -11,8 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -104,10 +102,15 @@ type Options struct {
 	root    string
 	check   bool
 	asked   string // the request of -u
+	show    bool
+	upgrade bool
 	version bool
+
+	args []string // as they were given
 }
 
-const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-v]
+const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST]] [-T]
+              [-upgrade] [-v]
 
   -c FILE     configuration; without it, the one that the program asks for, if there is one:
               for lwango that is lwango.conf in the working directory, for most programs none
@@ -118,10 +121,15 @@ const usage = `usage: lwango [-c FILE] [-l ADDRESS]... [-r ROOT] [-t [-u REQUEST
   -t          check the configuration and exit
   -u REQUEST  with -t, tell which site, route and rules a request would meet, and why: a URL, or a
               method and a URL ("POST http://example.org/x")
-  -v          print the version and exit
+  -T          as -t, and print all settings that are in force, as one configuration: with included
+              files and defaults; ${...} stays as it is written, so that secrets do not show
+  -upgrade    let the program that is now at the path of the running server take its place, wait for
+              that, and exit; the configuration must have a pid_file
+  -v          print version, commit and the version of Go, and exit
 
 SIGTERM and SIGINT stop it after the requests in flight. After a SIGHUP it reads its configuration
-again, and after a SIGUSR1 it opens its access log anew, as after a SIGHUP.
+again, and after a SIGUSR1 it opens its access logs anew, as after a SIGHUP. After a
+SIGUSR2 it does what -upgrade asks for.
 Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 `
 
@@ -131,6 +139,7 @@ Exit codes: 0 stopped, 1 failure, 2 usage or configuration.
 // mistake to stderr.
 func Parse(args []string, own *flag.FlagSet, stdout, stderr io.Writer) (o *Options, code int) {
 	o, theirs, err := parseArgs(args, own)
+	o.args = args
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		printUsage(stdout, theirs)
@@ -173,6 +182,11 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		log = logs.Logger()
 		defer logs.Close(logWait)
 	}
+	handed, err := takeHandover()
+	if err != nil {
+		fmt.Fprintf(stderr, "lwango: %v\n", err)
+		return exitFailure
+	}
 	src, err := p.source(o, file, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
@@ -190,6 +204,13 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		fmt.Fprintln(stderr, err)
 		return exitUsage
 	}
+	if o.show {
+		if err := c.writeInForce(stdout, src); err != nil {
+			fmt.Fprintf(stderr, "lwango: -T: %v\n", err)
+			return exitFailure
+		}
+		return 0
+	}
 	if o.check {
 		fmt.Fprintf(stdout, "%s: ok\n", orElse(src.File, "built-in defaults"))
 		c.concerns(time.Now(), func(p *pair, what string) {
@@ -204,19 +225,31 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 
+	if o.upgrade {
+		return requestUpgrade(c.PIDFile, stdout, stderr)
+	}
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1,
+		syscall.SIGUSR2)
 	defer signal.Stop(signals)
 
+	program := findProgram(o.args)
+	src.handed = handed
 	s, err := start(src, c)
 	if err != nil {
 		asynclog.Vital(log).Error("cannot start", "error", err)
 		return exitFailure
 	}
+	s.program = program
 	s.manager = manager
-	s.manager.ready()
+	if handed != nil {
+		s.before, s.source.handed = handed, nil // a reload opens sockets of its own
+		s.takeOver(handed)
+	} else {
+		s.manager.ready()
+	}
 	if s.untilStopped(ctx, signals, nil) != nil {
 		return exitFailure
 	}
@@ -239,6 +272,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
 	stop := func() {
+		s.upgrade.giveUp()
 		s.manager.stopping(s.config.Grace)
 		s.stop()
 		ended = nil // from here on, wait returns the errors
@@ -250,13 +284,14 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case sig := <-signals:
 			switch {
 			case stopped == nil && sig == syscall.SIGHUP:
-				s.manager.reloading()
-				s.logReload(s.reload())
-				s.manager.ready()
+				s.hup()
 			case sig == syscall.SIGUSR1:
-				s.reopenLog()
+				s.reopenLogs()
+			case sig == syscall.SIGUSR2:
+				s.beginUpgrade(stopped != nil)
 			case stopped == nil:
 				active := s.conn.Active()
+				s.before.over()
 				stop()
 				s.own.Info("stopping", "signal", sig.String(), "grace", s.config.Grace,
 					"connections", active)
@@ -272,6 +307,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			f()
 		case <-beat:
 			s.alive()
+		case e := <-s.upgrade.events():
+			if stopped == nil && s.upgraded(e) {
+				stop()
+			}
 		case now := <-look.C:
 			if stopped == nil {
 				s.renewCerts(now)
@@ -280,6 +319,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			done = nil
 			if stopped == nil {
 				active := s.conn.Active()
+				s.before.over()
 				stop()
 				spared = true
 				s.own.Info("stopping", "cause", context.Cause(ctx), "grace", s.config.Grace,
@@ -300,16 +340,35 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	}
 }
 
+// hup reads the configuration again. A process that is being replaced leaves that to the new one.
+func (s *server) hup() {
+	if s.replaced() {
+		s.own.Warn("reload refused: another process has taken the place of this one", "pid",
+			s.upgrade.process.Pid)
+		return
+	}
+	if s.upgrade.underWay() {
+		s.upgrade.reload = true
+		return
+	}
+	s.manager.reloading()
+	before := s.config
+	s.logReload(before, s.reload())
+	s.manager.ready()
+}
+
 var (
 	errCutShort = errors.New("stopped at once by a second signal")
 	errNoReason = errors.New("without an error")
 )
 
-func (s *server) logReload(err error) {
+// logReload logs what a reload has come to; before is the configuration until then.
+func (s *server) logReload(before *config, err error) {
 	var all settings.Errors
 	switch {
 	case err == nil:
-		s.own.Info("reloaded", "file", orElse(s.config.File, "built-in defaults"))
+		s.own.Info("reloaded", append([]any{"file", orElse(s.config.File, "built-in defaults")},
+			s.config.differences(before)...)...)
 	case errors.As(err, &all):
 		for _, e := range all {
 			s.own.Error("reload refused, everything stays as it was", "error", e)
@@ -333,6 +392,8 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	f.StringVar(&o.root, "r", "", "")
 	f.BoolVar(&o.check, "t", false, "")
 	f.StringVar(&o.asked, "u", "", "")
+	f.BoolVar(&o.show, "T", false, "")
+	f.BoolVar(&o.upgrade, "upgrade", false, "")
 	f.BoolVar(&o.version, "v", false, "")
 	theirs = flag.NewFlagSet("", flag.ContinueOnError)
 	own.VisitAll(func(x *flag.Flag) {
@@ -346,6 +407,12 @@ func parseArgs(args []string, own *flag.FlagSet) (o *Options, theirs *flag.FlagS
 	}
 	if o.asked != "" && !o.check {
 		return o, theirs, errors.New("-u needs -t")
+	}
+	if o.asked != "" && o.show {
+		return o, theirs, errors.New("-u and -T exclude each other")
+	}
+	if o.upgrade && (o.check || o.show) {
+		return o, theirs, errors.New("-upgrade goes without -t and -T")
 	}
 	if f.NArg() > 0 {
 		return o, theirs, fmt.Errorf("unexpected argument %q", f.Arg(0))
@@ -376,21 +443,6 @@ func (p *Program) source(o *Options, file string, log *slog.Logger) (source, err
 		}
 	}
 	return s, nil
-}
-
-const modulePath = "github.com/lwango/lwango"
-
-// version is that of this module, in its own program and in a program that is built with it.
-func version() string {
-	v := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range append(info.Deps, &info.Main) {
-			if m.Path == modulePath {
-				v = m.Version
-			}
-		}
-	}
-	return "lwango " + orElse(v, "(devel)") + " " + runtime.Version()
 }
 
 func orElse(s, other string) string {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/lwango/lwango/internal/server/settings"
 )
 
 // reload reads the configuration again and puts it in force: the new sites, limits and log hold
@@ -22,67 +24,30 @@ func (s *server) reload() error {
 	if err := s.source.jail.reaches(next); err != nil {
 		return err
 	}
-	access, logFile, err := s.nextAccessLog(next.AccessLog)
+	sinks, err := s.openSinks(next)
 	if err != nil {
 		return err
 	}
 	added, err := s.openAdded(next)
 	if err != nil {
-		if logFile != nil {
-			logFile.Close()
-		}
-		if access != s.access {
-			access.close()
-		}
+		closeSinks(sinks)
 		return err
 	}
 
 	next.loops = s.loops
 	s.notePorts(next, added)
 	s.restartNeeded(next)
-	if access == s.access && access != nil {
-		access.reopen(logFile, next.AccessLog)
-	}
-	s.access = access
+	s.logTo(next, sinks)
 	s.config.endBackground()
 	s.config = next
 	s.conn.Configure(s.connConfig())
+	s.dropLogs()
 	next.begin()
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
 	s.notice()
 	return nil
-}
-
-// nextAccessLog opens the file for the access log, and makes the log if there was none before. It
-// opens a file of the same name anew, too: a log rotation may have moved the old one away.
-func (s *server) nextAccessLog(cfg *accessLogConfig) (*accessLog, *os.File, error) {
-	switch {
-	case cfg == nil:
-		return s.access, nil, nil
-	case s.access == nil:
-		a, err := openAccessLog(cfg, s.log)
-		return a, nil, err
-	}
-	f, err := openLogFile(cfg.Path)
-	return s.access, f, err
-}
-
-// reopenLog opens the file of the access log anew, since a log rotation may have moved the old one
-// away.
-func (s *server) reopenLog() {
-	cfg := s.config.AccessLog
-	if cfg == nil {
-		return
-	}
-	f, err := openLogFile(cfg.Path)
-	if err != nil {
-		s.own.Error("access log: cannot be reopened, the old file stays", "error", err)
-		return
-	}
-	s.access.reopen(f, cfg)
-	s.own.Info("access log reopened", "path", cfg.Path)
 }
 
 // openAdded makes the listeners that next has and the running configuration does not have. A
@@ -137,8 +102,8 @@ func (s *server) openAdded(next *config) (_ map[address]*listener, err error) {
 
 // reuse makes a listener on the sockets of old.
 func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
-	sock := &socket{shown: old.socket.shown, path: old.socket.path, file: old.socket.file,
-		given: old.socket.given}
+	sock := &socket{own: old.socket.own, shown: old.socket.shown, path: old.socket.path,
+		file: old.socket.file, given: old.socket.given}
 	for _, fd := range old.socket.fds {
 		if err := sock.duplicate(fd, 1); err != nil {
 			sock.close()
@@ -220,13 +185,56 @@ func (s *server) restartNeeded(next *config) {
 	if !next.Confine.same(s.config.Confine) {
 		s.own.Warn("[confine] changes at the next start only")
 	}
+	if next.PIDFile != s.config.PIDFile {
+		s.own.Warn("pid_file changes at the next start only", "running", s.config.PIDFile,
+			"configured", next.PIDFile)
+	}
 	if next.Pubsub.URL != s.config.Pubsub.URL { // neither is shown: there may be a password in it
 		s.own.Warn("pubsub.url changes at the next start only")
 	}
 	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
 	next.Confine = s.config.Confine
-	next.Pubsub.URL = s.config.Pubsub.URL
+	next.Pubsub.URL, next.PIDFile = s.config.Pubsub.URL, s.config.PIDFile
+}
+
+// differences returns what c has that the configuration before has not, and the other way round, as
+// attributes for the log.
+func (c *config) differences(before *config) (attrs []any) {
+	added, removed, changed := settings.Changes(before.Table, c.Table,
+		map[string]string{"listener": "address", "site": "host"})
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"added", added}, {"removed", removed}, {"changed", changed}} {
+		if len(list.names) > 0 {
+			attrs = append(attrs, list.name, abridged(list.names))
+		}
+	}
+	if attrs == nil {
+		return []any{"changed", "nothing in the file"}
+	}
+	return attrs
+}
+
+// abridged joins names, as many as are of use in a line of the log.
+func abridged(names []string) string {
+	const most, longest = 10, 80
+	var b strings.Builder
+	for i, name := range names {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(names)-most)
+			break
+		}
+		if len(name) > longest {
+			name = strings.ToValidUTF8(name[:longest], "") + "..."
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	return b.String()
 }
 
 // loopWait is how long a reload waits for a loop that a handler holds up.
@@ -249,7 +257,7 @@ func (s *server) onLoops(f func(i int)) {
 	select {
 	case <-all:
 	case <-time.After(loopWait):
-		s.own.Warn("reload: a loop is held up by a handler and will follow later")
+		s.own.Warn("a loop is held up by a handler and will follow later")
 	}
 }
 

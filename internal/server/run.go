@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -30,12 +31,17 @@ type server struct {
 	watchdog  *loop.Watchdog
 	inherited map[string][]int
 	listeners map[address]*listener
-	access    *accessLog // nil until a configuration has asked for one
+	access    accessLogs
 
 	// disconnect ends the work of the broker; nil if the topics are this process's own.
 	disconnect func(grace time.Duration) (unsent int)
 
 	manager *manager
+	pid     *pidFile  // nil: none
+	program program   // what an upgrade starts
+	upgrade *upgrade  // that has begun, or has been; nil: none
+	before  *handover // the process that this one has replaced; nil: none
+	kept    bool      // a thread of its own keeps each loop running, see handOver
 
 	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
@@ -53,12 +59,15 @@ func start(src source, c *config) (*server, error) {
 			l.socket.remove()
 			l.discard()
 		}
+		if src.handed.has(s.pid) {
+			s.pid.close()
+		} else {
+			s.pid.remove()
+		}
 		for _, l := range s.loops {
 			l.Close()
 		}
-		if s.access != nil {
-			s.access.close()
-		}
+		s.closeLogs()
 		if s.disconnect != nil {
 			s.disconnect(0)
 		}
@@ -98,6 +107,13 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
+	if path := s.config.PIDFile; path != "" {
+		if s.pid = s.source.handed.pidFile(path); s.pid == nil {
+			if s.pid, err = openPIDFile(path); err != nil {
+				return err
+			}
+		}
+	}
 	if err := s.makeLoops(); err != nil {
 		return err
 	}
@@ -110,11 +126,11 @@ func (s *server) start() (err error) {
 	if err := s.confine(); err != nil {
 		return err
 	}
-	if a := s.config.AccessLog; a != nil {
-		if s.access, err = openAccessLog(a, s.log); err != nil {
-			return a.Table.Wrong("path", err)
-		}
+	sinks, err := s.openSinks(s.config)
+	if err != nil {
+		return err
 	}
+	s.logTo(s.config, sinks)
 	s.limitTopics()
 	if err := s.connectTopics(); err != nil {
 		return err
@@ -137,6 +153,9 @@ func (s *server) start() (err error) {
 		s.announce(s.listeners[lc.Address])
 	}
 	s.notice()
+	if s.source.handed == nil { // otherwise see takeOver
+		return s.pid.write(os.Getpid())
+	}
 	return nil
 }
 
@@ -167,7 +186,9 @@ func (s *server) stop() {
 // come and then close theirs.
 func (s *server) closeListeners() {
 	for _, l := range s.listeners {
-		l.socket.remove()
+		if !s.replaced() {
+			l.socket.remove()
+		}
 		l.socket.close()
 	}
 }
@@ -183,8 +204,11 @@ func (s *server) wait() error {
 			s.own.Warn("messages have not reached the broker", "messages", unsent)
 		}
 	}
-	if s.access != nil {
-		s.access.close()
+	s.closeLogs()
+	if s.replaced() && s.upgrade.pidFile {
+		s.pid.close()
+	} else {
+		s.pid.remove()
 	}
 	close(s.ended)
 	var errs []error
@@ -220,7 +244,8 @@ func (s *server) connConfig() conn.Config {
 		cc.MinRate = -1 // conn's word for none; its 0 is the default
 	}
 	held := c.held + c.heldByLoop*len(s.loops)
-	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+held
+	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+
+		len(c.accessLogs())+held
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {
@@ -242,10 +267,9 @@ func (s *server) connConfig() conn.Config {
 		}
 	}
 	if c.AccessLog != nil {
-		cc.AccessLog = s.access
-	}
-	if e := s.source.Embedding; e != nil && e.AccessLog != nil {
-		cc.AccessLog = accessHook{e.AccessLog, cc.AccessLog}
+		cc.AccessLog = c.AccessLog
+	} else if e := s.source.Embedding; e != nil && e.AccessLog != nil {
+		cc.AccessLog = &accessLogConfig{hook: e.AccessLog}
 	}
 	return cc
 }
@@ -317,9 +341,15 @@ func (s *server) open(lc listenerConfig) (*listener, error) {
 	for addr := range s.listeners {
 		ours[addr.port()] = true
 	}
-	sock, err := openSocket(lc, len(s.loops), s.inherited, ours)
+	sock, err := s.source.handed.open(lc, len(s.loops))
 	if err != nil {
 		return nil, err
+	}
+	if sock == nil {
+		s.source.handed.ports(ours)
+		if sock, err = openSocket(lc, len(s.loops), s.inherited, ours); err != nil {
+			return nil, err
+		}
 	}
 	return newListener(sock, lc, len(s.loops))
 }

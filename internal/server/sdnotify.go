@@ -74,6 +74,10 @@ func (m *manager) stopping(within time.Duration) {
 	m.say(fmt.Sprintf("STOPPING=1\nEXTEND_TIMEOUT_USEC=%d", (within + time.Second).Microseconds()))
 }
 
+// replaced says which process is the server from now on. systemd takes that from the process that it
+// knows as the main one.
+func (m *manager) replaced(by int) { m.say(fmt.Sprintf("MAINPID=%d", by)) }
+
 func (m *manager) close() {
 	if m != nil {
 		m.socket.Close()
@@ -92,12 +96,13 @@ func (m *manager) heartbeat() (ticks <-chan time.Time, stop func()) {
 // alive tells the manager that the server lives, once each loop has taken a turn. A loop that a
 // handler holds up does not, and in the end the manager starts the server anew.
 func (s *server) alive() {
+	manager := s.manager
 	var left atomic.Int32
 	left.Store(int32(len(s.loops)))
 	for _, l := range s.loops {
 		_ = l.Post(func() { // a loop that has ended says nothing; the server ends, too
 			if left.Add(-1) == 0 {
-				go s.manager.say("WATCHDOG=1")
+				go manager.say("WATCHDOG=1")
 			}
 		})
 	}

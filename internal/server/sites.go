@@ -97,8 +97,12 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			site.Around.Compression = new(compressionConfig)
 		}
 		report := func(err error) { reportAt(site.Table, "", err) }
-		b.Around = handlers.Chain(c.https(*site, s.Logger, report), site.Around.middleware(env, "", s.Modules),
-			s.Around, env.Routes.Inner)
+		var logs handlers.Middleware // outermost: what is refused further in has its line there, too
+		if site.AccessLog != nil {
+			logs = site.AccessLog.around
+		}
+		b.Around = handlers.Chain(logs, c.https(*site, s.Logger, report),
+			site.Around.middleware(env, "", s.Modules), s.Around, env.Routes.Inner)
 		if len(site.Hosts) == 0 && site.Table.Has("host") {
 			site.Table.Errorf("host",
 				"expected at least one name; leave it out for the default site")

@@ -23,6 +23,7 @@ import (
 // closed.
 type socket struct {
 	fds   []int
+	own   int    // the first so many of fds are sockets of their own, the others duplicates of these
 	shown string // the address with the port that the kernel chose
 
 	// The file of a UNIX socket, to be removed at the end if it is still this one.
@@ -78,6 +79,7 @@ func openTCP(name string, n int, ours bool) (*socket, error) {
 			return nil, err
 		}
 		s.fds = append(s.fds, fd)
+		s.own++
 		if s.shown == "" {
 			bound := loop.LocalAddr(fd)
 			s.shown = bound.String()
@@ -147,7 +149,7 @@ func openUnix(path string, a access, n int) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &socket{path: path, shown: "unix:" + path, fds: []int{fd}}
+	s := &socket{path: path, shown: "unix:" + path, fds: []int{fd}, own: 1}
 	if err := unix.Lstat(path, &s.file); err != nil {
 		s.close()
 		return nil, &fs.PathError{Op: "lstat", Path: path, Err: err}

@@ -3,11 +3,14 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/crypto/ocsp"
 
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/server/settings"
@@ -18,25 +21,30 @@ type certConfig struct {
 	Table settings.Table `toml:",table"`
 	Cert  string         `toml:"cert"`
 	Key   string         `toml:"key"`
+	OCSP  string         `toml:"ocsp"` // a file in DER; "": none
 }
 
 // pair is a certificate that was read, with its key.
 type pair struct {
 	cert, key string // paths
+	ocsp      string // path of an OCSP response, which is stapled; "": none
 	stamp     stamp  // of the files before they were read
 	leaf      *x509.Certificate
 	place     string // in the configuration
+
+	unstapled error     // why the certificate is served without its response
+	good      time.Time // the response is stapled until then; zero: for good, or there is none
 }
 
 // stamp changes when one of a pair's files does.
-type stamp [2]struct {
+type stamp [3]struct {
 	inode             uint64
 	size              int64
 	modified, changed syscall.Timespec
 }
 
 func (p *pair) look() (s stamp) {
-	for i, path := range []string{p.cert, p.key} {
+	for i, path := range []string{p.cert, p.key, p.ocsp} {
 		var st syscall.Stat_t
 		if syscall.Stat(path, &st) == nil { // of one that is missing, reading it tells why
 			s[i].inode, s[i].size, s[i].modified, s[i].changed = st.Ino, st.Size, st.Mtim, st.Ctim
@@ -45,14 +53,64 @@ func (p *pair) look() (s stamp) {
 	return s
 }
 
+// changed reports whether the files are to be read again: one of them is another, or what was read
+// is too old.
+func (p *pair) changed(now time.Time) bool {
+	return p.look() != p.stamp || !p.good.IsZero() && now.After(p.good)
+}
+
 // read reads the files, and notes what it has read.
-func (p *pair) read() (tls.Certificate, error) {
+func (p *pair) read(now time.Time) (tls.Certificate, error) {
 	p.stamp = p.look()
 	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err == nil {
 		p.leaf = cert.Leaf
+		p.staple(&cert, now)
 	}
 	return cert, err
+}
+
+// staple gives cert its OCSP response. One that clients would not believe is left out: most of them
+// break the connection for it (RFC 6066 section 8), and without any they do not.
+func (p *pair) staple(cert *tls.Certificate, now time.Time) {
+	p.unstapled, p.good = nil, time.Time{}
+	if p.ocsp == "" {
+		return
+	}
+	der, err := os.ReadFile(p.ocsp)
+	if err == nil {
+		p.good, err = believable(der, cert, now)
+	}
+	if err != nil {
+		p.unstapled = fmt.Errorf("%s: %w", p.ocsp, err)
+		return
+	}
+	cert.OCSPStaple = der
+}
+
+// believable returns until when clients believe that response for cert; zero: it does not say. The
+// response must be signed by the certificate's issuer, or for it, if cert has the issuer's.
+func believable(der []byte, cert *tls.Certificate, now time.Time) (until time.Time, err error) {
+	var issuer *x509.Certificate
+	if len(cert.Certificate) > 1 {
+		if issuer, err = x509.ParseCertificate(cert.Certificate[1]); err != nil {
+			return until, err
+		}
+	}
+	r, err := ocsp.ParseResponseForCert(der, cert.Leaf, issuer)
+	switch {
+	case err != nil:
+		return until, fmt.Errorf("not a response for this certificate: %w", err)
+	case r.Status == ocsp.Revoked:
+		return until, fmt.Errorf("says that the certificate was revoked on %s", r.RevokedAt.Format(day))
+	case r.Status != ocsp.Good:
+		return until, errors.New("does not say whether the certificate is good")
+	case now.Before(r.ThisUpdate):
+		return until, fmt.Errorf("is not valid before %s", r.ThisUpdate.Format(day))
+	case !r.NextUpdate.IsZero() && now.After(r.NextUpdate):
+		return until, fmt.Errorf("has expired on %s", r.NextUpdate.Format(day))
+	}
+	return r.NextUpdate, nil
 }
 
 // checkTLS makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit
@@ -62,8 +120,9 @@ func (c *config) checkTLS(l *listenerConfig) {
 		if l.Table.Has("tls") {
 			l.Table.Errorf("tls", "expected at least one { cert = ..., key = ... }")
 		}
-		for _, key := range []string{"min_version", "client_ca"} {
-			if l.Table.Has(key) {
+		for key, wanted := range map[string]bool{"min_version": l.Table.Has("min_version"),
+			"client_ca": l.Table.Has("client_ca"), "strict_sni": l.Strict} {
+			if wanted {
 				l.Table.Errorf(key, "needs the key tls beside it")
 			}
 		}
@@ -80,7 +139,10 @@ func (c *config) checkTLS(l *listenerConfig) {
 		}
 		p := pair{cert: confpath.Join(c.Dir, cc.Cert), key: confpath.Join(c.Dir, cc.Key),
 			place: cc.Table.Place("")}
-		cert, err := p.read()
+		if cc.OCSP != "" {
+			p.ocsp = confpath.Join(c.Dir, cc.OCSP)
+		}
+		cert, err := p.read(time.Now())
 		if err != nil {
 			cc.Table.Errorf("", "%v", err)
 			continue
@@ -95,7 +157,26 @@ func (c *config) checkTLS(l *listenerConfig) {
 		}
 		t.ClientAuth = tls.RequireAndVerifyClientCert
 	}
+	if l.Strict {
+		t.GetConfigForClient = strict(t.Certificates)
+	}
 	l.TLS = t
+}
+
+// strict returns a GetConfigForClient that turns clients away whose SNI none of the certificates is
+// for, or that send none. It is asked before a session is resumed, for which crypto/tls does not ask
+// for a certificate.
+func strict(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
+	none := &tls.Config{SessionTicketsDisabled: true}
+	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		for i := range certs {
+			if hello.ServerName != "" && certs[i].Leaf.VerifyHostname(hello.ServerName) == nil {
+				return nil, nil
+			}
+		}
+		return none, nil
+	}
 }
 
 // authorities reads certificates of authorities from a PEM file.
@@ -115,9 +196,11 @@ func authorities(path string) (*x509.CertPool, error) {
 // it 30 days before.
 const renewal = 14 * 24 * time.Hour
 
+// day is how messages write a time.
+const day = "2006-01-02 15:04 MST"
+
 // concern says what is wrong with the time for which p's certificate is good; "" if nothing is.
 func (p *pair) concern(now time.Time) string {
-	const day = "2006-01-02 15:04 MST"
 	switch from, to := p.leaf.NotBefore, p.leaf.NotAfter; {
 	case now.Before(from):
 		return "is not valid before " + from.Format(day)
@@ -129,13 +212,25 @@ func (p *pair) concern(now time.Time) string {
 	return ""
 }
 
-// concerns calls say for each certificate that clients refuse, or will soon.
+// unstapledConcern says that p's certificate is served without the OCSP response that it should
+// have; "" if it has one, or needs none.
+func (p *pair) unstapledConcern() string {
+	if p.unstapled == nil {
+		return ""
+	}
+	return "is served without an OCSP response: " + p.unstapled.Error()
+}
+
+// concerns calls say for each certificate that clients refuse, or will soon, or that lacks its OCSP
+// response.
 func (c *config) concerns(now time.Time, say func(p *pair, what string)) {
 	for i := range c.Listeners {
 		for j := range c.Listeners[i].Pairs {
 			p := &c.Listeners[i].Pairs[j]
-			if what := p.concern(now); what != "" {
-				say(p, what)
+			for _, what := range []string{p.concern(now), p.unstapledConcern()} {
+				if what != "" {
+					say(p, what)
+				}
 			}
 		}
 	}
@@ -161,11 +256,14 @@ func (s *server) warnOfCerts(now time.Time) {
 // them is still to come.
 func (s *server) renewCerts(now time.Time) {
 	for i := range s.config.Listeners {
-		if lc := &s.config.Listeners[i]; lc.renew(func(p *pair, err error) {
-			if err != nil {
+		if lc := &s.config.Listeners[i]; lc.renew(now, func(p *pair, err error) {
+			switch what := p.unstapledConcern(); {
+			case err != nil:
 				s.own.Error("certificate cannot be renewed, the old one stays", "cert", p.cert,
 					"error", err)
-			} else {
+			case what != "":
+				s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
+			default:
 				s.own.Info("certificate renewed", "cert", p.cert, "names", p.leaf.DNSNames,
 					"expires", p.leaf.NotAfter)
 			}
@@ -180,13 +278,13 @@ func (s *server) renewCerts(now time.Time) {
 
 // renew reads the pairs whose files have changed, and reports whether there is a new TLS. It calls
 // say for each of them.
-func (l *listenerConfig) renew(say func(p *pair, err error)) (renewed bool) {
+func (l *listenerConfig) renew(now time.Time, say func(p *pair, err error)) (renewed bool) {
 	for i := range l.Pairs {
 		p := &l.Pairs[i]
-		if p.look() == p.stamp {
+		if !p.changed(now) {
 			continue
 		}
-		cert, err := p.read()
+		cert, err := p.read(now)
 		say(p, err)
 		if err != nil {
 			continue
@@ -194,6 +292,9 @@ func (l *listenerConfig) renew(say func(p *pair, err error)) (renewed bool) {
 		l.TLS, renewed = l.TLS.Clone(), true // handshakes use the old one
 		l.TLS.Certificates = slices.Clone(l.TLS.Certificates)
 		l.TLS.Certificates[i] = cert
+		if l.Strict {
+			l.TLS.GetConfigForClient = strict(l.TLS.Certificates)
+		}
 	}
 	return renewed
 }

@@ -2,13 +2,17 @@ package server_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ocsp"
 
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/certs"
@@ -51,7 +55,7 @@ func startTLS(t *testing.T, certificates func(s *tlsServer), keys string) *tlsSe
 	t.Helper()
 	s := &tlsServer{t: t, dir: t.TempDir(), log: new(logtext.Buffer), ca: certs.New(t)}
 	certificates(s)
-	s.write("lwango.conf", "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
+	s.write("lwango.conf", "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
 		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 	src := source()
 	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
@@ -239,4 +243,195 @@ func TestClientCA(t *testing.T) {
 			t.Errorf("a client with %s: %v, want %q", row.what, err, row.want)
 		}
 	}
+}
+
+// TestStrictSNI: with strict_sni no client gets a certificate that is not for the name that it asks
+// for, and a client that has a session does not get around that.
+func TestStrictSNI(t *testing.T) {
+	s := startTLS(t, func(s *tlsServer) {
+		s.put("a", "a.test", time.Hour)
+		s.put("b", "*.b.test", time.Hour)
+	}, "strict_sni = true\ntls = [{cert = \"a.pem\", key = \"a.key\"}, {cert = \"b.pem\", key = \"b.key\"}]")
+	const refused = "unrecognized name"
+	check := func(when string, rows map[string]string) {
+		t.Helper()
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			for sni, want := range rows {
+				c := &tls.Config{ServerName: sni, InsecureSkipVerify: true, MaxVersion: version}
+				if got, err := s.connect(c); want == refused && (err == nil || !strings.Contains(err.Error(), want)) ||
+					want != refused && (err != nil || got != want) {
+					t.Errorf("%s, %s for %q: got %q, %v, want %s", when, tls.VersionName(version), sni, got, err, want)
+				}
+			}
+		}
+	}
+	check("at first", map[string]string{"a.test": "a.test", "A.Test": "a.test", "x.b.test": "*.b.test",
+		"b.test": refused, "x.y.b.test": refused, "c.test": refused, "": refused})
+
+	// crypto/tls keeps sessions by the name, unless the cache says otherwise.
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		sessions := oneSession{tls.NewLRUClientSessionCache(1)}
+		c := &tls.Config{ServerName: "a.test", MaxVersion: version, ClientSessionCache: sessions}
+		if _, err := s.connect(c); err != nil {
+			t.Fatal(err)
+		}
+		c.ServerName, c.InsecureSkipVerify = "c.test", true
+		if _, err := s.connect(c); err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s with another's session: %v", tls.VersionName(version), err)
+		}
+	}
+
+	s.put("b", "c.test", time.Hour)
+	s.RenewCerts(time.Now())
+	check("after a renewal", map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
+}
+
+// oneSession is a cache that gives every name the same session.
+type oneSession struct{ tls.ClientSessionCache }
+
+func (s oneSession) Get(string) (*tls.ClientSessionState, bool) { return s.ClientSessionCache.Get("") }
+func (s oneSession) Put(_ string, c *tls.ClientSessionState)    { s.ClientSessionCache.Put("", c) }
+
+// TestSessionsStay: a client's session is good on every loop, and after certificates are renewed
+// and the configuration is loaded anew.
+func TestSessionsStay(t *testing.T) {
+	for _, strict := range []string{"", "strict_sni = true\n"} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", time.Hour) },
+				strict+"tls = {cert = \"a.pem\", key = \"a.key\"}")
+			text, err := os.ReadFile(filepath.Join(s.dir, "lwango.conf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sessions := oneSession{tls.NewLRUClientSessionCache(1)}
+			resumed := func() bool {
+				c := &tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool, MaxVersion: version, ClientSessionCache: sessions}
+				conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0], c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := conn.Read(make([]byte, 1)); err != nil { // behind the ticket of TLS 1.3
+					t.Fatal(err)
+				}
+				return conn.ConnectionState().DidResume
+			}
+			if resumed() {
+				t.Fatal("a session before any")
+			}
+			for i := range 4 {
+				if !resumed() {
+					t.Errorf("%s: no session the %dth time", tls.VersionName(version), i+1)
+				}
+			}
+			s.put("a", "a.test", 2*time.Hour)
+			s.RenewCerts(time.Now())
+			if !resumed() {
+				t.Errorf("%s: no session after a renewal", tls.VersionName(version))
+			}
+			s.write("lwango.conf", "grace = \"9s\"\n"+string(text))
+			if err := s.Reload(); err != nil {
+				t.Fatal(err)
+			}
+			if !resumed() {
+				t.Errorf("%s: no session after a reload", tls.VersionName(version))
+			}
+		}
+	}
+}
+
+// TestOCSP: a response is stapled while clients would believe it, renewed with its file, and its
+// absence is warned of.
+func TestOCSP(t *testing.T) {
+	now := time.Now()
+	var s *tlsServer
+	put := func(at time.Time, r ocsp.Response) {
+		t.Helper()
+		s.write("a.ocsp", string(s.ca.OCSP(s.leaf("a"), r, at)))
+	}
+	s = startTLS(t, func(made *tlsServer) {
+		s = made
+		s.put("a", "a.test", 90*24*time.Hour)
+		var chain []byte
+		for _, path := range []string{filepath.Join(s.dir, "a.pem"), s.ca.File} {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chain = append(chain, text...)
+		}
+		s.write("a.pem", string(chain)) // with that of the authority, signatures are checked
+		put(now, ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(time.Hour)})
+	}, `tls = {cert = "a.pem", key = "a.key", ocsp = "a.ocsp"}`)
+	stapled := func(when string, want bool) {
+		t.Helper()
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0],
+			&tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		file, err := os.ReadFile(filepath.Join(s.dir, "a.ocsp"))
+		if got := conn.OCSPResponse(); want && (err != nil || string(got) != string(file)) || !want && got != nil {
+			t.Errorf("%s: a response of %d bytes, want one: %v", when, len(got), want)
+		}
+	}
+	renewed := func(at time.Time, logged string) {
+		t.Helper()
+		s.log.Reset()
+		s.RenewCerts(at)
+		if got := s.log.String(); logged == "" && got != "" || !strings.Contains(got, logged) {
+			t.Errorf("want %q, logged: %s", logged, got)
+		}
+	}
+	stapled("at first", true)
+	renewed(now.Add(59*time.Minute), "")
+	renewed(now.Add(61*time.Minute), "has expired on")
+	stapled("when it is too old", false)
+	renewed(now.Add(62*time.Minute), "")
+	put(now, ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(3 * time.Hour)})
+	renewed(now.Add(63*time.Minute), `msg="certificate renewed"`)
+	stapled("a newer one", true)
+	for want, r := range map[string]ocsp.Response{
+		"was revoked on":       {Status: ocsp.Revoked, RevokedAt: now, NextUpdate: now.Add(9 * time.Hour)},
+		"does not say whether": {Status: ocsp.Unknown, NextUpdate: now.Add(9 * time.Hour)},
+		"is not valid before":  {Status: ocsp.Good, ThisUpdate: now.Add(8 * time.Hour), NextUpdate: now.Add(9 * time.Hour)},
+		"not a response for this certificate": {Status: ocsp.Good, SerialNumber: big.NewInt(1),
+			NextUpdate: now.Add(9 * time.Hour)},
+	} {
+		put(now, r)
+		renewed(now.Add(64*time.Minute), want)
+		stapled(want, false)
+	}
+	s.write("a.ocsp", string(certs.New(t).OCSP(s.leaf("a"), ocsp.Response{Status: ocsp.Good}, now)))
+	renewed(now.Add(64*time.Minute), "not a response for this certificate")
+	stapled("of another authority", false)
+	s.write("a.ocsp", "no response")
+	renewed(now.Add(64*time.Minute), "served without an OCSP response")
+	stapled("no response at all", false)
+	if err := os.Remove(filepath.Join(s.dir, "a.ocsp")); err != nil {
+		t.Fatal(err)
+	}
+	renewed(now.Add(64*time.Minute), "no such file")
+	stapled("without a file", false)
+
+	s.put("a", "a.test", 80*24*time.Hour) // its response comes a little later
+	renewed(now.Add(64*time.Minute), "no such file")
+	put(now, ocsp.Response{Status: ocsp.Good})
+	renewed(now.Add(64*time.Minute), `msg="certificate renewed"`)
+	stapled("without an end", true)
+	renewed(now.Add(64*time.Hour), "")
+}
+
+// leaf is the certificate that put has written.
+func (s *tlsServer) leaf(file string) *x509.Certificate {
+	s.t.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(s.dir, file+".pem"), filepath.Join(s.dir, file+".key"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return pair.Leaf
 }

@@ -26,6 +26,10 @@ type Lease struct {
 	at    *member   // whose place it has; nil: none
 	tried []bool    // by index; nil: none
 	tls   *tls.Conn // over the place's stream; nil: none
+
+	// For Asked.
+	last                *member // that had a place
+	began, spoke, ended time.Time
 }
 
 // Lease returns a new lease. It holds nothing until Connect.
@@ -42,7 +46,11 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 // After an error the lease may still have the place of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
 func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool, err error) {
-	until := time.Now().Add(l.group.QueueTimeout) // for a place
+	now := time.Now()
+	if l.began.IsZero() {
+		l.began = now
+	}
+	until := now.Add(l.group.QueueTimeout) // for a place
 	rest := l.group.ConnectTimeout
 	if l.Limit > 0 {
 		rest = min(rest, l.Limit)
@@ -52,7 +60,7 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 		if err != nil {
 			return nil, false, err
 		}
-		l.at = p.member
+		l.at, l.last = p.member, p.member
 		if p.stream != nil {
 			if s := p.use(t.Loop()); s != nil {
 				l.tls = p.kept.tls
@@ -158,6 +166,7 @@ func (l *Lease) Exclude() bool {
 
 // Spoke notes that the upstream's answer begins, so the upstream works. There must be a place.
 func (l *Lease) Spoke() {
+	l.spoke = time.Now()
 	if l.choice() {
 		l.at.spoke()
 	}
@@ -180,8 +189,7 @@ func (l *Lease) Keep(s *stream.Stream) {
 	} else {
 		_ = s.Close()
 	}
-	l.group.release(l.at, k)
-	l.at, l.tls = nil, nil
+	l.release(k)
 }
 
 // Close closes the stream of the place, if it is not nil, and gives the place back, if there is
@@ -203,9 +211,30 @@ func (l *Lease) Close(s *stream.Stream) {
 // Release gives the place back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
-		l.group.release(l.at, kept{})
-		l.at, l.tls = nil, nil
+		l.release(kept{})
 	}
+}
+
+func (l *Lease) release(k kept) {
+	l.group.release(l.at, k)
+	l.at, l.tls, l.ended = nil, nil, time.Now()
+}
+
+// Asked returns what the access log says of the request: the upstream that had the last place, and
+// the times from the first Connect until its answer began (0: it did not) and until the place was
+// given back, or until now. They have in them the wait for a place, for connections, and for
+// upstreams that were tried in vain. name is "" if the request has never had a place.
+func (l *Lease) Asked() (name string, first, whole time.Duration) {
+	if l.last == nil {
+		return "", 0, 0
+	}
+	if !l.spoke.IsZero() {
+		first = l.spoke.Sub(l.began)
+	}
+	if l.at != nil {
+		return l.last.name, first, time.Since(l.began)
+	}
+	return l.last.name, first, l.ended.Sub(l.began)
 }
 
 // Busy reports that an error of Connect is about this moment, and no upstream's fault: all

@@ -93,7 +93,7 @@ func all(req *lwango.Request, resp *lwango.Response) int {
 		return failure(err)
 	}
 	resp.Header().Set("Content-Type", "application/json")
-	resp.SetBody(text)
+	resp.SetBody(append(text, '\n'))
 	if len(failed) == len(upstreams) {
 		return failure(errors.Join(failed...))
 	}

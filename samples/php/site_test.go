@@ -105,7 +105,7 @@ func TestError(t *testing.T) {
 		t.Errorf("got %d: %s", a.status, a.body)
 	}
 	s.Logged(t,
-		`level=WARN .*request=\d+ script=/error\.php message=".*Uncaught RuntimeException: `+
+		`level=WARN .*request_id=[0-9a-f]{32} script=/error\.php message=".*Uncaught RuntimeException: `+
 			`A deliberate error\. \| Of two lines\. in .*/site/public/error\.php:\d+ .*"`)
 }
 

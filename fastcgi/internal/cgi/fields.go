@@ -185,7 +185,7 @@ func (r *Request) mappable(name string) bool {
 
 // ours reports whether a field never becomes a parameter of its own name. That is so for fields
 // about the client's connection and its framing, which end here; for fields that have a parameter
-// without HTTP_; and for Proxy. As HTTP_PROXY that would make the script's own HTTP client send its
+// without HTTP_; for X-Request-ID, in place of which there is Request.ID; and for Proxy. As HTTP_PROXY that would make the script's own HTTP client send its
 // requests through a machine of the sender's choice ("httpoxy", CVE-2016-5385).
 func ours(name string) bool {
 	switch len(name) {
@@ -204,8 +204,8 @@ func ours(name string) bool {
 		return mapsTo(name, "UPGRADE") || mapsTo(name, "TRAILER")
 	case len("CONNECTION"): // and of KEEP_ALIVE
 		return mapsTo(name, "CONNECTION") || mapsTo(name, "KEEP_ALIVE")
-	case len("CONTENT_TYPE"):
-		return mapsTo(name, "CONTENT_TYPE")
+	case len("CONTENT_TYPE"): // and of X_REQUEST_ID
+		return mapsTo(name, "CONTENT_TYPE") || mapsTo(name, "X_REQUEST_ID")
 	case len("CONTENT_LENGTH"):
 		return mapsTo(name, "CONTENT_LENGTH")
 	case len("TRANSFER_ENCODING"):

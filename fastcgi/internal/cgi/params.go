@@ -35,7 +35,7 @@ type Request struct {
 	// Proxied says that a trusted proxy is in front: the client did not choose the port of Local.
 	Proxied bool
 
-	ID     uint64 // of the request in this server; needed only for placeholders
+	ID     []byte // of the request; empty: none
 	Length int64  // of the body that will be sent, exactly
 	Fields []Field
 
@@ -108,6 +108,9 @@ func (r *Request) AppendTo(h *wire.Head) {
 	r.addresses(h)
 	r.body(h)
 	r.fields(h)
+	if len(r.ID) > 0 {
+		r.addBytes(h, "HTTP_X_REQUEST_ID", r.ID)
+	}
 	for _, p := range r.Fixed.rest {
 		h.Add(p.Name, p.Value)
 	}

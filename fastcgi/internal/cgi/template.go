@@ -2,7 +2,6 @@ package cgi
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/internal/http1"
@@ -46,7 +45,7 @@ func (r *Request) expand(b []byte, value template.Text) []byte {
 		case "address":
 			b = r.appendRemote(b)
 		case "id":
-			b = strconv.AppendUint(b, r.ID, 10)
+			b = append(b, r.ID...)
 		}
 	}
 	return b

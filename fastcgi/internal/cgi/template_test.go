@@ -141,7 +141,7 @@ func values(t *testing.T, r *cgi.Request) map[string]string {
 func TestPlaceholders(t *testing.T) {
 	r := base()
 	r.Target, r.Path, r.Query = "/app/a%20b?x=1", "/a b", "x=1"
-	r.Host, r.TLS, r.ID = "[::1]:8443", true, 17
+	r.Host, r.TLS, r.ID = "[::1]:8443", true, []byte("17")
 	r.Remote = netip.MustParseAddrPort("[::ffff:192.0.2.1]:5")
 	r.Fields = []cgi.Field{{Name: "X-Url", Value: "theirs"}}
 	want := map[string]string{

@@ -68,6 +68,8 @@ func (t Table) fields(v reflect.Value) (known []string, rest reflect.Value) {
 			known = append(known, tag)
 			if value, ok := t.values[tag]; ok {
 				t.file.value(value, t.at.child(tag), v.Field(i), v.Type().Field(i).Tag)
+			} else if value := assumed(v.Field(i), v.Type().Field(i).Tag); value != nil {
+				t.assume(tag, value)
 			}
 		}
 	}

@@ -20,8 +20,9 @@
 // A map of the files:
 //
 //	file.go     File and Table: parse, decode, report
-//	include.go  further files; variables of the environment
+//	include.go  further files; variables of the environment, texts of files
 //	decode.go   one table into one struct, by reflection
+//	inforce.go  what is in force: the texts and the defaults
 //	values.go   single values: types, ranges, the words for them in messages
 //	lines.go    the scan: on which line each key stands
 //	errors.go   Error and Errors

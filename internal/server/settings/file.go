@@ -17,6 +17,9 @@ type File struct {
 	errs  Errors
 	top   []string // see Top
 
+	written map[string]string         // strings with references, by path, as the text has them
+	assumed map[string]map[string]any // defaults of keys that are not there, by path of the table
+
 	broken  bool
 	refused []string // paths of values that could not be decoded
 }
@@ -32,7 +35,8 @@ func (p position) String() string { return fmt.Sprintf("%s, line %d", p.file, p.
 // Parse reads text, and puts variables of the environment into its strings (see Include for further
 // files). Err returns syntax errors like all others. Broken tells of these.
 func Parse(name, text string) *File {
-	f := &File{root: map[string]any{}, lines: map[string]position{}}
+	f := &File{root: map[string]any{}, lines: map[string]position{},
+		written: map[string]string{}, assumed: map[string]map[string]any{}}
 	f.add(name, text)
 	return f
 }

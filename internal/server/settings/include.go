@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -88,24 +90,20 @@ func (f *File) mark(path string, at position) {
 	}
 }
 
-// variable is what stands for a variable of the environment; a dollar sign in front makes it text.
-var variable = regexp.MustCompile(`\$?\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+// reference is what stands for a variable of the environment, or for the text of a file, in whose
+// path there may be variables; a dollar sign in front makes it text.
+var reference = regexp.MustCompile(`\$?\$\{(?:` + name + `|file:(?:[^{}]|\$\{` + name + `\})+)\}`)
 
-// expand puts variables of the environment into the strings of a value.
+const name = `[A-Za-z_][A-Za-z0-9_]*`
+
+// expand puts variables of the environment and texts of files into the strings of a value.
 func (f *File) expand(value any, at place) any {
 	switch value := value.(type) {
 	case string:
-		return variable.ReplaceAllStringFunc(value, func(v string) string {
-			if v[1] == '$' {
-				return v[1:]
-			}
-			name := v[2 : len(v)-1]
-			text, ok := os.LookupEnv(name)
-			if !ok {
-				f.errorAt(at, "the environment has no variable %s", name)
-			}
-			return text
-		})
+		if reference.MatchString(value) {
+			f.written[at.path] = value
+		}
+		return f.expandString(value, at)
 	case map[string]any:
 		for key, item := range value {
 			value[key] = f.expand(item, at.child(key))
@@ -120,4 +118,48 @@ func (f *File) expand(value any, at place) any {
 		}
 	}
 	return value
+}
+
+func (f *File) expandString(s string, at place) string {
+	return reference.ReplaceAllStringFunc(s, func(v string) string {
+		if v[1] == '$' {
+			return v[1:]
+		}
+		name := v[2 : len(v)-1]
+		if path, ok := strings.CutPrefix(name, "file:"); ok {
+			text, err := f.readSecret(f.expandString(path, at))
+			if err != nil {
+				f.errorAt(at, "%v", err)
+			}
+			return text
+		}
+		text, ok := os.LookupEnv(name)
+		if !ok {
+			f.errorAt(at, "the environment has no variable %s", name)
+		}
+		return text
+	})
+}
+
+// maxSecret bounds the text of a file that a string takes: more is a mistake.
+const maxSecret = 64 << 10
+
+// readSecret returns the text of a file without the line ends behind it, which editors and echo(1)
+// add. A relative path begins in the folder of the configuration. Only a regular file is read, since
+// a pipe could hold up the start for ever.
+func (f *File) readSecret(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(f.names[0]), path)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s: not a regular file", path)
+	case info.Size() > maxSecret:
+		return "", fmt.Errorf("%s: longer than %d KiB", path, maxSecret>>10)
+	}
+	text, err := os.ReadFile(path)
+	return strings.TrimRight(string(text), "\r\n"), err
 }

@@ -39,7 +39,9 @@ func (s *Server) Dial() *Client {
 }
 
 // DialSmall is Dial with a receive buffer of a few KiB, set before the handshake announces a
-// window.
+// window. It is for clients that read little or nothing. Small segments can shrink the window for
+// good to less than half of what it was at first; then the kernel of the sender waits for its timer
+// of 200 ms before each segment, and sends some 10 KB in a second.
 func (s *Server) DialSmall() *Client {
 	s.T.Helper()
 	return s.DialBy(&net.Dialer{Control: func(_, _ string, rc syscall.RawConn) (err error) {

@@ -1,0 +1,63 @@
+package conn_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// heard keeps what was read.
+type heard struct {
+	net.Conn
+	all bytes.Buffer
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.Conn.Read(p)
+	h.all.Write(p[:n])
+	return n, err
+}
+
+// TestFarewell: a TLS client whose idle connection is closed is told so, and can tell that nothing
+// was cut (RFC 8446 section 6.1): after the idle time, to make room for another one, and at a stop.
+func TestFarewell(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		why    string
+		config conn.Config
+		then   func(s *site)
+	}{
+		{"idle for long", conn.Config{KeepAliveTimeout: 50 * time.Millisecond}, func(*site) {}},
+		{"room for another one", conn.Config{MaxConnections: 1}, func(s *site) { s.Dial().Do("GET", get) }},
+		{"stop", conn.Config{}, func(s *site) { s.Stop(0) }},
+	} {
+		row.config.Handler = hello
+		s := start(t, overTLS, row.config)
+		plain, err := net.Dial("tcp", s.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		_ = plain.SetDeadline(time.Now().Add(wait.Patience))
+		h := &heard{Conn: plain}
+		// Up to TLS 1.2 the type of a record is plain to see.
+		c := server.NewClient(t, tls.Client(h, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}))
+		c.Do("GET", get)
+		h.all.Reset()
+		row.then(s)
+		if _, err := c.R.ReadByte(); err != io.EOF {
+			t.Errorf("%s: %v, want the end", row.why, err)
+		}
+		const alert = 21
+		if got := h.all.Bytes(); len(got) == 0 || got[0] != alert {
+			t.Errorf("%s: no alert, but % x", row.why, got)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package conn
+
+import (
+	"sync"
+
+	"github.com/lwango/lwango/internal/invariants"
+)
+
+// A Request and its Response belong to an exchange, which serves one request after another, of any
+// client. A handler, or a goroutine, that keeps one of them and uses it later finds the exchange in
+// one of two states.
+//
+// It rests. Then the Request is empty, what waits, reads or writes returns ErrComplete, and nothing
+// that is set reaches the next request.
+//
+// It serves another request. That cannot be told without a cost for every request: a generation
+// would have to be passed with each call. So under the invariants tag exchanges rest for long, and
+// every use of one that rests panics, which names the fault. The race detector finds the same fault
+// if it is a goroutine's.
+
+// resting are the exchanges that rest longest, under the invariants tag. They are made in advance,
+// so that no request allocates one.
+var resting struct {
+	sync.Mutex
+	ring []*exchange
+	next int
+}
+
+const restingPlaces = 64
+
+// restLong exchanges x, which has been detached, for another one that has rested long.
+func restLong(x *exchange) *exchange {
+	resting.Lock()
+	defer resting.Unlock()
+	if resting.ring == nil {
+		resting.ring = make([]*exchange, restingPlaces)
+		for i := range resting.ring {
+			resting.ring[i] = newExchange()
+		}
+	}
+	place := &resting.ring[resting.next]
+	resting.next = (resting.next + 1) % len(resting.ring)
+	x, *place = *place, x
+	return x
+}
+
+// live panics, under the invariants tag, if r is over.
+func (r *Request) live() {
+	if invariants.Enabled && r.Thread == nil {
+		panic("conn: use of a Request or a Response after its handler has returned")
+	}
+}
+
+func (w *Response) live() {
+	if invariants.Enabled && w.x != nil {
+		w.x.req.live()
+	}
+}
+
+// over reports whether r is over, and rests.
+func (r *Request) over() bool {
+	r.live()
+	return r.Thread == nil
+}
+
+func (w *Response) over() bool { return w.x != nil && w.x.req.over() }

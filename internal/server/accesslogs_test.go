@@ -1,0 +1,280 @@
+package server_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+// ask gets a path of a host, and returns the header of the answer.
+func ask(t *testing.T, address, host, path string) http.Header {
+	t.Helper()
+	req, err := http.NewRequest("GET", "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host, req.Close = host, true
+	resp, err := (&http.Transport{}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.Header
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestAccessLogsOfSites: a site has a log of its own, or a format of its own in the server's file,
+// and a reload can change which. Nothing is left behind.
+func TestAccessLogsOfSites(t *testing.T) {
+	defer leak.Goroutines(t)()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "lwango.conf")
+	site := func(host, log string) string {
+		return fmt.Sprintf("[[site]]\nhost = %q\n%s\n[[site.route]]\nprefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n",
+			host, log)
+	}
+	write := func(server string, sites ...string) {
+		t.Helper()
+		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n" + server + strings.Join(sites, "")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const form = `format = "{host} {target}"` + "\n"
+	all := "[access_log]\npath = \"all\"\n" + form
+	write(all, site("plain", ""),
+		site("own", "[site.access_log]\npath = \"own\""),
+		site("shared", "[site.access_log]\npath = \"./own\"\nformat = \"own {target}\""),
+		site("other", "[site.access_log]\nformat = \"other {target}\"\n[[site.rule]]\npath = \"/denied\"\ndeny = 403"))
+	src := source()
+	src.File = file
+	c, err := src.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(src, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := s.Addresses()[0]
+	hosts := []string{"plain", "own", "shared", "other", "unknown"}
+	for _, host := range hosts {
+		ask(t, at, host, "/1")
+	}
+	ask(t, at, "other", "/denied")
+
+	// All that was logged is in the files of before.
+	write(all, site("plain", "[site.access_log]\npath = \"plain\""), site("own", ""), site("shared", ""), site("other", ""))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"all": "plain /1\nother /1\nunknown /1\nother /denied\n", // the first site answers for unknown
+		"own": "own /1\nown /1\n"} {
+		if got := read(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, want)
+		}
+	}
+	for _, host := range hosts {
+		ask(t, at, host, "/2")
+	}
+
+	// A reload that fails changes nothing.
+	write(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \".\""))
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "access_log: open "+dir+": is a directory") {
+		t.Fatal(err)
+	}
+	ask(t, at, "plain", "/3")
+
+	// Without the server's log, only sites with one of their own are logged.
+	write("", site("plain", ""), site("own", "[site.access_log]\npath = \"own\"\nformat = \"{target}\""))
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range hosts {
+		ask(t, at, host, "/4")
+	}
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"all": "plain /1\nother /1\nunknown /1\nother /denied\nown /2\nshared /2\nother /2\n",
+		"own": "own /1\nown /1\n/4\n", "plain": "plain /2\nunknown /2\nplain /3\n"} {
+		if got := read(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, want)
+		}
+	}
+}
+
+// logTo opens an access log whose complaints are text.
+func logTo(t *testing.T, path string) (server.AccessLog, *logtext.Buffer) {
+	t.Helper()
+	text := new(logtext.Buffer)
+	a, err := server.OpenAccessLog(path, slog.New(slog.NewTextHandler(text, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, text
+}
+
+// TestAccessLogFollows: a file that was moved away or removed is made anew, without a signal.
+func TestAccessLogFollows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	a, text := logTo(t, path)
+	defer a.Close()
+	lp := new(loop.Loop)
+	for i, away := range []func(){
+		func() {},
+		func() { os.Rename(path, path+".1") },
+		func() { os.Remove(path) },
+		func() { // logrotate's "create"
+			os.Rename(path, path+".2")
+			os.WriteFile(path, nil, 0o600)
+		},
+	} {
+		away()
+		// The writer looks once a second at most.
+		wait.Until(t, "the file is there", func() bool {
+			a.LogRequest(lp, entry())
+			a.Flush()
+			b, _ := os.ReadFile(path)
+			return len(b) > 0
+		})
+		if n := strings.Count(text.String(), "reopened, the file was moved away"); n != i {
+			t.Errorf("told %d times after %d moves:\n%s", n, i, text.String())
+		}
+	}
+
+	// If there is no way to make it, the lines go on to the old file, and that is said once.
+	old, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	size := func() int64 {
+		at, _ := old.Stat()
+		return at.Size()
+	}
+	os.Remove(path)
+	if err := os.Symlink("none/log", path); err != nil {
+		t.Fatal(err)
+	}
+	before := size()
+	wait.Until(t, "it is said", func() bool {
+		a.LogRequest(lp, entry())
+		a.Flush()
+		return strings.Contains(text.String(), "cannot be reopened, the old file stays")
+	})
+	if size() == before {
+		t.Error("the old file gets no lines")
+	}
+}
+
+// TestAccessLogDiskFull: what a full disk does not take is counted, said once, and again when there
+// is room; then a line begins where a line begins.
+func TestAccessLogDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("only root may mount: ", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	path := filepath.Join(dir, "log")
+	a, text := logTo(t, path)
+	lp := new(loop.Loop)
+	total := 0
+	say := func(n int) {
+		for range n {
+			a.LogRequest(lp, entry())
+		}
+		total += n
+		a.Flush()
+	}
+	for range 5 {
+		say(400)
+	}
+	if n := strings.Count(text.String(), "cannot be written"); n != 1 ||
+		!strings.Contains(text.String(), "no space left on device") {
+		t.Errorf("said %d times:\n%s", n, text.String())
+	}
+	full := read(t, path)
+	if err := os.Truncate(path, 0); err != nil { // as logrotate's copytruncate
+		t.Fatal(err)
+	}
+	say(1)
+	say(10)
+	a.Close()
+	all := full + read(t, path)
+	line := regexp.MustCompile(`(?m)^192\.0\.2\.7 - - \[.*\] "GET /a\?b HTTP/1\.1" 200 12 "-" "-"$`)
+	whole := len(line.FindAllString(all, -1))
+	lost := regexp.MustCompile(`written again.* lost=(\d+)\n`).FindStringSubmatch(text.String())
+	if lost == nil || fmt.Sprint(total-whole) != lost[1] {
+		t.Errorf("%d of %d lines are there, lost: %v\n%s", whole, total, lost, text.String())
+	}
+}
+
+// TestAccessLogTorn: on a device that is always full nothing is written, and the next file begins
+// with a whole line.
+func TestAccessLogTorn(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	a, text := logTo(t, path)
+	lp := new(loop.Loop)
+	for range 3 {
+		a.LogRequest(lp, entry())
+		a.Flush()
+	}
+	os.Remove(path)
+	wait.Until(t, "it is written again", func() bool {
+		a.LogRequest(lp, entry())
+		a.Flush()
+		return strings.Contains(text.String(), "written again")
+	})
+	a.Close()
+	if got := read(t, path); !strings.HasPrefix(got, "192.0.2.7 ") {
+		t.Errorf("%q", got)
+	}
+	if n := strings.Count(text.String(), "cannot be written"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, text.String())
+	}
+}
+
+// TestAccessLogUnreadPipe: a pipe that nothing reads is an error at the start, and not a start that
+// waits.
+func TestAccessLogUnreadPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err := server.OpenAccessLog(path, slog.New(slog.DiscardHandler))
+	if err == nil || time.Since(began) > wait.Patience {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// handover is what a process leaves to the one behind it: the variable upgradeVariable has it, in
+// JSON. The numbers are those of descriptors that the new process inherits.
+type handover struct {
+	News    int               `json:"news"` // a pipe; see message
+	PID     int               `json:"pid"`  // of the old process
+	Sockets map[string]handed `json:"sockets"`
+
+	PIDFile   string `json:"pid_file,omitempty"`
+	PIDFileFD int    `json:"pid_file_fd,omitempty"`
+
+	news *os.File
+	used map[string]bool // of Sockets
+	pid  bool            // the file of PIDFile is used
+}
+
+// handed is the sockets of an address, by address.String.
+type handed struct {
+	FDs   []int  `json:"fds"`
+	Shown string `json:"shown"`
+
+	// Of the file of a UNIX socket.
+	Dev uint64 `json:"dev,omitempty"`
+	Ino uint64 `json:"ino,omitempty"`
+}
+
+// message is what the new process tells the old one, one JSON value after the other.
+type message struct {
+	// Serves has the addresses of those sockets that the new process serves from now on.
+	Serves  []string `json:"serves,omitempty"`
+	PIDFile bool     `json:"pid_file,omitempty"` // it has the file as well
+	Ready   bool     `json:"ready,omitempty"`
+
+	// Over: its end, which follows, is in order. The old process need not take its place.
+	Over bool `json:"over,omitempty"`
+}
+
+const upgradeVariable = "LWANGO_UPGRADE"
+
+// takeHandover returns what the process before has left; nil if there was none. It removes the
+// variable, so that a child process does not take it for its own.
+func takeHandover() (*handover, error) {
+	text := os.Getenv(upgradeVariable)
+	os.Unsetenv(upgradeVariable)
+	if text == "" {
+		return nil, nil
+	}
+	h := &handover{used: map[string]bool{}}
+	if err := json.Unmarshal([]byte(text), h); err != nil {
+		return nil, fmt.Errorf("%s: %w", upgradeVariable, err)
+	}
+	fds := []int{h.News}
+	if h.PIDFileFD > 0 {
+		fds = append(fds, h.PIDFileFD)
+	}
+	for _, s := range h.Sockets {
+		fds = append(fds, s.FDs...)
+	}
+	for _, fd := range fds {
+		if fd < firstInherited {
+			return nil, fmt.Errorf("%s: descriptor %d", upgradeVariable, fd)
+		}
+		unix.CloseOnExec(fd)
+	}
+	for address, s := range h.Sockets {
+		for _, fd := range s.FDs {
+			if err := adopt(fd); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", upgradeVariable, address, err)
+			}
+		}
+		if name, ok := strings.CutPrefix(address, "systemd:"); ok {
+			passed.Lock()
+			if passed.sockets == nil {
+				passed.sockets = map[string][]int{}
+			}
+			passed.sockets[name] = s.FDs
+			passed.Unlock()
+			h.used[address] = true
+		}
+	}
+	h.news = os.NewFile(uintptr(h.News), "upgrade")
+	return h, nil
+}
+
+// open returns the sockets of an address, for n loops; nil if the process before has had none. That
+// process may have had fewer loops: then some share a socket, since one that were added could get
+// connections before it is sure that this process goes on. It may have had more: then some loops
+// accept from several, since the connections that wait at a closed one would be lost.
+func (h *handover) open(lc listenerConfig, n int) (*socket, error) {
+	if h == nil || lc.Address.Network == "systemd" || lc.Address.Network == given {
+		return nil, nil
+	}
+	name := lc.Address.String()
+	from, ok := h.Sockets[name]
+	if !ok || len(from.FDs) == 0 || h.used[name] {
+		return nil, nil
+	}
+	h.used[name] = true
+	if err := lc.Access.set(lc.Address.Name); err != nil {
+		return nil, err
+	}
+	s := &socket{fds: slices.Clone(from.FDs), own: len(from.FDs), shown: from.Shown}
+	for i := s.own; i < n; i++ {
+		if err := s.duplicate(s.fds[i%s.own], 1); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// ports adds those of the handed sockets to ours.
+func (h *handover) ports(ours map[int]bool) {
+	if h == nil {
+		return
+	}
+	for name := range h.Sockets {
+		if a, err := parseAddress(name, "/"); err == nil {
+			ours[a.port()] = true
+		}
+	}
+}
+
+// pidFile returns the file of that path, which is locked already; nil if it is not handed over.
+func (h *handover) pidFile(path string) *pidFile {
+	if h == nil || h.PIDFileFD == 0 || filepath.Clean(h.PIDFile) != filepath.Clean(path) {
+		return nil
+	}
+	h.pid = true
+	return &pidFile{path, os.NewFile(uintptr(h.PIDFileFD), path)}
+}
+
+// has reports whether p is what pidFile has returned.
+func (h *handover) has(p *pidFile) bool { return h != nil && p != nil && h.pid }
+
+// takeOver tells the old process that this one serves, and closes what it does not need. The old
+// process may have gone meanwhile, which changes nothing.
+func (s *server) takeOver(h *handover) {
+	m := message{Ready: true, PIDFile: h.pid}
+	for name, from := range h.Sockets {
+		if !h.used[name] {
+			closeAll(from.FDs)
+			continue
+		}
+		m.Serves = append(m.Serves, name)
+	}
+	if h.PIDFileFD != 0 && !h.pid {
+		unix.Close(h.PIDFileFD)
+	}
+	// From now on the files of UNIX sockets are this process's; before, an end would have taken them
+	// away from the old one.
+	for a, l := range s.listeners {
+		if from := h.Sockets[a.String()]; a.Network == "unix" && from.Ino != 0 && h.used[a.String()] {
+			l.socket.path = a.Name
+			l.socket.file.Dev, l.socket.file.Ino = from.Dev, from.Ino
+		}
+	}
+	if err := h.tell(m); err != nil {
+		s.own.Warn("the process before has ended already", "pid", h.PID, "error", err)
+	} else {
+		s.own.Info("took over", "from", h.PID)
+	}
+	if err := s.pid.write(os.Getpid()); err != nil {
+		s.own.Error("the number of the process cannot be written", "error", err)
+	}
+}
+
+// tell sends a message to the old process.
+func (h *handover) tell(m message) error {
+	text, err := json.Marshal(m)
+	if err == nil {
+		_, err = h.news.Write(text)
+	}
+	return err
+}
+
+// over tells the old process that this one ends, or leaves, in order. The old one may have gone.
+func (h *handover) over() {
+	if h != nil {
+		_ = h.tell(message{Over: true})
+	}
+}

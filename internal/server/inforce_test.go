@@ -1,0 +1,158 @@
+package server_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lwango/lwango/internal/server"
+)
+
+// inForce is what -T prints for a configuration, without the first line, which names the file.
+func inForce(t *testing.T, path string, more ...string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	o, _ := server.Parse(append([]string{"-T", "-c", path}, more...), new(flag.FlagSet), &stdout, &stderr)
+	if o == nil {
+		t.Fatal(stderr.String())
+	}
+	p := server.NewProgram(server.Builtin())
+	p.Broker = source().Broker
+	if code := p.Main(context.Background(), o, "", &stdout, &stderr); code != 0 {
+		t.Fatalf("-T of %s: code %d, %s", path, code, stderr.String())
+	}
+	first, rest, _ := strings.Cut(stdout.String(), "\n")
+	if !strings.HasPrefix(first, "# ") {
+		t.Errorf("the first line is %q", first)
+	}
+	return rest
+}
+
+// TestInForceAgain: what -T prints is a configuration of which -T prints the same.
+func TestInForceAgain(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Setenv("LWANGO_NAME", "secret of the environment")
+	t.Setenv("LWANGO_DIR", dir)
+	write("secret", "redis://u:secret-of-a-file@host:6379\n\n")
+	write("site.inc", `[[site]]
+host = "two.test"
+https = "redirect"
+hsts = { max_age = "8760h" }
+limit = { requests = "10/s", burst = 20 }
+error_pages = { 404 = "/gone" }
+compression = false
+[[site.rule]]
+path = ["*.sql", "/data/**"]
+not = { client = "10.0.0.0/8" }
+deny = 404
+[[site.route]]
+prefix = "/"
+module = "proxy"
+address = ["127.0.0.1:9001", "127.0.0.1:9002"]
+[[site.route]]
+prefix = "/php"
+module = "fastcgi"
+address = "127.0.0.1:9000"
+script_path = "${LWANGO_DIR}"
+params = { A = "${LWANGO_NAME}" }
+limit = { allow = ["10.0.0.0/8"] }
+`)
+	all := write("all.conf", `include = "*.inc"
+grace = "90s"
+max_body_size = "2GiB"
+[pubsub]
+url = "${file:${LWANGO_DIR}/secret}"
+[compression]
+types = ["text/*"]
+[headers]
+a = "$${LWANGO_NAME}"
+b = ["x", "y"]
+[[listener]]
+address = "127.0.0.1:8081"
+trusted_proxies = "127.0.0.1"
+[[site]]
+host = "one.test"
+[[site.route]]
+prefix = "/"
+module = "response"
+body = """of
+${LWANGO_NAME} and ${file:secret}"""
+`)
+	for _, path := range []string{all, "../../lwango.conf", "../../samples/php/lwango.conf", write("empty.conf", "")} {
+		first := inForce(t, path)
+		again := filepath.Join(filepath.Dir(path), "in-force.test.conf") // for relative paths
+		if err := os.WriteFile(again, []byte(first), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(again)
+		if diff := cmp.Diff(first, inForce(t, again)); diff != "" {
+			t.Errorf("%s (-first +again):\n%s", path, diff)
+		}
+	}
+
+	text := inForce(t, all)
+	for _, want := range []string{
+		"\ngrace = \"90s\"\n", "\nmax_spool = \"8GiB\"\n", "\nkeep_alive_timeout = \"15s\"\n",
+		"url = \"${file:${LWANGO_DIR}/secret}\"\n", "a = \"$${LWANGO_NAME}\"\n", "A = \"${LWANGO_NAME}\"\n",
+		"host = \"two.test\"\n", "max_conns = 0\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for _, no := range []string{"secret of the", "secret-of", "include ="} {
+		if strings.Contains(text, no) {
+			t.Errorf("it has %q", no)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+
+	text = inForce(t, all, "-l", "127.0.0.1:1", "-r", dir)
+	if !strings.Contains(text, "\n[[listener]]\naddress = \"127.0.0.1:1\"\nproxy_protocol") || !strings.Contains(text, dir) ||
+		strings.Contains(text, "two.test") {
+		t.Errorf("with -l and -r:\n%s", text)
+	}
+}
+
+// TestSecretFiles: what cannot be read is named, and nothing holds up the start.
+func TestSecretFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{"long": strings.Repeat("x", 1<<16+1), "short": "a\r\nb\r\n\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct{ value, want string }{
+		{"${file:none}", "t.conf:4: site.route.body: stat none: no such file or directory"},
+		{"${file:long}", "t.conf:4: site.route.body: long: longer than 64 KiB"},
+		{"${file:.}", "t.conf:4: site.route.body: .: not a regular file"},
+		{"${file:/dev/zero}", "t.conf:4: site.route.body: /dev/zero: not a regular file"},
+		{"${file:${LWANGO_NOT_SET}/x}", "t.conf:4: site.route.body: the environment has no variable LWANGO_NOT_SET"},
+		{"${file:short}", ""},
+		{"$${file:none}", ""},
+	} {
+		got := ""
+		if _, err := source().Parse("t.conf", route("prefix = \"/\"\nbody = \""+row.value+"\"\nmodule = \"response\"")); err != nil {
+			got = err.Error()
+		}
+		if got != row.want {
+			t.Errorf("%s: %s\nwant %s", row.value, got, row.want)
+		}
+	}
+}

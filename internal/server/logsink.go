@@ -1,0 +1,125 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// sink is where the lines of an access log go. It belongs to the log's writer.
+type sink interface {
+	// write writes whole lines, and may wait. err is the first error, and lost how many lines were
+	// not written. last: another sink follows, and these lines are still for this one.
+	write(lines []byte, last bool) (lost int, err error)
+	// calm is how long there must be no error before all is well again.
+	calm() time.Duration
+	close() error
+}
+
+// openSink opens what `path` of [access_log] names.
+func openSink(path string, log *slog.Logger) (sink, error) {
+	switch kind, rest, _ := strings.Cut(path, ":"); kind {
+	case "stderr":
+		return &fileSink{file: os.Stderr, log: log}, nil
+	case "stdout":
+		return &fileSink{file: os.Stdout, log: log}, nil
+	case "syslog":
+		return newSyslog(rest), nil
+	case "journald":
+		return newJournal(rest), nil
+	}
+	f, err := openLogFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return &fileSink{path: path, file: f, log: log}, nil
+}
+
+// openLogFile opens a file for lines. A pipe that nothing reads is an error, and does not make the
+// server wait (open(2), ENXIO).
+func openLogFile(path string) (*os.File, error) {
+	// Readable by the owner and the group: a log has addresses and queries of people in it.
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
+}
+
+// fileSink is a file, or a stream of the process.
+type fileSink struct {
+	path   string // "": a stream of the process, which stays open
+	file   *os.File
+	log    *slog.Logger
+	torn   bool      // the last line is not complete
+	looked time.Time // when moved last compared path and file
+	stays  bool      // the file at path could not be opened, which was logged
+}
+
+// lookEvery is how often the writer looks whether a rotation has moved the file away.
+const lookEvery = time.Second
+
+// write implements sink. If the disk is full, a part of a line may be written; then the next line
+// begins on a line of its own.
+func (s *fileSink) write(lines []byte, last bool) (lost int, err error) {
+	if !last {
+		s.follow()
+	}
+	if s.torn {
+		if _, err := s.file.Write([]byte{'\n'}); err != nil {
+			return bytes.Count(lines, []byte{'\n'}), err
+		}
+		s.torn = false
+	}
+	n, err := s.file.Write(lines)
+	if err != nil {
+		s.torn = n > 0 && lines[n-1] != '\n'
+		lost = bytes.Count(lines[n:], []byte{'\n'})
+	}
+	return lost, err
+}
+
+// follow opens the file anew if there is another one at its path, or none: a rotation has moved it
+// away, and need not send a signal. If that fails, the lines go to the old file.
+func (s *fileSink) follow() {
+	if s.path == "" || time.Since(s.looked) < lookEvery {
+		return
+	}
+	s.looked = time.Now()
+	at, err := os.Stat(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err == nil && !at.Mode().IsRegular():
+		return // a pipe, for which the reader may have come anew, is for a signal
+	case err == nil:
+		own, err := s.file.Stat()
+		if err != nil || os.SameFile(at, own) {
+			s.stays = false
+			return
+		}
+	default:
+		return // a folder that cannot be searched, perhaps for a while
+	}
+	f, err := openLogFile(s.path)
+	if err != nil {
+		if !s.stays {
+			s.log.Error("access log: cannot be reopened, the old file stays", "path", s.path,
+				"error", err)
+		}
+		s.stays = true
+		return
+	}
+	_ = s.file.Close()
+	s.file, s.torn, s.stays = f, false, false
+	s.log.Info("access log reopened, the file was moved away", "path", s.path)
+}
+
+func (s *fileSink) calm() time.Duration { return 0 }
+
+func (s *fileSink) close() error {
+	if s.path == "" {
+		return nil
+	}
+	return s.file.Close()
+}

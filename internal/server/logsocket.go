@@ -1,0 +1,159 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	syslogSocket  = "/dev/log"
+	journalSocket = "/run/systemd/journal/socket"
+
+	// datagramWait is how long a batch of lines may take that a socket has no room for. What is left
+	// then is lost: the loops' buffers have to be emptied.
+	datagramWait = time.Second
+	// datagramCalm is how long there must be no error from a socket of UDP. One comes a datagram too
+	// late, if at all, so that every other datagram seems to be taken where nothing receives them.
+	datagramCalm = 10 * time.Second
+)
+
+// datagrams is a daemon that takes one datagram a line. It may go away and come back.
+type datagrams struct {
+	network, address string
+	frame            func(b []byte, now time.Time) []byte // appends what stands before a line
+	whole            bool                                 // a line is sent with the LF at its end
+
+	conn net.Conn // nil: none yet, or it was lost
+	buf  []byte
+}
+
+// newSyslog sends lines to syslog. rest is what stands behind "syslog:" in the configuration.
+func newSyslog(rest string) *datagrams {
+	pid := strconv.Itoa(os.Getpid())
+	path, local := strings.CutPrefix(rest, "unix:")
+	if local || rest == "" {
+		if path == "" {
+			path = syslogSocket
+		}
+		// What the C library sends, and so what every daemon reads there (RFC 3164, without the name
+		// of the host).
+		return &datagrams{network: "unixgram", address: path,
+			frame: func(b []byte, now time.Time) []byte {
+				b = now.AppendFormat(append(b, "<"+syslogPriority+">"...), time.Stamp)
+				return append(b, " lwango["+pid+"]: "...)
+			}}
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" || len(host) > 255 || strings.ContainsAny(host, " \t\n") {
+		host = "-"
+	}
+	// RFC 5424 section 6, in a datagram of RFC 5426.
+	return &datagrams{network: "udp", address: rest,
+		frame: func(b []byte, now time.Time) []byte {
+			b = append(b, "<"+syslogPriority+">1 "...)
+			b = now.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+			return append(b, " "+host+" lwango "+pid+" access - "...)
+		}}
+}
+
+// syslogPriority is facility local7, severity info.
+const syslogPriority = "190"
+
+// newJournal sends lines to journald, in its native protocol: fields, each on a line. rest is the
+// path of its socket; "": the usual one.
+func newJournal(rest string) *datagrams {
+	if rest == "" {
+		rest = journalSocket
+	}
+	return &datagrams{network: "unixgram", address: rest, whole: true,
+		frame: func(b []byte, _ time.Time) []byte {
+			return append(b, "PRIORITY=6\nSYSLOG_IDENTIFIER=lwango\nMESSAGE="...)
+		}}
+}
+
+// checkSyslog says what is wrong with what stands behind "syslog:".
+func checkSyslog(rest string) error {
+	if rest == "" || strings.HasPrefix(rest, "unix:") {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(rest)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || host == "" || n < 1 || n > 65535 {
+		return errors.New(`expected "syslog:", "syslog:unix:/path/of/a/socket" or ` +
+			`"syslog:host:port", found "syslog:` + rest + `"`)
+	}
+	return nil
+}
+
+// write implements sink. If the daemon has gone away, it is looked for once.
+func (d *datagrams) write(lines []byte, _ bool) (lost int, first error) {
+	now := time.Now()
+	until := now.Add(datagramWait)
+	again := d.conn != nil
+	if again {
+		_ = d.conn.SetWriteDeadline(until)
+	}
+	for len(lines) > 0 {
+		line := lines[:bytes.IndexByte(lines, '\n')+1]
+		err := d.send(line, now, until)
+		if err == nil {
+			lines = lines[len(line):]
+			continue
+		}
+		if d.conn == nil && again {
+			again = false
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+		if d.conn == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			return lost + bytes.Count(lines, []byte{'\n'}), first
+		}
+		lost++ // too long, perhaps, or of UDP: the next one may be taken
+		lines = lines[len(line):]
+	}
+	return lost, first
+}
+
+// send sends one line. After an error of a connection that is of no use any more, there is none.
+func (d *datagrams) send(line []byte, now, until time.Time) (err error) {
+	if d.conn == nil {
+		dialer := net.Dialer{Deadline: until}
+		if d.conn, err = dialer.Dial(d.network, d.address); err != nil {
+			d.conn = nil
+			return err
+		}
+		_ = d.conn.SetWriteDeadline(until)
+	}
+	if !d.whole {
+		line = line[:len(line)-1]
+	}
+	d.buf = append(d.frame(d.buf[:0], now), line...)
+	_, err = d.conn.Write(d.buf)
+	if err != nil && d.network != "udp" && !errors.Is(err, syscall.EMSGSIZE) &&
+		!errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = d.conn.Close()
+		d.conn = nil
+	}
+	return err
+}
+
+func (d *datagrams) calm() time.Duration {
+	if d.network == "udp" {
+		return datagramCalm
+	}
+	return 0
+}
+
+func (d *datagrams) close() error {
+	if d.conn == nil {
+		return nil
+	}
+	return d.conn.Close()
+}

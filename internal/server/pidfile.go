@@ -1,0 +1,117 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pidFile is the file that has the number of the process, and a lock as long as that runs. The lock
+// is that of an open file (F_OFD_SETLK, fcntl(2)): the process behind this one inherits it, and so
+// there is no moment without it. Nobody has to guess whether the number in the file is that of a
+// server which runs. A nil pidFile is none.
+type pidFile struct {
+	path string
+	file *os.File
+}
+
+// openPIDFile makes the file, or takes one that no process has locked.
+func openPIDFile(path string) (*pidFile, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		lock := wholeFile(unix.F_WRLCK)
+		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
+			pid, _ := readPID(f)
+			f.Close()
+			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+				return nil, fmt.Errorf("pid_file %s: a server runs already, as process %d", path, pid)
+			}
+			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+		}
+		p := &pidFile{path, f}
+		if p.inPlace() { // the server before may have removed it between open and lock
+			return p, f.Truncate(0) // the number there is that of a server which was killed
+		}
+		f.Close()
+	}
+}
+
+func wholeFile(kind int16) unix.Flock_t {
+	return unix.Flock_t{Type: kind, Whence: io.SeekStart}
+}
+
+// inPlace reports whether path still leads to the file.
+func (p *pidFile) inPlace() bool {
+	open, err := p.file.Stat()
+	there, err2 := os.Lstat(p.path)
+	return err == nil && err2 == nil && os.SameFile(open, there)
+}
+
+// write puts a number into the file. A reader never finds it empty.
+func (p *pidFile) write(pid int) error {
+	if p == nil {
+		return nil
+	}
+	text := strconv.Itoa(pid) + "\n"
+	if _, err := p.file.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return p.file.Truncate(int64(len(text)))
+}
+
+// remove removes the file, and what an upgrade has left beside it.
+func (p *pidFile) remove() {
+	if p == nil {
+		return
+	}
+	if p.inPlace() {
+		_ = os.Remove(p.path)
+		_ = os.Remove(resultOf(p.path))
+	}
+	p.file.Close()
+}
+
+// close leaves the file to another process.
+func (p *pidFile) close() {
+	if p != nil {
+		p.file.Close()
+	}
+}
+
+func readPID(f *os.File) (int, error) {
+	b := make([]byte, 32)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	line, _, _ := strings.Cut(string(b[:n]), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil || pid <= 0 {
+		return 0, fmt.Errorf("%s: expected the number of a process, found %q", f.Name(), line)
+	}
+	return pid, nil
+}
+
+// resultOf is the file that says how the last upgrade has ended.
+func resultOf(pidFile string) string { return pidFile + ".upgrade" }
+
+// report leaves the result of an upgrade for the command that has asked for it. It makes a new file
+// each time: by that the command knows that it is the result of its own upgrade.
+func (p *pidFile) report(text string) error {
+	if p == nil {
+		return nil
+	}
+	next := resultOf(p.path) + ".new"
+	if err := os.WriteFile(next, []byte(text+"\n"), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(next, resultOf(p.path))
+}

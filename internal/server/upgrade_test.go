@@ -1,0 +1,793 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	gorilla "github.com/gorilla/websocket"
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers/websocket"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// behaviour is a variable with the name of a file that says what the test program does at its
+// start, once; see misbehave. With it, the test binary is that program.
+const behaviour = "LWANGO_TEST_BEHAVIOUR"
+
+// noExitSleep: a program under the race detector otherwise takes a second to exit.
+const noExitSleep = "GORACE=atexit_sleep_ms=0"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(behaviour); file != "" {
+		os.Exit(upgradeProgram(file))
+	}
+	os.Exit(m.Run())
+}
+
+// upgradeProgram is a server of which every answer has the number of its process.
+func upgradeProgram(file string) int {
+	misbehave(file)
+	server.SetUpgradeWait(5 * time.Second)
+	o, code := server.Parse(os.Args[1:], flag.NewFlagSet("", flag.ContinueOnError), os.Stdout, os.Stderr)
+	if o == nil {
+		return code
+	}
+	p := server.NewProgram(server.Builtin())
+	p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
+		n, err := io.Copy(io.Discard, req.Body())
+		if err != nil {
+			return 400
+		}
+		fmt.Fprintf(resp, "%d %d\n", os.Getpid(), n)
+		return 200
+	})
+	p.Handle("/large", func(req *conn.Request, resp *conn.Response) int {
+		piece := bytes.Repeat([]byte("x"), largeSize/largePieces)
+		for range largePieces {
+			if resp.Write(piece); resp.Flush() != nil || req.Sleep(20*time.Millisecond) != nil {
+				return 500
+			}
+		}
+		return 200
+	})
+	p.Handle("/socket", func(req *conn.Request, resp *conn.Response) int {
+		c, err := new(websocket.Upgrader).Upgrade(req, resp)
+		if err != nil {
+			return websocket.Status(err)
+		}
+		for {
+			kind, text, err := c.ReadMessage()
+			if err != nil {
+				return 0
+			}
+			if c.WriteMessage(kind, text) != nil {
+				return 0
+			}
+		}
+	})
+	return p.Main(context.Background(), o, "", os.Stdout, os.Stderr)
+}
+
+const largeSize, largePieces = 2 << 20, 64
+
+// misbehave does what the file says, and empties it: the next start is in order.
+func misbehave(file string) {
+	text, _ := os.ReadFile(file)
+	if len(text) > 0 {
+		_ = os.WriteFile(file, nil, 0o600)
+	}
+	switch what := string(text); what {
+	case "":
+	case "crash":
+		panic("crash")
+	case "leave":
+		os.Exit(0)
+	case "noise":
+		_, _ = os.NewFile(3, "").WriteString("this is no message")
+		time.Sleep(time.Hour)
+	case "hang":
+		time.Sleep(time.Hour)
+	default: // a file, for which it waits
+		for {
+			if _, err := os.Stat(what); err == nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// upgraded is a server of this test binary, with all processes that follow.
+type upgraded struct {
+	t         *testing.T
+	dir       string
+	addresses map[string]string // by what the configuration says
+	log       *lockedLog
+	first     *os.Process
+	gone      chan struct{} // the first process has ended
+	config    string
+	tls       *tls.Config // for the address "tls"
+}
+
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// startUpgraded starts the program on a TCP and a UNIX address.
+func startUpgraded(t *testing.T, more string) *upgraded {
+	t.Helper()
+	return startUpgradedBy(t, func(*exec.Cmd) {}, more)
+}
+
+// startUpgradedBy is startUpgraded with a command that change has changed.
+func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgraded {
+	t.Helper()
+	dir := t.TempDir()
+	u := &upgraded{t: t, dir: dir, log: new(lockedLog), gone: make(chan struct{}), addresses: map[string]string{}}
+	u.config = fmt.Sprintf("pid_file = \"pid\"\n%s\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		"[[listener]]\naddress = \"unix:%s/socket\"\n", more, dir)
+	u.write("lwango.conf", u.config)
+	u.write("behaviour", "")
+	cmd := exec.Command(os.Args[0], "-c", filepath.Join(dir, "lwango.conf"))
+	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+filepath.Join(dir, "behaviour"))
+	change(cmd)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w // a file: the processes that follow have it, too
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	read := make(chan struct{})
+	go func() { _, _ = io.Copy(u.log, r); close(read) }()
+	u.first = cmd.Process
+	go func() { _ = cmd.Wait(); close(u.gone) }()
+	t.Cleanup(func() {
+		for { // all that have the log
+			if pid, err := u.pid(); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			select {
+			case <-read:
+				if t.Failed() {
+					t.Logf("log:\n%s", u.log)
+				}
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	u.addresses["tcp"] = u.logged(`msg=listening address=(127\.0\.0\.1:\S+)`)
+	u.addresses["unix"] = filepath.Join(dir, "socket")
+	u.logged(`msg=listening address=unix`)
+	wait.Until(t, "the pid file", func() bool { _, err := u.pid(); return err == nil })
+	return u
+}
+
+func (u *upgraded) write(name, text string) {
+	u.t.Helper()
+	path := filepath.Join(u.dir, name)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil { // no reader finds a part of it
+		u.t.Fatal(err)
+	}
+}
+
+// pid returns what the pid file says.
+func (u *upgraded) pid() (int, error) {
+	text, err := os.ReadFile(filepath.Join(u.dir, "pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+func (u *upgraded) mustPID() int {
+	u.t.Helper()
+	pid, err := u.pid()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return pid
+}
+
+// logged waits for a line.
+func (u *upgraded) logged(re string) string {
+	u.t.Helper()
+	var m []string
+	wait.Until(u.t, re, func() bool {
+		m = regexp.MustCompile(re).FindStringSubmatch(u.log.String())
+		return m != nil
+	})
+	return m[len(m)-1]
+}
+
+// command runs -upgrade.
+func (u *upgraded) command() (out string, code int) {
+	cmd := exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"), "-upgrade")
+	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
+	text, _ := cmd.CombinedOutput()
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// served returns which process answers at an address, on a new connection.
+func (u *upgraded) served(network string) int {
+	u.t.Helper()
+	c, err := u.dial(network)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer c.close()
+	pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return pid
+}
+
+// servedOnlyBy waits until a process answers alone: the one before ceases a moment later.
+func (u *upgraded) servedOnlyBy(pid int) {
+	u.t.Helper()
+	for _, network := range []string{"tcp", "unix"} {
+		for range 20 {
+			if got := u.served(network); got != pid {
+				u.t.Errorf("%s: process %d answers, want %d", network, got, pid)
+			}
+		}
+	}
+}
+
+type upgradeClient struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (u *upgraded) dial(network string) (*upgradeClient, error) {
+	how := network
+	if network == "tls" {
+		how = "tcp"
+	}
+	c, err := net.Dial(how, u.addresses[network])
+	if err != nil {
+		return nil, err
+	}
+	if network == "tls" {
+		c = tls.Client(c, u.tls)
+	}
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	return &upgradeClient{c, bufio.NewReader(c)}, nil
+}
+
+func (c *upgradeClient) close() { c.Close() }
+
+// ask sends a request whose answer has the number of the process, and reports whether the
+// connection ends.
+func (c *upgradeClient) ask(request string) (pid int, last bool, err error) {
+	if _, err := io.WriteString(c, request); err != nil {
+		return 0, false, err
+	}
+	resp, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		return 0, false, err
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, false, err
+	}
+	if resp.StatusCode != 200 {
+		return 0, false, fmt.Errorf("status %d", resp.StatusCode)
+	}
+	_, err = fmt.Sscan(string(text), &pid)
+	return pid, resp.Close, err
+}
+
+// TestUpgrade: a new process takes the place of the old one, which answers what its connections
+// ask for once more, keeps what is under way, and ends. The number of loops may change.
+func TestUpgrade(t *testing.T) {
+	u := startUpgraded(t, "threads = 3")
+	kept, err := u.dial("tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := u.mustPID()
+	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || last || err != nil {
+		t.Fatal(pid, last, err)
+	}
+	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+
+	u.write("lwango.conf", strings.Replace(u.config, "threads = 3", "threads = 1", 1))
+	out, code := u.command()
+	next := u.mustPID()
+	if want := fmt.Sprintf("process %d has taken the place of process %d\n", next, old); code != 0 || out != want || next == old {
+		t.Fatalf("code %d, %q, want %q", code, out, want)
+	}
+	u.servedOnlyBy(next)
+	if pid, last, err := kept.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || !last || err != nil {
+		t.Errorf("kept connection: %d, last %v, %v", pid, last, err)
+	}
+	kept.close()
+	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	u.logged("upgrade refused: another process has taken the place of this one")
+	for range 3 {
+		if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
+			t.Fatal(err)
+		}
+		if _, text, err := socket.ReadMessage(); string(text) != "here" || err != nil {
+			t.Fatal(string(text), err)
+		}
+	}
+	select {
+	case <-u.gone:
+		t.Error("the old process has ended before its connections")
+	default:
+	}
+	_ = socket.WriteMessage(gorilla.CloseMessage, gorilla.FormatCloseMessage(1000, ""))
+	if _, _, err := socket.ReadMessage(); !gorilla.IsCloseError(err, 1000) {
+		t.Errorf("the WebSocket ends with %v", err)
+	}
+	select {
+	case <-u.gone:
+	case <-time.After(wait.Patience):
+		t.Fatal("the old process does not end")
+	}
+	u.servedOnlyBy(next)
+
+	// More loops than sockets, and again as many.
+	for _, threads := range []string{"threads = 4", "threads = 3"} {
+		u.write("lwango.conf", strings.Replace(u.config, "threads = 3", threads, 1))
+		if out, code := u.command(); code != 0 {
+			t.Fatal(out, code)
+		}
+		u.servedOnlyBy(u.mustPID())
+	}
+
+	// What the new configuration does not have, the old process closes.
+	u.write("lwango.conf", strings.Split(u.config, "[[listener]]\naddress = \"unix")[0])
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	wait.Until(t, "the end of the UNIX socket", func() bool {
+		_, err := os.Lstat(u.addresses["unix"])
+		return errors.Is(err, os.ErrNotExist)
+	})
+	last := u.mustPID()
+	if got := u.served("tcp"); got != last {
+		t.Errorf("process %d answers, want %d", got, last)
+	}
+	if err := syscall.Kill(last, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
+	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
+		t.Errorf("no server: %q, code %d", out, code)
+	}
+}
+
+// TestUpgradeFails: whatever the new process does instead of getting ready, the old one goes on.
+func TestUpgradeFails(t *testing.T) {
+	u := startUpgraded(t, "threads = 2")
+	old := u.mustPID()
+	for _, test := range []struct{ what, want string }{
+		{"crash", `failed: it refuses its configuration, or has crashed.*exit status 2`}, // as a panic
+		{"leave", `failed: it has ended \(exit status 0\)`},
+		{"noise", `failed: it has ended \(signal: killed\)`},
+		{"hang", `failed: it was not ready within 5s`},
+	} {
+		u.write("behaviour", test.what)
+		out, code := u.command()
+		if code != 1 || !regexp.MustCompile(test.want).MatchString(out) {
+			t.Errorf("%s: code %d, %q, want %q", test.what, code, out, test.want)
+		}
+		u.servedOnlyBy(old)
+		if got := u.mustPID(); got != old {
+			t.Errorf("%s: the pid file has %d, want %d", test.what, got, old)
+		}
+	}
+	u.write("lwango.conf", u.config+"nonsense = 1\n")
+	if out, code := u.command(); code != 2 {
+		t.Errorf("wrong configuration: code %d, %q", code, out)
+	}
+	before := strings.Count(u.log.String(), "it refuses its configuration")
+	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the refusal", func() bool {
+		return strings.Count(u.log.String(), "it refuses its configuration") > before
+	})
+	u.servedOnlyBy(old)
+
+	// A configuration that is right, and cannot be served.
+	u.write("lwango.conf", u.config+"[[listener]]\naddress = \"192.0.2.1:0\"\n")
+	if out, code := u.command(); code != 1 || !strings.Contains(out, "exit status 1") {
+		t.Errorf("code %d, %q", code, out)
+	}
+	u.servedOnlyBy(old)
+	u.write("lwango.conf", u.config)
+	if out, code := u.command(); code != 0 {
+		t.Errorf("at last: code %d, %q", code, out)
+	}
+	u.servedOnlyBy(u.mustPID())
+}
+
+// TestUpgradeKilled: kill -9 of either process, at any time, leaves the other one serving.
+func TestUpgradeKilled(t *testing.T) {
+	begin := func(t *testing.T) (u *upgraded, old, next int, release func()) {
+		u = startUpgraded(t, "threads = 2")
+		gate := filepath.Join(u.dir, "gate")
+		u.write("behaviour", gate)
+		old = u.mustPID()
+		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		next, _ = strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
+		return u, old, next, func() { u.write("gate", "") }
+	}
+	kill := func(t *testing.T, pid int) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("new one before it is ready", func(t *testing.T) {
+		u, old, next, _ := begin(t)
+		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil { // twice
+			t.Fatal(err)
+		}
+		u.logged("upgrade refused: one is under way")
+		kill(t, next)
+		u.logged("upgrade failed, this process goes on.*signal: killed")
+		u.servedOnlyBy(old)
+	})
+	t.Run("old one before the new one is ready", func(t *testing.T) {
+		u, old, next, release := begin(t)
+		kill(t, old)
+		<-u.gone
+		release()
+		u.logged("the process before has ended already")
+		u.servedOnlyBy(next)
+		wait.Until(t, "the pid file", func() bool { pid, _ := u.pid(); return pid == next })
+		if out, code := u.command(); code != 0 { // and it can be replaced
+			t.Error(out, code)
+		}
+	})
+	t.Run("new one while the old one drains", func(t *testing.T) {
+		u, old, next, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close() // it keeps the old one
+		release()
+		u.logged("replaced by a new process")
+		u.servedOnlyBy(next)
+		kill(t, next)
+		u.logged("upgrade failed, this process goes on.*signal: killed")
+		u.servedOnlyBy(old)
+		if got := u.mustPID(); got != old {
+			t.Errorf("the pid file has %d, want %d", got, old)
+		}
+		if out, code := u.command(); code != 0 {
+			t.Fatal(out, code)
+		}
+		u.servedOnlyBy(u.mustPID())
+	})
+	t.Run("old one while it drains", func(t *testing.T) {
+		u, old, next, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		release()
+		u.logged("replaced by a new process")
+		kill(t, old)
+		<-u.gone
+		u.servedOnlyBy(next)
+	})
+	t.Run("old one stops while the new one starts", func(t *testing.T) {
+		u, old, next, _ := begin(t)
+		if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-u.gone
+		wait.Until(t, "the end of the new process", func() bool {
+			return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next)
+		})
+	})
+}
+
+// zombie reports whether a process has ended and only its number is left.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(text, []byte(") Z "))
+}
+
+// TestUpgradeUnderManager: sockets of the service manager are handed on, and it is told which process
+// is the main one. The new one says nothing until it is.
+func TestUpgradeUnderManager(t *testing.T) {
+	m := listenAsManager(t)
+	t.Setenv("WATCHDOG_USEC", "1000000")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	f, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	u := startUpgradedBy(t, func(cmd *exec.Cmd) {
+		// The process must know its own number before it becomes the server.
+		args := append([]string{"-c", "export LISTEN_PID=$$ WATCHDOG_PID=$$; exec \"$0\" \"$@\"", cmd.Path}, cmd.Args[1:]...)
+		cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh"}, args...)
+		cmd.Env = append(cmd.Env, "LISTEN_FDS=1", "LISTEN_FDNAMES=web")
+		cmd.ExtraFiles = []*os.File{f}
+	}, "[[listener]]\naddress = \"systemd:web\"")
+	m.told("READY=1")
+	m.told("WATCHDOG=1")
+	u.addresses["tcp"] = ln.Addr().String()
+	ln.Close()
+	f.Close()
+	for range 2 {
+		if out, code := u.command(); code != 0 {
+			t.Fatal(out, code)
+		}
+		next := u.mustPID()
+		m.told(fmt.Sprintf("MAINPID=%d", next))
+		m.told("WATCHDOG=1")
+		u.servedOnlyBy(next)
+	}
+	if err := syscall.Kill(u.mustPID(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+}
+
+// TestUpgradeWithoutPIDFile: where the new configuration has no pid_file, the old process removes it.
+func TestUpgradeWithoutPIDFile(t *testing.T) {
+	u := startUpgraded(t, "")
+	u.write("lwango.conf", strings.Replace(u.config, "pid_file = \"pid\"\n", "", 1))
+	if err := syscall.Kill(u.mustPID(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	<-u.gone
+	if _, err := u.pid(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+	next, err := strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.servedOnlyBy(next)
+	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPIDFile: a second server with the same file does not start, and does not touch it.
+func TestPIDFile(t *testing.T) {
+	u := startUpgraded(t, "")
+	cmd := exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"), "-l", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
+	out, _ := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 1 ||
+		!strings.Contains(string(out), fmt.Sprintf("a server runs already, as process %d", u.first.Pid)) {
+		t.Errorf("code %d, %s", code, out)
+	}
+	if got := u.mustPID(); got != u.first.Pid {
+		t.Errorf("the file has %d, want %d", got, u.first.Pid)
+	}
+
+	// A file that a killed server has left is nobody's: -upgrade sends no signal to what its number
+	// is now, and the next server takes it.
+	if err := u.first.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-u.gone
+	u.write("pid", fmt.Sprintf("%d\n", os.Getpid())) // SIGUSR2 would end this test
+	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
+		t.Errorf("code %d, %s", code, out)
+	}
+	cmd = exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"))
+	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the new number", func() bool { pid, _ := u.pid(); return pid == cmd.Process.Pid })
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUpgradeUnderLoad: reloads and upgrades while clients of all kinds are busy fail no request
+// and cut no transfer.
+func TestUpgradeUnderLoad(t *testing.T) {
+	reloads, upgrades := 20, 3
+	if s := os.Getenv("LWANGO_UPGRADES"); s != "" { // for a longer run
+		upgrades, _ = strconv.Atoi(s)
+		reloads = 10 * upgrades
+	}
+	ca := certs.New(t)
+	cert, key := ca.Files(ca.Issue(1000*time.Hour, "127.0.0.2"))
+	u := startUpgraded(t, fmt.Sprintf("threads = 2\n[[listener]]\naddress = \"127.0.0.2:0\"\ntls = { cert = %q, key = %q }",
+		cert, key))
+	u.addresses["tls"] = u.logged(`address=(127\.0\.0\.2:\S+)`)
+	u.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.2"}
+	var done, ended, sockets atomic.Int64
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	client := func(f func() error) {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := f(); err != nil {
+					t.Error(err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	var kept [6]*upgradeClient
+	for i := range kept { // kept connections, for as long as they are kept
+		network := []string{"tcp", "unix", "tls"}[i%3]
+		c := &kept[i]
+		client(func() (err error) {
+			if *c == nil {
+				if *c, err = u.dial(network); err != nil {
+					return fmt.Errorf("kept: %w", err)
+				}
+			}
+			_ = (*c).SetDeadline(time.Now().Add(wait.Patience))
+			_, last, err := (*c).ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
+			if last || err != nil {
+				(*c).close()
+				*c = nil
+				ended.Add(1)
+			}
+			time.Sleep(time.Millisecond)
+			if err != nil {
+				return fmt.Errorf("kept: %w", err)
+			}
+			return nil
+		})
+	}
+	client(func() error { // new connections
+		c, err := u.dial("tcp")
+		if err == nil {
+			_, _, err = c.ask("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			c.close()
+		}
+		if err != nil {
+			return fmt.Errorf("new: %w", err)
+		}
+		return nil
+	})
+	client(func() error { // downloads
+		resp, err := http.Get("http://" + u.addresses["tcp"] + "/large")
+		if err != nil {
+			return fmt.Errorf("download: %w", err)
+		}
+		defer resp.Body.Close()
+		if n, err := io.Copy(io.Discard, resp.Body); n != largeSize || err != nil {
+			return fmt.Errorf("download: %d bytes, %w", n, err)
+		}
+		return nil
+	})
+	client(func() error { // uploads
+		c, err := u.dial("unix")
+		if err != nil {
+			return fmt.Errorf("upload: %w", err)
+		}
+		defer c.close()
+		const pieces, size = 50, 10_000
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", pieces*size)
+		piece := make([]byte, size)
+		for range pieces - 1 {
+			if _, err := c.Write(piece); err != nil {
+				return fmt.Errorf("upload: %w", err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if _, _, err := c.ask(string(piece)); err != nil {
+			return fmt.Errorf("upload: %w", err)
+		}
+		return nil
+	})
+	for range 2 {
+		client(func() error { // WebSockets
+			c, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+			if err != nil {
+				return fmt.Errorf("websocket: %w", err)
+			}
+			defer c.Close()
+			for i := range 100 {
+				text := fmt.Sprint(i)
+				if err := c.WriteMessage(gorilla.TextMessage, []byte(text)); err != nil {
+					return fmt.Errorf("websocket: %w", err)
+				}
+				if _, got, err := c.ReadMessage(); string(got) != text || err != nil {
+					return fmt.Errorf("websocket: %q, %w", got, err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			sockets.Add(1)
+			return nil
+		})
+	}
+	for i := range upgrades {
+		for j := range reloads / upgrades {
+			before := strings.Count(u.log.String(), "msg=reloaded")
+			u.write("lwango.conf", fmt.Sprintf("keep_alive_timeout = \"%dm\"\n%s", 1+j%2, u.config))
+			if err := syscall.Kill(u.mustPID(), syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			wait.Until(t, "a reload", func() bool { return strings.Count(u.log.String(), "msg=reloaded") > before })
+		}
+		if out, code := u.command(); code != 0 {
+			t.Fatalf("upgrade %d: %s", i, out)
+		}
+	}
+	close(stop)
+	clients.Wait()
+	for _, c := range kept { // idle ones would keep a process that was replaced a moment ago
+		if c != nil {
+			c.close()
+		}
+	}
+	if ended.Load() < 6 {
+		t.Errorf("%d connections were asked to end, want those of 6 clients at least", ended.Load())
+	}
+	t.Logf("%d requests and transfers, %d WebSockets, %d connections ended by an upgrade, %d reloads, %d upgrades",
+		done.Load(), sockets.Load(), ended.Load(), reloads/upgrades*upgrades, upgrades)
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+const modulePath = "github.com/lwango/lwango"
+
+// release and commit are set by the linker where a build has no repository around it, as that of a
+// package from the sources of a release (contrib/deb).
+var release, commit string
+
+// version is that of this module, in its own program and in a program that is built with it, with
+// the commit, if that is known, and the version of Go.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	return versionOf(release, commit, info)
+}
+
+func versionOf(release, commit string, info *debug.BuildInfo) string {
+	all := append(slices.Clone(info.Deps), &info.Main)
+	i := slices.IndexFunc(all, func(m *debug.Module) bool { return m.Path == modulePath })
+	if release == "" && i >= 0 {
+		release = all[i].Version
+	}
+	// The commit of another program says nothing of this module.
+	if commit == "" && info.Main.Path == modulePath {
+		commit = setting(info, "vcs.revision")
+		if commit != "" && setting(info, "vcs.modified") == "true" {
+			commit += " with changes"
+		}
+	}
+	words := []string{"lwango", orElse(release, "(devel)")}
+	if commit != "" {
+		words = append(words, "commit", commit)
+	}
+	return strings.Join(append(words, runtime.Version()), " ")
+}
+
+func setting(info *debug.BuildInfo, key string) string {
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
