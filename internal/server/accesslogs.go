@@ -19,8 +19,8 @@ import (
 // requests there.
 type accessLogConfig struct {
 	Table  settings.Table `toml:",table"`
-	Path   string         `toml:"path"`
-	Format string         `toml:"format"`
+	Path   string         `toml:"path"`   // a file, or "stderr:", "syslog:" and the like; see logPath
+	Format string         `toml:"format"` // "common", "combined", "json", or a text; see parseFormat
 
 	line lineFormat // of Format
 
