@@ -55,6 +55,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/asynclog", "internal/template", "internal/confine", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/server/*", "internal/sysio"},
 	"internal/server/*":         {"handlers", "internal/server/*"},
+	"internal/reference":        {"handlers", "internal/server"},
 	"lwangotest":                {"conn", "internal/test/*"},
 	"":                          {"client", "conn", "coro", "handlers", "loop", "pubsub", "stream", "internal/server", "internal/asynclog"},
 	"cmd/*":                     {"", "pubsub/redis"},

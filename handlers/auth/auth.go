@@ -23,11 +23,15 @@ import (
 
 // Settings are the keys of `auth`.
 type Settings struct {
-	Realm    string `toml:"realm"`    // what the browser shows; "": "restricted"
-	Htpasswd string `toml:"htpasswd"` // the path of the file with the users
+	// Realm is what the browser shows; empty: "restricted".
+	Realm string `toml:"realm"`
+	// Htpasswd is the file with the users.
+	Htpasswd string `toml:"htpasswd"`
 
-	Request     string   `toml:"request"`      // instead of it: the path of the route to ask
-	CopyHeaders []string `toml:"copy_headers"` // fields of its answer that go into the request
+	// Request is, instead of that, the path of the route to ask.
+	Request string `toml:"request"`
+	// CopyHeaders are fields of that route's answer that go into the request.
+	CopyHeaders []string `toml:"copy_headers"`
 }
 
 // String says in words who may pass.

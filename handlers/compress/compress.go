@@ -14,11 +14,17 @@ import (
 // Settings are the keys of [compression]. What a site or a route leaves out, it has from what it is
 // in.
 type Settings struct {
-	Encodings []string       `toml:"encodings"`
-	MinSize   *handlers.Size `toml:"min_size" min:"0B" max:"1GiB"`
-	Types     []string       `toml:"types"`
-	Level     *int           `toml:"level" min:"1" max:"9"`
-	Cache     *handlers.Size `toml:"cache" min:"0B" max:"64GiB"`
+	// Encodings are those that clients may get, best first: zstd, br, gzip.
+	Encodings []string `toml:"encodings"`
+	// MinSize is of the shortest body to compress; 1KiB by default.
+	MinSize *handlers.Size `toml:"min_size" min:"0B" max:"1GiB"`
+	// Types are media types, with * for any; by default text, scripts, JSON, XML, and some fonts
+	// and images.
+	Types []string `toml:"types"`
+	// Level is from 1, fast, to 9, small; 4 by default.
+	Level *int `toml:"level" min:"1" max:"9"`
+	// Cache is memory for files that were compressed before; 32MiB by default, 0B: none.
+	Cache *handlers.Size `toml:"cache" min:"0B" max:"64GiB"`
 }
 
 // Defaults are the settings of a file that says nothing of compression.

@@ -11,9 +11,12 @@ import (
 
 // HSTS are the directives of Strict-Transport-Security (RFC 6797 section 6.1).
 type HSTS struct {
-	MaxAge            *time.Duration `toml:"max_age" min:"0s" max:"876000h"` // nil: missing
-	IncludeSubdomains bool           `toml:"include_subdomains"`
-	Preload           bool           `toml:"preload"`
+	// MaxAge is for how long; it is required.
+	MaxAge *time.Duration `toml:"max_age" min:"0s" max:"876000h"`
+	// IncludeSubdomains is whether that is for all names below the host, too.
+	IncludeSubdomains bool `toml:"include_subdomains"`
+	// Preload asks for a place in the list that browsers come with.
+	Preload bool `toml:"preload"`
 }
 
 // preloadAge is the least max_age that the browsers' list of hosts takes, hstspreload.org.

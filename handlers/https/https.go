@@ -18,8 +18,10 @@ import (
 
 // Settings are the keys of a site.
 type Settings struct {
-	HTTPS string `toml:"https" oneof:"redirect"` // empty: http is answered as https is
-	HSTS  *HSTS  `toml:"hsts"`
+	// HTTPS sends clients of http to https; empty: http is answered as https is.
+	HTTPS string `toml:"https" oneof:"redirect"`
+	// HSTS tells browsers to use https alone.
+	HSTS *HSTS `toml:"hsts"`
 }
 
 // challenges is below which path a certificate authority looks for the proof that the host is the

@@ -23,16 +23,25 @@ import (
 
 // Settings are the keys of `limit`. Those that are missing limit nothing.
 type Settings struct {
-	Allow       []string      `toml:"allow"`   // networks; all others get 403
-	Deny        []string      `toml:"deny"`    // networks that get 403, even if allowed
-	Methods     []string      `toml:"methods"` // others get 405; GET includes HEAD
+	// Allow are networks; all others get 403.
+	Allow []string `toml:"allow"`
+	// Deny are networks that get 403, even if they are allowed.
+	Deny []string `toml:"deny"`
+	// Methods are those that are allowed; others get 405; GET includes HEAD.
+	Methods []string `toml:"methods"`
+	// MaxBodySize is of a request body, in place of that of the whole file.
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 
-	Requests    Rate          `toml:"requests"`
-	Burst       int           `toml:"burst" min:"1" max:"1000000"` // 0: Requests.Count
-	Connections int           `toml:"connections" min:"1" max:"1000000"`
-	Bandwidth   handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"` // of an answer, per second
-	By          string        `toml:"by"`                              // "": "address"
+	// Requests is how many in a time, such as "10/s", "100/m" or "1000/h"; 429 beyond it.
+	Requests Rate `toml:"requests"`
+	// Burst is how many may come at once; by default as many as requests has.
+	Burst int `toml:"burst" min:"1" max:"1000000"`
+	// Connections is how many requests may be under way at a time.
+	Connections int `toml:"connections" min:"1" max:"1000000"`
+	// Bandwidth is of an answer, in bytes a second.
+	Bandwidth handlers.Size `toml:"bandwidth" min:"1KiB" max:"1TiB"`
+	// By is whose requests are counted together: "address", by default, or "header:NAME".
+	By string `toml:"by"`
 }
 
 // String says in words what the limits are.

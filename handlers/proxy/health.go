@@ -17,12 +17,18 @@ import (
 // Health is the key `health`: requests of the server's own, by which it finds out whether an
 // upstream works.
 type Health struct {
-	Path     string        `toml:"path"` // "": there are none
-	Status   string        `toml:"status"`
+	// Path is what is asked for; empty: there are no checks.
+	Path string `toml:"path"`
+	// Status is which answers are good ones.
+	Status string `toml:"status"`
+	// Interval is between two checks of an address.
 	Interval time.Duration `toml:"interval" min:"100ms" max:"1h"`
-	Timeout  time.Duration `toml:"timeout" min:"10ms" max:"1m"`
-	Rises    int           `toml:"rises" min:"1" max:"100"`
-	Falls    int           `toml:"falls" min:"1" max:"100"`
+	// Timeout is for a check.
+	Timeout time.Duration `toml:"timeout" min:"10ms" max:"1m"`
+	// Rises is how many good answers in a row bring an address back.
+	Rises int `toml:"rises" min:"1" max:"100"`
+	// Falls is how many bad ones take it away.
+	Falls int `toml:"falls" min:"1" max:"100"`
 }
 
 // healthRead is how much is read of the head of an answer, and then of its body, in bytes.

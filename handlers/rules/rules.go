@@ -26,37 +26,59 @@ import (
 
 // Conditions are what must be true of a request. Of the values of one key, one is enough.
 type Conditions struct {
-	Path   []string            `toml:"path"`   // globs
-	Regexp string              `toml:"regexp"` // for the path
-	Method []string            `toml:"method"`
-	Host   []string            `toml:"host"`
-	Scheme string              `toml:"scheme" oneof:"http https"`
-	Client []string            `toml:"client"` // networks
+	// Path are globs, one of which must match the path.
+	Path []string `toml:"path"`
+	// Regexp must match the path; its groups are placeholders.
+	Regexp string `toml:"regexp"`
+	// Method must be one of these.
+	Method []string `toml:"method"`
+	// Host must be one of these.
+	Host []string `toml:"host"`
+	// Scheme must be that of the request.
+	Scheme string `toml:"scheme" oneof:"http https"`
+	// Client are networks, one of which the client must be in.
+	Client []string `toml:"client"`
+	// Header are fields with globs of their values.
 	Header map[string][]string `toml:"header"`
+	// Cookie are cookies with globs of their values.
 	Cookie map[string][]string `toml:"cookie"`
-	Query  map[string][]string `toml:"query"`
-	Exists []string            `toml:"exists" oneof:"file folder no"`
+	// Query are parameters of the query with globs of their values.
+	Query map[string][]string `toml:"query"`
+	// Exists is what the path must be below root: a file, a folder, or neither.
+	Exists []string `toml:"exists" oneof:"file folder no"`
 }
 
 // Settings are the keys of a rule.
 type Settings struct {
 	Conditions `toml:",inline"`
 
-	Not  Conditions `toml:"not"`  // none of these may be true
-	Root string     `toml:"root"` // of Exists
+	// Not are conditions none of which may be true.
+	Not Conditions `toml:"not"`
+	// Root is the folder for exists.
+	Root string `toml:"root"`
 
 	// One of these at most, and the rules end there.
-	Deny     int    `toml:"deny" min:"400" max:"599"`
-	Rewrite  string `toml:"rewrite"`
+
+	// Deny answers with this status; the rules end there.
+	Deny int `toml:"deny" min:"400" max:"599"`
+	// Rewrite goes on with this path and query.
+	Rewrite string `toml:"rewrite"`
+	// Redirect sends the client there.
 	Redirect string `toml:"redirect"`
 
-	Status int `toml:"status" min:"300" max:"308"` // of Redirect
+	// Status is of redirect; 302 by default.
+	Status int `toml:"status" min:"300" max:"308"`
 
 	// The others go on.
-	SetHeaders    map[string][]string `toml:"set_headers"`
-	AddHeaders    map[string][]string `toml:"add_headers"`
-	RemoveHeaders []string            `toml:"remove_headers"`
-	CacheControl  string              `toml:"cache_control"`
+
+	// SetHeaders are fields of the answer, in place of those of these names.
+	SetHeaders map[string][]string `toml:"set_headers"`
+	// AddHeaders are fields of the answer, beside those of these names.
+	AddHeaders map[string][]string `toml:"add_headers"`
+	// RemoveHeaders are names of fields that the answer does not get.
+	RemoveHeaders []string `toml:"remove_headers"`
+	// CacheControl is Cache-Control of the answer.
+	CacheControl string `toml:"cache_control"`
 }
 
 // Rule is a rule with its place in the configuration.

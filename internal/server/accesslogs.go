@@ -18,9 +18,11 @@ import (
 // accessLogConfig is an [access_log], of the server or of a site. It is the conn.AccessLog of the
 // requests there.
 type accessLogConfig struct {
-	Table  settings.Table `toml:",table"`
-	Path   string         `toml:"path"`   // a file, or "stderr:", "syslog:" and the like; see logPath
-	Format string         `toml:"format"` // "common", "combined", "json", or a text; see parseFormat
+	Table settings.Table `toml:",table"`
+	// Path is a file, "stderr:", "stdout:", "journald:", or "syslog:" and an address.
+	Path string `toml:"path"`
+	// Format is "common", "combined", "json", or a text with placeholders.
+	Format string `toml:"format"`
 
 	line lineFormat // of Format
 

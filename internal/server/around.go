@@ -19,23 +19,32 @@ import (
 // handed on, and to its answer afterwards. A site's come before the choice of the route, a route's
 // before its module.
 type around struct {
-	Table       settings.Table     `toml:",table"`
+	Table settings.Table `toml:",table"`
+	// Compression is what clients get compressed; what it leaves out is from the site or the whole
+	// file.
 	Compression *compressionConfig `toml:"compression"`
-	ErrorPages  map[string]string  `toml:"error_pages"`
-	Rules       []ruleConfig       `toml:"rule"`
-	Limit       *limit.Settings    `toml:"limit"`
-	Auth        *auth.Settings     `toml:"auth"`
-	Use         []string           `toml:"use"` // names of the program's middleware, outermost first
+	// ErrorPages are, by status, files, or paths of routes, in place of the server's pages.
+	ErrorPages map[string]string `toml:"error_pages"`
+	// Rules deny, redirect or rewrite requests or change header fields, in order.
+	Rules []ruleConfig `toml:"rule"`
+	// Limit is who may come, and how often.
+	Limit *limit.Settings `toml:"limit"`
+	// Auth asks for a name and a password.
+	Auth *auth.Settings `toml:"auth"`
+	// Use are names of the program's middleware, outermost first.
+	Use []string `toml:"use"`
 
 	set *rules.Set // of Rules; nil: there are none
 }
 
 // ruleConfig is a [[site.rule]] or a [[site.route.rule]].
 type ruleConfig struct {
-	Table settings.Table  `toml:",table"`
-	Rule  rules.Settings  `toml:",inline"`
+	Table settings.Table `toml:",table"`
+	Rule  rules.Settings `toml:",inline"`
+	// Limit is for the requests that the rule is for.
 	Limit *limit.Settings `toml:"limit"`
-	Auth  *auth.Settings  `toml:"auth"`
+	// Auth is for the requests that the rule is for.
+	Auth *auth.Settings `toml:"auth"`
 }
 
 // middleware makes one Middleware of all, or nil if there is nothing to do. env.Prefix is empty for

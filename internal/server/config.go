@@ -30,38 +30,71 @@ import (
 type config struct {
 	Table settings.Table `toml:",table"`
 
-	Include []string `toml:"include"` // see include
+	// Include names further files, see lwango.conf.
+	Include []string `toml:"include"`
 
 	// Limits of a connection and of the whole server. The upper ends of the ranges only catch
 	// typing errors.
+
+	// KeepAliveTimeout is how long a connection may stay idle between two requests.
 	KeepAliveTimeout time.Duration `toml:"keep_alive_timeout" min:"1ms" max:"24h"`
-	HeaderTimeout    time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
-	BodyTimeout      time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
-	WriteTimeout     time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
-	MinRate          int           `toml:"min_rate" min:"0" max:"1000000000"`
-	MaxConnections   int           `toml:"max_connections" min:"0" max:"100000000"`
-	MaxPerAddress    int           `toml:"max_connections_per_address" min:"0" max:"100000000"`
-	MaxHeaderSize    handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
-	MaxBodySize      handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
-	MaxSpool         handlers.Size `toml:"max_spool" min:"0B" max:"1024TiB"`
-	SpoolDir         string        `toml:"spool_dir"`
+	// HeaderTimeout is for a whole request head, from its first byte.
+	HeaderTimeout time.Duration `toml:"header_timeout" min:"1ms" max:"24h"`
+	// BodyTimeout is between two reads of a request body.
+	BodyTimeout time.Duration `toml:"body_timeout" min:"1ms" max:"24h"`
+	// WriteTimeout is between two writes to a client that reads slowly.
+	WriteTimeout time.Duration `toml:"write_timeout" min:"1ms" max:"24h"`
+	// MinRate is the bytes a second that a client must move while the server waits for it, over
+	// the last 30 s, after 10 s; 0: any rate will do.
+	MinRate int `toml:"min_rate" min:"0" max:"1000000000"`
+	// MaxConnections bounds the connections of the server; beyond it the longest idle ones are
+	// closed, and if there are none, newcomers get 503; 0: a third of the limit of open files.
+	MaxConnections int `toml:"max_connections" min:"0" max:"100000000"`
+	// MaxPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond it; 0: no
+	// limit.
+	MaxPerAddress int `toml:"max_connections_per_address" min:"0" max:"100000000"`
+	// MaxHeaderSize is of a request head.
+	MaxHeaderSize handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	// MaxBodySize is of a request body.
+	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
+	// MaxSpool bounds all temporary files together; 0: no limit. It is at least max_body_size, and
+	// by default 4GiB, or four times max_body_size, if that is more.
+	MaxSpool handlers.Size `toml:"max_spool" min:"0B" max:"1024TiB"`
+	// SpoolDir is the folder of temporary files; empty: what TMPDIR says, or else /tmp.
+	SpoolDir string `toml:"spool_dir"`
 
 	// Process.
-	Grace    time.Duration `toml:"grace" min:"0s" max:"24h"`
-	Drain    time.Duration `toml:"drain" min:"0s" max:"24h"`
-	PIDFile  string        `toml:"pid_file"`
-	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
-	Threads  int           `toml:"threads" min:"0" max:"1024"`
-	Workers  int           `toml:"workers" min:"1" max:"100000"` // of each loop
-	Handoff  string        `toml:"handoff" oneof:"channel direct"`
 
-	Headers   map[string][]string `toml:"headers"`
-	Listeners []listenerConfig    `toml:"listener"`
-	AccessLog *accessLogConfig    `toml:"access_log"`
-	Confine   *confineConfig      `toml:"confine"`
-	Pubsub    pubsubConfig        `toml:"pubsub"`
-	Compress  compressionConfig   `toml:"compression"`
-	Sites     []siteConfig        `toml:"site"`
+	// Grace is for requests in flight when the server is stopped.
+	Grace time.Duration `toml:"grace" min:"0s" max:"24h"`
+	// Drain is for the requests, streams and WebSockets of a server that another one has replaced.
+	Drain time.Duration `toml:"drain" min:"0s" max:"24h"`
+	// PIDFile has the number of the process, for -upgrade; empty: there is none.
+	PIDFile string `toml:"pid_file"`
+	// Watchdog reports a handler that blocks its loop for longer; 0s: never.
+	Watchdog time.Duration `toml:"watchdog" min:"0s" max:"1h"`
+	// Threads is the number of event loops; 0: one for each CPU.
+	Threads int `toml:"threads" min:"0" max:"1024"`
+	// Workers is how many functions of Await run at a time, for each loop.
+	Workers int `toml:"workers" min:"1" max:"100000"`
+	// Handoff is how requests and loops switch; with "direct" a handler must not wait with its OS
+	// thread locked.
+	Handoff string `toml:"handoff" oneof:"channel direct"`
+
+	// Headers are fields that every response gets that does not have them.
+	Headers map[string][]string `toml:"headers"`
+	// Listeners are the addresses to listen at; without any, *:8080.
+	Listeners []listenerConfig `toml:"listener"`
+	// AccessLog has a line for each request.
+	AccessLog *accessLogConfig `toml:"access_log"`
+	// Confine is what the process gives up when its sockets listen: rights, files, system calls.
+	Confine *confineConfig `toml:"confine"`
+	// Pubsub says where topics are: in this process, or in a Redis.
+	Pubsub pubsubConfig `toml:"pubsub"`
+	// Compress is what clients get compressed: a table, or true or false.
+	Compress compressionConfig `toml:"compression"`
+	// Sites are the virtual hosts.
+	Sites []siteConfig `toml:"site"`
 
 	text *settings.File // what was read
 
@@ -101,19 +134,32 @@ type config struct {
 
 // listenerConfig is a [[listener]].
 type listenerConfig struct {
-	Table  settings.Table `toml:",table"`
-	Name   string         `toml:"name"`
-	Listen string         `toml:"address"`
-	Certs  []certConfig   `toml:"tls"`
-	MinTLS string         `toml:"min_version" oneof:"1.2 1.3"`
-	CAs    string         `toml:"client_ca"`
-	Strict bool           `toml:"strict_sni"`
-	Mode   string         `toml:"mode"`
-	Owner  string         `toml:"owner"`
+	Table settings.Table `toml:",table"`
+	// Name is what sites choose the listener by.
+	Name string `toml:"name"`
+	// Listen is host:port, *:port, [v6]:port, unix:/path or systemd:name.
+	Listen string `toml:"address"`
+	// Certs is one certificate with its key, or a list of them, of which the SNI chooses; the
+	// first one is for other names.
+	Certs []certConfig `toml:"tls"`
+	// MinTLS is the least version of TLS; empty: 1.2.
+	MinTLS string `toml:"min_version" oneof:"1.2 1.3"`
+	// CAs is a file of authorities; clients need a certificate of one of them.
+	CAs string `toml:"client_ca"`
+	// Strict refuses handshakes for names that no certificate has, and without a name.
+	Strict bool `toml:"strict_sni"`
+	// Mode is of the file of a UNIX socket, such as "0660"; empty: what the umask leaves.
+	Mode string `toml:"mode"`
+	// Owner is user, group or both of the file of a UNIX socket: "lwango:www-data", ":www-data".
+	Owner string `toml:"owner"`
 
+	// TrustedProxies are the networks, addresses, and "unix:", that are believed what they say of
+	// the client.
 	TrustedProxies []string `toml:"trusted_proxies"`
-	ProxyFields    string   `toml:"proxy_fields" oneof:"x-forwarded forwarded"`
-	ProxyProtocol  bool     `toml:"proxy_protocol"`
+	// ProxyFields is which header fields they say it in; empty: x-forwarded.
+	ProxyFields string `toml:"proxy_fields" oneof:"x-forwarded forwarded"`
+	// ProxyProtocol is whether connections begin with a header of the PROXY protocol.
+	ProxyProtocol bool `toml:"proxy_protocol"`
 
 	Address address       // of Listen
 	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
@@ -130,19 +176,26 @@ type listenerConfig struct {
 // pubsubConfig is [pubsub].
 type pubsubConfig struct {
 	Table settings.Table `toml:",table"`
-	URL   string         `toml:"url"` // of a Redis; it may have a password
+	// URL is of a Redis, as in redis://user:password@127.0.0.1:6379/0; rediss:// for TLS.
+	URL string `toml:"url"`
 
-	// MaxBytes bounds the messages of all topics together; 0: the hub's default, 64 MiB.
+	// MaxBytes bounds the messages of all topics together; 64MiB by default.
 	MaxBytes handlers.Size `toml:"max_bytes" min:"1MiB" max:"1TiB"`
 }
 
 // siteConfig is a [[site]].
 type siteConfig struct {
-	Table     settings.Table   `toml:",table"`
-	Hosts     []string         `toml:"host"`
-	Names     []string         `toml:"listener"` // of listeners
-	Scheme    string           `toml:"scheme" oneof:"http https"`
-	Routes    []routeConfig    `toml:"route"`
+	Table settings.Table `toml:",table"`
+	// Hosts are the names that the site answers for, with *.example.org for all below one; without
+	// any, all that no other site names.
+	Hosts []string `toml:"host"`
+	// Names are the names of the listeners at which the site answers; without any, all.
+	Names []string `toml:"listener"`
+	// Scheme is which requests the site answers; empty: both.
+	Scheme string `toml:"scheme" oneof:"http https"`
+	// Routes are the routes; the longest prefix wins.
+	Routes []routeConfig `toml:"route"`
+	// AccessLog is for the site's requests, instead of the server's.
 	AccessLog *accessLogConfig `toml:"access_log"`
 	HTTPS     https.Settings   `toml:",inline"`
 	Around    around           `toml:",inline"`
@@ -152,8 +205,11 @@ type siteConfig struct {
 
 // routeConfig is a [[site.route]]. All keys but its own belong to its module.
 type routeConfig struct {
-	Prefix  string         `toml:"prefix"`
-	Module  string         `toml:"module"`
+	// Prefix is the beginning of the paths that the route is for; it ends at a slash.
+	Prefix string `toml:"prefix"`
+	// Module is what answers; its keys stand beside this one.
+	Module string `toml:"module"`
+	// Handler is a compiled-in handler that answers, instead of a module.
 	Handler string         `toml:"handler"`
 	Around  around         `toml:",inline"`
 	Rest    settings.Table `toml:",rest"`

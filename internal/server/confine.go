@@ -22,14 +22,22 @@ import (
 
 // confineConfig is [confine].
 type confineConfig struct {
-	Table    settings.Table `toml:",table"`
-	User     string         `toml:"user"`
-	Group    string         `toml:"group"`
-	Chroot   string         `toml:"chroot"`
-	Landlock bool           `toml:"landlock"` // without the key: true, where the kernel has it
-	Seccomp  bool           `toml:"seccomp"`
-	Read     []string       `toml:"read"`
-	Write    []string       `toml:"write"`
+	Table settings.Table `toml:",table"`
+	// User is the one that the process becomes, by name or number; needed where root starts it.
+	User string `toml:"user"`
+	// Group is the process's, by name or number; without it, that of the user.
+	Group string `toml:"group"`
+	// Chroot becomes the root folder, before the rest of the configuration is read.
+	Chroot string `toml:"chroot"`
+	// Landlock leaves the files that the configuration names, where the kernel has it; true without
+	// the key.
+	Landlock bool `toml:"landlock"`
+	// Seccomp leaves the system calls that a server needs.
+	Seccomp bool `toml:"seccomp"`
+	// Read has more files and folders to read, for a program's own handlers.
+	Read []string `toml:"read"`
+	// Write has more files and folders to write to.
+	Write []string `toml:"write"`
 }
 
 // same reports whether both ask for the same.

@@ -19,9 +19,12 @@ import (
 // certConfig is one certificate with its key, both PEM files.
 type certConfig struct {
 	Table settings.Table `toml:",table"`
-	Cert  string         `toml:"cert"`
-	Key   string         `toml:"key"`
-	OCSP  string         `toml:"ocsp"` // a file in DER; "": none
+	// Cert is a PEM file, with the chain behind the certificate.
+	Cert string `toml:"cert"`
+	// Key is a PEM file.
+	Key string `toml:"key"`
+	// OCSP is a file with a response in DER that is stapled; empty: none.
+	OCSP string `toml:"ocsp"`
 }
 
 // pair is a certificate that was read, with its key.
