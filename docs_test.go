@@ -97,7 +97,7 @@ var given = map[string]string{
 }
 
 // notGo is how blocks of README.md begin that are not Go: the others all are.
-var notGo = regexp.MustCompile(`^(go (run|test|mod) |\[\[|lwango\.conf:)`)
+var notGo = regexp.MustCompile(`^(go (run|test|mod) |\[|lwango\.conf:)`)
 
 // block is Go code of a text.
 type block struct {

@@ -13,7 +13,6 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/handlers/servefiles"
-	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/upstream"
 )
@@ -212,7 +211,7 @@ func (m *module) paths() error {
 	if s.ScriptPath == "" {
 		return handlers.BadKey("script_path", "missing: the folder with the scripts")
 	}
-	m.dir = confpath.Join(m.env.Dir, s.ScriptPath)
+	m.dir = m.env.Path(s.ScriptPath)
 	m.rules = cgi.Rules{Extensions: s.SplitPath, Index: s.Index,
 		Unchecked: !s.CheckFile, FrontMissing: s.FrontMissing, NoScripts: len(s.Scripts) == 0}
 	switch {

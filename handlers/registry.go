@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/coding"
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/loop"
 )
@@ -18,6 +19,10 @@ type Env struct {
 	// Dir is the folder of the configuration file. A relative path in a module's settings begins
 	// here.
 	Dir string
+
+	// Names is told of each path that Path returns. It is nil where nothing serves: in a test of a
+	// module.
+	Names func(path string)
 
 	// Prefix is the route's path prefix as configured, "/" for a route of all paths. It is empty for
 	// what is a site's, and not a route's.
@@ -69,6 +74,17 @@ type Env struct {
 	// Logger takes the module's log lines, at the start and later. The server always sets it; where
 	// it is nil, as in a test, Log returns one that drops everything.
 	Logger *slog.Logger
+}
+
+// Path returns the path of a file or a folder of the settings, which begins in Dir if it is
+// relative. A server that confines itself, by Landlock, lets its handlers read these, and all below
+// a folder. Path is for the build function.
+func (e Env) Path(path string) string {
+	path = confpath.Join(e.Dir, path)
+	if e.Names != nil {
+		e.Names(path)
+	}
+	return path
 }
 
 // Intercepts reports whether an answer of an application gets a page of the server's, where the

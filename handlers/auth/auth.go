@@ -18,7 +18,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -79,7 +78,7 @@ func New(s Settings, env handlers.Env) (handlers.Middleware, error) {
 	if s.Htpasswd == "" {
 		return nil, handlers.BadKey("htpasswd", "missing; expected the path of a file")
 	}
-	f, err := openFile(confpath.Join(env.Dir, s.Htpasswd), env.Log())
+	f, err := openFile(env.Path(s.Htpasswd), env.Log())
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "htpasswd", Err: err}
 	}

@@ -93,7 +93,7 @@ type module struct {
 // once.
 func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error) {
 	m := &module{set: s, env: env, log: env.Log().With("route", env.Prefix)}
-	security, err := s.TLS.Load(env.Dir)
+	security, err := s.TLS.Load(env.Path)
 	if err != nil {
 		return nil, &handlers.KeyError{Key: "tls", Err: err}
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/internal/template"
 )
@@ -180,7 +179,7 @@ func (c *compiler) rule(in *Rule) rule {
 		case root == "":
 			c.wrongf("root", "missing: the folder in which `exists` looks")
 		default:
-			if folder, err = sysio.OpenFolder(confpath.Join(c.env.Dir, root)); err != nil {
+			if folder, err = sysio.OpenFolder(c.env.Path(root)); err != nil {
 				c.wrong("root", err)
 			}
 		}

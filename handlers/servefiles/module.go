@@ -35,7 +35,6 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/coding"
-	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/names"
 	"github.com/lwango/lwango/loop"
@@ -91,7 +90,7 @@ func open(s Settings, env handlers.Env) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.root, err = openRoot(confpath.Join(env.Dir, s.Path), s.FollowSymlinks); err != nil {
+	if m.root, err = openRoot(env.Path(s.Path), s.FollowSymlinks); err != nil {
 		return nil, &handlers.KeyError{Key: "path", Err: err}
 	}
 	return m, nil

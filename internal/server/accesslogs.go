@@ -154,7 +154,7 @@ func (s *server) openSinks(next *config) (_ map[string]sink, err error) {
 		if sinks[a.Path], err = openSink(a.Path, s.log); err != nil {
 			delete(sinks, a.Path)
 			closeSinks(sinks)
-			return nil, fmt.Errorf("access_log: %w", err)
+			return nil, fmt.Errorf("%s: access_log: %w", a.Table.Place("path"), err)
 		}
 	}
 	return sinks, nil

@@ -87,6 +87,8 @@ type config struct {
 	Listeners []listenerConfig `toml:"listener"`
 	// AccessLog has a line for each request.
 	AccessLog *accessLogConfig `toml:"access_log"`
+	// Confine is what the process gives up when its sockets listen: rights, files, system calls.
+	Confine *confineConfig `toml:"confine"`
 	// Pubsub says where topics are: in this process, or in a Redis.
 	Pubsub pubsubConfig `toml:"pubsub"`
 	// Debug is where the server can be looked into.
@@ -115,6 +117,9 @@ type config struct {
 	// held is how many descriptors the handlers of the routes hold between requests, and heldByLoop
 	// how many each loop holds besides.
 	held, heldByLoop int
+
+	// names are the paths of files and folders that the settings of handlers have.
+	names []string
 
 	// background is what the handlers do besides, see handlers.Env. endBackground ends it, and returns
 	// when it has ended; nil: it has not begun.
@@ -253,6 +258,8 @@ type source struct {
 
 	Embedding *Embedding // what the program says in code; nil: nothing
 
+	jail *jail // of the process, for [confine]; nil: that is only checked
+
 	open map[string]address // see Embedding.listeners; of a reload
 
 	handed *handover // of the process before, at the start of the one behind it; nil: none
@@ -273,7 +280,11 @@ func (s source) load() (c *config, err error) {
 	if s.File == "" {
 		return s.parse("", "")
 	}
-	text, err := os.ReadFile(s.File)
+	file := s.File
+	if s.jail != nil && s.jail.file != "" {
+		file = s.jail.file
+	}
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -291,6 +302,9 @@ func (s source) parse(name, text string) (*config, error) {
 	c.Dir = wd
 	if name != "" {
 		c.File = confpath.Join(wd, name)
+		if s.jail != nil && s.jail.file != "" {
+			c.File = s.jail.file
+		}
 		c.Dir = filepath.Dir(c.File)
 	}
 
@@ -304,6 +318,9 @@ func (s source) parse(name, text string) (*config, error) {
 	f.Root().Decode(c)
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
+	}
+	if c.checkConfine(s) {
+		return s.load() // now from within
 	}
 	if err := s.Embedding.limits(c); err != nil {
 		return nil, err

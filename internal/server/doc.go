@@ -27,6 +27,7 @@
 //	listener.go   a socket handed out to the loops
 //	run.go        start, stop
 //	reload.go     SIGHUP
+//	confine.go    another user and root folder, files and system calls out of reach
 //	upgrade.go    SIGUSR2: a new process in the place of this one; -upgrade
 //	handover.go   what the new process gets, and what it says
 //	pidfile.go    the file with the number of the process, and its lock

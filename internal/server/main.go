@@ -196,6 +196,9 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
 	}
+	src.jail = new(jail)
+	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
+	defer manager.close()
 	c, err := src.load()
 	if err != nil {
 		// settings.Errors begin with file and line, which editors look for
@@ -244,8 +247,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return exitFailure
 	}
 	s.program = program
-	s.manager = findManager(s.own)
-	defer s.manager.close()
+	s.manager = manager
 	if handed != nil {
 		s.before, s.source.handed = handed, nil // a reload opens sockets of its own
 		s.takeOver(handed)
@@ -378,6 +380,7 @@ func (s *server) logReload(before *config, err error) {
 	default:
 		s.own.Error("reload refused, everything stays as it was", "error", err)
 	}
+	s.sayJail(err)
 }
 
 // parseArgs also returns theirs: the flags in own whose names lwango does not use.

@@ -21,6 +21,9 @@ func (s *server) reload() error {
 	if err != nil {
 		return err
 	}
+	if err := s.source.jail.reaches(next); err != nil {
+		return err
+	}
 	sinks, err := s.openSinks(next)
 	if err != nil {
 		return err
@@ -193,6 +196,9 @@ func (s *server) restartNeeded(next *config) {
 		s.own.Warn("handoff changes at the next start only", "running", s.config.Handoff,
 			"configured", next.Handoff)
 	}
+	if !next.Confine.same(s.config.Confine) {
+		s.own.Warn("[confine] changes at the next start only")
+	}
 	if next.PIDFile != s.config.PIDFile {
 		s.own.Warn("pid_file changes at the next start only", "running", s.config.PIDFile,
 			"configured", next.PIDFile)
@@ -202,6 +208,7 @@ func (s *server) restartNeeded(next *config) {
 	}
 	// The next reload must compare with what is running.
 	next.Threads, next.Workers, next.Handoff = s.config.Threads, s.config.Workers, s.config.Handoff
+	next.Confine = s.config.Confine
 	next.Pubsub.URL, next.PIDFile = s.config.Pubsub.URL, s.config.PIDFile
 }
 

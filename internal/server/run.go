@@ -126,6 +126,15 @@ func (s *server) start() (err error) {
 	if err := s.makeLoops(); err != nil {
 		return err
 	}
+	for _, lc := range s.config.Listeners {
+		if s.listeners[lc.Address], err = s.open(lc); err != nil {
+			delete(s.listeners, lc.Address)
+			return err
+		}
+	}
+	if err := s.confine(); err != nil {
+		return err
+	}
 	sinks, err := s.openSinks(s.config)
 	if err != nil {
 		return err
@@ -134,12 +143,6 @@ func (s *server) start() (err error) {
 	s.limitTopics()
 	if err := s.connectTopics(); err != nil {
 		return err
-	}
-	for _, lc := range s.config.Listeners {
-		if s.listeners[lc.Address], err = s.open(lc); err != nil {
-			delete(s.listeners, lc.Address)
-			return err
-		}
 	}
 	s.notePorts(s.config, nil)
 	s.conn = conn.NewServer(s.connConfig())

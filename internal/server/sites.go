@@ -36,6 +36,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			Listeners: site.Listeners, Scheme: site.Scheme}}
 		name := routeName{site: siteName(site.Hosts)}
 		env := handlers.Env{Dir: c.Dir, Hosts: site.Hosts, Loops: c.running, Logger: s.Logger,
+			Names:      func(path string) { c.names = append(c.names, path) },
 			Routes:     site.prefixes(s),
 			Background: func(f func(context.Context)) { c.background = append(c.background, f) },
 			Count: func() func(*loop.Thread) (*metrics.Snapshot, error) {

@@ -157,6 +157,11 @@ func (s *server) beginUpgrade(stopping bool) {
 		s.failedUpgrade("process 1 cannot be replaced: with its end, its container ends")
 		return
 	}
+	if !s.source.jail.executes() {
+		s.failedUpgrade("[confine] keeps this process from executing a program; a new one needs a " +
+			"restart")
+		return
+	}
 	u, err := s.launch()
 	if err != nil {
 		s.failedUpgrade(err.Error())

@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/stream"
 )
@@ -32,8 +31,8 @@ type Security struct {
 	id     string // the same for two that are alike
 }
 
-// Load reads the files, whose paths may be relative to dir. It may wait for a disk.
-func (t *TLS) Load(dir string) (*Security, error) {
+// Load reads the files. path makes the paths of the settings absolute. It may wait for a disk.
+func (t *TLS) Load(path func(string) string) (*Security, error) {
 	s := &Security{config: &tls.Config{ServerName: t.Name, InsecureSkipVerify: t.Insecure}}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %t\n", t.Name, t.Insecure)
@@ -41,7 +40,7 @@ func (t *TLS) Load(dir string) (*Security, error) {
 	case t.CA != "" && t.Insecure:
 		return nil, errors.New("ca is of no use with insecure = true")
 	case t.CA != "":
-		pem, err := os.ReadFile(confpath.Join(dir, t.CA))
+		pem, err := os.ReadFile(path(t.CA))
 		if err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
@@ -55,7 +54,7 @@ func (t *TLS) Load(dir string) (*Security, error) {
 		return nil, errors.New("expected both cert and key, paths of PEM files")
 	}
 	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(confpath.Join(dir, t.Cert), confpath.Join(dir, t.Key))
+		pair, err := tls.LoadX509KeyPair(path(t.Cert), path(t.Key))
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func BenchmarkHandshake(b *testing.B) {
 				Certificates: []tls.Certificate{ca.Issue(time.Hour, "127.0.0.1")}}
 			o.StartTLS()
 			defer o.Close()
-			security, err := (&upstream.TLS{CA: ca.File}).Load("")
+			security, err := (&upstream.TLS{CA: ca.File}).Load(filepath.Clean)
 			if err != nil {
 				b.Fatal(err)
 			}

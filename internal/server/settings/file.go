@@ -142,6 +142,15 @@ func (t Table) Errorf(key, format string, args ...any) {
 	t.file.report(t.position(key), at.name, format, args...)
 }
 
+// Wrong returns an error of the given key, for what turns out to be wrong after the file was read.
+func (t Table) Wrong(key string, err error) *Error {
+	at := t.position(key)
+	if at.file == "" {
+		at.file = t.file.names[0]
+	}
+	return &Error{File: at.file, Line: at.line, Key: t.at.child(key).name, Msg: err.Error()}
+}
+
 // follows reports whether an error at a place follows from a value that was refused before: that of
 // the place, of something around it, or of one of its elements.
 func (f *File) follows(at place) bool {

@@ -1,0 +1,579 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/fcgi"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/lwango/lwango/internal/confine"
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// needRoot leaves a test out that only root can run, or fails it where LWANGO_CI is set.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv("LWANGO_CI") != "" {
+		t.Fatal("only root becomes another user")
+	}
+	t.Skip("only root becomes another user")
+}
+
+var static struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// built returns the path of lwango without cgo, as it has to be to confine itself. The binary of a
+// test may have cgo, and has with -race.
+func built(t *testing.T) string {
+	t.Helper()
+	static.once.Do(func() {
+		if static.dir, static.err = os.MkdirTemp("", "lwango"); static.err != nil {
+			return
+		}
+		if static.err = os.Chmod(static.dir, 0o755); static.err != nil { // for other users
+			return
+		}
+		build := exec.Command("go", "build", "-o", filepath.Join(static.dir, "lwango"), ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			static.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if static.err != nil {
+		t.Fatal(static.err)
+	}
+	return filepath.Join(static.dir, "lwango")
+}
+
+// jail is a folder with what a confined server serves.
+type jail struct {
+	t    *testing.T
+	dir  string
+	cmd  *exec.Cmd
+	logs *jailLog
+}
+
+// jailLog is what a program logs, for any goroutine.
+type jailLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *jailLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *jailLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// another is who the server becomes: nobody, on Debian.
+const another = 65534
+
+func newJail(t *testing.T) *jail {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "jail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	j := &jail{t: t, dir: dir}
+	for name, mode := range map[string]os.FileMode{".": 0o755, "etc": 0o755, "www": 0o755,
+		"log": 0o700, "run": 0o700, "keys": 0o755, "tmp": 0o777} {
+		if err := os.MkdirAll(j.in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(j.in(name), mode); err != nil { // whatever the umask is
+			t.Fatal(err)
+		}
+		if mode == 0o700 {
+			j.give(name)
+		}
+	}
+	return j
+}
+
+func (j *jail) in(name string) string { return filepath.Join(j.dir, name) }
+
+func (j *jail) give(name string) {
+	j.t.Helper()
+	if err := os.Chown(j.in(name), another, another); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+func (j *jail) write(name, text string) {
+	j.t.Helper()
+	if err := os.WriteFile(j.in(name), []byte(text), 0o644); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// start runs the server, and returns the addresses at which it listens.
+func (j *jail) start(n int) (addresses []string) {
+	j.t.Helper()
+	j.logs = new(jailLog)
+	j.cmd = exec.Command(built(j.t), "-c", j.in("etc/lwango.conf"))
+	j.cmd.Stderr = j.logs
+	j.cmd.Dir = j.dir
+	j.cmd.Env = append(os.Environ(), "TMPDIR=/tmp")
+	if err := j.cmd.Start(); err != nil {
+		j.t.Fatal(err)
+	}
+	j.t.Cleanup(func() {
+		if j.cmd.ProcessState == nil {
+			j.cmd.Process.Kill()
+			j.cmd.Wait()
+		}
+		if j.t.Failed() {
+			j.t.Logf("log of the server:\n%s", j.logs)
+		}
+	})
+	for _, m := range j.says(`msg=listening address=(\S+)`, n) {
+		addresses = append(addresses, m[1])
+	}
+	return addresses
+}
+
+// says waits until n lines of the log match.
+func (j *jail) says(expr string, n int) (matches [][]string) {
+	j.t.Helper()
+	re := regexp.MustCompile(expr)
+	wait.Until(j.t, "the log says "+expr, func() bool {
+		log := j.logs.String()
+		if strings.Contains(log, "cannot start") || strings.HasPrefix(log, j.dir) {
+			j.t.Fatal("the server has not started")
+		}
+		matches = re.FindAllStringSubmatch(log, -1)
+		return len(matches) >= n
+	})
+	return matches
+}
+
+func (j *jail) signal(sig syscall.Signal) {
+	j.t.Helper()
+	if err := j.cmd.Process.Signal(sig); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// threads checks what each thread of the server has given up.
+func (j *jail) threads(seccomp string) {
+	j.t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", j.cmd.Process.Pid))
+	if err != nil || len(tasks) == 0 {
+		j.t.Fatalf("%d threads, %v", len(tasks), err)
+	}
+	user := fmt.Sprintf("%[1]d\t%[1]d\t%[1]d\t%[1]d", another)
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, want := range []string{"Uid:\t" + user, "Gid:\t" + user, "CapPrm:\t0000000000000000",
+			"CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1",
+			"Seccomp:\t" + seccomp} {
+			if !strings.Contains(string(text), "\n"+want+"\n") {
+				j.t.Errorf("%s has no line %q:\n%s", task, want, text)
+			}
+		}
+		groups := regexp.MustCompile(`(?m)^Groups:\s*(.*?)\s*$`).FindStringSubmatch(string(text))
+		if groups == nil || groups[1] != "" && groups[1] != fmt.Sprint(another) {
+			j.t.Errorf("%s: groups %q, want those of nobody", task, groups)
+		}
+	}
+}
+
+// applications listens on sockets in the jail: an upstream for HTTP and WebSockets, and one for
+// FastCGI.
+func (j *jail) applications() {
+	j.t.Helper()
+	listen := func(name string) net.Listener {
+		l, err := net.Listen("unix", j.in(name))
+		if err != nil {
+			j.t.Fatal(err)
+		}
+		if err := os.Chmod(j.in(name), 0o777); err != nil {
+			j.t.Fatal(err)
+		}
+		j.t.Cleanup(func() { l.Close() })
+		return l
+	}
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !websocket.IsWebSocketUpgrade(r) {
+			body, _ := io.ReadAll(r.Body)
+			fmt.Fprintf(w, "upstream %d", len(body))
+			return
+		}
+		c, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		for {
+			kind, text, err := c.ReadMessage()
+			if err != nil || c.WriteMessage(kind, text) != nil {
+				return
+			}
+		}
+	})
+	upstream := &http.Server{Handler: echo}
+	go upstream.Serve(listen("run/upstream"))
+	j.t.Cleanup(func() { upstream.Close() })
+	go fcgi.Serve(listen("run/fcgi"), http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "script ", r.URL.Path) }))
+}
+
+// TestConfined: all that a server does goes on while it is confined, with and without a root folder
+// of its own.
+func TestConfined(t *testing.T) {
+	needRoot(t)
+	for name, extra := range map[string]string{
+		"landlock": "", "seccomp": "seccomp = true\n", "none": "landlock = false\n",
+		"chroot": "chroot = \"..\"\nseccomp = true\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testConfined(t, extra)
+		})
+	}
+}
+
+func testConfined(t *testing.T, extra string) {
+	j := newJail(t)
+	j.applications()
+	ca := certs.New(t)
+	issue := func(days int) {
+		cert, key := ca.Files(ca.Issue(time.Duration(days)*24*time.Hour, "localhost"))
+		for from, to := range map[string]string{cert: "keys/cert.pem", key: "keys/key.pem"} {
+			text, err := os.ReadFile(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j.write(to+".new", string(text))
+			if err := os.Rename(j.in(to+".new"), j.in(to)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	issue(100)
+	j.write("www/file.txt", "a file")
+	j.write("www/x.php", "a script")
+	outside := filepath.Join(t.TempDir(), "outside") // of the jail
+	if err := os.WriteFile(outside, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(filepath.Dir(outside)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, j.in("www/out")); err != nil {
+		t.Fatal(err)
+	}
+	text := `
+spool_dir = "../tmp"
+[confine]
+user = "65534"
+group = "65534"
+` + extra + `
+[[listener]]
+address = "127.0.0.1:0"
+[[listener]]
+address = "unix:../run/lwango"
+[[listener]]
+address = "127.0.0.2:0"
+tls = { cert = "../keys/cert.pem", key = "../keys/key.pem" }
+[access_log]
+path = "../log/access.log"
+[[site]]
+[[site.route]]
+prefix = "/"
+module = "serve_files"
+path = "../www"
+follow_symlinks = true
+[[site.route]]
+prefix = "/up/"
+module = "proxy"
+address = "unix:../run/upstream"
+[[site.route]]
+prefix = "/php/"
+module = "fastcgi"
+address = "unix:../run/fcgi"
+script_path = "../www"
+`
+	j.write("etc/lwango.conf", text)
+	addresses := j.start(3)
+	var plain, secure string
+	for _, a := range addresses {
+		switch {
+		case strings.HasPrefix(a, "unix:"):
+		case plain == "":
+			plain = a
+		default:
+			secure = a
+		}
+	}
+	seccomp := "0"
+	if strings.Contains(extra, "seccomp") {
+		seccomp = "2"
+	}
+	j.threads(seccomp)
+
+	var leaf string
+	over := map[string]*http.Client{}
+	over["http"] = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	over["https"] = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+			VerifyConnection: func(s tls.ConnectionState) error {
+				leaf = s.PeerCertificates[0].SerialNumber.String()
+				return nil
+			}}}}
+	over["unix"] = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", j.in("run/lwango"))
+		}}}
+	ask := func(client, path string, body io.Reader) (int, string) {
+		t.Helper()
+		base := map[string]string{"http": "http://" + plain, "https": "https://" + secure,
+			"unix": "http://unix"}[client]
+		method := http.MethodGet
+		if body != nil {
+			method = http.MethodPost
+		}
+		req, err := http.NewRequest(method, base+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := over[client].Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		got, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(got)
+	}
+	check := func(client, path string, body io.Reader, want string) {
+		t.Helper()
+		if code, got := ask(client, path, body); code != 200 || got != want {
+			t.Errorf("%s %s: %d %q, want %q", client, path, code, got, want)
+		}
+	}
+	serves := func() {
+		t.Helper()
+		for client := range over {
+			check(client, "/file.txt", nil, "a file")
+			check(client, "/up/x", nil, "upstream 0")
+			check(client, "/php/x.php", nil, "script /php/x.php")
+		}
+		// This body goes through a temporary file.
+		check("http", "/up/x", io.LimitReader(zeros{}, 4<<20), fmt.Sprint("upstream ", 4<<20))
+		c, _, err := websocket.DefaultDialer.Dial("ws://"+plain+"/up/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := c.ReadMessage(); err != nil || string(got) != "hello" {
+			t.Errorf("WebSocket: %q, %v", got, err)
+		}
+	}
+	serves()
+
+	// Only the user and the root folder keep the server from a file outside without Landlock.
+	code, got := ask("http", "/out", nil)
+	if open := strings.Contains(extra, "landlock = false"); open != (code == 200) {
+		t.Errorf("/out: %d %q", code, got)
+	} else if !open && confine.Landlock() == 0 && !strings.Contains(extra, "chroot") {
+		t.Error("no Landlock in this kernel")
+	}
+
+	// A log rotation.
+	if err := os.Rename(j.in("log/access.log"), j.in("log/access.log.1")); err != nil {
+		t.Fatal(err)
+	}
+	j.signal(syscall.SIGUSR1)
+	j.says("access log reopened", 1)
+	check("http", "/file.txt", nil, "a file")
+
+	// A reload with another certificate, and another file.
+	check("https", "/file.txt", nil, "a file")
+	before := leaf
+	issue(200)
+	j.write("www/new.txt", "new")
+	j.write("etc/lwango.conf", text+"[[site.route]]\nprefix = \"/new\"\nmodule = \"serve_files\"\n"+
+		"path = \"../www\"\n")
+	j.signal(syscall.SIGHUP)
+	j.says("msg=reloaded", 1)
+	if check("https", "/new/new.txt", nil, "new"); leaf == before {
+		t.Error("the certificate was not renewed")
+	}
+	serves()
+
+	// One that needs what is out of reach.
+	if confine.Landlock() > 0 && !strings.Contains(extra, "landlock = false") {
+		j.write("etc/lwango.conf", strings.Replace(text, `path = "../www"`,
+			fmt.Sprintf("path = %q", filepath.Dir(outside)), 1))
+		j.signal(syscall.SIGHUP)
+		j.says("reload refused, everything stays as it was.*(permission denied|no such file)", 1)
+		j.says("the server is confined: ", 1)
+		serves()
+	}
+	j.threads(seccomp)
+
+	if !strings.Contains(extra, "landlock = false") {
+		j.signal(syscall.SIGUSR2)
+		j.says("upgrade failed, this process goes on.*confine.* keeps this process from executing", 1)
+		serves()
+	}
+
+	j.signal(syscall.SIGTERM)
+	if err := j.cmd.Wait(); err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+	if _, err := os.Lstat(j.in("run/lwango")); err == nil {
+		t.Error("the file of the socket is still there")
+	}
+	for name, least := range map[string]int{"log/access.log": 2, "log/access.log.1": 10} {
+		f, err := os.Open(j.in(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		n := 0
+		for lines := bufio.NewScanner(f); lines.Scan(); n++ {
+		}
+		if n < least {
+			t.Errorf("%s has %d lines, want %d", name, n, least)
+		}
+	}
+	if log := j.logs.String(); strings.Contains(log, "level=WARN msg=\"confine") {
+		t.Error("warned of something")
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// TestConfineWarns: what will fail later is told at the start.
+func TestConfineWarns(t *testing.T) {
+	needRoot(t)
+	j := newJail(t)
+	ca := certs.New(t)
+	cert, key := ca.Files(ca.Issue(1000*time.Hour, "localhost")) // which only root can read
+	for _, name := range []string{"log", "run"} {
+		if err := os.Chown(j.in(name), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(j.in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.write("log/access.log", "")
+	j.give("log/access.log")
+	j.write("etc/lwango.conf", fmt.Sprintf(`
+[confine]
+user = "65534"
+group = "65534"
+[[listener]]
+address = "unix:../run/lwango"
+[[listener]]
+address = "127.0.0.1:0"
+tls = { cert = %q, key = %q }
+[access_log]
+path = "../log/access.log"
+`, cert, key))
+	addresses := j.start(2)
+	j.says("a reload would be refused, .*permission denied", 1)
+	j.says("the file of a socket cannot be removed at the end", 1)
+	j.says("a log that was moved away cannot be made anew", 1)
+	for _, a := range addresses {
+		if strings.HasPrefix(a, "unix:") {
+			continue
+		}
+		c, err := tls.Dial("tcp", a, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+}
+
+// TestConfineRefuses: nothing is served by a server that cannot be confined as it was told.
+func TestConfineRefuses(t *testing.T) {
+	needRoot(t)
+	const plain, root = "", "root"
+	for _, test := range []struct {
+		as, text, want string
+		start          bool // -t finds nothing
+	}{
+		{root, "user = \"nobody-here\"", `lwango.conf:2: confine.user: there is no user "nobody-here"`, false},
+		{root, "user = \"65534\"\ngroup = \"none-here\"",
+			`lwango.conf:3: confine.group: there is no group "none-here"`, false},
+		{root, "user = \"54321\"", `lwango.conf:1: confine.group: missing: user 54321 is not in`, false},
+		{root, "user = \"root\"", `lwango.conf:2: confine.user: expected one that is not root`, false},
+		{root, "landlock = true", `lwango.conf:1: confine.user: missing`, false},
+		{root, "group = \"65534\"", `lwango.conf:2: confine.group: needs the key user`, false},
+		{root, "user = \"65534\"\ngroup = \"65534\"\nchroot = \"none\"",
+			`confine.chroot: there is no folder `, false},
+		{root, "user = \"65534\"\ngroup = \"65534\"\nchroot = \"/usr\"",
+			`confine.chroot: the configuration, `, false},
+		{plain, "user = \"65533\"\ngroup = \"65533\"",
+			`lwango.conf:2: confine.user: only root becomes another user; this is started by user 65534`, false},
+		{plain, "chroot = \"..\"", `lwango.conf:2: confine.chroot: only root enters another root folder`, false},
+		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
+			`line 5: access_log: open /var/log/lwango-test.log: permission denied`, true},
+	} {
+		j := newJail(t)
+		j.write("etc/lwango.conf", "[confine]\n"+test.text+
+			"\n[[listener]]\naddress = \"127.0.0.1:0\"\n")
+		args := []string{"-c", "lwango.conf"}
+		code := 1
+		if !test.start {
+			args, code = append(args, "-t"), 2
+		}
+		cmd := exec.Command(built(t), args...)
+		cmd.Dir = j.in("etc")
+		if test.as == plain {
+			cmd.SysProcAttr = &syscall.SysProcAttr{
+				Credential: &syscall.Credential{Uid: another, Gid: another}}
+		}
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), test.want) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s", test.text, got, code, test.want, out)
+		}
+	}
+	if _, err := os.Stat("/var/log/lwango-test.log"); err == nil {
+		t.Error("the log was made by root")
+	}
+}

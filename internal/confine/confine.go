@@ -1,0 +1,96 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Supported returns an error if the process cannot be confined, since it was built with cgo: then C
+// code may have threads that Go does not know, and AllThreadsSyscall refuses.
+func Supported() error {
+	if err := allThreads("prctl", unix.SYS_PRCTL, unix.PR_GET_SECUREBITS, 0, 0); err != nil {
+		return errors.New("this program was built with cgo, and cannot confine all of its " +
+			"threads; build it with CGO_ENABLED=0")
+	}
+	return nil
+}
+
+// allThreads makes a system call on every thread. All must have the same result.
+func allThreads(name string, trap, a1, a2, a3 uintptr) error {
+	if _, _, errno := syscall.AllThreadsSyscall(trap, a1, a2, a3); errno != 0 {
+		return os.NewSyscallError(name, errno)
+	}
+	return nil
+}
+
+// Enter makes root the root folder, and the working directory. Threads of Go share both (CLONE_FS).
+func Enter(root string) error {
+	if err := os.Chdir(root); err != nil {
+		return err
+	}
+	if err := unix.Chroot("."); err != nil {
+		return os.NewSyscallError("chroot", err)
+	}
+	return nil
+}
+
+// User is what a process runs as.
+type User struct {
+	ID, Group int
+	Groups    []int // supplementary
+}
+
+// Become makes all threads this user's. The kernel takes their capabilities with user 0
+// (capabilities(7)).
+func (u User) Become() error {
+	if err := syscall.Setgroups(u.Groups); err != nil {
+		return os.NewSyscallError("setgroups", err)
+	}
+	if err := syscall.Setresgid(u.Group, u.Group, u.Group); err != nil {
+		return os.NewSyscallError("setresgid", err)
+	}
+	return os.NewSyscallError("setresuid", syscall.Setresuid(u.ID, u.ID, u.ID))
+}
+
+// NoNewPrivileges makes sure that no program that is executed gets more than this one has.
+// Landlock and seccomp ask for it.
+func NoNewPrivileges() error {
+	return allThreads("prctl", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+}
+
+// DropCapabilities empties all sets of capabilities. It comes after Become, which needs some of them.
+func DropCapabilities() error {
+	err := allThreads("prctl", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0)
+	if err != nil {
+		return err
+	}
+	// Two parts of 32 bits each (capset(2)); pid 0 is the thread itself.
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	none := new([2]unix.CapUserData)
+	err = allThreads("capset", unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)),
+		uintptr(unsafe.Pointer(none)), 0)
+	runtime.KeepAlive(header)
+	runtime.KeepAlive(none)
+	return err
+}
+
+// LimitCapabilities empties the bounding set, so that not even a program of root's gets any. It
+// needs CAP_SETPCAP, which Become takes away; a process without it keeps the set that it has.
+func LimitCapabilities() error {
+	for c := uintptr(0); ; c++ {
+		switch err := allThreads("prctl", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); {
+		case errors.Is(err, unix.EINVAL): // the kernel has no more
+			return nil
+		case errors.Is(err, unix.EPERM):
+			return nil
+		case err != nil:
+			return fmt.Errorf("capability %d: %w", c, err)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package confine_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/internal/confine"
+)
+
+// probe runs testdata/probe, which is built without cgo, as programs must be that confine
+// themselves, and returns the lines that it prints.
+func probe(t *testing.T, args ...string) []string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "confine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "probe")
+	build := exec.Command("go", "build", "-o", program, "./testdata/probe")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, name := range []string{"read", "write"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"file", "read/file"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("text"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../file", filepath.Join(dir, "read/link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "write"} { // whatever the umask is
+		if err := os.Chmod(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command(program, append([]string{dir}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("probe: %v\n%s", err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+var filesTried = []string{
+	"read a listed folder: yes", "read beside it: EACCES", "follow a link out: EACCES",
+	"write to a folder to read: EACCES", "write: yes", "rename: yes", "remove: yes",
+	"make a socket: yes", "execute: EACCES",
+}
+
+var callsTried = []string{
+	"start a process: EPERM", "open a packet socket: EPERM", "open a TCP socket: yes",
+	"map executable memory: EPERM", "make memory executable: EPERM", "unshare: EPERM",
+	"io_uring: EPERM", "clone3: ENOSYS", "a newer call: ENOSYS",
+}
+
+// TestThreads: what a process gives up, all of its threads have given up, and so have those that it
+// starts later. The rest of what it does goes on.
+func TestThreads(t *testing.T) {
+	for _, seccomp := range []bool{false, true} {
+		var want, args []string
+		if confine.Landlock() > 0 {
+			want = slices.Clone(filesTried)
+		} else if os.Getenv("LWANGO_CI") != "" {
+			t.Fatal("the kernel has no Landlock")
+		}
+		filter := "0"
+		if seccomp {
+			want, args, filter = append(want, callsTried...), []string{"seccomp"}, "2"
+		}
+		got := probe(t, args...)
+		if !slices.Equal(got[:len(got)-1], want) {
+			t.Errorf("tried:\n%s\nwant:\n%s", strings.Join(got[:len(got)-1], "\n"),
+				strings.Join(want, "\n"))
+		}
+		const none = "0000000000000000"
+		is := "CapInh " + none + ", CapPrm " + none + ", CapEff " + none
+		if os.Geteuid() == 0 {
+			is = "threads: Uid 65534 65534 65534 65534, Gid 65533 65533 65533 65533, Groups 1 2, " +
+				is + ", CapBnd " + none
+		}
+		rest := "CapAmb " + none + ", NoNewPrivs 1, Seccomp " + filter
+		if line := got[len(got)-1]; !strings.Contains(line, is) || !strings.HasSuffix(line, rest) {
+			t.Errorf("%s\nwant %s, %s", line, is, rest)
+		}
+	}
+}
+
+// TestFolders: a file is read by way of its folder, and of that to which a link leads.
+func TestFolders(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"live", "archive"} {
+		if err := os.Mkdir(in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(in("archive/key1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../archive/key1", in("live/key")); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		path string
+		want []string
+	}{
+		{in("live"), []string{in("live")}},
+		{in("live/key"), []string{in("live"), in("archive")}},
+		{in("archive/key1"), []string{in("archive")}},
+		{in("live/none"), []string{in("live")}},
+	} {
+		if got := confine.Folders(test.path); !slices.Equal(got, test.want) {
+			t.Errorf("Folders(%s) = %q, want %q", test.path, got, test.want)
+		}
+	}
+}

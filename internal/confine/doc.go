@@ -1,0 +1,12 @@
+// Package confine takes from the process what a server does not need once its sockets listen: the
+// rest of the file system, the user root, capabilities, and system calls. Nothing gives them back.
+//
+// Linux keeps most of this for each thread by itself, and a Go program has many, so each call here
+// is for all of them, with syscall.AllThreadsSyscall. That cannot be had in a program with cgo; see
+// Supported. The functions may be called from any goroutine, one at a time, in this order:
+//
+//	confine.go    Enter, Become, DropCapabilities: another root folder, another user
+//	landlock.go   Files: only these folders (landlock(7))
+//	seccomp.go    FilterCalls: only these system calls (seccomp(2))
+//	calls.go      the list of them
+package confine

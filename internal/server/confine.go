@@ -1,0 +1,417 @@
+package server
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/internal/confine"
+	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/server/settings"
+)
+
+// confineConfig is [confine].
+type confineConfig struct {
+	Table settings.Table `toml:",table"`
+	// User is the one that the process becomes, by name or number; needed where root starts it.
+	User string `toml:"user"`
+	// Group is the process's, by name or number; without it, that of the user.
+	Group string `toml:"group"`
+	// Chroot becomes the root folder, before the rest of the configuration is read.
+	Chroot string `toml:"chroot"`
+	// Landlock leaves the files that the configuration names, where the kernel has it; true without
+	// the key.
+	Landlock bool `toml:"landlock"`
+	// Seccomp leaves the system calls that a server needs.
+	Seccomp bool `toml:"seccomp"`
+	// Read has more files and folders to read, for a program's own handlers.
+	Read []string `toml:"read"`
+	// Write has more files and folders to write to.
+	Write []string `toml:"write"`
+}
+
+// same reports whether both ask for the same.
+func (c *confineConfig) same(o *confineConfig) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return c.User == o.User && c.Group == o.Group && c.Chroot == o.Chroot &&
+		c.Landlock == o.Landlock && c.Seccomp == o.Seccomp && slices.Equal(c.Read, o.Read) &&
+		slices.Equal(c.Write, o.Write)
+}
+
+// jail is what [confine] has done to the process, or will do. Its process has one.
+//
+// A chroot comes first, when the configuration is read for the first time: so all paths of it mean
+// the same at the start and after a reload, and -t finds what a start would find. The rest comes
+// when the sockets listen (server.confine), since a port below 1024 takes root.
+type jail struct {
+	file     string        // the configuration below the new root; empty: there has been no chroot
+	user     *confine.User // nil: the one that the process has
+	done     bool          // all else is done, too
+	kept     []string      // files and folders that Landlock has left; nil: all
+	filtered bool          // system calls are
+}
+
+// checkConfine checks [confine] and, if it asks for another root folder, changes to it; then all
+// has to be read again, from there.
+func (c *config) checkConfine(s source) (entered bool) {
+	t := c.Confine
+	if t == nil {
+		return false
+	}
+	if !t.Table.Has("landlock") {
+		t.Landlock = true
+	}
+	for _, list := range []*[]string{&t.Read, &t.Write} {
+		for i, path := range *list {
+			(*list)[i] = confpath.Join(c.Dir, path)
+		}
+	}
+	if s.Embedding != nil {
+		t.Table.Errorf("", "is for a server that is its process; a program that starts a server "+
+			"in code confines itself")
+		return false
+	}
+	if s.jail == nil || s.jail.done || s.jail.file != "" {
+		return false // restartNeeded says what has changed
+	}
+	if err := confine.Supported(); err != nil {
+		t.Table.Errorf("", "%v", err)
+		return false
+	}
+	ok := c.checkUser(s.jail)
+	if t.Chroot != "" && ok {
+		return c.enter(s.jail)
+	}
+	return false
+}
+
+// checkUser looks up the user and the group, while their files can be read.
+func (c *config) checkUser(j *jail) (ok bool) {
+	t := c.Confine
+	if t.User == "" {
+		switch {
+		case t.Group != "":
+			t.Table.Errorf("group", "needs the key user beside it")
+		case os.Geteuid() == 0:
+			t.Table.Errorf("user", "missing; expected the user that a server which root has "+
+				"started becomes")
+		default:
+			return true
+		}
+		return false
+	}
+	u, key, err := lookUser(t.User, t.Group)
+	switch {
+	case err != nil:
+		t.Table.Errorf(key, "%v", err)
+	case u.ID == 0:
+		t.Table.Errorf("user", "expected one that is not root")
+	case os.Geteuid() == 0:
+		j.user = u
+		return true
+	case u.ID != os.Geteuid():
+		t.Table.Errorf("user", "only root becomes another user; this is started by user %d",
+			os.Geteuid())
+	case u.Group != os.Getegid():
+		t.Table.Errorf(key, "only root becomes a member of group %d; this is started with group "+
+			"%d", u.Group, os.Getegid())
+	default:
+		return true
+	}
+	return false
+}
+
+// lookUser finds a user with all groups, by names or numbers. group is its own one if that is not to
+// be the user's. A number need not be known, but then there must be a group. key is the one that
+// err is about.
+func lookUser(name, group string) (_ *confine.User, key string, _ error) {
+	u := new(confine.User)
+	var err error
+	if u.ID, err = number(name, userID); err != nil {
+		return nil, "user", err
+	}
+	gid := ""
+	known, err := user.LookupId(strconv.Itoa(u.ID))
+	if err == nil {
+		gid = known.Gid
+		ids, err := known.GroupIds()
+		if err != nil {
+			return nil, "user", err
+		}
+		for _, id := range ids {
+			n, err := strconv.Atoi(id)
+			if err != nil {
+				return nil, "user", err
+			}
+			u.Groups = append(u.Groups, n)
+		}
+	}
+	if group != "" {
+		gid = group
+	}
+	if gid == "" {
+		return nil, "group", fmt.Errorf("missing: user %s is not in /etc/passwd, which would say "+
+			"its group", name)
+	}
+	if u.Group, err = number(gid, groupID); err != nil {
+		return nil, "group", err
+	}
+	return u, "group", nil
+}
+
+// enter changes the root folder. The configuration has to be inside, for reloads.
+func (c *config) enter(j *jail) (entered bool) {
+	t := c.Confine.Table
+	root := confpath.Join(c.Dir, c.Confine.Chroot)
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		t.Errorf("chroot", "there is no folder %s", root)
+		return false
+	}
+	inside, err := below(root, c.File)
+	if err != nil {
+		t.Errorf("chroot", "%v", err)
+		return false
+	}
+	prepare()
+	if err := confine.Enter(root); err != nil {
+		if errors.Is(err, unix.EPERM) {
+			err = fmt.Errorf("only root enters another root folder: %w", err)
+		}
+		t.Errorf("chroot", "%v", err)
+		return false
+	}
+	j.file = inside
+	return true
+}
+
+// below returns the path that file has if root is the root folder.
+func below(root, file string) (string, error) {
+	outer, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", err
+	}
+	inner, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(outer, inner)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("the configuration, %s, is not in %s, where a reload could read it",
+			file, root)
+	}
+	return "/" + rel, nil
+}
+
+// prepare reads what the standard library reads once, on demand.
+func prepare() {
+	_ = time.Local.String()
+	_, _ = x509.SystemCertPool() // an upstream without trusted roots has an error of its own
+}
+
+// confine does the rest of what [confine] asks for. The sockets listen, and nothing is served yet.
+func (s *server) confine() error {
+	t, j := s.config.Confine, s.source.jail
+	if t == nil || j == nil {
+		if t == nil && s.source.Embedding == nil && os.Geteuid() == 0 {
+			s.own.Warn("running as root without [confine]: a fault of the server or of a handler " +
+				"is one of root")
+		}
+		return nil
+	}
+	prepare()
+	var files *confine.Files
+	abi := 0
+	if t.Landlock {
+		if abi = confine.Landlock(); abi == 0 {
+			s.own.Warn("confine: the kernel has no Landlock; what the user may read and write is " +
+				"not restricted further")
+		} else {
+			read, write := s.config.files()
+			for _, path := range slices.Concat(read, write) {
+				j.kept = append(j.kept, resolved(path))
+			}
+			var err error
+			if files, err = confine.NewFiles(read, write); err != nil {
+				return t.Table.Wrong("landlock", err)
+			}
+			defer files.Close()
+		}
+	}
+	if j.user != nil {
+		if err := confine.LimitCapabilities(); err != nil {
+			return t.Table.Wrong("user", err)
+		}
+		if err := j.user.Become(); err != nil {
+			return t.Table.Wrong("user", err)
+		}
+	}
+	if err := confine.DropCapabilities(); err != nil {
+		return t.Table.Wrong("user", err)
+	}
+	if err := confine.NoNewPrivileges(); err != nil {
+		return t.Table.Wrong("user", err)
+	}
+	if files != nil {
+		if err := files.Restrict(); err != nil {
+			return t.Table.Wrong("landlock", err)
+		}
+	}
+	if t.Seccomp {
+		if err := confine.FilterCalls(); err != nil {
+			return t.Table.Wrong("seccomp", err)
+		}
+		j.filtered = true
+	}
+	j.done = true
+	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "chroot", t.Chroot,
+		"landlock", abi, "seccomp", t.Seccomp)
+	s.checkJail()
+	return nil
+}
+
+// checkJail warns of what will not work from now on: better at the start than when it is needed.
+func (s *server) checkJail() {
+	if _, err := s.source.load(); err != nil {
+		s.own.Warn("confine: a reload would be refused, so a change of the configuration or of a "+
+			"certificate needs a restart", "error", err)
+	}
+	folders := map[string]string{}
+	for _, l := range s.listeners {
+		if l.socket.path != "" {
+			folders[filepath.Dir(l.socket.path)] = "the file of a socket cannot be removed at the end"
+		}
+	}
+	if path := s.config.PIDFile; path != "" {
+		folders[filepath.Dir(path)] = "pid_file cannot be removed at the end"
+	}
+	for _, path := range s.config.logFiles() {
+		folders[filepath.Dir(path)] = "a log that was moved away cannot be made anew, unless the " +
+			"rotation does so"
+	}
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK,
+			unix.AT_EACCESS); err != nil {
+			s.own.Warn("confine: "+folders[dir], "folder", dir, "error", err)
+		}
+	}
+}
+
+// systemFiles are what the standard library reads: for names, trusted roots, times and listening.
+var systemFiles = []string{"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/services",
+	"/etc/protocols", "/etc/localtime", "/usr/share/zoneinfo", "/etc/ssl/certs",
+	"/usr/share/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted",
+	"/proc/sys/net/core/somaxconn", "/dev/urandom"}
+
+// files returns the files and folders that the configuration names: those that a server reads, and
+// those that it writes. Single files may be exchanged, so their folders are meant (see
+// confine.Restrict); those of the operating system are not, as the rest of /etc is not ours.
+func (c *config) files() (read, write []string) {
+	read = append(slices.Clone(systemFiles), c.Confine.Read...)
+	write = append([]string{"/dev/null"}, c.Confine.Write...)
+	single := slices.Clone(c.names)
+	single = append(single, c.File)
+	for _, pattern := range c.Include {
+		single = append(single, confpath.Join(c.Dir, pattern))
+	}
+	for _, l := range c.Listeners {
+		for _, p := range l.Pairs {
+			single = append(single, p.cert, p.key)
+			if p.ocsp != "" {
+				single = append(single, p.ocsp)
+			}
+		}
+		if l.CAs != "" {
+			single = append(single, confpath.Join(c.Dir, l.CAs))
+		}
+		if l.Address.Network == "unix" && !strings.HasPrefix(l.Address.Name, "@") {
+			write = append(write, filepath.Dir(l.Address.Name))
+		}
+	}
+	for _, path := range single {
+		read = append(read, confine.Folders(path)...)
+	}
+	if c.PIDFile != "" {
+		write = append(write, filepath.Dir(c.PIDFile))
+	}
+	for _, path := range c.logFiles() {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			write = append(write, path) // a device or a pipe, which nothing exchanges
+		} else {
+			write = append(write, confine.Folders(path)...)
+		}
+	}
+	spool := c.SpoolDir
+	if spool == "" {
+		spool = os.TempDir()
+	}
+	return read, append(write, spool)
+}
+
+// logFiles returns the paths of the access logs that are files.
+func (c *config) logFiles() (paths []string) {
+	for _, a := range c.accessLogs() {
+		if filepath.IsAbs(a.Path) { // otherwise it names a stream or a socket
+			paths = append(paths, a.Path)
+		}
+	}
+	return paths
+}
+
+// executes reports whether the process may still execute programs.
+func (j *jail) executes() bool { return j == nil || j.file == "" && j.kept == nil && !j.filtered }
+
+// resolved follows the links in a path, if it can.
+func resolved(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
+}
+
+// reaches returns an error if a handler of c could not read one of its files or folders. Modules do
+// not notice that: Landlock lets a folder be opened to look for names in it (O_PATH). All else that a
+// configuration names is read, or written to, by the reload itself.
+func (j *jail) reaches(c *config) error {
+	if j == nil || j.kept == nil {
+		return nil
+	}
+	for _, path := range c.names {
+		to := resolved(path)
+		if !slices.ContainsFunc(j.kept, func(kept string) bool {
+			rel, err := filepath.Rel(kept, to)
+			return err == nil && filepath.IsLocal(rel)
+		}) {
+			return fmt.Errorf("%s: %w: Landlock has kept it from this process since the start, when "+
+				"the configuration did not name it", path, unix.EACCES)
+		}
+	}
+	return nil
+}
+
+// sayJail logs, after a reload that was refused, why a file may be out of reach.
+func (s *server) sayJail(err error) {
+	j := s.source.jail
+	if j == nil || !j.done || err == nil {
+		return
+	}
+	text := err.Error()
+	for _, no := range []error{unix.EACCES, unix.EPERM, unix.ENOENT} {
+		if strings.Contains(text, no.Error()) {
+			s.own.Warn("the server is confined: what was not in [confine] or in the configuration " +
+				"at its start is out of its reach, and needs a restart")
+			return
+		}
+	}
+}
