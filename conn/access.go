@@ -93,7 +93,7 @@ func (x *exchange) logAccess(line []byte) {
 		x.entry = new(AccessEntry)
 	}
 	e := x.entry
-	*e = x.accessEntry()
+	x.describe(e)
 	if x.req.raw == nil {
 		e.Line, e.Received = line, int64(x.w-x.r)
 	}
@@ -132,16 +132,12 @@ func (r *Request) SetUpstream(name string, first, whole time.Duration) {
 	}
 }
 
-func (x *exchange) accessEntry() AccessEntry {
-	e := AccessEntry{
-		Remote: x.req.RemoteAddr(),
-		Time:   x.began,
-		Proto:  x.req.Proto(),
-		User:   x.req.user,
-		Status: x.resp.status,
-		Bytes:  x.resp.bytes,
-		ID:     x.req.IDView(),
-	}
+// describe makes e the entry of the present request. (A literal would be made elsewhere and copied.)
+func (x *exchange) describe(e *AccessEntry) {
+	*e = AccessEntry{}
+	e.Remote, e.Time = x.req.RemoteAddr(), x.began
+	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.IDView()
+	e.Status, e.Bytes = x.resp.status, x.resp.bytes
 	if u := &x.req.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 	}
@@ -168,7 +164,6 @@ func (x *exchange) accessEntry() AccessEntry {
 		e.UserAgent, _ = h.Get(raw, "User-Agent")
 		e.UserAgent = first(loggedText, e.UserAgent)
 	}
-	return e
 }
 
 func first(n int, b []byte) []byte { return b[:min(n, len(b))] }
@@ -202,7 +197,8 @@ func (x *exchange) logLater() func(closeCode int) {
 	if x.accessLog() == nil {
 		return nil
 	}
-	e := x.accessEntry()
+	var e AccessEntry
+	x.describe(&e)
 	for _, text := range []*[]byte{&e.ID, &e.Target, &e.Host, &e.Referer, &e.UserAgent} {
 		*text = slices.Clone(*text) // the request does not live that long
 	}

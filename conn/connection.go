@@ -185,6 +185,9 @@ func (x *exchange) idle() coro.Code {
 		x.close()
 		return coro.Abort
 	}
+	if c.tls != nil {
+		slimTLS(c.tls, heldBuffer)
+	}
 	timeout := x.set.KeepAliveTimeout
 	if c.state&served == 0 {
 		timeout = x.set.HeaderTimeout

@@ -99,6 +99,7 @@ func (x *exchange) handshake() error {
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
+	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
 	state := conn.ConnectionState()
 	t.version, t.cipher = state.Version, state.CipherSuite

@@ -180,6 +180,25 @@ func BenchmarkLogLine(b *testing.B) {
 	}
 }
 
+// BenchmarkLogRequest has the writing of the lines in it.
+func BenchmarkLogRequest(b *testing.B) {
+	a, err := server.OpenAccessLog(filepath.Join(b.TempDir(), "log"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	a.Format("json")
+	lp, e := new(loop.Loop), entry()
+	e.ID, e.Host = []byte("0123456789abcdef0123456789abcdef"), []byte("example.org")
+	e.UserAgent = []byte("Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0")
+	b.ReportAllocs()
+	for b.Loop() {
+		if !a.LogRequest(lp, e) {
+			a.Flush()
+		}
+	}
+}
+
 func TestAccessLogReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	a, err := server.OpenAccessLog(path, slog.New(slog.DiscardHandler))

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
@@ -276,5 +278,86 @@ func TestAccessLogUnreadPipe(t *testing.T) {
 	_, err := server.OpenAccessLog(path, slog.New(slog.DiscardHandler))
 	if err == nil || time.Since(began) > wait.Patience {
 		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+// TestAccessLogFullServes: requests are answered as ever where no line can be written, and the end
+// of the server tells how many lines were lost.
+func TestAccessLogFullServes(t *testing.T) {
+	s, text := source(), new(logtext.Buffer)
+	s.Logger = slog.New(slog.NewTextHandler(text, nil))
+	c, err := s.Parse("t.conf", "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		"[access_log]\npath = \"/dev/full\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 50
+	for range n {
+		if got := fetch(t, srv.Addresses()[0]); got != "x" {
+			t.Errorf("got %q", got)
+		}
+	}
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+	if strings.Count(text.String(), "cannot be written") != 1 ||
+		!strings.Contains(text.String(), fmt.Sprintf("path=/dev/full lost=%d\n", n)) {
+		t.Error(text.String())
+	}
+}
+
+// TestAccessLogUnderWay: the line of a request during which a reload has given the log another path
+// is in the new file.
+func TestAccessLogUnderWay(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "lwango.conf")
+	write := func(name string) {
+		t.Helper()
+		text := "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[access_log]\npath = \"" + name +
+			"\"\nformat = \"" + name + " {target}\"\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, over := make(chan struct{}), make(chan struct{})
+	src := source()
+	src.File = file
+	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, _ *conn.Response) int {
+		close(began)
+		_ = req.Await(func() error { <-over; return nil }, wait.Patience)
+		return 204
+	}}}
+	write("old")
+	c, err := src.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(src, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		ask(t, s.Addresses()[0], "a", "/x")
+	}()
+	<-began
+	write("new")
+	if err := s.Reload(); err != nil {
+		t.Error(err)
+	}
+	close(over)
+	<-answered
+	s.Stop()
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	if old, now := read(t, filepath.Join(dir, "old")), read(t, filepath.Join(dir, "new")); old != "" || now != "new /x\n" {
+		t.Errorf("old: %q, new: %q", old, now)
 	}
 }

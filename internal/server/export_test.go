@@ -44,6 +44,14 @@ func OpenAccessLog(path string, log *slog.Logger) (AccessLog, error) {
 	return AccessLog{&accessLogConfig{Path: path, line: appendCombined, log: a}}, nil
 }
 
+// Format gives the lines another format.
+func (a AccessLog) Format(format string) {
+	var err error
+	if a.line, err = parseFormat(format); err != nil {
+		panic(err)
+	}
+}
+
 func (a AccessLog) Reopen(path string) error {
 	to, err := openSink(path, a.log.log)
 	if err == nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,8 +39,8 @@ type handed struct {
 
 // message is what the new process tells the old one, one JSON value after the other.
 type message struct {
-	// Serves has the addresses of those sockets that the new process serves from now on.
-	Serves  []string `json:"serves,omitempty"`
+	// Serves has the addresses that the new process serves from now on, after its start or a reload.
+	Serves  []string `json:"serves"`
 	PIDFile bool     `json:"pid_file,omitempty"` // it has the file as well
 	Ready   bool     `json:"ready,omitempty"`
 
@@ -181,9 +182,22 @@ func (s *server) takeOver(h *handover) {
 func (h *handover) tell(m message) error {
 	text, err := json.Marshal(m)
 	if err == nil {
+		_ = h.news.SetWriteDeadline(time.Now().Add(sendLimit)) // the old process may be stopped
 		_, err = h.news.Write(text)
 	}
 	return err
+}
+
+// serves tells the old process what a reload has left. The old one may have gone.
+func (h *handover) serves(listeners map[address]*listener) {
+	if h == nil {
+		return
+	}
+	m := message{Serves: []string{}}
+	for a := range listeners {
+		m.Serves = append(m.Serves, a.String())
+	}
+	_ = h.tell(m)
 }
 
 // over tells the old process that this one ends, or leaves, in order. The old one may have gone.

@@ -155,6 +155,9 @@ func (s *server) exchange(next *config, added map[address]*listener) {
 	})
 	// Close takes effect within a turn of the loop. After another one, what is announced is true.
 	s.onLoops(func(int) {})
+	if len(gone) > 0 {
+		s.before.serves(s.listeners)
+	}
 	for _, l := range gone {
 		s.own.Info("no longer listening", "address", l.socket.shown)
 	}

@@ -141,6 +141,11 @@ func (s *server) start() (err error) {
 			}
 		}
 	}
+	if s.source.handed == nil { // otherwise see takeOver
+		if err := s.pid.write(os.Getpid()); err != nil {
+			return err
+		}
+	}
 	for _, l := range s.loops {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
@@ -150,9 +155,6 @@ func (s *server) start() (err error) {
 		s.announce(s.listeners[lc.Address])
 	}
 	s.notice()
-	if s.source.handed == nil { // otherwise see takeOver
-		return s.pid.write(os.Getpid())
-	}
 	return nil
 }
 
@@ -242,7 +244,7 @@ func (s *server) connConfig() conn.Config {
 	}
 	held := c.held + c.heldByLoop*len(s.loops)
 	limit, own := descriptorLimit(), ownDescriptors(len(s.loops), len(c.Listeners))+
-		len(c.accessLogs())+held
+		2*len(c.accessLogs())+held // a reload has the new ones beside the old ones
 	if c.MaxConnections == 0 {
 		cc.MaxConnections = connectionsFor(limit, own)
 	} else if c.MaxConnections > limit-own {

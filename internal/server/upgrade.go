@@ -267,6 +267,7 @@ func (u *upgrade) watch(news *os.File) {
 func (s *server) upgraded(e event) (over bool) {
 	u := s.upgrade
 	switch {
+	case u.state == failed: // the event was on its way
 	case e.Ready:
 		if u.state == starting {
 			s.handOver(e.message)
@@ -274,7 +275,10 @@ func (s *server) upgraded(e event) (over bool) {
 	case e.Over:
 		if u.state == draining {
 			u.state = settled
+			s.retain(nil)
 		}
+	case e.Serves != nil:
+		s.retain(e.Serves)
 	case e.late:
 		if u.state == starting {
 			u.hung = true
@@ -385,6 +389,17 @@ func (s *server) leaveListeners(m message) {
 			l.handles[i] = nil
 		}
 	})
+}
+
+// retain closes the sockets of all addresses but those that the new process still serves. Otherwise
+// clients could connect to them, and nobody would answer.
+func (s *server) retain(serves []string) {
+	for a, l := range s.listeners {
+		if !slices.Contains(serves, a.String()) {
+			l.socket.close()
+			delete(s.listeners, a)
+		}
+	}
 }
 
 // lookIdle reports the event idle if no loop has a thread beside the one that keeps it running.

@@ -408,6 +408,56 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// TestUpgradedServerLeavesAddress: what the new process closes is closed, though the old one drains.
+func TestUpgradedServerLeavesAddress(t *testing.T) {
+	u := startUpgraded(t, "")
+	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close() // it keeps the old process
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	next := u.mustPID()
+	refused := func(network string) {
+		t.Helper()
+		wait.Until(t, "the end of "+network, func() bool {
+			c, err := net.Dial(network, u.addresses[network])
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
+	}
+
+	// A reload leaves the TCP address.
+	unix := strings.SplitAfter(u.config, "pid_file = \"pid\"\n")[0] + "[[listener]]\n" +
+		u.config[strings.Index(u.config, "address = \"unix"):]
+	u.write("lwango.conf", unix)
+	if err := syscall.Kill(next, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	u.logged("no longer listening. address=127")
+	refused("tcp")
+	if got := u.served("unix"); got != next {
+		t.Errorf("process %d answers, want %d", got, next)
+	}
+
+	// The end of the new process closes the rest, and removes the file.
+	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	refused("unix")
+	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
+	if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
+		t.Error(err)
+	}
+	if _, text, err := socket.ReadMessage(); string(text) != "here" || err != nil {
+		t.Error(string(text), err)
+	}
+}
+
 // TestUpgradeFails: whatever the new process does instead of getting ready, the old one goes on.
 func TestUpgradeFails(t *testing.T) {
 	u := startUpgraded(t, "threads = 2")

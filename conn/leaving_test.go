@@ -1,0 +1,59 @@
+package conn_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// TestLeaving: a server that leaves answers all requests that have come, says with the last one that
+// the connection ends, and then ends it. An idle connection stays until then.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	config := conn.Config{Handler: hello}
+	s := start(t, plain, config)
+	c, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	r := bufio.NewReader(c)
+	ask := func(n int, last bool) {
+		t.Helper()
+		if _, err := io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", n)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+				t.Fatal(err)
+			}
+			if want := last && i == n-1; resp.StatusCode != 200 || resp.Close != want {
+				t.Errorf("answer %d: status %d, close %v, want 200, %v", i+1, resp.StatusCode, resp.Close, want)
+			}
+		}
+	}
+	ask(1, false)
+	config.Leaving = true
+	s.Server.Configure(config)
+	n := 3
+	if invariants.Enabled { // which divides reads: the server would not know of the other requests yet
+		n = 1
+	}
+	ask(n, true)
+	if b, err := r.ReadByte(); err != io.EOF {
+		t.Errorf("%q, %v, want the end", b, err)
+	}
+}
