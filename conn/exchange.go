@@ -112,6 +112,10 @@ func (x *exchange) detach() {
 	x.end()
 	x.req.head.Reset()
 	x.req.raw = nil
+	// Functions of handlers may hold all of a configuration that is in force no more.
+	clear(x.resp.hooks[:cap(x.resp.hooks)])
+	clear(x.resp.pages[:cap(x.resp.pages)])
+	x.crowds = nil
 	if x.c.tls != nil {
 		x.c.transport().detach()
 	}
