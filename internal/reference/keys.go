@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -150,13 +149,19 @@ const modulePath = "github.com/lwango/lwango/"
 
 func (r *reader) parse(pkg string) error {
 	dir := filepath.Join(r.root, strings.TrimPrefix(pkg, modulePath))
-	tree, err := parser.ParseDir(token.NewFileSet(), dir,
-		func(i fs.FileInfo) bool { return !strings.HasSuffix(i.Name(), "_test.go") }, parser.ParseComments)
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return err
 	}
-	for _, p := range tree {
-		ast.Inspect(p, func(n ast.Node) bool {
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
 				return true

@@ -93,11 +93,10 @@ ${LWANGO_NAME} and ${file:secret}"""
 `)
 	for _, path := range []string{all, "../../lwango.conf", "../../samples/php/lwango.conf", write("empty.conf", "")} {
 		first := inForce(t, path)
-		again := filepath.Join(filepath.Dir(path), "in-force.test.conf") // for relative paths
+		again := filepath.Join(beside(t, filepath.Dir(path)), "again")
 		if err := os.WriteFile(again, []byte(first), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		defer os.Remove(again)
 		if diff := cmp.Diff(first, inForce(t, again)); diff != "" {
 			t.Errorf("%s (-first +again):\n%s", path, diff)
 		}
@@ -127,6 +126,26 @@ ${LWANGO_NAME} and ${file:secret}"""
 		strings.Contains(text, "two.test") {
 		t.Errorf("with -l and -r:\n%s", text)
 	}
+}
+
+// beside is a folder with the same names as dir, for relative paths.
+func beside(t *testing.T, dir string) string {
+	t.Helper()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir()
+	for _, entry := range all {
+		if err := os.Symlink(filepath.Join(dir, entry.Name()), filepath.Join(other, entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return other
 }
 
 // TestSecretFiles: what cannot be read is named, and nothing holds up the start.
