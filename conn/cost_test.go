@@ -31,7 +31,7 @@ func TestPlainRequestIsFree(t *testing.T) {
 		[]byte(
 			"GET /hello HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: test\r\nAccept: */*\r\n\r\n")
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: h,
+		s := start(t, m, conn.Config{Handler: h, Count: true,
 			Headers: []conn.Field{{Name: "Server", Value: "lwango"}}})
 		f, err := s.Dial().TCP().File() // blocking, and out of Go's poller
 		if err != nil {

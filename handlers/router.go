@@ -207,6 +207,7 @@ func (s *site) serve(req *conn.Request, resp *conn.Response) int {
 		}
 		resp.DropHooks(hooks, pages)
 		req.SetPattern("", nil, nil)
+		req.SetPlace(s.place)
 	}
 }
 

@@ -122,6 +122,8 @@ func (o *observer) snapshot(t *loop.Thread) (*status.Snapshot, error) {
 	if s == nil {
 		return nil, ErrStopped
 	}
+	// A client that has ended its sending half still reads.
+	defer t.KeepWaiting(t.KeepWaiting(true))
 	type counts struct {
 		loop  loop.Stats
 		tally conn.Tally
@@ -140,9 +142,6 @@ func (o *observer) snapshot(t *loop.Thread) (*status.Snapshot, error) {
 	var tallies []conn.Tally
 	for i, p := range answers {
 		c, err := p.Await(t, max(time.Until(until), 0))
-		if err != nil && t.Gone() {
-			return nil, err
-		}
 		l := status.Loop{Loop: i, Stalls: stalls[i]}
 		if err == nil {
 			fill(&l, &c.loop)

@@ -291,6 +291,17 @@ func TestStatusPaths(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /status/json HTTP/1.1\r\nHost: a\r\n\r\n")
+	_ = c.(*net.TCPConn).CloseWrite()
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	if text, err := io.ReadAll(c); err != nil || !strings.Contains(string(text), `"answered":true`) {
+		t.Errorf("a client that has ended its sending half gets %q, %v", text, err)
+	}
 	reload("limit = { allow = [\"10.0.0.0/8\"] }\n")
 	if resp, _ := get(t, url+"/status/json"); resp.StatusCode != 403 {
 		t.Errorf("not allowed: %s", resp.Status)
