@@ -227,6 +227,9 @@ func declares(code, name string) bool {
 	return regexp.MustCompile(`(?m)^(func|type|var) ` + name + `\b`).MatchString(code)
 }
 
+// noCode are documents for those who do not write programs.
+var noCode = map[string]bool{"docs/reference.md": true, "docs/wordpress.md": true}
+
 // TestGoOfGuides compiles the Go code of README.md and of the guides.
 func TestGoOfGuides(t *testing.T) {
 	files, err := filepath.Glob("docs/*.md")
@@ -246,7 +249,7 @@ func TestGoOfGuides(t *testing.T) {
 	})
 	for _, file := range append(files, "README.md") {
 		all := blocks(t, file)
-		if len(all) == 0 {
+		if len(all) == 0 && !noCode[file] {
 			t.Errorf("%s has no Go code", file)
 		}
 		for _, b := range all {

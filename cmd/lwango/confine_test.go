@@ -105,7 +105,8 @@ func newJail(t *testing.T) *jail {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	j := &jail{t: t, dir: dir}
 	for name, mode := range map[string]os.FileMode{".": 0o755, "etc": 0o755, "www": 0o755,
-		"log": 0o700, "run": 0o700, "keys": 0o755, "tmp": 0o777} {
+		"secrets": 0o755, "log": 0o700,
+		"run": 0o700, "debug": 0o700, "keys": 0o755, "tmp": 0o777} {
 		if err := os.MkdirAll(j.in(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -285,6 +286,7 @@ func testConfined(t *testing.T, extra string) {
 	issue(100)
 	j.write("www/file.txt", "a file")
 	j.write("www/x.php", "a script")
+	j.write("secrets/one", "a word\n")
 	outside := filepath.Join(t.TempDir(), "outside") // of the jail
 	if err := os.WriteFile(outside, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
@@ -310,6 +312,10 @@ address = "127.0.0.2:0"
 tls = { cert = "../keys/cert.pem", key = "../keys/key.pem" }
 [access_log]
 path = "../log/access.log"
+[debug]
+address = "unix:../debug/socket"
+[headers]
+x-secret = "${file:../secrets/one}"
 [[site]]
 [[site.route]]
 prefix = "/"
@@ -353,10 +359,13 @@ script_path = "../www"
 				leaf = s.PeerCertificates[0].SerialNumber.String()
 				return nil
 			}}}}
-	over["unix"] = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", j.in("run/lwango"))
-		}}}
+	by := func(socket string) *http.Client {
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", j.in(socket))
+			}}}
+	}
+	over["unix"] = by("run/lwango")
 	ask := func(client, path string, body io.Reader) (int, string) {
 		t.Helper()
 		base := map[string]string{"http": "http://" + plain, "https": "https://" + secure,
@@ -408,6 +417,11 @@ script_path = "../www"
 		}
 	}
 	serves()
+	if resp, err := by("debug/socket").Get("http://unix/debug/threads"); err != nil {
+		t.Error(err)
+	} else if resp.Body.Close(); resp.StatusCode != 200 {
+		t.Errorf("debug: %s", resp.Status)
+	}
 
 	// Only the user and the root folder keep the server from a file outside without Landlock.
 	code, got := ask("http", "/out", nil)

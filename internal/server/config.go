@@ -308,7 +308,7 @@ func (s source) parse(name, text string) (*config, error) {
 		c.Dir = filepath.Dir(c.File)
 	}
 
-	f := settings.Parse(name, text)
+	f := settings.Parse(name, c.Dir, text)
 	include(f, name, c.File)
 	if f.Broken() {
 		return nil, f.Err() // the rest may be missing only because a text is not TOML

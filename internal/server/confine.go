@@ -322,6 +322,7 @@ func (c *config) files() (read, write []string) {
 	write = append([]string{"/dev/null"}, c.Confine.Write...)
 	single := slices.Clone(c.names)
 	single = append(single, c.File)
+	single = append(single, c.text.Secrets()...)
 	for _, pattern := range c.Include {
 		single = append(single, confpath.Join(c.Dir, pattern))
 	}
@@ -338,6 +339,9 @@ func (c *config) files() (read, write []string) {
 		if l.Address.Network == "unix" && !strings.HasPrefix(l.Address.Name, "@") {
 			write = append(write, filepath.Dir(l.Address.Name))
 		}
+	}
+	if c.Debug.at.Network == "unix" {
+		write = append(write, filepath.Dir(c.Debug.at.Name))
 	}
 	for _, path := range single {
 		read = append(read, confine.Folders(path)...)

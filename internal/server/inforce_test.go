@@ -158,9 +158,9 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 	for _, row := range []struct{ value, want string }{
-		{"${file:none}", "t.conf:4: site.route.body: stat none: no such file or directory"},
-		{"${file:long}", "t.conf:4: site.route.body: long: longer than 64 KiB"},
-		{"${file:.}", "t.conf:4: site.route.body: .: not a regular file"},
+		{"${file:none}", "t.conf:4: site.route.body: stat " + dir + "/none: no such file or directory"},
+		{"${file:long}", "t.conf:4: site.route.body: " + dir + "/long: longer than 64 KiB"},
+		{"${file:.}", "t.conf:4: site.route.body: " + dir + ": not a regular file"},
 		{"${file:/dev/zero}", "t.conf:4: site.route.body: /dev/zero: not a regular file"},
 		{"${file:${LWANGO_NOT_SET}/x}", "t.conf:4: site.route.body: the environment has no variable LWANGO_NOT_SET"},
 		{"${file:short}", ""},

@@ -40,7 +40,7 @@ func TestManualsOfModules(t *testing.T) {
 			if toml == nil {
 				continue
 			}
-			file := settings.Parse("README.md", m[1]+" = "+toml[1])
+			file := settings.Parse("README.md", ".", m[1]+" = "+toml[1])
 			shown := module.NewSettings()
 			file.Root().Decode(shown)
 			if diff := cmp.Diff(module.NewSettings(), shown, cmpopts.EquateEmpty()); diff != "" {

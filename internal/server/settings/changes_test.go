@@ -56,7 +56,7 @@ x = 2
 `
 	ids := map[string]string{"listener": "address", "site": "host"}
 	root := func(text string) settings.Table {
-		f := settings.Parse("t", text)
+		f := settings.Parse("t", ".", text)
 		if f.Err() != nil {
 			t.Fatal(f.Err())
 		}

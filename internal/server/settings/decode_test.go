@@ -63,7 +63,7 @@ type access struct {
 }
 
 func load(text string) (*config, error) {
-	f := settings.Parse("t.conf", text)
+	f := settings.Parse("t.conf", ".", text)
 	c := &config{KeepAlive: 15 * time.Second, Handoff: "channel"}
 	f.Top(settings.Keys(c))
 	f.Root().Decode(c)
@@ -201,7 +201,7 @@ func TestWrongValueKeepsDefault(t *testing.T) {
 
 func TestRest(t *testing.T) {
 	text := "[[site]]\n[[site.route]]\nprefix = '/'\npath = 1\nindx = 'i'\n[[site.route]]\npefix = '/'\n"
-	f := settings.Parse("t.conf", text)
+	f := settings.Parse("t.conf", ".", text)
 	var c config
 	f.Root().Decode(&c)
 	for _, r := range c.Sites[0].Routes {
@@ -239,7 +239,7 @@ func TestInline(t *testing.T) {
 			Rest   settings.Table `toml:",rest"`
 		} `toml:"a"`
 	}
-	f := settings.Parse("t.conf", "name = 'n'\nsize = 1\n[a]\nsize = 2\nsice = 3")
+	f := settings.Parse("t.conf", ".", "name = 'n'\nsize = 1\n[a]\nsize = 2\nsice = 3")
 	f.Root().Decode(&c)
 	if c.Size != 1 || c.A.Common.Size != 2 || c.Name != "n" {
 		t.Errorf("got %+v", c)
@@ -267,5 +267,5 @@ func TestUnsupportedFieldPanics(t *testing.T) {
 	var v struct {
 		C chan int `toml:"c"`
 	}
-	settings.Parse("t.conf", "c = 1").Root().Decode(&v)
+	settings.Parse("t.conf", ".", "c = 1").Root().Decode(&v)
 }

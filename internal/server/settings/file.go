@@ -12,10 +12,13 @@ import (
 // File is a parsed text, with those that it includes, and the errors found in them so far.
 type File struct {
 	names []string // the file's own, and those that were included
+	dir   string   // in which relative paths begin
 	root  map[string]any
 	lines map[string]position // by path
 	errs  Errors
 	top   []string // see Top
+
+	secrets []string // files that strings have taken
 
 	written map[string]string         // strings with references, by path, as the text has them
 	assumed map[string]map[string]any // defaults of keys that are not there, by path of the table
@@ -32,10 +35,11 @@ type position struct {
 
 func (p position) String() string { return fmt.Sprintf("%s, line %d", p.file, p.line) }
 
-// Parse reads text, and puts variables of the environment into its strings (see Include for further
-// files). Err returns syntax errors like all others. Broken tells of these.
-func Parse(name, text string) *File {
-	f := &File{root: map[string]any{}, lines: map[string]position{},
+// Parse reads text, and puts variables of the environment and files into its strings (see Include
+// for further text). Relative paths begin in dir; name is only for messages. Err returns syntax
+// errors like all others. Broken tells of these.
+func Parse(name, dir, text string) *File {
+	f := &File{dir: dir, root: map[string]any{}, lines: map[string]position{},
 		written: map[string]string{}, assumed: map[string]map[string]any{}}
 	f.add(name, text)
 	return f

@@ -144,13 +144,17 @@ func (f *File) expandString(s string, at place) string {
 // maxSecret bounds the text of a file that a string takes: more is a mistake.
 const maxSecret = 64 << 10
 
+// Secrets returns the paths of the files that strings have taken with ${file:PATH}.
+func (f *File) Secrets() []string { return f.secrets }
+
 // readSecret returns the text of a file without the line ends behind it, which editors and echo(1)
 // add. A relative path begins in the folder of the configuration. Only a regular file is read, since
 // a pipe could hold up the start for ever.
 func (f *File) readSecret(path string) (string, error) {
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(f.names[0]), path)
+		path = filepath.Join(f.dir, path)
 	}
+	f.secrets = append(f.secrets, path)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

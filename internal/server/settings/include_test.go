@@ -9,7 +9,7 @@ import (
 
 // TestInclude: lists of tables go on in the next file, and each error has its own file and line.
 func TestInclude(t *testing.T) {
-	f := settings.Parse("main", "threads = 1\n[[site]]\nhost = \"a\"\n[[site.route]]\nprefix = 1\n")
+	f := settings.Parse("main", ".", "threads = 1\n[[site]]\nhost = \"a\"\n[[site.route]]\nprefix = 1\n")
 	f.Include("b.conf", "[[site]]\nhost = \"b\"\n\n[[site.route]]\nprefix = \"/b\"\nx = 1\n[[site]]\n"+
 		"hosts = \"c\"\n[access_log]\npath = \"l\"\n")
 	f.Include("c.conf", "site = [{host = \"d\", route = [{prefix = \"/d\"}]}, {host = 4}]\n"+
@@ -44,7 +44,7 @@ c.conf:5: levle: unknown key (did you mean level?)`
 
 // TestIncludeBroken: a file that is not TOML is reported, and so is what is wrong before it.
 func TestIncludeBroken(t *testing.T) {
-	f := settings.Parse("main", "threads = 1\n")
+	f := settings.Parse("main", ".", "threads = 1\n")
 	f.Include("b.conf", "threads = \n")
 	f.Include("c.conf", "threads = 2\n")
 	if !f.Broken() {
@@ -62,7 +62,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("LWANGO_A", "1s")
 	t.Setenv("LWANGO_B", `${LWANGO_A}"`+"\nthreads = 9")
 	t.Setenv("LWANGO_EMPTY", "")
-	f := settings.Parse("main", `keep_alive_timeout = "${LWANGO_A}"
+	f := settings.Parse("main", ".", `keep_alive_timeout = "${LWANGO_A}"
 handoff = "chann${LWANGO_EMPTY}el"
 [headers]
 x = ["a ${LWANGO_B} $b ${1} ${} ${LWANGO-A}", "$${LWANGO_A} $$${LWANGO_A}"]

@@ -114,7 +114,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := load(text)
-		twice := settings.Parse("once", text)
+		twice := settings.Parse("once", ".", text)
 		twice.Include("again", text)
 		twice.Root().Decode(new(config))
 		last := strings.Count(text, "\n") + 1
