@@ -33,6 +33,7 @@ type peer struct {
 	Unqueued               bool
 	Unruled                bool // lwango: without the work's rules or routes
 	Unlogged               bool // lwango: without the work's access log
+	Uncounted              bool // lwango: without the work's module status
 	Nopush, Cache, Aio     bool // nginx: tcp_nopush, open_file_cache, aio threads
 	Socket                 bool // it listens on a UNIX socket
 	Anywhere               bool // on any CPU

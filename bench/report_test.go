@@ -265,7 +265,7 @@ func TestVerifyBridge(t *testing.T) {
 func TestWorks(t *testing.T) {
 	const all = "hello,pipelined,file4k,file1m,busy,idle,twoloops,steady,twosteady,twobusier,bridge,routes,json,echo,sleepers,php4,php4kept,php64,php64kept,proxy,proxykept," +
 		"download,upload,uploadstream,waiting,idlews,wsecho,room,rooms,quiet,goroutines,burning,revproxy,pauses," +
-		"gziptext,gzipcached,gzipfresh,accesslog,rules10,httpproxy,fanout,wsproxied,cold,form,tlshello,tlsidle,handshakes"
+		"gziptext,gzipcached,gzipfresh,accesslog,counted,rules10,httpproxy,fanout,wsproxied,cold,form,tlshello,tlsidle,handshakes"
 	var names []string
 	for _, w := range works {
 		names = append(names, w.Name)

@@ -27,6 +27,7 @@ type work struct {
 	Probe    probe
 	Gzip     string // where the text that is asked for encoded is: sibling, cached, fresh
 	Log      bool   // lwango: an access log in JSON
+	Count    bool   // lwango: the module status, for which requests are counted by route
 	Rules    bool   // lwango: ten rules, of which none is for the request
 	Routes   bool   // lwangoapp: 200 routes, one of which is the path's
 	Cold     bool   // the load is files that are not in the page cache
