@@ -47,6 +47,7 @@ func floorThread(addr string) error {
 	if err != nil {
 		return err
 	}
+	defer file.Close()     // never, but a file that nothing refers to is closed with the garbage
 	ln.Close()             // file is the same socket, of which Go's poller knows nothing
 	door := int(file.Fd()) // makes it blocking
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
