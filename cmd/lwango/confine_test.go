@@ -307,6 +307,7 @@ group = "65534"
 address = "127.0.0.1:0"
 [[listener]]
 address = "unix:../run/lwango"
+mode = "0660"
 [[listener]]
 address = "127.0.0.2:0"
 tls = { cert = "../keys/cert.pem", key = "../keys/key.pem" }

@@ -7,6 +7,7 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // access says which users may connect to a UNIX socket: the permissions and the owner of its file.
@@ -18,14 +19,24 @@ type access struct {
 	chown       bool
 }
 
-// set gives the file its mode and owner.
+// set gives the file its mode and owner. What it has already is left alone: a process that has given
+// up root may not change the sockets that root has made, and a reload need not.
 func (a access) set(path string) error {
-	if a.chown {
+	if !a.chown && !a.chmod {
+		return nil
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	has := info.Sys().(*syscall.Stat_t)
+	other := func(wanted int, id uint32) bool { return wanted >= 0 && uint32(wanted) != id }
+	if a.chown && (other(a.user, has.Uid) || other(a.group, has.Gid)) {
 		if err := os.Lchown(path, a.user, a.group); err != nil {
 			return err
 		}
 	}
-	if a.chmod {
+	if a.chmod && info.Mode().Perm() != a.mode {
 		return os.Chmod(path, a.mode)
 	}
 	return nil

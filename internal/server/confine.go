@@ -50,6 +50,11 @@ func (c *confineConfig) same(o *confineConfig) bool {
 		slices.Equal(c.Write, o.Write)
 }
 
+// executes reports whether a server that has been confined so may still execute programs.
+func (c *confineConfig) executes() bool {
+	return c == nil || c.Chroot == "" && !c.Seccomp && (!c.Landlock || confine.Landlock() == 0)
+}
+
 // jail is what [confine] has done to the process, or will do. Its process has one.
 //
 // A chroot comes first, when the configuration is read for the first time: so all paths of it mean

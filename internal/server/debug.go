@@ -200,6 +200,19 @@ func (s *server) nextDebug(next *config) (*debugger, error) {
 	return s.openDebug(next.Debug.at)
 }
 
+// renewDebug opens the socket anew, whose file a new process may have replaced before it has ended.
+func (s *server) renewDebug() {
+	if s.debug == nil || s.debug.at.Network != "unix" {
+		return
+	}
+	at := s.debug.at
+	s.debug.close()
+	var err error
+	if s.debug, err = s.openDebug(at); err != nil {
+		s.own.Error("debug: no longer listening", "error", err)
+	}
+}
+
 // debugHandler has the paths of net/http/pprof. Importing that package would put its handlers into
 // http.DefaultServeMux, and so show the profiles of a program that has lwango in it at whatever
 // port it serves that mux.

@@ -229,6 +229,10 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 
+	if o.upgrade && !c.Confine.executes() {
+		fmt.Fprintf(stderr, "lwango: -upgrade: a confined server cannot start another program: restart it\n")
+		return exitFailure
+	}
 	if o.upgrade {
 		return requestUpgrade(c.PIDFile, stdout, stderr)
 	}

@@ -304,6 +304,7 @@ func (s *server) upgraded(e event) (over bool) {
 			e.ended = fmt.Sprintf("it was not ready within %v", upgradeWait)
 		}
 		s.failedUpgrade(e.ended)
+		s.renewDebug()
 		if u.reload {
 			s.hup()
 		}
@@ -461,6 +462,7 @@ func (s *server) takeBack(how string) {
 		}
 	})
 	s.failedUpgrade(how)
+	s.renewDebug()
 }
 
 // requestUpgrade asks the server of a pid_file for an upgrade, waits for the result, and returns
