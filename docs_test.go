@@ -246,7 +246,7 @@ func TestGoOfGuides(t *testing.T) {
 	})
 	for _, file := range append(files, "README.md") {
 		all := blocks(t, file)
-		if len(all) == 0 {
+		if len(all) == 0 && file != "docs/reference.md" && file != "docs/wordpress.md" {
 			t.Errorf("%s has no Go code", file)
 		}
 		for _, b := range all {
