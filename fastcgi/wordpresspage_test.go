@@ -24,7 +24,8 @@ func pageBlocks(t *testing.T) (all [][2]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	fences := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+	for _, m := range fences.FindAllStringSubmatch(string(text), -1) {
 		if m[1] != "console" {
 			all = append(all, [2]string{m[1], m[2]})
 		}
