@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,13 +199,15 @@ func TestLargeBindJSON(t *testing.T) {
 			`{"notes":["` + strings.Repeat(`a","`, 200_000) + `"]`:  "unexpected end of JSON input",
 		} {
 			c := s.Dial()
-			go func() {
+			var sent sync.WaitGroup
+			sent.Go(func() {
 				_, _ = io.WriteString(c, withBody("application/json", body))
 				c.CloseWrite()
-			}()
+			})
 			if a := c.Answer("POST"); !strings.Contains(a.Text, want) {
 				t.Errorf("%s %q", a.Status, clip(a.Text))
 			}
+			sent.Wait()
 		}
 	}, plain, direct)
 }
