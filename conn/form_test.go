@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -226,12 +227,13 @@ func TestMultipartFormOffTheLoop(t *testing.T) {
 		raw := upload(bytes.Repeat(noise(), 8))
 		for _, fin := range []bool{false, true} {
 			c := s.Dial()
-			go func() {
+			var sent sync.WaitGroup
+			sent.Go(func() {
 				_, _ = io.WriteString(c.Conn, raw)
 				if fin {
 					c.CloseWrite()
 				}
-			}()
+			})
 			s.Settled("a function off the loop", func(l *loop.Loop) bool {
 				return l.Stats().Calls > 0
 			})
@@ -241,6 +243,7 @@ func TestMultipartFormOffTheLoop(t *testing.T) {
 			if a := c.Answer("POST"); a.StatusCode != 200 || a.Text != fmt.Sprint(8*len(noise())) {
 				t.Errorf("fin %v: %s %q", fin, a.Status, a.Text)
 			}
+			sent.Wait()
 		}
 	}, direct)
 }
