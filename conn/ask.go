@@ -50,8 +50,8 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 	// The response and the body are the exchange's, and all that is about them finds them there. So
 	// these are put aside, and others take their place.
 	resp, body, waiting := x.resp, r.body, r.Thread.KeepWaiting(true)
-	ctx, cancel := r.ctx, r.cancel
-	r.ctx, r.cancel = nil, nil
+	ctx, cancel, lasting := r.ctx, r.cancel, r.lasting
+	r.ctx, r.cancel, r.lasting = nil, nil, nil
 	x.resp = Response{}
 	x.resp.x, x.resp.phase, x.resp.asked, x.resp.asking = x, open, true, x.c.Loop().Time()
 	r.body = Body{x: x, err: io.EOF}
@@ -60,7 +60,7 @@ func (r *Request) Ask(path string, h Handler) (status int, header Header, err er
 		if r.cancel != nil {
 			r.cancel(nil)
 		}
-		r.ctx, r.cancel = ctx, cancel
+		r.ctx, r.cancel, r.lasting = ctx, cancel, lasting
 		x.resp.discard()
 		x.resp, r.body = resp, body
 		r.Thread.KeepWaiting(waiting)

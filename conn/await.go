@@ -15,7 +15,7 @@ import (
 //
 // It is for calls of libraries that take a context: f's ends at the limit, when the client leaves
 // (unless the request has chosen KeepWaiting), and when Await returns, for whatever reason. So it
-// also ends when the server's stop cuts the request.
+// also ends when the server's stop cuts the request. It has the values of Request.Context.
 //
 // The error is f's, its panic as a *loop.PanicError, or that of a wait that has ended early:
 // os.ErrDeadlineExceeded; loop.ErrNoWorker, which is one too, if f never ran; loop.ErrClientGone;
@@ -50,29 +50,52 @@ func Call[T any](r *Request, d time.Duration, f func(ctx context.Context) (T, er
 		return p
 	}
 	ctx, cancel := r.contextFor(d)
-	r.Defer(cancel)
-	return loop.Call(r.Thread, func() (v T, err error) {
-		defer cancel()
-		if ctx.Err() == context.DeadlineExceeded {
-			return v, loop.ErrNoWorker
+	late := func() error {
+		switch ctx.Err() {
+		case nil:
+			return nil
+		case context.DeadlineExceeded:
+			return loop.ErrNoWorker
 		}
+		return loop.ErrCanceled
+	}
+	return loop.CallUnless(r.Thread, late, func() (v T, err error) {
+		defer cancel()
 		v, err = f(ctx)
 		return v, ended(ctx, err)
 	})
 }
 
-// contextFor returns the context of a function that runs off the loop for the request.
+// contextFor returns the context of a function that runs off the loop for the request. It ends with
+// the request at the latest.
 func (r *Request) contextFor(d time.Duration) (context.Context, context.CancelFunc) {
-	parent := context.Background()
 	waits := r.KeepWaiting(true)
 	r.KeepWaiting(waits)
-	if !waits {
+	var parent context.Context
+	if waits {
+		parent = r.lastingContext()
+	} else {
 		parent = r.Context()
 	}
 	if d < 0 {
 		return context.WithCancel(parent)
 	}
 	return context.WithTimeout(parent, d)
+}
+
+// lastingContext returns the context that has the values of Context and ends with the request, but
+// not when the client leaves. All functions of a request share it, and one deferred call: a request
+// that lasts for hours may call thousands.
+func (r *Request) lastingContext() context.Context {
+	if r.lasting == nil {
+		ctx, cancel := context.WithCancel(r.baseContext())
+		r.lasting = ctx
+		r.Defer(func() {
+			r.lasting = nil
+			cancel()
+		})
+	}
+	return r.lasting
 }
 
 // ended adds to the error of a function what its context's end is to a wait.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -251,5 +252,76 @@ func TestCall(t *testing.T) {
 	s.Settled("no function", func(l *loop.Loop) bool { return l.Stats().Calls == 0 })
 	if len(ended) > 0 {
 		t.Error("the function without a worker has run")
+	}
+}
+
+// TestCallsOfALongRequest: a request that calls functions for hours does not gather deferred calls.
+func TestCallsOfALongRequest(t *testing.T) {
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		one := func(context.Context) (int, error) { return 1, nil }
+		mark := req.Thread.Mark()
+		for i := range 100 {
+			req.KeepWaiting(i%2 == 0)
+			if n, err := conn.Call(req, time.Minute, one).Await(req.Thread, -1); n != 1 || err != nil {
+				t.Error(n, err)
+			}
+		}
+		return resp.Text(200, fmt.Sprint(req.Thread.Mark()-mark))
+	}})
+	if a := s.Request("GET /", nil, ""); a.Text != "1" {
+		t.Error(a.Status, a.Text, "deferred calls")
+	}
+}
+
+// TestCallTooLate: a function that waits for a worker while the client leaves never runs.
+func TestCallTooLate(t *testing.T) {
+	release, got := make(chan bool), make(chan error, 1)
+	var asked *conn.Request // of the loop
+	s := start(t, direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		asked = req
+		for range loop.DefaultWorkers {
+			conn.Call(req, -1, func(context.Context) (int, error) { <-release; return 0, nil })
+		}
+		late := conn.Call(req, -1, func(context.Context) (int, error) {
+			t.Error("the function runs")
+			return 0, nil
+		})
+		req.KeepWaiting(true)
+		lasts := conn.Call(req, -1, func(ctx context.Context) (int, error) { return 1, ctx.Err() })
+		_, err := late.Await(req.Thread, -1)
+		if n, err := lasts.Await(req.Thread, -1); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		got <- err
+		return 200
+	}})
+	c := s.Dial()
+	send(t, c, get)
+	s.Settled("two functions that wait", func(l *loop.Loop) bool { return l.Stats().Queued == 2 })
+	c.Close()
+	s.Settled("the client's end", func(*loop.Loop) bool { return asked.Gone() })
+	close(release)
+	if err := <-got; err != loop.ErrCanceled {
+		t.Error(err)
+	}
+}
+
+// TestAwaitHasTheValues: the context of a function has the values of the request's.
+func TestAwaitHasTheValues(t *testing.T) {
+	type key struct{}
+	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		req.KeepWaiting(req.Path() == "/keep")
+		value := func(ctx context.Context) (any, error) { return ctx.Value(key{}), nil }
+		a, _ := conn.Await(req, -1, value)
+		b, _ := conn.Call(req, -1, value).Await(req.Thread, -1)
+		return resp.Text(200, fmt.Sprint(a, " ", b))
+	}))
+	for _, path := range []string{"/", "/keep"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", path, nil)
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, "v")))
+		if got := w.Body.String(); got != "v v" {
+			t.Errorf("%s: %q", path, got)
+		}
 	}
 }

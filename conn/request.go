@@ -56,6 +56,7 @@ type Request struct {
 	multipart *multipart.Form
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
+	lasting   context.Context // see lastingContext
 	id        string
 	idView    []byte   // the same: a part of raw, or of idText; nil: not decided
 	idText    [32]byte // of an id that was made
@@ -371,13 +372,7 @@ func (r *Request) Context() context.Context {
 		return ctx
 	}
 	if r.ctx == nil {
-		base := context.Background()
-		if w := r.x.c.introduced(); w != nil && w.front != nil {
-			base = w.front.ctx
-		} else if r.x.task != nil {
-			base = r.x.task
-		}
-		r.ctx, r.cancel = context.WithCancelCause(base)
+		r.ctx, r.cancel = context.WithCancelCause(r.baseContext())
 		if r.Gone() && !r.x.resp.asked {
 			r.cancel(loop.ErrClientGone)
 		} else if r.x.c.x != r.x { // the connection was hijacked
@@ -385,6 +380,17 @@ func (r *Request) Context() context.Context {
 		}
 	}
 	return r.ctx
+}
+
+// baseContext returns the context to which Context adds an end: this one has none.
+func (r *Request) baseContext() context.Context {
+	if w := r.x.c.introduced(); w != nil && w.front != nil {
+		return w.front.ctx
+	}
+	if r.x.task != nil {
+		return r.x.task
+	}
+	return context.Background()
 }
 
 // Cookie returns the value of the first cookie of that name.

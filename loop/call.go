@@ -16,7 +16,8 @@ const DefaultWorkers = 64
 type call struct {
 	group  *calls
 	run    func()        // on its own goroutine
-	drop   func()        // on the loop, when it never will run
+	drop   func(error)   // on the loop, when it never will run
+	late   func() error  // see CallUnless; nil: none
 	queued *list.Element // in the queue of the workers; nil: it has begun, or was withdrawn
 	kept   *list.Element // in its thread's list, if it was submitted by Call
 	thread *Thread       // whose list that is
@@ -90,10 +91,17 @@ func (l *Loop) Beside(f func()) {
 func (l *Loop) returned() {
 	w := &l.workers
 	w.running--
-	if next := w.queue.Front(); next != nil {
+	for next := w.queue.Front(); next != nil; next = w.queue.Front() {
 		c := next.Value.(*call)
 		l.unqueue(c)
+		if c.late != nil {
+			if err := c.late(); err != nil {
+				c.drop(err)
+				continue
+			}
+		}
 		l.call(c)
+		return
 	}
 }
 
@@ -111,7 +119,7 @@ func (l *Loop) unqueue(c *call) {
 func (l *Loop) withdraw(c *call) {
 	if c.queued != nil {
 		l.unqueue(c)
-		c.drop()
+		c.drop(ErrCanceled)
 	}
 }
 

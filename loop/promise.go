@@ -116,7 +116,15 @@ func Go[T any](t *Thread, f func(t *Thread) (T, error)) *Promise[T] {
 // before. It cannot be stopped. If it still runs when its request is over, it keeps the Request and
 // the Response, which are not used for another request.
 func Call[T any](t *Thread, f func() (T, error)) *Promise[T] {
+	return CallUnless(t, nil, f)
+}
+
+// CallUnless is Call for a function that may come too late. If f has to wait for its turn, the loop
+// calls late when it is f's turn; if late returns an error, f never runs, and that is the error of
+// the promise. late must not block.
+func CallUnless[T any](t *Thread, late func() error, f func() (T, error)) *Promise[T] {
 	c, p := newCall(t, f)
+	c.late = late
 	t.submit(c)
 	t.keepCall(c)
 	return p
@@ -175,7 +183,7 @@ func AwaitAll[T any](t *Thread, d time.Duration, promises ...*Promise[T]) ([]T, 
 
 func newCall[T any](t *Thread, f func() (T, error)) (*call, *Promise[T]) {
 	p := new(Promise[T])
-	c := &call{drop: func() { p.Reject(ErrCanceled) }}
+	c := &call{drop: func(err error) { p.Reject(err) }}
 	c.run = func() {
 		err := ErrExited
 		var value T
