@@ -46,9 +46,10 @@ func AppendEnd(out []byte, fields func(field func(name, value string))) []byte {
 type content struct {
 	bytes []byte
 
-	from io.Reader // nil: it has been sent to its end
-	left int64     // of from; 0 or less: unknown, it is sent in chunks
-	read bool      // a piece was asked for
+	from  io.Reader // nil: it has been sent to its end
+	left  int64     // of from; 0 or less: unknown, it is sent in chunks
+	read  bool      // a piece was asked for
+	empty int       // reads in a row that have brought nothing
 }
 
 func (c *content) more() bool { return len(c.bytes) > 0 || c.from != nil }

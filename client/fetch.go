@@ -31,7 +31,11 @@ type Body struct {
 	next, before *Body
 }
 
-const bufferSize = 16 << 10
+const (
+	bufferSize = 16 << 10
+	// maxEmpty is how many reads of Request.From in a row may bring nothing, as in package bufio.
+	maxEmpty = 100
+)
 
 // What a request uses only until its answer is complete.
 var (
@@ -92,8 +96,15 @@ func (b *Body) pass(body *content) error {
 	if err != nil {
 		return fmt.Errorf("body of the request: %w", err)
 	}
-	if len(out) > 0 {
+	switch {
+	case len(out) > 0:
+		body.empty = 0
 		b.write(out)
+	case body.from != nil:
+		if body.empty++; body.empty > maxEmpty {
+			return fmt.Errorf("body of the request: %w", io.ErrNoProgress)
+		}
+		b.t.Yield() // the reader has not waited
 	}
 	return nil
 }

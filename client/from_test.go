@@ -105,6 +105,59 @@ func TestFromFails(t *testing.T) {
 	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
 }
 
+// idleReader returns nothing so many times before each piece.
+type idleReader struct {
+	io.Reader
+	times, left int
+}
+
+func (r *idleReader) Read(p []byte) (int, error) {
+	if r.left--; r.left >= 0 {
+		return 0, nil
+	}
+	r.left = r.times
+	return r.Reader.Read(p)
+}
+
+// TestFromNothing: a reader that returns nothing does not hold the loop, and ends the request if it
+// goes on so.
+func TestFromNothing(t *testing.T) {
+	addr, open := script(t, told)
+	onThread(t, func(th *loop.Thread) {
+		turns, over := 0, false
+		th.Go(func(th *loop.Thread) error {
+			for ; !over; turns++ {
+				th.Yield()
+			}
+			return nil
+		})
+		var c client.Client
+		ask := func(times int, length int64) (*client.Response, error) {
+			from := &idleReader{Reader: iotest.OneByteReader(strings.NewReader("xxxxx")), times: times, left: times}
+			return c.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: from, Length: length}, wait.Patience)
+		}
+		for length, want := range map[int64]string{5: "POST 5 [] 5 5", -1: "POST -1 [chunked] 5 5"} {
+			resp, err := ask(50, length)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(resp.Body); string(got) != want || err != nil {
+				t.Errorf("%q, %v, want %q", got, err, want)
+			}
+		}
+		if turns < 500 {
+			t.Errorf("another thread has had %d turns", turns)
+		}
+		over = true
+		for _, length := range []int64{5, -1} {
+			if _, err := ask(1<<60, length); !errors.Is(err, io.ErrNoProgress) {
+				t.Error(err)
+			}
+		}
+	})
+	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
+}
+
 // endless is a body without an end.
 type endless struct{}
 
