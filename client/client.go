@@ -88,7 +88,8 @@ type Request struct {
 	// From is the body in place of Body. The asking thread reads it while it sends, in pieces of at
 	// most 16 KiB, until the head of the answer has come; what is left then is not sent, and the
 	// connection is not kept. Read may wait, as the Body of a conn.Request does; an answer that comes
-	// meanwhile is found when it returns. An error of Read ends the request and is in Do's error, and
+	// meanwhile is found when it returns. If From has a method Await() error, as that Body has, it is
+	// called before each Read, and the request holds no buffer while it waits. An error of Read ends the request and is in Do's error, and
 	// so is io.ErrNoProgress if Read returns neither bytes nor an error again and again.
 	From io.Reader
 

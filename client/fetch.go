@@ -60,6 +60,16 @@ func (b *Body) head(head []byte, body *content) error {
 	b.lost = false
 	b.write(head)
 	for {
+		e, _, err := b.x.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrProtocol, err)
+		case e == Final:
+			b.lost = b.lost || body.more()
+			return nil
+		case e == Interim:
+			continue
+		}
 		for len(body.bytes) > 0 && !b.lost && b.x.Held() == 0 {
 			n := min(len(body.bytes), 64<<10)
 			b.write(body.bytes[:n])
@@ -70,23 +80,18 @@ func (b *Body) head(head []byte, body *content) error {
 				return err
 			}
 		}
-		e, _, err := b.x.Next()
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: %w", ErrProtocol, err)
-		case e == Final:
-			b.lost = b.lost || body.more()
-			return nil
-		case e == More:
-			if err := b.receive(body.more()); err != nil {
-				return err
-			}
+		if err := b.receive(body.more()); err != nil {
+			return err
 		}
 	}
 }
 
-// pass reads and sends the next piece of the request's body.
+// pass reads and sends the next piece of the request's body. All that was received has been used.
 func (b *Body) pass(body *content) error {
+	b.putBuffer() // a client that uploads slowly makes the thread wait a thousand times
+	if from, ok := body.from.(interface{ Await() error }); ok {
+		_ = from.Await() // Read returns the error
+	}
 	if _, err := remaining(b.until); err != nil {
 		return err
 	}

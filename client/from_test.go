@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -226,4 +227,73 @@ func TestFromRedirected(t *testing.T) {
 			}
 		})
 	}
+}
+
+// trickle is a body that comes when its channel says so.
+type trickle struct {
+	io.Reader
+	th    *loop.Thread
+	ready *loop.Promise[bool]
+	waits *int
+}
+
+func (r *trickle) Await() error {
+	*r.waits++
+	_, err := r.ready.Await(r.th, -1)
+	return err
+}
+
+func (r *trickle) Read(p []byte) (int, error) {
+	_ = r.Await()
+	return r.Reader.Read(p)
+}
+
+// TestFromHoldsNoBuffer: a hundred requests that wait for the next piece of their bodies hold no
+// buffers.
+func TestFromHoldsNoBuffer(t *testing.T) {
+	const uploads = 100
+	addr, open := script(t, told)
+	heap := func() int {
+		runtime.GC()
+		runtime.GC() // for what is in a pool
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	onThread(t, func(th *loop.Thread) {
+		c := client.Client{}
+		ready, waits := new(loop.Promise[bool]), 0
+		before := heap()
+		var asked []*loop.Promise[string]
+		for range uploads {
+			asked = append(asked, loop.Go(th, func(th *loop.Thread) (string, error) {
+				from := &trickle{strings.NewReader("xx"), th, ready, &waits}
+				resp, err := c.Do(th, &client.Request{Method: "POST", URL: "http://" + addr, From: from}, wait.Patience)
+				if err != nil {
+					return "", err
+				}
+				text, err := io.ReadAll(resp.Body)
+				return string(text), err
+			}))
+		}
+		for waits < uploads || open.Load() < uploads {
+			_ = th.Sleep(time.Millisecond)
+		}
+		// The server's side is in this process, too, and holds some 10 KiB for each.
+		if n := (heap() - before) / uploads; n > 24<<10 {
+			t.Errorf("an upload holds %d bytes", n)
+		} else {
+			t.Logf("an upload holds %d bytes", n)
+		}
+		ready.Resolve(true)
+		texts, err := loop.AwaitAll(th, wait.Patience, asked...)
+		for _, text := range texts {
+			if text != "POST -1 [chunked] 2 2" {
+				t.Error(text)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
