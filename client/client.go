@@ -87,10 +87,16 @@ type Request struct {
 
 	// From is the body in place of Body. The asking thread reads it while it sends, in pieces of at
 	// most 16 KiB, until the head of the answer has come; what is left then is not sent, and the
-	// connection is not kept. Read may wait, as the Body of a conn.Request does; an answer that comes
-	// meanwhile is found when it returns. If From has a method Await() error, as that Body has, it is
-	// called before each Read, and the request holds no buffer while it waits. An error of Read ends the request and is in Do's error, and
-	// so is io.ErrNoProgress if Read returns neither bytes nor an error again and again.
+	// connection is not kept. An error of Read ends the request and is in Do's error, and so is
+	// io.ErrNoProgress if Read returns neither bytes nor an error again and again.
+	//
+	// Read may wait, as the Body of a conn.Request does; an answer that comes meanwhile is found when
+	// it returns. If From has a method Await() error, as that Body has, it is called before each Read,
+	// and the request holds no buffer while it waits.
+	//
+	// Do's limit does not end a wait of From, but ends the request after it. So From needs a limit of
+	// its own; that of a conn.Request's Body is body_timeout and min_rate. (The client sets no
+	// deadline of From: on a connection that would take the place of those two.)
 	From io.Reader
 
 	// Length is how many bytes From has, and it is an error (io.ErrUnexpectedEOF) if there are fewer.
@@ -124,7 +130,8 @@ func (c *Client) Get(t *loop.Thread, url string, limit time.Duration) (*Response
 }
 
 // Do sends a request and waits for the head of the answer, whatever its status; t is the calling
-// thread. limit is for all of it, reading the body included.
+// thread. limit is for all of it, reading the body included, except that a wait of Request.From
+// lasts as long as that lets it.
 //
 // Besides those of this package, the error may be loop.ErrClientGone or loop.ErrCanceled: the
 // thread's client has left. Everything is closed then. A request of a method that may be repeated
