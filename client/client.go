@@ -39,8 +39,9 @@ const (
 	connectFor = 10 * time.Second
 	// maxIdle is how many connections to a server are kept, and idleFor for how long: many servers
 	// close theirs after five seconds. Most handlers that ask a server a hundred things at once will
-	// do so again, and to connect costs several times what it costs to ask. No more are kept than
-	// requests were under way at one time in the last three seconds.
+	// do so again, and to connect costs several times what it costs to ask. Requests take the
+	// connection that was used last, so no more are kept for long than requests were under way at one
+	// time in the last three seconds.
 	maxIdle = 256
 	idleFor = 3 * time.Second
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
@@ -289,7 +290,7 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
 		QueueTimeout: connectFor, ConnectTimeout: connectFor,
-		MaxIdle: maxIdle, IdleTimeout: idleFor,
+		MaxIdle: maxIdle, IdleTimeout: idleFor, Newest: true,
 	})
 	if err == nil {
 		c.origins[at] = g

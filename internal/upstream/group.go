@@ -42,6 +42,10 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
+	// Newest gives a request the kept connection that was used last, so that those a burst has left
+	// are closed after IdleTimeout. Otherwise it gets the oldest, see idleFor.
+	Newest bool
+
 	// Check, if it is not nil, is how Watch finds out whether the addresses work.
 	Check *Check
 
@@ -243,7 +247,7 @@ func (g *Group) take(l *loop.Loop, tried []bool, fresh bool) (place, bool) {
 	}
 	p := place{member: m}
 	if len(m.idle) > 0 {
-		k := m.idleFor(l)
+		k := m.idleFor(l, g.Newest)
 		if fresh {
 			k.close() // its process can accept the new one, and there may be no other process
 		} else {

@@ -71,13 +71,28 @@ func (p *peer) keep(k kept) {
 	}
 }
 
-// idleFor takes a kept connection for a request on l, the oldest of that loop if there is one, and
-// otherwise the oldest of all. There must be one.
+// idleFor takes a kept connection for a request on l, one of that loop if there is one, the oldest
+// or the newest. There must be one.
 //
 // The oldest, since the upstream may still be at work behind its last answer on a connection, as a
-// script of PHP is that has called fastcgi_finish_request; most likely on the latest one.
-func (p *peer) idleFor(l *loop.Loop) kept {
-	i := max(slices.IndexFunc(p.idle, func(k kept) bool { return k.loop == l }), 0)
+// script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But then
+// all connections take turns, and as long as there are requests, those that a burst has left are
+// never idle for long enough to be closed.
+func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
+	i := -1
+	for j, k := range p.idle {
+		if k.loop == l {
+			if i = j; !newest {
+				break
+			}
+		}
+	}
+	switch {
+	case i < 0 && newest:
+		i = len(p.idle) - 1
+	case i < 0:
+		i = 0
+	}
 	k := p.idle[i]
 	p.idle = slices.Delete(p.idle, i, i+1)
 	return k

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,6 +74,51 @@ func TestKeptForOtherLoops(t *testing.T) {
 		}
 	}
 	s.closed(t)
+}
+
+// TestKeptOrder: requests that come one after the other take turns with the connections that a burst
+// has left, or, with Newest, leave all but one alone, which is closed in time.
+func TestKeptOrder(t *testing.T) {
+	const burst = 4
+	for _, newest := range []bool{false, true} {
+		var arrived sync.WaitGroup
+		arrived.Add(burst)
+		s := start(t, func(conn int, line string) string {
+			if line == "burst" {
+				arrived.Done()
+				arrived.Wait()
+			}
+			return fmt.Sprint(conn)
+		})
+		_, r := keeping(t, s, 2, func(s *upstream.Settings) {
+			s.MaxIdle, s.IdleTimeout, s.Newest = burst, 5*time.Second, newest
+		})
+		done := make(chan got)
+		for i := range burst {
+			r[i%2].ask("burst", false, done)
+		}
+		for range burst {
+			if g := <-done; g.err != nil {
+				t.Fatal(g.err)
+			}
+		}
+		used := make(map[string]bool)
+		ask := func() { used[r[0].get("x").text] = true }
+		for range 3 * burst {
+			ask()
+		}
+		if want := map[bool]int{false: burst / 2, true: 1}[newest]; len(used) != want {
+			t.Errorf("newest %t: %d connections are used, want %d", newest, len(used), want)
+		}
+		if newest {
+			wait.Until(t, "those of the burst are closed", func() bool {
+				ask()
+				open, _ := s.connections()
+				return open == 1
+			})
+		}
+		s.closed(t)
+	}
 }
 
 // TestKeptOfABusyLoop: no loop hoards connections. Another loop takes one at once at max_conns,
