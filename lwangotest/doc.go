@@ -21,8 +21,10 @@
 //
 // A test of a handler that waits for an hour does not wait for an hour: Server.Skip puts the loop's
 // clock forward, and with it all that waits for its time on the loop. These are Sleep, After, the
-// limits of all waits, and the server's own timeouts. Not affected are time.Now, timers of package
-// time, contexts with a deadline of their own, limits of rates, and what runs off the loop.
+// limits of all waits, the server's own timeouts, and what a connection may or must move in a time
+// (Config.MinRate, Response.SetMaxRate). Not affected are time.Now, timers of package time, contexts
+// with a deadline of their own, how many requests a client may send in a time (handlers/limit), and
+// what runs off the loop.
 //
 // Parts that have no loop in them can be tested with testing/synctest, and so can clients, if the
 // server is started outside the bubble. A bubble's clock goes on when all its goroutines are

@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +162,47 @@ func TestSkip(t *testing.T) {
 		s.Skip(time.Hour)
 		if a := c.Answer("POST"); a.StatusCode != 408 {
 			t.Error(a.Status)
+		}
+	})
+	t.Run("least rate", func(t *testing.T) {
+		s := lwangotest.StartConfig(t, conn.Config{
+			BodyTimeout: 24 * time.Hour,
+			MinRate:     1,
+			Handler: func(req *lwango.Request, resp *lwango.Response) int {
+				if _, err := io.ReadAll(req.Body()); err != nil {
+					return 500
+				}
+				return 200
+			},
+		})
+		c := s.Dial()
+		c.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12")
+		s.Skip(time.Hour)
+		c.Send("34")
+		if a := c.Answer("POST"); a.StatusCode != 408 {
+			t.Error(a.Status)
+		}
+	})
+	t.Run("greatest rate", func(t *testing.T) {
+		const size = 4 << 10 // which takes more than an hour
+		var sent atomic.Bool
+		s := lwangotest.Start(t, func(req *lwango.Request, resp *lwango.Response) int {
+			resp.SetMaxRate(1)
+			resp.Header().Set("Content-Length", strconv.Itoa(size))
+			fmt.Fprint(resp, strings.Repeat("x", size))
+			if err := resp.Flush(); err != nil {
+				t.Error(err)
+			}
+			sent.Store(true)
+			return 200
+		})
+		c := s.Dial()
+		c.Send(get)
+		for !sent.Load() { // a pause after each write, of as many seconds as it had bytes
+			s.Skip(time.Hour)
+		}
+		if a := c.Answer("GET"); len(a.Text) != size {
+			t.Error(a.Status, len(a.Text))
 		}
 	})
 	t.Run("idle", func(t *testing.T) {
