@@ -83,12 +83,24 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// stalled returns the error of a request that has a short limit. On a busy machine that may be over
+// before there is a connection: then the limit grows.
+func stalled(ask func(limit time.Duration) error) (err error) {
+	for limit := 50 * time.Millisecond; limit < wait.Patience; limit *= 2 {
+		if err = ask(limit); !errors.Is(err, client.ErrConnect) {
+			break
+		}
+	}
+	return err
+}
+
 // TestStallWhileSending: a server that does not read a large body, from memory or from a reader,
 // ends the request when its time is over. So does one that sends a byte at a time.
 func TestStallWhileSending(t *testing.T) {
+	asked := make(chan bool)
 	deaf, open := script(t, func(c net.Conn, r *bufio.Reader) {
 		r.ReadByte()
-		time.Sleep(300 * time.Millisecond)
+		<-asked
 	})
 	slow, openSlow := script(t, func(c net.Conn, r *bufio.Reader) {
 		http.ReadRequest(r)
@@ -101,15 +113,19 @@ func TestStallWhileSending(t *testing.T) {
 		}
 	})
 	onThread(t, func(th *loop.Thread) {
+		defer close(asked)
 		for _, r := range []client.Request{
 			{Method: "POST", URL: "http://" + deaf, Body: make([]byte, 64<<20)},
 			{Method: "POST", URL: "http://" + deaf, From: &counted{}},
 			{URL: "http://" + slow},
 		} {
-			resp, err := client.Do(th, &r, 100*time.Millisecond)
-			if err == nil {
-				_, err = io.Copy(io.Discard, resp.Body)
-			}
+			err := stalled(func(limit time.Duration) error {
+				resp, err := client.Do(th, &r, limit)
+				if err == nil {
+					_, err = io.Copy(io.Discard, resp.Body)
+				}
+				return err
+			})
 			if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, client.ErrConnect) {
 				t.Errorf("%s: %v", r.URL, err)
 			}
@@ -177,7 +193,7 @@ func TestFanOut(t *testing.T) {
 // TestFanOutFaults: of 100 calls some are reset, some are cut, and some stall. The others are
 // answered; when the client leaves, what stalls ends at once, with its connections.
 func TestFanOutFaults(t *testing.T) {
-	var stalled atomic.Int32
+	var stalls atomic.Int32
 	addr, open := script(t, func(c net.Conn, r *bufio.Reader) {
 		in, err := http.ReadRequest(r)
 		if err != nil {
@@ -190,15 +206,19 @@ func TestFanOutFaults(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
 		case "/2":
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
-			stalled.Add(1)
+			stalls.Add(1)
 			io.Copy(io.Discard, r)
 		default:
 			io.WriteString(c, kept)
 		}
 	})
-	fan := func(req *conn.Request, limit time.Duration) (texts []string, failed, late int) {
+	fan := func(req *conn.Request, ofStalls time.Duration) (texts []string, failed, late int) {
 		var asked []*loop.Promise[string]
 		for i := range 100 {
+			limit := wait.Patience
+			if i%4 == 2 {
+				limit = ofStalls
+			}
 			asked = append(asked, loop.Go(req.Thread, func(t *loop.Thread) (string, error) {
 				answer, err := client.Get(t, fmt.Sprintf("http://%s/%d", addr, i%4), limit)
 				if err != nil {
@@ -232,10 +252,11 @@ func TestFanOutFaults(t *testing.T) {
 	if a := s.Request("GET /", nil, ""); a.Text != "100hellohello 50 25" {
 		t.Error(a.Status, a.Text)
 	}
-	stalled.Store(0)
+	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
+	stalls.Store(0)
 	c := s.Dial()
 	c.Send("GET /leave HTTP/1.1\r\nHost: a\r\n\r\n")
-	wait.Until(t, "25 stall", func() bool { return stalled.Load() == 25 })
+	wait.Until(t, "25 stall", func() bool { return stalls.Load() == 25 })
 	c.Close()
 	if n := <-left; n != 0 {
 		t.Error(n, "texts")

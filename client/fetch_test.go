@@ -182,7 +182,10 @@ func TestStall(t *testing.T) {
 			io.Copy(io.Discard, r)
 		})
 		onThread(t, func(th *loop.Thread) {
-			_, err := get(th, new(client.Client), "http://"+addr, 50*time.Millisecond)
+			err := stalled(func(limit time.Duration) error {
+				_, err := get(th, new(client.Client), "http://"+addr, limit)
+				return err
+			})
 			if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, client.ErrConnect) {
 				t.Errorf("%q: %v", raw, err)
 			}

@@ -174,11 +174,11 @@ func TestFromAnswered(t *testing.T) {
 			io.Copy(io.Discard, r)
 		}
 	})
-	silent, open := script(t, func(c net.Conn, r *bufio.Reader) {
-		time.Sleep(time.Second) // it does not read
-	})
+	asked := make(chan bool)
+	silent, open := script(t, func(c net.Conn, r *bufio.Reader) { <-asked }) // it does not read
 	reads, _ := script(t, func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) })
 	onThread(t, func(th *loop.Thread) {
+		defer close(asked)
 		resp, err := client.Do(th, &client.Request{Method: "POST", URL: "http://" + early, From: endless{}}, wait.Patience)
 		if err != nil {
 			t.Fatal(err)
