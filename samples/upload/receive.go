@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -163,9 +164,11 @@ func (f *form) name(files []stored) error {
 }
 
 // refuse answers with an error. What is wrong with the body decides the status: see Response.Error.
-// What is wrong with the folder is for the log.
+// What is wrong with the folder is for the log. Those errors have a path; one of the connection,
+// such as a client's reset, has a number, too.
 func (f *form) refuse(resp *lwango.Response, err error) int {
-	number, ours := errors.AsType[syscall.Errno](err)
+	_, ours := errors.AsType[*fs.PathError](err)
+	number, _ := errors.AsType[syscall.Errno](err)
 	switch {
 	case !ours:
 		f.progress.end("failed", err.Error())
