@@ -173,7 +173,13 @@ func (b *Body) fill(wait bool) {
 			b.hasRead(n)
 			return
 		default:
-			if err := b.receive(false); err != nil {
+			// While the thread is busy elsewhere, with a slow client of its own, something has always
+			// come, and receive never waits.
+			_, err := remaining(b.until)
+			if err == nil {
+				err = b.receive(false)
+			}
+			if err != nil {
 				b.fail(err)
 			}
 		}

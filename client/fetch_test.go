@@ -194,6 +194,34 @@ func TestStall(t *testing.T) {
 	}
 }
 
+// TestSlowReader: the limit also ends a body that never makes its reader wait.
+func TestSlowReader(t *testing.T) {
+	addr, open := script(t, func(c net.Conn, r *bufio.Reader) {
+		http.ReadRequest(r)
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		for {
+			if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	})
+	onThread(t, func(th *loop.Thread) {
+		err := stalled(func(limit time.Duration) error {
+			resp, err := client.Do(th, &client.Request{URL: "http://" + addr, MaxBody: 1 << 40}, limit)
+			for err == nil {
+				if _, err = resp.Body.Read(make([]byte, 1<<10)); err == nil {
+					err = th.Sleep(time.Millisecond) // meanwhile the socket is full
+				}
+			}
+			return err
+		})
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
+}
+
 // TestNoConnection: errors before a byte was sent.
 func TestNoConnection(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
