@@ -272,3 +272,48 @@ func (r *counted) Read(p []byte) (int, error) {
 	r.n += int64(len(p))
 	return len(p), nil
 }
+
+// TestKilled: threads that a stop kills, wherever their requests are, leave nothing open.
+func TestKilled(t *testing.T) {
+	var waiting atomic.Int32
+	stopped := make(chan bool)
+	stop := sync.OnceFunc(func() { close(stopped) })
+	defer stop()
+	addr, open := script(t, func(c net.Conn, r *bufio.Reader) {
+		in, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		if in.URL.Path == "/body" {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
+		}
+		waiting.Add(1)
+		if in.URL.Path == "/deaf" {
+			<-stopped
+		}
+		io.Copy(io.Discard, r)
+	})
+	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+		ask := client.Request{URL: "http://" + addr + req.Path()}
+		switch req.Path() {
+		case "/from":
+			ask.Method, ask.From = "POST", req.Body()
+		case "/deaf":
+			ask.Method, ask.Body = "POST", make([]byte, 64<<20)
+		}
+		answer, err := client.Do(req.Thread, &ask, time.Hour)
+		if err == nil {
+			_, err = io.ReadAll(answer.Body)
+		}
+		t.Error("the handler goes on:", err)
+		return 502
+	}})
+	for _, path := range []string{"/head", "/body", "/from", "/deaf"} {
+		c := s.Dial()
+		c.Send("POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234")
+	}
+	wait.Until(t, "all wait", func() bool { return waiting.Load() == 4 })
+	s.On(func(l *loop.Loop) { l.Stop(0) })
+	stop()
+	wait.Until(t, "nothing is open", func() bool { return open.Load() == 0 })
+}
