@@ -336,6 +336,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
 			failure = fmt.Errorf("a loop has ended: %w", cmp.Or(err, errNoReason))
+			s.giveBack()
 			stop()
 		case err := <-stopped:
 			if err != nil {

@@ -27,7 +27,8 @@ import (
 // (handover.go). The new one reads the configuration, serves the sockets beside the old one, and
 // says so. Only then the old one ceases to accept; it answers what its connections still ask, until
 // none is left or drain has passed. Whatever the new one does instead, the old one goes on. As long
-// as the old one drains, it also takes its place again if the new one ends in disorder.
+// as the old one drains, it also takes its place again if the new one ends in disorder, or says that
+// it fails.
 type upgrade struct {
 	process  *os.Process
 	happened chan event
@@ -282,6 +283,10 @@ func (s *server) upgraded(e event) (over bool) {
 			u.state = settled
 			s.retain(nil)
 		}
+	case e.Back:
+		if u.state == draining {
+			s.takeBack("it fails: see its own lines")
+		}
 	case e.Serves != nil:
 		s.retain(e.Serves)
 	case e.late:
@@ -426,8 +431,8 @@ func (s *server) lookIdle() {
 	}
 }
 
-// takeBack accepts again, since the new process has ended in disorder. The sockets are still there,
-// and so are the clients that have connected meanwhile.
+// takeBack accepts again, since the new process has ended in disorder, or is about to. The sockets
+// are still there, and so are the clients that have connected meanwhile.
 func (s *server) takeBack(how string) {
 	u := s.upgrade
 	u.end()
