@@ -179,7 +179,8 @@ const logWait = time.Second
 // stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.Default()
-	if logs := asynclog.Of(log); logs != nil {
+	logs := asynclog.Of(log)
+	if logs != nil {
 		defer logs.Flush(logWait)
 	} else {
 		logs = asynclog.New(stderr)
@@ -238,6 +239,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
+	logs.SetJSON(c.ErrorLog.Format == "json")
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1,
 		syscall.SIGUSR2)
