@@ -567,7 +567,7 @@ func TestConfineRefuses(t *testing.T) {
 			`lwango.conf:2: confine.user: only root becomes another user; this is started by user 65534`, false},
 		{plain, "chroot = \"..\"", `lwango.conf:2: confine.chroot: only root enters another root folder`, false},
 		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
-			`line 5: access_log: open /var/log/lwango-test.log: permission denied`, true},
+			`lwango.conf:5: access_log.path: open /var/log/lwango-test.log: permission denied`, true},
 	} {
 		j := newJail(t)
 		j.write("etc/lwango.conf", "[confine]\n"+test.text+
