@@ -514,24 +514,35 @@ func TestConfineWarns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Chmod(j.in("tmp"), 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
 	j.write("log/access.log", "")
 	j.give("log/access.log")
 	j.write("etc/lwango.conf", fmt.Sprintf(`
+pid_file = "../tmp/pid"
 [confine]
 user = "65534"
 group = "65534"
 [[listener]]
 address = "unix:../run/lwango"
 [[listener]]
+address = "unix:../tmp/of-the-user"
+owner = "65534"
+[[listener]]
 address = "127.0.0.1:0"
 tls = { cert = %q, key = %q }
 [access_log]
 path = "../log/access.log"
 `, cert, key))
-	addresses := j.start(2)
+	addresses := j.start(3)
 	j.says("a reload would be refused, .*permission denied", 1)
 	j.says("the file of a socket cannot be removed at the end", 1)
 	j.says("a log that was moved away cannot be made anew", 1)
+	j.says(`pid_file cannot be removed at the end" folder=\S*/tmp error="operation not permitted"`, 1)
+	if n := len(j.says("the file of a socket cannot be removed", 1)); n != 1 {
+		t.Errorf("%d sockets cannot be removed, want one: that in tmp is the user's", n)
+	}
 	for _, a := range addresses {
 		if strings.HasPrefix(a, "unix:") {
 			continue
