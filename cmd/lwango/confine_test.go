@@ -555,6 +555,47 @@ path = "../log/access.log"
 	}
 }
 
+// TestConfineShutsOut: a log of which the daemon's socket is outside of the root folder is told, at
+// the start and by -t; one inside is not.
+func TestConfineShutsOut(t *testing.T) {
+	needRoot(t)
+	j := newJail(t)
+	daemon, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: j.in("run/log"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Close()
+	j.write("etc/lwango.conf", `
+[confine]
+user = "65534"
+group = "65534"
+chroot = ".."
+[[listener]]
+address = "127.0.0.1:0"
+[access_log]
+path = "journald:"
+[[site]]
+host = "a"
+[site.access_log]
+path = "syslog:unix:/run/log"
+[[site]]
+host = "b"
+[site.access_log]
+path = "syslog:127.0.0.1:9"
+`)
+	const want = `journald:.*stat /run/systemd/journal/socket: no such file or directory`
+	out, err := exec.Command(built(t), "-t", "-c", j.in("etc/lwango.conf")).CombinedOutput()
+	if err != nil || strings.Count(string(out), "warning") != 1 ||
+		!regexp.MustCompile(`lwango: warning: the access log `+want).Match(out) {
+		t.Errorf("-t: %v, %s", err, out)
+	}
+	j.start(1)
+	j.says(`level=WARN msg="access log: no socket in the chroot.* path=`+want, 1)
+	if n := strings.Count(j.logs.String(), "no socket in the chroot"); n != 1 {
+		t.Errorf("%d logs are warned of, want 1", n)
+	}
+}
+
 // TestConfineRefuses: nothing is served by a server that cannot be confined as it was told.
 func TestConfineRefuses(t *testing.T) {
 	needRoot(t)

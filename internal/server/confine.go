@@ -392,6 +392,21 @@ func (c *config) logFiles() (paths []string) {
 	return paths
 }
 
+// shutOut calls say for each access log that goes to a daemon whose socket is not in the root folder
+// of [confine]. That is no error: the daemon may make it later.
+func (c *config) shutOut(say func(log string, err error)) {
+	if c.Confine == nil || c.Confine.Chroot == "" {
+		return
+	}
+	for _, a := range c.accessLogs() {
+		if d := newDatagrams(a.Path); d != nil && d.network == "unixgram" {
+			if _, err := os.Stat(d.address); err != nil {
+				say(a.Path, err)
+			}
+		}
+	}
+}
+
 // executes reports whether the process may still execute programs.
 func (j *jail) executes() bool { return j == nil || j.file == "" && j.kept == nil && !j.filtered }
 
