@@ -177,6 +177,15 @@ func (j *jail) says(expr string, n int) (matches [][]string) {
 	return matches
 }
 
+// pid returns what the pid file in etc says.
+func (j *jail) pid() (pid int, err error) {
+	text, err := os.ReadFile(j.in("etc/pid"))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pid)
+	}
+	return pid, err
+}
+
 func (j *jail) signal(sig syscall.Signal) {
 	j.t.Helper()
 	if err := j.cmd.Process.Signal(sig); err != nil {
@@ -593,6 +602,65 @@ path = "syslog:127.0.0.1:9"
 	j.says(`level=WARN msg="access log: no socket in the chroot.* path=`+want, 1)
 	if n := strings.Count(j.logs.String(), "no socket in the chroot"); n != 1 {
 		t.Errorf("%d logs are warned of, want 1", n)
+	}
+}
+
+// TestConfinedIsUpgraded: without Landlock and seccomp, a confined server can be upgraded, also where
+// it has no right to make files in the folder of its pid_file. With them, -upgrade is refused at once.
+func TestConfinedIsUpgraded(t *testing.T) {
+	needRoot(t)
+	j := newJail(t)
+	config := func(landlock bool) {
+		j.write("etc/lwango.conf", fmt.Sprintf("pid_file = \"pid\"\n[confine]\nuser = \"65534\"\n"+
+			"group = \"65534\"\nlandlock = %t\n[[listener]]\naddress = \"127.0.0.1:0\"\n", landlock))
+	}
+	upgrade := func() (string, int) {
+		cmd := exec.Command(built(t), "-upgrade", "-c", j.in("etc/lwango.conf"))
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	config(false)
+	j.start(1)
+	const want = `process \d+ has taken the place of process \d+`
+	if out, code := upgrade(); code != 0 || !regexp.MustCompile("^"+want+"\n$").MatchString(out) {
+		t.Errorf("code %d, %s", code, out)
+	}
+	t.Cleanup(func() {
+		if pid, err := j.pid(); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it has the log, and cmd.Wait waits for that
+		}
+	})
+	j.says("msg=stopped", 1)
+	// A command that can make no file either does not wait for what cannot come.
+	cmd := exec.Command(built(t), "-upgrade", "-c", j.in("etc/lwango.conf"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: another, Gid: another}}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out),
+		"pid.upgrade.new: permission denied; send it the signal SIGUSR2") {
+		t.Errorf("%v, %s", err, out)
+	}
+	pid, err := j.pid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+
+	if confine.Landlock() == 0 {
+		return
+	}
+	config(true)
+	j.start(1)
+	if out, code := upgrade(); code != 1 || !strings.Contains(out, "a confined server cannot start") {
+		t.Errorf("code %d, %s", code, out)
+	}
+	config(false) // which is not what the server has been started with
+	const refused = "failed: [confine] keeps this process from executing a program"
+	if out, code := upgrade(); code != 1 || !strings.Contains(out, refused) {
+		t.Errorf("code %d, %s", code, out)
 	}
 }
 

@@ -507,16 +507,17 @@ func request(path string) (string, error) {
 	if err := holds(pid, f); err != nil {
 		return "", err
 	}
-	before, _ := os.Stat(resultOf(path))
+	if err := prepareResult(path, pid); err != nil {
+		return "", fmt.Errorf("the server could not say how the upgrade ends: %w; send it the signal "+
+			"SIGUSR2, and look at its log", err)
+	}
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
 		return "", fmt.Errorf("process %d: %w", pid, err)
 	}
 	const every, more = 20 * time.Millisecond, 10 * time.Second
 	for until := time.Now().Add(upgradeWait + more); time.Now().Before(until); time.Sleep(every) {
-		if now, err := os.Stat(resultOf(path)); err == nil && !(before != nil && os.SameFile(before,
-			now) && before.ModTime().Equal(now.ModTime())) {
-			text, err := os.ReadFile(resultOf(path))
-			return strings.TrimSpace(string(text)), err
+		if text, err := os.ReadFile(resultOf(path)); err == nil && len(text) > 0 {
+			return strings.TrimSpace(string(text)), nil
 		}
 		if !locked(f) {
 			return "", errors.New("the server has ended")
