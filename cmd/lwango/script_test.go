@@ -49,6 +49,8 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lwango": mai
 //	                       one request on a connection of its own; the answer goes to stdout
 //	hold ADDRESS/PATH      begins a request body and does not end it
 //	release                ends it; the answer goes to stdout
+//
+// and the condition [root].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -59,6 +61,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", noExitSleep)
 			e.Defer(p.kill)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Geteuid() == 0, nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"start": func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, "", nil) },
