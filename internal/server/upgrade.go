@@ -163,6 +163,8 @@ func (s *server) beginUpgrade(stopping bool) {
 			"restart")
 		return
 	}
+	// Otherwise, if this process were killed now, both the process before and the new one would go on.
+	s.before.over()
 	u, err := s.launch()
 	if err != nil {
 		s.failedUpgrade(err.Error())
@@ -348,8 +350,6 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
-
-	s.before.over()
 
 	u.limit.Stop()
 	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })

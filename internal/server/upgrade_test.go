@@ -582,6 +582,33 @@ func TestUpgradeKilled(t *testing.T) {
 		}
 		u.servedOnlyBy(u.mustPID())
 	})
+	t.Run("middle one of three", func(t *testing.T) {
+		u, old, middle, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close() // it keeps the first one
+		release()
+		u.logged("replaced by a new process")
+		u.servedOnlyBy(middle)
+		gate := filepath.Join(u.dir, "second")
+		u.write("behaviour", gate)
+		if err := syscall.Kill(middle, syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		last, _ := strconv.Atoi(u.logged(`(?s)upgrade begins.*upgrade begins.* pid=(\d+)`))
+		kill(t, middle)
+		wait.Until(t, "the end of the middle one", func() bool {
+			return errors.Is(syscall.Kill(middle, 0), syscall.ESRCH)
+		})
+		u.write("second", "")
+		u.logged("the process before has ended already")
+		u.servedOnlyBy(last)
+		if got := u.mustPID(); got != last {
+			t.Errorf("the pid file has %d, want %d, and not %d", got, last, old)
+		}
+	})
 	t.Run("old one while it drains", func(t *testing.T) {
 		u, old, next, release := begin(t)
 		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
