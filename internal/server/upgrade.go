@@ -145,6 +145,7 @@ func (s *server) beginUpgrade(stopping bool) {
 	switch {
 	case stopping:
 		refuse("the server stops")
+		s.reportUpgrade("refused: the server stops")
 		return
 	case s.replaced():
 		refuse("another process has taken the place of this one", "pid", s.upgrade.process.Pid)
@@ -516,11 +517,16 @@ func request(path string) (string, error) {
 	}
 	const every, more = 20 * time.Millisecond, 10 * time.Second
 	for until := time.Now().Add(upgradeWait + more); time.Now().Before(until); time.Sleep(every) {
+		killed := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 		if text, err := os.ReadFile(resultOf(path)); err == nil && len(text) > 0 {
 			return strings.TrimSpace(string(text)), nil
 		}
-		if !locked(f) {
+		switch {
+		case !locked(f):
 			return "", errors.New("the server has ended")
+		case killed: // and another process has the lock
+			return "", fmt.Errorf("process %d has ended before the new one was ready, which goes on if "+
+				"it gets ready: look at its log", pid)
 		}
 	}
 	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)

@@ -561,6 +561,25 @@ func TestUpgradeKilled(t *testing.T) {
 			t.Error(out, code)
 		}
 	})
+	t.Run("old one while a command waits", func(t *testing.T) {
+		u := startUpgraded(t, "")
+		u.write("behaviour", filepath.Join(u.dir, "gate"))
+		said := make(chan string)
+		go func() { out, code := u.command(); said <- fmt.Sprint(code, " ", out) }()
+		u.logged("upgrade begins")
+		kill(t, u.first.Pid)
+		want := fmt.Sprintf("1 lwango: -upgrade: process %d has ended before the new one was ready", u.first.Pid)
+		select {
+		case got := <-said:
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("%s, want %s", got, want)
+			}
+		case <-time.After(wait.Patience):
+			t.Error("the command waits")
+		}
+		u.write("gate", "")
+		u.logged("the process before has ended already")
+	})
 	t.Run("new one while the old one drains", func(t *testing.T) {
 		u, old, next, release := begin(t)
 		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
