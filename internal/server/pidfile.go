@@ -109,7 +109,8 @@ func (p *pidFile) report(text string) error {
 	if p == nil {
 		return nil
 	}
-	f, err := os.OpenFile(resultOf(p.path), os.O_WRONLY, 0)
+	// In a folder such as /tmp, another user may have put a link or a pipe there.
+	f, err := os.OpenFile(resultOf(p.path), os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
