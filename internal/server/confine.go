@@ -316,8 +316,8 @@ func (s *server) checkJail() {
 	}
 }
 
-// removable reports whether the process may remove a file from a folder that it may write to. From a
-// sticky one, such as /tmp, it removes only what its user owns (unlink(2), EPERM).
+// removable reports whether the process may remove a file from a folder that it may write to. From
+// a sticky one, such as /tmp, it removes only what its user owns (unlink(2), EPERM).
 func removable(path string) bool {
 	var dir, file unix.Stat_t
 	if unix.Stat(filepath.Dir(path), &dir) != nil || unix.Lstat(path, &file) != nil {
@@ -392,8 +392,8 @@ func (c *config) logFiles() (paths []string) {
 	return paths
 }
 
-// shutOut calls say for each access log that goes to a daemon whose socket is not in the root folder
-// of [confine]. That is no error: the daemon may make it later.
+// shutOut calls say for each access log that goes to a daemon whose socket is not in the root
+// folder of [confine]. That is no error: the daemon may make it later.
 func (c *config) shutOut(say func(log string, err error)) {
 	if c.Confine == nil || c.Confine.Chroot == "" {
 		return

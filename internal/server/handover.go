@@ -45,8 +45,8 @@ type message struct {
 	PIDFile bool     `json:"pid_file,omitempty"` // it has the file as well
 	Ready   bool     `json:"ready,omitempty"`
 
-	// Over: its end, which follows, is in order, or another process may take its place from now on. The
-	// old process must not.
+	// Over: its end, which follows, is in order, or another process may take its place from now on.
+	// The old process must not.
 	Over bool `json:"over,omitempty"`
 
 	// Back: it fails, and serves no longer. The old process takes its place.
@@ -205,8 +205,8 @@ func (h *handover) serves(listeners map[address]*listener) {
 	_ = h.tell(m)
 }
 
-// over tells the old process that this one ends in order, or begins an upgrade of its own. The old one
-// may have gone.
+// over tells the old process that this one ends in order, or begins an upgrade of its own. The old
+// one may have gone.
 func (h *handover) over() {
 	if h != nil {
 		h.left = true

@@ -103,8 +103,8 @@ func readPID(f *os.File) (int, error) {
 // resultOf is the file that says how the last upgrade has ended.
 func resultOf(pidFile string) string { return pidFile + ".upgrade" }
 
-// report leaves the result of an upgrade in the file that a command has made for it, if one waits for
-// a result. What happens after that is for the log alone.
+// report leaves the result of an upgrade in the file that a command has made for it, if one waits
+// for a result. What happens after that is for the log alone.
 func (p *pidFile) report(text string) error {
 	if p == nil {
 		return nil
@@ -125,8 +125,8 @@ func (p *pidFile) report(text string) error {
 	return err
 }
 
-// prepareResult makes an empty file, which the server can write to, for the result of an upgrade. The
-// server itself need not have the right to make files there: root may have made the pid file before
+// prepareResult makes an empty file, which the server can write to, for the result of an upgrade.
+// The server itself need not have the right to make files there: root may have made the pid file before
 // [confine] gave the process to another user.
 func prepareResult(pidFile string, pid int) error {
 	user, group, err := ownerOf(pid)
