@@ -249,7 +249,8 @@ func TestStartFails(t *testing.T) {
 	}
 	closed.Close()
 	file := filepath.Join(t.TempDir(), "wrong.conf")
-	if err := os.WriteFile(file, []byte("thread = 1\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("thread = 1\n[error_log]\nformat = \"json\"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for want, s := range map[string]lwango.Server{
@@ -266,6 +267,7 @@ func TestStartFails(t *testing.T) {
 			{Socket: tls.NewListener(closed, modes.ServerTLS())}}},
 		"an Addr or a Socket, not both":                             {Listeners: []lwango.Listener{{Addr: "*:1", Socket: closed}}},
 		"wrong.conf:1: thread: unknown key (did you mean threads?)": {File: file},
+		"wrong.conf:3: error_log.format: is for a server that":      {File: file},
 		"no such file": {File: file + "x"},
 	} {
 		s.Logger = quiet

@@ -94,6 +94,7 @@ func followPage(t *testing.T, bin, database string) {
 		"/usr/share/wordpress", root+"/wordpress",
 		"/var/lib/wordpress/wp-content", root+"/content",
 		"/var/log/lwango", root+"/log",
+		"/run/lwango", root,
 		"/var/www/html", root+"/www",
 		"unix:/run/php/php-fpm.sock", f.Address,
 		"/run/mysqld/mysqld.sock", database,

@@ -177,6 +177,15 @@ func (j *jail) says(expr string, n int) (matches [][]string) {
 	return matches
 }
 
+// pid returns what the pid file in etc says.
+func (j *jail) pid() (pid int, err error) {
+	text, err := os.ReadFile(j.in("etc/pid"))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pid)
+	}
+	return pid, err
+}
+
 func (j *jail) signal(sig syscall.Signal) {
 	j.t.Helper()
 	if err := j.cmd.Process.Signal(sig); err != nil {
@@ -514,24 +523,35 @@ func TestConfineWarns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Chmod(j.in("tmp"), 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
 	j.write("log/access.log", "")
 	j.give("log/access.log")
 	j.write("etc/lwango.conf", fmt.Sprintf(`
+pid_file = "../tmp/pid"
 [confine]
 user = "65534"
 group = "65534"
 [[listener]]
 address = "unix:../run/lwango"
 [[listener]]
+address = "unix:../tmp/of-the-user"
+owner = "65534"
+[[listener]]
 address = "127.0.0.1:0"
 tls = { cert = %q, key = %q }
 [access_log]
 path = "../log/access.log"
 `, cert, key))
-	addresses := j.start(2)
+	addresses := j.start(3)
 	j.says("a reload would be refused, .*permission denied", 1)
 	j.says("the file of a socket cannot be removed at the end", 1)
 	j.says("a log that was moved away cannot be made anew", 1)
+	j.says(`pid_file cannot be removed at the end" folder=\S*/tmp error="operation not permitted"`, 1)
+	if n := len(j.says("the file of a socket cannot be removed", 1)); n != 1 {
+		t.Errorf("%d sockets cannot be removed, want one: that in tmp is the user's", n)
+	}
 	for _, a := range addresses {
 		if strings.HasPrefix(a, "unix:") {
 			continue
@@ -541,6 +561,106 @@ path = "../log/access.log"
 			t.Fatal(err)
 		}
 		c.Close()
+	}
+}
+
+// TestConfineShutsOut: a log of which the daemon's socket is outside of the root folder is told, at
+// the start and by -t; one inside is not.
+func TestConfineShutsOut(t *testing.T) {
+	needRoot(t)
+	j := newJail(t)
+	daemon, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: j.in("run/log"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Close()
+	j.write("etc/lwango.conf", `
+[confine]
+user = "65534"
+group = "65534"
+chroot = ".."
+[[listener]]
+address = "127.0.0.1:0"
+[access_log]
+path = "journald:"
+[[site]]
+host = "a"
+[site.access_log]
+path = "syslog:unix:/run/log"
+[[site]]
+host = "b"
+[site.access_log]
+path = "syslog:127.0.0.1:9"
+`)
+	const want = `journald:.*stat /run/systemd/journal/socket: no such file or directory`
+	out, err := exec.Command(built(t), "-t", "-c", j.in("etc/lwango.conf")).CombinedOutput()
+	if err != nil || strings.Count(string(out), "warning") != 1 ||
+		!regexp.MustCompile(`lwango: warning: the access log `+want).Match(out) {
+		t.Errorf("-t: %v, %s", err, out)
+	}
+	j.start(1)
+	j.says(`level=WARN msg="access log: no socket in the chroot.* path=`+want, 1)
+	if n := strings.Count(j.logs.String(), "no socket in the chroot"); n != 1 {
+		t.Errorf("%d logs are warned of, want 1", n)
+	}
+}
+
+// TestConfinedIsUpgraded: without Landlock and seccomp, a confined server can be upgraded, also where
+// it has no right to make files in the folder of its pid_file. With them, -upgrade is refused at once.
+func TestConfinedIsUpgraded(t *testing.T) {
+	needRoot(t)
+	j := newJail(t)
+	config := func(landlock bool) {
+		j.write("etc/lwango.conf", fmt.Sprintf("pid_file = \"pid\"\n[confine]\nuser = \"65534\"\n"+
+			"group = \"65534\"\nlandlock = %t\n[[listener]]\naddress = \"127.0.0.1:0\"\n", landlock))
+	}
+	upgrade := func() (string, int) {
+		cmd := exec.Command(built(t), "-upgrade", "-c", j.in("etc/lwango.conf"))
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	config(false)
+	j.start(1)
+	const want = `process \d+ has taken the place of process \d+`
+	if out, code := upgrade(); code != 0 || !regexp.MustCompile("^"+want+"\n$").MatchString(out) {
+		t.Errorf("code %d, %s", code, out)
+	}
+	t.Cleanup(func() {
+		if pid, err := j.pid(); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it has the log, and cmd.Wait waits for that
+		}
+	})
+	j.says("msg=stopped", 1)
+	// A command that can make no file either does not wait for what cannot come.
+	cmd := exec.Command(built(t), "-upgrade", "-c", j.in("etc/lwango.conf"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: another, Gid: another}}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out),
+		"pid.upgrade.new: permission denied; send it the signal SIGUSR2") {
+		t.Errorf("%v, %s", err, out)
+	}
+	pid, err := j.pid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+
+	if confine.Landlock() == 0 {
+		return
+	}
+	config(true)
+	j.start(1)
+	if out, code := upgrade(); code != 1 || !strings.Contains(out, "a confined server cannot start") {
+		t.Errorf("code %d, %s", code, out)
+	}
+	config(false) // which is not what the server has been started with
+	const refused = "failed: [confine] keeps this process from executing a program"
+	if out, code := upgrade(); code != 1 || !strings.Contains(out, refused) {
+		t.Errorf("code %d, %s", code, out)
 	}
 }
 
@@ -567,7 +687,7 @@ func TestConfineRefuses(t *testing.T) {
 			`lwango.conf:2: confine.user: only root becomes another user; this is started by user 65534`, false},
 		{plain, "chroot = \"..\"", `lwango.conf:2: confine.chroot: only root enters another root folder`, false},
 		{root, "user = \"65534\"\ngroup = \"65534\"\n[access_log]\npath = \"/var/log/lwango-test.log\"",
-			`line 5: access_log: open /var/log/lwango-test.log: permission denied`, true},
+			`lwango.conf:5: access_log.path: open /var/log/lwango-test.log: permission denied`, true},
 	} {
 		j := newJail(t)
 		j.write("etc/lwango.conf", "[confine]\n"+test.text+

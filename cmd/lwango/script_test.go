@@ -31,7 +31,15 @@ const patience = 20 * time.Second
 // noExitSleep: a program under the race detector otherwise takes a second to exit.
 const noExitSleep = "atexit_sleep_ms=0"
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lwango": main}) }
+func TestMain(m *testing.M) { testscript.Main(tests{m}, map[string]func(){"lwango": main}) }
+
+// tests removes what the tests have built.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	defer func() { os.RemoveAll(static.dir) }()
+	return t.M.Run()
+}
 
 // The scripts in testdata/script start the program, send requests and stop it. Beside testscript's
 // own commands they have those of this file and script_http_test.go:
@@ -49,6 +57,8 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"lwango": mai
 //	                       one request on a connection of its own; the answer goes to stdout
 //	hold ADDRESS/PATH      begins a request body and does not end it
 //	release                ends it; the answer goes to stdout
+//
+// and the condition [root].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -59,6 +69,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", noExitSleep)
 			e.Defer(p.kill)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Geteuid() == 0, nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"start": func(ts *testscript.TestScript, _ bool, args []string) { start(ts, args, "", nil) },

@@ -72,6 +72,9 @@ func TestPackage(t *testing.T) {
 	}
 	conf := filepath.Join(dir, "etc/lwango/lwango.conf")
 	must(t, os.WriteFile(filepath.Join(dir, "var/www/html/index.html"), []byte("from the package"), 0o644))
+	must(t, os.MkdirAll(filepath.Join(dir, "run/lwango"), 0o755)) // as RuntimeDirectory= of the unit
+	as := user(t, dir)
+	must(t, os.Chown(filepath.Join(dir, "run/lwango"), int(as.Uid), int(as.Gid)))
 	visit(t, dir, "v1.0.0")
 
 	text, err := os.ReadFile(conf)
@@ -97,6 +100,44 @@ func TestPackage(t *testing.T) {
 	}
 }
 
+// TestPostinst: an upgrade of the package is one of the running program. Where that cannot be, the
+// service is started anew, and what does not run stays so.
+func TestPostinst(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	own := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // with mounts of its own
+	if cmd := (&exec.Cmd{Path: "/bin/true", SysProcAttr: own}); cmd.Run() != nil &&
+		os.Getenv("LWANGO_CI") == "" {
+		t.Skip("root cannot mount here")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"systemd-sysusers": "",
+		"systemctl":        `echo "systemctl $*"; [ "$1" != is-active ] || exit $INACTIVE`,
+		"lwango":           `echo "lwango $*"; exit $REFUSES`,
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	}
+	const active, upgrade = "systemctl is-active --quiet lwango.service\n",
+		"lwango -c /etc/lwango/lwango.conf -upgrade\n"
+	for _, test := range []struct{ before, inactive, refuses, want string }{
+		{"", "0", "0", "systemctl enable lwango.service\nsystemctl start lwango.service\n"},
+		{"1.0.0", "3", "0", active},
+		{"1.0.0", "0", "0", active + upgrade},
+		{"1.0.0", "0", "1", active + upgrade + "systemctl restart lwango.service\n"},
+	} {
+		cmd := exec.Command("sh", "-euc", `mount -t tmpfs none /run; mount -t tmpfs none /var/log
+mkdir -p /run/systemd/system /var/log/lwango; exec ./postinst configure "$0"`, test.before)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DPKG_ROOT=",
+			"INACTIVE="+test.inactive, "REFUSES="+test.refuses)
+		cmd.SysProcAttr = own
+		if got, want := run(t, cmd), "systemctl daemon-reload\n"+test.want; got != want {
+			t.Errorf("after %q: got\n%swant\n%s", test.before, got, want)
+		}
+	}
+}
+
 // build runs the script of the repository in dir, and returns the path of the package.
 func build(t *testing.T, dir, version string) string {
 	t.Helper()
@@ -119,17 +160,23 @@ func copied(t *testing.T) string {
 // inside is the program in the folder, as its own user, without anything else of the machine.
 func inside(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
+	cmd := exec.Command("/usr/bin/lwango", args...)
+	cmd.Dir = "/"
+	cmd.Env = []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: user(t, dir)}
+	return cmd
+}
+
+// user is the one that the package has made in the folder.
+func user(t *testing.T, dir string) *syscall.Credential {
+	t.Helper()
 	passwd, err := os.ReadFile(filepath.Join(dir, "etc/passwd"))
 	must(t, err)
 	m := regexp.MustCompile(`(?m)^lwango:[^:]*:(\d+):(\d+):`).FindStringSubmatch(string(passwd))
 	if m == nil {
 		t.Fatalf("no user in:\n%s", passwd)
 	}
-	cmd := exec.Command("/usr/bin/lwango", args...)
-	cmd.Dir = "/"
-	cmd.Env = []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: dir, Credential: &syscall.Credential{Uid: number(m[1]), Gid: number(m[2])}}
-	return cmd
+	return &syscall.Credential{Uid: number(m[1]), Gid: number(m[2])}
 }
 
 // visit starts the server of the package by its configuration, at another address, and asks for a page.

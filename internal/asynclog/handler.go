@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"fmt"
+	"io"
 	"log/slog"
 	"unicode/utf8"
 )
@@ -20,22 +21,46 @@ const (
 // bounded where it comes from.
 var longNames = map[string]bool{"stack": true, "message": true}
 
-// handler is a slog.Handler that forms lines as slog.TextHandler does.
+// handler is a slog.Handler that forms lines as slog.TextHandler does, or slog.JSONHandler.
 type handler struct {
 	log     *Log
-	lines   slog.Handler // with the attributes and groups so far
-	vital   slog.Handler // the same, with the room for vital lines
+	lines   format // with the attributes and groups so far
+	vital   format // the same, with the room for vital lines
 	limited bool
+}
+
+// format forms lines in the format that the log has then.
+type format struct {
+	log        *Log
+	text, json slog.Handler
+}
+
+// format returns what writes to w, and shows limit bytes of an attribute's text.
+func (l *Log) format(w io.Writer, limit int) format {
+	cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
+	options := &slog.HandlerOptions{ReplaceAttr: cut}
+	return format{l, slog.NewTextHandler(w, options), slog.NewJSONHandler(w, options)}
+}
+
+func (f format) now() slog.Handler {
+	if f.log.json.Load() {
+		return f.json
+	}
+	return f.text
+}
+
+func (f format) withAttrs(attrs []slog.Attr) format {
+	return format{f.log, f.text.WithAttrs(attrs), f.json.WithAttrs(attrs)}
+}
+
+func (f format) withGroup(name string) format {
+	return format{f.log, f.text.WithGroup(name), f.json.WithGroup(name)}
 }
 
 // Logger returns a logger that writes to l.
 func (l *Log) Logger() *slog.Logger {
-	form := func(size, limit int) slog.Handler {
-		cut := func(_ []string, a slog.Attr) slog.Attr { return cutAttr(a, limit) }
-		return slog.NewTextHandler(writer{l, size}, &slog.HandlerOptions{ReplaceAttr: cut})
-	}
-	return slog.New(&handler{log: l, lines: form(room, maxText),
-		vital: form(room+vitalRoom, maxLong), limited: true})
+	return slog.New(&handler{log: l, lines: l.format(writer{l, room}, maxText),
+		vital: l.format(writer{l, room + vitalRoom}, maxLong), limited: true})
 }
 
 // Of returns the Log that a logger writes to, nil if it is another kind of logger.
@@ -58,7 +83,7 @@ func Vital(logger *slog.Logger) *slog.Logger {
 
 // Enabled implements slog.Handler.
 func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.lines.Enabled(ctx, level)
+	return h.lines.now().Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler. It does not wait.
@@ -67,17 +92,17 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if h.limited && !h.log.rate.allow(cut(r.Message, maxText)) {
 		return nil
 	}
-	return h.lines.Handle(ctx, r)
+	return h.lines.now().Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{h.log, h.lines.WithAttrs(attrs), h.vital.WithAttrs(attrs), h.limited}
+	return &handler{h.log, h.lines.withAttrs(attrs), h.vital.withAttrs(attrs), h.limited}
 }
 
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.log, h.lines.WithGroup(name), h.vital.WithGroup(name), h.limited}
+	return &handler{h.log, h.lines.withGroup(name), h.vital.withGroup(name), h.limited}
 }
 
 // cutAttr cuts the text of an attribute to limit bytes, unless it is one of longNames.
@@ -90,6 +115,8 @@ func cutAttr(a slog.Attr, limit int) slog.Attr {
 		if s := a.Value.String(); len(s) > limit {
 			a.Value = slog.StringValue(cut(s, limit))
 		}
+	case slog.KindDuration: // of which JSONHandler makes a number without a unit
+		a.Value = slog.StringValue(a.Value.Duration().String())
 	case slog.KindAny:
 		if level, ok := a.Value.Any().(slog.Level); ok {
 			return slog.Any(a.Key, level)

@@ -7,6 +7,8 @@
 // same message only some are logged each second; the rest are counted. This does not hold for lines
 // about the program's own life: see Vital.
 //
+// Lines are text, or JSON objects: see SetJSON.
+//
 //	log.go      the queue and its goroutine
 //	handler.go  the slog.Handler: attributes are cut
 //	rate.go     how many lines of a message are logged
@@ -17,6 +19,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,6 +44,8 @@ type Log struct {
 	waiting []chan struct{}
 	closed  bool
 
+	json atomic.Bool // what format forms
+
 	rate rates
 }
 
@@ -54,6 +59,10 @@ func New(w io.Writer) *Log {
 	go l.write()
 	return l
 }
+
+// SetJSON lets each line be a JSON object from now on, or text, as it is at first. Loggers that there
+// are already follow.
+func (l *Log) SetJSON(on bool) { l.json.Store(on) }
 
 // writer puts lines into the queue as long as there are less than size bytes in it.
 type writer struct {
@@ -98,7 +107,7 @@ func (l *Log) wake() {
 // write is the goroutine.
 func (l *Log) write() {
 	defer close(l.done)
-	own := slog.New(slog.NewTextHandler(l.to, nil))
+	own := slog.New(&handler{log: l, lines: l.format(l.to, maxLong)})
 	var spare []byte
 	lost := 0 // lines, not reported yet
 	for range l.ring {

@@ -2,11 +2,13 @@ package asynclog_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +77,70 @@ func TestLines(t *testing.T) {
 	l.Close(time.Minute)
 	if stamp(&got) != stamp(&want) || want.Len() == 0 {
 		t.Errorf("got\n%swant\n%s", got.String(), want.String())
+	}
+}
+
+// TestJSON: from one line to the next, all loggers change to JSON and back, with the texts that the
+// other format has, and what was set before.
+func TestJSON(t *testing.T) {
+	var s sink
+	l := asynclog.New(&s)
+	defer l.Close(time.Minute)
+	log := l.Logger()
+	with := log.With("route", "/x").WithGroup("g")
+	log.Info("text", "d", time.Second)
+	l.SetJSON(true)
+	log.Info("one", "n", 1, "error", errors.New("a \"b\""), "at", netip.MustParseAddrPort("192.0.2.1:80"),
+		"d", time.Second, "long", strings.Repeat("x", 300), "bytes", []byte("b\xff"), "nil", (*bad)(nil))
+	with.Warn("two", "on", true)
+	asynclog.Vital(log).Error("three")
+	for range 60 {
+		log.Info("many")
+	}
+	l.SetJSON(false)
+	with.Info("back")
+	l.Flush(time.Minute)
+	lines := strings.Split(s.String(), "\n")
+	for i, want := range []string{
+		`time=\S+ level=INFO msg=text d=1s`,
+		`{"time":"[^"]+","level":"INFO","msg":"one","n":1,"error":"a \\"b\\"","at":"192.0.2.1:80",` +
+			`"d":"1s","long":"x{253}\.\.\.","bytes":"b\\ufffd","nil":"!PANIC: no text"}`,
+		`{"time":"[^"]+","level":"WARN","msg":"two","route":"/x","g":{"on":true}}`,
+		`{"time":"[^"]+","level":"ERROR","msg":"three"}`,
+		`{"time":"[^"]+","level":"INFO","msg":"many"}`,
+	} {
+		if !regexp.MustCompile("^" + want + "$").MatchString(lines[i]) {
+			t.Errorf("line %d: %s\nwant %s", i, lines[i], want)
+		}
+	}
+	if !strings.Contains(s.String(), "level=INFO msg=back route=/x\n") {
+		t.Errorf("got %s", s.String()[max(0, s.text.Len()-300):])
+	}
+}
+
+// TestJSONReaderStalls: what the log says of itself is JSON as well.
+func TestJSONReaderStalls(t *testing.T) {
+	var s sink
+	l := asynclog.New(&s)
+	defer l.Close(time.Minute)
+	l.SetJSON(true)
+	s.fail(io.ErrClosedPipe)
+	l.Logger().Info("lost")
+	l.Flush(time.Minute)
+	s.fail(nil)
+	for range 60 {
+		l.Logger().Info("many")
+	}
+	l.Flush(time.Minute)
+	for line := range strings.Lines(s.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+	for _, want := range []string{`"lines":1}`, `"kind":"many","lines":`} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("no %s in\n%s", want, s.String())
+		}
 	}
 }
 

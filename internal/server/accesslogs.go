@@ -154,7 +154,7 @@ func (s *server) openSinks(next *config) (_ map[string]sink, err error) {
 		if sinks[a.Path], err = openSink(a.Path, s.log); err != nil {
 			delete(sinks, a.Path)
 			closeSinks(sinks)
-			return nil, fmt.Errorf("%s: access_log: %w", a.Table.Place("path"), err)
+			return nil, a.Table.Wrong("path", err)
 		}
 	}
 	return sinks, nil

@@ -106,7 +106,7 @@ func TestAccessLogsOfSites(t *testing.T) {
 
 	// A reload that fails changes nothing.
 	write(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \".\""))
-	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "access_log: open "+dir+": is a directory") {
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), ".conf:18: site.access_log.path: open "+dir+": is a directory") {
 		t.Fatal(err)
 	}
 	ask(t, at, "plain", "/3")

@@ -87,6 +87,8 @@ type config struct {
 	Listeners []listenerConfig `toml:"listener"`
 	// AccessLog has a line for each request.
 	AccessLog *accessLogConfig `toml:"access_log"`
+	// ErrorLog is the log of the server itself, which goes to stderr.
+	ErrorLog errorLogConfig `toml:"error_log"`
 	// Confine is what the process gives up when its sockets listen: rights, files, system calls.
 	Confine *confineConfig `toml:"confine"`
 	// Pubsub says where topics are: in this process, or in a Redis.
@@ -191,6 +193,13 @@ type pubsubConfig struct {
 	MaxBytes handlers.Size `toml:"max_bytes" min:"1MiB" max:"1TiB"`
 }
 
+// errorLogConfig is [error_log].
+type errorLogConfig struct {
+	Table settings.Table `toml:",table"`
+	// Format is "text", or "json", an object a line.
+	Format string `toml:"format" oneof:"text json"`
+}
+
 // siteConfig is a [[site]].
 type siteConfig struct {
 	Table settings.Table `toml:",table"`
@@ -238,6 +247,7 @@ func defaults() *config {
 		Watchdog:         100 * time.Millisecond,
 		Workers:          loop.DefaultWorkers,
 		Handoff:          coro.Direct.String(),
+		ErrorLog:         errorLogConfig{Format: "text"},
 	}
 }
 
@@ -327,6 +337,10 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 	c.checkHeaders()
 	c.checkAccessLogs()
+	if s.Embedding != nil && c.ErrorLog.Table.Has("format") {
+		c.ErrorLog.Table.Errorf("format", "is for a server that is its process; a program that "+
+			"starts a server in code gives it a Logger")
+	}
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
 	c.checkListeners()

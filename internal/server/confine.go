@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -292,25 +291,40 @@ func (s *server) checkJail() {
 		s.own.Warn("confine: a reload would be refused, so a change of the configuration or of a "+
 			"certificate needs a restart", "error", err)
 	}
-	folders := map[string]string{}
-	for _, l := range s.listeners {
-		if l.socket.path != "" {
-			folders[filepath.Dir(l.socket.path)] = "the file of a socket cannot be removed at the end"
+	said := map[string]bool{}
+	lacks := func(path string, remove bool, what string) {
+		dir := filepath.Dir(path)
+		err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+		if err == nil && remove && !removable(path) {
+			err = unix.EPERM
 		}
-	}
-	if path := s.config.PIDFile; path != "" {
-		folders[filepath.Dir(path)] = "pid_file cannot be removed at the end"
+		if err != nil && !said[dir+what] {
+			said[dir+what] = true
+			s.own.Warn("confine: "+what, "folder", dir, "error", err)
+		}
 	}
 	for _, path := range s.config.logFiles() {
-		folders[filepath.Dir(path)] = "a log that was moved away cannot be made anew, unless the " +
-			"rotation does so"
+		lacks(path, false, "a log that was moved away cannot be made anew, unless the rotation does so")
 	}
-	for _, dir := range slices.Sorted(maps.Keys(folders)) {
-		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK,
-			unix.AT_EACCESS); err != nil {
-			s.own.Warn("confine: "+folders[dir], "folder", dir, "error", err)
+	if path := s.config.PIDFile; path != "" {
+		lacks(path, true, "pid_file cannot be removed at the end")
+	}
+	for _, lc := range s.config.Listeners {
+		if lc.Address.Network == "unix" {
+			lacks(lc.Address.Name, true, "the file of a socket cannot be removed at the end")
 		}
 	}
+}
+
+// removable reports whether the process may remove a file from a folder that it may write to. From
+// a sticky one, such as /tmp, it removes only what its user owns (unlink(2), EPERM).
+func removable(path string) bool {
+	var dir, file unix.Stat_t
+	if unix.Stat(filepath.Dir(path), &dir) != nil || unix.Lstat(path, &file) != nil {
+		return true // there is nothing to remove
+	}
+	user := uint32(os.Geteuid())
+	return dir.Mode&unix.S_ISVTX == 0 || dir.Uid == user || file.Uid == user
 }
 
 // systemFiles are what the standard library reads: for names, trusted roots, times and listening.
@@ -376,6 +390,21 @@ func (c *config) logFiles() (paths []string) {
 		}
 	}
 	return paths
+}
+
+// shutOut calls say for each access log that goes to a daemon whose socket is not in the root
+// folder of [confine]. That is no error: the daemon may make it later.
+func (c *config) shutOut(say func(log string, err error)) {
+	if c.Confine == nil || c.Confine.Chroot == "" {
+		return
+	}
+	for _, a := range c.accessLogs() {
+		if d := newDatagrams(a.Path); d != nil && d.network == "unixgram" {
+			if _, err := os.Stat(d.address); err != nil {
+				say(a.Path, err)
+			}
+		}
+	}
 }
 
 // executes reports whether the process may still execute programs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -108,41 +109,42 @@ func (s *server) openDebug(at address) (*debugger, error) {
 // while the other one still answers there.
 func listenDebug(at address) (net.Listener, error) {
 	if at.Network != "unix" {
-		shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-			cerr := c.Control(func(fd uintptr) {
-				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-			})
-			return errors.Join(cerr, err)
-		}}
+		shared := listenAfter(func(fd int) error {
+			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
 		return shared.Listen(context.Background(), "tcp", strings.TrimPrefix(at.Name, "*"))
 	}
 	if info, err := os.Lstat(at.Name); err == nil && info.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("%s: there is a file that is no socket", at.Name)
 	}
-	// Between bind and chmod another user could connect. So the socket is made in a folder that is
-	// only the server's, gets its mode there, and is then moved to its place.
-	dir, err := os.MkdirTemp(filepath.Dir(at.Name), ".lwango-debug-")
+	// Between bind and chmod another user could connect. So the socket has its mode before: bind(2)
+	// gives that to the file. It is moved to its place within the folder, since Landlock refuses any
+	// other move before Linux 5.19 (LANDLOCK_ACCESS_FS_REFER, landlock(7)).
+	made := filepath.Join(filepath.Dir(at.Name), fmt.Sprintf(".lwango-debug-%08x", rand.Uint32()))
+	own := listenAfter(func(fd int) error { return unix.Fchmod(fd, 0o600) })
+	ln, err := own.Listen(context.Background(), "unix", made)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	made := filepath.Join(dir, "s")
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	ln.SetUnlinkOnClose(false) // by a name that is gone
-	l := unixListener{UnixListener: ln, path: at.Name}
-	if err = os.Chmod(made, 0o600); err == nil {
-		if l.file, err = os.Lstat(made); err == nil {
-			err = os.Rename(made, at.Name)
-		}
+	l := unixListener{UnixListener: ln.(*net.UnixListener), path: at.Name}
+	l.SetUnlinkOnClose(false) // by a name that is gone
+	if l.file, err = os.Lstat(made); err == nil {
+		err = os.Rename(made, at.Name)
 	}
 	if err != nil {
-		ln.Close()
+		_ = os.Remove(made)
+		l.UnixListener.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// listenAfter listens with sockets to which set was applied before bind(2).
+func listenAfter(set func(fd int) error) net.ListenConfig {
+	return net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) { err = set(int(fd)) })
+		return errors.Join(cerr, err)
+	}}
 }
 
 // unixListener removes its file at its end, unless another server has put its own there.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
@@ -203,4 +207,80 @@ func TestDebugByAddress(t *testing.T) {
 	if err := s.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestDebugSocketIsMoved: the file of the socket has its mode, takes the place of one that is there, and
+// leaves nothing beside it, also where Landlock refuses moves from folder to folder, as its first
+// version does.
+func TestDebugSocketIsMoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "socket")
+	at, err := server.ParseAddress("unix:"+path, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var ln net.Listener
+		done := make(chan error)
+		go func() { // without the thread's lock being undone: the thread ends with the goroutine
+			runtime.LockOSThread()
+			err := restrictAsVersion1(dir)
+			if err == nil {
+				ln, err = server.ListenDebug(at)
+			}
+			done <- err
+		}()
+		err := <-done
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
+			if os.Getenv("LWANGO_CI") != "" {
+				t.Fatal("the kernel has no Landlock")
+			}
+			t.Skip("the kernel has no Landlock")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+		if entries, err := os.ReadDir(dir); len(entries) != 1 {
+			t.Errorf("%v, %v", entries, err)
+		}
+	}
+}
+
+// restrictAsVersion1 leaves the thread one folder, with the rights that Landlock's first version has.
+func restrictAsVersion1(dir string) error {
+	const all = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: all}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
+		unsafe.Sizeof(attr.Handled_access_fs), 0)
+	if errno != 0 {
+		return errno
+	}
+	defer unix.Close(int(fd))
+	folder, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(folder)
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: all, Parent_fd: int32(folder)}
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, fd, unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+		return errno
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }

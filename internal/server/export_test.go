@@ -18,6 +18,7 @@ type (
 
 var (
 	ParseAddress = parseAddress
+	ListenDebug  = listenDebug
 	Start        = start
 	VersionOf    = versionOf
 )

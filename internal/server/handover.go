@@ -25,6 +25,7 @@ type handover struct {
 	news *os.File
 	used map[string]bool // of Sockets
 	pid  bool            // the file of PIDFile is used
+	left bool            // the old process does not take this one's place any more, see over
 }
 
 // handed is the sockets of an address, by address.String.
@@ -44,8 +45,12 @@ type message struct {
 	PIDFile bool     `json:"pid_file,omitempty"` // it has the file as well
 	Ready   bool     `json:"ready,omitempty"`
 
-	// Over: its end, which follows, is in order. The old process need not take its place.
+	// Over: its end, which follows, is in order, or another process may take its place from now on.
+	// The old process must not.
 	Over bool `json:"over,omitempty"`
+
+	// Back: it fails, and serves no longer. The old process takes its place.
+	Back bool `json:"back,omitempty"`
 }
 
 const upgradeVariable = "LWANGO_UPGRADE"
@@ -200,9 +205,31 @@ func (h *handover) serves(listeners map[address]*listener) {
 	_ = h.tell(m)
 }
 
-// over tells the old process that this one ends, or leaves, in order. The old one may have gone.
+// over tells the old process that this one ends in order, or begins an upgrade of its own. The old
+// one may have gone.
 func (h *handover) over() {
 	if h != nil {
+		h.left = true
 		_ = h.tell(message{Over: true})
 	}
+}
+
+// shares reports whether the old process has the socket of an address, too.
+func (h *handover) shares(a address, s *socket) bool {
+	from, ok := h.Sockets[a.String()]
+	return ok && from.Ino == s.file.Ino && from.Dev == s.file.Dev
+}
+
+// giveBack leaves everything to the process before this one, if that still drains: this one fails.
+// Sockets that both have, and the pid file, are not this one's to remove from then on. If the old
+// process ends just now, they stay behind, as after a kill, and the next start takes them.
+func (s *server) giveBack() {
+	h := s.before
+	if h == nil || h.left || s.replaced() || h.tell(message{Back: true}) != nil {
+		return
+	}
+	h.left, s.gaveBack = true, true
+	s.manager.replaced(h.PID)
+	s.manager = nil // that it stops is not for the manager, which would wait for the end of all
+	s.own.Info("gave back", "to", h.PID)
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -23,15 +22,14 @@ type sink interface {
 
 // openSink opens what `path` of [access_log] names.
 func openSink(path string, log *slog.Logger) (sink, error) {
-	switch kind, rest, _ := strings.Cut(path, ":"); kind {
-	case "stderr":
+	switch path {
+	case "stderr:":
 		return &fileSink{file: os.Stderr, log: log}, nil
-	case "stdout":
+	case "stdout:":
 		return &fileSink{file: os.Stdout, log: log}, nil
-	case "syslog":
-		return newSyslog(rest), nil
-	case "journald":
-		return newJournal(rest), nil
+	}
+	if d := newDatagrams(path); d != nil {
+		return d, nil
 	}
 	f, err := openLogFile(path)
 	if err != nil {

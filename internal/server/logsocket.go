@@ -33,6 +33,17 @@ type datagrams struct {
 	buf  []byte
 }
 
+// newDatagrams returns what path of [access_log] names, if that is a daemon, and otherwise nil.
+func newDatagrams(path string) *datagrams {
+	switch kind, rest, _ := strings.Cut(path, ":"); kind {
+	case "syslog":
+		return newSyslog(rest)
+	case "journald":
+		return newJournal(rest)
+	}
+	return nil
+}
+
 // newSyslog sends lines to syslog. rest is what stands behind "syslog:" in the configuration.
 func newSyslog(rest string) *datagrams {
 	pid := strconv.Itoa(os.Getpid())

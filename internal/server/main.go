@@ -179,7 +179,8 @@ const logWait = time.Second
 // stdout.
 func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, stderr io.Writer) int {
 	log := slog.Default()
-	if logs := asynclog.Of(log); logs != nil {
+	logs := asynclog.Of(log)
+	if logs != nil {
 		defer logs.Flush(logWait)
 	} else {
 		logs = asynclog.New(stderr)
@@ -220,6 +221,10 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		c.concerns(time.Now(), func(p *pair, what string) {
 			fmt.Fprintf(stderr, "lwango: warning: the certificate %s (%s) %s\n", p.cert, p.place, what)
 		})
+		c.shutOut(func(log string, err error) {
+			fmt.Fprintf(stderr, "lwango: warning: the access log %s: no socket in the chroot of "+
+				"[confine]: %v\n", log, err)
+		})
 		if o.asked != "" {
 			if err := c.explain(stdout, o.asked); err != nil {
 				fmt.Fprintf(stderr, "lwango: -u: %v\n", err)
@@ -238,6 +243,7 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	}
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
+	logs.SetJSON(c.ErrorLog.Format == "json")
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1,
 		syscall.SIGUSR2)
@@ -336,6 +342,7 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 		case err := <-ended:
 			s.own.Error("a loop has ended, stopping", "error", err)
 			failure = fmt.Errorf("a loop has ended: %w", cmp.Or(err, errNoReason))
+			s.giveBack()
 			stop()
 		case err := <-stopped:
 			if err != nil {

@@ -103,15 +103,68 @@ func readPID(f *os.File) (int, error) {
 // resultOf is the file that says how the last upgrade has ended.
 func resultOf(pidFile string) string { return pidFile + ".upgrade" }
 
-// report leaves the result of an upgrade for the command that has asked for it. It makes a new file
-// each time: by that the command knows that it is the result of its own upgrade.
+// report leaves the result of an upgrade in the file that a command has made for it, if one waits
+// for a result. What happens after that is for the log alone.
 func (p *pidFile) report(text string) error {
 	if p == nil {
 		return nil
 	}
-	next := resultOf(p.path) + ".new"
-	if err := os.WriteFile(next, []byte(text+"\n"), 0o644); err != nil {
+	// In a folder such as /tmp, another user may have put a link or a pipe there.
+	f, err := os.OpenFile(resultOf(p.path), os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return os.Rename(next, resultOf(p.path))
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() > 0 {
+		return err
+	}
+	_, err = f.WriteString(text + "\n")
+	return err
+}
+
+// prepareResult makes an empty file, which the server can write to, for the result of an upgrade.
+// The server itself need not have the right to make files there: root may have made the pid file before
+// [confine] gave the process to another user.
+func prepareResult(pidFile string, pid int) error {
+	user, group, err := ownerOf(pid)
+	if err != nil {
+		return err
+	}
+	next := resultOf(pidFile) + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if user != os.Geteuid() {
+		if err := f.Chown(user, group); err != nil {
+			return err
+		}
+	}
+	return os.Rename(next, resultOf(pidFile))
+}
+
+// ownerOf returns the effective user and group of a process. Its folder in /proc belongs to root if
+// it was root's once (proc(5)).
+func ownerOf(pid int) (user, group int, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	ids := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if f := strings.Fields(value); (name == "Uid" || name == "Gid") && len(f) > 1 {
+			if ids[name], err = strconv.Atoi(f[1]); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	return ids["Uid"], ids["Gid"], nil
 }

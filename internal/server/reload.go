@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lwango/lwango/internal/asynclog"
 	"github.com/lwango/lwango/internal/server/settings"
 )
 
@@ -48,6 +49,9 @@ func (s *server) reload() error {
 	s.notePorts(next, added)
 	s.restartNeeded(next)
 	s.logTo(next, sinks)
+	if logs := asynclog.Of(s.log); logs != nil && s.source.Embedding == nil {
+		logs.SetJSON(next.ErrorLog.Format == "json")
+	}
 	s.config.endBackground()
 	s.config = next
 	s.observe(next)

@@ -44,6 +44,8 @@ type server struct {
 	before  *handover // the process that this one has replaced; nil: none
 	kept    bool      // a thread of its own keeps each loop running, see handOver
 
+	gaveBack bool // before takes the place of this one
+
 	debug    *debugger   // nil: [debug] has no address
 	observed *observed   // what handlers see of s
 	topics   *pubsub.Hub // as source.Topics was at the start
@@ -200,8 +202,8 @@ func (s *server) stop() {
 // closeListeners closes this goroutine's part of the listening sockets; the loops accept what has
 // come and then close theirs.
 func (s *server) closeListeners() {
-	for _, l := range s.listeners {
-		if !s.replaced() {
+	for a, l := range s.listeners {
+		if !s.replaced() && !(s.gaveBack && s.before.shares(a, l.socket)) {
 			l.socket.remove()
 		}
 		l.socket.close()
@@ -221,7 +223,7 @@ func (s *server) wait() error {
 		}
 	}
 	s.closeLogs()
-	if s.replaced() && s.upgrade.pidFile {
+	if s.replaced() && s.upgrade.pidFile || s.gaveBack && s.before.has(s.pid) {
 		s.pid.close()
 	} else {
 		s.pid.remove()
@@ -303,6 +305,10 @@ func (s *server) notice() {
 				"set spool_dir", "error", err)
 		}
 	}
+	s.config.shutOut(func(log string, err error) {
+		s.own.Warn("access log: no socket in the chroot of [confine], lines are lost until there is one",
+			"path", log, "error", err)
+	})
 	s.warnOfCerts(time.Now())
 }
 

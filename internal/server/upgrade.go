@@ -27,7 +27,8 @@ import (
 // (handover.go). The new one reads the configuration, serves the sockets beside the old one, and
 // says so. Only then the old one ceases to accept; it answers what its connections still ask, until
 // none is left or drain has passed. Whatever the new one does instead, the old one goes on. As long
-// as the old one drains, it also takes its place again if the new one ends in disorder.
+// as the old one drains, it also takes its place again if the new one ends in disorder, or says that
+// it fails.
 type upgrade struct {
 	process  *os.Process
 	happened chan event
@@ -144,6 +145,7 @@ func (s *server) beginUpgrade(stopping bool) {
 	switch {
 	case stopping:
 		refuse("the server stops")
+		s.reportUpgrade("refused: the server stops")
 		return
 	case s.replaced():
 		refuse("another process has taken the place of this one", "pid", s.upgrade.process.Pid)
@@ -162,6 +164,8 @@ func (s *server) beginUpgrade(stopping bool) {
 			"restart")
 		return
 	}
+	// Otherwise, if this process were killed now, both the process before and the new one would go on.
+	s.before.over()
 	u, err := s.launch()
 	if err != nil {
 		s.failedUpgrade(err.Error())
@@ -282,6 +286,10 @@ func (s *server) upgraded(e event) (over bool) {
 			u.state = settled
 			s.retain(nil)
 		}
+	case e.Back:
+		if u.state == draining {
+			s.takeBack("it fails: see its own lines")
+		}
 	case e.Serves != nil:
 		s.retain(e.Serves)
 	case e.late:
@@ -343,8 +351,6 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
-
-	s.before.over()
 
 	u.limit.Stop()
 	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })
@@ -426,8 +432,8 @@ func (s *server) lookIdle() {
 	}
 }
 
-// takeBack accepts again, since the new process has ended in disorder. The sockets are still there,
-// and so are the clients that have connected meanwhile.
+// takeBack accepts again, since the new process has ended in disorder, or is about to. The sockets
+// are still there, and so are the clients that have connected meanwhile.
 func (s *server) takeBack(how string) {
 	u := s.upgrade
 	u.end()
@@ -502,19 +508,25 @@ func request(path string) (string, error) {
 	if err := holds(pid, f); err != nil {
 		return "", err
 	}
-	before, _ := os.Stat(resultOf(path))
+	if err := prepareResult(path, pid); err != nil {
+		return "", fmt.Errorf("the server could not say how the upgrade ends: %w; send it the signal "+
+			"SIGUSR2, and look at its log", err)
+	}
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
 		return "", fmt.Errorf("process %d: %w", pid, err)
 	}
 	const every, more = 20 * time.Millisecond, 10 * time.Second
 	for until := time.Now().Add(upgradeWait + more); time.Now().Before(until); time.Sleep(every) {
-		if now, err := os.Stat(resultOf(path)); err == nil && !(before != nil && os.SameFile(before,
-			now) && before.ModTime().Equal(now.ModTime())) {
-			text, err := os.ReadFile(resultOf(path))
-			return strings.TrimSpace(string(text)), err
+		killed := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+		if text, err := os.ReadFile(resultOf(path)); err == nil && len(text) > 0 {
+			return strings.TrimSpace(string(text)), nil
 		}
-		if !locked(f) {
+		switch {
+		case !locked(f):
 			return "", errors.New("the server has ended")
+		case killed: // and another process has the lock
+			return "", fmt.Errorf("process %d has ended before the new one was ready, which goes on if "+
+				"it gets ready: look at its log", pid)
 		}
 	}
 	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)

@@ -86,7 +86,24 @@ func upgradeProgram(file string) int {
 			}
 		}
 	})
+	p.Handle("/fail", func(req *conn.Request, _ *conn.Response) int {
+		failLoop(req.Thread.FD())
+		return 200
+	})
 	return p.Main(context.Background(), o, "", os.Stdout, os.Stderr)
+}
+
+// failLoop puts another file in the place of the epoll instance that watches fd.
+func failLoop(fd int) {
+	all, _ := os.ReadDir("/proc/self/fdinfo")
+	for _, entry := range all {
+		text, _ := os.ReadFile("/proc/self/fdinfo/" + entry.Name())
+		if regexp.MustCompile(fmt.Sprintf(`(?m)^tfd: +%d `, fd)).Match(text) {
+			epoll, _ := strconv.Atoi(entry.Name())
+			null, _ := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+			_ = syscall.Dup3(null, epoll, syscall.O_CLOEXEC)
+		}
+	}
 }
 
 const largeSize, largePieces = 2 << 20, 64
@@ -544,6 +561,25 @@ func TestUpgradeKilled(t *testing.T) {
 			t.Error(out, code)
 		}
 	})
+	t.Run("old one while a command waits", func(t *testing.T) {
+		u := startUpgraded(t, "")
+		u.write("behaviour", filepath.Join(u.dir, "gate"))
+		said := make(chan string)
+		go func() { out, code := u.command(); said <- fmt.Sprint(code, " ", out) }()
+		u.logged("upgrade begins")
+		kill(t, u.first.Pid)
+		want := fmt.Sprintf("1 lwango: -upgrade: process %d has ended before the new one was ready", u.first.Pid)
+		select {
+		case got := <-said:
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("%s, want %s", got, want)
+			}
+		case <-time.After(wait.Patience):
+			t.Error("the command waits")
+		}
+		u.write("gate", "")
+		u.logged("the process before has ended already")
+	})
 	t.Run("new one while the old one drains", func(t *testing.T) {
 		u, old, next, release := begin(t)
 		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
@@ -564,6 +600,33 @@ func TestUpgradeKilled(t *testing.T) {
 			t.Fatal(out, code)
 		}
 		u.servedOnlyBy(u.mustPID())
+	})
+	t.Run("middle one of three", func(t *testing.T) {
+		u, old, middle, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close() // it keeps the first one
+		release()
+		u.logged("replaced by a new process")
+		u.servedOnlyBy(middle)
+		gate := filepath.Join(u.dir, "second")
+		u.write("behaviour", gate)
+		if err := syscall.Kill(middle, syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		last, _ := strconv.Atoi(u.logged(`(?s)upgrade begins.*upgrade begins.* pid=(\d+)`))
+		kill(t, middle)
+		wait.Until(t, "the end of the middle one", func() bool {
+			return errors.Is(syscall.Kill(middle, 0), syscall.ESRCH)
+		})
+		u.write("second", "")
+		u.logged("the process before has ended already")
+		u.servedOnlyBy(last)
+		if got := u.mustPID(); got != last {
+			t.Errorf("the pid file has %d, want %d, and not %d", got, last, old)
+		}
 	})
 	t.Run("old one while it drains", func(t *testing.T) {
 		u, old, next, release := begin(t)
@@ -588,6 +651,58 @@ func TestUpgradeKilled(t *testing.T) {
 			return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next)
 		})
 	})
+}
+
+// TestUpgradedServerFails: if a loop of the new process fails while the old one drains, the old one
+// takes its place, with all files. If the old one has gone, the new one leaves none behind.
+func TestUpgradedServerFails(t *testing.T) {
+	fail := func(u *upgraded) {
+		c, err := u.dial("tcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		_, _, _ = c.ask("GET /fail HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
+	m := listenAsManager(t)
+	u := startUpgraded(t, "threads = 2")
+	m.told("READY=1")
+	old := u.mustPID()
+	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close() // it keeps the old one
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	next := u.mustPID()
+	m.told(fmt.Sprintf("MAINPID=%d", next))
+	u.servedOnlyBy(next)
+	fail(u)
+	u.logged("upgrade failed, this process goes on.*it fails")
+	m.told(fmt.Sprintf("MAINPID=%d", old))
+	wait.Until(t, "the end of the new process", func() bool {
+		return errors.Is(syscall.Kill(next, 0), syscall.ESRCH)
+	})
+	u.servedOnlyBy(old)
+	if got := u.mustPID(); got != old {
+		t.Errorf("the pid file has %d, want %d", got, old)
+	}
+
+	if out, code := u.command(); code != 0 { // the pid file is still the server's
+		t.Fatal(out, code)
+	}
+	u.servedOnlyBy(u.mustPID())
+	socket.Close()
+	<-u.gone
+	fail(u)
+	for _, name := range []string{"pid", "socket"} {
+		wait.Until(t, "the end of "+name, func() bool {
+			_, err := os.Lstat(filepath.Join(u.dir, name))
+			return errors.Is(err, os.ErrNotExist)
+		})
+	}
 }
 
 // zombie reports whether a process has ended and only its number is left.
