@@ -1,5 +1,5 @@
-// Package machine gives a test a machine to change: systemd runs it, in namespaces of its own, on top
-// of the files that are there.
+// Package machine gives a test a machine to change: systemd runs it, in namespaces of its own, on
+// top of the files that are there.
 package machine
 
 import (
@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +35,8 @@ func Start(t *testing.T, binds ...string) *Machine {
 	if os.Getuid() != 0 {
 		t.Skip("a machine needs root")
 	}
-	for _, tool := range []string{"/lib/systemd/systemd", "systemctl", "unshare", "nsenter", "ip", "setpriv"} {
+	for _, tool := range []string{"/lib/systemd/systemd", "systemctl", "unshare", "nsenter", "ip",
+		"setpriv"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			if os.Getenv("LWANGO_CI") != "" {
 				t.Fatalf("a machine: %v", err)
@@ -47,7 +47,8 @@ func Start(t *testing.T, binds ...string) *Machine {
 	group := newGroup(t)
 	dir := t.TempDir()
 	// The group has to be that of the process before unshare makes it the root of its name space.
-	const start = `echo $$ >"$0/cgroup.procs"; exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc --net sh -euc "$@"`
+	const start = `echo $$ >"$0/cgroup.procs"
+exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc --net sh -euc "$@"`
 	command := func(script string, args ...string) *exec.Cmd {
 		cmd := exec.Command("sh", append([]string{"-euc", start, group, script, "boot"}, args...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -92,7 +93,8 @@ mount -t cgroup2 cgroup2 "$1/r/sys/fs/cgroup"; mkdir "$1/r/sys/fs/cgroup/x"`
 			return false
 		}
 		state, _ := m.command("systemctl is-system-running").CombinedOutput()
-		return strings.TrimSpace(string(state)) == "running" || strings.TrimSpace(string(state)) == "degraded"
+		is := strings.TrimSpace(string(state))
+		return is == "running" || is == "degraded"
 	})
 	return m
 }
@@ -166,12 +168,9 @@ func (m *Machine) Write(name, text string, mode fs.FileMode) {
 
 // command is a shell of the machine's root. What it starts ends with the machine.
 func (m *Machine) command(script string) *exec.Cmd {
-	if _, err := strconv.Atoi(m.pid); err != nil { // nsenter must not take another process for it
-		m.pid = "0"
-	}
 	cmd := exec.Command("nsenter", "--target", m.pid, "--all", "sh", "-euc", script)
-	cmd.Env = []string{"HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "SYSTEMD_PAGER=",
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Env = []string{"HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+		"SYSTEMD_PAGER=", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	return cmd
 }
 
