@@ -17,12 +17,14 @@ func TestUnderSystemd(t *testing.T) {
 		t.Skip("the program of the package is the same one with the race detector")
 	}
 	m := machine.Start(t)
-	install := func(version string) {
-		t.Helper()
+	for _, version := range []string{"1.0.0", "1.0.1"} {
 		text, err := os.ReadFile(build(t, root, version))
 		must(t, err)
-		m.Write("/tmp/lwango.deb", string(text), 0o644)
-		m.Run("dpkg -i /tmp/lwango.deb")
+		m.Write("/tmp/"+version+".deb", string(text), 0o644)
+	}
+	install := func(version string) {
+		t.Helper()
+		m.Run("dpkg -i /tmp/" + version + ".deb")
 	}
 	property := func(name string) string {
 		t.Helper()
@@ -50,7 +52,8 @@ func TestUnderSystemd(t *testing.T) {
 		}
 	}
 	// Without CAP_SYS_RESOURCE, systemd comes as close as it can.
-	if limits := m.Run("grep 'open files' /proc/" + pid + "/limits"); !strings.Contains(limits, " 65536 ") {
+	limits := m.Run("grep 'open files' /proc/" + pid + "/limits")
+	if !strings.Contains(limits, " 65536 ") {
 		if _, err := m.Try("prlimit --nofile=65536 true"); err == nil {
 			t.Error(limits)
 		}
@@ -98,9 +101,10 @@ func TestUnderSystemd(t *testing.T) {
 	serves("one")
 	m.Run("systemctl reload lwango && systemctl is-active lwango")
 
-	// A new package restarts it; a stopped one stays so.
+	// Another package restarts it; a stopped one stays so.
 	install("1.0.1")
-	if said := m.Run("/proc/" + property("MainPID") + "/exe -v"); !strings.HasPrefix(said, "lwango v1.0.1 ") {
+	said := m.Run("/proc/" + property("MainPID") + "/exe -v")
+	if !strings.HasPrefix(said, "lwango v1.0.1 ") {
 		t.Errorf("after the upgrade: %s", said)
 	}
 	serves("one")
@@ -108,7 +112,7 @@ func TestUnderSystemd(t *testing.T) {
 	if result := property("Result") + " " + property("ActiveState"); result != "success inactive" {
 		t.Errorf("stopped: %s", result)
 	}
-	install("1.0.2")
+	install("1.0.0")
 	if state := property("ActiveState"); state != "inactive" {
 		t.Errorf("the package has started what was stopped: %s", state)
 	}
