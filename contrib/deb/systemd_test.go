@@ -139,6 +139,34 @@ func TestUnderSystemd(t *testing.T) {
 	until("test $(systemctl show --value -p NRestarts lwango) = 1")
 	serves("one")
 
+	// One that hangs is, too.
+	const extra = "/etc/systemd/system/lwango.service.d/test.conf"
+	m.Write(extra, "[Service]\nWatchdogSec=3s\nTimeoutAbortSec=1s\n", 0o644)
+	m.Run("systemctl daemon-reload && systemctl restart lwango")
+	m.Run("kill -STOP " + property("MainPID"))
+	until("test $(systemctl show --value -p NRestarts lwango) -gt 0")
+	serves("one")
+
+	// A key that root alone can read, as the unit's comment says, and the access log in the journal.
+	m.Run(`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test.example \
+		-addext subjectAltName=DNS:test.example -keyout /etc/lwango/test.key -out /etc/lwango/test.pem`)
+	m.Write(extra, `[Service]
+LoadCredential=test.key:/etc/lwango/test.key
+ExecReload=
+ExecReload=/bin/kill -HUP $MAINPID
+`, 0o644)
+	m.Write(conf, strings.Replace(string(right), "/var/log/lwango/access.log", "journald:", 1)+`
+[[listener]]
+address = "*:443"
+tls = { cert = "/etc/lwango/test.pem", key = "${CREDENTIALS_DIRECTORY}/test.key" }
+`, 0o644)
+	m.Run("systemctl daemon-reload && systemctl restart lwango && systemctl reload lwango")
+	if got := m.Run("curl -s --cacert /etc/lwango/test.pem --connect-to ::127.0.0.1: " +
+		"https://test.example/"); got != "one" {
+		t.Errorf("with a credential it serves %q", got)
+	}
+	until("journalctl -u lwango | grep 'GET / HTTP/1.1. 200'")
+
 	m.Run("dpkg -r lwango")
 	if state := property("ActiveState"); state != "inactive" {
 		t.Errorf("after removal: %s", state)

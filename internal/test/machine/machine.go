@@ -185,7 +185,7 @@ func (m *Machine) Run(script string) string {
 	m.t.Helper()
 	said, err := m.Try(script)
 	if err != nil {
-		journal, _ := m.Try("journalctl --no-pager -n 60")
+		journal, _ := m.Try("journalctl --sync; journalctl --no-pager -n 80")
 		m.t.Fatalf("%s\n%v: %s\n%s", script, err, said, journal)
 	}
 	return said
