@@ -148,8 +148,9 @@ func TestUnderSystemd(t *testing.T) {
 	serves("one")
 
 	// A key that root alone can read, as the unit's comment says, and the access log in the journal.
-	m.Run(`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test.example \
-		-addext subjectAltName=DNS:test.example -keyout /etc/lwango/test.key -out /etc/lwango/test.pem`)
+	m.Run(`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+		-subj /CN=test.example -addext subjectAltName=DNS:test.example \
+		-keyout /etc/lwango/test.key -out /etc/lwango/test.pem`)
 	m.Write(extra, `[Service]
 LoadCredential=test.key:/etc/lwango/test.key
 ExecReload=
