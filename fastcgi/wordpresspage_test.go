@@ -3,10 +3,8 @@ package fastcgi_test
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -16,19 +14,27 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// pageBlocks returns the blocks of docs/wordpress.md, language and text in turn. Those of "console"
-// are left out: they install packages, start services, and change the machine's firewall and limits.
-func pageBlocks(t *testing.T) (all [][2]string) {
+// pageBlock is a block of docs/wordpress.md: commands, what they print, or a file.
+type pageBlock struct{ language, text, file string }
+
+// pageBlocks returns the blocks of docs/wordpress.md. A file's path begins the paragraph before it.
+func pageBlocks(t *testing.T) (all []pageBlock) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/wordpress.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fences := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
-	for _, m := range fences.FindAllStringSubmatch(string(text), -1) {
-		if m[1] != "console" {
-			all = append(all, [2]string{m[1], m[2]})
+	path := regexp.MustCompile("^`(/[^`]+)`")
+	end := 0
+	for _, m := range fences.FindAllStringSubmatchIndex(string(text), -1) {
+		before := strings.Split(strings.TrimSpace(string(text[end:m[0]])), "\n\n")
+		block := pageBlock{language: string(text[m[2]:m[3]]), text: string(text[m[4]:m[5]])}
+		if m := path.FindStringSubmatch(before[len(before)-1]); m != nil {
+			block.file = m[1]
 		}
+		all = append(all, block)
+		end = m[1]
 	}
 	return all
 }
@@ -45,8 +51,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// TestWordPressPage follows docs/wordpress.md with a tree of WordPress's shape, and with Debian's
-// package where that and a database are installed.
+// TestWordPressPage follows docs/wordpress.md: the blocks that are not for the machine's root, with a
+// tree of WordPress's shape; and all of it, in a machine.
 func TestWordPressPage(t *testing.T) {
 	findFPM(t)
 	for _, tool := range []string{"openssl", "curl", "go"} {
@@ -57,35 +63,25 @@ func TestWordPressPage(t *testing.T) {
 			t.Skip(err)
 		}
 	}
+	t.Run("shape", followShape)
+	t.Run("machine", followInMachine)
+}
+
+// followShape runs what a user without rights can: it makes the site's file, checks it, starts the
+// program with it, and asks. Paths and ports are the test's.
+func followShape(t *testing.T) {
 	bin := t.TempDir()
 	build := exec.Command("go", "build", "-o", bin+"/lwango", "../cmd/lwango")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	t.Run("shape", func(t *testing.T) { followPage(t, bin, "") })
-	t.Run("Debian", func(t *testing.T) {
-		const mariadbd = "/usr/sbin/mariadbd"
-		for _, file := range []string{"/usr/share/wordpress/wp-login.php", mariadbd} {
-			if _, err := os.Stat(file); err != nil { // .ci/run does not install them, see TestWordPress
-				t.Skip(err)
-			}
-		}
-		followPage(t, bin, startMariaDB(t, mariadbd))
-	})
-}
-
-// followPage runs the page's blocks in their order. database is the socket of a MariaDB, or "" for
-// scripts that stand for WordPress.
-func followPage(t *testing.T, bin, database string) {
 	root := t.TempDir()
 	write(t, root, map[string]string{
 		"log/x": "", "conf/conf.d/x": "", "www/index.html": "none",
 		"content/uploads/x.php": secret, "content/index.php": "<?php",
-		"content/themes/plain/style.css": "/* Theme Name: plain */",
-		"content/themes/plain/index.php": `<?php while (have_posts()) { the_post(); the_title(); }`,
+		"wordpress/index.php": calls, "wordpress/wp-config.php": secret,
 	})
 	f := newFPM(t, "unix")
-	f.ini = database != ""
 	f.start()
 	plain, secure := freePort(t), freePort(t)
 	// What the page says, and what stands in its place here.
@@ -97,7 +93,6 @@ func followPage(t *testing.T, bin, database string) {
 		"/run/lwango", root,
 		"/var/www/html", root+"/www",
 		"unix:/run/php/php-fpm.sock", f.Address,
-		"/run/mysqld/mysqld.sock", database,
 		`"*:80"`, `"127.0.0.1:`+plain+`"`,
 		`"*:443"`, `"127.0.0.1:`+secure+`"`)
 	deb, err := os.ReadFile("../contrib/deb/lwango.conf")
@@ -110,10 +105,6 @@ func followPage(t *testing.T, bin, database string) {
 		".curlrc": fmt.Sprintf("connect-to = \"blog.example.org:80:127.0.0.1:%s\"\n"+
 			"connect-to = \"blog.example.org:443:127.0.0.1:%s\"\nnoproxy = \"*\"\n", plain, secure),
 	})
-	if database == "" {
-		write(t, root, map[string]string{"wordpress/index.php": calls,
-			"wordpress/wp-config.php": secret})
-	}
 	shell := func(script string) string {
 		t.Helper()
 		cmd := exec.Command("sh", "-euc", script)
@@ -128,32 +119,26 @@ func followPage(t *testing.T, bin, database string) {
 	}
 	said, ran := "", map[string]int{}
 	for _, b := range pageBlocks(t) {
-		text := places.Replace(b[1])
-		ran[b[0]]++
-		switch b[0] {
-		case "php":
-			if database != "" {
-				linkWordPress(t, root, text)
-			}
+		text := places.Replace(b.text)
+		ran[b.language]++
+		switch b.language {
 		case "toml":
 			write(t, root, map[string]string{"conf/conf.d/blog.conf": text})
 		case "sh":
 			if strings.HasPrefix(text, "ask()") {
 				startLwango(t, bin, root, plain, secure)
-				if database != "" {
-					fillIn(t, shell, root)
-				}
 			}
 			said = shell(text)
 		case "text":
 			if said != text {
 				t.Errorf("the page's commands print\n%s, not\n%s", said, text)
 			}
+		case "console", "php", "ini", "nft": // for root: followInMachine does them
 		default:
-			t.Errorf("a block of %q: the test cannot follow it", b[0])
+			t.Errorf("a block of %q: the test cannot follow it", b.language)
 		}
 	}
-	if ran["sh"] != 3 || ran["toml"] != 1 || ran["php"] != 1 || ran["text"] != 1 {
+	if ran["sh"] != 3 || ran["toml"] != 1 || ran["text"] != 1 {
 		t.Errorf("blocks of the page: %v", ran)
 	}
 
@@ -162,11 +147,8 @@ func followPage(t *testing.T, bin, database string) {
 		"location: https://blog.example.org:"+secure+"/a?b\r\n") {
 		t.Errorf("redirect from http: %s", head)
 	}
-	want := map[string]string{"/": "Hello world!", "/hello-world/": "Hello world!"}
-	if database == "" {
-		want = map[string]string{"/": "ran /index.php - ", "/hello-world/?x=1": "ran /index.php - x=1"}
-	}
-	for path, text := range want {
+	for path, text := range map[string]string{"/": "ran /index.php - ",
+		"/hello-world/?x=1": "ran /index.php - x=1"} {
 		if body := shell(get + "'https://blog.example.org" + path + "'"); !strings.Contains(body, text) {
 			t.Errorf("%s: no %q in %.2000s", path, text, body)
 		}
@@ -174,39 +156,6 @@ func followPage(t *testing.T, bin, database string) {
 	if body := shell(get + "https://blog.example.org/wp-content/uploads/x.php"); strings.Contains(
 		body, "secret") {
 		t.Errorf("a script among the uploads: %s", body)
-	}
-}
-
-// linkWordPress makes a WordPress of links to Debian's, with a configuration of its own in the place
-// of Debian's, which reads /etc/wordpress.
-func linkWordPress(t *testing.T, root, config string) {
-	t.Helper()
-	write(t, root, map[string]string{"wordpress/wp-config.php": config + `
-define('WP_HTTP_BLOCK_EXTERNAL', true); define('DISABLE_WP_CRON', true);
-define('WP_DEFAULT_THEME', 'plain'); define('DB_CHARSET', 'utf8mb4'); define('DB_COLLATE', '');
-if (!defined('ABSPATH')) define('ABSPATH', '` + root + `/wordpress/');
-$table_prefix = 'wp_';
-require_once ABSPATH . 'wp-settings.php';`})
-	names, _ := filepath.Glob("/usr/share/wordpress/*")
-	for _, name := range names {
-		base := filepath.Base(name)
-		if base == "wp-config.php" || base == "wp-content" {
-			continue
-		}
-		// PHP resolves links: scripts at the top must find this ABSPATH, so they are copies.
-		if strings.HasSuffix(base, ".php") {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, root, map[string]string{"wordpress/" + base: string(b)})
-		} else if base == "wp-admin" {
-			if out, err := exec.Command("cp", "-rL", name, root+"/wordpress/").CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-		} else if err := os.Symlink(name, root+"/wordpress/"+base); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -238,26 +187,4 @@ func startLwango(t *testing.T, bin, root string, ports ...string) {
 			return err == nil
 		})
 	}
-}
-
-// fillIn installs WordPress and chooses permalinks, as the page tells the reader to do by browser.
-func fillIn(t *testing.T, shell func(string) string, root string) {
-	t.Helper()
-	post := func(path string, form url.Values) string {
-		return shell("curl -s --cacert conf/blog.pem -b jar -c jar -d '" + form.Encode() +
-			"' 'https://blog.example.org" + path + "'")
-	}
-	const password = "a long pass word"
-	if page := post("/wp-admin/install.php?step=2", url.Values{"weblog_title": {"Test Blog"},
-		"user_name": {"ann"}, "admin_password": {password}, "admin_password2": {password},
-		"pw_weak": {"1"}, "admin_email": {"ann@test.example"}, "language": {""},
-	}); !strings.Contains(page, "Success!") {
-		t.Fatalf("install: %.3000s", page)
-	}
-	shell("curl -s --cacert conf/blog.pem -c jar -o login https://blog.example.org/wp-login.php")
-	post("/wp-login.php", url.Values{"log": {"ann"}, "pwd": {password}, "testcookie": {"1"}})
-	const options = "/wp-admin/options-permalink.php"
-	page := shell("curl -s --cacert conf/blog.pem -b jar https://blog.example.org" + options)
-	post(options, url.Values{"_wpnonce": {hidden(page, "_wpnonce")}, "selection": {"/%postname%/"},
-		"permalink_structure": {"/%postname%/"}, "category_base": {""}, "tag_base": {""}})
 }
