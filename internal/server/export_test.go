@@ -106,6 +106,9 @@ func (c *config) Background() int { return len(c.background) }
 // RenewCerts is what a server does once a minute.
 func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
 
+// Retain is what an old process does when the new one serves these addresses only.
+func (s *server) Retain(serves []string) { s.retain(serves) }
+
 // ParseFormat says what is wrong with a format of the access log.
 func ParseFormat(format string) error {
 	_, err := parseFormat(format)

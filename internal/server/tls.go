@@ -271,7 +271,9 @@ func (s *server) renewCerts(now time.Time) {
 					"expires", p.leaf.NotAfter)
 			}
 		}) {
-			s.listeners[lc.Address].certs.Store(lc.TLS)
+			if l := s.listeners[lc.Address]; l != nil { // otherwise a new process has it
+				l.certs.Store(lc.TLS)
+			}
 		}
 	}
 	if now.Sub(s.warned) >= warnEvery {
