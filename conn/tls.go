@@ -99,6 +99,10 @@ func (x *exchange) handshake() error {
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
+	if conn.ConnectionState().NegotiatedProtocol == challengeProtocol {
+		_ = conn.CloseWrite()
+		return errChallenge
+	}
 	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
 	state := conn.ConnectionState()
@@ -106,6 +110,13 @@ func (x *exchange) handshake() error {
 	t.attach(x)
 	return nil
 }
+
+// challengeProtocol is by what an authority asks for the proof of a name. The handshake is all of it,
+// and no request may follow (RFC 8737 section 4): the client has shown no certificate, for example,
+// that others need.
+const challengeProtocol = "acme-tls/1"
+
+var errChallenge = errors.New("the handshake was to prove a name, and that was all")
 
 var errEarly = errors.New("data from before the handshake is left")
 

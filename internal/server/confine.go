@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -301,6 +303,16 @@ func (s *server) checkJail() {
 	if path := s.config.PIDFile; path != "" {
 		folders[filepath.Dir(path)] = "pid_file cannot be removed at the end"
 	}
+	if a := s.config.acme(); a != nil {
+		folders[a.folder] = "no certificate can be obtained or renewed"
+		if at, _ := url.Parse(a.Directory); s.source.jail.file != "" && at != nil {
+			_, err := netip.ParseAddr(at.Hostname())
+			if _, missing := os.Stat("/etc/resolv.conf"); err != nil && missing != nil {
+				s.own.Warn("confine: no certificate can be obtained, because names are not found",
+					"directory", a.Directory, "error", missing)
+			}
+		}
+	}
 	for _, path := range s.config.logFiles() {
 		folders[filepath.Dir(path)] = "a log that was moved away cannot be made anew, unless the " +
 			"rotation does so"
@@ -353,6 +365,9 @@ func (c *config) files() (read, write []string) {
 	}
 	if c.PIDFile != "" {
 		write = append(write, filepath.Dir(c.PIDFile))
+	}
+	if a := c.acme(); a != nil {
+		write = append(write, a.folder)
 	}
 	for _, path := range c.logFiles() {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

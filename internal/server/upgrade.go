@@ -343,6 +343,8 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
+	s.obtainer.end()
+	s.obtainer = nil
 
 	s.before.over()
 
@@ -461,6 +463,7 @@ func (s *server) takeBack(how string) {
 			}
 		}
 	})
+	s.obtain()
 	s.failedUpgrade(how)
 	s.renewDebug()
 }
