@@ -8,6 +8,7 @@
 package acme
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -64,6 +65,8 @@ type order struct {
 	authz   string // pending, processing (only the challenge says so), valid, invalid
 	problem *Problem
 	cert    []byte
+
+	verified chan struct{} // closed when authz has become valid or invalid; nil: it is pending
 }
 
 // New starts an authority, which ends with the test. Its certificates are valid from an hour before
@@ -85,7 +88,7 @@ func New(t testing.TB) *Server {
 		})
 	}
 	s.server = httptest.NewUnstartedServer(mux)
-	s.server.TLS = s.CA.Config("127.0.0.1")
+	s.server.TLS = s.CA.Config("127.0.0.1", "localhost")
 	s.server.StartTLS()
 	t.Cleanup(s.Close)
 	s.URL = s.server.URL + "/dir"
@@ -196,6 +199,9 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, step string,
 	if p == nil {
 		p = s.refused(step, req.name)
 	}
+	if p == nil && step == "authz" {
+		s.await(r.Context(), req.order)
+	}
 	var status int
 	var body any
 	if p == nil {
@@ -208,6 +214,20 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, step string,
 		return
 	}
 	writeJSON(w, status, body)
+}
+
+// await waits until a name is verified, if that has begun: the client asks but once a second.
+func (s *Server) await(ctx context.Context, o *order) {
+	s.mu.Lock()
+	verified := o.verified
+	s.mu.Unlock()
+	if verified != nil {
+		select {
+		case <-verified:
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // find finds the order that a request is about, and the name.
@@ -330,7 +350,7 @@ func (s *Server) describeChallenge(r *request) any {
 // challenge begins to verify the name.
 func (s *Server) challenge(r *request) (int, any, *Problem) {
 	if o := r.order; o.authz == "pending" {
-		o.authz = "processing"
+		o.authz, o.verified = "processing", make(chan struct{})
 		target, proof := s.target, o.token+"."+r.key.thumbprint()
 		go func() {
 			p := s.refused("verify", o.domain)
@@ -339,6 +359,7 @@ func (s *Server) challenge(r *request) (int, any, *Problem) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			defer close(o.verified)
 			if o.problem = p; p != nil {
 				o.authz, o.status = "invalid", "invalid"
 			} else {
