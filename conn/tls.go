@@ -99,13 +99,13 @@ func (x *exchange) handshake() error {
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
-	if conn.ConnectionState().NegotiatedProtocol == challengeProtocol {
-		_ = conn.CloseWrite()
+	state := conn.ConnectionState()
+	if state.NegotiatedProtocol == challengeProtocol {
+		_ = conn.CloseWrite() // the client leaves in any case
 		return errChallenge
 	}
 	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
-	state := conn.ConnectionState()
 	t.version, t.cipher = state.Version, state.CipherSuite
 	t.attach(x)
 	return nil

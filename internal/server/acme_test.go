@@ -154,6 +154,24 @@ func TestACME(t *testing.T) {
 	if n := ca.Asked("directory"); n != 1 {
 		t.Errorf("the authority was asked %d times, want once", n)
 	}
+
+	// A file that is of no use is replaced, and the others stay.
+	files, err := filepath.Glob(filepath.Join(dir, "acme", "*", "a.test.pem"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.Truncate(files[0], 300); err != nil {
+		t.Fatal(err)
+	}
+	s = startACME(t, ca, dir, both, "tls = { acme = true }")
+	if got, err := s.ask("b.test"); got != "b.test" {
+		t.Errorf("b.test: %q, %v", got, err)
+	}
+	s.await("a.test")
+	s.close()
+	if orders := ca.Asked("newOrder"); orders != 3 {
+		t.Errorf("%d orders, want one more for what was damaged", orders)
+	}
 }
 
 // TestACMEChallenge: a connection that is for the proof of a name is for nothing else, whatever it
@@ -198,6 +216,8 @@ func TestACMEChallenge(t *testing.T) {
 func TestACMERenewal(t *testing.T) {
 	ca := acme.New(t)
 	dir := t.TempDir()
+	state := t.TempDir() // as systemd says it
+	t.Setenv("STATE_DIRECTORY", state+":/none")
 	ca.Valid(-time.Hour, 20*time.Minute) // the last third of its time
 	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
 	s.await("a.test")
@@ -233,6 +253,9 @@ func TestACMERenewal(t *testing.T) {
 	}
 	if n := ca.Asked("newOrder"); n != 2 {
 		t.Errorf("%d orders", n)
+	}
+	if files, err := filepath.Glob(filepath.Join(state, "acme", "*", "a.test.pem")); len(files) != 1 {
+		t.Errorf("files: %q, %v", files, err)
 	}
 }
 

@@ -312,6 +312,8 @@ func (s *server) renewCerts(now time.Time) {
 					"error", err)
 			case what != "":
 				s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
+			case p.domain != "":
+				s.own.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
 			default:
 				s.own.Info("certificate renewed", "cert", p.cert, "names", p.leaf.DNSNames,
 					"expires", p.leaf.NotAfter)
