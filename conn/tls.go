@@ -111,12 +111,12 @@ func (x *exchange) handshake() error {
 	return nil
 }
 
-// challengeProtocol is by what an authority asks for the proof of a name. The handshake is all of it,
-// and no request may follow (RFC 8737 section 4): the client has shown no certificate, for example,
-// that others need.
+// challengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
+// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
+// the certificate that others must show.
 const challengeProtocol = "acme-tls/1"
 
-var errChallenge = errors.New("the handshake was to prove a name, and that was all")
+var errChallenge = errors.New("the handshake was for the proof of a name only")
 
 var errEarly = errors.New("data from before the handshake is left")
 

@@ -107,6 +107,14 @@ func (c *config) checkACME() {
 	}
 }
 
+// checkObtained checks that a listener answers the authority.
+func (c *config) checkObtained() {
+	if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.acme() == nil {
+		a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
+			"certificates")
+	}
+}
+
 // checkDomain says why the challenge tls-alpn-01 is of no use for name, in lower case.
 func checkDomain(name string) error {
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {

@@ -312,6 +312,39 @@ func TestACMERefused(t *testing.T) {
 	}
 }
 
+// TestACMEUnwritten: what cannot be written at first is not ordered again. What is of no use is not
+// served.
+func TestACMEUnwritten(t *testing.T) {
+	server.SetObtainPauses(time.Millisecond, 50*time.Millisecond)
+	defer server.SetObtainPauses(time.Minute, time.Hour)
+	ca := acme.New(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "acme", strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL), "a.test.pem")
+	if err := os.MkdirAll(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	defer s.close()
+	s.logged("certificate cannot be obtained")
+	s.log.Reset()
+	s.logged("file exists")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s.await("a.test")
+	if n := ca.Asked("newOrder"); n != 1 {
+		t.Errorf("%d orders, want one", n)
+	}
+
+	past := acme.New(t)
+	past.Valid(-2*time.Hour, -time.Hour)
+	late := startACME(t, past, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	defer late.close()
+	late.logged("this computer's clock says")
+	past.Valid(-time.Hour, 90*24*time.Hour)
+	late.await("a.test")
+}
+
 // TestACMENoAuthority: without an authority, or with one that does not answer, the server serves and
 // ends as usual.
 func TestACMENoAuthority(t *testing.T) {

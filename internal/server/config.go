@@ -338,6 +338,7 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkDebug()
 	c.checkACME()
 	c.checkListeners(s.Logger)
+	c.checkObtained()
 	c.checkSites()
 	if c.PIDFile != "" {
 		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
@@ -371,12 +372,6 @@ func (s source) parse(name, text string) (*config, error) {
 const defaultListen = "*:8080"
 
 func (c *config) checkListeners(log *slog.Logger) {
-	defer func() {
-		if a := c.TLS.ACME; a != nil && len(a.Domains) > 0 && c.acme() == nil {
-			a.Table.Errorf("", "no [[listener]] has tls = { acme = true }, and it takes one to obtain "+
-				"certificates")
-		}
-	}()
 	if len(c.Listeners) == 0 {
 		addr, _ := parseAddress(defaultListen, c.Dir)
 		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}

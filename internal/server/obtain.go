@@ -105,6 +105,8 @@ func (o *obtainer) end() {
 type attempts struct {
 	pause time.Duration // of the last one; 0: there was none
 	next  time.Time
+
+	unwritten []byte // what has been obtained; authorities do not give it twice
 }
 
 // run calls rest before it waits.
@@ -169,10 +171,17 @@ func (o *obtainer) attempt(ctx context.Context, due []string, all map[string]*at
 		return
 	}
 	for _, domain := range due {
-		o.log.Info("certificate is being obtained", "domain", domain, "directory",
-			o.config.Directory)
-		err := o.order(ctx, client, domain)
+		var err error
+		if a := all[domain]; a.unwritten == nil {
+			o.log.Info("certificate is being obtained", "domain", domain, "directory",
+				o.config.Directory)
+			a.unwritten, err = o.order(ctx, client, domain)
+		}
 		if err == nil {
+			err = o.write(o.config.file(domain), all[domain].unwritten)
+		}
+		if err == nil {
+			all[domain].unwritten = nil
 			select {
 			case o.news <- struct{}{}:
 			default: // what was told before has not been heard yet
@@ -300,34 +309,35 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err
 }
 
-// order obtains a certificate.
-func (o *obtainer) order(ctx context.Context, client *acme.Client, domain string) error {
+// order obtains a certificate, and returns it in PEM with its key.
+func (o *obtainer) order(ctx context.Context, client *acme.Client,
+	domain string) (text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
 	order, err := client.AuthorizeOrder(ctx, acme.DomainIDs(domain))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, url := range order.AuthzURLs {
 		if err := o.authorize(ctx, client, domain, url); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if order, err = client.WaitOrder(ctx, order.URI); err != nil {
-		return withProblem(err)
+		return nil, withProblem(err)
 	}
 	key, text, err := newKey()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request, err := x509.CreateCertificateRequest(rand.Reader,
 		&x509.CertificateRequest{DNSNames: []string{domain}}, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	chain, _, err := client.CreateOrderCert(ctx, order.FinalizeURL, request, true)
 	if err != nil {
-		return withProblem(err)
+		return nil, withProblem(err)
 	}
 	for _, der := range chain {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
@@ -342,9 +352,9 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client, domain string
 			cert.Leaf.NotBefore.Format(day), cert.Leaf.NotAfter.Format(day), now.Format(day))
 	}
 	if err != nil {
-		return fmt.Errorf("the certificate that has come: %w", err)
+		return nil, fmt.Errorf("the certificate that has come: %w", err)
 	}
-	return o.write(o.config.file(domain), text)
+	return text, nil
 }
 
 // withProblem adds what package acme does not say of an order that was refused.
