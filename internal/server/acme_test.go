@@ -223,7 +223,7 @@ func TestACMERenewal(t *testing.T) {
 	s.await("a.test")
 	s.close()
 	ca.Valid(-time.Hour, 90*24*time.Hour)
-	ca.BadNonces(2)
+	ca.BadNonces(6)
 	s = startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
 	defer s.close()
 	kept, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool})

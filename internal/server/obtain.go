@@ -257,17 +257,16 @@ func (o *obtainer) register(ctx context.Context) (*acme.Client, error) {
 	return client, err
 }
 
-// again is how long package acme waits before it asks once more; 0: it does not. That is for a nonce
-// that was too old, and for a fault of the authority's that may pass. For too many requests there
-// are pauses.
+// again is how long package acme waits before it asks for the n-th time once more; 0: it does not.
+// For too many requests there are pauses.
 func again(n int, _ *http.Request, answer *http.Response) time.Duration {
 	switch {
-	case n > 3 || answer.StatusCode == http.StatusTooManyRequests:
-		return 0
-	case answer.StatusCode == http.StatusBadRequest:
+	case answer.StatusCode == http.StatusBadRequest && n <= 10: // a nonce that was too old
 		return 10 * time.Millisecond
+	case answer.StatusCode >= http.StatusInternalServerError && n <= 3:
+		return time.Duration(n) * time.Second
 	}
-	return time.Duration(n) * time.Second
+	return 0
 }
 
 // accountKey returns the key of the account; the first time, it makes one.
@@ -323,7 +322,8 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 			return nil, err
 		}
 	}
-	if order, err = client.WaitOrder(ctx, order.URI); err != nil {
+	at := order.URI
+	if order, err = client.WaitOrder(ctx, at); err != nil {
 		return nil, withProblem(err)
 	}
 	key, text, err := newKey()
@@ -336,6 +336,16 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 		return nil, err
 	}
 	chain, _, err := client.CreateOrderCert(ctx, order.FinalizeURL, request, true)
+	if err != nil {
+		// Package acme needs a field Location in the answer, which some authorities leave out: RFC 8555
+		// section 7.4 asks for it only where an order is new.
+		order, err2 := client.WaitOrder(ctx, at)
+		if err2 == nil && order.Status == acme.StatusValid {
+			chain, err = client.FetchCert(ctx, order.CertURL, true)
+		} else if refused := (*acme.OrderError)(nil); errors.As(err2, &refused) {
+			err = err2
+		}
+	}
 	if err != nil {
 		return nil, withProblem(err)
 	}

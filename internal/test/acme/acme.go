@@ -400,7 +400,9 @@ func (s *Server) finalize(r *request) (int, any, *Problem) {
 		return 0, nil, problem(http.StatusBadRequest, "badCSR", err.Error())
 	}
 	o.status = "processing"
-	r.header.Set("Location", s.at("order", r.id))
+	if r.id%2 == 1 { // some authorities say it and some do not
+		r.header.Set("Location", s.at("order", r.id))
+	}
 	return http.StatusOK, s.describe(r), nil
 }
 
