@@ -111,13 +111,6 @@ func (x *exchange) handshake() error {
 	return nil
 }
 
-// challengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
-// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
-// the certificate that others must show.
-const challengeProtocol = "acme-tls/1"
-
-var errChallenge = errors.New("the handshake was for the proof of a name only")
-
 var errEarly = errors.New("data from before the handshake is left")
 
 // plainRefused is the answer to a request in plain HTTP on a port for TLS.
@@ -131,6 +124,13 @@ func looksLikeHTTP(b [5]byte) bool {
 	}
 	return false
 }
+
+// challengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
+// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
+// the certificate that others must show.
+const challengeProtocol = "acme-tls/1"
+
+var errChallenge = errors.New("the handshake was for the proof of a name only")
 
 // closeTLS tells the client that no more will be sent, so that the client can tell an end from a
 // cut (RFC 8446 section 6.1).
