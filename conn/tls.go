@@ -101,6 +101,7 @@ func (x *exchange) handshake() error {
 	}
 	state := conn.ConnectionState()
 	if state.NegotiatedProtocol == challengeProtocol {
+		t.attach(x)
 		_ = conn.CloseWrite() // the client leaves in any case
 		return errChallenge
 	}

@@ -168,6 +168,27 @@ func (a *acmeConfig) makeFolder(j *jail) error {
 	return nil
 }
 
+// checkObtaining warns of what keeps a process that was confined from obtaining certificates.
+func (s *server) checkObtaining() {
+	a := s.config.acme()
+	if a == nil {
+		return
+	}
+	if err := sysio.CheckTempDir(a.folder); err != nil {
+		s.own.Warn("confine: no certificate can be obtained or renewed", "error", err)
+	}
+	if s.source.jail.file == "" {
+		return
+	}
+	if at, err := url.Parse(a.Directory); err == nil {
+		_, name := netip.ParseAddr(at.Hostname())
+		if _, err := os.Stat("/etc/resolv.conf"); name != nil && err != nil {
+			s.own.Warn("confine: no certificate can be obtained, because names are not found",
+				"directory", a.Directory, "error", err)
+		}
+	}
+}
+
 // file is where the certificate of a domain is, with its key.
 func (a *acmeConfig) file(domain string) string { return filepath.Join(a.folder, domain+".pem") }
 

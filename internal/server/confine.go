@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
-	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -285,6 +283,7 @@ func (s *server) confine() error {
 	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "chroot", t.Chroot,
 		"landlock", abi, "seccomp", t.Seccomp)
 	s.checkJail()
+	s.checkObtaining()
 	return nil
 }
 
@@ -302,16 +301,6 @@ func (s *server) checkJail() {
 	}
 	if path := s.config.PIDFile; path != "" {
 		folders[filepath.Dir(path)] = "pid_file cannot be removed at the end"
-	}
-	if a := s.config.acme(); a != nil {
-		folders[a.folder] = "no certificate can be obtained or renewed"
-		if at, _ := url.Parse(a.Directory); s.source.jail.file != "" && at != nil {
-			_, err := netip.ParseAddr(at.Hostname())
-			if _, missing := os.Stat("/etc/resolv.conf"); err != nil && missing != nil {
-				s.own.Warn("confine: no certificate can be obtained, because names are not found",
-					"directory", a.Directory, "error", missing)
-			}
-		}
 	}
 	for _, path := range s.config.logFiles() {
 		folders[filepath.Dir(path)] = "a log that was moved away cannot be made anew, unless the " +
