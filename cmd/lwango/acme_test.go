@@ -109,7 +109,7 @@ tls = { acme = true }
 			}
 			j.signal(syscall.SIGUSR2)
 			j.says("msg=\"replaced by a new process\"", 1)
-			process, err := os.FindProcess(j.pid())
+			process, err := os.FindProcess(numberIn(t, j.in("pid")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,15 +144,15 @@ tls = { acme = true }
 	}
 }
 
-// pid returns what the file of that name says.
-func (j *jail) pid() (n int) {
-	j.t.Helper()
-	text, err := os.ReadFile(j.in("pid"))
+// numberIn returns what stands in a file.
+func numberIn(t *testing.T, path string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err == nil {
 		_, err = fmt.Sscan(string(text), &n)
 	}
 	if err != nil {
-		j.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return n
 }
