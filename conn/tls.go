@@ -99,9 +99,14 @@ func (x *exchange) handshake() error {
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
 	}
+	state := conn.ConnectionState()
+	if state.NegotiatedProtocol == challengeProtocol {
+		t.attach(x)
+		_ = conn.CloseWrite() // the client leaves in any case
+		return errChallenge
+	}
 	slimTLS(conn, 0) // requests are smaller than a ClientHello
 	c.tls = conn
-	state := conn.ConnectionState()
 	t.version, t.cipher = state.Version, state.CipherSuite
 	t.attach(x)
 	return nil
@@ -120,6 +125,13 @@ func looksLikeHTTP(b [5]byte) bool {
 	}
 	return false
 }
+
+// challengeProtocol is the protocol by which an authority verifies a name. It is a handshake and
+// nothing else, and no request may follow (RFC 8737 section 4): for example, the client has not shown
+// the certificate that others must show.
+const challengeProtocol = "acme-tls/1"
+
+var errChallenge = errors.New("the handshake was for the proof of a name only")
 
 // closeTLS tells the client that no more will be sent, so that the client can tell an end from a
 // cut (RFC 8446 section 6.1).

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -91,6 +92,8 @@ type config struct {
 	ErrorLog errorLogConfig `toml:"error_log"`
 	// Confine is what the process gives up when its sockets listen: rights, files, system calls.
 	Confine *confineConfig `toml:"confine"`
+	// TLS is what listeners with TLS share.
+	TLS tlsConfig `toml:"tls"`
 	// Pubsub says where topics are: in this process, or in a Redis.
 	Pubsub pubsubConfig `toml:"pubsub"`
 	// Debug is where the server can be looked into.
@@ -174,6 +177,7 @@ type listenerConfig struct {
 	Address address       // of Listen
 	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
 	Pairs   []pair        // of Certs
+	log     *slog.Logger  // for what clients cause
 	Access  access        // of Mode and Owner
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted
 
@@ -270,6 +274,9 @@ type source struct {
 
 	jail *jail // of the process, for [confine]; nil: that is only checked
 
+	// Authorities are those that an ACME server is verified by; nil: the system's.
+	Authorities *x509.CertPool
+
 	open map[string]address // see Embedding.listeners; of a reload
 
 	handed *handover // of the process before, at the start of the one behind it; nil: none
@@ -343,7 +350,9 @@ func (s source) parse(name, text string) (*config, error) {
 	}
 	c.checkPubsub(s.Broker)
 	c.checkDebug()
-	c.checkListeners()
+	c.checkACME()
+	c.checkListeners(s.Logger)
+	c.checkObtained()
 	c.checkSites()
 	if c.PIDFile != "" {
 		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
@@ -376,7 +385,7 @@ func (s source) parse(name, text string) (*config, error) {
 // defaultListen is where a configuration without a listener listens.
 const defaultListen = "*:8080"
 
-func (c *config) checkListeners() {
+func (c *config) checkListeners(log *slog.Logger) {
 	if len(c.Listeners) == 0 {
 		addr, _ := parseAddress(defaultListen, c.Dir)
 		c.Listeners = []listenerConfig{{Listen: defaultListen, Address: addr}}
@@ -386,6 +395,7 @@ func (c *config) checkListeners() {
 	seen, names := map[address]bool{}, map[string]bool{}
 	for i := range c.Listeners {
 		l := &c.Listeners[i]
+		l.log = log
 		switch {
 		case l.Name == "" && l.Table.Has("name"):
 			l.Table.Errorf("name", "expected a name, by which sites can choose the listener")

@@ -173,10 +173,10 @@ t.conf:4: listener.client_ca: needs the key tls beside it
 t.conf:5: listener.strict_sni: needs the key tls beside it`},
 		{"version of TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.1\"\ntls = {}",
 			`t.conf:3: listener.min_version: expected "1.2" or "1.3", found "1.1"
-t.conf:4: listener.tls: expected both cert and key, paths of PEM files`},
+t.conf:4: listener.tls: expected both cert and key, paths of PEM files, or acme = true`},
 		{"authorities", "[[listener]]\naddress = \"*:443\"\nclient_ca = \"none.pem\"\ntls = {}",
 			`t.conf:3: listener.client_ca: open DIR/none.pem: no such file or directory
-t.conf:4: listener.tls: expected both cert and key, paths of PEM files`},
+t.conf:4: listener.tls: expected both cert and key, paths of PEM files, or acme = true`},
 		{"certificates as strings", "[[listener]]\naddress = \"*:443\"\ntls = [\"a.pem\", \"b.pem\"]",
 			`t.conf:3: listener.tls: expected a table, found the string "a.pem"
 t.conf:3: listener.tls: expected a table, found the string "b.pem"`},

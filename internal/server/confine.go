@@ -282,6 +282,7 @@ func (s *server) confine() error {
 	s.own.Info("confined", "user", os.Geteuid(), "group", os.Getegid(), "chroot", t.Chroot,
 		"landlock", abi, "seccomp", t.Seccomp)
 	s.checkJail()
+	s.checkObtaining()
 	return nil
 }
 
@@ -367,6 +368,9 @@ func (c *config) files() (read, write []string) {
 	}
 	if c.PIDFile != "" {
 		write = append(write, filepath.Dir(c.PIDFile))
+	}
+	if a := c.acme(); a != nil {
+		write = append(write, a.folder)
 	}
 	for _, path := range c.logFiles() {
 		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

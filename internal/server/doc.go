@@ -22,6 +22,8 @@
 //	welcome.go    the page of a server that has nothing to serve
 //	address.go    what `address` may say
 //	tls.go        certificates: reading, renewing, warning
+//	acme.go       [tls] acme: what is to be obtained, and handshakes that prove a name
+//	obtain.go     the goroutine that obtains it
 //	socket.go     listening sockets of all kinds
 //	inherited.go  sockets that a service manager passes
 //	listener.go   a socket handed out to the loops

@@ -107,6 +107,15 @@ func (c *config) Background() int { return len(c.background) }
 // RenewCerts is what a server does once a minute.
 func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
 
+// Obtained has a value after certificates were obtained; then a server calls RenewCerts.
+func (s *server) Obtained() <-chan struct{} { return s.obtained }
+
+// Retain is what an old process does when the new one serves these addresses only.
+func (s *server) Retain(serves []string) { s.retain(serves) }
+
+// SetObtainPauses sets the pauses between attempts to obtain a certificate.
+func SetObtainPauses(least, most time.Duration) { leastPause, mostPause = least, most }
+
 // ParseFormat says what is wrong with a format of the access log.
 func ParseFormat(format string) error {
 	_, err := parseFormat(format)

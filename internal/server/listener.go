@@ -23,7 +23,7 @@ type listener struct {
 }
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
-func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
+func newListener(sock *socket, lc listenerConfig, n int, ch *challenges) (*listener, error) {
 	l := &listener{name: lc.Address.String(), socket: sock, config: lc, given: make([][]int, n),
 		handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
@@ -33,6 +33,9 @@ func newListener(sock *socket, lc listenerConfig, n int) (*listener, error) {
 		// The outer configuration stays, and with it the keys of session tickets: a reload costs no
 		// client its session.
 		current := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if answer := ch.config(hello); answer != nil {
+				return answer, nil
+			}
 			c := certs.Load()
 			if c.GetConfigForClient == nil {
 				return c, nil

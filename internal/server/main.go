@@ -329,6 +329,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 			if stopped == nil {
 				s.renewCerts(now)
 			}
+		case <-s.obtained:
+			if stopped == nil {
+				s.renewCerts(time.Now())
+			}
 		case <-done:
 			done = nil
 			if stopped == nil {

@@ -25,6 +25,11 @@ func (s *server) reload() error {
 	if err := s.source.jail.reaches(next); err != nil {
 		return err
 	}
+	if a := next.acme(); a != nil {
+		if err := a.makeFolder(s.source.jail); err != nil {
+			return err
+		}
+	}
 	sinks, err := s.openSinks(next)
 	if err != nil {
 		return err
@@ -58,6 +63,7 @@ func (s *server) reload() error {
 	s.conn.Configure(s.connConfig())
 	s.dropLogs()
 	next.begin()
+	s.obtain()
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
@@ -125,7 +131,7 @@ func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 			return nil, err
 		}
 	}
-	return newListener(sock, lc, len(s.loops))
+	return newListener(sock, lc, len(s.loops), &s.challenges)
 }
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that

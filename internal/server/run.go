@@ -50,6 +50,10 @@ type server struct {
 	observed *observed   // what handlers see of s
 	topics   *pubsub.Hub // as source.Topics was at the start
 
+	obtainer   *obtainer  // nil: no listener needs one, or another process has taken over
+	challenges challenges // of the obtainer, and for handshakes
+	obtained   chan struct{}
+
 	warned  time.Time      // when warnOfCerts was called
 	until   time.Time      // the end of the grace period, set by stop
 	running sync.WaitGroup // loops
@@ -60,7 +64,7 @@ type server struct {
 // goroutine of its own which is not locked to a thread. When it returns, clients can connect.
 func start(src source, c *config) (*server, error) {
 	s := &server{source: src, log: src.Logger, own: asynclog.Vital(src.Logger), config: c,
-		listeners: map[address]*listener{}}
+		listeners: map[address]*listener{}, obtained: make(chan struct{}, 1)}
 	if err := s.start(); err != nil {
 		for _, l := range s.listeners {
 			l.socket.remove()
@@ -134,6 +138,11 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
+	if a := s.config.acme(); a != nil {
+		if err := a.makeFolder(s.source.jail); err != nil {
+			return err
+		}
+	}
 	if err := s.confine(); err != nil {
 		return err
 	}
@@ -169,6 +178,7 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.begin()
+	s.obtain()
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -193,6 +203,7 @@ func (s *server) stopping() bool { return !s.until.IsZero() }
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
 	s.config.endBackground()
+	s.obtainer.end()
 	s.closeListeners()
 	for _, l := range s.loops {
 		l.Stop(s.config.Grace)
@@ -374,7 +385,7 @@ func (s *server) open(lc listenerConfig) (*listener, error) {
 			return nil, err
 		}
 	}
-	return newListener(sock, lc, len(s.loops))
+	return newListener(sock, lc, len(s.loops), &s.challenges)
 }
 
 // serve lets the i-th loop accept from l. It is called on that loop, or before it runs.

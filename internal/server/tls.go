@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +27,8 @@ type certConfig struct {
 	Key string `toml:"key"`
 	// OCSP is a file with a response in DER that is stapled; empty: none.
 	OCSP string `toml:"ocsp"`
+	// ACME stands for the certificates of [tls] acme, in the place of cert and key.
+	ACME bool `toml:"acme"`
 }
 
 // pair is a certificate that was read, with its key.
@@ -32,8 +36,10 @@ type pair struct {
 	cert, key string // paths
 	ocsp      string // path of an OCSP response, which is stapled; "": none
 	stamp     stamp  // of the files before they were read
-	leaf      *x509.Certificate
-	place     string // in the configuration
+	read      tls.Certificate
+	leaf      *x509.Certificate // of that; nil: there is none yet, which is only for one of a domain
+	domain    string            // for which it is obtained; "": it is not
+	place     string            // in the configuration
 
 	unstapled error     // why the certificate is served without its response
 	good      time.Time // the response is stapled until then; zero: for good, or there is none
@@ -62,15 +68,15 @@ func (p *pair) changed(now time.Time) bool {
 	return p.look() != p.stamp || !p.good.IsZero() && now.After(p.good)
 }
 
-// read reads the files, and notes what it has read.
-func (p *pair) read(now time.Time) (tls.Certificate, error) {
+// load reads the files, and notes what it has read.
+func (p *pair) load(now time.Time) error {
 	p.stamp = p.look()
 	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err == nil {
-		p.leaf = cert.Leaf
 		p.staple(&cert, now)
+		p.read, p.leaf = cert, cert.Leaf
 	}
-	return cert, err
+	return err
 }
 
 // staple gives cert its OCSP response. One that clients would not believe is left out: most of them
@@ -136,8 +142,18 @@ func (c *config) checkTLS(l *listenerConfig) {
 		t.MinVersion = tls.VersionTLS13
 	}
 	for _, cc := range l.Certs {
-		if cc.Cert == "" || cc.Key == "" {
-			cc.Table.Errorf("", "expected both cert and key, paths of PEM files")
+		switch {
+		case cc.ACME && (cc.Cert != "" || cc.Key != "" || cc.OCSP != ""):
+			cc.Table.Errorf("acme", "stands in the place of cert, key and ocsp")
+			continue
+		case cc.ACME && c.TLS.ACME == nil:
+			cc.Table.Errorf("acme", "needs acme = { domains = [...] } in the table [tls]")
+			continue
+		case cc.ACME:
+			l.Pairs = append(l.Pairs, c.TLS.ACME.pairs(time.Now(), cc.Table.Place(""))...)
+			continue
+		case cc.Cert == "" || cc.Key == "":
+			cc.Table.Errorf("", "expected both cert and key, paths of PEM files, or acme = true")
 			continue
 		}
 		p := pair{cert: confpath.Join(c.Dir, cc.Cert), key: confpath.Join(c.Dir, cc.Key),
@@ -145,12 +161,10 @@ func (c *config) checkTLS(l *listenerConfig) {
 		if cc.OCSP != "" {
 			p.ocsp = confpath.Join(c.Dir, cc.OCSP)
 		}
-		cert, err := p.read(time.Now())
-		if err != nil {
+		if err := p.load(time.Now()); err != nil {
 			cc.Table.Errorf("", "%v", err)
 			continue
 		}
-		t.Certificates = append(t.Certificates, cert)
 		l.Pairs = append(l.Pairs, p)
 	}
 	if l.Table.Has("client_ca") {
@@ -160,16 +174,32 @@ func (c *config) checkTLS(l *listenerConfig) {
 		}
 		t.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	if l.Strict {
-		t.GetConfigForClient = strict(t.Certificates)
-	}
 	l.TLS = t
+	l.certify()
 }
 
-// strict returns a GetConfigForClient that turns clients away whose SNI none of the certificates is
-// for, or that send none. It is asked before a session is resumed; then crypto/tls asks for no
-// certificate.
-func strict(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+// certify puts the certificates that were read into l.TLS.
+func (l *listenerConfig) certify() {
+	l.TLS = l.TLS.Clone() // handshakes use the old one
+	l.TLS.Certificates, l.TLS.GetConfigForClient = nil, nil
+	var missing []string
+	for i := range l.Pairs {
+		if p := &l.Pairs[i]; p.leaf != nil {
+			l.TLS.Certificates = append(l.TLS.Certificates, p.read)
+		} else {
+			missing = append(missing, p.domain)
+		}
+	}
+	if l.Strict || missing != nil {
+		l.TLS.GetConfigForClient = refuse(l.TLS.Certificates, l.Strict, missing, l.log)
+	}
+}
+
+// refuse returns a GetConfigForClient that turns clients away whose SNI none of the certificates is
+// for: if strict, all of them, and those that send none, and otherwise those that ask for one of the
+// missing domains. It is asked before a session is resumed; then crypto/tls asks for no certificate.
+func refuse(certs []tls.Certificate, strict bool, missing []string,
+	log *slog.Logger) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	// Without a certificate crypto/tls sends the alert unrecognized_name (RFC 6066 section 3).
 	none := &tls.Config{SessionTicketsDisabled: true}
 	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -178,7 +208,15 @@ func strict(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Config, er
 				return nil, nil
 			}
 		}
-		return none, nil
+		if name := strings.ToLower(hello.ServerName); slices.Contains(missing, name) {
+			log.Warn("conn: client turned away, its certificate is still to be obtained", "domain",
+				name)
+			return none, nil
+		}
+		if strict {
+			return none, nil
+		}
+		return nil, nil
 	}
 }
 
@@ -204,12 +242,20 @@ const day = "2006-01-02 15:04 MST"
 
 // concern says what is wrong with the time for which p's certificate is good; "" if nothing is.
 func (p *pair) concern(now time.Time) string {
-	switch from, to := p.leaf.NotBefore, p.leaf.NotAfter; {
+	if p.leaf == nil {
+		return "" // the obtainer speaks of it
+	}
+	from, to := p.leaf.NotBefore, p.leaf.NotAfter
+	before := renewal
+	if p.domain != "" { // it may be for some days only, and is renewed a third of them before the end
+		before = min(before, to.Sub(from)/6)
+	}
+	switch {
 	case now.Before(from):
 		return "is not valid before " + from.Format(day)
 	case now.After(to):
 		return "has expired on " + to.Format(day)
-	case now.Add(renewal).After(to):
+	case now.Add(before).After(to):
 		return "expires on " + to.Format(day)
 	}
 	return ""
@@ -266,12 +312,16 @@ func (s *server) renewCerts(now time.Time) {
 					"error", err)
 			case what != "":
 				s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
+			case p.domain != "":
+				s.own.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
 			default:
 				s.own.Info("certificate renewed", "cert", p.cert, "names", p.leaf.DNSNames,
 					"expires", p.leaf.NotAfter)
 			}
 		}) {
-			s.listeners[lc.Address].certs.Store(lc.TLS)
+			if l := s.listeners[lc.Address]; l != nil { // otherwise a new process has it
+				l.certs.Store(lc.TLS)
+			}
 		}
 	}
 	if now.Sub(s.warned) >= warnEvery {
@@ -287,17 +337,12 @@ func (l *listenerConfig) renew(now time.Time, say func(p *pair, err error)) (ren
 		if !p.changed(now) {
 			continue
 		}
-		cert, err := p.read(now)
+		err := p.load(now)
 		say(p, err)
-		if err != nil {
-			continue
-		}
-		l.TLS, renewed = l.TLS.Clone(), true // handshakes use the old one
-		l.TLS.Certificates = slices.Clone(l.TLS.Certificates)
-		l.TLS.Certificates[i] = cert
-		if l.Strict {
-			l.TLS.GetConfigForClient = strict(l.TLS.Certificates)
-		}
+		renewed = renewed || err == nil
+	}
+	if renewed {
+		l.certify()
 	}
 	return renewed
 }

@@ -426,6 +426,18 @@ func TestOCSP(t *testing.T) {
 	renewed(now.Add(64*time.Hour), "")
 }
 
+// TestRenewAway: certificates are renewed in a process that has left their address to another one, and
+// drains.
+func TestRenewAway(t *testing.T) {
+	s := startTLS(t, func(s *tlsServer) { s.put("a", "a.test", 90*24*time.Hour) }, `tls = {cert = "a.pem", key = "a.key"}`)
+	s.Retain(nil)
+	s.put("a", "a.test", 80*24*time.Hour)
+	s.RenewCerts(time.Now())
+	if !strings.Contains(s.log.String(), "certificate renewed") {
+		t.Error("not renewed")
+	}
+}
+
 // leaf is the certificate that put has written.
 func (s *tlsServer) leaf(file string) *x509.Certificate {
 	s.t.Helper()

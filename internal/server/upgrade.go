@@ -351,6 +351,8 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
+	s.obtainer.end()
+	s.obtainer = nil
 
 	u.limit.Stop()
 	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })
@@ -467,6 +469,7 @@ func (s *server) takeBack(how string) {
 			}
 		}
 	})
+	s.obtain()
 	s.failedUpgrade(how)
 	s.renewDebug()
 }

@@ -92,6 +92,27 @@ func (a *Authority) Issue(valid time.Duration, names ...string) tls.Certificate 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
+// Config is that of a server with a certificate that is valid for an hour.
+func (a *Authority) Config(names ...string) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{a.Issue(time.Hour, names...)}}
+}
+
+// Sign makes a certificate of a request, for its names and its key, in PEM with the authority's own
+// behind it. It is for any goroutine.
+func (a *Authority) Sign(r *x509.CertificateRequest, from, to time.Time) ([]byte, error) {
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: r.DNSNames,
+		NotBefore: from, NotAfter: to}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, r.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	var chain []byte
+	for _, der := range [][]byte{der, a.cert.Raw} {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	return chain, nil
+}
+
 // OCSP makes a response about cert, of which r says the rest. What r leaves out is cert's serial
 // number, and at for the time of the update.
 func (a *Authority) OCSP(cert *x509.Certificate, r ocsp.Response, at time.Time) []byte {

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lwango/lwango/internal/test/acme"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// secured waits until a server at an address has a certificate of an authority for a name.
+func secured(t *testing.T, ca *acme.Server, address, name string) {
+	t.Helper()
+	wait.Until(t, "a certificate for "+name, func() bool {
+		c, err := tls.Dial("tcp", address, &tls.Config{ServerName: name, RootCAs: ca.CA.Pool})
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// TestACMEConfined: certificates are obtained by a server that has given up root, the rest of the files
+// and system calls, also in another root folder, where it looks up the authority's name.
+func TestACMEConfined(t *testing.T) {
+	needRoot(t)
+	ca := acme.New(t)
+	t.Setenv("SSL_CERT_FILE", ca.CA.File) // outside, and for root alone
+	for name, extra := range map[string]string{
+		"landlock": "seccomp = true", "chroot": "chroot = \"..\"\nseccomp = true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJail(t)
+			j.write("etc/hosts", "127.0.0.1 localhost\n")
+			j.write("etc/lwango.conf", fmt.Sprintf(`
+[confine]
+user = "65534"
+group = "65534"
+%s
+[tls.acme]
+domains = "a.test"
+directory = %q
+cache = "../state"
+[[listener]]
+address = "127.0.0.1:0"
+tls = { acme = true }
+`, extra, strings.Replace(ca.URL, "127.0.0.1", "localhost", 1)))
+			address := j.start(1)[0]
+			ca.Verify(address)
+			secured(t, ca, address, "a.test")
+			if name == "chroot" {
+				j.says("no certificate can be obtained, because names are not found", 1) // no resolv.conf
+			}
+			if strings.Contains(j.logs.String(), "a reload would be refused") {
+				t.Error("a reload would be refused")
+			}
+			info, err := os.Stat(j.in("state"))
+			if err != nil || info.Mode().Perm() != 0o700 || info.Sys().(*syscall.Stat_t).Uid != another {
+				t.Errorf("the folder: %v, %v", info, err)
+			}
+			j.signal(syscall.SIGHUP)
+			j.says("msg=reloaded", 1)
+			secured(t, ca, address, "a.test")
+		})
+	}
+	if n := ca.Asked("newOrder"); n != 2 {
+		t.Errorf("%d orders for two servers", n)
+	}
+}
+
+// TestACMEUpgrade: a new process takes over what the old one has obtained, and the one that serves
+// obtains what comes later: the new one, or the old one if that is killed.
+func TestACMEUpgrade(t *testing.T) {
+	ca := acme.New(t)
+	t.Setenv("SSL_CERT_FILE", ca.CA.File)
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
+			j := &jail{t: t, dir: t.TempDir()}
+			if err := os.Mkdir(j.in("etc"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf(`
+pid_file = "../pid"
+[tls]
+acme = { domains = "a.test", directory = %q }
+[[listener]]
+address = "127.0.0.1:0"
+tls = { acme = true }
+`, ca.URL)
+			j.write("etc/lwango.conf", text)
+			before := ca.Asked("newOrder")
+			address := j.start(1)[0]
+			ca.Verify(address)
+			secured(t, ca, address, "a.test")
+			kept, err := tls.Dial("tcp", address, &tls.Config{ServerName: "a.test", RootCAs: ca.CA.Pool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer kept.Close() // keeps the old process
+			if _, err := kept.Write([]byte("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := kept.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			j.signal(syscall.SIGUSR2)
+			j.says("msg=\"replaced by a new process\"", 1)
+			process, err := os.FindProcess(numberIn(t, j.in("pid")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer process.Kill() // if it is still there
+			secured(t, ca, address, "a.test")
+			if n := ca.Asked("newOrder") - before; n != 1 {
+				t.Errorf("%d orders, want one", n)
+			}
+			if killed {
+				if err := process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				j.says("msg=\"upgrade failed, this process goes on\"", 1)
+				process = j.cmd.Process
+			}
+			j.write("etc/lwango.conf", strings.Replace(text, `"a.test"`, `["a.test", "b.test"]`, 1))
+			if err := process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			secured(t, ca, address, "b.test")
+			if n := ca.Asked("newOrder") - before; n != 2 {
+				t.Errorf("%d orders, want two", n)
+			}
+			if err := process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			wait.Until(t, "the end", func() bool {
+				_, err := os.Stat(j.in("pid"))
+				return os.IsNotExist(err)
+			})
+		})
+	}
+}
+
+// numberIn returns what stands in a file.
+func numberIn(t *testing.T, path string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
