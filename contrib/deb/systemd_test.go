@@ -88,9 +88,9 @@ func TestUnderSystemd(t *testing.T) {
 	}
 
 	// A new program without a restart.
-	m.Write(conf, "pid_file = \"/run/lwango/lwango.pid\"\n"+string(right), 0o644)
-	m.Run("systemctl restart lwango")
-	pid = property("MainPID")
+	m.Write(conf, string(right), 0o644)
+	m.Run("systemctl reload lwango")
+	since := property("ActiveEnterTimestampMonotonic")
 	m.Run("lwango -c " + conf + " -upgrade")
 	serves("one")
 	until("! test -e /proc/" + pid)
@@ -101,16 +101,19 @@ func TestUnderSystemd(t *testing.T) {
 	serves("one")
 	m.Run("systemctl reload lwango && systemctl is-active lwango")
 
-	// Another package restarts it; a stopped one stays so.
+	// Another package replaces what runs, without a restart; a stopped one stays so.
 	install("1.0.1")
 	said := m.Run("/proc/" + property("MainPID") + "/exe -v")
 	if !strings.HasPrefix(said, "lwango v1.0.1 ") {
 		t.Errorf("after the upgrade: %s", said)
 	}
+	if now := property("ActiveEnterTimestampMonotonic"); now != since || property("NRestarts") != "0" {
+		t.Errorf("active since %s, before the upgrade since %s", now, since)
+	}
 	serves("one")
 	m.Run("systemctl stop lwango")
 	if result := property("Result") + " " + property("ActiveState"); result != "success inactive" {
-		t.Errorf("stopped: %s", result)
+		t.Errorf("stopped: %s\n%s", result, m.Run("systemctl status -l lwango; journalctl -o short-precise -u lwango | tail -50; true"))
 	}
 	install("1.0.0")
 	if state := property("ActiveState"); state != "inactive" {
