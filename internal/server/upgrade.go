@@ -225,8 +225,14 @@ func (s *server) launch() (*upgrade, error) {
 		return v == "WATCHDOG_PID="+strconv.Itoa(os.Getpid())
 	})
 	env = append(env, upgradeVariable+"="+string(text))
+	attr := new(syscall.SysProcAttr)
+	if s.manager != nil {
+		// systemd lets the main process end in peace only if that is a child of systemd's own. Any
+		// other is killed at once when the service stops.
+		attr.Cloneflags = unix.CLONE_PARENT
+	}
 	pid, err := syscall.ForkExec(s.program.path, s.program.args,
-		&syscall.ProcAttr{Env: env, Files: files})
+		&syscall.ProcAttr{Env: env, Files: files, Sys: attr})
 	if err != nil {
 		news.Close()
 		return nil, &os.PathError{Op: "start", Path: s.program.path, Err: err}
@@ -246,6 +252,7 @@ func (s *server) launch() (*upgrade, error) {
 // watch reports what the new process says, and how it ends.
 func (u *upgrade) watch(news *os.File) {
 	defer news.Close()
+	over := false
 	read := json.NewDecoder(news)
 	for {
 		var m message
@@ -256,11 +263,17 @@ func (u *upgrade) watch(news *os.File) {
 			}
 			break
 		}
+		over = over || m.Over
 		u.tell(event{message: m})
 	}
 	state, err := u.process.Wait()
 	e := event{}
 	switch {
+	case errors.Is(err, unix.ECHILD): // it is the manager's: the end of what it says is its end
+		if !over {
+			_ = u.process.Kill()
+		}
+		e.ended = "it has ended: see its own lines"
 	case err != nil:
 		e.ended = err.Error()
 	case state.ExitCode() == exitUsage: // also the code of a panic
