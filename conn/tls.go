@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"runtime/debug"
 	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
@@ -79,12 +80,13 @@ func (g *greeting) Read(p []byte) (int, error) {
 // handshake makes the connection a TLS connection.
 func (x *exchange) handshake() error {
 	c := x.c
-	_ = x.stream.SetReadDeadline(c.Loop().Time().Add(x.set.HeaderTimeout))
+	until := c.Loop().Time().Add(x.set.HeaderTimeout)
+	_ = x.stream.SetReadDeadline(until)
 	g := &greeting{&x.stream, c.Loop(), x.in[x.r:x.w]}
 	x.r, x.w = 0, 0
-	t := &transport{Conn: g}
+	t := new(transport)
 	conn := tls.Server(t, c.port.tls)
-	err := conn.Handshake()
+	err := x.negotiate(t, conn, g, until)
 	if err == nil && len(g.rest) > 0 {
 		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
 		// no early data here), and that has been read.
@@ -92,9 +94,14 @@ func (x *exchange) handshake() error {
 	}
 	if err != nil {
 		var plain tls.RecordHeaderError
-		if errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader) {
+		var panicked *loop.PanicError
+		switch {
+		case errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader):
 			_ = x.wrote(x.stream.Send([]byte(plainRefused), nil, false))
 			x.lingeringClose()
+		case errors.As(err, &panicked):
+			x.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
+				"error", err)
 		}
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
@@ -111,6 +118,93 @@ func (x *exchange) handshake() error {
 	t.attach(x)
 	return nil
 }
+
+// negotiate runs conn's handshake, over t, on a goroutine of its own, and does the input and output
+// for it until it has ended. The thread waits meanwhile, and the loop does not: what a full
+// handshake computes takes as long as 30 requests, and a callback of the configuration may wait
+// for something.
+func (x *exchange) negotiate(t *transport, conn *tls.Conn, g *greeting, until time.Time) error {
+	c := x.c
+	// What the client sends right before it closes its sending half may be a request.
+	defer c.KeepWaiting(c.KeepWaiting(true))
+	n := &negotiation{
+		local: x.stream.LocalAddr(), remote: x.stream.RemoteAddr(),
+		filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
+	}
+	t.Conn = n
+	defer close(n.filled) // also when the thread is killed
+	go n.run(conn)
+	for {
+		if _, err := n.pause.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0)); err != nil {
+			return err
+		}
+		if len(n.out) > 0 {
+			if err := x.wrote(x.stream.Send(n.out, nil, false)); err != nil {
+				return err
+			}
+			n.out = n.out[:0]
+		}
+		if n.ended {
+			return n.err
+		}
+		k, err := g.Read(n.room)
+		if err != nil {
+			return err
+		}
+		n.pause = new(loop.Promise[struct{}])
+		n.filled <- k
+	}
+}
+
+// negotiation is a handshake off the loop, and the net.Conn below it. Its fields belong to the
+// handshake's goroutine while that computes, and to the thread while it pauses.
+type negotiation struct {
+	net.Conn      // nil
+	local, remote net.Addr
+
+	pause  *loop.Promise[struct{}] // settled when the handshake wants input, or has ended
+	room   []byte                  // for the input
+	filled chan int                // how much of room was filled; closed when the thread has left
+	out    []byte                  // to be sent
+	ended  bool
+	err    error
+}
+
+// run is the goroutine. It ends soon after the thread has left, at the next Read.
+func (n *negotiation) run(conn *tls.Conn) {
+	n.err = loop.ErrExited
+	defer func() {
+		if p := recover(); p != nil {
+			n.err = &loop.PanicError{Value: p, Stack: debug.Stack()}
+		}
+		n.ended = true
+		n.pause.Resolve(struct{}{})
+	}()
+	n.err = conn.Handshake()
+}
+
+// Read implements net.Conn.
+func (n *negotiation) Read(p []byte) (int, error) {
+	n.room = p
+	n.pause.Resolve(struct{}{})
+	k, ok := <-n.filled
+	if !ok {
+		return 0, net.ErrClosed
+	}
+	return k, nil
+}
+
+// Write implements net.Conn.
+func (n *negotiation) Write(p []byte) (int, error) {
+	n.out = append(n.out, p...)
+	return len(p), nil
+}
+
+// LocalAddr implements net.Conn.
+func (n *negotiation) LocalAddr() net.Addr { return n.local }
+
+// RemoteAddr implements net.Conn.
+func (n *negotiation) RemoteAddr() net.Addr { return n.remote }
 
 var errEarly = errors.New("data from before the handshake is left")
 

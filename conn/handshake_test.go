@@ -1,0 +1,217 @@
+package conn_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+// addTLS makes s serve TLS at another port of its loop. Each handshake calls hook.
+func addTLS(s *site, hook func()) (addr string) {
+	config := modes.ServerTLS().Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		hook()
+		return nil, nil
+	}
+	s.On(func(l *loop.Loop) {
+		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		addr = loop.LocalAddr(fd).String()
+		if _, err := s.Serve(l, conn.Listener{FD: fd, TLS: config}); err != nil {
+			s.T.Fatal(err)
+		}
+	})
+	return addr
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	return c
+}
+
+func overTLSTo(c net.Conn) *tls.Conn {
+	return tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+}
+
+// TestHandshakeBesideLoop: what a handshake computes, or waits for in a callback, holds up no other
+// connection of the loop.
+func TestHandshakeBesideLoop(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		began, gate := make(chan struct{}), make(chan struct{})
+		addr := addTLS(s, func() { began <- struct{}{}; <-gate })
+		const clients = 3
+		answered := make(chan error, clients)
+		for range clients {
+			c := overTLSTo(dial(t, addr))
+			go func() {
+				_, err := io.WriteString(c, get)
+				if err == nil {
+					_, err = io.ReadFull(c, make([]byte, len("HTTP/1.1 200 OK")))
+				}
+				answered <- err
+			}()
+			<-began
+			if a := s.Dial().Do("GET", get); a.StatusCode != 200 {
+				t.Errorf("a plain request during a handshake: %s", a.Status)
+			}
+		}
+		close(gate)
+		for range clients {
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+		}
+	}, plain, direct)
+}
+
+// deaf leaves what comes to others.
+type deaf struct {
+	net.Conn
+	ended chan struct{}
+}
+
+func (d deaf) Read([]byte) (int, error) {
+	<-d.ended
+	return 0, io.EOF
+}
+
+// gathering keeps what is written while it gathers.
+type gathering struct {
+	net.Conn
+	gathers bool
+	held    bytes.Buffer
+}
+
+func (g *gathering) Write(p []byte) (int, error) {
+	if g.gathers {
+		return g.held.Write(p)
+	}
+	return g.Conn.Write(p)
+}
+
+func (g *gathering) Read(p []byte) (int, error) {
+	g.gathers = true // the hello is out
+	return g.Conn.Read(p)
+}
+
+// TestHandshakeInPieces: the client's flights may come in any pieces, and a request in one piece
+// with the end of the handshake, with the end of the connection right behind.
+func TestHandshakeInPieces(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello})
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			config := &tls.Config{InsecureSkipVerify: true, MaxVersion: version}
+			slow := tls.Client(&dripping{dial(t, s.Addr), time.Microsecond}, config)
+			if a := server.NewClient(t, slow).Do("GET", get); a.StatusCode != 200 {
+				t.Errorf("%s, byte by byte: %s", tls.VersionName(version), a.Status)
+			}
+			if version == tls.VersionTLS12 { // the server has the last word there
+				continue
+			}
+			g := &gathering{Conn: dial(t, s.Addr)}
+			c := tls.Client(g, config)
+			if err := c.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			send(t, c, get)
+			send(t, g.Conn, g.held.String())
+			_ = g.Conn.(*net.TCPConn).CloseWrite()
+			if a := answers(t, c, "GET")[0]; a.StatusCode != 200 {
+				t.Errorf("at once: %s", a.Status)
+			}
+		}
+	}, overTLS)
+}
+
+// TestHandshakeFaults: a handshake that does not come to its end holds nothing up, and leaves
+// nothing behind.
+func TestHandshakeFaults(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		timeout time.Duration
+		hook    func(gate chan struct{})
+		then    func(s *site, c net.Conn) // with the gate closed, once the hook has been called
+		log     string
+	}{
+		"the client leaves": {
+			hook: func(gate chan struct{}) { <-gate },
+			then: func(s *site, c net.Conn) { c.Close() },
+		},
+		"a callback takes too long": {
+			timeout: 100 * time.Millisecond,
+			hook:    func(gate chan struct{}) { <-gate },
+			then: func(s *site, c net.Conn) {
+				if _, err := c.Read(make([]byte, 1)); err == nil {
+					s.T.Error("an answer")
+				}
+				s.Idle()
+			},
+		},
+		"the server stops": {
+			hook: func(gate chan struct{}) { <-gate },
+			then: func(s *site, c net.Conn) { s.Stop(0) },
+		},
+		"a callback panics": {
+			hook: func(chan struct{}) { panic("at the disco") },
+			then: func(s *site, c net.Conn) {
+				if all, err := io.ReadAll(c); len(all) > 0 || err != nil {
+					s.T.Errorf("%q, %v, want the end", all, err)
+				}
+			},
+			log: "at the disco",
+		},
+		"a callback ends its goroutine": {
+			hook: func(chan struct{}) { runtime.Goexit() },
+			then: func(s *site, c net.Conn) {
+				if all, err := io.ReadAll(c); len(all) > 0 || err != nil {
+					s.T.Errorf("%q, %v, want the end", all, err)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, direct, conn.Config{Handler: hello, HeaderTimeout: row.timeout})
+			began, gate := make(chan struct{}, 1), make(chan struct{})
+			addr := addTLS(s, func() { began <- struct{}{}; row.hook(gate) })
+			below := dial(t, addr)
+			client := deaf{below, make(chan struct{})}
+			gone := make(chan struct{})
+			go func() {
+				_ = overTLSTo(client).Handshake()
+				close(gone)
+			}()
+			<-began
+			row.then(s, below)
+			close(gate)
+			close(client.ended)
+			<-gone
+			below.Close()
+			wait.Until(t, "no connection left", func() bool { return s.Active() == 0 })
+			if log := s.Log.String(); !strings.Contains(log, row.log) || row.log == "" && log != "" {
+				t.Errorf("log: %s", log)
+			}
+		})
+	}
+}
