@@ -159,7 +159,7 @@ func TestHandshakeFaults(t *testing.T) {
 			then: func(s *site, c net.Conn) { c.Close() },
 		},
 		"a callback takes too long": {
-			timeout: 100 * time.Millisecond,
+			timeout: time.Second, // the hello must come within it, too
 			hook:    func(gate chan struct{}) { <-gate },
 			then: func(s *site, c net.Conn) {
 				if _, err := c.Read(make([]byte, 1)); err == nil {
@@ -202,7 +202,11 @@ func TestHandshakeFaults(t *testing.T) {
 				_ = overTLSTo(client).Handshake()
 				close(gone)
 			}()
-			<-began
+			select {
+			case <-began:
+			case <-time.After(wait.Patience):
+				t.Fatal("no handshake has begun")
+			}
 			row.then(s, below)
 			close(gate)
 			close(client.ended)
