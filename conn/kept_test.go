@@ -170,12 +170,19 @@ func TestKeptRequest(t *testing.T) {
 // TestWaitsOfAnotherRequest: a handler waits with the request of another handler, which is waiting
 // itself, on the same loop or on another one. That is the fault of the first, and harms no other.
 func TestWaitsOfAnotherRequest(t *testing.T) {
-	waits := map[string]func(req *conn.Request) error{
-		"Sleep": func(req *conn.Request) error { return req.Sleep(time.Millisecond) },
-		"Yield": func(req *conn.Request) error { req.Yield(); return nil },
-		"Await": func(req *conn.Request) error { return req.Await(func() error { return nil }, -1) },
-		"After": func(req *conn.Request) error { _, err := req.AwaitAny(-1, req.After(time.Hour)); return err },
-		"Body":  func(req *conn.Request) error { _, err := io.ReadAll(req.Body()); return err },
+	type over = chan struct{}
+	waits := map[string]func(req *conn.Request, end over) error{
+		"Sleep": func(req *conn.Request, _ over) error { return req.Sleep(time.Millisecond) },
+		"Yield": func(req *conn.Request, _ over) error { req.Yield(); return nil },
+		"Await": func(req *conn.Request, end over) error {
+			// A function that has returned already would need no wait.
+			return req.Await(func() error { <-end; return nil }, -1)
+		},
+		"After": func(req *conn.Request, _ over) error {
+			_, err := req.AwaitAny(-1, req.After(time.Hour))
+			return err
+		},
+		"Body": func(req *conn.Request, _ over) error { _, err := io.ReadAll(req.Body()); return err },
 	}
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +198,7 @@ func TestWaitsOfAnotherRequest(t *testing.T) {
 					}
 					kept := <-waiting // it is there already
 					defer close(release)
-					return resp.Text(200, fmt.Sprint(wait(kept)))
+					return resp.Text(200, fmt.Sprint(wait(kept, release)))
 				}})
 				c := s.Dial()
 				c.Send("POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
