@@ -37,7 +37,8 @@ type Server struct {
 	Handler Service
 
 	// TLS is how to speak TLS at Addr; nil: plain HTTP. It needs a certificate, or a function that
-	// gets one. HTTP/2 is taken out of its NextProtos. It must not change.
+	// gets one. HTTP/2 is taken out of its NextProtos. It must not change. Its functions may wait;
+	// the Context of their ClientHelloInfo is done when the server does not wait for them any more.
 	TLS *tls.Config
 
 	// Listeners are further places to listen, on the same loops.

@@ -3,8 +3,11 @@ package conn_test
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,12 +21,16 @@ import (
 )
 
 // addTLS makes s serve TLS at another port of its loop. Each handshake calls hook.
-func addTLS(s *site, hook func()) (addr string) {
+func addTLS(s *site, hook func(*tls.ClientHelloInfo)) (addr string) {
 	config := modes.ServerTLS().Clone()
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		hook()
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		hook(hello)
 		return nil, nil
 	}
+	return addTLSOf(s, config)
+}
+
+func addTLSOf(s *site, config *tls.Config) (addr string) {
 	s.On(func(l *loop.Loop) {
 		fd, err := loop.Listen("tcp", "127.0.0.1:0", false)
 		if err != nil {
@@ -58,7 +65,7 @@ func TestHandshakeBesideLoop(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello})
 		began, gate := make(chan struct{}), make(chan struct{})
-		addr := addTLS(s, func() { began <- struct{}{}; <-gate })
+		addr := addTLS(s, func(*tls.ClientHelloInfo) { began <- struct{}{}; <-gate })
 		const clients = 3
 		answered := make(chan error, clients)
 		for range clients {
@@ -148,19 +155,25 @@ func TestHandshakeInPieces(t *testing.T) {
 // nothing behind.
 func TestHandshakeFaults(t *testing.T) {
 	t.Parallel()
+	waits := func(_ *tls.ClientHelloInfo, gate chan struct{}) { <-gate }
+	ends := func(s *site, c net.Conn) {
+		if all, err := io.ReadAll(c); len(all) > 0 || err != nil {
+			s.T.Errorf("%q, %v, want the end", all, err)
+		}
+	}
 	for name, row := range map[string]struct {
 		timeout time.Duration
-		hook    func(gate chan struct{})
+		hook    func(hello *tls.ClientHelloInfo, gate chan struct{})
 		then    func(s *site, c net.Conn) // with the gate closed, once the hook has been called
 		log     string
 	}{
 		"the client leaves": {
-			hook: func(gate chan struct{}) { <-gate },
+			hook: waits,
 			then: func(s *site, c net.Conn) { c.Close() },
 		},
 		"a callback takes too long": {
 			timeout: time.Second, // the hello must come within it, too
-			hook:    func(gate chan struct{}) { <-gate },
+			hook:    waits,
 			then: func(s *site, c net.Conn) {
 				if _, err := c.Read(make([]byte, 1)); err == nil {
 					s.T.Error("an answer")
@@ -169,32 +182,51 @@ func TestHandshakeFaults(t *testing.T) {
 			},
 		},
 		"the server stops": {
-			hook: func(gate chan struct{}) { <-gate },
+			hook: waits,
 			then: func(s *site, c net.Conn) { s.Stop(0) },
 		},
-		"a callback panics": {
-			hook: func(chan struct{}) { panic("at the disco") },
+		"a callback waits for its context": {
+			timeout: time.Second,
+			hook: func(hello *tls.ClientHelloInfo, _ chan struct{}) {
+				<-hello.Context().Done()
+			},
 			then: func(s *site, c net.Conn) {
-				if all, err := io.ReadAll(c); len(all) > 0 || err != nil {
-					s.T.Errorf("%q, %v, want the end", all, err)
+				if _, err := c.Read(make([]byte, 1)); err == nil {
+					s.T.Error("an answer")
 				}
 			},
-			log: "at the disco",
+		},
+		"a callback closes the connection": {
+			hook: func(hello *tls.ClientHelloInfo, _ chan struct{}) {
+				if err := hello.Conn.SetDeadline(time.Now()); !errors.Is(err, os.ErrNoDeadline) {
+					t.Errorf("SetDeadline: %v", err)
+				}
+				hello.Conn.Close()
+			},
+			then: func(s *site, c net.Conn) { // what the handshake had to say is sent
+				if _, err := io.ReadAll(c); err != nil {
+					s.T.Error(err)
+				}
+			},
+		},
+		"a callback panics": {
+			hook: func(*tls.ClientHelloInfo, chan struct{}) { panic("at the disco") },
+			then: ends,
+			log:  "at the disco",
 		},
 		"a callback ends its goroutine": {
-			hook: func(chan struct{}) { runtime.Goexit() },
-			then: func(s *site, c net.Conn) {
-				if all, err := io.ReadAll(c); len(all) > 0 || err != nil {
-					s.T.Errorf("%q, %v, want the end", all, err)
-				}
-			},
+			hook: func(*tls.ClientHelloInfo, chan struct{}) { runtime.Goexit() },
+			then: ends,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, direct, conn.Config{Handler: hello, HeaderTimeout: row.timeout})
 			began, gate := make(chan struct{}, 1), make(chan struct{})
-			addr := addTLS(s, func() { began <- struct{}{}; row.hook(gate) })
+			addr := addTLS(s, func(hello *tls.ClientHelloInfo) {
+				began <- struct{}{}
+				row.hook(hello, gate)
+			})
 			below := dial(t, addr)
 			client := deaf{below, make(chan struct{})}
 			gone := make(chan struct{})
@@ -217,5 +249,27 @@ func TestHandshakeFaults(t *testing.T) {
 				t.Errorf("log: %s", log)
 			}
 		})
+	}
+}
+
+// TestRefusedCertificate: a client that is refused learns why, also if it is sending already.
+func TestRefusedCertificate(t *testing.T) {
+	t.Parallel()
+	s := start(t, direct, conn.Config{Handler: hello})
+	config := modes.ServerTLS().Clone()
+	config.ClientAuth = tls.RequireAnyClientCert
+	config.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
+		return errors.New("a stranger")
+	}
+	g := &gathering{Conn: dial(t, addTLSOf(s, config))}
+	c := tls.Client(g, &tls.Config{InsecureSkipVerify: true, Certificates: config.Certificates})
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	send(t, c, strings.Repeat("a", 8<<20)) // more than the buffers of both sockets take
+	send(t, g.Conn, g.held.String())
+	var op *net.OpError
+	if _, err := c.Read(make([]byte, 1)); !errors.As(err, &op) || op.Op != "remote error" {
+		t.Errorf("%v, want an alert", err)
 	}
 }

@@ -1,10 +1,13 @@
 package conn
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
@@ -86,7 +89,7 @@ func (x *exchange) handshake() error {
 	x.r, x.w = 0, 0
 	t := new(transport)
 	conn := tls.Server(t, c.port.tls)
-	err := x.negotiate(t, conn, g, until)
+	ended, err := x.negotiate(t, conn, g, until)
 	if err == nil && len(g.rest) > 0 {
 		// A client waits for the server's answer to its first flight (RFC 8446 section 2; there is
 		// no early data here), and that has been read.
@@ -98,10 +101,12 @@ func (x *exchange) handshake() error {
 		switch {
 		case errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader):
 			_ = x.wrote(x.stream.Send([]byte(plainRefused), nil, false))
-			x.lingeringClose()
 		case errors.As(err, &panicked):
 			x.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
 				"error", err)
+		}
+		if ended {
+			x.lingeringClose() // a client that is refused may be sending its request already
 		}
 		x.set.Logger.Debug("conn: tls handshake failed", "remote", c.remote.addrPort(), "error", err)
 		return err
@@ -122,34 +127,38 @@ func (x *exchange) handshake() error {
 // negotiate runs conn's handshake, over t, on a goroutine of its own, and does the input and output
 // for it until it has ended. The thread waits meanwhile, and the loop does not: what a full
 // handshake computes takes as long as 30 requests, and a callback of the configuration may wait
-// for something.
-func (x *exchange) negotiate(t *transport, conn *tls.Conn, g *greeting, until time.Time) error {
+// for something. It reports whether the handshake has ended by itself; if not, the error is that of
+// the wait.
+func (x *exchange) negotiate(
+	t *transport, conn *tls.Conn, g *greeting, until time.Time,
+) (ended bool, err error) {
 	c := x.c
 	// What the client sends right before it closes its sending half may be a request.
 	defer c.KeepWaiting(c.KeepWaiting(true))
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave() // also when the thread is killed
 	n := &negotiation{
 		local: x.stream.LocalAddr(), remote: x.stream.RemoteAddr(),
-		filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
+		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
 	}
 	t.Conn = n
-	defer close(n.filled) // also when the thread is killed
 	go n.run(conn)
 	for {
 		if _, err := n.pause.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0)); err != nil {
-			return err
+			return false, err
 		}
 		if len(n.out) > 0 {
 			if err := x.wrote(x.stream.Send(n.out, nil, false)); err != nil {
-				return err
+				return false, err
 			}
 			n.out = n.out[:0]
 		}
 		if n.ended {
-			return n.err
+			return true, n.err
 		}
 		k, err := g.Read(n.room)
 		if err != nil {
-			return err
+			return false, err
 		}
 		n.pause = new(loop.Promise[struct{}])
 		n.filled <- k
@@ -159,12 +168,14 @@ func (x *exchange) negotiate(t *transport, conn *tls.Conn, g *greeting, until ti
 // negotiation is a handshake off the loop, and the net.Conn below it. Its fields belong to the
 // handshake's goroutine while that computes, and to the thread while it pauses.
 type negotiation struct {
-	net.Conn      // nil
 	local, remote net.Addr
+
+	left   context.Context // done when the thread has left
+	closed atomic.Bool     // by a callback
 
 	pause  *loop.Promise[struct{}] // settled when the handshake wants input, or has ended
 	room   []byte                  // for the input
-	filled chan int                // how much of room was filled; closed when the thread has left
+	filled chan int                // how much of room was filled
 	out    []byte                  // to be sent
 	ended  bool
 	err    error
@@ -180,18 +191,22 @@ func (n *negotiation) run(conn *tls.Conn) {
 		n.ended = true
 		n.pause.Resolve(struct{}{})
 	}()
-	n.err = conn.Handshake()
+	n.err = conn.HandshakeContext(n.left)
 }
 
 // Read implements net.Conn.
 func (n *negotiation) Read(p []byte) (int, error) {
-	n.room = p
-	n.pause.Resolve(struct{}{})
-	k, ok := <-n.filled
-	if !ok {
+	if n.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	return k, nil
+	n.room = p
+	n.pause.Resolve(struct{}{})
+	select {
+	case k := <-n.filled:
+		return k, nil
+	case <-n.left.Done():
+		return 0, net.ErrClosed
+	}
 }
 
 // Write implements net.Conn.
@@ -200,11 +215,26 @@ func (n *negotiation) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Close implements net.Conn. The handshake fails at its next Read.
+func (n *negotiation) Close() error {
+	n.closed.Store(true)
+	return nil
+}
+
 // LocalAddr implements net.Conn.
 func (n *negotiation) LocalAddr() net.Addr { return n.local }
 
 // RemoteAddr implements net.Conn.
 func (n *negotiation) RemoteAddr() net.Addr { return n.remote }
+
+// SetDeadline implements net.Conn. The time of a handshake is Config.HeaderTimeout.
+func (n *negotiation) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetReadDeadline implements net.Conn, like SetDeadline.
+func (n *negotiation) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline implements net.Conn, like SetDeadline.
+func (n *negotiation) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
 var errEarly = errors.New("data from before the handshake is left")
 
