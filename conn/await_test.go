@@ -173,7 +173,6 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 				if want := map[bool]int{false: 2, true: 1}[way.ends]; len(st.seen) != want {
 					t.Errorf("%d functions, want %d", len(st.seen), want)
 				}
-				s.Stop(time.Second)
 			})
 		}
 	})

@@ -340,6 +340,7 @@ func TestBridgeBehindHTTPClient(t *testing.T) {
 
 // TestBridgePprof: profiles come through, those that take their time as well.
 func TestBridgePprof(t *testing.T) {
+	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
 		mux := http.NewServeMux()
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
