@@ -17,17 +17,20 @@ import (
 //
 // A client can send requests faster than a disk takes their lines. So a connection has a share of
 // the buffer: an eighth of what is free, so that many of them cannot fill it either. A connection
-// that has used up its share waits until the buffer is emptied. When the disk is stuck, or clients
-// make a connection for each request, the buffers fill up all the same. Then lines that find no
-// room are dropped and counted. A line finds room if it takes an eighth of what is free at most: so
-// the longest are dropped first, those of a client that tries to fill the log, and not the usual
-// ones.
+// that has used up its share waits until the buffer is emptied, but not for a write that is stuck.
+// When the disk is stuck, or clients make a connection for each request, the buffers fill up. Then
+// lines that find no room are dropped and counted. A line finds room if it takes an eighth of what
+// is free at most: so the longest are dropped first, those of a client that tries to fill the log,
+// and not the usual ones.
 type accessLog struct {
 	path   string
 	log    *slog.Logger
 	rounds *atomic.Uint32 // how often lines were taken out, of all logs of a server: see conn.Share
 
 	buffers sync.Map // *loop.Loop -> *lineBuffer
+
+	// began is when the present write of the writer began, since epoch; 0: it does not write.
+	began atomic.Int64
 
 	// instead is the log for lines that come after the end, of requests that were under way.
 	instead atomic.Pointer[accessLogConfig]
@@ -48,7 +51,17 @@ const (
 	bufferSize = 1 << 20
 	// flushAfter is how long a line waits at most before it is in the file.
 	flushAfter = time.Second
+	// stuckAfter is how long a write takes until no connection waits for it any more.
+	stuckAfter = time.Second
+	// keptLines is what a buffer keeps of its room when there are few lines.
+	keptLines = 64 << 10
 )
+
+// saidAfter is how long a write takes until the log says so. It is a variable only for the tests.
+var saidAfter = 10 * time.Second
+
+// epoch is for times that count on while the system's clock is set.
+var epoch = time.Now()
 
 // lineBuffer is one loop's. Its lock is held only while a line is formed or two slices are
 // exchanged.
@@ -143,7 +156,7 @@ func (a *accessLog) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool
 	}
 	used := min(int(e.Share.Used)+(after-before+shareUnit-1)/shareUnit, math.MaxUint16)
 	e.Share.Used = uint16(used)
-	room := used*shareUnit <= (bufferSize-after)/8
+	room := used*shareUnit <= (bufferSize-after)/8 || a.stuckFor() >= stuckAfter
 	switch {
 	case !room || before < bufferSize/2 && after >= bufferSize/2:
 		notify(a.full)
@@ -151,6 +164,31 @@ func (a *accessLog) add(l *loop.Loop, e *conn.AccessEntry, line lineFormat) bool
 		notify(a.some)
 	}
 	return room
+}
+
+// hasRoom reports whether a connection with that share may have more requests.
+func (a *accessLog) hasRoom(s conn.Share) bool {
+	return s.Round != uint8(a.rounds.Load()) || a.stuckFor() >= stuckAfter
+}
+
+// stuckFor returns for how long the writer has been writing, 0 if it does not write.
+func (a *accessLog) stuckFor() time.Duration {
+	if began := a.began.Load(); began != 0 {
+		return time.Since(epoch) - time.Duration(began)
+	}
+	return 0
+}
+
+// lost returns how many lines have been dropped since the last write.
+func (a *accessLog) lost() (n int64) {
+	a.buffers.Range(func(_, v any) bool {
+		b := v.(*lineBuffer)
+		b.mu.Lock()
+		n += b.dropped
+		b.mu.Unlock()
+		return true
+	})
+	return n
 }
 
 func notify(c chan struct{}) {
@@ -209,19 +247,41 @@ func (a *accessLog) flush(w *logWriter, last bool) {
 		b.mu.Unlock()
 		if len(lines) > 0 {
 			a.rounds.Add(1)
+			a.watched(func() { w.write(lines, last) })
 		}
-
-		w.write(lines, last)
 		if dropped > 0 {
 			a.log.Warn("access log: lines dropped, no room while the file was written",
 				"path", a.path, "lines", dropped)
 		}
 
+		if cap(lines) > keptLines && len(lines) < keptLines {
+			lines = nil // a burst is over
+		}
 		b.mu.Lock()
 		b.spare = lines
 		b.mu.Unlock()
 		return true
 	})
+}
+
+// watched writes, and has it said when that takes long.
+func (a *accessLog) watched(write func()) {
+	began := max(int64(time.Since(epoch)), 1)
+	a.began.Store(began)
+	say := time.AfterFunc(saidAfter, func() { a.sayStuck(began) })
+	write()
+	a.began.Store(0)
+	say.Stop()
+}
+
+// sayStuck logs once a minute that the write that began then is still under way.
+func (a *accessLog) sayStuck(began int64) {
+	if a.began.Load() != began {
+		return
+	}
+	a.log.Error("access log: a write is stuck, lines that find no room are dropped",
+		"path", a.path, "for", a.stuckFor().Round(time.Second), "dropped", a.lost())
+	time.AfterFunc(time.Minute, func() { a.sayStuck(began) })
 }
 
 // logWriter is where the lines go, and whether writes fail. It logs the first failure and the
@@ -236,9 +296,6 @@ type logWriter struct {
 }
 
 func (w *logWriter) write(lines []byte, last bool) {
-	if len(lines) == 0 {
-		return
-	}
 	lost, err := w.to.write(lines, last)
 	if err != nil {
 		if w.lost == 0 {

@@ -25,6 +25,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -236,6 +237,7 @@ func lines(t *testing.T, path string) int {
 // A file that takes nothing must not hold up a loop nor take its memory; what is dropped is
 // counted. The file is a FIFO that is not read until the end.
 func TestAccessLogStuck(t *testing.T) {
+	defer server.SetLogSaidAfter(10 * time.Millisecond)()
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
@@ -264,6 +266,9 @@ func TestAccessLogStuck(t *testing.T) {
 		a.LogRequest(lp, e)
 	}
 
+	wait.Until(t, "a line that says so", func() bool {
+		return strings.Contains(log.String(), "access log: a write is stuck")
+	})
 	written, usualWritten := make(chan int), 0
 	go func() {
 		n := 0
@@ -289,6 +294,86 @@ func TestAccessLogStuck(t *testing.T) {
 	if !strings.Contains(log.String(), "access log: lines dropped") {
 		t.Errorf("nothing was said about dropped lines:\n%s", log.String())
 	}
+}
+
+// TestAccessLogStuckDelaysNobody: a connection waits for a log that is stuck about a second, and not
+// before each of its requests.
+func TestAccessLogStuckDelaysNobody(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	log := new(logtext.Buffer)
+	s := source()
+	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	config, err := s.Parse(filepath.Join(dir, "t.conf"), "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		"[access_log]\npath = \"fifo\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", srv.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answers := bufio.NewReader(c)
+	request := "GET /" + strings.Repeat("x", 1<<10) + " HTTP/1.1\r\nHost: a\r\n\r\n"
+	slow := 0
+	for range 3 * server.LogBufferSize / len(request) {
+		began := time.Now()
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		if time.Since(began) > time.Second/2 {
+			if slow++; slow > 3 { // a connection waits behind an answer: the next one sees it
+				t.Fatal("requests wait for the log")
+			}
+		}
+	}
+	reader.Close() // the write fails, and nothing is left to be written
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "lines dropped") {
+		t.Errorf("nothing was dropped:\n%s", log)
+	}
+}
+
+// TestAccessLogBurst: the room that a burst has taken is given up.
+func TestAccessLogBurst(t *testing.T) {
+	a, err := server.OpenAccessLog(filepath.Join(t.TempDir(), "log"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	lp, e := new(loop.Loop), entry()
+	for range 5 * server.LogBufferSize / 8 / 100 {
+		a.LogRequest(lp, e)
+	}
+	if n := a.Room(); n < server.LogBufferSize/4 {
+		t.Fatalf("a burst of %d bytes", n)
+	}
+	for range 3 {
+		a.LogRequest(lp, e)
+		a.Flush()
+	}
+	wait.Until(t, "small buffers", func() bool { return a.Room() <= 128<<10 })
 }
 
 // Clients that send requests faster than their lines are written do not have those of others

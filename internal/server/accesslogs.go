@@ -41,7 +41,7 @@ func (a *accessLogConfig) LogRequest(l *loop.Loop, e *conn.AccessEntry) bool {
 
 // HasRoom implements conn.AccessLog.
 func (a *accessLogConfig) HasRoom(_ *loop.Loop, s conn.Share) bool {
-	return a.log == nil || s.Round != uint8(a.log.rounds.Load())
+	return a.log == nil || a.log.hasRoom(s)
 }
 
 // check checks an [access_log]. What it does not say is that of the server's, all, which may be nil.
@@ -210,16 +210,25 @@ func (s *server) dropLogs() {
 func (s *server) closeLogs() { s.endLogs(func(string) bool { return true }, nil) }
 
 func (s *server) endLogs(which func(path string) bool, instead *accessLogConfig) {
+	var ended []*accessLog
 	var done []<-chan struct{}
 	for path, a := range s.access.open {
 		if which(path) {
 			a.end(instead)
-			done = append(done, a.done)
+			ended, done = append(ended, a), append(done, a.done)
 			delete(s.access.open, path)
 		}
 	}
-	if !inTime(done) {
-		s.log.Error("access log: the last lines could not be written in time")
+	if inTime(done) {
+		return
+	}
+	for _, a := range ended {
+		select {
+		case <-a.done:
+		default:
+			s.log.Error("access log: the last lines could not be written in time", "path", a.path,
+				"dropped", a.lost())
+		}
 	}
 }
 

@@ -34,6 +34,26 @@ func LogLine(format string, e *conn.AccessEntry) string {
 	return string(line(nil, e, &c))
 }
 
+// SetLogSaidAfter changes how long a write of an access log takes until the log says so, and
+// returns what undoes that.
+func SetLogSaidAfter(d time.Duration) (undo func()) {
+	was := saidAfter
+	saidAfter = d
+	return func() { saidAfter = was }
+}
+
+// Room returns how many bytes the buffers of a log take.
+func (a AccessLog) Room() (n int) {
+	a.log.buffers.Range(func(_, v any) bool {
+		b := v.(*lineBuffer)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		n += cap(b.lines) + cap(b.spare)
+		return true
+	})
+	return n
+}
+
 // AccessLog makes the log's methods visible.
 type AccessLog struct{ *accessLogConfig }
 
