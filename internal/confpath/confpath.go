@@ -1,5 +1,5 @@
 // Package confpath reads the places in the file system that a configuration names: relative paths,
-// and the sockets of unix: addresses. Its functions may be called from any goroutine.
+// the sockets of unix: addresses, and files. Its functions may be called from any goroutine.
 package confpath
 
 import (

@@ -2,7 +2,9 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/loop"
+	"golang.org/x/sys/unix"
 )
 
 // accessLogConfig is an [access_log], of the server or of a site. It is the conn.AccessLog of the
@@ -99,7 +102,29 @@ func logPath(dir, path string) (string, error) {
 	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
 		return path, fmt.Errorf("there is no folder %s", filepath.Dir(path))
 	}
-	return path, nil
+	return path, canLogTo(path)
+}
+
+// canLogTo returns why openLogFile would fail, so that `lwango -t`, which makes no files, says so.
+// That nothing reads a pipe is said at the start.
+func canLogTo(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = unix.Faccessat(unix.AT_FDCWD, filepath.Dir(path), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	case err != nil:
+		return err
+	case info.IsDir():
+		err = unix.EISDIR
+	case info.Mode().Type() == fs.ModeSocket:
+		err = unix.ENXIO
+	default:
+		err = unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return nil
 }
 
 // around is the layer of a site that has an access log of its own.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,8 +106,11 @@ func TestAccessLogsOfSites(t *testing.T) {
 	}
 
 	// A reload that fails changes nothing.
-	write(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \".\""))
-	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), ".conf:18: site.access_log.path: open "+dir+": is a directory") {
+	if err := syscall.Mkfifo(filepath.Join(dir, "unread"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(all, site("plain", "[site.access_log]\npath = \"new\""), site("own", "[site.access_log]\npath = \"unread\""))
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), ".conf:18: site.access_log.path: open "+dir+"/unread: no such device or address") {
 		t.Fatal(err)
 	}
 	ask(t, at, "plain", "/3")
@@ -129,6 +133,41 @@ func TestAccessLogsOfSites(t *testing.T) {
 		if got := read(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: got\n%swant\n%s", name, got, want)
 		}
+	}
+}
+
+// TestAccessLogUnwritable: what the server's user may not write is said before a start or a reload.
+func TestAccessLogUnwritable(t *testing.T) {
+	dir := t.TempDir()
+	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "log"), nil, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
+	errs := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and ends with the goroutine
+		if os.Geteuid() == 0 {
+			const nobody, same = 65534, ^uintptr(0)
+			if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, same, nobody, same); errno != 0 {
+				t.Errorf("setresuid: %v", errno)
+			}
+		}
+		_, err := source().Parse(filepath.Join(dir, "t.conf"),
+			"[access_log]\npath = \"log\"\n[[site]]\nhost = \"a\"\n[site.access_log]\npath = \"new\"")
+		errs <- err
+	}()
+	want := fmt.Sprintf("%[1]s/t.conf:2: access_log.path: open %[1]s/log: permission denied\n"+
+		"%[1]s/t.conf:6: site.access_log.path: open %[1]s/new: permission denied", dir)
+	if err := <-errs; err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
 

@@ -166,6 +166,8 @@ t.conf:3: error_log.path: unknown key (known here: format)`},
 		{"access log in no folder", "[access_log]\npath = \"none/log\"",
 			`t.conf:2: access_log.path: there is no folder DIR/none`},
 
+		{"access log that is a folder", "[access_log]\npath = \"/\"", `t.conf:2: access_log.path: open /: is a directory`},
+
 		{"access log as a string", "access_log = \"a.log\"", `t.conf:1: access_log: expected a table, found the string "a.log"`},
 		{"TLS settings without TLS", "[[listener]]\naddress = \"*:443\"\nmin_version = \"1.3\"\nclient_ca = \"x\"\nstrict_sni = true",
 			`t.conf:3: listener.min_version: needs the key tls beside it

@@ -40,7 +40,7 @@ func include(f *settings.File, name, file string) {
 				continue
 			}
 			read = append(read, path)
-			text, err := os.ReadFile(path)
+			text, err := confpath.Read(path, confpath.MaxFile)
 			if err != nil {
 				refuse(err)
 				continue

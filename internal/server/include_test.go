@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lwango/lwango/internal/server"
@@ -34,6 +35,9 @@ func TestInclude(t *testing.T) {
 	write("broken.conf", "threads = \n")
 	write("nested.conf", "include = \"none.conf\"\n")
 	write("twice.conf", "threads = 1\n")
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.conf"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink("nowhere", filepath.Join(dir, "conf.d/link.conf")); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +54,8 @@ func TestInclude(t *testing.T) {
 		{`include = "lwango.con[f]"`, ""}, // not itself
 		{"include = \"conf.d/?.conf\"\n[[site]]\nhost = \"d.test\"", "d.test a.test b.test c.test"},
 		{`include = "none.conf"`, "DIR/lwango.conf:1: include: open DIR/none.conf: no such file or directory"},
-		{`include = "conf.d"`, "DIR/lwango.conf:1: include: read DIR/conf.d: is a directory"},
+		{`include = "conf.d"`, "DIR/lwango.conf:1: include: DIR/conf.d: not a regular file"},
+		{`include = "pipe.conf"`, "DIR/lwango.conf:1: include: DIR/pipe.conf: not a regular file"},
 		{`include = "[a"`, "DIR/lwango.conf:1: include: [a: syntax error in pattern"},
 		{`include = 1`, "DIR/lwango.conf:1: include: expected a string or a list of them, found the integer 1"},
 		{`include = "bad/*"`, "DIR/bad/y.conf:1: thread: unknown key (did you mean threads?)\n" +

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/stream"
 )
@@ -40,7 +40,7 @@ func (t *TLS) Load(path func(string) string) (*Security, error) {
 	case t.CA != "" && t.Insecure:
 		return nil, errors.New("ca is of no use with insecure = true")
 	case t.CA != "":
-		pem, err := os.ReadFile(path(t.CA))
+		pem, err := confpath.Read(path(t.CA), confpath.MaxFile)
 		if err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
@@ -54,7 +54,7 @@ func (t *TLS) Load(path func(string) string) (*Security, error) {
 		return nil, errors.New("expected both cert and key, paths of PEM files")
 	}
 	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(path(t.Cert), path(t.Key))
+		pair, err := confpath.KeyPair(path(t.Cert), path(t.Key))
 		if err != nil {
 			return nil, err
 		}

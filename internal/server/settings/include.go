@@ -1,14 +1,14 @@
 package settings
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/lwango/lwango/internal/confpath"
 )
 
 // Include adds the keys of another text. Its lists of tables go on with those of the texts before;
@@ -148,22 +148,10 @@ const maxSecret = 64 << 10
 func (f *File) Secrets() []string { return f.secrets }
 
 // readSecret returns the text of a file without the line ends behind it, which editors and echo(1)
-// add. A relative path begins in the folder of the configuration. Only a regular file is read, since
-// a pipe could hold up the start for ever.
+// add. A relative path begins in the folder of the configuration.
 func (f *File) readSecret(path string) (string, error) {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(f.dir, path)
-	}
+	path = confpath.Join(f.dir, path)
 	f.secrets = append(f.secrets, path)
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s: not a regular file", path)
-	case info.Size() > maxSecret:
-		return "", fmt.Errorf("%s: longer than %d KiB", path, maxSecret>>10)
-	}
-	text, err := os.ReadFile(path)
+	text, err := confpath.Read(path, maxSecret)
 	return strings.TrimRight(string(text), "\r\n"), err
 }

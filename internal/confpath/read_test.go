@@ -1,0 +1,42 @@
+package confpath_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lwango/lwango/internal/confpath"
+)
+
+// TestRead: what is no file of a fitting size is an error, and holds nobody up.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("file"), []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"link": "file", "loop": "loop", "pipe": "fifo"} {
+		if err := os.Symlink(to, at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		at("file"): "12345", at("link"): "12345",
+		at("none"): "no such file", at("loop"): "too many levels of symbolic links",
+		dir: "not a regular file", "/dev/zero": "not a regular file",
+		at("fifo"): "not a regular file", at("pipe"): "not a regular file",
+	} {
+		text, err := confpath.Read(path, 5)
+		if err != nil && !strings.Contains(err.Error(), path+": "+want) || err == nil && string(text) != want {
+			t.Errorf("%s: %q, %v, want %q", path, text, err, want)
+		}
+	}
+	if _, err := confpath.Read(at("file"), 4); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("a file that is too long: %v", err)
+	}
+}
