@@ -254,11 +254,12 @@ func TestClientLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, dir := serve(t, conn.Config{}, 1)
-			states := watch(t, s.URL, "upload-"+name)
+			id := fmt.Sprintf("upload-%s-%d", name, time.Now().UnixNano()) // -count runs it again
+			states := watch(t, s.URL, id)
 			text, field := encode(t, upload{"whole", random(100)}, upload{"half", random(300 << 10)})
 			c := s.Dial()
-			c.Send(fmt.Sprintf("POST /uploads/upload-%s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n%s",
-				name, field, len(text), text[:200<<10]))
+			c.Send(fmt.Sprintf("POST /uploads/%s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %d\r\n\r\n%s",
+				id, field, len(text), text[:200<<10]))
 			wait.Until(t, "both files are open", func() bool { return open("self", dir) == 2 })
 			if err := leave(c.Conn.(*net.TCPConn)); err != nil {
 				t.Fatal(err)
@@ -271,7 +272,7 @@ func TestClientLeaves(t *testing.T) {
 			wait.Until(t, "the files are closed", func() bool { return open("self", dir) == 0 })
 			has(t, dir, nil)
 			// Its place is free again.
-			if a := s.Do("POST", "/uploads/upload-"+name, text, field); a.StatusCode != 201 {
+			if a := s.Do("POST", "/uploads/"+id, text, field); a.StatusCode != 201 {
 				t.Errorf("%s: %s", a.Status, a.Text)
 			}
 		})
