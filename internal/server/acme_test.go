@@ -431,6 +431,56 @@ func TestACMEReload(t *testing.T) {
 	}
 }
 
+// TestACMEReloadUnread: a reload keeps the certificate in force whose file cannot be read just then.
+func TestACMEReloadUnread(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	defer s.close()
+	s.await("a.test")
+	files, err := filepath.Glob(filepath.Join(dir, "acme", "*", "a.test.pem"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	file := files[0]
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what  string
+		leave func() error // in the place of the file
+	}{
+		{"too many levels of symbolic links", func() error { return os.Symlink(file, file) }},
+		{"no such file", func() error { return nil }},
+		{"failed to find any PEM data", func() error { return os.WriteFile(file, nil, 0o600) }},
+	} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := test.leave(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time, what is in force was kept the first time
+			s.log.Reset()
+			if err := s.Reload(); err != nil {
+				t.Errorf("%s: %v", test.what, err)
+			}
+			if name, err := s.ask("a.test"); name != "a.test" {
+				t.Errorf("%s: %q, %v", test.what, name, err)
+			}
+			if log := s.log.String(); !strings.Contains(log, "the one in force stays") ||
+				!strings.Contains(log, test.what) {
+				t.Errorf("%s is not logged: %s", test.what, log)
+			}
+		}
+		s.write(file[len(dir)+1:], string(text))
+		s.log.Reset()
+		s.RenewCerts(time.Now())
+		s.logged("certificate obtained")
+	}
+}
+
 // TestACMESettings: what is wrong with the settings is said, with its place.
 func TestACMESettings(t *testing.T) {
 	const listener = "[[listener]]\naddress = \"*:443\"\ntls = { acme = true }\n"

@@ -39,6 +39,7 @@ type pair struct {
 	read      tls.Certificate
 	leaf      *x509.Certificate // of that; nil: there is none yet, which is only for one of a domain
 	domain    string            // for which it is obtained; "": it is not
+	unread    error             // why the configuration has no leaf for domain
 	place     string            // in the configuration
 
 	unstapled error     // why the certificate is served without its response
