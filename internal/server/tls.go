@@ -262,6 +262,25 @@ func (p *pair) concern(now time.Time) string {
 	return ""
 }
 
+// chainConcern says that a certificate of p's file has not been signed by the one behind it, as it must
+// be (RFC 5246 section 7.4.2); "" if all are. Browsers find the right one elsewhere, perhaps, but most
+// other clients do not. It is no error: the key and the first certificate fit.
+func (p *pair) chainConcern() string {
+	signed := p.leaf
+	for i := 1; i < len(p.read.Certificate); i++ {
+		signer, err := x509.ParseCertificate(p.read.Certificate[i])
+		if err == nil {
+			err = signed.CheckSignatureFrom(signer)
+		}
+		if err != nil {
+			return fmt.Sprintf("has a wrong chain: its certificate %d has not signed the one before it: "+
+				"%v", i+1, err)
+		}
+		signed = signer
+	}
+	return ""
+}
+
 // unstapledConcern says that p's certificate is served without the OCSP response that it should
 // have; "" if it has one, or needs none.
 func (p *pair) unstapledConcern() string {
@@ -271,16 +290,19 @@ func (p *pair) unstapledConcern() string {
 	return "is served without an OCSP response: " + p.unstapled.Error()
 }
 
-// concerns calls say for each certificate that clients refuse, or will soon, or that lacks its OCSP
-// response.
+// concerns says why clients refuse p's certificate, or will soon, and what it lacks.
+func (p *pair) concerns(now time.Time) []string {
+	return slices.DeleteFunc([]string{p.concern(now), p.chainConcern(), p.unstapledConcern()},
+		func(what string) bool { return what == "" })
+}
+
+// concerns calls say for each concern of a certificate.
 func (c *config) concerns(now time.Time, say func(p *pair, what string)) {
 	for i := range c.Listeners {
 		for j := range c.Listeners[i].Pairs {
 			p := &c.Listeners[i].Pairs[j]
-			for _, what := range []string{p.concern(now), p.unstapledConcern()} {
-				if what != "" {
-					say(p, what)
-				}
+			for _, what := range p.concerns(now) {
+				say(p, what)
 			}
 		}
 	}
@@ -293,12 +315,14 @@ const (
 	warnEvery  = 24 * time.Hour
 )
 
-// warnOfCerts logs which certificates clients refuse, or will soon.
+// warnOfCerts logs the concerns of all certificates.
 func (s *server) warnOfCerts(now time.Time) {
 	s.warned = now
-	s.config.concerns(now, func(p *pair, what string) {
-		s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
-	})
+	s.config.concerns(now, s.warnOfCert)
+}
+
+func (s *server) warnOfCert(p *pair, what string) {
+	s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
 }
 
 // renewCerts puts certificates whose files have changed into force, for the next handshakes. A pair
@@ -307,12 +331,16 @@ func (s *server) warnOfCerts(now time.Time) {
 func (s *server) renewCerts(now time.Time) {
 	for i := range s.config.Listeners {
 		if lc := &s.config.Listeners[i]; lc.renew(now, func(p *pair, err error) {
-			switch what := p.unstapledConcern(); {
-			case err != nil:
+			if err != nil {
 				s.own.Error("certificate cannot be renewed, the old one stays", "cert", p.cert,
 					"error", err)
-			case what != "":
-				s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
+				return
+			}
+			for _, what := range p.concerns(now) {
+				s.warnOfCert(p, what)
+			}
+			switch {
+			case p.unstapled != nil: // perhaps only the response was read
 			case p.domain != "":
 				s.own.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
 			default:

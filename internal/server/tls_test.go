@@ -214,6 +214,49 @@ func TestCertWarnings(t *testing.T) {
 	warned("before", "")
 }
 
+// TestWrongChain: a certificate that is not signed by the one behind it in its file is warned of, at
+// the start, when it comes by a renewal, and once a day.
+func TestWrongChain(t *testing.T) {
+	chain := func(s *tlsServer, signers ...string) {
+		t.Helper()
+		s.put("a", "a.test", 90*24*time.Hour)
+		var all []byte
+		for _, path := range append([]string{filepath.Join(s.dir, "a.pem")}, signers...) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, text...)
+		}
+		s.write("a.pem", string(all))
+	}
+	stranger := certs.New(t).File
+	s := startTLS(t, func(s *tlsServer) { chain(s, stranger) }, `tls = {cert = "a.pem", key = "a.key"}`)
+	warned := func(when, want string) {
+		t.Helper()
+		if got := s.log.String(); (want == "") == strings.Contains(got, "wrong chain") ||
+			!strings.Contains(got, want) {
+			t.Errorf("%s: want %q, logged: %s", when, want, got)
+		}
+		s.log.Reset()
+	}
+	warned("at the start", "has a wrong chain: its certificate 2 has not signed the one before it")
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("a day later", "certificate 2")
+	chain(s, s.ca.File)
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("with the signer's", "")
+	chain(s, s.ca.File, s.ca.File)
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("with a root twice", "") // a root signs itself
+	chain(s, s.ca.File, stranger)
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("after a renewal", "certificate 3")
+	if name, err := s.connect(&tls.Config{ServerName: "a.test"}); name != "a.test" {
+		t.Errorf("it is served: %q, %v", name, err)
+	}
+}
+
 // TestClientCA: a client needs a certificate of that authority, and the least version of TLS holds.
 func TestClientCA(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
