@@ -43,7 +43,7 @@ type pair struct {
 	place     string            // in the configuration
 
 	unstapled error     // why the certificate is served without its response
-	good      time.Time // the response is stapled until then; zero: for good, or there is none
+	again     time.Time // the response is to be looked at again then; zero: when its file changes
 }
 
 // stamp changes when one of a pair's files does.
@@ -63,36 +63,44 @@ func (p *pair) look() (s stamp) {
 	return s
 }
 
-// changed reports whether the files are to be read again: one of them is another, or what was read
-// is too old.
-func (p *pair) changed(now time.Time) bool {
-	return p.look() != p.stamp || !p.good.IsZero() && now.After(p.good)
-}
+// changed reports whether the files are to be read again: one of them is another, or the response is
+// due.
+func (p *pair) changed(now time.Time) bool { return p.look() != p.stamp || p.due(now) }
 
-// load reads the files, and notes what it has read.
+// due reports whether the response is to be looked at again.
+func (p *pair) due(now time.Time) bool { return !p.again.IsZero() && now.After(p.again) }
+
+// load reads the files, and notes what it has read. If it fails, the pair that it has read before
+// stays, with a response that is still good.
 func (p *pair) load(now time.Time) error {
 	p.stamp = p.look()
 	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err == nil {
 		p.staple(&cert, now)
 		p.read, p.leaf = cert, cert.Leaf
+	} else if p.unstapled != nil || p.due(now) {
+		p.staple(&p.read, now)
 	}
 	return err
 }
 
+// stapleEvery is how often a response that was not believed is looked at again: perhaps the clock was
+// wrong, or no descriptor was left.
+const stapleEvery = time.Hour
+
 // staple gives cert its OCSP response. One that clients would not believe is left out: most of them
 // break the connection for it (RFC 6066 section 8), and without any they do not.
 func (p *pair) staple(cert *tls.Certificate, now time.Time) {
-	p.unstapled, p.good = nil, time.Time{}
+	p.unstapled, p.again, cert.OCSPStaple = nil, time.Time{}, nil
 	if p.ocsp == "" {
 		return
 	}
 	der, err := os.ReadFile(p.ocsp)
 	if err == nil {
-		p.good, err = believable(der, cert, now)
+		p.again, err = believable(der, cert, now)
 	}
 	if err != nil {
-		p.unstapled = fmt.Errorf("%s: %w", p.ocsp, err)
+		p.unstapled, p.again = fmt.Errorf("%s: %w", p.ocsp, err), now.Add(stapleEvery)
 		return
 	}
 	cert.OCSPStaple = der
@@ -334,13 +342,12 @@ func (s *server) renewCerts(now time.Time) {
 			if err != nil {
 				s.own.Error("certificate cannot be renewed, the old one stays", "cert", p.cert,
 					"error", err)
-				return
 			}
 			for _, what := range p.concerns(now) {
 				s.warnOfCert(p, what)
 			}
 			switch {
-			case p.unstapled != nil: // perhaps only the response was read
+			case err != nil, p.unstapled != nil: // perhaps only the response was read
 			case p.domain != "":
 				s.own.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
 			default:
@@ -359,16 +366,20 @@ func (s *server) renewCerts(now time.Time) {
 }
 
 // renew reads the pairs whose files have changed, and reports whether there is a new TLS. It calls
-// say for each of them.
+// say for each of them. What is as it was before another look at a response has been said.
 func (l *listenerConfig) renew(now time.Time, say func(p *pair, err error)) (renewed bool) {
 	for i := range l.Pairs {
 		p := &l.Pairs[i]
 		if !p.changed(now) {
 			continue
 		}
+		stamp, unstapled := p.stamp, p.unstapledConcern()
 		err := p.load(now)
+		if p.stamp == stamp && p.unstapledConcern() == unstapled {
+			continue
+		}
 		say(p, err)
-		renewed = renewed || err == nil
+		renewed = true
 	}
 	if renewed {
 		l.certify()
