@@ -131,8 +131,8 @@ func believable(der []byte, cert *tls.Certificate, now time.Time) (until time.Ti
 	return r.NextUpdate, nil
 }
 
-// checkTLS makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit
-// the client's SNI, and the first one where none does, or the client sends none.
+// checkTLS makes the listener's TLS configuration. A client gets a certificate whose names fit its
+// SNI, and the first one where none does, or the client sends none.
 func (c *config) checkTLS(l *listenerConfig) {
 	if len(l.Certs) == 0 {
 		if l.Table.Has("tls") {
@@ -199,8 +199,28 @@ func (l *listenerConfig) certify() {
 			missing = append(missing, p.domain)
 		}
 	}
+	l.TLS.GetCertificate = choose(l.TLS.Certificates)
 	if l.Strict || missing != nil {
 		l.TLS.GetConfigForClient = refuse(l.TLS.Certificates, l.Strict, missing, l.log)
+	}
+}
+
+// choose returns a GetCertificate that gives clients a certificate for their SNI, if there is one.
+// Without it, crypto/tls gives a client that can use none of these the first certificate of all, which
+// may be another name's.
+func choose(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(hello *tls.ClientHelloInfo) (own *tls.Certificate, err error) {
+		for i := range certs {
+			cert := &certs[i]
+			if cert.Leaf.VerifyHostname(hello.ServerName) != nil {
+				continue
+			}
+			if hello.SupportsCertificate(cert) == nil {
+				return cert, nil
+			}
+			own = cert // the handshake fails, unless there is another one
+		}
+		return own, nil // nil: crypto/tls takes what else there is
 	}
 }
 

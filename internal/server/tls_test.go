@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -328,6 +330,67 @@ func TestStrictSNI(t *testing.T) {
 	s.put("b", "c.test", time.Hour)
 	s.RenewCerts(time.Now())
 	check("after a renewal", map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
+}
+
+// TestOwnCertificate: a client that cannot use the certificates of the name that it asks for gets none,
+// and not another name's that it could use. Of several it gets the one that it can use.
+func TestOwnCertificate(t *testing.T) {
+	for _, strict := range []string{"", "strict_sni = true\n"} {
+		s := startTLS(t, func(s *tlsServer) {
+			s.putRSA("a", "a.test")
+			s.put("b", "b.test", time.Hour)
+			s.put("c", "c.test", time.Hour)
+			s.putRSA("d", "c.test")
+		}, strict+`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}, `+
+			`{cert = "c.pem", key = "c.key"}, {cert = "d.pem", key = "d.key"}]`)
+		for _, test := range []struct {
+			sni   string
+			suite uint16 // the client's only one
+			want  string
+		}{
+			{"a.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "a.test"},
+			{"a.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, ""},
+			{"b.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, ""},
+			{"b.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "b.test"},
+			{"c.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "c.test"},
+			{"c.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "c.test"},
+		} {
+			shown := ""
+			_, err := s.connect(&tls.Config{ServerName: test.sni, MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{test.suite}, InsecureSkipVerify: true,
+				VerifyPeerCertificate: func(chain [][]byte, _ [][]*x509.Certificate) error {
+					leaf, err := x509.ParseCertificate(chain[0])
+					if err == nil {
+						shown = leaf.DNSNames[0]
+					}
+					return err
+				}})
+			if shown != test.want || (err == nil) != (test.want != "") {
+				t.Errorf("%q, %s, %s: got %q, %v, want %q", strict, test.sni,
+					tls.CipherSuiteName(test.suite), shown, err, test.want)
+			}
+		}
+	}
+}
+
+// putRSA is put with another kind of key.
+func (s *tlsServer) putRSA(file, name string) {
+	s.t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := s.ca.Sign(&x509.CertificateRequest{DNSNames: []string{name}, PublicKey: &key.PublicKey},
+		time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.write(file+".pem", string(text))
+	s.write(file+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
 
 // oneSession is a cache that gives every name the same session.
