@@ -177,9 +177,16 @@ func (c *config) checkTLS(l *listenerConfig) {
 		l.Pairs = append(l.Pairs, p)
 	}
 	if l.Table.Has("client_ca") {
-		var err error
-		if t.ClientCAs, err = authorities(confpath.Join(c.Dir, l.CAs)); err != nil {
+		path := confpath.Join(c.Dir, l.CAs)
+		all, err := authorities(path)
+		if err != nil {
 			l.Table.Errorf("client_ca", "%v", err)
+		}
+		t.ClientCAs = x509.NewCertPool()
+		for _, ca := range all {
+			t.ClientCAs.AddCert(ca)
+			l.Trusted = append(l.Trusted, pair{cert: path, leaf: ca,
+				place: l.Table.Place("client_ca")})
 		}
 		t.ClientAuth = tls.RequireAndVerifyClientCert
 	}
@@ -249,19 +256,6 @@ func refuse(certs []tls.Certificate, strict bool, missing []string,
 	}
 }
 
-// authorities reads certificates of authorities from a PEM file.
-func authorities(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", path)
-	}
-	return pool, nil
-}
-
 // renewal is how long before its end a certificate is worth a warning: those who renew by ACME do
 // it 30 days before.
 const renewal = 14 * 24 * time.Hour
@@ -324,13 +318,19 @@ func (p *pair) concerns(now time.Time) []string {
 		func(what string) bool { return what == "" })
 }
 
-// concerns calls say for each concern of a certificate.
+// concerns calls say for each concern of a certificate, and of the authorities of clients.
 func (c *config) concerns(now time.Time, say func(p *pair, what string)) {
 	for i := range c.Listeners {
 		for j := range c.Listeners[i].Pairs {
 			p := &c.Listeners[i].Pairs[j]
 			for _, what := range p.concerns(now) {
 				say(p, what)
+			}
+		}
+		for j := range c.Listeners[i].Trusted {
+			p := &c.Listeners[i].Trusted[j]
+			if what := p.concern(now); what != "" {
+				say(p, fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what))
 			}
 		}
 	}

@@ -1,16 +1,19 @@
 package server_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -288,6 +291,73 @@ func TestClientCA(t *testing.T) {
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("a client with %s: %v, want %q", row.what, err, row.want)
 		}
+	}
+	const refused = `msg="conn: client certificate refused"`
+	s.logged(refused)
+	if log := s.log.String(); strings.Count(log, refused) != 1 || !strings.Contains(log, `subject="CN=client.test"`) ||
+		!strings.Contains(log, "unknown authority") {
+		t.Errorf("logged: %s", log)
+	}
+}
+
+// TestAuthorities: a file of authorities is refused if a part of it is of no use, with the part's
+// number. An authority that has expired, or will soon, is warned of.
+func TestAuthorities(t *testing.T) {
+	first, err := os.ReadFile(certs.New(t).File) // is good for a day
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(certs.New(t).File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := append(slices.Clone(second[:60]), second[61:]...)
+	block := func(kind, text string) []byte {
+		return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(text)})
+	}
+	cert, key := certs.New(t).Files(certs.New(t).Issue(time.Hour, "a.test"))
+	private, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what  string
+		parts [][]byte
+		want  string // in the error; "" for none
+	}{
+		{"two", [][]byte{[]byte("# one\n"), first, []byte("# another\n"), second, []byte("# end\n")}, ""},
+		{"a key beside", [][]byte{first, private, second}, ""},
+		{"nothing", nil, "ca.pem has no certificate in PEM"},
+		{"only a key", [][]byte{private}, "ca.pem has no certificate in PEM"},
+		{"a damaged last one", [][]byte{first, damaged}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"a damaged one between", [][]byte{first, damaged, second}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"a cut one", [][]byte{first, second[:100]}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"another's DER", [][]byte{first, second, block("CERTIFICATE", "x")}, "ca.pem: part 3: x509: "},
+		{"a list of revoked ones", [][]byte{first, block("X509 CRL", "x")},
+			"ca.pem: part 2: expected a CERTIFICATE, found a X509 CRL"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("ca.pem", bytes.Join(test.parts, nil), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := source().Parse("t.conf", fmt.Sprintf("[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+				"client_ca = \"ca.pem\"\ntls = {cert = %q, key = %q}\n", cert, key))
+			if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+	s := startTLS(t, func(s *tlsServer) {
+		s.put("a", "a.test", 90*24*time.Hour)
+		s.write("ca.pem", string(first)+string(second))
+	}, "tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"")
+	for _, want := range []string{"expires on", "has expired on"} {
+		if n := strings.Count(s.log.String(), "certificate of the authority CN=test authority "+want); n != 2 {
+			t.Errorf("%d warnings %q: %s", n, want, s.log.String())
+		}
+		s.log.Reset()
+		s.RenewCerts(time.Now().Add(25 * time.Hour))
 	}
 }
 
