@@ -28,9 +28,14 @@ type acmeServer struct {
 // startACME starts a server in a folder; keys are those of [tls] acme, and more is for its listener.
 func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServer {
 	t.Helper()
+	return startACMEFrom(t, source(), ca, dir, keys, more)
+}
+
+func startACMEFrom(t *testing.T, src server.Source, ca *acme.Server, dir, keys,
+	more string) *acmeServer {
+	t.Helper()
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
 	s.configure(keys, more)
-	src := source()
 	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
 	src.Authorities = ca.CA.Pool
 	c, err := src.Load()
@@ -479,6 +484,27 @@ func TestACMEReloadUnread(t *testing.T) {
 		s.RenewCerts(time.Now())
 		s.logged("certificate obtained")
 	}
+}
+
+// TestACMEUpgrade: the new process of an upgrade obtains nothing before it has taken over: until then
+// the old one does.
+func TestACMEUpgrade(t *testing.T) {
+	ca := acme.New(t)
+	told, news, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	defer news.Close()
+	src := source()
+	src.Replace(news)
+	s := startACMEFrom(t, src, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	defer s.close()
+	if s.Obtaining() {
+		t.Error("obtains before it takes over")
+	}
+	s.TakeOver()
+	s.await("a.test")
 }
 
 // TestACMESettings: what is wrong with the settings is said, with its place.

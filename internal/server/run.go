@@ -178,7 +178,9 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.begin()
-	s.obtain()
+	if s.source.handed == nil { // otherwise see takeOver
+		s.obtain()
+	}
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
