@@ -486,6 +486,55 @@ func TestACMEReloadUnread(t *testing.T) {
 	}
 }
 
+// TestACMEStop: a server that stops takes what the authority signs at that moment, and waits for it
+// but a while.
+func TestACMEStop(t *testing.T) {
+	defer leak.Goroutines(t)()
+	for _, step := range []string{"finalize", "cert"} {
+		ca := acme.New(t)
+		dir := t.TempDir()
+		asked, answer := make(chan struct{}), make(chan struct{})
+		ca.Refuse(func(at, name string) *acme.Problem {
+			if at == step {
+				close(asked)
+				<-answer
+			}
+			return nil
+		})
+		s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+		<-asked
+		s.Stop()
+		close(answer)
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+		ca.Refuse(nil)
+		s = startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+		if name, err := s.ask("a.test"); name != "a.test" {
+			t.Errorf("stopped at %s: %q, %v", step, name, err)
+		}
+		s.close()
+		ca.Close()
+	}
+
+	server.SetFinishLimit(time.Millisecond)
+	defer server.SetFinishLimit(10 * time.Second)
+	ca := acme.New(t)
+	defer ca.Close()
+	asked, over := make(chan struct{}), make(chan struct{})
+	defer close(over)
+	ca.Refuse(func(at, name string) *acme.Problem {
+		if at == "cert" {
+			close(asked)
+			<-over
+		}
+		return nil
+	})
+	s := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	<-asked
+	s.close()
+}
+
 // TestACMEUpgrade: the new process of an upgrade obtains nothing before it has taken over: until then
 // the old one does.
 func TestACMEUpgrade(t *testing.T) {

@@ -130,6 +130,9 @@ func (s *server) Retain(serves []string) { s.retain(serves) }
 // SetObtainPauses sets the pauses between attempts to obtain a certificate.
 func SetObtainPauses(least, most time.Duration) { leastPause, mostPause = least, most }
 
+// SetFinishLimit sets how long a server that stops waits for a certificate.
+func SetFinishLimit(d time.Duration) { finishLimit = d }
+
 // ParseFormat says what is wrong with a format of the access log.
 func ParseFormat(format string) error {
 	_, err := parseFormat(format)

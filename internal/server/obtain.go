@@ -41,6 +41,7 @@ type obtainer struct {
 	client     *http.Client
 
 	cancel context.CancelFunc
+	left   bool // leave was called
 	ended  chan struct{}
 }
 
@@ -51,6 +52,10 @@ var (
 	leastPause = time.Minute
 	mostPause  = time.Hour
 )
+
+// finishLimit is how long an obtainer goes on after its end for a certificate that the authority
+// signs already: it counts those that it gives. It is a variable only for the tests.
+var finishLimit = 10 * time.Second
 
 const (
 	longestPause = 24 * time.Hour // that an authority may ask for
@@ -69,11 +74,11 @@ const (
 // settings.
 func (s *server) obtain() {
 	a := s.config.acme()
-	if s.obtainer != nil && s.obtainer.config.same(a) {
+	before := s.obtainer
+	if before != nil && !before.left && before.config.same(a) {
 		return
 	}
-	s.obtainer.end()
-	s.obtainer = nil
+	before.leave()
 	if a == nil {
 		return
 	}
@@ -88,15 +93,23 @@ func (s *server) obtain() {
 	go func() {
 		defer close(o.ended)
 		defer transport.CloseIdleConnections()
+		before.wait() // both may have the same folder
 		o.run(ctx, transport.CloseIdleConnections)
 	}()
 	s.obtainer = o
 }
 
-// end ends an obtainer, which may be nil.
-func (o *obtainer) end() {
+// leave lets an obtainer end, which may be nil.
+func (o *obtainer) leave() {
 	if o != nil {
+		o.left = true
 		o.cancel()
+	}
+}
+
+// wait waits until an obtainer, which may be nil, has ended after leave. That may take finishLimit.
+func (o *obtainer) wait() {
+	if o != nil {
 		<-o.ended
 	}
 }
@@ -171,6 +184,9 @@ func (o *obtainer) attempt(ctx context.Context, due []string, all map[string]*at
 		return
 	}
 	for _, domain := range due {
+		if ctx.Err() != nil {
+			return
+		}
 		var err error
 		if a := all[domain]; a.unwritten == nil {
 			o.log.Info("certificate is being obtained", "domain", domain, "directory",
@@ -330,6 +346,8 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel = outlive(ctx, finishLimit)
+	defer cancel()
 	request, err := x509.CreateCertificateRequest(rand.Reader,
 		&x509.CertificateRequest{DNSNames: []string{domain}}, key)
 	if err != nil {
@@ -365,6 +383,13 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 		return nil, fmt.Errorf("the certificate that has come: %w", err)
 	}
 	return text, nil
+}
+
+// outlive returns a context that ends by that much later than ctx.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
 // withProblem adds what package acme does not say of an order that was refused.
