@@ -69,6 +69,12 @@ func (s *acmeServer) close() {
 	}
 }
 
+// acmeFile is where a server of that folder has the certificate of a domain.
+func acmeFile(ca *acme.Server, dir, domain string) string {
+	return filepath.Join(dir, "acme", strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL),
+		domain+".pem")
+}
+
 // await waits until a client that asks for a name gets a certificate for it.
 func (s *acmeServer) await(name string) {
 	s.t.Helper()
@@ -324,7 +330,7 @@ func TestACMEUnwritten(t *testing.T) {
 	defer server.SetObtainPauses(time.Minute, time.Hour)
 	ca := acme.New(t)
 	dir := t.TempDir()
-	file := filepath.Join(dir, "acme", strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL), "a.test.pem")
+	file := acmeFile(ca, dir, "a.test")
 	if err := os.MkdirAll(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -533,6 +539,42 @@ func TestACMEStop(t *testing.T) {
 	s := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
 	<-asked
 	s.close()
+}
+
+// TestACMELeftovers: what a process that was killed has left in the folder, with keys, is removed,
+// and nothing else: another process may write there just now.
+func TestACMELeftovers(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	folder := filepath.Dir(acmeFile(ca, dir, "a.test"))
+	if err := os.MkdirAll(filepath.Join(folder, ".new-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-time.Hour)
+	for _, name := range []string{".new-2", ".new-3", "new-4", "target"} {
+		path := filepath.Join(folder, name)
+		err := os.WriteFile(path, []byte("x"), 0o600)
+		if err == nil && name != ".new-3" {
+			err = os.Chtimes(path, past, past)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("target", filepath.Join(folder, ".new-5")); err != nil {
+		t.Fatal(err)
+	}
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	s.await("a.test")
+	s.close()
+	left, err := os.ReadDir(folder)
+	var names []string
+	for _, entry := range left {
+		names = append(names, entry.Name())
+	}
+	if got := strings.Join(names, " "); got != ".new-1 .new-3 .new-5 a.test.pem account.key new-4 target" {
+		t.Errorf("left: %s, %v", got, err)
+	}
 }
 
 // TestACMEUpgrade: the new process of an upgrade obtains nothing before it has taken over: until then

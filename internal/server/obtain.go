@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/acme"
@@ -129,6 +130,7 @@ func (o *obtainer) run(ctx context.Context, rest func()) {
 		all[domain] = new(attempts)
 	}
 	for {
+		o.sweep()
 		var due []string
 		for _, domain := range o.config.Domains {
 			if a := all[domain]; time.Now().Before(o.due(domain)) {
@@ -425,9 +427,31 @@ func (o *obtainer) authorize(ctx context.Context, client *acme.Client, domain, u
 	return err
 }
 
-// write puts a file into the folder, for this user alone, so that nobody sees a part of it.
+// unfinished begins the names of files that are being written. One that is older than staleAfter is
+// left from a process that was killed.
+const (
+	unfinished = ".new-"
+	staleAfter = time.Minute
+)
+
+// sweep removes unfinished files, as they have keys. What it cannot remove now it can perhaps at the
+// next look.
+func (o *obtainer) sweep() {
+	entries, _ := os.ReadDir(o.config.folder)
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), unfinished) || !entry.Type().IsRegular() {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
+			_ = os.Remove(filepath.Join(o.config.folder, entry.Name()))
+		}
+	}
+}
+
+// write puts a file into the folder, for this user alone, so that nobody sees a part of it, not even
+// after a loss of power.
 func (o *obtainer) write(path string, text []byte) error {
-	f, err := os.CreateTemp(o.config.folder, ".new-*")
+	f, err := os.CreateTemp(o.config.folder, unfinished+"*")
 	if err != nil {
 		return err
 	}
@@ -440,8 +464,13 @@ func (o *obtainer) write(path string, text []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		return err
 	}
-	return err
+	if dir, err := os.Open(o.config.folder); err == nil {
+		_ = dir.Sync() // some file systems cannot, and the file is there
+		dir.Close()
+	}
+	return nil
 }
 
 // bounded bounds the bodies of answers.
