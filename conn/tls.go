@@ -98,9 +98,14 @@ func (x *exchange) handshake() error {
 	if err != nil {
 		var plain tls.RecordHeaderError
 		var panicked *loop.PanicError
+		var refused *tls.CertificateVerificationError
 		switch {
 		case errors.As(err, &plain) && plain.Conn != nil && looksLikeHTTP(plain.RecordHeader):
 			_ = x.wrote(x.stream.Send([]byte(plainRefused), nil, false))
+		case errors.As(err, &refused):
+			// The client was told; but the reason may be this side's: an authority that has expired.
+			x.set.Logger.Warn("conn: client certificate refused", "remote", c.remote.addrPort(),
+				"subject", refused.UnverifiedCertificates[0].Subject.String(), "error", refused.Err)
 		case errors.As(err, &panicked):
 			x.set.Logger.Error("conn: panic in a tls handshake", "remote", c.remote.addrPort(),
 				"error", err)

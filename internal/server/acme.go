@@ -196,10 +196,38 @@ func (a *acmeConfig) file(domain string) string { return filepath.Join(a.folder,
 func (a *acmeConfig) pairs(now time.Time, place string) (all []pair) {
 	for _, name := range a.Domains {
 		p := pair{cert: a.file(name), key: a.file(name), domain: name, place: place}
-		_ = p.load(now) // otherwise the obtainer looks into it
+		p.unread = p.load(now) // the obtainer looks into it, and see keepObtained
 		all = append(all, p)
 	}
 	return all
+}
+
+// keepObtained puts what is in force into the listeners of next whose files cannot be read just now:
+// a file may have gone, belong to root, or take a descriptor that is not left. The obtainer replaces
+// it at its next look.
+func (s *server) keepObtained(next *config) {
+	inForce := map[string]pair{}
+	for _, l := range s.config.Listeners {
+		for _, p := range l.Pairs {
+			if p.domain != "" && p.leaf != nil {
+				inForce[p.cert] = p
+			}
+		}
+	}
+	for i := range next.Listeners {
+		l := &next.Listeners[i]
+		for j, p := range l.Pairs {
+			old, ok := inForce[p.cert]
+			if p.leaf != nil || !ok {
+				continue
+			}
+			s.own.Warn("certificate cannot be read, the one in force stays", "cert", p.cert, "error",
+				p.unread)
+			old.place = p.place
+			l.Pairs[j] = old
+			l.certify()
+		}
+	}
 }
 
 // acme returns what certificates are to be obtained for; nil: no listener needs any.

@@ -28,9 +28,14 @@ type acmeServer struct {
 // startACME starts a server in a folder; keys are those of [tls] acme, and more is for its listener.
 func startACME(t *testing.T, ca *acme.Server, dir, keys, more string) *acmeServer {
 	t.Helper()
+	return startACMEFrom(t, source(), ca, dir, keys, more)
+}
+
+func startACMEFrom(t *testing.T, src server.Source, ca *acme.Server, dir, keys,
+	more string) *acmeServer {
+	t.Helper()
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
 	s.configure(keys, more)
-	src := source()
 	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
 	src.Authorities = ca.CA.Pool
 	c, err := src.Load()
@@ -62,6 +67,12 @@ func (s *acmeServer) close() {
 	if s.t.Failed() {
 		s.t.Log(s.log.String())
 	}
+}
+
+// acmeFile is where a server of that folder has the certificate of a domain.
+func acmeFile(ca *acme.Server, dir, domain string) string {
+	return filepath.Join(dir, "acme", strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL),
+		domain+".pem")
 }
 
 // await waits until a client that asks for a name gets a certificate for it.
@@ -319,7 +330,7 @@ func TestACMEUnwritten(t *testing.T) {
 	defer server.SetObtainPauses(time.Minute, time.Hour)
 	ca := acme.New(t)
 	dir := t.TempDir()
-	file := filepath.Join(dir, "acme", strings.NewReplacer("https://", "", ":", "-", "/", "-").Replace(ca.URL), "a.test.pem")
+	file := acmeFile(ca, dir, "a.test")
 	if err := os.MkdirAll(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -429,6 +440,162 @@ func TestACMEReload(t *testing.T) {
 	if name, err := s.connect(&tls.Config{ServerName: "a.test", InsecureSkipVerify: true}); name != "own.test" {
 		t.Errorf("without acme: %q, %v", name, err)
 	}
+}
+
+// TestACMEReloadUnread: a reload keeps the certificate in force whose file cannot be read just then.
+func TestACMEReloadUnread(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	defer s.close()
+	s.await("a.test")
+	files, err := filepath.Glob(filepath.Join(dir, "acme", "*", "a.test.pem"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	file := files[0]
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what  string
+		leave func() error // in the place of the file
+	}{
+		{"too many levels of symbolic links", func() error { return os.Symlink(file, file) }},
+		{"no such file", func() error { return nil }},
+		{"failed to find any PEM data", func() error { return os.WriteFile(file, nil, 0o600) }},
+	} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := test.leave(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time, what is in force was kept the first time
+			s.log.Reset()
+			if err := s.Reload(); err != nil {
+				t.Errorf("%s: %v", test.what, err)
+			}
+			if name, err := s.ask("a.test"); name != "a.test" {
+				t.Errorf("%s: %q, %v", test.what, name, err)
+			}
+			if log := s.log.String(); !strings.Contains(log, "the one in force stays") ||
+				!strings.Contains(log, test.what) {
+				t.Errorf("%s is not logged: %s", test.what, log)
+			}
+		}
+		s.write(file[len(dir)+1:], string(text))
+		s.log.Reset()
+		s.RenewCerts(time.Now())
+		s.logged("certificate obtained")
+	}
+}
+
+// TestACMEStop: a server that stops takes what the authority signs at that moment, and waits for it
+// but a while.
+func TestACMEStop(t *testing.T) {
+	defer leak.Goroutines(t)()
+	for _, step := range []string{"finalize", "cert"} {
+		ca := acme.New(t)
+		dir := t.TempDir()
+		asked, answer := make(chan struct{}), make(chan struct{})
+		ca.Refuse(func(at, name string) *acme.Problem {
+			if at == step {
+				close(asked)
+				<-answer
+			}
+			return nil
+		})
+		s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+		<-asked
+		s.Stop()
+		close(answer)
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+		ca.Refuse(nil)
+		s = startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+		if name, err := s.ask("a.test"); name != "a.test" {
+			t.Errorf("stopped at %s: %q, %v", step, name, err)
+		}
+		s.close()
+		ca.Close()
+	}
+
+	server.SetFinishLimit(time.Millisecond)
+	defer server.SetFinishLimit(10 * time.Second)
+	ca := acme.New(t)
+	defer ca.Close()
+	asked, over := make(chan struct{}), make(chan struct{})
+	defer close(over)
+	ca.Refuse(func(at, name string) *acme.Problem {
+		if at == "cert" {
+			close(asked)
+			<-over
+		}
+		return nil
+	})
+	s := startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	<-asked
+	s.close()
+}
+
+// TestACMELeftovers: what a process that was killed has left in the folder, with keys, is removed,
+// and nothing else: another process may write there just now.
+func TestACMELeftovers(t *testing.T) {
+	ca := acme.New(t)
+	dir := t.TempDir()
+	folder := filepath.Dir(acmeFile(ca, dir, "a.test"))
+	if err := os.MkdirAll(filepath.Join(folder, ".new-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-time.Hour)
+	for _, name := range []string{".new-2", ".new-3", "new-4", "target"} {
+		path := filepath.Join(folder, name)
+		err := os.WriteFile(path, []byte("x"), 0o600)
+		if err == nil && name != ".new-3" {
+			err = os.Chtimes(path, past, past)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("target", filepath.Join(folder, ".new-5")); err != nil {
+		t.Fatal(err)
+	}
+	s := startACME(t, ca, dir, `domains = "a.test"`, "tls = { acme = true }")
+	s.await("a.test")
+	s.close()
+	left, err := os.ReadDir(folder)
+	var names []string
+	for _, entry := range left {
+		names = append(names, entry.Name())
+	}
+	if got := strings.Join(names, " "); got != ".new-1 .new-3 .new-5 a.test.pem account.key new-4 target" {
+		t.Errorf("left: %s, %v", got, err)
+	}
+}
+
+// TestACMEUpgrade: the new process of an upgrade obtains nothing before it has taken over: until then
+// the old one does.
+func TestACMEUpgrade(t *testing.T) {
+	ca := acme.New(t)
+	told, news, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	defer news.Close()
+	src := source()
+	src.Replace(news)
+	s := startACMEFrom(t, src, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
+	defer s.close()
+	if s.Obtaining() {
+		t.Error("obtains before it takes over")
+	}
+	s.TakeOver()
+	s.await("a.test")
 }
 
 // TestACMESettings: what is wrong with the settings is said, with its place.

@@ -177,6 +177,7 @@ type listenerConfig struct {
 	Address address       // of Listen
 	TLS     *tls.Config   // of the keys above, or of an Embedding; nil without any
 	Pairs   []pair        // of Certs
+	Trusted []pair        // the authorities of CAs, without keys
 	log     *slog.Logger  // for what clients cause
 	Access  access        // of Mode and Owner
 	Proxies *conn.Proxies // of the keys above; nil without any that is trusted

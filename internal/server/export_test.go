@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -130,11 +131,27 @@ func (s *server) RenewCerts(now time.Time) { s.renewCerts(now) }
 // Obtained has a value after certificates were obtained; then a server calls RenewCerts.
 func (s *server) Obtained() <-chan struct{} { return s.obtained }
 
+// Replace lets a server start as the new process of an upgrade does, and TakeOver says that it serves.
+func (s *source) Replace(news *os.File) {
+	s.handed = &handover{news: news, used: map[string]bool{}}
+}
+
+func (s *server) TakeOver() {
+	s.before, s.source.handed = s.source.handed, nil
+	s.takeOver(s.before)
+}
+
+// Obtaining reports whether the server obtains certificates.
+func (s *server) Obtaining() bool { return s.obtainer != nil }
+
 // Retain is what an old process does when the new one serves these addresses only.
 func (s *server) Retain(serves []string) { s.retain(serves) }
 
 // SetObtainPauses sets the pauses between attempts to obtain a certificate.
 func SetObtainPauses(least, most time.Duration) { leastPause, mostPause = least, most }
+
+// SetFinishLimit sets how long a server that stops waits for a certificate.
+func SetFinishLimit(d time.Duration) { finishLimit = d }
 
 // ParseFormat says what is wrong with a format of the access log.
 func ParseFormat(format string) error {

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/acme"
@@ -41,6 +42,7 @@ type obtainer struct {
 	client     *http.Client
 
 	cancel context.CancelFunc
+	left   bool // leave was called
 	ended  chan struct{}
 }
 
@@ -51,6 +53,10 @@ var (
 	leastPause = time.Minute
 	mostPause  = time.Hour
 )
+
+// finishLimit is how long an obtainer goes on after its end for a certificate that the authority
+// signs already: it counts those that it gives. It is a variable only for the tests.
+var finishLimit = 10 * time.Second
 
 const (
 	longestPause = 24 * time.Hour // that an authority may ask for
@@ -69,11 +75,11 @@ const (
 // settings.
 func (s *server) obtain() {
 	a := s.config.acme()
-	if s.obtainer != nil && s.obtainer.config.same(a) {
+	before := s.obtainer
+	if before != nil && !before.left && before.config.same(a) {
 		return
 	}
-	s.obtainer.end()
-	s.obtainer = nil
+	before.leave()
 	if a == nil {
 		return
 	}
@@ -88,15 +94,23 @@ func (s *server) obtain() {
 	go func() {
 		defer close(o.ended)
 		defer transport.CloseIdleConnections()
+		before.wait() // both may have the same folder
 		o.run(ctx, transport.CloseIdleConnections)
 	}()
 	s.obtainer = o
 }
 
-// end ends an obtainer, which may be nil.
-func (o *obtainer) end() {
+// leave lets an obtainer end, which may be nil.
+func (o *obtainer) leave() {
 	if o != nil {
+		o.left = true
 		o.cancel()
+	}
+}
+
+// wait waits until an obtainer, which may be nil, has ended after leave. That may take finishLimit.
+func (o *obtainer) wait() {
+	if o != nil {
 		<-o.ended
 	}
 }
@@ -116,6 +130,7 @@ func (o *obtainer) run(ctx context.Context, rest func()) {
 		all[domain] = new(attempts)
 	}
 	for {
+		o.sweep()
 		var due []string
 		for _, domain := range o.config.Domains {
 			if a := all[domain]; time.Now().Before(o.due(domain)) {
@@ -171,6 +186,9 @@ func (o *obtainer) attempt(ctx context.Context, due []string, all map[string]*at
 		return
 	}
 	for _, domain := range due {
+		if ctx.Err() != nil {
+			return
+		}
 		var err error
 		if a := all[domain]; a.unwritten == nil {
 			o.log.Info("certificate is being obtained", "domain", domain, "directory",
@@ -330,6 +348,8 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel = outlive(ctx, finishLimit)
+	defer cancel()
 	request, err := x509.CreateCertificateRequest(rand.Reader,
 		&x509.CertificateRequest{DNSNames: []string{domain}}, key)
 	if err != nil {
@@ -367,6 +387,13 @@ func (o *obtainer) order(ctx context.Context, client *acme.Client,
 	return text, nil
 }
 
+// outlive returns a context that ends by that much later than ctx.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
 // withProblem adds what package acme does not say of an order that was refused.
 func withProblem(err error) error {
 	if refused := (*acme.OrderError)(nil); errors.As(err, &refused) && refused.Problem != nil {
@@ -400,9 +427,31 @@ func (o *obtainer) authorize(ctx context.Context, client *acme.Client, domain, u
 	return err
 }
 
-// write puts a file into the folder, for this user alone, so that nobody sees a part of it.
+// unfinished begins the names of files that are being written. One that is older than staleAfter is
+// left from a process that was killed.
+const (
+	unfinished = ".new-"
+	staleAfter = time.Minute
+)
+
+// sweep removes unfinished files, as they have keys. What it cannot remove now it can perhaps at the
+// next look.
+func (o *obtainer) sweep() {
+	entries, _ := os.ReadDir(o.config.folder)
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), unfinished) || !entry.Type().IsRegular() {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
+			_ = os.Remove(filepath.Join(o.config.folder, entry.Name()))
+		}
+	}
+}
+
+// write puts a file into the folder, for this user alone, so that nobody sees a part of it, not even
+// after a loss of power.
 func (o *obtainer) write(path string, text []byte) error {
-	f, err := os.CreateTemp(o.config.folder, ".new-*")
+	f, err := os.CreateTemp(o.config.folder, unfinished+"*")
 	if err != nil {
 		return err
 	}
@@ -415,8 +464,13 @@ func (o *obtainer) write(path string, text []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		return err
 	}
-	return err
+	if dir, err := os.Open(o.config.folder); err == nil {
+		_ = dir.Sync() // some file systems cannot, and the file is there
+		dir.Close()
+	}
+	return nil
 }
 
 // bounded bounds the bodies of answers.

@@ -25,6 +25,7 @@ func (s *server) reload() error {
 	if err := s.source.jail.reaches(next); err != nil {
 		return err
 	}
+	s.keepObtained(next)
 	if a := next.acme(); a != nil {
 		if err := a.makeFolder(s.source.jail); err != nil {
 			return err

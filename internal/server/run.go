@@ -50,7 +50,7 @@ type server struct {
 	observed *observed   // what handlers see of s
 	topics   *pubsub.Hub // as source.Topics was at the start
 
-	obtainer   *obtainer  // nil: no listener needs one, or another process has taken over
+	obtainer   *obtainer  // nil: no listener has needed one yet
 	challenges challenges // of the obtainer, and for handshakes
 	obtained   chan struct{}
 
@@ -178,7 +178,9 @@ func (s *server) start() (err error) {
 		s.running.Go(func() { s.ended <- l.Run() })
 	}
 	s.config.begin()
-	s.obtain()
+	if s.source.handed == nil { // otherwise see takeOver
+		s.obtain()
+	}
 	for _, lc := range s.config.Listeners {
 		s.announce(s.listeners[lc.Address])
 	}
@@ -203,7 +205,7 @@ func (s *server) stopping() bool { return !s.until.IsZero() }
 func (s *server) stop() {
 	s.until = time.Now().Add(s.config.Grace)
 	s.config.endBackground()
-	s.obtainer.end()
+	s.obtainer.leave()
 	s.closeListeners()
 	for _, l := range s.loops {
 		l.Stop(s.config.Grace)
@@ -225,6 +227,7 @@ func (s *server) closeListeners() {
 // s.ended.
 func (s *server) wait() error {
 	s.running.Wait()
+	s.obtainer.wait()
 	s.watchdog.Close()
 	s.debug.close()
 	if s.disconnect != nil {

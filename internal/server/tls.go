@@ -39,10 +39,11 @@ type pair struct {
 	read      tls.Certificate
 	leaf      *x509.Certificate // of that; nil: there is none yet, which is only for one of a domain
 	domain    string            // for which it is obtained; "": it is not
+	unread    error             // why the configuration has no leaf for domain
 	place     string            // in the configuration
 
 	unstapled error     // why the certificate is served without its response
-	good      time.Time // the response is stapled until then; zero: for good, or there is none
+	again     time.Time // the response is to be looked at again then; zero: when its file changes
 }
 
 // stamp changes when one of a pair's files does.
@@ -62,36 +63,44 @@ func (p *pair) look() (s stamp) {
 	return s
 }
 
-// changed reports whether the files are to be read again: one of them is another, or what was read
-// is too old.
-func (p *pair) changed(now time.Time) bool {
-	return p.look() != p.stamp || !p.good.IsZero() && now.After(p.good)
-}
+// changed reports whether the files are to be read again: one of them is another, or the response is
+// due.
+func (p *pair) changed(now time.Time) bool { return p.look() != p.stamp || p.due(now) }
 
-// load reads the files, and notes what it has read.
+// due reports whether the response is to be looked at again.
+func (p *pair) due(now time.Time) bool { return !p.again.IsZero() && now.After(p.again) }
+
+// load reads the files, and notes what it has read. If it fails, the pair that it has read before
+// stays, with a response that is still good.
 func (p *pair) load(now time.Time) error {
 	p.stamp = p.look()
 	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err == nil {
 		p.staple(&cert, now)
 		p.read, p.leaf = cert, cert.Leaf
+	} else if p.unstapled != nil || p.due(now) {
+		p.staple(&p.read, now)
 	}
 	return err
 }
 
+// stapleEvery is how often a response that was not believed is looked at again: perhaps the clock was
+// wrong, or no descriptor was left.
+const stapleEvery = time.Hour
+
 // staple gives cert its OCSP response. One that clients would not believe is left out: most of them
 // break the connection for it (RFC 6066 section 8), and without any they do not.
 func (p *pair) staple(cert *tls.Certificate, now time.Time) {
-	p.unstapled, p.good = nil, time.Time{}
+	p.unstapled, p.again, cert.OCSPStaple = nil, time.Time{}, nil
 	if p.ocsp == "" {
 		return
 	}
 	der, err := os.ReadFile(p.ocsp)
 	if err == nil {
-		p.good, err = believable(der, cert, now)
+		p.again, err = believable(der, cert, now)
 	}
 	if err != nil {
-		p.unstapled = fmt.Errorf("%s: %w", p.ocsp, err)
+		p.unstapled, p.again = fmt.Errorf("%s: %w", p.ocsp, err), now.Add(stapleEvery)
 		return
 	}
 	cert.OCSPStaple = der
@@ -122,8 +131,8 @@ func believable(der []byte, cert *tls.Certificate, now time.Time) (until time.Ti
 	return r.NextUpdate, nil
 }
 
-// checkTLS makes the listener's TLS configuration. crypto/tls picks the certificate whose names fit
-// the client's SNI, and the first one where none does, or the client sends none.
+// checkTLS makes the listener's TLS configuration. A client gets a certificate whose names fit its
+// SNI, and the first one where none does, or the client sends none.
 func (c *config) checkTLS(l *listenerConfig) {
 	if len(l.Certs) == 0 {
 		if l.Table.Has("tls") {
@@ -168,9 +177,16 @@ func (c *config) checkTLS(l *listenerConfig) {
 		l.Pairs = append(l.Pairs, p)
 	}
 	if l.Table.Has("client_ca") {
-		var err error
-		if t.ClientCAs, err = authorities(confpath.Join(c.Dir, l.CAs)); err != nil {
+		path := confpath.Join(c.Dir, l.CAs)
+		all, err := authorities(path)
+		if err != nil {
 			l.Table.Errorf("client_ca", "%v", err)
+		}
+		t.ClientCAs = x509.NewCertPool()
+		for _, ca := range all {
+			t.ClientCAs.AddCert(ca)
+			l.Trusted = append(l.Trusted, pair{cert: path, leaf: ca,
+				place: l.Table.Place("client_ca")})
 		}
 		t.ClientAuth = tls.RequireAndVerifyClientCert
 	}
@@ -190,8 +206,28 @@ func (l *listenerConfig) certify() {
 			missing = append(missing, p.domain)
 		}
 	}
+	l.TLS.GetCertificate = choose(l.TLS.Certificates)
 	if l.Strict || missing != nil {
 		l.TLS.GetConfigForClient = refuse(l.TLS.Certificates, l.Strict, missing, l.log)
+	}
+}
+
+// choose returns a GetCertificate that gives clients a certificate for their SNI, if there is one.
+// Without it, crypto/tls gives a client that can use none of these the first certificate of all, which
+// may be another name's.
+func choose(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(hello *tls.ClientHelloInfo) (own *tls.Certificate, err error) {
+		for i := range certs {
+			cert := &certs[i]
+			if cert.Leaf.VerifyHostname(hello.ServerName) != nil {
+				continue
+			}
+			if hello.SupportsCertificate(cert) == nil {
+				return cert, nil
+			}
+			own = cert // the handshake fails, unless there is another one
+		}
+		return own, nil // nil: crypto/tls takes what else there is
 	}
 }
 
@@ -218,19 +254,6 @@ func refuse(certs []tls.Certificate, strict bool, missing []string,
 		}
 		return nil, nil
 	}
-}
-
-// authorities reads certificates of authorities from a PEM file.
-func authorities(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", path)
-	}
-	return pool, nil
 }
 
 // renewal is how long before its end a certificate is worth a warning: those who renew by ACME do
@@ -261,6 +284,25 @@ func (p *pair) concern(now time.Time) string {
 	return ""
 }
 
+// chainConcern says that a certificate of p's file has not been signed by the one behind it, as it must
+// be (RFC 5246 section 7.4.2); "" if all are. Browsers find the right one elsewhere, perhaps, but most
+// other clients do not. It is no error: the key and the first certificate fit.
+func (p *pair) chainConcern() string {
+	signed := p.leaf
+	for i := 1; i < len(p.read.Certificate); i++ {
+		signer, err := x509.ParseCertificate(p.read.Certificate[i])
+		if err == nil {
+			err = signed.CheckSignatureFrom(signer)
+		}
+		if err != nil {
+			return fmt.Sprintf("has a wrong chain: its certificate %d has not signed the one before it: "+
+				"%v", i+1, err)
+		}
+		signed = signer
+	}
+	return ""
+}
+
 // unstapledConcern says that p's certificate is served without the OCSP response that it should
 // have; "" if it has one, or needs none.
 func (p *pair) unstapledConcern() string {
@@ -270,16 +312,25 @@ func (p *pair) unstapledConcern() string {
 	return "is served without an OCSP response: " + p.unstapled.Error()
 }
 
-// concerns calls say for each certificate that clients refuse, or will soon, or that lacks its OCSP
-// response.
+// concerns says why clients refuse p's certificate, or will soon, and what it lacks.
+func (p *pair) concerns(now time.Time) []string {
+	return slices.DeleteFunc([]string{p.concern(now), p.chainConcern(), p.unstapledConcern()},
+		func(what string) bool { return what == "" })
+}
+
+// concerns calls say for each concern of a certificate, and of the authorities of clients.
 func (c *config) concerns(now time.Time, say func(p *pair, what string)) {
 	for i := range c.Listeners {
 		for j := range c.Listeners[i].Pairs {
 			p := &c.Listeners[i].Pairs[j]
-			for _, what := range []string{p.concern(now), p.unstapledConcern()} {
-				if what != "" {
-					say(p, what)
-				}
+			for _, what := range p.concerns(now) {
+				say(p, what)
+			}
+		}
+		for j := range c.Listeners[i].Trusted {
+			p := &c.Listeners[i].Trusted[j]
+			if what := p.concern(now); what != "" {
+				say(p, fmt.Sprintf("of the authority %s %s", p.leaf.Subject, what))
 			}
 		}
 	}
@@ -292,12 +343,14 @@ const (
 	warnEvery  = 24 * time.Hour
 )
 
-// warnOfCerts logs which certificates clients refuse, or will soon.
+// warnOfCerts logs the concerns of all certificates.
 func (s *server) warnOfCerts(now time.Time) {
 	s.warned = now
-	s.config.concerns(now, func(p *pair, what string) {
-		s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
-	})
+	s.config.concerns(now, s.warnOfCert)
+}
+
+func (s *server) warnOfCert(p *pair, what string) {
+	s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
 }
 
 // renewCerts puts certificates whose files have changed into force, for the next handshakes. A pair
@@ -306,12 +359,15 @@ func (s *server) warnOfCerts(now time.Time) {
 func (s *server) renewCerts(now time.Time) {
 	for i := range s.config.Listeners {
 		if lc := &s.config.Listeners[i]; lc.renew(now, func(p *pair, err error) {
-			switch what := p.unstapledConcern(); {
-			case err != nil:
+			if err != nil {
 				s.own.Error("certificate cannot be renewed, the old one stays", "cert", p.cert,
 					"error", err)
-			case what != "":
-				s.own.Warn("certificate "+what, "cert", p.cert, "names", p.leaf.DNSNames)
+			}
+			for _, what := range p.concerns(now) {
+				s.warnOfCert(p, what)
+			}
+			switch {
+			case err != nil, p.unstapled != nil: // perhaps only the response was read
 			case p.domain != "":
 				s.own.Info("certificate obtained", "domain", p.domain, "expires", p.leaf.NotAfter)
 			default:
@@ -330,16 +386,20 @@ func (s *server) renewCerts(now time.Time) {
 }
 
 // renew reads the pairs whose files have changed, and reports whether there is a new TLS. It calls
-// say for each of them.
+// say for each of them. What is as it was before another look at a response has been said.
 func (l *listenerConfig) renew(now time.Time, say func(p *pair, err error)) (renewed bool) {
 	for i := range l.Pairs {
 		p := &l.Pairs[i]
 		if !p.changed(now) {
 			continue
 		}
+		stamp, unstapled := p.stamp, p.unstapledConcern()
 		err := p.load(now)
+		if p.stamp == stamp && p.unstapledConcern() == unstapled {
+			continue
+		}
 		say(p, err)
-		renewed = renewed || err == nil
+		renewed = true
 	}
 	if renewed {
 		l.certify()

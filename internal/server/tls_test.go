@@ -1,13 +1,19 @@
 package server_test
 
 import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +220,49 @@ func TestCertWarnings(t *testing.T) {
 	warned("before", "")
 }
 
+// TestWrongChain: a certificate that is not signed by the one behind it in its file is warned of, at
+// the start, when it comes by a renewal, and once a day.
+func TestWrongChain(t *testing.T) {
+	chain := func(s *tlsServer, signers ...string) {
+		t.Helper()
+		s.put("a", "a.test", 90*24*time.Hour)
+		var all []byte
+		for _, path := range append([]string{filepath.Join(s.dir, "a.pem")}, signers...) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, text...)
+		}
+		s.write("a.pem", string(all))
+	}
+	stranger := certs.New(t).File
+	s := startTLS(t, func(s *tlsServer) { chain(s, stranger) }, `tls = {cert = "a.pem", key = "a.key"}`)
+	warned := func(when, want string) {
+		t.Helper()
+		if got := s.log.String(); (want == "") == strings.Contains(got, "wrong chain") ||
+			!strings.Contains(got, want) {
+			t.Errorf("%s: want %q, logged: %s", when, want, got)
+		}
+		s.log.Reset()
+	}
+	warned("at the start", "has a wrong chain: its certificate 2 has not signed the one before it")
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("a day later", "certificate 2")
+	chain(s, s.ca.File)
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("with the signer's", "")
+	chain(s, s.ca.File, s.ca.File)
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("with a root twice", "") // a root signs itself
+	chain(s, s.ca.File, stranger)
+	s.RenewCerts(time.Now().Add(25 * time.Hour))
+	warned("after a renewal", "certificate 3")
+	if name, err := s.connect(&tls.Config{ServerName: "a.test"}); name != "a.test" {
+		t.Errorf("it is served: %q, %v", name, err)
+	}
+}
+
 // TestClientCA: a client needs a certificate of that authority, and the least version of TLS holds.
 func TestClientCA(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
@@ -242,6 +291,73 @@ func TestClientCA(t *testing.T) {
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("a client with %s: %v, want %q", row.what, err, row.want)
 		}
+	}
+	const refused = `msg="conn: client certificate refused"`
+	s.logged(refused)
+	if log := s.log.String(); strings.Count(log, refused) != 1 || !strings.Contains(log, `subject="CN=client.test"`) ||
+		!strings.Contains(log, "unknown authority") {
+		t.Errorf("logged: %s", log)
+	}
+}
+
+// TestAuthorities: a file of authorities is refused if a part of it is of no use, with the part's
+// number. An authority that has expired, or will soon, is warned of.
+func TestAuthorities(t *testing.T) {
+	first, err := os.ReadFile(certs.New(t).File) // is good for a day
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(certs.New(t).File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := append(slices.Clone(second[:60]), second[61:]...)
+	block := func(kind, text string) []byte {
+		return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(text)})
+	}
+	cert, key := certs.New(t).Files(certs.New(t).Issue(time.Hour, "a.test"))
+	private, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what  string
+		parts [][]byte
+		want  string // in the error; "" for none
+	}{
+		{"two", [][]byte{[]byte("# one\n"), first, []byte("# another\n"), second, []byte("# end\n")}, ""},
+		{"a key beside", [][]byte{first, private, second}, ""},
+		{"nothing", nil, "ca.pem has no certificate in PEM"},
+		{"only a key", [][]byte{private}, "ca.pem has no certificate in PEM"},
+		{"a damaged last one", [][]byte{first, damaged}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"a damaged one between", [][]byte{first, damaged, second}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"a cut one", [][]byte{first, second[:100]}, "ca.pem: part 2 is no PEM (RFC 7468)"},
+		{"another's DER", [][]byte{first, second, block("CERTIFICATE", "x")}, "ca.pem: part 3: x509: "},
+		{"a list of revoked ones", [][]byte{first, block("X509 CRL", "x")},
+			"ca.pem: part 2: expected a CERTIFICATE, found a X509 CRL"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("ca.pem", bytes.Join(test.parts, nil), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := source().Parse("t.conf", fmt.Sprintf("[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+				"client_ca = \"ca.pem\"\ntls = {cert = %q, key = %q}\n", cert, key))
+			if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+	s := startTLS(t, func(s *tlsServer) {
+		s.put("a", "a.test", 90*24*time.Hour)
+		s.write("ca.pem", string(first)+string(second))
+	}, "tls = {cert = \"a.pem\", key = \"a.key\"}\nclient_ca = \"ca.pem\"")
+	for _, want := range []string{"expires on", "has expired on"} {
+		if n := strings.Count(s.log.String(), "certificate of the authority CN=test authority "+want); n != 2 {
+			t.Errorf("%d warnings %q: %s", n, want, s.log.String())
+		}
+		s.log.Reset()
+		s.RenewCerts(time.Now().Add(25 * time.Hour))
 	}
 }
 
@@ -284,6 +400,67 @@ func TestStrictSNI(t *testing.T) {
 	s.put("b", "c.test", time.Hour)
 	s.RenewCerts(time.Now())
 	check("after a renewal", map[string]string{"a.test": "a.test", "c.test": "c.test", "x.b.test": refused})
+}
+
+// TestOwnCertificate: a client that cannot use the certificates of the name that it asks for gets none,
+// and not another name's that it could use. Of several it gets the one that it can use.
+func TestOwnCertificate(t *testing.T) {
+	for _, strict := range []string{"", "strict_sni = true\n"} {
+		s := startTLS(t, func(s *tlsServer) {
+			s.putRSA("a", "a.test")
+			s.put("b", "b.test", time.Hour)
+			s.put("c", "c.test", time.Hour)
+			s.putRSA("d", "c.test")
+		}, strict+`tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}, `+
+			`{cert = "c.pem", key = "c.key"}, {cert = "d.pem", key = "d.key"}]`)
+		for _, test := range []struct {
+			sni   string
+			suite uint16 // the client's only one
+			want  string
+		}{
+			{"a.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "a.test"},
+			{"a.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, ""},
+			{"b.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, ""},
+			{"b.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "b.test"},
+			{"c.test", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "c.test"},
+			{"c.test", tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "c.test"},
+		} {
+			shown := ""
+			_, err := s.connect(&tls.Config{ServerName: test.sni, MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{test.suite}, InsecureSkipVerify: true,
+				VerifyPeerCertificate: func(chain [][]byte, _ [][]*x509.Certificate) error {
+					leaf, err := x509.ParseCertificate(chain[0])
+					if err == nil {
+						shown = leaf.DNSNames[0]
+					}
+					return err
+				}})
+			if shown != test.want || (err == nil) != (test.want != "") {
+				t.Errorf("%q, %s, %s: got %q, %v, want %q", strict, test.sni,
+					tls.CipherSuiteName(test.suite), shown, err, test.want)
+			}
+		}
+	}
+}
+
+// putRSA is put with another kind of key.
+func (s *tlsServer) putRSA(file, name string) {
+	s.t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := s.ca.Sign(&x509.CertificateRequest{DNSNames: []string{name}, PublicKey: &key.PublicKey},
+		time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.write(file+".pem", string(text))
+	s.write(file+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
 
 // oneSession is a cache that gives every name the same session.
@@ -347,13 +524,77 @@ func TestSessionsStay(t *testing.T) {
 // absence is warned of.
 func TestOCSP(t *testing.T) {
 	now := time.Now()
-	var s *tlsServer
-	put := func(at time.Time, r ocsp.Response) {
-		t.Helper()
-		s.write("a.ocsp", string(s.ca.OCSP(s.leaf("a"), r, at)))
+	s := startOCSP(t, ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(time.Hour)})
+	s.stapled("at first", true)
+	s.renewed(59*time.Minute, "")
+	s.renewed(61*time.Minute, "has expired on")
+	s.stapled("when it is too old", false)
+	s.renewed(62*time.Minute, "")
+	s.response(ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(3 * time.Hour)})
+	s.renewed(63*time.Minute, `msg="certificate renewed"`)
+	s.stapled("a newer one", true)
+	for want, r := range map[string]ocsp.Response{
+		"was revoked on":       {Status: ocsp.Revoked, RevokedAt: now, NextUpdate: now.Add(9 * time.Hour)},
+		"does not say whether": {Status: ocsp.Unknown, NextUpdate: now.Add(9 * time.Hour)},
+		"is not valid before":  {Status: ocsp.Good, ThisUpdate: now.Add(8 * time.Hour), NextUpdate: now.Add(9 * time.Hour)},
+		"not a response for this certificate": {Status: ocsp.Good, SerialNumber: big.NewInt(1),
+			NextUpdate: now.Add(9 * time.Hour)},
+	} {
+		s.response(r)
+		s.renewed(64*time.Minute, want)
+		s.stapled(want, false)
 	}
-	s = startTLS(t, func(made *tlsServer) {
-		s = made
+	s.write("a.ocsp", string(certs.New(t).OCSP(s.leaf("a"), ocsp.Response{Status: ocsp.Good}, now)))
+	s.renewed(64*time.Minute, "not a response for this certificate")
+	s.stapled("of another authority", false)
+	s.write("a.ocsp", "no response")
+	s.renewed(64*time.Minute, "served without an OCSP response")
+	s.stapled("no response at all", false)
+	if err := os.Remove(filepath.Join(s.dir, "a.ocsp")); err != nil {
+		t.Fatal(err)
+	}
+	s.renewed(64*time.Minute, "no such file")
+	s.stapled("without a file", false)
+
+	s.put("a", "a.test", 80*24*time.Hour) // its response comes a little later
+	s.renewed(64*time.Minute, "no such file")
+	s.response(ocsp.Response{Status: ocsp.Good})
+	s.renewed(64*time.Minute, `msg="certificate renewed"`)
+	s.stapled("without an end", true)
+	s.renewed(64*time.Hour, "")
+}
+
+// TestOCSPClock: a response that was not believed, perhaps only because of the clock, is looked at
+// again, and one that has ended is not stapled beside a new pair that cannot be used.
+func TestOCSPClock(t *testing.T) {
+	now := time.Now()
+	s := startOCSP(t, ocsp.Response{Status: ocsp.Good, ThisUpdate: now.Add(30 * time.Minute),
+		NextUpdate: now.Add(3 * time.Hour)})
+	s.stapled("before its time", false)
+	s.renewed(59*time.Minute, "")
+	s.renewed(61*time.Minute, `msg="certificate renewed"`)
+	s.stapled("in its time", true)
+
+	s.write("a.key", "no key")
+	s.renewed(62*time.Minute, "the old one stays")
+	s.renewed(179*time.Minute, "")
+	s.stapled("beside a key that is of no use", true)
+	s.renewed(181*time.Minute, "has expired on")
+	s.stapled("when it is too old", false)
+	for after := 182 * time.Minute; after < 6*time.Hour; after += time.Minute {
+		s.renewed(after, "") // once is enough
+	}
+	s.response(ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(9 * time.Hour)})
+	s.renewed(6*time.Hour, "the old one stays")
+	s.stapled("a new one for the old certificate", true)
+}
+
+// startOCSP starts a server with a certificate and its OCSP response.
+func startOCSP(t *testing.T, r ocsp.Response) *ocspServer {
+	t.Helper()
+	s := &ocspServer{now: time.Now()}
+	startTLS(t, func(made *tlsServer) {
+		s.tlsServer = made
 		s.put("a", "a.test", 90*24*time.Hour)
 		var chain []byte
 		for _, path := range []string{filepath.Join(s.dir, "a.pem"), s.ca.File} {
@@ -364,66 +605,46 @@ func TestOCSP(t *testing.T) {
 			chain = append(chain, text...)
 		}
 		s.write("a.pem", string(chain)) // with that of the authority, signatures are checked
-		put(now, ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(time.Hour)})
+		s.response(r)
 	}, `tls = {cert = "a.pem", key = "a.key", ocsp = "a.ocsp"}`)
-	stapled := func(when string, want bool) {
-		t.Helper()
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0],
-			&tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		file, err := os.ReadFile(filepath.Join(s.dir, "a.ocsp"))
-		if got := conn.OCSPResponse(); want && (err != nil || string(got) != string(file)) || !want && got != nil {
-			t.Errorf("%s: a response of %d bytes, want one: %v", when, len(got), want)
-		}
-	}
-	renewed := func(at time.Time, logged string) {
-		t.Helper()
-		s.log.Reset()
-		s.RenewCerts(at)
-		if got := s.log.String(); logged == "" && got != "" || !strings.Contains(got, logged) {
-			t.Errorf("want %q, logged: %s", logged, got)
-		}
-	}
-	stapled("at first", true)
-	renewed(now.Add(59*time.Minute), "")
-	renewed(now.Add(61*time.Minute), "has expired on")
-	stapled("when it is too old", false)
-	renewed(now.Add(62*time.Minute), "")
-	put(now, ocsp.Response{Status: ocsp.Good, NextUpdate: now.Add(3 * time.Hour)})
-	renewed(now.Add(63*time.Minute), `msg="certificate renewed"`)
-	stapled("a newer one", true)
-	for want, r := range map[string]ocsp.Response{
-		"was revoked on":       {Status: ocsp.Revoked, RevokedAt: now, NextUpdate: now.Add(9 * time.Hour)},
-		"does not say whether": {Status: ocsp.Unknown, NextUpdate: now.Add(9 * time.Hour)},
-		"is not valid before":  {Status: ocsp.Good, ThisUpdate: now.Add(8 * time.Hour), NextUpdate: now.Add(9 * time.Hour)},
-		"not a response for this certificate": {Status: ocsp.Good, SerialNumber: big.NewInt(1),
-			NextUpdate: now.Add(9 * time.Hour)},
-	} {
-		put(now, r)
-		renewed(now.Add(64*time.Minute), want)
-		stapled(want, false)
-	}
-	s.write("a.ocsp", string(certs.New(t).OCSP(s.leaf("a"), ocsp.Response{Status: ocsp.Good}, now)))
-	renewed(now.Add(64*time.Minute), "not a response for this certificate")
-	stapled("of another authority", false)
-	s.write("a.ocsp", "no response")
-	renewed(now.Add(64*time.Minute), "served without an OCSP response")
-	stapled("no response at all", false)
-	if err := os.Remove(filepath.Join(s.dir, "a.ocsp")); err != nil {
-		t.Fatal(err)
-	}
-	renewed(now.Add(64*time.Minute), "no such file")
-	stapled("without a file", false)
+	return s
+}
 
-	s.put("a", "a.test", 80*24*time.Hour) // its response comes a little later
-	renewed(now.Add(64*time.Minute), "no such file")
-	put(now, ocsp.Response{Status: ocsp.Good})
-	renewed(now.Add(64*time.Minute), `msg="certificate renewed"`)
-	stapled("without an end", true)
-	renewed(now.Add(64*time.Hour), "")
+// ocspServer is a tlsServer with a response. Its times are from now.
+type ocspServer struct {
+	*tlsServer
+	now time.Time
+}
+
+// response writes a response.
+func (s *ocspServer) response(r ocsp.Response) {
+	s.t.Helper()
+	s.write("a.ocsp", string(s.ca.OCSP(s.leaf("a"), r, s.now)))
+}
+
+// stapled checks that the response is stapled, or that none is.
+func (s *ocspServer) stapled(when string, want bool) {
+	s.t.Helper()
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", s.Addresses()[0],
+		&tls.Config{ServerName: "a.test", RootCAs: s.ca.Pool})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	file, err := os.ReadFile(filepath.Join(s.dir, "a.ocsp"))
+	if got := conn.OCSPResponse(); want && (err != nil || string(got) != string(file)) || !want && got != nil {
+		s.t.Errorf("%s: a response of %d bytes, want one: %v", when, len(got), want)
+	}
+}
+
+// renewed lets the server look at its files, and checks that a text is logged, or nothing at all.
+func (s *ocspServer) renewed(after time.Duration, logged string) {
+	s.t.Helper()
+	s.log.Reset()
+	s.RenewCerts(s.now.Add(after))
+	if got := s.log.String(); logged == "" && got != "" || !strings.Contains(got, logged) {
+		s.t.Errorf("after %v: want %q, logged: %s", after, logged, got)
+	}
 }
 
 // TestRenewAway: certificates are renewed in a process that has left their address to another one, and
@@ -441,9 +662,14 @@ func TestRenewAway(t *testing.T) {
 // leaf is the certificate that put has written.
 func (s *tlsServer) leaf(file string) *x509.Certificate {
 	s.t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(s.dir, file+".pem"), filepath.Join(s.dir, file+".key"))
+	text, err := os.ReadFile(filepath.Join(s.dir, file+".pem"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return pair.Leaf
+	block, _ := pem.Decode(text)
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return leaf
 }

@@ -364,8 +364,7 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
-	s.obtainer.end()
-	s.obtainer = nil
+	s.obtainer.leave()
 
 	u.limit.Stop()
 	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })
