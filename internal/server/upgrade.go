@@ -256,7 +256,11 @@ func (u *upgrade) watch(news *os.File) {
 	read := json.NewDecoder(news)
 	for {
 		var m message
-		if err := read.Decode(&m); err != nil {
+		err := read.Decode(&m)
+		if errors.As(err, new(*json.UnmarshalTypeError)) {
+			continue // a message that a later release has changed
+		}
+		if err != nil {
 			var wrong *json.SyntaxError
 			if errors.As(err, &wrong) {
 				_ = u.process.Kill() // a program that is no lwango

@@ -123,6 +123,8 @@ func misbehave(file string) {
 	case "noise":
 		_, _ = os.NewFile(3, "").WriteString("this is no message")
 		time.Sleep(time.Hour)
+	case "later": // as a later release might, it says more, and then becomes ready
+		_, _ = syscall.Write(3, []byte(`{"serves":"all"} ["x"] {"ready":{}} {"more":1}`))
 	case "hang":
 		time.Sleep(time.Hour)
 	default: // a file, for which it waits
@@ -517,6 +519,16 @@ func TestUpgradeFails(t *testing.T) {
 	u.write("lwango.conf", u.config)
 	if out, code := u.command(); code != 0 {
 		t.Errorf("at last: code %d, %q", code, out)
+	}
+	u.servedOnlyBy(u.mustPID())
+}
+
+// TestUpgradeToLaterRelease: messages that this release does not know do no harm.
+func TestUpgradeToLaterRelease(t *testing.T) {
+	u := startUpgraded(t, "")
+	u.write("behaviour", "later")
+	if out, code := u.command(); code != 0 {
+		t.Errorf("code %d, %q", code, out)
 	}
 	u.servedOnlyBy(u.mustPID())
 }
