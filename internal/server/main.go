@@ -286,7 +286,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
 	stop := func() {
-		s.upgrade.giveUp()
+		if s.upgrade.giveUp() {
+			s.own.Error("the new process fails, and this one stops")
+			failure = errors.Join(failure, errGivenBack)
+		}
 		s.manager.stopping(s.config.Grace)
 		s.stop()
 		ended = nil // from here on, wait returns the errors
@@ -379,6 +382,8 @@ func (s *server) hup() {
 var (
 	errCutShort = errors.New("stopped at once by a second signal")
 	errNoReason = errors.New("without an error")
+
+	errGivenBack = errors.New("the new process has failed while this one stopped")
 )
 
 // logReload logs what a reload has come to; before is the configuration until then.

@@ -31,6 +31,9 @@ import (
 // it fails.
 type upgrade struct {
 	process  *os.Process
+	news     *os.File      // what the new process says
+	heard    chan struct{} // closed when all of that has been told as events
+	refuses  atomic.Bool   // hearOut was called: the end of news is not that of the process
 	happened chan event
 	done     chan struct{} // closed when no event matters any more
 	limit    *time.Timer   // for the new process to be ready, and then for drain
@@ -115,15 +118,37 @@ func (u *upgrade) tell(e event) {
 	}
 }
 
-// giveUp ends a new process that is not ready: this one stops.
-func (u *upgrade) giveUp() {
+// giveUp is called when this process stops. It ends a new process that is not ready. It reports
+// whether a new process that was ready has given everything back, to this one, which cannot take it.
+func (u *upgrade) giveUp() (back bool) {
 	if !u.underWay() {
-		return
+		return false
 	}
 	if u.state == starting {
 		_ = u.process.Kill() // it may have ended
+	} else if back = u.hearOut(); back {
+		u.state = failed
 	}
 	u.end()
+	return back
+}
+
+// hearOut ends the listening to the new process. It reports whether that has given everything back
+// before. If it tries to from here on, its write fails (EPIPE, unix(7)), and so it knows that this
+// process does not take its place.
+func (u *upgrade) hearOut() (back bool) {
+	u.refuses.Store(true)
+	if c, err := u.news.SyscallConn(); err == nil { // otherwise it is closed: all has been heard
+		_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	}
+	for {
+		select {
+		case e := <-u.happened:
+			back = back || e.Back
+		case <-u.heard:
+			return back
+		}
+	}
 }
 
 // end ends the goroutines of the upgrade. That of watch waits for the new process.
@@ -177,12 +202,15 @@ func (s *server) beginUpgrade(stopping bool) {
 
 // launch starts the program with the sockets.
 func (s *server) launch() (*upgrade, error) {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, os.NewSyscallError("pipe2", err)
+	// Only a socket lets its reader refuse what is written later, and yet read what was written
+	// before.
+	pair, err := unix.Socketpair(unix.AF_UNIX,
+		unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
 	}
-	news := os.NewFile(uintptr(pipe[0]), "upgrade")
-	defer unix.Close(pipe[1])
+	news := os.NewFile(uintptr(pair[0]), "upgrade")
+	defer unix.Close(pair[1])
 
 	// Numbers of descriptors and not *os.File: the latter, once asked for its number, lets reads and
 	// writes wait in the kernel, and the loops share that state.
@@ -191,7 +219,7 @@ func (s *server) launch() (*upgrade, error) {
 		files = append(files, uintptr(fd))
 		return len(files) - 1
 	}
-	h := handover{PID: os.Getpid(), Sockets: map[string]handed{}, News: give(pipe[1])}
+	h := handover{PID: os.Getpid(), Sockets: map[string]handed{}, News: give(pair[1])}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue
@@ -243,17 +271,23 @@ func (s *server) launch() (*upgrade, error) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return nil, err
 	}
-	u := &upgrade{process: process, happened: make(chan event), done: make(chan struct{})}
+	return watched(process, news), nil
+}
+
+// watched begins to watch a new process, which writes what it says to the other end of news.
+func watched(process *os.Process, news *os.File) *upgrade {
+	u := &upgrade{process: process, news: news, heard: make(chan struct{}),
+		happened: make(chan event), done: make(chan struct{})}
 	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
-	go u.watch(news)
-	return u, nil
+	go u.watch()
+	return u
 }
 
 // watch reports what the new process says, and how it ends.
-func (u *upgrade) watch(news *os.File) {
-	defer news.Close()
+func (u *upgrade) watch() {
+	defer u.news.Close()
 	over := false
-	read := json.NewDecoder(news)
+	read := json.NewDecoder(u.news)
 	for {
 		var m message
 		err := read.Decode(&m)
@@ -270,11 +304,12 @@ func (u *upgrade) watch(news *os.File) {
 		over = over || m.Over
 		u.tell(event{message: m})
 	}
+	close(u.heard)
 	state, err := u.process.Wait()
 	e := event{}
 	switch {
 	case errors.Is(err, unix.ECHILD): // it is the manager's: the end of what it says is its end
-		if !over {
+		if !over && !u.refuses.Load() {
 			_ = u.process.Kill()
 		}
 		e.ended = "it has ended: see its own lines"
@@ -288,6 +323,8 @@ func (u *upgrade) watch(news *os.File) {
 	}
 	u.tell(e)
 }
+
+const itFails = "it fails: see its own lines"
 
 // upgraded acts on an event, and reports whether this process has nothing more to do.
 func (s *server) upgraded(e event) (over bool) {
@@ -305,7 +342,7 @@ func (s *server) upgraded(e event) (over bool) {
 		}
 	case e.Back:
 		if u.state == draining {
-			s.takeBack("it fails: see its own lines")
+			s.takeBack(itFails)
 		}
 	case e.Serves != nil:
 		s.retain(e.Serves)
@@ -314,14 +351,19 @@ func (s *server) upgraded(e event) (over bool) {
 			u.hung = true
 			_ = u.process.Kill()
 		}
-	case e.expired:
-		s.own.Info("drain is over", "connections", s.conn.Active())
+	case e.expired, e.idle:
+		if u.hearOut() {
+			s.takeBack(itFails)
+			return false
+		}
+		if e.idle {
+			s.own.Info("drained")
+		} else {
+			s.own.Info("drain is over", "connections", s.conn.Active())
+		}
 		return true
 	case e.look:
 		s.lookIdle()
-	case e.idle:
-		s.own.Info("drained")
-		return true
 	case e.ended != "" && u.state == starting:
 		u.end()
 		u.state = failed

@@ -29,6 +29,7 @@ import (
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/wait"
+	"golang.org/x/sys/unix"
 )
 
 // behaviour is a variable with the name of a file that says what the test program does at its
@@ -665,17 +666,20 @@ func TestUpgradeKilled(t *testing.T) {
 	})
 }
 
+// fail lets a loop of the process that serves fail.
+func (u *upgraded) fail() {
+	u.t.Helper()
+	c, err := u.dial("tcp")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer c.close()
+	_, _, _ = c.ask("GET /fail HTTP/1.1\r\nHost: x\r\n\r\n")
+}
+
 // TestUpgradedServerFails: if a loop of the new process fails while the old one drains, the old one
 // takes its place, with all files. If the old one has gone, the new one leaves none behind.
 func TestUpgradedServerFails(t *testing.T) {
-	fail := func(u *upgraded) {
-		c, err := u.dial("tcp")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.close()
-		_, _, _ = c.ask("GET /fail HTTP/1.1\r\nHost: x\r\n\r\n")
-	}
 	m := listenAsManager(t)
 	u := startUpgraded(t, "threads = 2")
 	m.told("READY=1")
@@ -691,7 +695,7 @@ func TestUpgradedServerFails(t *testing.T) {
 	next := u.mustPID()
 	m.told(fmt.Sprintf("MAINPID=%d", next))
 	u.servedOnlyBy(next)
-	fail(u)
+	u.fail()
 	u.logged("upgrade failed, this process goes on.*it fails")
 	m.told(fmt.Sprintf("MAINPID=%d", old))
 	wait.Until(t, "the end of the new process", func() bool {
@@ -708,12 +712,89 @@ func TestUpgradedServerFails(t *testing.T) {
 	u.servedOnlyBy(u.mustPID())
 	socket.Close()
 	<-u.gone
-	fail(u)
+	u.fail()
 	for _, name := range []string{"pid", "socket"} {
 		wait.Until(t, "the end of "+name, func() bool {
 			_, err := os.Lstat(filepath.Join(u.dir, name))
 			return errors.Is(err, os.ErrNotExist)
 		})
+	}
+}
+
+// TestUpgradedServerFailsAlone: a new process that fails while the old one stops does not give back,
+// but ends as any server that fails, so that the manager starts another one.
+func TestUpgradedServerFailsAlone(t *testing.T) {
+	m := listenAsManager(t)
+	u := startUpgraded(t, "threads = 2\ngrace = \"1m\"")
+	m.told("READY=1")
+	old := u.mustPID()
+	c, err := u.dial("tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || err != nil {
+		t.Fatal(pid, err)
+	}
+	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo") // it keeps the old one
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	next := u.mustPID()
+	m.told(fmt.Sprintf("MAINPID=%d", next))
+	if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	u.logged("msg=stopping signal=terminated")
+	u.fail()
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(next, &status, 0, nil); err != nil || status.ExitStatus() != 1 {
+		t.Errorf("the new process ends with %d, %v, want 1", status.ExitStatus(), err)
+	}
+	if pid, last, err := c.ask("dy"); pid != old || !last || err != nil {
+		t.Errorf("the request in flight: %d, last %v, %v", pid, last, err)
+	}
+	<-u.gone
+	for _, name := range []string{"pid", "socket"} {
+		if _, err := os.Lstat(filepath.Join(u.dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+}
+
+// TestLastWords: an old process that stops knows what the new one has said until then, and what that
+// says later is refused.
+func TestLastWords(t *testing.T) {
+	for _, test := range []struct {
+		said string
+		back bool
+	}{
+		{``, false},
+		{`{"ready":true}{"serves":[]}{"ba`, false},
+		{`{"ready":true}{"serves":[]}{"back":true}`, true},
+	} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		news, next := os.NewFile(uintptr(pair[0]), "old"), os.NewFile(uintptr(pair[1]), "new")
+		cmd := exec.Command("true") // it stands for the new process
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := next.WriteString(test.said); err != nil {
+			t.Fatal(err)
+		}
+		u := server.Watched(cmd.Process, news)
+		if got := u.HearOut(); got != test.back {
+			t.Errorf("after %q: %v, want %v", test.said, got, test.back)
+		}
+		if _, err := next.WriteString(`{"back":true}`); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("what comes later: %v", err)
+		}
+		u.GiveUp()
+		next.Close()
 	}
 }
 
