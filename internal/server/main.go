@@ -197,17 +197,19 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
 	}
+	if o.upgrade {
+		c, err := src.loadForUpgrade()
+		if err != nil {
+			return misconfigured(stderr, err)
+		}
+		return requestUpgrade(c, stdout, stderr)
+	}
 	src.jail = new(jail)
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
 	defer manager.close()
 	c, err := src.load()
 	if err != nil {
-		// settings.Errors begin with file and line, which editors look for
-		if !errors.As(err, new(settings.Errors)) {
-			err = fmt.Errorf("lwango: %w", err)
-		}
-		fmt.Fprintln(stderr, err)
-		return exitUsage
+		return misconfigured(stderr, err)
 	}
 	if o.show {
 		if err := c.writeInForce(stdout, src); err != nil {
@@ -234,13 +236,6 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 
-	if o.upgrade && !c.Confine.executes() {
-		fmt.Fprintf(stderr, "lwango: -upgrade: a confined server cannot start another program: restart it\n")
-		return exitFailure
-	}
-	if o.upgrade {
-		return requestUpgrade(c.PIDFile, stdout, stderr)
-	}
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	logs.SetJSON(c.ErrorLog.Format == "json")
@@ -268,6 +263,16 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return exitFailure
 	}
 	return exitStopped
+}
+
+// misconfigured prints what is wrong with a configuration, and returns the exit code for that.
+func misconfigured(stderr io.Writer, err error) int {
+	// settings.Errors begin with file and line, which editors look for.
+	if !errors.As(err, new(settings.Errors)) {
+		err = fmt.Errorf("lwango: %w", err)
+	}
+	fmt.Fprintln(stderr, err)
+	return exitUsage
 }
 
 // untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in

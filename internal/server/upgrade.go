@@ -533,10 +533,15 @@ func (s *server) takeBack(how string) {
 	s.renewDebug()
 }
 
-// requestUpgrade asks the server of a pid_file for an upgrade, waits for the result, and returns
-// the exit code.
-func requestUpgrade(path string, stdout, stderr io.Writer) int {
-	result, err := request(path)
+// requestUpgrade asks the server of a configuration's pid_file for an upgrade, waits for the result,
+// and returns the exit code.
+func requestUpgrade(c *config, stdout, stderr io.Writer) int {
+	if !c.Confine.executes() {
+		fmt.Fprintf(stderr, "lwango: -upgrade: a confined server cannot start another program: "+
+			"restart it\n")
+		return exitFailure
+	}
+	result, err := request(c.PIDFile)
 	if err != nil {
 		fmt.Fprintf(stderr, "lwango: -upgrade: %v\n", err)
 		return exitFailure
