@@ -23,7 +23,7 @@ type pidFile struct {
 // openPIDFile makes the file, or takes one that no process has locked.
 func openPIDFile(path string) (*pidFile, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		f, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}
@@ -42,6 +42,24 @@ func openPIDFile(path string) (*pidFile, error) {
 		}
 		f.Close()
 	}
+}
+
+// openRegular opens a file in a folder in which another user may have put a link or a pipe: the
+// folder may be /tmp, or be that of the server's user while root runs a command.
+func openRegular(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, how|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: path, Err: errors.New("is no regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func wholeFile(kind int16) unix.Flock_t {
@@ -109,8 +127,7 @@ func (p *pidFile) report(text string) error {
 	if p == nil {
 		return nil
 	}
-	// In a folder such as /tmp, another user may have put a link or a pipe there.
-	f, err := os.OpenFile(resultOf(p.path), os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := openRegular(resultOf(p.path), os.O_WRONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -123,6 +140,21 @@ func (p *pidFile) report(text string) error {
 	}
 	_, err = f.WriteString(text + "\n")
 	return err
+}
+
+// readResult returns the result of an upgrade; empty: there is none yet.
+func readResult(pidFile string) (string, error) {
+	f, err := openRegular(resultOf(pidFile), os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	const most = 4096 // the program's own results have a few hundred bytes
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return strings.TrimSpace(string(text)), err
 }
 
 // prepareResult makes an empty file, which the server can write to, for the result of an upgrade.

@@ -560,7 +560,7 @@ func request(path string) (string, error) {
 		return "", errors.New("the configuration has no pid_file, which says where the server is; " +
 			"without it, send the server the signal SIGUSR2, and look at its log")
 	}
-	f, err := os.Open(path)
+	f, err := openRegular(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("no server runs: there is no %s", path)
 	}
@@ -585,15 +585,15 @@ func request(path string) (string, error) {
 	const every, more = 20 * time.Millisecond, 10 * time.Second
 	for until := time.Now().Add(upgradeWait + more); time.Now().Before(until); time.Sleep(every) {
 		killed := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
-		if text, err := os.ReadFile(resultOf(path)); err == nil && len(text) > 0 {
-			return strings.TrimSpace(string(text)), nil
+		if text, err := readResult(path); text != "" || err != nil {
+			return text, err
 		}
 		switch {
 		case !locked(f):
 			return "", errors.New("the server has ended")
 		case killed: // and another process has the lock
 			return "", fmt.Errorf("process %d has ended before the new one was ready, which goes on if "+
-				"it gets ready: look at its log", pid)
+				"it gets ready (systemd ends it, and starts the service anew): look at its log", pid)
 		}
 	}
 	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)
