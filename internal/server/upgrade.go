@@ -410,6 +410,7 @@ func (s *server) handOver(m message) {
 	cc.Leaving = true
 	s.conn.Configure(cc)
 	s.leaveListeners(m)
+	s.debug.leave()
 	s.obtainer.end()
 	s.obtainer = nil
 

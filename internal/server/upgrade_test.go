@@ -593,6 +593,80 @@ func TestUpgradeCommandNeedsFile(t *testing.T) {
 	}
 }
 
+// TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now this
+// one and now the old one; if the new one fails, it is the old one again. A profile goes on.
+func TestUpgradeOfDebug(t *testing.T) {
+	// The port is this test's, which does not listen at it.
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
+	u := startUpgraded(t, fmt.Sprintf("[debug]\naddress = %q", at))
+	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close() // it keeps the old one
+	client := http.Client{Timeout: wait.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func(what string) (string, error) {
+		resp, err := client.Get("http://" + at + what)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return string(text), err
+	}
+	answersWith := func(old bool) {
+		t.Helper()
+		for range 20 {
+			text, err := ask("/debug/threads")
+			if err != nil || strings.Contains(text, "hijacked") != old {
+				t.Fatalf("from the old process, which has a WebSocket: want %v, %v:\n%s", old, err, text)
+			}
+		}
+	}
+	traced := make(chan error, 1)
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /debug/pprof/trace?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	trace := bufio.NewReader(c)
+	if line, err := trace.ReadString('\n'); line != "HTTP/1.1 200 OK\r\n" || err != nil {
+		t.Fatal(line, err)
+	}
+	go func() { _, err := io.Copy(io.Discard, trace); traced <- err }()
+
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	answersWith(false)
+	select {
+	case err := <-traced:
+		t.Errorf("the trace has ended: %v", err)
+	default:
+	}
+	if err := syscall.Kill(u.mustPID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	u.logged(`(?s)upgrade failed, this process goes on.*debug: listening`)
+	answersWith(true)
+}
+
 // TestUpgradeByAnother: a command finds the server also where it cannot read the configuration as the
 // server does, which has a credential of the manager.
 func TestUpgradeByAnother(t *testing.T) {
