@@ -463,6 +463,7 @@ func (s *server) leaveListeners(m message) {
 			l.handles[i] = nil
 		}
 	})
+	s.onLoops(func(int) {}) // as in exchange: after another turn, what is announced is true
 }
 
 // retain closes the sockets of all addresses but those that the new process still serves. Otherwise
