@@ -366,8 +366,8 @@ func (s source) parse(name, text string) (*config, error) {
 	return c, c.route(s, sites)
 }
 
-// decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It fails
-// if the text is not TOML at all.
+// decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It
+// fails if the text is not TOML at all.
 func (s source) decode(wd, name, text string) (*config, error) {
 	c := defaults()
 	c.Dir = wd

@@ -182,7 +182,8 @@ func onlyByAddress(h http.Handler) http.Handler {
 	})
 }
 
-// leave ends the listening. What is being answered goes on, such as a profile. A nil d does nothing.
+// leave ends the listening. What is being answered, such as a profile, goes on. A nil d does
+// nothing.
 func (d *debugger) leave() {
 	if d == nil {
 		return
@@ -214,8 +215,8 @@ func (s *server) nextDebug(next *config) (*debugger, error) {
 	return s.openDebug(next.Debug.at)
 }
 
-// renewDebug listens anew after an upgrade that has failed: this process may have left the address to
-// the new one, which may also have replaced the file of a UNIX socket before it was ready.
+// renewDebug listens anew after an upgrade that has failed: this process may have left the address
+// to the new one, which may also have replaced the file of a UNIX socket before it was ready.
 func (s *server) renewDebug() {
 	if s.debug == nil || s.debug.at.Network != "unix" && !s.debug.left {
 		return

@@ -111,7 +111,7 @@ func (u *upgrade) tell(e event) {
 }
 
 // giveUp is called when this process stops. It ends a new process that is not ready. It reports
-// whether a new process that was ready has given everything back, to this one, which cannot take it.
+// whether a new process that was ready has given everything back; this one can take nothing.
 func (u *upgrade) giveUp() (back bool) {
 	if !u.underWay() {
 		return false

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requestUpgrade asks the server of a configuration's pid_file for an upgrade, waits for the result,
-// and returns the exit code.
+// requestUpgrade asks the server of a configuration's pid_file for an upgrade, waits for the
+// result, and returns the exit code.
 func requestUpgrade(c *config, stdout, stderr io.Writer) int {
 	if !c.Confine.executes() {
 		fmt.Fprintf(stderr, "lwango: -upgrade: a confined server cannot start another program: "+
