@@ -101,7 +101,8 @@ func TestPackage(t *testing.T) {
 }
 
 // TestPostinst: an upgrade of the package is one of the running program. Where that cannot be, the
-// service is started anew, and what does not run stays so.
+// service is started anew, unless the new program refuses the configuration, and what does not run
+// stays so.
 func TestPostinst(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
@@ -115,17 +116,18 @@ func TestPostinst(t *testing.T) {
 	for name, text := range map[string]string{
 		"systemd-sysusers": "",
 		"systemctl":        `echo "systemctl $*"; [ "$1" != is-active ] || exit $INACTIVE`,
-		"lwango":           `echo "lwango $*"; exit $REFUSES`,
+		"lwango":           `echo "lwango $*"; case "$REFUSES" in *"$3"*) exit 1; esac`,
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	}
-	const active, upgrade = "systemctl is-active --quiet lwango.service\n",
-		"lwango -c /etc/lwango/lwango.conf -upgrade\n"
+	const active, upgrade, check = "systemctl is-active --quiet lwango.service\n",
+		"lwango -c /etc/lwango/lwango.conf -upgrade\n", "lwango -c /etc/lwango/lwango.conf -t\n"
 	for _, test := range []struct{ before, inactive, refuses, want string }{
-		{"", "0", "0", "systemctl enable lwango.service\nsystemctl start lwango.service\n"},
-		{"1.0.0", "3", "0", active},
-		{"1.0.0", "0", "0", active + upgrade},
-		{"1.0.0", "0", "1", active + upgrade + "systemctl restart lwango.service\n"},
+		{"", "0", "", "systemctl enable lwango.service\nsystemctl start lwango.service\n"},
+		{"1.0.0", "3", "", active},
+		{"1.0.0", "0", "", active + upgrade},
+		{"1.0.0", "0", "-upgrade", active + upgrade + check + "systemctl restart lwango.service\n"},
+		{"1.0.0", "0", "-upgrade -t", active + upgrade + check},
 	} {
 		cmd := exec.Command("sh", "-euc", `mount -t tmpfs none /run; mount -t tmpfs none /var/log
 mkdir -p /run/systemd/system /var/log/lwango; exec ./postinst configure "$0"`, test.before)

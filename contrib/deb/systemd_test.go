@@ -120,6 +120,19 @@ func TestUnderSystemd(t *testing.T) {
 		t.Errorf("the package has started what was stopped: %s", state)
 	}
 
+	// A new program that refuses the configuration does not take the old one's place, and ends it
+	// neither.
+	m.Run("systemctl start lwango")
+	pid = property("MainPID")
+	m.Write(conf, string(right)+"\n[nonsense]\n", 0o644)
+	install("1.0.1")
+	serves("one")
+	if now := property("MainPID"); now != pid || property("ActiveState") != "active" {
+		t.Errorf("process %s after a program that refuses the configuration, before it %s", now, pid)
+	}
+	m.Write(conf, string(right), 0o644)
+	m.Run("systemctl stop lwango")
+
 	// Socket activation: the first client starts it.
 	m.Write(conf, strings.ReplaceAll(string(right), `"*:80"`, `"systemd:http"`), 0o644)
 	m.Run("systemctl start lwango.socket")
@@ -170,6 +183,15 @@ tls = { cert = "/etc/lwango/test.pem", key = "${CREDENTIALS_DIRECTORY}/test.key"
 		t.Errorf("with a credential it serves %q", got)
 	}
 	until("journalctl -u lwango | grep 'GET / HTTP/1.1. 200'")
+	// The package's upgrade has no such credential, and is one of the running program nevertheless.
+	pid = property("MainPID")
+	since = property("ActiveEnterTimestampMonotonic")
+	install("1.0.0")
+	until("! test -e /proc/" + pid)
+	if now := property("ActiveEnterTimestampMonotonic"); now != since || property("NRestarts") != "0" {
+		t.Errorf("active since %s, before the upgrade since %s", now, since)
+	}
+	serves("one")
 
 	m.Run("dpkg -r lwango")
 	if state := property("ActiveState"); state != "inactive" {

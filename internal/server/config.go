@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -316,24 +317,10 @@ func (s source) parse(name, text string) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := defaults()
-	c.Dir = wd
-	if name != "" {
-		c.File = confpath.Join(wd, name)
-		if s.jail != nil && s.jail.file != "" {
-			c.File = s.jail.file
-		}
-		c.Dir = filepath.Dir(c.File)
+	c, err := s.decode(wd, name, text)
+	if err != nil {
+		return nil, err
 	}
-
-	f := settings.Parse(name, c.Dir, text)
-	include(f, name, c.File)
-	if f.Broken() {
-		return nil, f.Err() // the rest may be missing only because a text is not TOML
-	}
-	c.text = f
-	f.Top(settings.Keys(c))
-	f.Root().Decode(c)
 	if c.Watchdog > 0 && c.Watchdog < time.Millisecond {
 		c.Table.Errorf("watchdog", "must be at least 1ms, or 0s, which turns it off")
 	}
@@ -355,12 +342,9 @@ func (s source) parse(name, text string) (*config, error) {
 	c.checkListeners(s.Logger)
 	c.checkObtained()
 	c.checkSites()
-	if c.PIDFile != "" {
-		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
-	}
 	sites := c.buildSites(s)
 	c.checkSpool()
-	if err := f.Err(); err != nil {
+	if err := c.text.Err(); err != nil {
 		return nil, err
 	}
 	if len(s.Listen) > 0 {
@@ -381,6 +365,61 @@ func (s source) parse(name, text string) (*config, error) {
 		return nil, err
 	}
 	return c, c.route(s, sites)
+}
+
+// decode is the part of parse that only reads keys. What is wrong with them is in text.Err. It
+// fails if the text is not TOML at all.
+func (s source) decode(wd, name, text string) (*config, error) {
+	c := defaults()
+	c.Dir = wd
+	if name != "" {
+		c.File = confpath.Join(wd, name)
+		if s.jail != nil && s.jail.file != "" {
+			c.File = s.jail.file
+		}
+		c.Dir = filepath.Dir(c.File)
+	}
+	f := settings.Parse(name, c.Dir, text)
+	include(f, name, c.File)
+	if f.Broken() {
+		return nil, f.Err() // the rest may be missing only because a text is not TOML
+	}
+	c.text = f
+	f.Top(settings.Keys(c))
+	f.Root().Decode(c)
+	if c.PIDFile != "" {
+		c.PIDFile = confpath.Join(c.Dir, c.PIDFile)
+	}
+	if t := c.Confine; t != nil && !t.Table.Has("landlock") {
+		t.Landlock = true
+	}
+	return c, nil
+}
+
+// loadForUpgrade is load for -upgrade, which needs pid_file alone. What else is wrong is for the
+// new process to say: it may have what this one has not, as $CREDENTIALS_DIRECTORY.
+func (s source) loadForUpgrade() (*config, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	if s.File != "" {
+		if text, err = os.ReadFile(s.File); err != nil {
+			return nil, err
+		}
+	}
+	c, err := s.decode(wd, s.File, string(text))
+	if err != nil {
+		return nil, err
+	}
+	err = c.text.Err()
+	var all settings.Errors
+	if errors.As(err, &all) && (c.PIDFile == "" || // it may be in a file that cannot be included
+		slices.ContainsFunc(all, func(e *settings.Error) bool { return e.Key == "pid_file" })) {
+		return nil, err
+	}
+	return c, nil
 }
 
 // defaultListen is where a configuration without a listener listens.

@@ -74,9 +74,6 @@ func (c *config) checkConfine(s source) (entered bool) {
 	if t == nil {
 		return false
 	}
-	if !t.Table.Has("landlock") {
-		t.Landlock = true
-	}
 	for _, list := range []*[]string{&t.Read, &t.Write} {
 		for i, path := range *list {
 			(*list)[i] = confpath.Join(c.Dir, path)

@@ -82,6 +82,7 @@ type debugger struct {
 	at     address
 	server http.Server
 	done   chan struct{}
+	left   bool // it does not listen any more
 }
 
 // openDebug begins to answer at an address.
@@ -106,7 +107,7 @@ func (s *server) openDebug(at address) (*debugger, error) {
 }
 
 // listenDebug lets a server that takes the place of another one, in an upgrade, have the address
-// while the other one still answers there.
+// while the other one still answers there, until that leaves it.
 func listenDebug(at address) (net.Listener, error) {
 	if at.Network != "unix" {
 		shared := listenAfter(func(fd int) error {
@@ -181,6 +182,18 @@ func onlyByAddress(h http.Handler) http.Handler {
 	})
 }
 
+// leave ends the listening. What is being answered, such as a profile, goes on. A nil d does
+// nothing.
+func (d *debugger) leave() {
+	if d == nil {
+		return
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = d.server.Shutdown(over) // it does not wait
+	d.left = true
+}
+
 // close ends all answers. A nil d does nothing.
 func (d *debugger) close() {
 	if d == nil {
@@ -202,9 +215,10 @@ func (s *server) nextDebug(next *config) (*debugger, error) {
 	return s.openDebug(next.Debug.at)
 }
 
-// renewDebug opens the socket anew, whose file a new process may have replaced before it has ended.
+// renewDebug listens anew after an upgrade that has failed: this process may have left the address
+// to the new one, which may also have replaced the file of a UNIX socket before it was ready.
 func (s *server) renewDebug() {
-	if s.debug == nil || s.debug.at.Network != "unix" {
+	if s.debug == nil || s.debug.at.Network != "unix" && !s.debug.left {
 		return
 	}
 	at := s.debug.at

@@ -31,8 +31,10 @@
 //	run.go        start, stop
 //	reload.go     SIGHUP
 //	confine.go    another user and root folder, files and system calls out of reach
-//	upgrade.go    SIGUSR2: a new process in the place of this one; -upgrade
+//	upgrade.go    SIGUSR2: a new process in the place of this one
 //	handover.go   what the new process gets, and what it says
+//	drain.go      the old one until its end, or until it takes its place again
+//	upgradecommand.go  -upgrade
 //	pidfile.go    the file with the number of the process, and its lock
 //	sdnotify.go   what a service manager is told
 //	access.go     which users may connect to a UNIX socket

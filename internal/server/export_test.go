@@ -172,3 +172,10 @@ func LineOf(format string) func(e *conn.AccessEntry) {
 
 // SetUpgradeWait sets how long a new process may take.
 func SetUpgradeWait(d time.Duration) { upgradeWait = d }
+
+type Upgrade = upgrade
+
+var Watched = watched
+
+func (u *upgrade) HearOut() bool { return u.hearOut() }
+func (u *upgrade) GiveUp() bool  { return u.giveUp() }

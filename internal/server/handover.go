@@ -15,7 +15,7 @@ import (
 // handover is what a process leaves to the one behind it: the variable upgradeVariable has it, in
 // JSON. The numbers are those of descriptors that the new process inherits.
 type handover struct {
-	News    int               `json:"news"` // a pipe; see message
+	News    int               `json:"news"` // a socket; see message
 	PID     int               `json:"pid"`  // of the old process
 	Sockets map[string]handed `json:"sockets"`
 
@@ -222,6 +222,7 @@ func (h *handover) shares(a address, s *socket) bool {
 }
 
 // giveBack leaves everything to the process before this one, if that still drains: this one fails.
+// If that stops, the message cannot be sent (see hearOut), and this process ends as any that fails.
 // Sockets that both have, and the pid file, are not this one's to remove from then on. If the old
 // process ends just now, they stay behind, as after a kill, and the next start takes them.
 func (s *server) giveBack() {

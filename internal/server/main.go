@@ -197,17 +197,19 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		fmt.Fprintf(stderr, "lwango: %v\n", err)
 		return exitUsage
 	}
+	if o.upgrade {
+		c, err := src.loadForUpgrade()
+		if err != nil {
+			return misconfigured(stderr, err)
+		}
+		return requestUpgrade(c, stdout, stderr)
+	}
 	src.jail = new(jail)
 	manager := findManager(asynclog.Vital(log)) // its socket may be out of reach later
 	defer manager.close()
 	c, err := src.load()
 	if err != nil {
-		// settings.Errors begin with file and line, which editors look for
-		if !errors.As(err, new(settings.Errors)) {
-			err = fmt.Errorf("lwango: %w", err)
-		}
-		fmt.Fprintln(stderr, err)
-		return exitUsage
+		return misconfigured(stderr, err)
 	}
 	if o.show {
 		if err := c.writeInForce(stdout, src); err != nil {
@@ -234,13 +236,6 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 		return 0
 	}
 
-	if o.upgrade && !c.Confine.executes() {
-		fmt.Fprintf(stderr, "lwango: -upgrade: a confined server cannot start another program: restart it\n")
-		return exitFailure
-	}
-	if o.upgrade {
-		return requestUpgrade(c.PIDFile, stdout, stderr)
-	}
 	// If the reader of the log goes away, the server goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	logs.SetJSON(c.ErrorLog.Format == "json")
@@ -270,6 +265,16 @@ func (p *Program) Main(ctx context.Context, o *Options, file string, stdout, std
 	return exitStopped
 }
 
+// misconfigured prints what is wrong with a configuration, and returns the exit code for that.
+func misconfigured(stderr io.Writer, err error) int {
+	// settings.Errors begin with file and line, which editors look for.
+	if !errors.As(err, new(settings.Errors)) {
+		err = fmt.Errorf("lwango: %w", err)
+	}
+	fmt.Fprintln(stderr, err)
+	return exitUsage
+}
+
 // untilStopped obeys signals until the loops have ended. It returns nil if they were stopped in
 // order, and otherwise an error that it has logged. It ignores the first signal after the end of
 // ctx: that may be the one that has ended ctx, and must not count twice.
@@ -286,7 +291,10 @@ func (s *server) untilStopped(ctx context.Context, signals <-chan os.Signal,
 	beat, endBeat := s.manager.heartbeat()
 	defer endBeat()
 	stop := func() {
-		s.upgrade.giveUp()
+		if s.upgrade.giveUp() {
+			s.own.Error("the new process fails, and this one stops")
+			failure = errors.Join(failure, errGivenBack)
+		}
 		s.manager.stopping(s.config.Grace)
 		s.stop()
 		ended = nil // from here on, wait returns the errors
@@ -379,6 +387,8 @@ func (s *server) hup() {
 var (
 	errCutShort = errors.New("stopped at once by a second signal")
 	errNoReason = errors.New("without an error")
+
+	errGivenBack = errors.New("the new process has failed while this one stopped")
 )
 
 // logReload logs what a reload has come to; before is the configuration until then.

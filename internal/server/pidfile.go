@@ -23,7 +23,7 @@ type pidFile struct {
 // openPIDFile makes the file, or takes one that no process has locked.
 func openPIDFile(path string) (*pidFile, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		f, err := openRegular(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return nil, err
 		}
@@ -42,6 +42,24 @@ func openPIDFile(path string) (*pidFile, error) {
 		}
 		f.Close()
 	}
+}
+
+// openRegular opens a file in a folder in which another user may have put a link or a pipe: the
+// folder may be /tmp, or be that of the server's user while root runs a command.
+func openRegular(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, how|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: path, Err: errors.New("is no regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func wholeFile(kind int16) unix.Flock_t {
@@ -109,8 +127,7 @@ func (p *pidFile) report(text string) error {
 	if p == nil {
 		return nil
 	}
-	// In a folder such as /tmp, another user may have put a link or a pipe there.
-	f, err := os.OpenFile(resultOf(p.path), os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := openRegular(resultOf(p.path), os.O_WRONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -123,48 +140,4 @@ func (p *pidFile) report(text string) error {
 	}
 	_, err = f.WriteString(text + "\n")
 	return err
-}
-
-// prepareResult makes an empty file, which the server can write to, for the result of an upgrade.
-// The server itself need not have the right to make files there: root may have made the pid file before
-// [confine] gave the process to another user.
-func prepareResult(pidFile string, pid int) error {
-	user, group, err := ownerOf(pid)
-	if err != nil {
-		return err
-	}
-	next := resultOf(pidFile) + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if user != os.Geteuid() {
-		if err := f.Chown(user, group); err != nil {
-			return err
-		}
-	}
-	return os.Rename(next, resultOf(pidFile))
-}
-
-// ownerOf returns the effective user and group of a process. Its folder in /proc belongs to root if
-// it was root's once (proc(5)).
-func ownerOf(pid int) (user, group int, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	ids := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		if f := strings.Fields(value); (name == "Uid" || name == "Gid") && len(f) > 1 {
-			if ids[name], err = strconv.Atoi(f[1]); err != nil {
-				return 0, 0, err
-			}
-		}
-	}
-	return ids["Uid"], ids["Gid"], nil
 }

@@ -4,21 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/lwango/lwango/loop"
 )
 
 // An upgrade replaces the program without a moment in which nobody listens.
@@ -31,6 +26,9 @@ import (
 // it fails.
 type upgrade struct {
 	process  *os.Process
+	news     *os.File      // what the new process says
+	heard    chan struct{} // closed when all of that has been told as events
+	refuses  atomic.Bool   // hearOut was called: the end of news is not that of the process
 	happened chan event
 	done     chan struct{} // closed when no event matters any more
 	limit    *time.Timer   // for the new process to be ready, and then for drain
@@ -56,9 +54,6 @@ const (
 // upgradeWait is how long a new process may take until it is ready. It is a variable only for the
 // tests.
 var upgradeWait = time.Minute
-
-// idleEvery is how often a process that was replaced looks whether it is needed any more.
-const idleEvery = 100 * time.Millisecond
 
 // event is something that has happened to an upgrade.
 type event struct {
@@ -115,15 +110,37 @@ func (u *upgrade) tell(e event) {
 	}
 }
 
-// giveUp ends a new process that is not ready: this one stops.
-func (u *upgrade) giveUp() {
+// giveUp is called when this process stops. It ends a new process that is not ready. It reports
+// whether a new process that was ready has given everything back; this one can take nothing.
+func (u *upgrade) giveUp() (back bool) {
 	if !u.underWay() {
-		return
+		return false
 	}
 	if u.state == starting {
 		_ = u.process.Kill() // it may have ended
+	} else if back = u.hearOut(); back {
+		u.state = failed
 	}
 	u.end()
+	return back
+}
+
+// hearOut ends the listening to the new process. It reports whether that has given everything back
+// before. If it tries to from here on, its write fails (EPIPE, unix(7)), and so it knows that this
+// process does not take its place.
+func (u *upgrade) hearOut() (back bool) {
+	u.refuses.Store(true)
+	if c, err := u.news.SyscallConn(); err == nil { // otherwise it is closed: all has been heard
+		_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	}
+	for {
+		select {
+		case e := <-u.happened:
+			back = back || e.Back
+		case <-u.heard:
+			return back
+		}
+	}
 }
 
 // end ends the goroutines of the upgrade. That of watch waits for the new process.
@@ -177,12 +194,15 @@ func (s *server) beginUpgrade(stopping bool) {
 
 // launch starts the program with the sockets.
 func (s *server) launch() (*upgrade, error) {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, os.NewSyscallError("pipe2", err)
+	// Only a socket lets its reader refuse what is written later, and yet read what was written
+	// before.
+	pair, err := unix.Socketpair(unix.AF_UNIX,
+		unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
 	}
-	news := os.NewFile(uintptr(pipe[0]), "upgrade")
-	defer unix.Close(pipe[1])
+	news := os.NewFile(uintptr(pair[0]), "upgrade")
+	defer unix.Close(pair[1])
 
 	// Numbers of descriptors and not *os.File: the latter, once asked for its number, lets reads and
 	// writes wait in the kernel, and the loops share that state.
@@ -191,7 +211,7 @@ func (s *server) launch() (*upgrade, error) {
 		files = append(files, uintptr(fd))
 		return len(files) - 1
 	}
-	h := handover{PID: os.Getpid(), Sockets: map[string]handed{}, News: give(pipe[1])}
+	h := handover{PID: os.Getpid(), Sockets: map[string]handed{}, News: give(pair[1])}
 	for a, l := range s.listeners {
 		if a.Network == "systemd" {
 			continue
@@ -243,20 +263,30 @@ func (s *server) launch() (*upgrade, error) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		return nil, err
 	}
-	u := &upgrade{process: process, happened: make(chan event), done: make(chan struct{})}
+	return watched(process, news), nil
+}
+
+// watched begins to watch a new process, which writes what it says to the other end of news.
+func watched(process *os.Process, news *os.File) *upgrade {
+	u := &upgrade{process: process, news: news, heard: make(chan struct{}),
+		happened: make(chan event), done: make(chan struct{})}
 	u.limit = time.AfterFunc(upgradeWait, func() { u.tell(event{late: true}) })
-	go u.watch(news)
-	return u, nil
+	go u.watch()
+	return u
 }
 
 // watch reports what the new process says, and how it ends.
-func (u *upgrade) watch(news *os.File) {
-	defer news.Close()
+func (u *upgrade) watch() {
+	defer u.news.Close()
 	over := false
-	read := json.NewDecoder(news)
+	read := json.NewDecoder(u.news)
 	for {
 		var m message
-		if err := read.Decode(&m); err != nil {
+		err := read.Decode(&m)
+		if errors.As(err, new(*json.UnmarshalTypeError)) {
+			continue // a message that a later release has changed
+		}
+		if err != nil {
 			var wrong *json.SyntaxError
 			if errors.As(err, &wrong) {
 				_ = u.process.Kill() // a program that is no lwango
@@ -266,11 +296,12 @@ func (u *upgrade) watch(news *os.File) {
 		over = over || m.Over
 		u.tell(event{message: m})
 	}
+	close(u.heard)
 	state, err := u.process.Wait()
 	e := event{}
 	switch {
 	case errors.Is(err, unix.ECHILD): // it is the manager's: the end of what it says is its end
-		if !over {
+		if !over && !u.refuses.Load() {
 			_ = u.process.Kill()
 		}
 		e.ended = "it has ended: see its own lines"
@@ -284,6 +315,8 @@ func (u *upgrade) watch(news *os.File) {
 	}
 	u.tell(e)
 }
+
+const itFails = "it fails: see its own lines"
 
 // upgraded acts on an event, and reports whether this process has nothing more to do.
 func (s *server) upgraded(e event) (over bool) {
@@ -301,7 +334,7 @@ func (s *server) upgraded(e event) (over bool) {
 		}
 	case e.Back:
 		if u.state == draining {
-			s.takeBack("it fails: see its own lines")
+			s.takeBack(itFails)
 		}
 	case e.Serves != nil:
 		s.retain(e.Serves)
@@ -310,14 +343,19 @@ func (s *server) upgraded(e event) (over bool) {
 			u.hung = true
 			_ = u.process.Kill()
 		}
-	case e.expired:
-		s.own.Info("drain is over", "connections", s.conn.Active())
+	case e.expired, e.idle:
+		if u.hearOut() {
+			s.takeBack(itFails)
+			return false
+		}
+		if e.idle {
+			s.own.Info("drained")
+		} else {
+			s.own.Info("drain is over", "connections", s.conn.Active())
+		}
 		return true
 	case e.look:
 		s.lookIdle()
-	case e.idle:
-		s.own.Info("drained")
-		return true
 	case e.ended != "" && u.state == starting:
 		u.end()
 		u.state = failed
@@ -346,232 +384,4 @@ func (s *server) reportUpgrade(format string, args ...any) {
 	if err := s.pid.report(fmt.Sprintf(format, args...)); err != nil {
 		s.own.Warn("the result of the upgrade cannot be written", "error", err)
 	}
-}
-
-// handOver leaves everything to the new process, which serves already.
-func (s *server) handOver(m message) {
-	u := s.upgrade
-	u.state = draining
-	pid := u.process.Pid
-	u.manager, s.manager = s.manager, nil
-	u.manager.replaced(pid)
-	if u.pidFile = m.PIDFile; u.pidFile {
-		if err := s.pid.write(pid); err != nil {
-			s.own.Error("the number of the new process cannot be written", "error", err)
-		}
-	}
-	cc := s.connConfig()
-	cc.Leaving = true
-	s.conn.Configure(cc)
-	s.leaveListeners(m)
-	s.obtainer.leave()
-
-	u.limit.Stop()
-	u.limit = time.AfterFunc(s.config.Drain, func() { u.tell(event{expired: true}) })
-	go func() {
-		tick := time.NewTicker(idleEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				u.tell(event{look: true})
-			case <-u.done:
-				return
-			}
-		}
-	}()
-	s.own.Info("replaced by a new process", "pid", pid, "drain", s.config.Drain,
-		"connections", s.conn.Active())
-	s.reportUpgrade("ok: process %d has taken the place of process %d", pid, os.Getpid())
-	if u.reload {
-		_ = u.process.Signal(syscall.SIGHUP) // what it has read may be older than the signal
-	}
-}
-
-// leaveListeners ends the accepting. What waits in the queues is accepted by this process or by the
-// new one, which has the same sockets. Those that the new one does not serve are closed. This
-// process keeps the others open: see takeBack.
-func (s *server) leaveListeners(m message) {
-	var all []*listener
-	for a, l := range s.listeners {
-		all = append(all, l)
-		if !slices.Contains(m.Serves, a.String()) {
-			l.socket.remove()
-			l.socket.close()
-			delete(s.listeners, a)
-			s.own.Info("no longer listening", "address", l.socket.shown)
-		}
-	}
-	first := !s.kept
-	s.kept = true
-	s.onLoops(func(i int) {
-		if first { // without this, a loop would end with its last connection, for ever
-			s.loops[i].Go(func(t *loop.Thread) { _, _ = t.AwaitAny(-1, t.Loop().Stopped()) })
-		}
-		for _, l := range all {
-			for _, h := range l.handles[i] {
-				h.Close()
-			}
-			l.handles[i] = nil
-		}
-	})
-}
-
-// retain closes the sockets of all addresses but those that the new process still serves. Otherwise
-// clients could connect to them, and nobody would answer.
-func (s *server) retain(serves []string) {
-	for a, l := range s.listeners {
-		if !slices.Contains(serves, a.String()) {
-			l.socket.close()
-			delete(s.listeners, a)
-		}
-	}
-}
-
-// lookIdle reports the event idle if no loop has a thread beside the one that keeps it running.
-func (s *server) lookIdle() {
-	u := s.upgrade
-	var left atomic.Int32
-	var busy atomic.Bool
-	left.Store(int32(len(s.loops)))
-	for _, l := range s.loops {
-		_ = l.Post(func() { // a loop that has ended is an event of its own
-			if l.Threads() > 1 {
-				busy.Store(true)
-			}
-			if left.Add(-1) == 0 && !busy.Load() {
-				go u.tell(event{idle: true})
-			}
-		})
-	}
-}
-
-// takeBack accepts again, since the new process has ended in disorder, or is about to. The sockets
-// are still there, and so are the clients that have connected meanwhile.
-func (s *server) takeBack(how string) {
-	u := s.upgrade
-	u.end()
-	u.state = failed
-	s.manager = u.manager
-	s.manager.replaced(os.Getpid())
-	if err := s.pid.write(os.Getpid()); err != nil {
-		s.own.Error("the number of the process cannot be written", "error", err)
-	}
-	s.conn.Configure(s.connConfig())
-	for a, old := range s.listeners {
-		lc := old.config
-		if old.certs != nil {
-			lc.TLS = old.certs.Load()
-		}
-		l, err := s.reuse(old, lc)
-		if err != nil {
-			s.own.Error("an address is not served any more", "address", old.socket.shown,
-				"error", err)
-			delete(s.listeners, a)
-		} else {
-			s.listeners[a] = l
-		}
-		old.socket.close()
-	}
-	all := slices.Collect(maps.Values(s.listeners))
-	s.onLoops(func(i int) {
-		for _, l := range all {
-			if err := s.serve(l, i); err != nil {
-				s.own.Error("an address is not served by one of the loops", "error", err)
-			}
-		}
-	})
-	s.obtain()
-	s.failedUpgrade(how)
-	s.renewDebug()
-}
-
-// requestUpgrade asks the server of a pid_file for an upgrade, waits for the result, and returns
-// the exit code.
-func requestUpgrade(path string, stdout, stderr io.Writer) int {
-	result, err := request(path)
-	if err != nil {
-		fmt.Fprintf(stderr, "lwango: -upgrade: %v\n", err)
-		return exitFailure
-	}
-	if text, ok := strings.CutPrefix(result, "ok: "); ok {
-		fmt.Fprintf(stdout, "%s\n", text)
-		return exitStopped
-	}
-	fmt.Fprintf(stderr, "lwango: -upgrade: %s\n", result)
-	return exitFailure
-}
-
-// request returns the result of an upgrade, as the server has written it.
-func request(path string) (string, error) {
-	if path == "" {
-		return "", errors.New("the configuration has no pid_file, which says where the server is; " +
-			"without it, send the server the signal SIGUSR2, and look at its log")
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("no server runs: there is no %s", path)
-	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	pid, err := readPID(f)
-	if err != nil {
-		return "", err
-	}
-	if err := holds(pid, f); err != nil {
-		return "", err
-	}
-	if err := prepareResult(path, pid); err != nil {
-		return "", fmt.Errorf("the server could not say how the upgrade ends: %w; send it the signal "+
-			"SIGUSR2, and look at its log", err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
-		return "", fmt.Errorf("process %d: %w", pid, err)
-	}
-	const every, more = 20 * time.Millisecond, 10 * time.Second
-	for until := time.Now().Add(upgradeWait + more); time.Now().Before(until); time.Sleep(every) {
-		killed := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
-		if text, err := os.ReadFile(resultOf(path)); err == nil && len(text) > 0 {
-			return strings.TrimSpace(string(text)), nil
-		}
-		switch {
-		case !locked(f):
-			return "", errors.New("the server has ended")
-		case killed: // and another process has the lock
-			return "", fmt.Errorf("process %d has ended before the new one was ready, which goes on if "+
-				"it gets ready: look at its log", pid)
-		}
-	}
-	return "", fmt.Errorf("process %d does not say how the upgrade has ended, look at its log", pid)
-}
-
-// holds returns nil if a process has a pidFile open, as a server has that runs. Otherwise the number
-// is left from a server that was killed, and may be that of any other process by now, which SIGUSR2
-// would end.
-func holds(pid int, f *os.File) error {
-	own, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	open, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for _, entry := range open {
-		there, err := os.Stat(filepath.Join(dir, entry.Name()))
-		if err == nil && os.SameFile(own, there) {
-			return nil
-		}
-	}
-	return fmt.Errorf("no server runs: process %d, of which %s speaks, is none", pid, f.Name())
-}
-
-// locked reports whether a process has locked a pidFile.
-func locked(f *os.File) bool {
-	lock := wholeFile(unix.F_WRLCK)
-	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock)
-	return err == nil && lock.Type != unix.F_UNLCK
 }

@@ -2,18 +2,14 @@ package server_test
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,318 +20,10 @@ import (
 	"time"
 
 	gorilla "github.com/gorilla/websocket"
-	"github.com/lwango/lwango/conn"
-	"github.com/lwango/lwango/handlers/websocket"
-	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/wait"
+	"golang.org/x/sys/unix"
 )
-
-// behaviour is a variable with the name of a file that says what the test program does at its
-// start, once; see misbehave. With it, the test binary is that program.
-const behaviour = "LWANGO_TEST_BEHAVIOUR"
-
-// noExitSleep: a program under the race detector otherwise takes a second to exit.
-const noExitSleep = "GORACE=atexit_sleep_ms=0"
-
-func TestMain(m *testing.M) {
-	if file := os.Getenv(behaviour); file != "" {
-		os.Exit(upgradeProgram(file))
-	}
-	os.Exit(m.Run())
-}
-
-// upgradeProgram is a server of which every answer has the number of its process.
-func upgradeProgram(file string) int {
-	misbehave(file)
-	server.SetUpgradeWait(5 * time.Second)
-	o, code := server.Parse(os.Args[1:], flag.NewFlagSet("", flag.ContinueOnError), os.Stdout, os.Stderr)
-	if o == nil {
-		return code
-	}
-	p := server.NewProgram(server.Builtin())
-	p.Handle("/", func(req *conn.Request, resp *conn.Response) int {
-		n, err := io.Copy(io.Discard, req.Body())
-		if err != nil {
-			return 400
-		}
-		fmt.Fprintf(resp, "%d %d\n", os.Getpid(), n)
-		return 200
-	})
-	p.Handle("/large", func(req *conn.Request, resp *conn.Response) int {
-		piece := bytes.Repeat([]byte("x"), largeSize/largePieces)
-		for range largePieces {
-			if resp.Write(piece); resp.Flush() != nil || req.Sleep(20*time.Millisecond) != nil {
-				return 500
-			}
-		}
-		return 200
-	})
-	p.Handle("/socket", func(req *conn.Request, resp *conn.Response) int {
-		c, err := new(websocket.Upgrader).Upgrade(req, resp)
-		if err != nil {
-			return websocket.Status(err)
-		}
-		for {
-			kind, text, err := c.ReadMessage()
-			if err != nil {
-				return 0
-			}
-			if c.WriteMessage(kind, text) != nil {
-				return 0
-			}
-		}
-	})
-	p.Handle("/fail", func(req *conn.Request, _ *conn.Response) int {
-		failLoop(req.Thread.FD())
-		return 200
-	})
-	return p.Main(context.Background(), o, "", os.Stdout, os.Stderr)
-}
-
-// failLoop puts another file in the place of the epoll instance that watches fd.
-func failLoop(fd int) {
-	all, _ := os.ReadDir("/proc/self/fdinfo")
-	for _, entry := range all {
-		text, _ := os.ReadFile("/proc/self/fdinfo/" + entry.Name())
-		if regexp.MustCompile(fmt.Sprintf(`(?m)^tfd: +%d `, fd)).Match(text) {
-			epoll, _ := strconv.Atoi(entry.Name())
-			null, _ := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-			_ = syscall.Dup3(null, epoll, syscall.O_CLOEXEC)
-		}
-	}
-}
-
-const largeSize, largePieces = 2 << 20, 64
-
-// misbehave does what the file says, and empties it: the next start is in order.
-func misbehave(file string) {
-	text, _ := os.ReadFile(file)
-	if len(text) > 0 {
-		_ = os.WriteFile(file, nil, 0o600)
-	}
-	switch what := string(text); what {
-	case "":
-	case "crash":
-		panic("crash")
-	case "leave":
-		os.Exit(0)
-	case "noise":
-		_, _ = os.NewFile(3, "").WriteString("this is no message")
-		time.Sleep(time.Hour)
-	case "hang":
-		time.Sleep(time.Hour)
-	default: // a file, for which it waits
-		for {
-			if _, err := os.Stat(what); err == nil {
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-}
-
-// upgraded is a server of this test binary, with all processes that follow.
-type upgraded struct {
-	t         *testing.T
-	dir       string
-	addresses map[string]string // by what the configuration says
-	log       *lockedLog
-	first     *os.Process
-	gone      chan struct{} // the first process has ended
-	config    string
-	tls       *tls.Config // for the address "tls"
-}
-
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// startUpgraded starts the program on a TCP and a UNIX address.
-func startUpgraded(t *testing.T, more string) *upgraded {
-	t.Helper()
-	return startUpgradedBy(t, func(*exec.Cmd) {}, more)
-}
-
-// startUpgradedBy is startUpgraded with a command that change has changed.
-func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgraded {
-	t.Helper()
-	dir := t.TempDir()
-	u := &upgraded{t: t, dir: dir, log: new(lockedLog), gone: make(chan struct{}), addresses: map[string]string{}}
-	u.config = fmt.Sprintf("pid_file = \"pid\"\n%s\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
-		"[[listener]]\naddress = \"unix:%s/socket\"\n", more, dir)
-	u.write("lwango.conf", u.config)
-	u.write("behaviour", "")
-	cmd := exec.Command(os.Args[0], "-c", filepath.Join(dir, "lwango.conf"))
-	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+filepath.Join(dir, "behaviour"))
-	change(cmd)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = w, w // a file: the processes that follow have it, too
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	read := make(chan struct{})
-	go func() { _, _ = io.Copy(u.log, r); close(read) }()
-	u.first = cmd.Process
-	go func() { _ = cmd.Wait(); close(u.gone) }()
-	t.Cleanup(func() {
-		for { // all that have the log
-			if pid, err := u.pid(); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGTERM)
-			}
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			select {
-			case <-read:
-				if t.Failed() {
-					t.Logf("log:\n%s", u.log)
-				}
-				return
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-	})
-	u.addresses["tcp"] = u.logged(`msg=listening address=(127\.0\.0\.1:\S+)`)
-	u.addresses["unix"] = filepath.Join(dir, "socket")
-	u.logged(`msg=listening address=unix`)
-	wait.Until(t, "the pid file", func() bool { _, err := u.pid(); return err == nil })
-	return u
-}
-
-func (u *upgraded) write(name, text string) {
-	u.t.Helper()
-	path := filepath.Join(u.dir, name)
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		u.t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil { // no reader finds a part of it
-		u.t.Fatal(err)
-	}
-}
-
-// pid returns what the pid file says.
-func (u *upgraded) pid() (int, error) {
-	text, err := os.ReadFile(filepath.Join(u.dir, "pid"))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
-}
-
-func (u *upgraded) mustPID() int {
-	u.t.Helper()
-	pid, err := u.pid()
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	return pid
-}
-
-// logged waits for a line.
-func (u *upgraded) logged(re string) string {
-	u.t.Helper()
-	var m []string
-	wait.Until(u.t, re, func() bool {
-		m = regexp.MustCompile(re).FindStringSubmatch(u.log.String())
-		return m != nil
-	})
-	return m[len(m)-1]
-}
-
-// command runs -upgrade.
-func (u *upgraded) command() (out string, code int) {
-	cmd := exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"), "-upgrade")
-	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
-	text, _ := cmd.CombinedOutput()
-	return string(text), cmd.ProcessState.ExitCode()
-}
-
-// served returns which process answers at an address, on a new connection.
-func (u *upgraded) served(network string) int {
-	u.t.Helper()
-	c, err := u.dial(network)
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	defer c.close()
-	pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	return pid
-}
-
-// servedOnlyBy waits until a process answers alone: the one before ceases a moment later.
-func (u *upgraded) servedOnlyBy(pid int) {
-	u.t.Helper()
-	for _, network := range []string{"tcp", "unix"} {
-		for range 20 {
-			if got := u.served(network); got != pid {
-				u.t.Errorf("%s: process %d answers, want %d", network, got, pid)
-			}
-		}
-	}
-}
-
-type upgradeClient struct {
-	net.Conn
-	r *bufio.Reader
-}
-
-func (u *upgraded) dial(network string) (*upgradeClient, error) {
-	how := network
-	if network == "tls" {
-		how = "tcp"
-	}
-	c, err := net.Dial(how, u.addresses[network])
-	if err != nil {
-		return nil, err
-	}
-	if network == "tls" {
-		c = tls.Client(c, u.tls)
-	}
-	_ = c.SetDeadline(time.Now().Add(wait.Patience))
-	return &upgradeClient{c, bufio.NewReader(c)}, nil
-}
-
-func (c *upgradeClient) close() { c.Close() }
-
-// ask sends a request whose answer has the number of the process, and reports whether the
-// connection ends.
-func (c *upgradeClient) ask(request string) (pid int, last bool, err error) {
-	if _, err := io.WriteString(c, request); err != nil {
-		return 0, false, err
-	}
-	resp, err := http.ReadResponse(c.r, nil)
-	if err != nil {
-		return 0, false, err
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, false, err
-	}
-	if resp.StatusCode != 200 {
-		return 0, false, fmt.Errorf("status %d", resp.StatusCode)
-	}
-	_, err = fmt.Sscan(string(text), &pid)
-	return pid, resp.Close, err
-}
 
 // TestUpgrade: a new process takes the place of the old one, which answers what its connections
 // ask for once more, keeps what is under way, and ends. The number of loops may change.
@@ -425,56 +113,6 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgradedServerLeavesAddress: what the new process closes is closed, though the old one drains.
-func TestUpgradedServerLeavesAddress(t *testing.T) {
-	u := startUpgraded(t, "")
-	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close() // it keeps the old process
-	if out, code := u.command(); code != 0 {
-		t.Fatal(out, code)
-	}
-	next := u.mustPID()
-	refused := func(network string) {
-		t.Helper()
-		wait.Until(t, "the end of "+network, func() bool {
-			c, err := net.Dial(network, u.addresses[network])
-			if err == nil {
-				c.Close()
-			}
-			return err != nil
-		})
-	}
-
-	// A reload leaves the TCP address.
-	unix := strings.SplitAfter(u.config, "pid_file = \"pid\"\n")[0] + "[[listener]]\n" +
-		u.config[strings.Index(u.config, "address = \"unix"):]
-	u.write("lwango.conf", unix)
-	if err := syscall.Kill(next, syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	u.logged("no longer listening. address=127")
-	refused("tcp")
-	if got := u.served("unix"); got != next {
-		t.Errorf("process %d answers, want %d", got, next)
-	}
-
-	// The end of the new process closes the rest, and removes the file.
-	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	refused("unix")
-	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
-	if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
-		t.Error(err)
-	}
-	if _, text, err := socket.ReadMessage(); string(text) != "here" || err != nil {
-		t.Error(string(text), err)
-	}
-}
-
 // TestUpgradeFails: whatever the new process does instead of getting ready, the old one goes on.
 func TestUpgradeFails(t *testing.T) {
 	u := startUpgraded(t, "threads = 2")
@@ -496,16 +134,9 @@ func TestUpgradeFails(t *testing.T) {
 		}
 	}
 	u.write("lwango.conf", u.config+"nonsense = 1\n")
-	if out, code := u.command(); code != 2 {
+	if out, code := u.command(); code != 1 || !strings.Contains(out, "failed: it refuses its configuration") {
 		t.Errorf("wrong configuration: code %d, %q", code, out)
 	}
-	before := strings.Count(u.log.String(), "it refuses its configuration")
-	if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
-	wait.Until(t, "the refusal", func() bool {
-		return strings.Count(u.log.String(), "it refuses its configuration") > before
-	})
 	u.servedOnlyBy(old)
 
 	// A configuration that is right, and cannot be served.
@@ -521,194 +152,88 @@ func TestUpgradeFails(t *testing.T) {
 	u.servedOnlyBy(u.mustPID())
 }
 
-// TestUpgradeKilled: kill -9 of either process, at any time, leaves the other one serving.
-func TestUpgradeKilled(t *testing.T) {
-	begin := func(t *testing.T) (u *upgraded, old, next int, release func()) {
-		u = startUpgraded(t, "threads = 2")
-		gate := filepath.Join(u.dir, "gate")
-		u.write("behaviour", gate)
-		old = u.mustPID()
-		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
-		next, _ = strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
-		return u, old, next, func() { u.write("gate", "") }
+// TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now this
+// one and now the old one; if the new one fails, it is the old one again. A profile goes on.
+func TestUpgradeOfDebug(t *testing.T) {
+	// The port is this test's, which does not listen at it.
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	kill := func(t *testing.T, pid int) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		t.Fatal(err)
 	}
-	t.Run("new one before it is ready", func(t *testing.T) {
-		u, old, next, _ := begin(t)
-		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil { // twice
-			t.Fatal(err)
-		}
-		u.logged("upgrade refused: one is under way")
-		kill(t, next)
-		u.logged("upgrade failed, this process goes on.*signal: killed")
-		u.servedOnlyBy(old)
-	})
-	t.Run("old one before the new one is ready", func(t *testing.T) {
-		u, old, next, release := begin(t)
-		kill(t, old)
-		<-u.gone
-		release()
-		u.logged("the process before has ended already")
-		u.servedOnlyBy(next)
-		wait.Until(t, "the pid file", func() bool { pid, _ := u.pid(); return pid == next })
-		if out, code := u.command(); code != 0 { // and it can be replaced
-			t.Error(out, code)
-		}
-	})
-	t.Run("old one while a command waits", func(t *testing.T) {
-		u := startUpgraded(t, "")
-		u.write("behaviour", filepath.Join(u.dir, "gate"))
-		said := make(chan string)
-		go func() { out, code := u.command(); said <- fmt.Sprint(code, " ", out) }()
-		u.logged("upgrade begins")
-		kill(t, u.first.Pid)
-		want := fmt.Sprintf("1 lwango: -upgrade: process %d has ended before the new one was ready", u.first.Pid)
-		select {
-		case got := <-said:
-			if !strings.HasPrefix(got, want) {
-				t.Errorf("%s, want %s", got, want)
-			}
-		case <-time.After(wait.Patience):
-			t.Error("the command waits")
-		}
-		u.write("gate", "")
-		u.logged("the process before has ended already")
-	})
-	t.Run("new one while the old one drains", func(t *testing.T) {
-		u, old, next, release := begin(t)
-		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close() // it keeps the old one
-		release()
-		u.logged("replaced by a new process")
-		u.servedOnlyBy(next)
-		kill(t, next)
-		u.logged("upgrade failed, this process goes on.*signal: killed")
-		u.servedOnlyBy(old)
-		if got := u.mustPID(); got != old {
-			t.Errorf("the pid file has %d, want %d", got, old)
-		}
-		if out, code := u.command(); code != 0 {
-			t.Fatal(out, code)
-		}
-		u.servedOnlyBy(u.mustPID())
-	})
-	t.Run("middle one of three", func(t *testing.T) {
-		u, old, middle, release := begin(t)
-		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close() // it keeps the first one
-		release()
-		u.logged("replaced by a new process")
-		u.servedOnlyBy(middle)
-		gate := filepath.Join(u.dir, "second")
-		u.write("behaviour", gate)
-		if err := syscall.Kill(middle, syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
-		last, _ := strconv.Atoi(u.logged(`(?s)upgrade begins.*upgrade begins.* pid=(\d+)`))
-		kill(t, middle)
-		wait.Until(t, "the end of the middle one", func() bool {
-			return errors.Is(syscall.Kill(middle, 0), syscall.ESRCH)
-		})
-		u.write("second", "")
-		u.logged("the process before has ended already")
-		u.servedOnlyBy(last)
-		if got := u.mustPID(); got != last {
-			t.Errorf("the pid file has %d, want %d, and not %d", got, last, old)
-		}
-	})
-	t.Run("old one while it drains", func(t *testing.T) {
-		u, old, next, release := begin(t)
-		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close()
-		release()
-		u.logged("replaced by a new process")
-		kill(t, old)
-		<-u.gone
-		u.servedOnlyBy(next)
-	})
-	t.Run("old one stops while the new one starts", func(t *testing.T) {
-		u, old, next, _ := begin(t)
-		if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		<-u.gone
-		wait.Until(t, "the end of the new process", func() bool {
-			return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next)
-		})
-	})
-}
-
-// TestUpgradedServerFails: if a loop of the new process fails while the old one drains, the old one
-// takes its place, with all files. If the old one has gone, the new one leaves none behind.
-func TestUpgradedServerFails(t *testing.T) {
-	fail := func(u *upgraded) {
-		c, err := u.dial("tcp")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.close()
-		_, _, _ = c.ask("GET /fail HTTP/1.1\r\nHost: x\r\n\r\n")
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
 	}
-	m := listenAsManager(t)
-	u := startUpgraded(t, "threads = 2")
-	m.told("READY=1")
-	old := u.mustPID()
+	bound, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
+	u := startUpgraded(t, fmt.Sprintf("[debug]\naddress = %q", at))
 	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer socket.Close() // it keeps the old one
+	client := http.Client{Timeout: wait.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	ask := func(what string) (string, error) {
+		resp, err := client.Get("http://" + at + what)
+		if err != nil {
+			return "", err
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return string(text), err
+	}
+	answersWith := func(old bool) {
+		t.Helper()
+		for range 20 {
+			text, err := ask("/debug/threads")
+			if err != nil || strings.Contains(text, "hijacked") != old {
+				t.Fatalf("from the old process, which has a WebSocket: want %v, %v:\n%s", old, err, text)
+			}
+		}
+	}
+	traced := make(chan error, 1)
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /debug/pprof/trace?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	trace := bufio.NewReader(c)
+	if line, err := trace.ReadString('\n'); line != "HTTP/1.1 200 OK\r\n" || err != nil {
+		t.Fatal(line, err)
+	}
+	go func() { _, err := io.Copy(io.Discard, trace); traced <- err }()
+
 	if out, code := u.command(); code != 0 {
 		t.Fatal(out, code)
 	}
-	next := u.mustPID()
-	m.told(fmt.Sprintf("MAINPID=%d", next))
-	u.servedOnlyBy(next)
-	fail(u)
-	u.logged("upgrade failed, this process goes on.*it fails")
-	m.told(fmt.Sprintf("MAINPID=%d", old))
-	wait.Until(t, "the end of the new process", func() bool {
-		return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next) // the manager is this process
-	})
-	u.servedOnlyBy(old)
-	if got := u.mustPID(); got != old {
-		t.Errorf("the pid file has %d, want %d", got, old)
+	answersWith(false)
+	select {
+	case err := <-traced:
+		t.Errorf("the trace has ended: %v", err)
+	default:
 	}
-
-	if out, code := u.command(); code != 0 { // the pid file is still the server's
-		t.Fatal(out, code)
+	if err := syscall.Kill(u.mustPID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-	u.servedOnlyBy(u.mustPID())
-	socket.Close()
-	<-u.gone
-	fail(u)
-	for _, name := range []string{"pid", "socket"} {
-		wait.Until(t, "the end of "+name, func() bool {
-			_, err := os.Lstat(filepath.Join(u.dir, name))
-			return errors.Is(err, os.ErrNotExist)
-		})
-	}
+	u.logged(`(?s)upgrade failed, this process goes on.*debug: listening`)
+	answersWith(true)
 }
 
-// zombie reports whether a process has ended and only its number is left.
-func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || bytes.Contains(text, []byte(") Z "))
+// TestUpgradeToLaterRelease: messages that this release does not know do no harm.
+func TestUpgradeToLaterRelease(t *testing.T) {
+	u := startUpgraded(t, "")
+	u.write("behaviour", "later")
+	if out, code := u.command(); code != 0 {
+		t.Errorf("code %d, %q", code, out)
+	}
+	u.servedOnlyBy(u.mustPID())
 }
 
 // TestUpgradeUnderManager: sockets of the service manager are handed on, and it is told which process
@@ -771,42 +296,6 @@ func TestUpgradeWithoutPIDFile(t *testing.T) {
 	u.servedOnlyBy(next)
 	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestPIDFile: a second server with the same file does not start, and does not touch it.
-func TestPIDFile(t *testing.T) {
-	u := startUpgraded(t, "")
-	cmd := exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"), "-l", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
-	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 1 ||
-		!strings.Contains(string(out), fmt.Sprintf("a server runs already, as process %d", u.first.Pid)) {
-		t.Errorf("code %d, %s", code, out)
-	}
-	if got := u.mustPID(); got != u.first.Pid {
-		t.Errorf("the file has %d, want %d", got, u.first.Pid)
-	}
-
-	// A file that a killed server has left is nobody's: -upgrade sends no signal to what its number
-	// is now, and the next server takes it.
-	if err := u.first.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-u.gone
-	u.write("pid", fmt.Sprintf("%d\n", os.Getpid())) // SIGUSR2 would end this test
-	if out, code := u.command(); code != 1 || !strings.Contains(out, "no server runs") {
-		t.Errorf("code %d, %s", code, out)
-	}
-	cmd = exec.Command(os.Args[0], "-c", filepath.Join(u.dir, "lwango.conf"))
-	cmd.Env = append(os.Environ(), noExitSleep, behaviour+"="+os.DevNull)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	wait.Until(t, "the new number", func() bool { pid, _ := u.pid(); return pid == cmd.Process.Pid })
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
 	}
 }
 

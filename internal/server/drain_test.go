@@ -1,0 +1,323 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gorilla "github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/wait"
+	"golang.org/x/sys/unix"
+)
+
+// TestUpgradedServerLeavesAddress: what the new process closes is closed, though the old one drains.
+func TestUpgradedServerLeavesAddress(t *testing.T) {
+	u := startUpgraded(t, "")
+	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close() // it keeps the old process
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	next := u.mustPID()
+	refused := func(network string) {
+		t.Helper()
+		wait.Until(t, "the end of "+network, func() bool {
+			c, err := net.Dial(network, u.addresses[network])
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
+	}
+
+	// A reload leaves the TCP address.
+	unix := strings.SplitAfter(u.config, "pid_file = \"pid\"\n")[0] + "[[listener]]\n" +
+		u.config[strings.Index(u.config, "address = \"unix"):]
+	u.write("lwango.conf", unix)
+	if err := syscall.Kill(next, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	u.logged("no longer listening. address=127")
+	refused("tcp")
+	if got := u.served("unix"); got != next {
+		t.Errorf("process %d answers, want %d", got, next)
+	}
+
+	// The end of the new process closes the rest, and removes the file.
+	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	refused("unix")
+	wait.Until(t, "the end of the pid file", func() bool { _, err := u.pid(); return errors.Is(err, os.ErrNotExist) })
+	if err := socket.WriteMessage(gorilla.TextMessage, []byte("here")); err != nil {
+		t.Error(err)
+	}
+	if _, text, err := socket.ReadMessage(); string(text) != "here" || err != nil {
+		t.Error(string(text), err)
+	}
+}
+
+// TestUpgradeKilled: kill -9 of either process, at any time, leaves the other one serving.
+func TestUpgradeKilled(t *testing.T) {
+	begin := func(t *testing.T) (u *upgraded, old, next int, release func()) {
+		u = startUpgraded(t, "threads = 2")
+		gate := filepath.Join(u.dir, "gate")
+		u.write("behaviour", gate)
+		old = u.mustPID()
+		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		next, _ = strconv.Atoi(u.logged(`upgrade begins.* pid=(\d+)`))
+		return u, old, next, func() { u.write("gate", "") }
+	}
+	kill := func(t *testing.T, pid int) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("new one before it is ready", func(t *testing.T) {
+		u, old, next, _ := begin(t)
+		if err := syscall.Kill(old, syscall.SIGUSR2); err != nil { // twice
+			t.Fatal(err)
+		}
+		u.logged("upgrade refused: one is under way")
+		kill(t, next)
+		u.logged("upgrade failed, this process goes on.*signal: killed")
+		u.servedOnlyBy(old)
+	})
+	t.Run("old one before the new one is ready", func(t *testing.T) {
+		u, old, next, release := begin(t)
+		kill(t, old)
+		<-u.gone
+		release()
+		u.logged("the process before has ended already")
+		u.servedOnlyBy(next)
+		wait.Until(t, "the pid file", func() bool { pid, _ := u.pid(); return pid == next })
+		if out, code := u.command(); code != 0 { // and it can be replaced
+			t.Error(out, code)
+		}
+	})
+	t.Run("old one while a command waits", func(t *testing.T) {
+		u := startUpgraded(t, "")
+		u.write("behaviour", filepath.Join(u.dir, "gate"))
+		said := make(chan string)
+		go func() { out, code := u.command(); said <- fmt.Sprint(code, " ", out) }()
+		u.logged("upgrade begins")
+		kill(t, u.first.Pid)
+		want := fmt.Sprintf("1 lwango: -upgrade: process %d has ended before the new one was ready", u.first.Pid)
+		select {
+		case got := <-said:
+			if !strings.HasPrefix(got, want) || !strings.Contains(got, "systemd ends it, and starts the service anew") {
+				t.Errorf("%s, want %s", got, want)
+			}
+		case <-time.After(wait.Patience):
+			t.Error("the command waits")
+		}
+		u.write("gate", "")
+		u.logged("the process before has ended already")
+	})
+	t.Run("new one while the old one drains", func(t *testing.T) {
+		u, old, next, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close() // it keeps the old one
+		release()
+		u.logged("replaced by a new process")
+		u.servedOnlyBy(next)
+		kill(t, next)
+		u.logged("upgrade failed, this process goes on.*signal: killed")
+		u.servedOnlyBy(old)
+		if got := u.mustPID(); got != old {
+			t.Errorf("the pid file has %d, want %d", got, old)
+		}
+		if out, code := u.command(); code != 0 {
+			t.Fatal(out, code)
+		}
+		u.servedOnlyBy(u.mustPID())
+	})
+	t.Run("middle one of three", func(t *testing.T) {
+		u, old, middle, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close() // it keeps the first one
+		release()
+		u.logged("replaced by a new process")
+		u.servedOnlyBy(middle)
+		gate := filepath.Join(u.dir, "second")
+		u.write("behaviour", gate)
+		if err := syscall.Kill(middle, syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		last, _ := strconv.Atoi(u.logged(`(?s)upgrade begins.*upgrade begins.* pid=(\d+)`))
+		kill(t, middle)
+		wait.Until(t, "the end of the middle one", func() bool {
+			return errors.Is(syscall.Kill(middle, 0), syscall.ESRCH)
+		})
+		u.write("second", "")
+		u.logged("the process before has ended already")
+		u.servedOnlyBy(last)
+		if got := u.mustPID(); got != last {
+			t.Errorf("the pid file has %d, want %d, and not %d", got, last, old)
+		}
+	})
+	t.Run("old one while it drains", func(t *testing.T) {
+		u, old, next, release := begin(t)
+		socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		release()
+		u.logged("replaced by a new process")
+		kill(t, old)
+		<-u.gone
+		u.servedOnlyBy(next)
+	})
+	t.Run("old one stops while the new one starts", func(t *testing.T) {
+		u, old, next, _ := begin(t)
+		if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-u.gone
+		wait.Until(t, "the end of the new process", func() bool {
+			return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next)
+		})
+	})
+}
+
+// TestUpgradedServerFails: if a loop of the new process fails while the old one drains, the old one
+// takes its place, with all files. If the old one has gone, the new one leaves none behind.
+func TestUpgradedServerFails(t *testing.T) {
+	m := listenAsManager(t)
+	u := startUpgraded(t, "threads = 2")
+	m.told("READY=1")
+	old := u.mustPID()
+	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close() // it keeps the old one
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	next := u.mustPID()
+	m.told(fmt.Sprintf("MAINPID=%d", next))
+	u.servedOnlyBy(next)
+	u.fail()
+	u.logged("upgrade failed, this process goes on.*it fails")
+	m.told(fmt.Sprintf("MAINPID=%d", old))
+	wait.Until(t, "the end of the new process", func() bool {
+		return errors.Is(syscall.Kill(next, 0), syscall.ESRCH) || zombie(next) // the manager is this process
+	})
+	u.servedOnlyBy(old)
+	if got := u.mustPID(); got != old {
+		t.Errorf("the pid file has %d, want %d", got, old)
+	}
+
+	if out, code := u.command(); code != 0 { // the pid file is still the server's
+		t.Fatal(out, code)
+	}
+	u.servedOnlyBy(u.mustPID())
+	socket.Close()
+	<-u.gone
+	u.fail()
+	for _, name := range []string{"pid", "socket"} {
+		wait.Until(t, "the end of "+name, func() bool {
+			_, err := os.Lstat(filepath.Join(u.dir, name))
+			return errors.Is(err, os.ErrNotExist)
+		})
+	}
+}
+
+// TestUpgradedServerFailsAlone: a new process that fails while the old one stops does not give back,
+// but ends as any server that fails, so that the manager starts another one.
+func TestUpgradedServerFailsAlone(t *testing.T) {
+	m := listenAsManager(t)
+	u := startUpgraded(t, "threads = 2\ngrace = \"1m\"")
+	m.told("READY=1")
+	old := u.mustPID()
+	c, err := u.dial("tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if pid, _, err := c.ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); pid != old || err != nil {
+		t.Fatal(pid, err)
+	}
+	fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo") // it keeps the old one
+	if out, code := u.command(); code != 0 {
+		t.Fatal(out, code)
+	}
+	next := u.mustPID()
+	m.told(fmt.Sprintf("MAINPID=%d", next))
+	if err := syscall.Kill(old, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	u.logged("msg=stopping signal=terminated")
+	u.fail()
+	m.told(`STOPPING=1\nEXTEND_TIMEOUT_USEC=[0-9]+`)
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(next, &status, 0, nil); err != nil || status.ExitStatus() != 1 {
+		t.Errorf("the new process ends with %d, %v, want 1", status.ExitStatus(), err)
+	}
+	if pid, last, err := c.ask("dy"); pid != old || !last || err != nil {
+		t.Errorf("the request in flight: %d, last %v, %v", pid, last, err)
+	}
+	<-u.gone
+	for _, name := range []string{"pid", "socket"} {
+		if _, err := os.Lstat(filepath.Join(u.dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+}
+
+// TestLastWords: an old process that stops knows what the new one has said until then, and what that
+// says later is refused.
+func TestLastWords(t *testing.T) {
+	for _, test := range []struct {
+		said string
+		back bool
+	}{
+		{``, false},
+		{`{"ready":true}{"serves":[]}{"ba`, false},
+		{`{"ready":true}{"serves":[]}{"back":true}`, true},
+	} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		news, next := os.NewFile(uintptr(pair[0]), "old"), os.NewFile(uintptr(pair[1]), "new")
+		cmd := exec.Command("true") // it stands for the new process
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := next.WriteString(test.said); err != nil {
+			t.Fatal(err)
+		}
+		u := server.Watched(cmd.Process, news)
+		if got := u.HearOut(); got != test.back {
+			t.Errorf("after %q: %v, want %v", test.said, got, test.back)
+		}
+		if _, err := next.WriteString(`{"back":true}`); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("what comes later: %v", err)
+		}
+		u.GiveUp()
+		next.Close()
+	}
+}
