@@ -5,7 +5,8 @@ package metrics
 import "time"
 
 // Snapshot is the state of a server at one time. Counters go on from the start of the server; a
-// reload does not reset them. The JSON has these names in lower case with underscores.
+// reload does not reset them. Of a loop that does not answer, Connections, Requests and Routes have
+// what it had counted at its last answer. The JSON has these names in lower case with underscores.
 type Snapshot struct {
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`
