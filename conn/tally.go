@@ -15,7 +15,7 @@ type Tally struct {
 
 	// Now.
 	Hijacked  int64 // connections that a handler of this loop has taken over
-	Lingering int64 // connections that are being closed
+	Lingering int64 // connections that are being closed, without those of Server.Refusing
 
 	// Places are the requests by the number of their route, see Request.SetPlace, if Config.Count
 	// is set.
