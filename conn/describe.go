@@ -26,18 +26,18 @@ func (c *connection) Describe() string {
 		h.Method.String(), h.Target.Of(x.req.raw), x.req.prefix)
 }
 
-// traced makes the request a task of the runtime's trace, which is on, with its ID and its route. It
-// returns what is to be called at its end. The context of the request is the task's, so that a
-// handler's own regions and logs belong to it.
-func (x *exchange) traced() (end func(x *exchange)) {
+// traced makes the request a task of the runtime's trace, which is on, with its ID and its route. The
+// context of the request is the task's, so that a handler's own regions and logs belong to it. The
+// task ends behind the deferred calls of the handler, which are called even if it is killed.
+func (x *exchange) traced() {
+	c := x.c
 	ctx, task := trace.NewTask(context.Background(), "request")
 	x.task = ctx
 	trace.Log(ctx, "id", x.req.ID())
-	return func(x *exchange) {
-		if x != nil { // else the connection was hijacked
-			trace.Log(ctx, "route", x.req.prefix)
-			x.task = nil
+	c.Defer(func() {
+		if c.x != nil { // else the connection was hijacked
+			trace.Log(ctx, "route", c.x.req.prefix)
 		}
 		task.End()
-	}
+	})
 }
