@@ -333,7 +333,7 @@ func (x *exchange) call(h Handler) (status int) {
 		if p != http.ErrAbortHandler {
 			c.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
 		}
-		if h, ok := loop.Local(&c.Thread).(*takeover); ok {
+		if h := c.takeover(); h != nil {
 			h.panicked = true
 		}
 		if x := c.x; x != nil {

@@ -38,7 +38,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	s := new(stream.Stream) // a part of the exchange would hold all of it
 	s.Own(&x.c.Thread, x.req.RemoteAddr())
 	c = x.c.over(s)
-	h := new(takeover)
+	h := &takeover{id: x.req.ID(), route: x.req.prefix}
 	tally := x.c.port.tally
 	tally.Hijacked++
 	var ended func(closeCode int)
@@ -71,6 +71,14 @@ func (x *exchange) letGo() {
 type takeover struct {
 	closeCode int // 0: unknown
 	panicked  bool
+
+	id, route string // of the request, for Describe
+}
+
+// takeover returns that of the connection; nil: no handler has taken it over.
+func (c *connection) takeover() *takeover {
+	h, _ := loop.Local(&c.Thread).(*takeover)
+	return h
 }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
