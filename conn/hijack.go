@@ -232,12 +232,16 @@ type hijacking struct {
 	err    error
 	cancel context.CancelCauseFunc // the request's context is the handler's from then on
 	ended  func(closeCode int)     // see exchange.logLater
+	server *Server                 // that counts it, see Server.Detached; nil: not hijacked
 }
 
 // end is called when the handler has returned.
 func (h *hijacking) end() {
 	if h.ended != nil {
 		h.ended(0)
+	}
+	if h.server != nil {
+		h.server.detached.Add(-1)
 	}
 }
 
@@ -265,7 +269,8 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	defer c.mu.Unlock()
 	h := &c.hijack
 	if err == nil {
-		h.ended = req.x.logLater()
+		h.ended, h.server = req.x.logLater(), req.x.c.port.server
+		h.server.detached.Add(1)
 	}
 	if err == nil && c.returned { // the goroutine that asks has outlived the handler
 		h.end()

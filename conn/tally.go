@@ -14,7 +14,7 @@ type Tally struct {
 	Ended    int64 // of these; a request whose connection was hijacked has ended, too
 
 	// Now.
-	Hijacked  int64 // connections that a handler of this loop has taken over
+	Hijacked  int64 // connections that a handler of this loop has taken over, without those of Server.Detached
 	Lingering int64 // connections that are being closed, without those of Server.Refusing
 
 	// Places are the requests by the number of their route, see Request.SetPlace, if Config.Count

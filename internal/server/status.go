@@ -271,6 +271,7 @@ func (s *observed) sum(g *status.Snapshot) {
 	}
 	c.Busy, c.Refusing = r.Running, int64(s.conn.Refusing())
 	c.Idle = max(int64(s.conn.Active())-c.Busy-c.Hijacked-c.Lingering, 0)
+	c.Hijacked += int64(s.conn.Detached()) // these are not among the active ones
 	c.Open = c.Idle + c.Busy + c.Hijacked + c.Lingering
 	for i := range routes {
 		if to := &routes[i]; to.Requests() > 0 {
