@@ -28,9 +28,9 @@ func (c *connection) Describe() string {
 		head.Method.String(), head.Target.Of(x.req.raw), x.req.prefix)
 }
 
-// traced makes the request a task of the runtime's trace, which is on, with its ID and its route. The
-// context of the request is the task's, so that a handler's own regions and logs belong to it. The
-// task ends behind the deferred calls of the handler, which are called even if it is killed.
+// traced makes the request a task of the runtime's trace, which is on, with its ID and its route.
+// The context of the request is the task's, so that a handler's own regions and logs belong to it.
+// The task ends behind the deferred calls of the handler, which are called even if it is killed.
 func (x *exchange) traced() {
 	c := x.c
 	ctx, task := trace.NewTask(context.Background(), "request")

@@ -13,9 +13,9 @@ type Tally struct {
 	Requests int64 // that have begun, with those that were refused
 	Ended    int64 // of these; a request whose connection was hijacked has ended, too
 
-	// Now.
-	Hijacked  int64 // connections that a handler of this loop has taken over, without those of Server.Detached
-	Lingering int64 // connections that are being closed, without those of Server.Refusing
+	// Now, without the connections of Server.Detached and Server.Refusing.
+	Hijacked  int64 // connections that a handler of this loop has taken over
+	Lingering int64 // connections that are being closed
 
 	// Places are the requests by the number of their route, see Request.SetPlace, if Config.Count
 	// is set.

@@ -29,8 +29,8 @@ func tallied(s *site) (sum conn.Tally) {
 	return sum
 }
 
-// TestRefusedCountOnce: a connection that gets 503 and is then read to its end is a refused one, and
-// not a lingering one as well.
+// TestRefusedCountOnce: a connection that gets 503 and is then read to its end is a refused one,
+// and not a lingering one as well.
 func TestRefusedCountOnce(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		entered, release := make(chan struct{}), new(loop.Promise[int])

@@ -318,7 +318,8 @@ func (t *Thread) RunDeferred(mark int) {
 }
 
 // Local returns what SetLocal has left with the coroutine that the thread runs on at present,
-// perhaps for another thread: buffers that stay with a stack. An idle thread has none, and gets nil.
+// perhaps for another thread: buffers that stay with a stack. It is nil for an idle thread, which
+// has no coroutine.
 func Local(t *Thread) any {
 	if t.co == nil {
 		return nil

@@ -85,7 +85,8 @@ func TestRequest(t *testing.T) {
 			"X_Request_ID: x\r\nX-Request_ID: y\r\nX_Key: client\r\nX_A: b\r\n", "",
 			func(s *proxy.Settings) {
 				s.Underscores, s.RequestHeaders = true, map[string]string{"X-Key": "secret"}
-			}, "GET /api HTTP/1.1\r\n" + host + "X_A: b\r\n" + forwarded + "X-Key: secret\r\n" + via + "\r\n"},
+			}, "GET /api HTTP/1.1\r\n" + host + "X_A: b\r\n" + forwarded + "X-Key: secret\r\n" +
+				via + "\r\n"},
 		{"GET /api", "", "", func(s *proxy.Settings) { s.Host = "upstream" },
 			"GET /api HTTP/1.1\r\nHost: " + o.addr + "\r\n" + forwarded + via + "\r\n"},
 		{"GET /api", "", "", func(s *proxy.Settings) {

@@ -61,9 +61,9 @@ func unserved() (*metrics.Snapshot, error) {
 	return nil, errors.New("status: there is no server")
 }
 
-// form is one form of what the server says of itself. It takes milliseconds to write where there are
-// a thousand routes or many topics. So it is written off the loops, and once for all requests that
-// come meanwhile.
+// form is one form of what the server says of itself. It takes milliseconds to write where there
+// are a thousand routes or many topics. So it is written off the loops, and once for all requests
+// that come meanwhile.
 type form struct {
 	kind  string // the Content-Type
 	write func() ([]byte, error)
@@ -81,7 +81,8 @@ func (f *form) answer(req *conn.Request, resp *conn.Response) int {
 		req.Thread.Loop().Beside(func() { f.settle(p) })
 	}
 	f.mu.Unlock()
-	defer req.KeepWaiting(req.KeepWaiting(true)) // a client that has ended its sending half still reads
+	// A client that has ended its sending half still reads.
+	defer req.KeepWaiting(req.KeepWaiting(true))
 	text, err := p.Await(req.Thread, -1)
 	if err != nil {
 		return http.StatusServiceUnavailable

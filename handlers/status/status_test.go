@@ -20,16 +20,16 @@ func TestManyLooks(t *testing.T) {
 	const looks = 20
 	var gathered, came atomic.Int32
 	gather, all := make(chan struct{}), make(chan struct{})
-	h, err := status.New(status.Settings{}, handlers.Env{Count: func() func() (*metrics.Snapshot, error) {
-		return func() (*metrics.Snapshot, error) {
-			<-gather
-			return &metrics.Snapshot{PID: int(gathered.Add(1))}, nil
-		}
-	}})
+	snapshot := func() (*metrics.Snapshot, error) {
+		<-gather
+		return &metrics.Snapshot{PID: int(gathered.Add(1))}, nil
+	}
+	h, err := status.New(status.Settings{},
+		handlers.Env{Count: func() func() (*metrics.Snapshot, error) { return snapshot }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := server.Start(t, modes.Direct, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+	handler := func(req *conn.Request, resp *conn.Response) int {
 		if req.Path() == "/hello" {
 			return 204
 		}
@@ -37,7 +37,8 @@ func TestManyLooks(t *testing.T) {
 			close(all)
 		}
 		return h(req, resp)
-	}})
+	}
+	s := server.Start(t, modes.Direct, conn.Config{Handler: handler})
 	var clients [looks]*server.Client
 	for i := range clients {
 		clients[i] = s.Dial()

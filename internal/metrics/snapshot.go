@@ -34,7 +34,7 @@ type Connections struct {
 	Open      int64 `json:"open"`
 	Idle      int64 `json:"idle"`      // between requests, or before the first
 	Busy      int64 `json:"busy"`      // in a request
-	Hijacked  int64 `json:"hijacked"`  // WebSockets and tunnels; that of an http.Handler until that returns
+	Hijacked  int64 `json:"hijacked"`  // WebSockets, tunnels; of an http.Handler until it returns
 	Lingering int64 `json:"lingering"` // answered, and about to be closed
 	Refusing  int64 `json:"refusing"`  // beyond max_connections: they get 503
 }

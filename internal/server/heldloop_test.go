@@ -30,7 +30,7 @@ func TestHeldLoopIsSeen(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	s := source()
 	s.Places = new(server.Places)
-	handlers.RegisterModule(s.Modules, "loops", struct{}{}, func(_ struct{}, env handlers.Env) (conn.Handler, error) {
+	build := func(_ struct{}, env handlers.Env) (conn.Handler, error) {
 		return func(req *conn.Request, resp *conn.Response) int {
 			if req.SubPath() == "/hold" {
 				close(held)
@@ -39,7 +39,8 @@ func TestHeldLoopIsSeen(t *testing.T) {
 			fmt.Fprint(resp, slices.Index(env.Loops(), req.Thread.Loop()))
 			return 200
 		}, nil
-	})
+	}
+	handlers.RegisterModule(s.Modules, "loops", struct{}{}, build)
 	dir := t.TempDir()
 	s.File = filepath.Join(dir, "lwango.conf")
 	if err := os.WriteFile(s.File, []byte("threads = 2\n[debug]\naddress = \"unix:debug\"\n"+
@@ -113,7 +114,8 @@ func TestHeldLoopIsSeen(t *testing.T) {
 		t.Errorf("requests: %+v, before: %+v; connections: %+v, before: %+v",
 			now.Requests, before.Requests, now.Connections, before.Connections)
 	}
-	if n, was := countsOf(&now, "/loop"), countsOf(&before, "/loop"); n.Requests() != was.Requests() || n.Sent != was.Sent {
+	n, was := countsOf(&now, "/loop"), countsOf(&before, "/loop")
+	if n.Requests() != was.Requests() || n.Sent != was.Sent {
 		t.Errorf("the counters of a route are %+v, before: %+v", n, was)
 	}
 	if !strings.Contains(dump, "loop 0 does not answer") || !strings.Contains(dump, "loop 1: ") {

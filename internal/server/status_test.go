@@ -338,6 +338,16 @@ func TestStatusPlacesAreBounded(t *testing.T) {
 // that of the http.Handler, and a handler that ends its goroutine leaves no request running.
 func TestStatusHijacked(t *testing.T) {
 	release := make(chan struct{})
+	std := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
+		<-release
+	})
 	url, _ := withStatus(t, "", handlers.Route{Prefix: "/take", Handler: func(req *conn.Request, resp *conn.Response) int {
 		c, _, err := resp.Hijack()
 		if err != nil {
@@ -347,16 +357,7 @@ func TestStatusHijacked(t *testing.T) {
 		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
 		_ = req.Await(func() error { <-release; return nil }, -1)
 		return 101
-	}}, handlers.Route{Prefix: "/std", Handler: conn.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		c, _, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
-		<-release
-	}))}, handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
+	}}, handlers.Route{Prefix: "/std", Handler: conn.HTTP(std)}, handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
 		runtime.Goexit()
 		return 200
 	}})

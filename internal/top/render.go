@@ -11,8 +11,8 @@ import (
 )
 
 // render makes the lines for a server. Rates are those since before; if that is nil, since the
-// start of the server. What a loop has counted is older than before if the loop did not answer then,
-// so there is a "-" for the rates of such a loop, and for those that are sums over the loops.
+// start of the server. If a loop did not answer before, what it has counted may be older than that:
+// there is a "-" for its rates, and for those that are sums over the loops.
 func render(before, now *metrics.Snapshot) (lines []string) {
 	seconds := now.Uptime
 	if before == nil || now.PID != before.PID || !now.Time.After(before.Time) {
@@ -81,7 +81,8 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 			}
 		}
 		add("%10d %9s %8d %8d %8d %10v  %s", r.Requests(),
-			rate(allKnown, r.Requests(), b.Requests(), tenths), r.Status[4], r.Status[5], r.Status[0], time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
+			rate(allKnown, r.Requests(), b.Requests(), tenths), r.Status[4], r.Status[5], r.Status[0],
+			time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
 			cmp.Or(r.Site, "(no site)")+" "+cmp.Or(r.Route, "(no route)"))
 	}
 	if len(now.Upstreams) > 0 {
