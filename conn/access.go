@@ -137,7 +137,7 @@ func (x *exchange) describe(e *AccessEntry) {
 	*e = AccessEntry{}
 	e.Remote, e.Time = x.req.RemoteAddr(), x.began
 	e.Proto, e.User, e.ID = x.req.Proto(), x.req.user, x.req.IDView()
-	e.Status, e.Bytes = x.resp.status, x.resp.bytes
+	e.Status, e.Bytes = x.resp.status, x.sentBody()
 	if u := &x.req.upstream; u.name != "" {
 		e.Upstream, e.UpstreamFirst, e.UpstreamTime = u.name, u.first, u.whole
 	}
@@ -146,9 +146,6 @@ func (x *exchange) describe(e *AccessEntry) {
 		e.TLSVersion, e.CipherSuite = t.version, t.cipher
 	} else if w := x.c.introduced(); w != nil && w.front != nil && w.front.tls != nil {
 		e.TLSVersion, e.CipherSuite = w.front.tls.Version, w.front.tls.CipherSuite
-	}
-	if x.writeErr != nil { // not all that was framed has been sent
-		e.Bytes = max(min(e.Bytes, x.writing.Bytes()-int64(x.unsent)-x.resp.before), 0)
 	}
 	if x.left() {
 		e.Status = statusClientLeft
@@ -164,6 +161,15 @@ func (x *exchange) describe(e *AccessEntry) {
 		e.UserAgent, _ = h.Get(raw, "User-Agent")
 		e.UserAgent = first(loggedText, e.UserAgent)
 	}
+}
+
+// sentBody returns how many bytes of the answer's body the client has got, as far as the server can
+// tell: if the answer has broken off, not all that was framed has been sent.
+func (x *exchange) sentBody() int64 {
+	if x.writeErr == nil {
+		return x.resp.bytes
+	}
+	return max(min(x.resp.bytes, x.writing.Bytes()-int64(x.unsent)-x.resp.before), 0)
 }
 
 func first(n int, b []byte) []byte { return b[:min(n, len(b))] }

@@ -119,7 +119,7 @@ func (c *connection) failed(what string, args ...any) {
 // Ended is called by the loop when the thread has ended.
 func (c *connection) Ended() {
 	if c.state&lingers != 0 {
-		c.port.tally.Lingering--
+		c.countLingering(-1)
 	}
 	delete(c.port.untaken, c)
 	c.port.server.admission.dismiss(c)

@@ -181,9 +181,8 @@ func (x *exchange) exchange() bool {
 	status := x.precheck()
 	if status == 0 {
 		mark := c.Mark()
-		var traced func(*exchange)
 		if trace.IsEnabled() {
-			traced = x.traced()
+			x.traced()
 		}
 		var began time.Duration
 		count := x.set.Count
@@ -193,9 +192,6 @@ func (x *exchange) exchange() bool {
 		status = x.call(x.set.Handler)
 		if count && c.x != nil {
 			c.x.took = clock() - began
-		}
-		if traced != nil {
-			traced(c.x)
 		}
 		if x = c.x; x != nil && !x.unheard {
 			status = x.errorPage(status)
@@ -337,7 +333,7 @@ func (x *exchange) call(h Handler) (status int) {
 		if p != http.ErrAbortHandler {
 			c.failed("conn: panic in a handler", "panic", p, "stack", string(stack))
 		}
-		if h, ok := loop.Local(&c.Thread).(*takeover); ok {
+		if h := c.takeover(); h != nil {
 			h.panicked = true
 		}
 		if x := c.x; x != nil {

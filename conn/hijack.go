@@ -38,7 +38,7 @@ func (w *Response) Hijack() (c net.Conn, r *bufio.Reader, err error) {
 	s := new(stream.Stream) // a part of the exchange would hold all of it
 	s.Own(&x.c.Thread, x.req.RemoteAddr())
 	c = x.c.over(s)
-	h := new(takeover)
+	h := &takeover{id: x.req.ID(), route: x.req.prefix}
 	tally := x.c.port.tally
 	tally.Hijacked++
 	var ended func(closeCode int)
@@ -71,6 +71,14 @@ func (x *exchange) letGo() {
 type takeover struct {
 	closeCode int // 0: unknown
 	panicked  bool
+
+	id, route string // of the request, for Describe
+}
+
+// takeover returns that of the connection; nil: no handler has taken it over.
+func (c *connection) takeover() *takeover {
+	h, _ := loop.Local(&c.Thread).(*takeover)
+	return h
 }
 
 // SetCloseCode notes, for the access log, the code with which a WebSocket over a hijacked
@@ -224,12 +232,16 @@ type hijacking struct {
 	err    error
 	cancel context.CancelCauseFunc // the request's context is the handler's from then on
 	ended  func(closeCode int)     // see exchange.logLater
+	server *Server                 // that counts it, see Server.Detached; nil: not hijacked
 }
 
 // end is called when the handler has returned.
 func (h *hijacking) end() {
 	if h.ended != nil {
 		h.ended(0)
+	}
+	if h.server != nil {
+		h.server.detached.Add(-1)
 	}
 }
 
@@ -257,7 +269,8 @@ func (c *crossing) handOver(req *Request, resp *Response) bool {
 	defer c.mu.Unlock()
 	h := &c.hijack
 	if err == nil {
-		h.ended = req.x.logLater()
+		h.ended, h.server = req.x.logLater(), req.x.c.port.server
+		h.server.detached.Add(1)
 	}
 	if err == nil && c.returned { // the goroutine that asks has outlived the handler
 		h.end()

@@ -58,7 +58,14 @@ func (x *exchange) lingeringClose() {
 	x.closeTLS()
 	if x.writeErr == nil && unix.Shutdown(c.FD(), unix.SHUT_WR) == nil {
 		c.state |= lingers
-		c.port.tally.Lingering++
+		c.countLingering(1)
+	}
+}
+
+// countLingering counts a connection that lingers, unless it counts among the refused ones.
+func (c *connection) countLingering(n int64) {
+	if c.standing != refused {
+		c.port.tally.Lingering += n
 	}
 }
 

@@ -99,7 +99,8 @@ type Server struct {
 	headerNote, strangerNote seldom
 	strangers                atomic.Int64 // since the last line in the log
 
-	tallies sync.Map // *loop.Loop -> *tally
+	tallies  sync.Map     // *loop.Loop -> *tally
+	detached atomic.Int64 // see Detached
 }
 
 // settings is a Config made ready for use.
@@ -209,6 +210,10 @@ func (s *Server) Tally(l *loop.Loop) Tally {
 	}
 	return Tally{}
 }
+
+// Detached returns how many connections an http.Handler off the loops has taken over. Each counts
+// until its handler returns; what the handler leaves to other goroutines is not seen any more.
+func (s *Server) Detached() int { return int(s.detached.Load()) }
 
 // Refusing returns how many connections are open only to get 503.
 func (s *Server) Refusing() int { return int(s.admission.refusing.Load()) }

@@ -13,7 +13,7 @@ type Tally struct {
 	Requests int64 // that have begun, with those that were refused
 	Ended    int64 // of these; a request whose connection was hijacked has ended, too
 
-	// Now.
+	// Now, without the connections of Server.Detached and Server.Refusing.
 	Hijacked  int64 // connections that a handler of this loop has taken over
 	Lingering int64 // connections that are being closed
 
@@ -26,7 +26,7 @@ type Tally struct {
 // cache line.
 type PlaceTally struct {
 	Status [6]int64 // answers by the first digit of their status; 0: the client left before one
-	Sent   int64    // bytes of the answers' bodies, before TLS
+	Sent   int64    // bytes of the answers' bodies, before TLS; if one broke off, those acknowledged
 	Got    int64    // bytes of the requests' bodies that were read
 
 	Spent time.Duration            // in handlers, their waits included
@@ -90,7 +90,7 @@ func (x *exchange) count(status int) {
 	}
 	p := t.place(x.req.place)
 	p.Status[min(max(status/100, 0), 5)]++
-	p.Sent += x.resp.bytes
+	p.Sent += x.sentBody()
 	p.Got += x.req.body.read
 	if x.took >= 0 {
 		p.Spent += x.took

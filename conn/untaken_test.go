@@ -72,31 +72,42 @@ func (s sizes) LogRequest(_ *loop.Loop, e *conn.AccessEntry) bool {
 func (s sizes) HasRoom(*loop.Loop, conn.Share) bool { return true }
 
 // TestLoggedBytes: of an answer that breaks off, what the client has not got does not count as
-// sent.
+// sent, neither in the log nor in the counters.
 func TestLoggedBytes(t *testing.T) {
 	t.Parallel()
 	const size = 4 << 20
 	ways := sources(t)
 	run(t, func(t *testing.T, m mode) {
 		logged := make(sizes, 1)
-		s := start(t, m, conn.Config{AccessLog: logged, Handler: byPath(ways)})
+		s := start(t, m, conn.Config{AccessLog: logged, Count: true, Handler: byPath(ways)})
 		impatient := start(t, m,
-			conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged,
+			conn.Config{WriteTimeout: 100 * time.Millisecond, AccessLog: logged, Count: true,
 				Handler: byPath(ways)})
+		of := map[*site]int64{}
+		next := func(s *site) int64 {
+			t.Helper()
+			n := <-logged
+			of[s] += n
+			if sent := tallied(s).Places[0].Sent; sent != of[s] {
+				t.Errorf("%d bytes counted, %d logged", sent, of[s])
+				of[s] = sent
+			}
+			return n
+		}
 		for path := range ways {
 			ask := "GET " + path + "?4194304 HTTP/1.1\r\nHost: a\r\n\r\n"
 			c := s.Dial()
 			if a := c.Do("GET", ask); a.StatusCode != 200 || len(a.Text) != size {
 				t.Fatalf("%s: %s", path, a.Status)
 			}
-			if n := <-logged; n != size {
+			if n := next(s); n != size {
 				t.Errorf("%s: %d bytes logged of a whole answer", path, n)
 			}
 			c.Close()
 
 			small := impatient.DialSmall()
 			send(t, small, ask)
-			if n := <-logged; n > 256<<10 { // it has taken what its window has room for
+			if n := next(impatient); n > 256<<10 { // it has taken what its window has room for
 				t.Errorf("%s: %d bytes logged of an answer that nobody reads", path, n)
 			}
 			small.Close()
@@ -111,7 +122,7 @@ func TestLoggedBytes(t *testing.T) {
 			small.Reset()
 			// The head, the framing of the body and what the kernels have not acknowledged yet are
 			// no content that was sent for certain.
-			if n := <-logged; n < got-(8<<10) || n > got+(256<<10) {
+			if n := next(s); n < got-(8<<10) || n > got+(256<<10) {
 				t.Errorf("%s: %d bytes logged, and the client has read %d", path, n, got)
 			}
 		}

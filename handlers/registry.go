@@ -57,10 +57,10 @@ type Env struct {
 	Background func(f func(ctx context.Context))
 
 	// Count makes the server count its requests by route, as conn.Config.Count has it. The result
-	// tells what the server has counted, and what else it knows of itself; it waits for the loops,
-	// a second at most, on the calling thread t. A handler calls it. Count is for the build function;
-	// it is nil in a test of a module.
-	Count func() (snapshot func(t *loop.Thread) (*metrics.Snapshot, error))
+	// tells what the server has counted, and what else it knows of itself. It waits for the loops, a
+	// second at most, so it is called off the loops, once the server runs. Count is for the build
+	// function; it is nil in a test of a module.
+	Count func() (snapshot func() (*metrics.Snapshot, error))
 
 	// Upstreams gives the server a function that tells, on any goroutine and at any time, of the
 	// upstreams of the handler. It is for the build function; it is nil in a test of a module.

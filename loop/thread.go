@@ -318,8 +318,14 @@ func (t *Thread) RunDeferred(mark int) {
 }
 
 // Local returns what SetLocal has left with the coroutine that the thread runs on at present,
-// perhaps for another thread: buffers that stay with a stack.
-func Local(t *Thread) any { return t.co.Local }
+// perhaps for another thread: buffers that stay with a stack. It is nil for an idle thread, which
+// has no coroutine.
+func Local(t *Thread) any {
+	if t.co == nil {
+		return nil
+	}
+	return t.co.Local
+}
 
 // SetLocal leaves v with the coroutine.
 func SetLocal(t *Thread, v any) { t.co.Local = v }

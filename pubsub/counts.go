@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -14,16 +15,21 @@ type TopicCounts struct {
 }
 
 // Counts returns the number of topics, of all their subscriptions and of the bytes that they hold,
-// and those with most subscribers, at most so many. Any goroutine may call it. It looks at all
-// topics, and publishers wait meanwhile.
+// and those with most subscribers, at most so many. Any goroutine may call it; with many topics it
+// takes long for a loop. It looks at one topic after the other, while others are used.
 func (h *Hub) Counts(most int) (topics, subscribers int, bytes int64, largest []TopicCounts) {
 	h.init()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, l := range h.logs {
+	logs := slices.AppendSeq(make([]*log, 0, len(h.logs)), maps.Values(h.logs))
+	h.mu.Unlock()
+	for _, l := range logs {
 		l.mu.Lock()
 		c := TopicCounts{l.name, l.subs, l.len(), l.bytes}
 		l.mu.Unlock()
+		if c.Subscribers == 0 && c.Messages == 0 { // forgotten since
+			continue
+		}
+		topics++
 		subscribers += c.Subscribers
 		at, _ := slices.BinarySearchFunc(largest, c, func(a, b TopicCounts) int {
 			return cmp.Or(b.Subscribers-a.Subscribers, b.Bytes-a.Bytes, cmp.Compare(a.Name, b.Name))
@@ -33,5 +39,5 @@ func (h *Hub) Counts(most int) (topics, subscribers int, bytes int64, largest []
 			largest = largest[:min(len(largest), most)]
 		}
 	}
-	return len(h.logs), subscribers, h.bytes.Load(), largest
+	return topics, subscribers, h.bytes.Load(), largest
 }

@@ -75,3 +75,10 @@ func Bytes(h *Hub) int {
 	}
 	return sum
 }
+
+// Hold holds up whatever looks at a topic, until release is called.
+func Hold(h *Hub, topic string) (release func()) {
+	l := h.find(topic)
+	l.mu.Lock()
+	return l.mu.Unlock
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
-	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -158,10 +157,11 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	return m.serve, nil
 }
 
-// configures reports whether request_headers has a field of that name.
+// configures reports whether request_headers has a field of that name, or one that CGI and its kin
+// cannot tell from it.
 func (m *module) configures(name string) bool {
 	for i := range m.fields {
-		if ascii.EqualFold(m.fields[i].Name, name) {
+		if http1.SameVariable(m.fields[i].Name, name) {
 			return true
 		}
 	}

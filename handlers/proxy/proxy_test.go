@@ -80,6 +80,13 @@ func TestRequest(t *testing.T) {
 			s.Host, s.Underscores, s.MaxIdle = "app.example:81", true, 0
 		}, "GET /api HTTP/1.1\r\nHost: app.example:81\r\nX_A: b\r\n" + forwarded + via +
 			"Connection: close\r\n\r\n"},
+		// With underscores, what the server or the configuration says is not said by the client, too.
+		{"GET /api", "X_Forwarded_For: 6.6.6.6\r\nx_forwarded-Port: 1\r\nX_Real_IP: 6.6.6.6\r\n" +
+			"X_Request_ID: x\r\nX-Request_ID: y\r\nX_Key: client\r\nX_A: b\r\n", "",
+			func(s *proxy.Settings) {
+				s.Underscores, s.RequestHeaders = true, map[string]string{"X-Key": "secret"}
+			}, "GET /api HTTP/1.1\r\n" + host + "X_A: b\r\n" + forwarded + "X-Key: secret\r\n" +
+				via + "\r\n"},
 		{"GET /api", "", "", func(s *proxy.Settings) { s.Host = "upstream" },
 			"GET /api HTTP/1.1\r\nHost: " + o.addr + "\r\n" + forwarded + via + "\r\n"},
 		{"GET /api", "", "", func(s *proxy.Settings) {

@@ -30,13 +30,15 @@ func owned(name string) bool {
 }
 
 // claims reports the fields in which a proxy in front says who the client is. Those of the client
-// itself say what it likes, so they are replaced.
+// itself say what it likes, so they are replaced. To an application that reads fields as CGI does,
+// X_Forwarded_For is X-Forwarded-For.
 func claims(name string) bool {
+	const prefix = "X-Forwarded-"
 	switch len(name) {
 	case len("Forwarded"): // and X-Real-IP
-		return ascii.EqualFold(name, "Forwarded") || ascii.EqualFold(name, "X-Real-IP")
+		return ascii.EqualFold(name, "Forwarded") || http1.SameVariable(name, "X-Real-IP")
 	}
-	return len(name) > len("X-Forwarded-") && ascii.HasPrefixFold(name, "X-Forwarded-")
+	return len(name) > len(prefix) && http1.SameVariable(name[:len(prefix)], prefix)
 }
 
 // options are the names in the Connection fields of a head.
@@ -97,7 +99,7 @@ func (c *call) passes(name string) bool {
 	switch {
 	case http1.HopByHop(name), http1.Framing(name), owned(name):
 		return false
-	case len(name) == len(conn.RequestIDField) && ascii.EqualFold(name, conn.RequestIDField):
+	case http1.SameVariable(name, conn.RequestIDField):
 		return false // the id is the one in this server's logs; see appendHead
 	case c.req.Replaced(name):
 		// It says what the server has found out, and not what the client says; nor is it the
@@ -105,7 +107,6 @@ func (c *call) passes(name string) bool {
 	case c.options.has(name), claims(name):
 		return false
 	case !c.m.set.Underscores && strings.IndexByte(name, '_') >= 0:
-		// To an application that reads fields as CGI does, X_Forwarded_For is X-Forwarded-For.
 		return false
 	}
 	return !c.m.configures(name)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/lwango/lwango/conn"
@@ -25,26 +26,82 @@ func Register(r *handlers.Registry) { handlers.RegisterModule(r, "status", Setti
 //go:embed page.html
 var page []byte
 
-// module is a route's state, which does not change.
-type module struct {
-	snapshot func(t *loop.Thread) (*metrics.Snapshot, error)
-	bounds   []time.Duration
-}
+// module is a route's state.
+type module struct{ json, text form }
 
 // New makes the handler. It may run on any number of loops at once.
 func New(_ Settings, env handlers.Env) (conn.Handler, error) {
-	m := &module{snapshot: unserved}
+	snapshot := unserved
 	if env.Count != nil {
-		m.snapshot = env.Count()
+		snapshot = env.Count()
 	}
+	var bounds []time.Duration
 	for i := range conn.NumTimeBounds {
-		m.bounds = append(m.bounds, conn.TimeBound(i))
+		bounds = append(bounds, conn.TimeBound(i))
+	}
+	m := &module{json: form{kind: "application/json"}, text: form{kind: metrics.ContentType}}
+	m.json.write = func() ([]byte, error) {
+		s, err := snapshot()
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(s)
+	}
+	m.text.write = func() ([]byte, error) {
+		s, err := snapshot()
+		if err != nil {
+			return nil, err
+		}
+		return s.AppendText(nil, bounds), nil
 	}
 	return m.serve, nil
 }
 
-func unserved(*loop.Thread) (*metrics.Snapshot, error) {
+func unserved() (*metrics.Snapshot, error) {
 	return nil, errors.New("status: there is no server")
+}
+
+// form is one form of what the server says of itself. It takes milliseconds to write where there
+// are a thousand routes or many topics. So it is written off the loops, and once for all requests
+// that come meanwhile.
+type form struct {
+	kind  string // the Content-Type
+	write func() ([]byte, error)
+
+	mu   sync.Mutex
+	next *loop.Promise[[]byte] // is being written; nil: nothing is
+}
+
+func (f *form) answer(req *conn.Request, resp *conn.Response) int {
+	f.mu.Lock()
+	p := f.next
+	if p == nil {
+		p = new(loop.Promise[[]byte])
+		f.next = p
+		req.Thread.Loop().Beside(func() { f.settle(p) })
+	}
+	f.mu.Unlock()
+	// A client that has ended its sending half still reads.
+	defer req.KeepWaiting(req.KeepWaiting(true))
+	text, err := p.Await(req.Thread, -1)
+	if err != nil {
+		return http.StatusServiceUnavailable
+	}
+	resp.Header().Set("Content-Type", f.kind)
+	resp.SetBody(text)
+	return http.StatusOK
+}
+
+func (f *form) settle(p *loop.Promise[[]byte]) {
+	text, err := f.write()
+	f.mu.Lock()
+	f.next = nil
+	f.mu.Unlock()
+	if err != nil {
+		p.Reject(err)
+	} else {
+		p.Resolve(text)
+	}
 }
 
 func (m *module) serve(req *conn.Request, resp *conn.Response) int {
@@ -66,23 +123,9 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 				"connect-src 'self'; frame-ancestors 'none'")
 		resp.SetBody(page)
 	case "/json":
-		s, err := m.snapshot(req.Thread)
-		if err != nil {
-			return http.StatusServiceUnavailable
-		}
-		text, err := json.Marshal(s)
-		if err != nil {
-			return http.StatusInternalServerError
-		}
-		h.Set("Content-Type", "application/json")
-		resp.SetBody(text)
+		return m.json.answer(req, resp)
 	case "/metrics":
-		s, err := m.snapshot(req.Thread)
-		if err != nil {
-			return http.StatusServiceUnavailable
-		}
-		h.Set("Content-Type", metrics.ContentType)
-		resp.SetBody(s.AppendText(nil, m.bounds))
+		return m.text.answer(req, resp)
 	default:
 		return http.StatusNotFound
 	}

@@ -5,7 +5,8 @@ package metrics
 import "time"
 
 // Snapshot is the state of a server at one time. Counters go on from the start of the server; a
-// reload does not reset them. The JSON has these names in lower case with underscores.
+// reload does not reset them. Of a loop that does not answer, Connections, Requests and Routes have
+// what it had counted at its last answer. The JSON has these names in lower case with underscores.
 type Snapshot struct {
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`
@@ -33,7 +34,7 @@ type Connections struct {
 	Open      int64 `json:"open"`
 	Idle      int64 `json:"idle"`      // between requests, or before the first
 	Busy      int64 `json:"busy"`      // in a request
-	Hijacked  int64 `json:"hijacked"`  // WebSockets and tunnels
+	Hijacked  int64 `json:"hijacked"`  // WebSockets, tunnels; of an http.Handler until it returns
 	Lingering int64 `json:"lingering"` // answered, and about to be closed
 	Refusing  int64 `json:"refusing"`  // beyond max_connections: they get 503
 }

@@ -301,34 +301,31 @@ func (s *server) dumpThreads(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 	defer cancel()
-	for i, l := range s.loops {
-		got := make(chan []thread, 1)
-		err := l.Post(func() {
-			var all []thread
-			l.Look(idle, func(t loop.ThreadState) {
-				line := thread{ThreadState: t}
-				if d, ok := t.Body.(describer); ok {
-					line.what = d.Describe()
-				} else {
-					line.what = fmt.Sprintf("%T", t.Body)
-				}
-				all = append(all, line)
-			})
-			got <- all
+	answers := askLoops(ctx, s.loops, func(i int) (all []thread) {
+		s.loops[i].Look(idle, func(t loop.ThreadState) {
+			line := thread{ThreadState: t}
+			if d, ok := t.Body.(describer); ok {
+				line.what = d.Describe()
+			} else {
+				line.what = fmt.Sprintf("%T", t.Body)
+			}
+			all = append(all, line)
 		})
-		if err != nil {
+		return all
+	})
+	for i, a := range answers {
+		switch {
+		case errors.Is(a.err, net.ErrClosed):
 			fmt.Fprintf(w, "loop %d has ended\n", i)
 			continue
-		}
-		select {
-		case all := <-got:
-			slices.SortStableFunc(all, func(a, b thread) int { return cmp.Compare(b.For, a.For) })
-			fmt.Fprintf(w, "loop %d: %d threads\n", i, len(all))
-			for _, t := range all {
-				fmt.Fprintln(w, t)
-			}
-		case <-ctx.Done():
+		case a.err != nil:
 			fmt.Fprintf(w, "loop %d does not answer: a handler holds it; see /debug/pprof/goroutine?debug=2\n", i)
+			continue
+		}
+		slices.SortStableFunc(a.value, func(a, b thread) int { return cmp.Compare(b.For, a.For) })
+		fmt.Fprintf(w, "loop %d: %d threads\n", i, len(a.value))
+		for _, t := range a.value {
+			fmt.Fprintln(w, t)
 		}
 	}
 }

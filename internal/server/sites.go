@@ -39,7 +39,7 @@ func (c *config) buildSites(s source) (sites []builtSite) {
 			Names:      func(path string) { c.names = append(c.names, path) },
 			Routes:     site.prefixes(s),
 			Background: func(f func(context.Context)) { c.background = append(c.background, f) },
-			Count: func() func(*loop.Thread) (*metrics.Snapshot, error) {
+			Count: func() func() (*metrics.Snapshot, error) {
 				c.counted = true
 				return c.observer.snapshot
 			},

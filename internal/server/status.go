@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"runtime/metrics"
 	"slices"
@@ -93,6 +94,9 @@ type observed struct {
 	*server
 	start  time.Time
 	places *places
+	// tallies are what the loops have counted by their last answers, by the loops' numbers. Each loop
+	// stores its own. So the sums do not fall while a loop that is held up does not answer.
+	tallies []atomic.Pointer[conn.Tally]
 	// upstreams are those of the configuration in force.
 	upstreams atomic.Pointer[[]reporter]
 }
@@ -106,7 +110,8 @@ type reporter struct {
 // observe lets the handlers of c observe the server. It is called before c is in force.
 func (s *server) observe(c *config) {
 	if s.observed == nil {
-		s.observed = &observed{server: s, start: time.Now(), places: s.source.Places}
+		s.observed = &observed{server: s, start: time.Now(), places: s.source.Places,
+			tallies: make([]atomic.Pointer[conn.Tally], len(s.loops))}
 		s.topics = s.source.Topics
 	}
 	c.observer.of.Store(s.observed)
@@ -116,56 +121,80 @@ func (s *server) observe(c *config) {
 // answerWait is how long a look at the server waits for its loops.
 const answerWait = time.Second
 
-// snapshot asks all loops, and waits on t for those that answer within answerWait.
-func (o *observer) snapshot(t *loop.Thread) (*status.Snapshot, error) {
+// snapshot asks all loops, and waits for those that answer within answerWait. Any goroutine but a
+// loop's may call it.
+func (o *observer) snapshot() (*status.Snapshot, error) {
 	s := o.of.Load()
 	if s == nil {
 		return nil, ErrStopped
 	}
-	// A client that has ended its sending half still reads.
-	defer t.KeepWaiting(t.KeepWaiting(true))
-	type counts struct {
-		loop  loop.Stats
-		tally conn.Tally
-	}
-	answers := make([]*loop.Promise[counts], len(s.loops))
-	for i, l := range s.loops {
-		p := new(loop.Promise[counts])
-		answers[i] = p
-		if l.Post(func() { p.Resolve(counts{l.Stats(), s.conn.Tally(l)}) }) != nil {
-			p.Reject(ErrStopped)
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+	defer cancel()
+	answers := askLoops(ctx, s.loops, func(i int) loop.Stats {
+		t := s.conn.Tally(s.loops[i])
+		s.tallies[i].Store(&t)
+		return s.loops[i].Stats()
+	})
 	out := s.common()
-	until := time.Now().Add(answerWait)
 	stalls, latest := s.watchdog.Stalls()
-	var tallies []conn.Tally
-	for i, p := range answers {
-		c, err := p.Await(t, max(time.Until(until), 0))
+	for i, a := range answers {
 		l := status.Loop{Loop: i, Stalls: stalls[i]}
-		if err == nil {
-			fill(&l, &c.loop)
-			tallies = append(tallies, c.tally)
+		if a.err == nil {
+			fill(&l, &a.value)
 		}
 		out.Loops = append(out.Loops, l)
 	}
-	out.sum(s, tallies)
+	s.sum(out)
 	for _, st := range latest {
 		out.Stalls = append(out.Stalls, status.Stall{Loop: st.Loop, Since: st.Since,
 			Held: st.Held.Seconds(), Place: st.Place})
 	}
-	return &out.Snapshot, nil
+	return out, nil
 }
 
-type gathered struct{ status.Snapshot }
+// answer is what a loop has answered.
+type answer[T any] struct {
+	value T
+	err   error // net.ErrClosed: the loop has ended; that of the context: it is held up
+}
+
+// askLoops calls f on each loop, with the loop's index, and waits for all of them until ctx ends.
+// The loops are asked at the same time, so one that is held up does not delay the others' answers.
+func askLoops[T any](ctx context.Context, loops []*loop.Loop, f func(i int) T) []answer[T] {
+	answers, values := make([]answer[T], len(loops)), make([]chan T, len(loops))
+	for i, l := range loops {
+		got := make(chan T, 1)
+		values[i], answers[i].err = got, l.Post(func() {
+			if ctx.Err() == nil { // otherwise the answer is not waited for any more
+				got <- f(i)
+			}
+		})
+	}
+	for i := range answers {
+		a := &answers[i]
+		if a.err != nil {
+			continue
+		}
+		select {
+		case a.value = <-values[i]:
+		case <-ctx.Done():
+			select {
+			case a.value = <-values[i]: // it has answered while a loop before it was waited for
+			default:
+				a.err = ctx.Err()
+			}
+		}
+	}
+	return answers
+}
 
 // common is what is known without the loops.
-func (s *observed) common() *gathered {
+func (s *observed) common() *status.Snapshot {
 	now := time.Now()
-	out := &gathered{status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
+	out := &status.Snapshot{Version: moduleVersion(), PID: os.Getpid(), Time: now,
 		Uptime: now.Sub(s.start).Seconds(), SpoolBytes: s.conn.Spooled(),
 		Upstreams: []status.Upstream{}, Stalls: []status.Stall{}, Routes: []status.Route{},
-		Topics: status.Topics{Largest: []status.Topic{}}}}
+		Topics: status.Topics{Largest: []status.Topic{}}}
 	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/sched/goroutines:goroutines"}}
 	metrics.Read(memory)
@@ -209,11 +238,15 @@ func fill(l *status.Loop, c *loop.Stats) {
 }
 
 // sum adds up what the loops have counted.
-func (g *gathered) sum(s *observed, tallies []conn.Tally) {
+func (s *observed) sum(g *status.Snapshot) {
 	names := s.places.all()
 	routes := make([]status.Route, len(names))
 	c, r := &g.Connections, &g.Requests
-	for _, t := range tallies {
+	for i := range s.tallies {
+		t := s.tallies[i].Load()
+		if t == nil { // the loop has not answered yet
+			continue
+		}
 		c.Accepted += t.Accepted
 		c.Hijacked += t.Hijacked
 		c.Lingering += t.Lingering
@@ -238,6 +271,7 @@ func (g *gathered) sum(s *observed, tallies []conn.Tally) {
 	}
 	c.Busy, c.Refusing = r.Running, int64(s.conn.Refusing())
 	c.Idle = max(int64(s.conn.Active())-c.Busy-c.Hijacked-c.Lingering, 0)
+	c.Hijacked += int64(s.conn.Detached()) // these are not among the active ones
 	c.Open = c.Idle + c.Busy + c.Hijacked + c.Lingering
 	for i := range routes {
 		if to := &routes[i]; to.Requests() > 0 {

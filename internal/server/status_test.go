@@ -334,10 +334,20 @@ func TestStatusPlacesAreBounded(t *testing.T) {
 	}
 }
 
-// TestStatusHijacked: a connection that a handler has taken over counts as such until its end, and a
-// handler that ends its goroutine leaves no request running.
+// TestStatusHijacked: a connection that a handler has taken over counts as such until its end, or
+// that of the http.Handler, and a handler that ends its goroutine leaves no request running.
 func TestStatusHijacked(t *testing.T) {
 	release := make(chan struct{})
+	std := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
+		<-release
+	})
 	url, _ := withStatus(t, "", handlers.Route{Prefix: "/take", Handler: func(req *conn.Request, resp *conn.Response) int {
 		c, _, err := resp.Hijack()
 		if err != nil {
@@ -347,11 +357,11 @@ func TestStatusHijacked(t *testing.T) {
 		_, _ = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"))
 		_ = req.Await(func() error { <-release; return nil }, -1)
 		return 101
-	}}, handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
+	}}, handlers.Route{Prefix: "/std", Handler: conn.HTTP(std)}, handlers.Route{Prefix: "/exit", Handler: func(*conn.Request, *conn.Response) int {
 		runtime.Goexit()
 		return 200
 	}})
-	for _, path := range []string{"/take", "/exit"} {
+	for _, path := range []string{"/take", "/std", "/exit"} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -362,7 +372,7 @@ func TestStatusHijacked(t *testing.T) {
 		_, _ = c.Read(make([]byte, 100))
 	}
 	s := snapshot(t, url)
-	if c := s.Connections; c.Hijacked != 1 || c.Busy != 1 {
+	if c := s.Connections; c.Hijacked != 2 || c.Busy != 1 || c.Open != 3 {
 		t.Errorf("while it is taken: %+v", c)
 	}
 	if r := countsOf(&s, "/take"); r.Status != [6]int64{1: 1} || r.Calls() != 0 {

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/internal/metrics"
 )
 
 // render makes the lines for a server. Rates are those since before; if that is nil, since the
-// start of the server.
+// start of the server. If a loop did not answer before, what it has counted may be older than that:
+// there is a "-" for its rates, and for those that are sums over the loops.
 func render(before, now *metrics.Snapshot) (lines []string) {
 	seconds := now.Uptime
 	if before == nil || now.PID != before.PID || !now.Time.After(before.Time) {
@@ -18,19 +20,28 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 	} else {
 		seconds = now.Time.Sub(before.Time).Seconds()
 	}
-	rate := func(now, before int64) float64 {
-		if seconds <= 0 {
-			return 0
+	known, allKnown := make([]bool, len(now.Loops)), true
+	for i, l := range now.Loops {
+		known[i] = i >= len(before.Loops) || before.Loops[i].Answered
+		allKnown = allKnown && (known[i] || !l.Answered)
+	}
+	rate := func(known bool, now, before int64, text func(float64) string) string {
+		switch {
+		case !known:
+			return "-"
+		case seconds <= 0:
+			return text(0)
 		}
-		return max(float64(now-before), 0) / seconds
+		return text(max(float64(now-before), 0) / seconds)
 	}
 	add := func(format string, args ...any) { lines = append(lines, clean(fmt.Sprintf(format, args...))) }
 	c, q, old := &now.Connections, &now.Requests, &before.Requests
 	add("lwango %s, process %d, up %v", now.Version, now.PID,
 		time.Duration(now.Uptime*float64(time.Second)).Round(time.Second))
-	add("requests    %.1f/s, %d running, %d in all, %d errors (5xx)", rate(q.Total, old.Total),
-		q.Running, q.Total, q.Errors)
-	add("bytes       %s/s sent, %s/s received", size(rate(q.Sent, old.Sent)), size(rate(q.Got, old.Got)))
+	add("requests    %s/s, %d running, %d in all, %d errors (5xx)",
+		rate(allKnown, q.Total, old.Total, tenths), q.Running, q.Total, q.Errors)
+	add("bytes       %s/s sent, %s/s received", rate(allKnown, q.Sent, old.Sent, size),
+		rate(allKnown, q.Got, old.Got, size))
 	add("connections %d: %d idle, %d busy, %d hijacked, %d lingering; %d refusing", c.Open, c.Idle,
 		c.Busy, c.Hijacked, c.Lingering, c.Refusing)
 	add("memory      %s heap, %s spool, %d goroutines, %d topics with %d subscriptions",
@@ -46,15 +57,16 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 			continue
 		}
 		var b metrics.Loop
-		if i < len(before.Loops) && before.Loops[i].Answered {
+		if i < len(before.Loops) {
 			b = before.Loops[i]
 		}
-		busy := 0.0
-		if l.Age > b.Age {
-			busy = min(max((l.Busy-b.Busy)/(l.Age-b.Age), 0), 1)
+		busy := "-"
+		if known[i] && l.Age > b.Age {
+			busy = tenths(100*min(max((l.Busy-b.Busy)/(l.Age-b.Age), 0), 1)) + "%"
 		}
-		add("%4d %5.1f%% %10.0f %10.0f %8d %8d %8d %8d %7d", l.Loop, busy*100, rate(l.Wakeup, b.Wakeup),
-			rate(l.Resume, b.Resume), l.Threads, l.Coroutines, l.Timers, l.Workers, l.Stalls)
+		add("%4d %6s %10s %10s %8d %8d %8d %8d %7d", l.Loop, busy,
+			rate(known[i], l.Wakeup, b.Wakeup, whole), rate(known[i], l.Resume, b.Resume, whole),
+			l.Threads, l.Coroutines, l.Timers, l.Workers, l.Stalls)
 	}
 
 	add("")
@@ -68,8 +80,9 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 				b = *o
 			}
 		}
-		add("%10d %9.1f %8d %8d %8d %10v  %s", r.Requests(), rate(r.Requests(), b.Requests()), r.Status[4],
-			r.Status[5], r.Status[0], time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
+		add("%10d %9s %8d %8d %8d %10v  %s", r.Requests(),
+			rate(allKnown, r.Requests(), b.Requests(), tenths), r.Status[4], r.Status[5], r.Status[0],
+			time.Duration(mean(r)*float64(time.Second)).Round(10*time.Nanosecond),
 			cmp.Or(r.Site, "(no site)")+" "+cmp.Or(r.Route, "(no route)"))
 	}
 	if len(now.Upstreams) > 0 {
@@ -95,6 +108,10 @@ func render(before, now *metrics.Snapshot) (lines []string) {
 }
 
 func mean(r *metrics.Route) float64 { return r.Spent / float64(max(r.Calls(), 1)) }
+
+func whole(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
+
+func tenths(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
 
 // size is a number of bytes with a unit.
 func size(n float64) string {

@@ -81,6 +81,40 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestRatesAfterAHeldLoop: what a loop has counted before it did not answer is not taken for what
+// came since.
+func TestRatesAfterAHeldLoop(t *testing.T) {
+	before, now := snapshot, snapshot
+	now.Time = before.Time.Add(time.Second)
+	now.Loops = []metrics.Loop{{Answered: true, Age: 101, Busy: 25.5, Wakeup: 7},
+		{Loop: 1, Answered: true, Age: 101, Busy: 50, Wakeup: 5000, Resume: 6000}}
+	now.Requests.Total += 10
+	for _, c := range []struct {
+		before []metrics.Loop
+		want   []string
+	}{
+		{before.Loops, []string{"requests    -/s,", "bytes       -/s sent, -/s received",
+			"   0  50.0%          7          0", "   1      -          -          -", "         5         -"}},
+		{[]metrics.Loop{before.Loops[0], {Loop: 1, Answered: true, Age: 100, Busy: 49, Wakeup: 4900}},
+			[]string{"requests    10.0/s,", "bytes       0 B/s sent", "   1 100.0%        100       6000",
+				"         5       0.0"}},
+	} {
+		before.Loops = c.before
+		text := strings.Join(render(&before, &now), "\n")
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+	held := now
+	held.Time, held.Loops = now.Time.Add(time.Second), before.Loops[:1]
+	held.Loops = append(held.Loops, metrics.Loop{Loop: 1})
+	if text := strings.Join(render(&now, &held), "\n"); !strings.Contains(text, "requests    0.0/s") {
+		t.Errorf("while it does not answer:\n%s", text)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	tcp := httptest.NewServer(http.HandlerFunc(serve))
 	defer tcp.Close()
