@@ -202,9 +202,9 @@ func (a *acmeConfig) pairs(now time.Time, place string) (all []pair) {
 	return all
 }
 
-// keepObtained puts what is in force into the listeners of next whose files cannot be read just now:
-// a file may have gone, belong to root, or take a descriptor that is not left. The obtainer replaces
-// it at its next look.
+// keepObtained puts what is in force into the listeners of next whose files cannot be read just
+// now: a file may have gone, belong to root, or take a descriptor that is not left. The obtainer
+// replaces it at its next look.
 func (s *server) keepObtained(next *config) {
 	inForce := map[string]pair{}
 	for _, l := range s.config.Listeners {

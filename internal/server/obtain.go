@@ -434,8 +434,8 @@ const (
 	staleAfter = time.Minute
 )
 
-// sweep removes unfinished files, as they have keys. What it cannot remove now it can perhaps at the
-// next look.
+// sweep removes unfinished files, as they have keys. What it cannot remove now it can perhaps at
+// the next look.
 func (o *obtainer) sweep() {
 	entries, _ := os.ReadDir(o.config.folder)
 	for _, entry := range entries {
@@ -448,8 +448,8 @@ func (o *obtainer) sweep() {
 	}
 }
 
-// write puts a file into the folder, for this user alone, so that nobody sees a part of it, not even
-// after a loss of power.
+// write puts a file into the folder, for this user alone, so that nobody sees a part of it, not
+// even after a loss of power.
 func (o *obtainer) write(path string, text []byte) error {
 	f, err := os.CreateTemp(o.config.folder, unfinished+"*")
 	if err != nil {

@@ -63,8 +63,8 @@ func (p *pair) look() (s stamp) {
 	return s
 }
 
-// changed reports whether the files are to be read again: one of them is another, or the response is
-// due.
+// changed reports whether the files are to be read again: one of them is another, or the response
+// is due.
 func (p *pair) changed(now time.Time) bool { return p.look() != p.stamp || p.due(now) }
 
 // due reports whether the response is to be looked at again.
@@ -84,8 +84,8 @@ func (p *pair) load(now time.Time) error {
 	return err
 }
 
-// stapleEvery is how often a response that was not believed is looked at again: perhaps the clock was
-// wrong, or no descriptor was left.
+// stapleEvery is how often a response that was not believed is looked at again: perhaps the clock
+// was wrong, or no descriptor was left.
 const stapleEvery = time.Hour
 
 // staple gives cert its OCSP response. One that clients would not believe is left out: most of them
@@ -213,8 +213,8 @@ func (l *listenerConfig) certify() {
 }
 
 // choose returns a GetCertificate that gives clients a certificate for their SNI, if there is one.
-// Without it, crypto/tls gives a client that can use none of these the first certificate of all, which
-// may be another name's.
+// Without it, crypto/tls gives a client that can use none of these the first certificate of all,
+// which may be another name's.
 func choose(certs []tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return func(hello *tls.ClientHelloInfo) (own *tls.Certificate, err error) {
 		for i := range certs {
@@ -284,9 +284,9 @@ func (p *pair) concern(now time.Time) string {
 	return ""
 }
 
-// chainConcern says that a certificate of p's file has not been signed by the one behind it, as it must
-// be (RFC 5246 section 7.4.2); "" if all are. Browsers find the right one elsewhere, perhaps, but most
-// other clients do not. It is no error: the key and the first certificate fit.
+// chainConcern says that a certificate of p's file has not been signed by the one behind it, as it
+// must be (RFC 5246 section 7.4.2); "" if all are. Browsers find the right one elsewhere, perhaps,
+// but most other clients do not. It is no error: the key and the first certificate fit.
 func (p *pair) chainConcern() string {
 	signed := p.leaf
 	for i := 1; i < len(p.read.Certificate); i++ {
