@@ -5,15 +5,16 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/lwango/lwango/internal/confpath"
 )
 
 // authorities reads the certificates of authorities from a PEM file. It refuses the file for a
 // part that is of no use, such as one that is cut off: package x509 leaves such a part out, and
 // the clients of that authority would be refused without a reason that the operator could see.
 func authorities(path string) (all []*x509.Certificate, err error) {
-	text, err := os.ReadFile(path)
+	text, err := confpath.Read(path, confpath.MaxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -158,7 +158,7 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 	for _, row := range []struct{ value, want string }{
-		{"${file:none}", "t.conf:4: site.route.body: stat " + dir + "/none: no such file or directory"},
+		{"${file:none}", "t.conf:4: site.route.body: open " + dir + "/none: no such file or directory"},
 		{"${file:long}", "t.conf:4: site.route.body: " + dir + "/long: longer than 64 KiB"},
 		{"${file:.}", "t.conf:4: site.route.body: " + dir + ": not a regular file"},
 		{"${file:/dev/zero}", "t.conf:4: site.route.body: /dev/zero: not a regular file"},

@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 
+	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/sysio"
 )
 
@@ -167,7 +168,7 @@ func (o *obtainer) run(ctx context.Context, rest func()) {
 // due returns when the certificate of a domain is to be renewed: a third of its time before its end,
 // or 30 days. If there is none that is of use, that is long ago.
 func (o *obtainer) due(domain string) (at time.Time) {
-	cert, err := tls.LoadX509KeyPair(o.config.file(domain), o.config.file(domain))
+	cert, err := confpath.KeyPair(o.config.file(domain), o.config.file(domain))
 	if err != nil || cert.Leaf.VerifyHostname(domain) != nil {
 		return at
 	}
@@ -290,7 +291,7 @@ func again(n int, _ *http.Request, answer *http.Response) time.Duration {
 // accountKey returns the key of the account; the first time, it makes one.
 func (o *obtainer) accountKey() (crypto.Signer, error) {
 	path := filepath.Join(o.config.folder, "account.key")
-	text, err := os.ReadFile(path)
+	text, err := confpath.Read(path, confpath.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, text, err := newKey()
 		if err == nil {

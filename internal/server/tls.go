@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -74,7 +73,7 @@ func (p *pair) due(now time.Time) bool { return !p.again.IsZero() && now.After(p
 // stays, with a response that is still good.
 func (p *pair) load(now time.Time) error {
 	p.stamp = p.look()
-	cert, err := tls.LoadX509KeyPair(p.cert, p.key)
+	cert, err := confpath.KeyPair(p.cert, p.key)
 	if err == nil {
 		p.staple(&cert, now)
 		p.read, p.leaf = cert, cert.Leaf
@@ -95,7 +94,7 @@ func (p *pair) staple(cert *tls.Certificate, now time.Time) {
 	if p.ocsp == "" {
 		return
 	}
-	der, err := os.ReadFile(p.ocsp)
+	der, err := confpath.Read(p.ocsp, confpath.MaxFile)
 	if err == nil {
 		p.again, err = believable(der, cert, now)
 	}

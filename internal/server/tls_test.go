@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,6 +172,11 @@ func TestRenewCerts(t *testing.T) {
 	look("no such file")
 	look()
 	names("without a file", "a2.test a2.test")
+	if err := syscall.Mkfifo(filepath.Join(s.dir, "a.pem"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look("a.pem: not a regular file") // and nobody waits for its writer
+	names("with a pipe", "a2.test a2.test")
 
 	if _, err := kept.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
 		t.Fatal(err)
