@@ -94,7 +94,8 @@ type observed struct {
 	start  time.Time
 	places *places
 	// upstreams are those of the configuration in force.
-	upstreams atomic.Pointer[[]reporter]
+	upstreams    atomic.Pointer[[]reporter]
+	certificates atomic.Pointer[[]status.Certificate]
 }
 
 // reporter tells of the upstreams of a route.
@@ -111,6 +112,7 @@ func (s *server) observe(c *config) {
 	}
 	c.observer.of.Store(s.observed)
 	s.observed.upstreams.Store(&c.upstreams)
+	s.observed.certificates.Store(c.certificates())
 }
 
 // answerWait is how long a look at the server waits for its loops.
@@ -183,6 +185,7 @@ func (s *observed) common() *gathered {
 			}
 		}
 	}
+	out.Certificates = *s.certificates.Load()
 	if s.topics != nil {
 		t := &out.Topics
 		n, subscribers, bytes, largest := s.topics.Counts(20)
