@@ -66,6 +66,15 @@ func (s *Snapshot) AppendText(b []byte, bounds []time.Duration) []byte {
 		t.sample("lwango_upstream_waiting", float64(u.Waiting),
 			"site", u.Site, "route", u.Route, "address", u.Address)
 	}
+	t.family("lwango_certificate_not_after_seconds", "gauge",
+		"UNIX time at which the certificate expires, 0 if it is still to be obtained.")
+	for _, c := range s.Certificates {
+		until := 0.0
+		if !c.Until.IsZero() {
+			until = float64(c.Until.Unix())
+		}
+		t.sample("lwango_certificate_not_after_seconds", until, "file", c.File)
+	}
 	t.one("lwango_topics", "gauge", "Topics with subscribers or history.", float64(s.Topics.Count))
 	t.one("lwango_topic_subscribers", "gauge", "Subscriptions of all topics.",
 		float64(s.Topics.Subscribers))

@@ -13,13 +13,14 @@ type Snapshot struct {
 	Time    time.Time `json:"time"`
 	Uptime  float64   `json:"uptime_seconds"`
 
-	Connections Connections `json:"connections"`
-	Requests    Requests    `json:"requests"`
-	Loops       []Loop      `json:"loops"`
-	Routes      []Route     `json:"routes"`
-	Upstreams   []Upstream  `json:"upstreams"`
-	Topics      Topics      `json:"topics"`
-	Stalls      []Stall     `json:"stalls"` // the latest 16 at most, oldest first
+	Connections  Connections   `json:"connections"`
+	Requests     Requests      `json:"requests"`
+	Loops        []Loop        `json:"loops"`
+	Routes       []Route       `json:"routes"`
+	Upstreams    []Upstream    `json:"upstreams"`
+	Topics       Topics        `json:"topics"`
+	Certificates []Certificate `json:"certificates"`
+	Stalls       []Stall       `json:"stalls"` // the latest 16 at most, oldest first
 
 	SpoolBytes int64 `json:"spool_bytes"` // of all temporary files of requests and answers
 	HeapBytes  int64 `json:"heap_bytes"`  // of objects, live or not collected yet
@@ -104,6 +105,13 @@ func (r *Route) Calls() (n int64) {
 		n += c
 	}
 	return n
+}
+
+// Certificate is one of a listener's.
+type Certificate struct {
+	File  string    `json:"file"`
+	Names []string  `json:"names"`
+	Until time.Time `json:"not_after,omitzero"` // zero: it is still to be obtained
 }
 
 // Upstream is one address of a route.

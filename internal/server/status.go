@@ -98,7 +98,8 @@ type observed struct {
 	// stores its own. So the sums do not fall while a loop that is held up does not answer.
 	tallies []atomic.Pointer[conn.Tally]
 	// upstreams are those of the configuration in force.
-	upstreams atomic.Pointer[[]reporter]
+	upstreams    atomic.Pointer[[]reporter]
+	certificates atomic.Pointer[[]status.Certificate]
 }
 
 // reporter tells of the upstreams of a route.
@@ -116,6 +117,7 @@ func (s *server) observe(c *config) {
 	}
 	c.observer.of.Store(s.observed)
 	s.observed.upstreams.Store(&c.upstreams)
+	s.observed.certificates.Store(c.certificates())
 }
 
 // answerWait is how long a look at the server waits for its loops.
@@ -212,6 +214,7 @@ func (s *observed) common() *status.Snapshot {
 			}
 		}
 	}
+	out.Certificates = *s.certificates.Load()
 	if s.topics != nil {
 		t := &out.Topics
 		n, subscribers, bytes, largest := s.topics.Counts(20)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ocsp"
 
 	"github.com/lwango/lwango/internal/confpath"
+	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server/settings"
 )
 
@@ -335,6 +336,29 @@ func (c *config) concerns(now time.Time, say func(p *pair, what string)) {
 	}
 }
 
+// certificates returns what there is to say of them, each file once.
+func (c *config) certificates() *[]metrics.Certificate {
+	all, seen := []metrics.Certificate{}, map[string]bool{}
+	for _, l := range c.Listeners {
+		for _, p := range l.Pairs {
+			if seen[p.cert] {
+				continue
+			}
+			seen[p.cert] = true
+			if p.leaf == nil {
+				all = append(all, metrics.Certificate{File: p.cert, Names: []string{p.domain}})
+				continue
+			}
+			names := slices.Concat([]string{}, p.leaf.DNSNames) // not nil, for JSON
+			for _, ip := range p.leaf.IPAddresses {
+				names = append(names, ip.String())
+			}
+			all = append(all, metrics.Certificate{File: p.cert, Names: names, Until: p.leaf.NotAfter})
+		}
+	}
+	return &all
+}
+
 // certsEvery is how often a server looks at the files of its certificates, and warnEvery how often
 // it says which of them expire.
 const (
@@ -377,6 +401,7 @@ func (s *server) renewCerts(now time.Time) {
 			if l := s.listeners[lc.Address]; l != nil { // otherwise a new process has it
 				l.certs.Store(lc.TLS)
 			}
+			s.observed.certificates.Store(s.config.certificates())
 		}
 	}
 	if now.Sub(s.warned) >= warnEvery {

@@ -2,17 +2,22 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +26,7 @@ import (
 
 	"golang.org/x/crypto/ocsp"
 
+	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/certs"
 	"github.com/lwango/lwango/internal/test/logtext"
@@ -184,6 +190,64 @@ func TestRenewCerts(t *testing.T) {
 	if _, err := kept.Read(make([]byte, 1)); err != nil {
 		t.Errorf("a connection of before: %v", err)
 	}
+}
+
+// TestCertStatus: the status page knows when certificates expire, also after they have been renewed.
+func TestCertStatus(t *testing.T) {
+	s := startTLS(t, func(s *tlsServer) {
+		s.put("a", "a.test", 90*24*time.Hour)
+		s.put("b", "b.test", 90*24*time.Hour)
+	}, `tls = [{cert = "a.pem", key = "a.key"}, {cert = "b.pem", key = "b.key"}]
+[[listener]]
+address = "unix:other"
+tls = {cert = "a.pem", key = "a.key"}
+[[listener]]
+address = "unix:status"
+[[site]]
+host = "x"
+[[site.route]]
+prefix = "/status"
+module = "status"`)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", filepath.Join(s.dir, "status"))
+		}}}
+	read := func(path string) []byte {
+		t.Helper()
+		resp, err := client.Get("http://x/status/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	check := func(when string) {
+		t.Helper()
+		var got metrics.Snapshot
+		if err := json.Unmarshal(read("json"), &got); err != nil {
+			t.Fatal(err)
+		}
+		a, b := s.leaf("a"), s.leaf("b")
+		want := []metrics.Certificate{
+			{File: filepath.Join(s.dir, "a.pem"), Names: a.DNSNames, Until: a.NotAfter},
+			{File: filepath.Join(s.dir, "b.pem"), Names: b.DNSNames, Until: b.NotAfter}}
+		if !reflect.DeepEqual(got.Certificates, want) {
+			t.Errorf("%s: got %v, want %v", when, got.Certificates, want)
+		}
+		line := fmt.Sprintf("lwango_certificate_not_after_seconds{file=%q} %g\n", want[0].File,
+			float64(a.NotAfter.Unix()))
+		if text := string(read("metrics")); !strings.Contains(text, line) {
+			t.Errorf("%s: no line %s", when, line)
+		}
+	}
+	check("at first")
+	s.put("a", "a2.test", 80*24*time.Hour)
+	s.RenewCerts(time.Now())
+	check("after a renewal")
 }
 
 // TestCertWarnings: a certificate that has expired, or will soon, is warned of at the start, after
