@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
 	"internal/server":           {"internal/asynclog", "internal/template", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/server/*", "internal/sysio", "internal/confine"},
-	"internal/server/*":         {"handlers", "internal/server/*"},
+	"internal/server/*":         {"handlers", "internal/confpath", "internal/server/*"},
 	"internal/reference":        {"handlers", "internal/server"},
 	"lwangotest":                {"conn", "internal/test/*"},
 	"":                          {"client", "conn", "coro", "handlers", "loop", "pubsub", "stream", "internal/server", "internal/asynclog"},
