@@ -51,14 +51,17 @@ const (
 	bufferSize = 1 << 20
 	// flushAfter is how long a line waits at most before it is in the file.
 	flushAfter = time.Second
-	// stuckAfter is how long a write takes until no connection waits for it any more.
-	stuckAfter = time.Second
 	// keptLines is what a buffer keeps of its room when there are few lines.
 	keptLines = 64 << 10
 )
 
-// saidAfter is how long a write takes until the log says so. It is a variable only for the tests.
-var saidAfter = 10 * time.Second
+// These are variables only for the tests.
+var (
+	// stuckAfter is how long a write takes until no connection waits for it any more.
+	stuckAfter = time.Second
+	// saidAfter is how long a write takes until the log says so.
+	saidAfter = 10 * time.Second
+)
 
 // epoch is for times that count on while the system's clock is set.
 var epoch = time.Now()

@@ -35,12 +35,12 @@ func LogLine(format string, e *conn.AccessEntry) string {
 	return string(line(nil, e, &c))
 }
 
-// SetLogSaidAfter changes how long a write of an access log takes until the log says so, and
-// returns what undoes that.
-func SetLogSaidAfter(d time.Duration) (undo func()) {
-	was := saidAfter
-	saidAfter = d
-	return func() { saidAfter = was }
+// SetLogStuck changes how long a write of an access log takes until no connection waits for it, and
+// until the log says so. It returns what undoes that.
+func SetLogStuck(after, said time.Duration) (undo func()) {
+	wasAfter, wasSaid := stuckAfter, saidAfter
+	stuckAfter, saidAfter = after, said
+	return func() { stuckAfter, saidAfter = wasAfter, wasSaid }
 }
 
 // Room returns how many bytes the buffers of a log take.
