@@ -31,6 +31,7 @@ type accessLog struct {
 
 	// began is when the present write of the writer began, since epoch; 0: it does not write.
 	began atomic.Int64
+	said  atomic.Int64 // when the log last said that a write is stuck, likewise; 0: never
 
 	// instead is the log for lines that come after the end, of requests that were under way.
 	instead atomic.Pointer[accessLogConfig]
@@ -277,13 +278,17 @@ func (a *accessLog) watched(write func()) {
 	say.Stop()
 }
 
-// sayStuck logs once a minute that the write that began then is still under way.
+// sayStuck logs, once a minute at most, that the write that began then is still under way.
 func (a *accessLog) sayStuck(began int64) {
 	if a.began.Load() != began {
 		return
 	}
-	a.log.Error("access log: a write is stuck, lines that find no room are dropped",
-		"path", a.path, "for", a.stuckFor().Round(time.Second), "dropped", a.lost())
+	now := int64(time.Since(epoch))
+	if said := a.said.Load(); said == 0 || now-said >= int64(time.Minute) {
+		a.said.Store(now)
+		a.log.Error("access log: a write is stuck, lines that find no room are dropped",
+			"path", a.path, "for", a.stuckFor().Round(time.Second), "dropped", a.lost())
+	}
 	time.AfterFunc(time.Minute, func() { a.sayStuck(began) })
 }
 
