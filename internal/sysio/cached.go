@@ -17,24 +17,39 @@ import (
 // cachestat(2), of Linux 6.5, counts the pages that are there, those that are just being read
 // included. They are read in order, so a look at the last byte tells whether they have arrived. On
 // an older kernel, and where it counts none, as on overlayfs, the first byte and the last one stand
-// for the rest.
+// for the rest. It counts none of a cold file, too: then the look at the first byte has the kernel
+// read some pages, which may be there when the look returns, and which a second count finds.
 func Cached(fd int, off, n int64) bool {
 	if n <= 0 {
 		return true
 	}
-	if !noCachestat.Load() {
-		page := int64(os.Getpagesize())
-		asked := unix.CachestatRange{Off: uint64(off), Len: uint64(n)}
-		var found unix.Cachestat_t
-		err := unix.Cachestat(uint(fd), &asked, &found, 0)
-		if err == nil && found.Cache > 0 { // some filesystems that lie on others count none
-			return int64(found.Cache) > (off+n-1)/page-off/page && arrived(fd, off+n-1)
+	pages := pagesOf(fd, off, n)
+	if pages == 0 {
+		if !arrived(fd, off) {
+			return false
 		}
-		if err == unix.ENOSYS || err == unix.EPERM {
-			noCachestat.Store(true)
-		}
+		pages = pagesOf(fd, off, n)
 	}
-	return arrived(fd, off) && arrived(fd, off+n-1)
+	page := int64(os.Getpagesize())
+	return (pages == 0 || pages > (off+n-1)/page-off/page) && arrived(fd, off+n-1)
+}
+
+// pagesOf counts the pages of n bytes from off on that lie in the page cache: 0 if the kernel does
+// not tell.
+func pagesOf(fd int, off, n int64) int64 {
+	if noCachestat.Load() {
+		return 0
+	}
+	asked := unix.CachestatRange{Off: uint64(off), Len: uint64(n)}
+	var found unix.Cachestat_t
+	err := unix.Cachestat(uint(fd), &asked, &found, 0)
+	if err == unix.ENOSYS || err == unix.EPERM {
+		noCachestat.Store(true)
+	}
+	if err != nil {
+		return 0
+	}
+	return int64(found.Cache)
 }
 
 // noCachestat is set once the kernel, or the filter of a container, has refused cachestat.
