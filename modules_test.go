@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwango/lwango/internal/test/race"
 )
 
 const (
@@ -97,8 +99,8 @@ var tested = []string{
 // TestModulesOfPrograms: a program of ten lines gets the modules that it needs, and no others; and
 // neither does its test. What tests of lwango use, and Redis, is not among them.
 func TestModulesOfPrograms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a program")
+	if testing.Short() || race.Enabled {
+		t.Skip("builds a program, which is the same one with the race detector")
 	}
 	here, err := os.Getwd()
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lwango/lwango/internal/test/race"
 )
 
 // command is a line of a README that runs a program of this repository.
@@ -22,8 +24,8 @@ var command = regexp.MustCompile(`(?m)^    .*\bgo run (\S+)(.*)$`)
 // TestCommandsOfReadmes runs what the READMEs tell to run, from the repository's root: each program
 // listens and serves what is its own, and not the folder of the lwango.conf there.
 func TestCommandsOfReadmes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds all samples")
+	if testing.Short() || race.Enabled {
+		t.Skip("builds all samples, which are the same ones with the race detector")
 	}
 	files, err := filepath.Glob("samples/*/README.md")
 	if err != nil {

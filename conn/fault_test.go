@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -163,7 +164,10 @@ func TestCutConnections(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(h)})
 		fds := descriptors(t)
-		const workers, each = 8, 700
+		workers, each := 8, 700
+		if race.Enabled {
+			each = 300
+		}
 		var wg sync.WaitGroup
 		for w := range workers {
 			rng := rand.New(rand.NewPCG(uint64(w), 7))

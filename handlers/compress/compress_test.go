@@ -25,6 +25,7 @@ import (
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/server"
 )
 
@@ -187,9 +188,13 @@ func TestSources(t *testing.T) {
 			io.Copy(w, f)
 		},
 	}
+	largest := 300 << 10
+	if race.Enabled {
+		largest = 100 << 10
+	}
 	modes.Run(t, func(t *testing.T, m modes.Mode) {
 		sizes := map[string]string{}
-		for _, n := range []int{0, 1023, 1024, 5000, 33 << 10, 300 << 10} {
+		for _, n := range []int{0, 1023, 1024, 5000, 33 << 10, largest} {
 			sizes[strconv.Itoa(n)] = prose(n)
 		}
 		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
