@@ -72,7 +72,7 @@ func TestUnderSystemd(t *testing.T) {
 	m.Write("/var/www/two/index.html", "two", 0o644)
 	m.Write(conf, strings.ReplaceAll(string(right), "/var/www/html", "/var/www/two"), 0o644)
 	m.Run("systemctl reload lwango")
-	serves("two")
+	until(`test "$(curl -s http://127.0.0.1/)" = two`) // systemctl may return when the signal is sent
 	if now := property("MainPID"); now != pid {
 		t.Errorf("process %s after a reload, before it %s", now, pid)
 	}
