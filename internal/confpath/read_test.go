@@ -1,6 +1,7 @@
 package confpath_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,5 +39,48 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := confpath.Read(at("file"), 4); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a file that is too long: %v", err)
+	}
+}
+
+// TestReadOnce: a pipe is read to its end, and is an error when that has been done already, or nobody
+// writes to it.
+func TestReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	fifo, file := filepath.Join(dir, "fifo"), filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	pipe := fmt.Sprintf("/proc/self/fd/%d", r.Fd())
+	go func() {
+		w.WriteString("12")
+		w.WriteString("345")
+		w.Close()
+	}()
+	for _, row := range []struct{ path, want string }{
+		{pipe, "12345"},
+		{pipe, "error: " + pipe + ": an empty pipe; what was in it can be read once only"},
+		{fifo, "error: " + fifo + ": an empty pipe; what was in it can be read once only"},
+		{file, ""},
+		{os.DevNull, ""},
+		{"/dev/zero", "error: /dev/zero: longer than 0 KiB"},
+		{dir, "error: read " + dir + ": is a directory"},
+		{filepath.Join(dir, "none"), "error: open " + dir + "/none: no such file or directory"},
+	} {
+		text, err := confpath.ReadOnce(row.path, 5)
+		got := string(text)
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != row.want {
+			t.Errorf("%s: %q, want %q", row.path, got, row.want)
+		}
 	}
 }

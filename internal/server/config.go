@@ -303,7 +303,7 @@ func (s source) load() (c *config, err error) {
 	if s.jail != nil && s.jail.file != "" {
 		file = s.jail.file
 	}
-	text, err := os.ReadFile(file)
+	text, err := confpath.ReadOnce(file, confpath.MaxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -405,7 +405,7 @@ func (s source) loadForUpgrade() (*config, error) {
 	}
 	var text []byte
 	if s.File != "" {
-		if text, err = os.ReadFile(s.File); err != nil {
+		if text, err = confpath.ReadOnce(s.File, confpath.MaxFile); err != nil {
 			return nil, err
 		}
 	}

@@ -147,6 +147,43 @@ func TestReloadLeavesNothing(t *testing.T) {
 	}
 }
 
+// A configuration from a pipe is gone once it is read: a reload does not take that for one without
+// keys, which would serve the defaults.
+func TestReloadFromPipe(t *testing.T) {
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(threads)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.WriteString(w, "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
+		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"a\"\n")); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	s := source()
+	s.File = fmt.Sprintf("/proc/self/fd/%d", r.Fd())
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Reload(); err == nil || !strings.Contains(err.Error(), "an empty pipe") {
+		t.Errorf("a second read: %v", err)
+	}
+	if got := fetch(t, srv.Addresses()[0]); got != "a" {
+		t.Errorf("afterwards: %q", got)
+	}
+	srv.Stop()
+	if err := srv.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A module that panics when it is built does not end a server that reads its configuration again:
 // it goes on as it was, and says so.
 func TestReloadSurvivesPanic(t *testing.T) {
