@@ -211,7 +211,12 @@ func TestPace(t *testing.T) {
 			in, out = stream.Pace{}, stream.Pace{Idle: idle}
 			var d stream.Duplex
 			a.Duplex(&d)
-			if n, err := a.Write(buf); n != len(buf) || err != nil || d.Held() != len(buf) {
+			n, err = a.Write(buf)
+			full := d.Held() == len(buf)
+			if invariants.Enabled { // a forced EAGAIN has left room, for which UNIX sockets do not wake
+				full = d.Held() > 0
+			}
+			if n != len(buf) || err != nil || !full {
 				t.Errorf("held: %d, %v, %d", n, err, d.Held())
 			}
 			began = l.Time()
