@@ -178,10 +178,10 @@ func (a *admission) dismiss(c *connection) {
 		a.refusing.Add(-1)
 		return
 	}
-	a.active.Add(-1)
 	if c.standing == counted {
 		a.networks.leave(c.remote.network())
 	}
+	a.active.Add(-1) // the last: those who wait for it find all of it done
 }
 
 // note logs what became of connections beyond the limits, at most once a minute.

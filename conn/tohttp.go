@@ -44,7 +44,8 @@ import (
 // client, the limits of the http.Server count. After an upgrade the client has 30 s for each 16
 // KiB, and a Shutdown of the http.Server does not concern it.
 //
-// What h writes after Hijack must begin with an answer in HTTP/1.1. An upgrade needs a
+// What h writes after Hijack must begin with an answer in HTTP/1.1. If that is a 101, h has half a
+// second to take what is left of the request's body; otherwise the client's connection is cut. An upgrade needs a
 // ResponseWriter that can be hijacked; HTTP/2 has none, and the client gets 501. If middleware has
 // wrapped the ResponseWriter, its type needs Unwrap (see http.ResponseController) for that and for
 // streams in both directions. An answer that begins before the body has come, and ends while the
@@ -257,7 +258,10 @@ type upload struct {
 	wanted  chan struct{} // closed by proceed
 	over    chan struct{} // is closed when nobody wants it any more
 	done    chan struct{} // is closed when the goroutine has ended
-	whole   bool          // the goroutine's: it has read all of the body
+
+	// The goroutine's until done is closed.
+	whole bool // it has read all of the body
+	lost  bool // the handler has not taken all of it in time, and has not closed its end either
 }
 
 func newUpload(v *visit) *upload {
@@ -303,7 +307,8 @@ func (u *upload) run() {
 				head = http1.AppendChunkHeader(head[:0], n)
 				pieces = net.Buffers{head, p[:n], []byte(http1.ChunkEnd)}
 			}
-			if _, lost := pieces.WriteTo(u.conn); lost != nil { // the handler has closed its end
+			if _, werr := pieces.WriteTo(u.conn); werr != nil {
+				u.lost = tookTooLong(werr)
 				for err == nil {
 					_, err = body.Read(buf[:])
 				}
@@ -327,8 +332,15 @@ func (u *upload) run() {
 				end = http1.AppendField(end, f.Name, f.Value)
 			}
 		}
-		_, _ = u.conn.Write(append(end, "\r\n"...))
+		_, err := u.conn.Write(append(end, "\r\n"...))
+		u.lost = tookTooLong(err)
 	}
+}
+
+// tookTooLong reports whether a write to the handler has failed on this side: by end's deadline, or
+// because net/http, which reads until then, has ended the request's context for the same reason.
+func tookTooLong(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed)
 }
 
 // end ends the goroutine, which must not read when ServeHTTP has returned, and reports whether it
@@ -493,9 +505,10 @@ func (v *visit) answer(resp *http.Response) bool {
 }
 
 // upgrade connects the client with the handler, which has taken over its end. A request with a body
-// that has not come whole cannot be upgraded: net/http still reads it.
+// that has not come whole cannot be upgraded: net/http still reads it. Nor can one of which the
+// handler lacks a part: it would take for that what the client sends next.
 func (v *visit) upgrade(resp *http.Response) bool {
-	if v.upload != nil && !v.upload.end(uploadLinger) {
+	if v.upload != nil && (!v.upload.end(uploadLinger) || v.upload.lost) {
 		return false
 	}
 	v.headed = true

@@ -2,7 +2,9 @@ package conn_test
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
 )
 
 // TestToHTTPMaxBytes: http.MaxBytesReader sets a field of the answer while it reads. A handler that
@@ -72,14 +75,20 @@ func TestToHTTPExpect(t *testing.T) {
 
 // TestToHTTPDeadline: middleware that has set a deadline answers when it has passed.
 func TestToHTTPDeadline(t *testing.T) {
-	ended := make(chan error, 1)
+	began, ended := make(chan struct{}), make(chan error, 1)
 	h := conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		close(began)
 		ended <- req.Sleep(time.Hour)
 		return 200
 	}))
 	s := underHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Millisecond)
-		defer cancel()
+		// As context.WithTimeout; but if it passed before the handler begins, that never would.
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		go func() {
+			<-began
+			cancel(context.DeadlineExceeded)
+		}()
 		h.ServeHTTP(w, r.WithContext(ctx))
 		if ctx.Err() != nil {
 			w.WriteHeader(http.StatusGatewayTimeout)
@@ -97,13 +106,13 @@ func TestToHTTPDeadline(t *testing.T) {
 // TestToHTTPUpgradeBehindBody: a connection that is upgraded before all of a body has come has no
 // limit of the body's.
 func TestToHTTPUpgradeBehindBody(t *testing.T) {
-	hijacked := make(chan struct{})
+	hijacked := make(chan time.Time, 1)
 	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
 		c, r, err := resp.Hijack()
 		if err != nil {
 			return 500
 		}
-		close(hijacked)
+		hijacked <- time.Now()
 		if _, err := io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"); err != nil {
 			return 0
 		}
@@ -113,14 +122,18 @@ func TestToHTTPUpgradeBehindBody(t *testing.T) {
 		_, _ = io.Copy(c, r)
 		return 0
 	})))
-	c := dialHTTP(t, s)
-	c.Send("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 5\r\n\r\nhe")
-	select {
-	case <-hijacked:
-	case <-time.After(wait.Patience):
-		t.Fatal("not hijacked")
+	var c *client
+	for late := true; late; { // the rest of a body has half a second
+		c = dialHTTP(t, s)
+		c.Send("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 5\r\n\r\nhe")
+		select {
+		case then := <-hijacked:
+			c.Send("llo")
+			late = time.Since(then) > 250*time.Millisecond
+		case <-time.After(wait.Patience):
+			t.Fatal("not hijacked")
+		}
 	}
-	c.Send("llo")
 	if a, err := http.ReadResponse(c.R, nil); err != nil || a.StatusCode != 101 {
 		t.Fatal(a, err)
 	}
@@ -129,6 +142,39 @@ func TestToHTTPUpgradeBehindBody(t *testing.T) {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(c.R, b); err != nil || string(b) != "echo" {
 		t.Errorf("%q %v", b, err)
+	}
+}
+
+// TestToHTTPUpgradeWithoutBody: a handler that upgrades the connection and does not take the body
+// that came with the request does not get for that what the client sends next.
+func TestToHTTPUpgradeWithoutBody(t *testing.T) {
+	release, got := make(chan struct{}, 1), make(chan []byte, 1)
+	s := underHTTP(t, conn.ToHTTP(conn.Handler(func(req *conn.Request, resp *conn.Response) int {
+		c, r, err := resp.Hijack()
+		if err != nil {
+			return 500
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+		req.KeepWaiting(true) // although the client is cut
+		_, _ = req.AwaitAny(-1, loop.FromChan(release))
+		all, _ := io.ReadAll(r)
+		got <- all
+		return 0
+	})))
+	for size := 208 << 10; size <= 320<<10; size += 16 << 10 { // the kernel takes some of these whole
+		c := dialHTTP(t, s)
+		go io.WriteString(c, fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n"+
+			"Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)))
+		a, err := http.ReadResponse(c.R, nil)
+		if err == nil {
+			_, _ = io.WriteString(c, "next")
+			_ = c.Conn.(*net.TCPConn).CloseWrite()
+		}
+		release <- struct{}{}
+		if all := string(<-got); err == nil && all != strings.Repeat("x", size)+"next" {
+			t.Errorf("%d bytes: %s, and the handler gets %d bytes", size, a.Status, len(all))
+		}
+		c.Close()
 	}
 }
 
