@@ -116,8 +116,12 @@ func (s *Stream) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) 
 	}
 	s.sources = append(append(s.sources[:0], sources...), l.Stopped())
 	defer clear(s.sources)
-	for until := l.Time().Add(d); ; {
-		now, wait := l.Time(), time.Duration(-1)
+	var until time.Time
+	if d >= 0 {
+		until = time.Now().Add(d) // the loop's time is that of its turn
+	}
+	for {
+		now, wait := time.Now(), time.Duration(-1)
 		if s.KeepAlive > 0 {
 			wait = max(s.sent.Add(s.KeepAlive).Sub(now), 0)
 		}

@@ -38,7 +38,10 @@ func (c *Conn) Ready() bool {
 // has ended, with the index -1.
 func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 	c.release()
-	until := c.thread.Loop().Time().Add(d)
+	var until time.Time
+	if d >= 0 {
+		until = time.Now().Add(d) // the loop's time is that of its turn
+	}
 	own := slices.Index(sources, loop.Source(c))
 	for {
 		begun, err := c.advance()
@@ -60,7 +63,7 @@ func (c *Conn) AwaitAny(d time.Duration, sources ...loop.Source) (int, error) {
 			all = append(sources[:len(sources):len(sources)], also)
 		}
 		if d >= 0 {
-			if left := max(until.Sub(c.thread.Loop().Time()), 0); limit < 0 || left < limit {
+			if left := max(time.Until(until), 0); limit < 0 || left < limit {
 				limit = left
 			}
 		}

@@ -146,16 +146,18 @@ func (c *Conn) finish() error {
 	if c.thread.Loop().Stopping() {
 		limit /= 10 // a stop is not to wait for clients that keep their end open
 	}
-	until := c.thread.Loop().Time().Add(limit)
-	for !c.drop() {
-		left := until.Sub(c.thread.Loop().Time())
-		switch {
-		case left <= 0: // also where there is no end to what it sends
+	until := time.Now().Add(limit) // the loop's time is that of its turn
+	for late := false; !c.drop(); {
+		if late { // also where there is no end to what it sends
 			return os.ErrDeadlineExceeded
-		case c.fill():
+		}
+		left := until.Sub(c.thread.Loop().Time())
+		late = left <= 0
+		switch {
+		case c.fill(): // if this loop is late, what has come in time
 		case c.readErr != nil:
 			return c.readErr
-		default:
+		case !late:
 			if err := c.stream.AwaitRead(left); err != nil {
 				return err
 			}

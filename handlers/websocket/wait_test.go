@@ -1,6 +1,7 @@
 package websocket_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,46 @@ func TestLonePing(t *testing.T) {
 		}
 		c.Send(bye)
 		c.closed(1000)
+	})
+}
+
+// TestWaitCountsFromItsCall, and not from the turn of the loop, in which the handler has computed:
+// neither shorter, where pings go out meanwhile, nor longer.
+func TestWaitCountsFromItsCall(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		const limit = 100 * time.Millisecond
+		u := websocket.Upgrader{PingInterval: limit / 4, IdleTimeout: wait.Patience}
+		s := start(t, m, func(req *conn.Request, resp *conn.Response) int {
+			c, err := u.Upgrade(req, resp)
+			if err != nil {
+				return websocket.Status(err)
+			}
+			time.Sleep(limit / 2)
+			began := time.Now()
+			_, err = c.AwaitAny(limit)
+			// the loop's clock has whole milliseconds
+			if d := time.Since(began); d < limit-2*time.Millisecond || !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("waited for %v only: %v", d, err)
+			}
+			best := time.Hour // on a busy machine any wait may be long
+			for try := 0; try < 20 && best > limit/4; try++ {
+				time.Sleep(limit / 2)
+				began = time.Now()
+				_, _ = c.AwaitAny(0)
+				best = min(best, time.Since(began))
+			}
+			if best > limit/4 {
+				t.Errorf("looked for %v", best)
+			}
+			return 0
+		})
+		c := upgrade(s)
+		for f, err := c.next(); f.first != 0x88; f, err = c.next() {
+			if err != nil || f.first != 0x89 {
+				t.Fatalf("%q, %v", f, err)
+			}
+		}
+		c.Send(bye)
 	})
 }
 
