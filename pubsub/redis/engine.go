@@ -117,7 +117,9 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	o.DialerRetries = 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = patience, patience, patience
 	o.ContextTimeoutEnabled = true
-	o.PoolSize, o.PipelinePoolSize = 1, -1 // each goroutine has its own
+	// Each goroutine has a connection of its own, and keeps it.
+	o.PoolSize, o.PipelinePoolSize = 1, -1
+	o.ConnMaxLifetime, o.ConnMaxLifetimeJitter, o.ConnMaxIdleTime = 0, 0, -1
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
@@ -133,7 +135,7 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	e.queue.something = make(chan struct{}, 1)
 	e.readers.feeds = make(map[string]*feed)
 	hub.Connect(e)
-	e.writer = e.connect()
+	e.writer = e.connect(func() {})
 	go func() {
 		defer close(e.written)
 		e.write()
@@ -145,9 +147,10 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 }
 
 // connect makes a client with one connection, which opens when it is first used, and again after it
-// has broken.
-func (e *Engine) connect() *goredis.Client {
+// has broken. Each time opened is called.
+func (e *Engine) connect(opened func()) *goredis.Client {
 	o := e.options
+	o.OnConnect = func(context.Context, *goredis.Conn) error { opened(); return nil }
 	return goredis.NewClient(&o)
 }
 

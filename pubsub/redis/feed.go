@@ -226,7 +226,10 @@ func (r *reader) poll(fds []*feed, wake *string, block time.Duration) (more bool
 		Streams: append(keys, positions...), Count: perStream, Block: block,
 	}).Result()
 	if err == goredis.Nil { // nothing came
-		return false, nil
+		return false, r.replaced()
+	}
+	if err == nil {
+		err = r.replaced()
 	}
 	if err != nil {
 		return false, err

@@ -1,10 +1,12 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -23,6 +25,9 @@ type reader struct {
 	wakeup string        // key of the stream that wakes it
 	added  chan struct{} // has an element when there is another topic
 
+	opened atomic.Int32 // how many connections the client has opened
+	using  int32        // as many when the session began; the goroutine's
+
 	feeds map[string]*feed // by topic, under the readers' lock
 }
 
@@ -40,9 +45,10 @@ type readers struct {
 // start starts another reader. The caller holds the readers' lock.
 func (rs *readers) start(e *Engine) *reader {
 	rs.number++
-	r := &reader{Engine: e, client: e.connect(),
+	r := &reader{Engine: e,
 		wakeup: fmt.Sprint(wakePrefix, e.hub.Origin(), ":", rs.number),
 		added:  make(chan struct{}, 1), feeds: make(map[string]*feed)}
+	r.client = e.connect(func() { r.opened.Add(1) })
 	rs.all = append(rs.all, r)
 	rs.ended.Go(r.run)
 	return r
@@ -151,8 +157,22 @@ func (r *reader) run() {
 func (r *reader) greet() error {
 	ctx, cancel := r.within(0)
 	defer cancel()
-	return r.client.Ping(ctx).Err()
+	err := r.client.Ping(ctx).Err()
+	r.using = r.opened.Load()
+	return err
 }
+
+// replaced returns an error if the connection is not the one that the session began with. The client
+// opens another one, without an error, if it finds between two commands that the broker has closed
+// it; and the broker may have forgotten meanwhile what was read.
+func (r *reader) replaced() error {
+	if r.opened.Load() != r.using {
+		return errReplaced
+	}
+	return nil
+}
+
+var errReplaced = errors.New("the broker has closed the connection")
 
 // session catches up with what was missed and then reads what comes, until there is an error, or
 // nothing to read any more.
