@@ -65,9 +65,10 @@ func TestGiveUp(t *testing.T) {
 		}
 		release := new(loop.Promise[int])
 		var all []*idler
+		since0 := l.Time()
 		for n := range 8 {
 			all = append(all, newIdler(t, l, n, &ended, nil))
-			loop.Expendable(&all[n].Thread, l.Time(), false)
+			loop.Expendable(&all[n].Thread, since0, false)
 		}
 		working := make(chan struct{})
 		all[0].run = func(t *loop.Thread) { close(working); _, _ = t.AwaitAny(-1, release) }
@@ -84,7 +85,7 @@ func TestGiveUp(t *testing.T) {
 		}
 		on(t, l, func() {
 			// What has been sent to 2 is not seen yet. The end of 3 is no work. 4 is forfeit.
-			loop.Expendable(&all[4].Thread, l.Time(), true)
+			loop.Expendable(&all[4].Thread, since0, true)
 			if _, err := unix.Write(all[4].peer, []byte("x")); err != nil {
 				t.Error(err)
 			}
@@ -203,9 +204,12 @@ func TestSuspendAsLastWord(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wait := start(t, l)
+		if err := l.Post(func() { loop.Wake(&i.Thread) }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(pause / 2) // what is done in the first turn counts from that, and not from New
 		began := time.Now()
-		on(t, l, func() { loop.Wake(&i.Thread) })
+		wait := start(t, l)
 		wait() // the second time, the end is there to be read
 		if d := time.Since(began); d < pause-10*time.Millisecond || len(ended) != 1 {
 			t.Errorf("run again after %v, want %v; %d have ended", d, pause, len(ended))

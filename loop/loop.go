@@ -139,6 +139,7 @@ func (l *Loop) Run() error {
 	defer l.Close()
 	l.owner.Enter()
 	defer l.owner.Leave()
+	l.tick() // what comes first counts from now, and not from New
 	for l.threads > 0 || !l.post.closeIfEmpty() {
 		l.runPosted()
 		l.runQueued()
