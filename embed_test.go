@@ -311,7 +311,7 @@ func TestSeveralServers(t *testing.T) {
 	}
 	all.Wait()
 	if got.Load() != 1 || refused.Load() != 3 {
-		t.Errorf("%d servers have the port, and %d were refused", got.Load(), refused.Load())
+		t.Fatalf("%d servers have the port, and %d were refused", got.Load(), refused.Load())
 	}
 	a, stopA := embed(t, lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: says("a")})
 	b, _ := embed(t, lwango.Server{Addr: "127.0.0.1:0", Threads: 3, Handler: says("b")})

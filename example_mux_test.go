@@ -92,7 +92,7 @@ func ExampleGet() {
 	defer weather.Close()
 
 	h := func(req *lwango.Request, resp *lwango.Response) int {
-		answer, err := lwango.Get(req, weather.URL, time.Second)
+		answer, err := lwango.Get(req, weather.URL, 10*time.Second)
 		switch {
 		case errors.Is(err, client.ErrConnect):
 			return resp.Error(502, err)

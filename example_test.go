@@ -47,7 +47,7 @@ func ExampleHandler() {
 		stock := loop.Go(req.Thread, func(t *loop.Thread) (int, error) {
 			return 3, t.Sleep(time.Millisecond)
 		})
-		n, err := loop.AwaitAll(req.Thread, time.Second, price, stock)
+		n, err := loop.AwaitAll(req.Thread, 10*time.Second, price, stock)
 		if err != nil {
 			return http.StatusGatewayTimeout
 		}
@@ -70,7 +70,7 @@ func ExampleAwait() {
 		return 42, ctx.Err()
 	}
 	var h lwango.Handler = func(req *lwango.Request, resp *lwango.Response) int {
-		n, err := lwango.Await(req, time.Second, func(ctx context.Context) (int, error) {
+		n, err := lwango.Await(req, 10*time.Second, func(ctx context.Context) (int, error) {
 			return count(ctx, "items")
 		})
 		switch {

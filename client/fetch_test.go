@@ -23,6 +23,7 @@ import (
 	"github.com/lwango/lwango/internal/test/loops"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/race"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/server"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -224,12 +225,7 @@ func TestSlowReader(t *testing.T) {
 
 // TestNoConnection: errors before a byte was sent.
 func TestNoConnection(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := ln.Addr().String()
-	ln.Close()
+	nobody := refuse.Address(t)
 	silent, _ := script(t, func(c net.Conn, r *bufio.Reader) { io.Copy(io.Discard, r) })
 	plain, _ := script(t, answer(kept))
 	onThread(t, func(th *loop.Thread) {

@@ -199,13 +199,15 @@ func TestFromChan(t *testing.T) {
 
 			// The thread that waited first ends, and closes the source. Another one is told.
 			shared := loop.FromChan(make(chan int))
-			waited := new(loop.Promise[int])
+			waited, leave := new(loop.Promise[int]), new(loop.Promise[int])
 			first := th.Go(func(th *loop.Thread) error {
 				want(t, th.AwaitAll(0, shared), os.ErrDeadlineExceeded)
 				waited.Resolve(1)
-				return th.Sleep(time.Millisecond)
+				_, err := leave.Await(th, -1)
+				return err
 			})
 			_, _ = waited.Await(th, -1)
+			l.Go(func(*loop.Thread) { leave.Resolve(1) }) // when this thread waits
 			want(t, th.AwaitAll(time.Minute, shared), nil)
 			if _, ok := shared.Value(); ok {
 				t.Error("a value of a source that has ended")

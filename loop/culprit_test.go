@@ -86,6 +86,10 @@ func TestWatchdogNamesTheCulprit(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := w.next(t)
+				for s := r["stack"].String(); strings.Contains(s, "recursing") && !strings.Contains(s, "receiving"); {
+					r = w.next(t) // caught on its way down: that took a busy machine so long
+					s = r["stack"].String()
+				}
 				if got := r[""].String(); got != "WARN loop: held up" {
 					t.Errorf("level and message %q", got)
 				}

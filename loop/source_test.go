@@ -89,12 +89,12 @@ func TestScopeCancelsTheOthers(t *testing.T) {
 				t.Errorf("scope: %v; other: %v", err, canceled)
 			}
 			p := loop.Go(th, func(th *loop.Thread) (int, error) { panic("on purpose") })
-			_, err = p.Await(th, time.Second)
+			_, err = p.Await(th, time.Minute)
 			var pe *loop.PanicError
 			if !errors.As(err, &pe) || pe.Value != "on purpose" {
 				t.Errorf("panic: %v", err)
 			}
-			if err := th.Await(func() error { panic(boom) }, time.Second); !errors.Is(err, boom) {
+			if err := th.Await(func() error { panic(boom) }, time.Minute); !errors.Is(err, boom) {
 				t.Errorf("panic off the loop: %v", err)
 			}
 		})

@@ -225,9 +225,8 @@ func TestDialTriesAddressesInOrder(t *testing.T) {
 			for l.Threads() > 1 {
 				_ = th.Sleep(time.Millisecond)
 			}
-			if n := openDescriptors(t); n != before {
-				t.Errorf("%d descriptors, %d before", n, before)
-			}
+			// A look-up that nobody waits for any more may still have a socket. The loop is held.
+			wait.Until(t, "its descriptors closed", func() bool { return openDescriptors(t) <= before })
 		})
 	})
 }
@@ -340,7 +339,7 @@ func TestDialEndsWithItsThread(t *testing.T) {
 			noneLeft := func(what string, before int) {
 				t.Helper()
 				wait.Until(t, what+": its descriptors closed", func() bool {
-					return openDescriptors(t) == before
+					return openDescriptors(t) <= before // one of an earlier look-up may have counted
 				})
 			}
 			var dialing, ended loop.Promise[int]
@@ -423,9 +422,8 @@ func TestDialWithoutDescriptors(t *testing.T) {
 			restore()
 			wants(t, "tcp", err, syscall.EMFILE, "dial")
 			wants(t, "unix", unixErr, syscall.EMFILE, "dial")
-			if n := openDescriptors(t); n != before {
-				t.Errorf("%d descriptors, %d before", n, before)
-			}
+			// A look-up that nobody waits for any more may still have a socket. The loop is held.
+			wait.Until(t, "its descriptors closed", func() bool { return openDescriptors(t) <= before })
 		})
 	})
 }
