@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -373,8 +374,12 @@ func TestWaitingHandlerOutlivesTheTimeouts(t *testing.T) {
 		},
 	}
 	run(t, func(t *testing.T, m mode) {
+		write := limit
+		if invariants.Enabled {
+			write = wait.Patience // a forced EAGAIN makes a write wait
+		}
 		s := start(t, m, conn.Config{
-			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
+			KeepAliveTimeout: limit, BodyTimeout: limit, WriteTimeout: write,
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				return handlers[req.Path()](req, resp)
 			},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // withBody is a request with a body, framed by its length.
@@ -242,12 +243,15 @@ func TestBodiesThatEnd(t *testing.T) {
 				return nil
 			}},
 		} {
-			s := start(t, m, conn.Config{BodyTimeout: 200 * time.Millisecond,
+			cfg := conn.Config{BodyTimeout: wait.Patience,
 				Handler: func(req *conn.Request, resp *conn.Response) int {
 					err := row.read(req)
 					got <- err
 					return resp.Error(400, err)
-				}})
+				}}
+			s := start(t, m, cfg)
+			cfg.BodyTimeout = 200 * time.Millisecond
+			hasty := start(t, m, cfg)
 			raw := strings.Replace(withBody(row.kind, row.body+"12345"), "12345", "", 1)
 			c := s.Dial()
 			send(t, c, raw)
@@ -258,7 +262,7 @@ func TestBodiesThatEnd(t *testing.T) {
 			if a := c.Answer("POST"); a.StatusCode != 400 {
 				t.Errorf("%s, FIN: %s", name, a.Status)
 			}
-			c = s.Dial()
+			c = hasty.Dial()
 			send(t, c, raw)
 			if err := <-got; !errors.Is(err, conn.ErrBodyTimeout) {
 				t.Errorf("%s, silence: %v", name, err)
@@ -275,6 +279,7 @@ func TestBodiesThatEnd(t *testing.T) {
 				}
 			}
 			s.Idle()
+			hasty.Idle()
 		}
 	}, plain, direct, overTLS)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestBridgeInterimResponses: those that a client does not read have their handler wait; all arrive
@@ -29,6 +30,7 @@ func TestBridgeInterimResponses(t *testing.T) {
 		}))})
 		c := s.Dial()
 		send(t, c, get)
+		wait.Until(t, "the first one", func() bool { return sent.Load() > 0 })
 		for last := int64(-1); last != sent.Load(); {
 			last = sent.Load()
 			stuck(s)

@@ -132,12 +132,13 @@ func TestDuplexHeld(t *testing.T) {
 // the call that follows; the handler's own limit and its other sources do so, too.
 func TestDuplexLimits(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
-		told := make(chan error, 1)
+		entered, told := make(chan struct{}, 1), make(chan error, 1)
 		// The clock is put forward: real limits that are worth waiting for would end handshakes, too.
 		s := start(t, m, conn.Config{BodyTimeout: time.Hour, WriteTimeout: time.Hour,
 			Handler: byPath(map[string]conn.Handler{
 				"/body": func(req *conn.Request, w *conn.Response) int {
 					d := req.Duplex()
+					entered <- struct{}{}
 					for {
 						if _, err := req.Body().Read(make([]byte, 10)); !errors.Is(err,
 							stream.ErrWouldBlock) {
@@ -152,6 +153,7 @@ func TestDuplexLimits(t *testing.T) {
 				},
 				"/held": func(req *conn.Request, w *conn.Response) int {
 					d := req.Duplex()
+					entered <- struct{}{}
 					w.Write(make([]byte, 16<<20))
 					for {
 						if _, err := d.SendHeld(); err != nil {
@@ -165,13 +167,17 @@ func TestDuplexLimits(t *testing.T) {
 					}
 				},
 				"/own": func(req *conn.Request, w *conn.Response) int {
-					told <- req.Duplex().Await(time.Millisecond, false)
+					d := req.Duplex()
+					entered <- struct{}{}
+					told <- d.Await(time.Millisecond, false)
 					return 200
 				},
 				"/source": func(req *conn.Request, w *conn.Response) int {
 					p := new(loop.Promise[int])
 					p.Resolve(1)
-					told <- req.Duplex().Await(time.Minute, true, p)
+					d := req.Duplex()
+					entered <- struct{}{}
+					told <- d.Await(time.Minute, true, p)
 					return 200
 				},
 			})})
@@ -180,6 +186,7 @@ func TestDuplexLimits(t *testing.T) {
 			"/own":  os.ErrDeadlineExceeded, "/source": nil} {
 			c := s.Dial()
 			send(t, c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+			<-entered // before the clock is put forward, which a handshake would not survive
 			var err error
 			wait.Until(t, "the end of the wait", func() bool {
 				s.Skip(time.Hour)

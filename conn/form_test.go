@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,16 +235,18 @@ func TestMultipartFormOffTheLoop(t *testing.T) {
 					c.CloseWrite()
 				}
 			})
+			var answered atomic.Bool // this test may have slept through the whole of it
+			sent.Go(func() { _, _ = c.R.Peek(1); answered.Store(true) })
 			s.Settled("a function off the loop", func(l *loop.Loop) bool {
-				return l.Stats().Calls > 0
+				return l.Stats().Calls > 0 || answered.Load()
 			})
 			if a := s.Dial().Do("GET", get); a.Text != "Hello, world!" {
 				t.Errorf("beside the form: %s", a.Status)
 			}
+			sent.Wait()
 			if a := c.Answer("POST"); a.StatusCode != 200 || a.Text != fmt.Sprint(8*len(noise())) {
 				t.Errorf("fin %v: %s %q", fin, a.Status, a.Text)
 			}
-			sent.Wait()
 		}
 	}, direct)
 }

@@ -126,7 +126,7 @@ func (g *gathering) Read(p []byte) (int, error) {
 func TestHandshakeInPieces(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: wait.Patience})
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			config := &tls.Config{InsecureSkipVerify: true, MaxVersion: version}
 			slow := tls.Client(&dripping{dial(t, s.Addr), time.Microsecond}, config)
@@ -172,7 +172,7 @@ func TestHandshakeFaults(t *testing.T) {
 			then: func(s *site, c net.Conn) { c.Close() },
 		},
 		"a callback takes too long": {
-			timeout: time.Second, // the hello must come within it, too
+			timeout: 3 * time.Second, // the hello must come within it, too
 			hook:    waits,
 			then: func(s *site, c net.Conn) {
 				if _, err := c.Read(make([]byte, 1)); err == nil {
@@ -186,7 +186,7 @@ func TestHandshakeFaults(t *testing.T) {
 			then: func(s *site, c net.Conn) { s.Stop(0) },
 		},
 		"a callback waits for its context": {
-			timeout: time.Second,
+			timeout: 3 * time.Second,
 			hook: func(hello *tls.ClientHelloInfo, _ chan struct{}) {
 				<-hello.Context().Done()
 			},

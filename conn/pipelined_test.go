@@ -93,7 +93,6 @@ func TestPipelinedAnswerDoesNotWait(t *testing.T) {
 				continue
 			}
 			c := s.Dial()
-			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 			send(t, c, get+get+"GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"+get)
 			for range 2 {
 				if a := c.Answer("GET"); a.Text != "Hello, world!" {

@@ -67,7 +67,7 @@ func TestSpool(t *testing.T) {
 // TestMaxSpool: beyond max_spool a body is answered with 503, without any other harm, and what was
 // held is given back in whatever way requests end.
 func TestMaxSpool(t *testing.T) {
-	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
+	defer conn.SetLingerTime(time.Minute, time.Minute)() // until the client has sent what is refused
 	run(t, func(t *testing.T, m mode) {
 		const limit, size = 100_000, 60_000
 		release := new(loop.Promise[int])

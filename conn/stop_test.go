@@ -13,6 +13,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestStopUnderLoad: every request whose bytes were sent before the stop is answered, those of a
@@ -59,7 +60,7 @@ func TestStopUnderLoad(t *testing.T) {
 							t.Errorf("write before the stop: %v", err)
 							return
 						}
-						_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+						_ = c.SetReadDeadline(time.Now().Add(wait.Patience))
 						for k := range n {
 							resp, err := http.ReadResponse(c.R, nil)
 							if err != nil {
@@ -89,8 +90,8 @@ func TestStopUnderLoad(t *testing.T) {
 			}
 			stopping.Store(true)
 			began := time.Now()
-			s.Stop(10 * time.Second)
-			if d := time.Since(began); d > 3*time.Second {
+			s.Stop(2 * wait.Patience)
+			if d := time.Since(began); d > wait.Patience/2 {
 				t.Errorf("the stop took %v", d)
 			}
 			wg.Wait()
@@ -103,7 +104,8 @@ func TestStopUnderLoad(t *testing.T) {
 func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: 2 * wait.Patience,
+			KeepAliveTimeout: 2 * wait.Patience})
 		c := s.Dial()
 		c.Do("GET", get)
 		s.Dial()
@@ -117,7 +119,7 @@ func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.Loops.All[0].Stop(20 * time.Second)
+		s.Loops.All[0].Stop(2 * wait.Patience)
 		close(first)
 		<-held
 		s.DialSmall()
@@ -126,8 +128,8 @@ func TestStopDoesNotWaitForTheSilent(t *testing.T) {
 			send(t, last, get)
 		}
 		close(second)
-		s.Stop(20 * time.Second)
-		if d := time.Since(began); d > 3*time.Second {
+		s.Stop(2 * wait.Patience)
+		if d := time.Since(began); d > wait.Patience/2 {
 			t.Errorf("the stop took %v", d)
 		}
 		if !m.TLS && !invariants.Enabled {
@@ -170,10 +172,10 @@ func TestStopKillsAfterTheGracePeriod(t *testing.T) {
 // TestStopLeavesWhoDoesNotRead: a connection that is being closed, and whose client does not take
 // its answer, holds up no stop.
 func TestStopLeavesWhoDoesNotRead(t *testing.T) {
-	t.Parallel()
+	defer conn.SetLingerTime(2*wait.Patience, 2*wait.Patience)()
 	run(t, func(t *testing.T, m mode) {
 		answered := make(chan struct{}, 1)
-		s := start(t, m, conn.Config{Handler: func(req *conn.Request, w *conn.Response) int {
+		s := start(t, m, conn.Config{WriteTimeout: 2 * wait.Patience, Handler: func(req *conn.Request, w *conn.Response) int {
 			w.Header().Set("Connection", "close")
 			// more than a small window, and no more than the kernel takes
 			w.SetBody(noise()[:200_000])
@@ -184,8 +186,8 @@ func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 		<-answered
 		s.Settle()
 		began := time.Now()
-		s.Stop(20 * time.Second)
-		if d := time.Since(began); d > 5*time.Second {
+		s.Stop(2 * wait.Patience)
+		if d := time.Since(began); d > wait.Patience/2 {
 			t.Errorf("the stop took %v", d)
 		}
 	}, plain, direct)
@@ -195,14 +197,15 @@ func TestStopLeavesWhoDoesNotRead(t *testing.T) {
 func TestStopEndsHandshakes(t *testing.T) {
 	t.Parallel()
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello})
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: 2 * wait.Patience,
+			KeepAliveTimeout: 2 * wait.Patience})
 		c := s.Dial().TCP()
 		send(t, c, "\x16\x03\x01\x02\x00\x01") // the beginning of a ClientHello
 		s.Settle()
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for range 500 {
+			for end := time.Now().Add(wait.Patience); time.Now().Before(end); {
 				if _, err := c.Write([]byte{0}); err != nil {
 					return
 				}
@@ -210,8 +213,8 @@ func TestStopEndsHandshakes(t *testing.T) {
 			}
 		}()
 		began := time.Now()
-		s.Stop(4 * time.Second)
-		if took := time.Since(began); took > 3*time.Second {
+		s.Stop(2 * wait.Patience)
+		if took := time.Since(began); took > wait.Patience/2 {
 			t.Errorf("stopped after %v", took)
 		}
 		<-ended

@@ -43,6 +43,7 @@ func TestRefusedCountOnce(t *testing.T) {
 		busy := s.Dial()
 		busy.Send(get)
 		<-entered
+		s.Settle() // until its thread waits, its connection counts as one that is idle
 		c := s.Dial()
 		if a := c.Do("GET", get); a.StatusCode != 503 {
 			t.Errorf("%s", a.Status)

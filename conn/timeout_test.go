@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 )
@@ -37,14 +39,32 @@ func drip(c net.Conn, raw string, every time.Duration) {
 	}
 }
 
+// dialPatiently returns a connection for which limit begins with its next byte. A client of a busy
+// machine may take longer than that to connect and to shake hands.
+func dialPatiently(s *site, limit time.Duration) *client {
+	s.T.Helper()
+	cfg := conn.Config{Handler: hello, Logger: slog.New(slog.DiscardHandler),
+		HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience}
+	s.Configure(cfg)
+	c := s.Dial()
+	if tc, ok := c.Conn.(*tls.Conn); ok {
+		if err := tc.Handshake(); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	s.Settle()
+	cfg.HeaderTimeout = limit
+	s.Configure(cfg)
+	return c
+}
+
 func TestSlowHead(t *testing.T) {
 	t.Parallel()
-	const limit = 600 * time.Millisecond // in which a handshake ends on a busy machine, too
+	const limit = 600 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit,
-			KeepAliveTimeout: time.Minute})
+		s := start(t, m, conn.Config{})
 		for _, before := range []string{"", get} {
-			c := s.Dial()
+			c := dialPatiently(s, limit)
 			if before != "" {
 				c.Do("GET", before)
 			}
@@ -60,7 +80,7 @@ func TestSlowHead(t *testing.T) {
 		}
 		// With a body's first bytes in the same segment the head was complete, and the limit is not
 		// the body's.
-		c := s.Dial()
+		c := dialPatiently(s, limit)
 		send(t, c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1")
 		time.Sleep(limit * 3 / 2)
 		c.Do("POST", "2")
@@ -85,10 +105,10 @@ func (d *dripping) Write(p []byte) (int, error) {
 // head or body all the same, and not an idle client.
 func TestSlowRecords(t *testing.T) {
 	defer conn.SetGraceOfRate(60 * time.Millisecond)()
-	const limit = 600 * time.Millisecond // in which a handshake ends on a busy machine, too
+	const limit = 600 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
 		for what, cfg := range map[string]conn.Config{
-			"head": {HeaderTimeout: limit, KeepAliveTimeout: time.Minute, Handler: hello},
+			"head": {HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience, Handler: hello},
 			"body": {MinRate: 1 << 30, Handler: echoes["/collect"]},
 		} {
 			s := start(t, m, cfg)
@@ -98,14 +118,18 @@ func TestSlowRecords(t *testing.T) {
 			}
 			slow := &dripping{Conn: raw}
 			c := tls.Client(slow, &tls.Config{InsecureSkipVerify: true})
-			_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+			_ = c.SetDeadline(time.Now().Add(wait.Patience))
 			if err := c.Handshake(); err != nil {
 				t.Fatal(err)
 			}
+			began := time.Now()
 			if what == "body" {
 				send(t, c, post+"Content-Length: 1000\r\n\r\n")
+			} else { // not before: a handshake may take longer on a busy machine
+				s.Settle()
+				cfg.HeaderTimeout, cfg.Logger = limit, slog.New(slog.DiscardHandler)
+				s.Configure(cfg)
 			}
-			began := time.Now()
 			written := make(chan struct{})
 			go func() {
 				slow.every = limit / 30
@@ -125,10 +149,10 @@ func TestSlowRecords(t *testing.T) {
 
 func TestSilentClientsAreClosedSilently(t *testing.T) {
 	t.Parallel()
-	const limit = 600 * time.Millisecond // in which a handshake ends on a busy machine, too
+	const limit = 600 * time.Millisecond
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: limit,
-			KeepAliveTimeout: 2 * limit})
+			KeepAliveTimeout: wait.Patience})
 		began := time.Now()
 		c := s.Dial()
 		if m.TLS { // not even a handshake
@@ -137,22 +161,25 @@ func TestSilentClientsAreClosedSilently(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer raw.Close()
-			send(t, raw, "\x16\x03\x01")
-			rest(t, raw)
+			_, _ = raw.Write([]byte("\x16\x03\x01")) // on a busy machine perhaps too late: that is a reset
+			if b, _ := io.ReadAll(raw); len(b) > 0 {
+				t.Errorf("%q", b)
+			}
 		} else {
 			c.Ends()
 		}
 		within(t, "new connection closed", began, limit)
 
-		c = s.Dial()
-		c.Do("GET", get)
+		s = start(t, m, conn.Config{Handler: hello, HeaderTimeout: wait.Patience,
+			KeepAliveTimeout: limit})
 		began = time.Now()
+		c = s.Dial()
 		c.Do("GET", get)
 		if _, err := c.R.ReadByte(); err != io.EOF &&
 			!(m.TLS && errors.Is(err, io.ErrUnexpectedEOF)) {
 			t.Errorf("idle connection: %v", err)
 		}
-		within(t, "idle connection closed", began, 2*limit)
+		within(t, "idle connection closed", began, limit)
 		s.Idle()
 	}, plain, direct, overTLS)
 }
@@ -254,13 +281,15 @@ func TestBurstIsNoCredit(t *testing.T) {
 
 		// One that keeps the rate goes on.
 		c := s.Dial()
-		send(t, c, "POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n")
-		for range 50 {
+		const piece, pieces = 200_000, 50
+		send(t, c, fmt.Sprintf("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s",
+			piece*(1+pieces), burst[:piece]))
+		for range pieces {
 			time.Sleep(10 * time.Millisecond)
-			send(t, c, burst[:10_000])
+			send(t, c, burst[:piece])
 		}
 		if err := <-over; err != nil {
-			t.Errorf("a megabyte a second: %v", err)
+			t.Errorf("20 megabytes a second: %v", err)
 		}
 		c.Close()
 	}, plain, direct, overTLS)
@@ -309,8 +338,18 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			} else {
 				send(t, c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
 			}
+			// Until the kernel's buffers are full it may take any time.
+			s.Settle()
+			full := time.Now()
+			for n := given.Load(); s.Active() > 0; time.Sleep(time.Millisecond) {
+				if more := given.Load(); more > n {
+					n, full = more, time.Now()
+				}
+			}
+			if d := time.Since(full); d > 8*time.Second || time.Since(began) < limit-10*time.Millisecond {
+				t.Errorf("%s: closed after %v, %v behind the last bytes", path, time.Since(began), d)
+			}
 			s.Idle()
-			within(t, path+": closed", began, limit)
 			if n := given.Load(); n > 16<<20 {
 				t.Errorf("%s: %d bytes were made for a client that reads none", path, n)
 			}
@@ -326,7 +365,7 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 	run(t, func(t *testing.T, m mode) {
 		// A loop that waits for a slow client does so until its limit. On a busy machine a good
 		// client may wait for seconds, too, but not as long as that.
-		const limit = 3 * time.Second
+		const limit = 6 * time.Second
 		s := start(t, m, conn.Config{HeaderTimeout: limit, BodyTimeout: limit, WriteTimeout: limit,
 			KeepAliveTimeout: time.Minute,
 			Handler: byPath(map[string]conn.Handler{
@@ -375,47 +414,51 @@ func TestSlowClientsDoNotDelayAGoodOne(t *testing.T) {
 // TestLingeringCloseIsBounded in time, in silence and in rate, for clients that go on as if nothing
 // was.
 func TestLingeringCloseIsBounded(t *testing.T) {
-	const limit, silence = 400 * time.Millisecond, 100 * time.Millisecond
-	defer conn.SetLingerTime(limit, silence)()
-	run(t, func(t *testing.T, m mode) {
-		s := start(t, m, conn.Config{Handler: hello})
-		for _, row := range []struct {
-			every, least, most time.Duration
-		}{
-			{0, limit, 8 * time.Second},
-			{silence / 5, limit, 8 * time.Second},
-			{time.Minute, silence, limit - 10*time.Millisecond},
-		} {
+	const limit = time.Second
+	for _, row := range []struct{ every, all, silence, least time.Duration }{
+		{0, limit, limit / 2, limit},
+		{limit / 20, limit, limit / 2, limit},
+		{time.Hour, wait.Patience, limit / 10, limit / 10},
+	} {
+		restore := conn.SetLingerTime(row.all, row.silence)
+		run(t, func(t *testing.T, m mode) {
+			s := start(t, m, conn.Config{Handler: hello})
 			c := s.Dial()
 			// not after the answer, which the server may have given long before it is read here
 			began := time.Now()
 			if a := c.Do("GET", "BAD\r\n"); a.StatusCode != 400 {
 				t.Errorf("%v", a.Response)
 			}
-			sent := make(chan int64)
+			var n int64
+			var pause time.Duration // the longest
+			sent := make(chan struct{})
 			go func() {
-				n := int64(0)
-				for row.every < time.Second {
+				defer close(sent)
+				for last := began; row.every < time.Hour; time.Sleep(row.every) {
 					k, err := c.Conn.Write(noise())
+					pause = max(pause, time.Since(last))
 					if n += int64(k); err != nil {
 						break
 					}
-					time.Sleep(row.every)
+					last = time.Now()
 				}
-				sent <- n
 			}()
 			s.Idle()
 			took := time.Since(began)
-			if took < row.least-10*time.Millisecond || took > row.most {
-				t.Errorf("a client that sends every %v: closed after %v", row.every, took)
+			<-sent
+			least := row.least
+			if pause > row.silence/2 { // on a busy machine that is silence, too
+				least = row.silence
 			}
+			within(t, fmt.Sprintf("a client that sends every %v: closed", row.every), began, least)
 			// What the kernels hold on both sides comes to some megabytes.
-			if n, most := <-sent, conn.LingerRate*int64(took)/int64(time.Second)+16<<20; n > most {
+			if most := conn.LingerRate*int64(took)/int64(time.Second) + 16<<20; n > most {
 				t.Errorf("%d bytes were taken in %v from a client that was refused", n, took)
 			}
 			c.Close()
-		}
-	}, plain, direct)
+		}, plain, direct)
+		restore()
+	}
 }
 
 // TestLargeBodyThatIsRefused: a client that writes all of its body before it reads sees the answer,
