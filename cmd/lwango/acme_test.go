@@ -49,6 +49,7 @@ cache = "../state"
 address = "127.0.0.1:0"
 tls = { acme = true }
 `, extra, strings.Replace(ca.URL, "127.0.0.1", "localhost", 1)))
+			ca.Verify("")
 			address := j.start(1)[0]
 			ca.Verify(address)
 			secured(t, ca, address, "a.test")
@@ -93,6 +94,7 @@ tls = { acme = true }
 `, ca.URL)
 			j.write("etc/lwango.conf", text)
 			before := ca.Asked("newOrder")
+			ca.Verify("")
 			address := j.start(1)[0]
 			ca.Verify(address)
 			secured(t, ca, address, "a.test")

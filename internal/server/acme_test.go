@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/test/acme"
 	"github.com/lwango/lwango/internal/test/leak"
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -38,6 +38,7 @@ func startACMEFrom(t *testing.T, src server.Source, ca *acme.Server, dir, keys,
 	s.configure(keys, more)
 	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
 	src.Authorities = ca.CA.Pool
+	ca.Verify("")
 	c, err := src.Load()
 	if err == nil {
 		s.Server, err = server.Start(src, c)
@@ -373,12 +374,7 @@ func TestACMENoAuthority(t *testing.T) {
 	<-asked
 	s.close()
 
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca.URL = "https://" + ln.Addr().String() + "/dir"
-	ln.Close()
+	ca.URL = "https://" + refuse.Address(t) + "/dir"
 	s = startACME(t, ca, t.TempDir(), `domains = "a.test"`, "tls = { acme = true }")
 	s.logged("connection refused")
 	s.logged("next_attempt_in=1m0s")

@@ -91,9 +91,10 @@ func TestDebug(t *testing.T) {
 	}
 	close(release)
 	_, _ = c.Read(make([]byte, 200))
-	if _, dump = ask("/debug/threads?idle=1"); !strings.Contains(dump, "idle     WantRead of its descriptor") {
-		t.Errorf("no idle connection in\n%s", dump)
-	}
+	wait.Until(t, "the connection is idle", func() bool { // it may still send
+		_, dump = ask("/debug/threads?idle=1")
+		return strings.Contains(dump, "idle     WantRead of its descriptor")
+	})
 
 	traced := make(chan string)
 	go func() { _, text := ask("/debug/pprof/trace?seconds=0.3"); traced <- text }()
@@ -174,12 +175,7 @@ func TestDebugAddress(t *testing.T) {
 
 // TestDebugByAddress: a page in a browser cannot read a port of this machine by a name of its own.
 func TestDebugByAddress(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := ln.Addr().String()
-	ln.Close()
+	at := heldPort(t)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	source := server.Source{Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler)}

@@ -92,7 +92,7 @@ func (a AccessLog) Flush() {
 
 func (a AccessLog) Close() {
 	a.log.end(nil)
-	inTime([]<-chan struct{}{a.log.done})
+	<-a.log.done
 }
 
 // ReloadAndLog is what a SIGHUP does.

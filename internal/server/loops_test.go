@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -28,7 +28,7 @@ func TestModuleReachesLoops(t *testing.T) {
 				if err := l.Post(func() { counts.Resolve(l.Stats()) }); err != nil {
 					return 500
 				}
-				stats, err := counts.Await(req.Thread, time.Second)
+				stats, err := counts.Await(req.Thread, wait.Patience)
 				if err != nil {
 					return 500
 				}

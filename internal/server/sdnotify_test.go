@@ -131,7 +131,7 @@ func TestServiceManagerGone(t *testing.T) {
 	}
 	defer full.Close()
 	for { // until the manager's queue is full
-		_ = full.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		_ = full.SetWriteDeadline(time.Now().Add(time.Second))
 		if _, err := full.Write([]byte("x")); err != nil {
 			break
 		}

@@ -115,6 +115,7 @@ func TestUpgrade(t *testing.T) {
 
 // TestUpgradeFails: whatever the new process does instead of getting ready, the old one goes on.
 func TestUpgradeFails(t *testing.T) {
+	t.Setenv(shortWait, "5s")
 	u := startUpgraded(t, "threads = 2")
 	old := u.mustPID()
 	for _, test := range []struct{ what, want string }{
@@ -152,15 +153,15 @@ func TestUpgradeFails(t *testing.T) {
 	u.servedOnlyBy(u.mustPID())
 }
 
-// TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now this
-// one and now the old one; if the new one fails, it is the old one again. A profile goes on.
-func TestUpgradeOfDebug(t *testing.T) {
-	// The port is this test's, which does not listen at it.
+// heldPort returns a loopback address with a port that is this test's, which does not listen at it.
+// What sets SO_REUSEPORT can.
+func heldPort(t *testing.T) string {
+	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
+	t.Cleanup(func() { unix.Close(fd) })
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,13 @@ func TestUpgradeOfDebug(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*unix.SockaddrInet4).Port)
+}
+
+// TestUpgradeOfDebug: after an upgrade the new process answers at a port of [debug], and not now this
+// one and now the old one; if the new one fails, it is the old one again. A profile goes on.
+func TestUpgradeOfDebug(t *testing.T) {
+	at := heldPort(t)
 	u := startUpgraded(t, fmt.Sprintf("[debug]\naddress = %q", at))
 	socket, _, err := gorilla.DefaultDialer.Dial("ws://"+u.addresses["tcp"]+"/socket", nil)
 	if err != nil {

@@ -31,6 +31,9 @@ import (
 // start, once; see misbehave. With it, the test binary is that program.
 const behaviour = "LWANGO_TEST_BEHAVIOUR"
 
+// shortWait is a variable with a duration that a new process may take, instead of a minute.
+const shortWait = "LWANGO_TEST_UPGRADE_WAIT"
+
 // noExitSleep: a program under the race detector otherwise takes a second to exit.
 const noExitSleep = "GORACE=atexit_sleep_ms=0"
 
@@ -44,7 +47,9 @@ func TestMain(m *testing.M) {
 // upgradeProgram is a server of which every answer has the number of its process.
 func upgradeProgram(file string) int {
 	misbehave(file)
-	server.SetUpgradeWait(5 * time.Second)
+	if d, err := time.ParseDuration(os.Getenv(shortWait)); err == nil {
+		server.SetUpgradeWait(d)
+	}
 	o, code := server.Parse(os.Args[1:], flag.NewFlagSet("", flag.ContinueOnError), os.Stdout, os.Stderr)
 	if o == nil {
 		return code

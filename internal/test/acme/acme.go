@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // Server is the authority. Its methods are for any goroutine.
@@ -98,11 +99,23 @@ func New(t testing.TB) *Server {
 // Close ends the authority before the test does.
 func (s *Server) Close() { s.server.Close() }
 
-// Verify says what listens at port 443 of all names.
+// Verify says what listens at port 443 of all names. Until it has, names wait to be verified.
 func (s *Server) Verify(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.target = address
+}
+
+// listening waits until Verify has said what listens.
+func (s *Server) listening() string {
+	for end := time.Now().Add(wait.Patience); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		target := s.target
+		s.mu.Unlock()
+		if target != "" || time.Now().After(end) {
+			return target
+		}
+	}
 }
 
 // Valid says for how long certificates are valid, from now on.
@@ -351,11 +364,11 @@ func (s *Server) describeChallenge(r *request) any {
 func (s *Server) challenge(r *request) (int, any, *Problem) {
 	if o := r.order; o.authz == "pending" {
 		o.authz, o.verified = "processing", make(chan struct{})
-		target, proof := s.target, o.token+"."+r.key.thumbprint()
+		proof := o.token + "." + r.key.thumbprint()
 		go func() {
 			p := s.refused("verify", o.domain)
 			if p == nil {
-				p = verify(target, o.domain, proof)
+				p = verify(s.listening(), o.domain, proof)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
