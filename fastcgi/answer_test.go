@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // TestHugeHeader: the header of a response has a limit in bytes and one in fields. A header within
@@ -45,7 +46,7 @@ func TestHugeHeader(t *testing.T) {
 		if err != nil || !strings.HasPrefix(line, fmt.Sprint("HTTP/1.1 ", tt.status, " ")) {
 			t.Errorf("%s: %q, %v", name, line, err)
 		}
-		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+		if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 			t.Errorf("%s: the connection stays", name)
 		}
 	}

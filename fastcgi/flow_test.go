@@ -99,7 +99,7 @@ func TestSlowReader(t *testing.T) {
 					switch {
 					case tt.waits && up.Wait(50*time.Millisecond, done):
 						t.Error("the application has not waited")
-					case !tt.waits && !up.Wait(10*time.Second, done):
+					case !tt.waits && !up.Wait(wait.Patience, done):
 						t.Fatal("a client that does not read holds the application")
 					}
 					if g := read(r, "GET"); g.body != text || (g.err != nil) != tt.cut {
@@ -144,7 +144,7 @@ func TestSlowReaderLeaves(t *testing.T) {
 	overBoth(t, up, set, func(t *testing.T, p *proxy) {
 		c, _ := p.unread()
 		c.Close()
-		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+		if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 			t.Error("the connection stays")
 		}
 	})

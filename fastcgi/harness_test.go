@@ -79,7 +79,7 @@ func route(t testing.TB, r *handlers.Registry, prefix string, addresses []string
 	module, _ := r.Module("fastcgi")
 	s := module.NewSettings().(*fastcgi.Settings)
 	s.Address, s.ScriptPath = addresses, p.dir
-	s.ReadTimeout, s.SendTimeout = wait.Patience, wait.Patience
+	s.ReadTimeout, s.SendTimeout = 10*wait.Patience, 10*wait.Patience
 	s.IdleTimeout = 50 * time.Millisecond // nothing is left behind when the tests end
 	if change != nil {
 		change(s)
@@ -158,7 +158,7 @@ func stepwise(t *testing.T) (*fcgitest.Upstream, chan<- bool) {
 
 func requests(t *testing.T, up *fcgitest.Upstream, n int) {
 	t.Helper()
-	if !up.Wait(5*time.Second, func(_, _, requests int) bool { return requests == n }) {
+	if !up.Wait(wait.Patience, func(_, _, requests int) bool { return requests == n }) {
 		t.Fatalf("%d requests, want %d", len(up.Requests()), n)
 	}
 }

@@ -219,16 +219,19 @@ func TestTinyPool(t *testing.T) {
 func TestSelfRequest(t *testing.T) {
 	f := startFPM(t, "unix")
 	p := serveFiles(t, "/", []string{f.Address}, scripts, func(s *fastcgi.Settings) {
-		s.KeepConn, s.IdleTimeout, s.ReadTimeout = true, 2*time.Second, 20*time.Second
+		s.KeepConn, s.IdleTimeout, s.ReadTimeout = true, 3*time.Second, 20*time.Second
 	})
 	out := filepath.Join(p.dir, "out")
-	write(t, p.dir, map[string]string{"finish.php": `<?php echo "done"; fastcgi_finish_request();
+	// Each waits for the other, so there are two connections.
+	write(t, p.dir, map[string]string{"meet.php": `<?php touch("` + p.dir + `/met." . getmypid());
+		for ($n = 0; $n < 4000 && count(glob("` + p.dir + `/met.*")) < 2; $n++) usleep(5000);`,
+		"finish.php": `<?php echo "done"; fastcgi_finish_request();
 		file_put_contents("` + out + `.new", file_get_contents("http://` + p.Addr + `/hello.php"));
 		rename("` + out + `.new", "` + out + `");`})
 	want := p.get("/hello.php").body
 	done := make(chan got)
 	for range 2 { // two connections are kept
-		go func() { done <- p.get("/sleep.php?ms=100") }()
+		go func() { done <- p.get("/meet.php") }()
 	}
 	for range 2 {
 		<-done

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -49,7 +50,7 @@ func newFPM(t testing.TB, network string, pool ...string) *fpm {
 	listen := filepath.Join(dir, "s")
 	f.Address = "unix:" + listen
 	if network == "tcp" {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		ln, err := net.Listen("tcp", loopback.Host()+":0")
 		if err != nil {
 			t.Fatal(err)
 		}

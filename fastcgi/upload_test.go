@@ -15,6 +15,7 @@ import (
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -86,11 +87,11 @@ func TestUploadStops(t *testing.T) {
 					if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
 						t.Fatal(err)
 					}
-				} else if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 1 }) {
+				} else if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 1 }) {
 					t.Fatal("no connection")
 				}
 				c.Close()
-				if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+				if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 					t.Error("the connection stays")
 				}
 			})
@@ -118,7 +119,7 @@ func TestUnreadUploadIsNotKept(t *testing.T) {
 		if b, err := io.ReadAll(r.Body); string(b) != "enough" || err != nil {
 			t.Errorf("%q, %v", b, err)
 		}
-		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+		if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 			t.Error("the connection is kept")
 		}
 	})
@@ -130,30 +131,31 @@ func TestStreamedUpload(t *testing.T) {
 	seen := make(chan int, 1)
 	up := fcgitest.Start(t, "unix", func(c *fcgitest.Conn) {
 		c.ReadHead()
-		seen <- len(c.ReadBody())
+		first := len(c.ReadBody())
+		seen <- first
 		n, _ := c.Drain()
-		c.Reply(okHead, fmt.Sprint(n))
+		c.Reply(okHead, fmt.Sprint(int64(first)+n))
 	})
 	p := serve(t, []string{up.Address}, func(s *fastcgi.Settings) { s.RequestBuffering = false })
 	c := p.Dial()
 	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 100005\r\n\r\nhello")
-	if n := <-seen; n != 5 {
+	if n := <-seen; n > 5 || n < 5 && !invariants.Enabled { // which shortens reads
 		t.Error("the first record has ", n)
 	}
 	io.WriteString(c, strings.Repeat("x", 100000))
-	if g := read(bufio.NewReader(c), "POST"); g.body != "100000" {
+	if g := read(bufio.NewReader(c), "POST"); g.body != "100005" {
 		t.Error(g)
 	}
 	c = p.Dial()
 	fmt.Fprintf(c, "POST /x.php HTTP/1.1\r\nHost: a\r\nContent-Length: 100005\r\n\r\nhello")
 	<-seen
 	c.Close()
-	if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+	if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 		t.Error("the connection is open")
 	}
 	if g := p.request("POST /x.php", []string{"Transfer-Encoding: chunked"},
-		"5\r\nhello\r\n5\r\nhello\r\n0\r\n\r\n"); g.body != "0" {
-		t.Error("chunked: ", g) // it was all in the first record
+		"5\r\nhello\r\n5\r\nhello\r\n0\r\n\r\n"); g.body != "10" {
+		t.Error("chunked: ", g)
 	}
 	<-seen
 }

@@ -33,7 +33,7 @@ func TestOnePool(t *testing.T) {
 	for range 3 {
 		routes = append(routes, serveRoute(t, r, "/", []string{up.Address}, nil,
 			func(s *fastcgi.Settings) {
-				s.CheckFile, s.KeepConn, s.IdleTimeout = false, true, time.Second
+				s.CheckFile, s.KeepConn, s.IdleTimeout = false, true, 3*time.Second
 			}))
 	}
 	for i := range 9 {
@@ -91,7 +91,7 @@ func TestRepeated(t *testing.T) {
 func TestKept(t *testing.T) {
 	up := fcgitest.Start(t, "unix", answers("hello"))
 	p := serve(t, []string{up.Address},
-		func(s *fastcgi.Settings) { s.KeepConn = true; s.IdleTimeout = 200 * time.Millisecond })
+		func(s *fastcgi.Settings) { s.KeepConn = true; s.IdleTimeout = 3 * time.Second })
 	for range 5 {
 		p.get("/x.php")
 	}
@@ -101,14 +101,14 @@ func TestKept(t *testing.T) {
 	for range 5 {
 		p.request("POST /x.php", nil, "body")
 		// Each closes the kept one, which may have the only process there is.
-		if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open <= 1 }) {
+		if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open <= 1 }) {
 			t.Error(up.Open(), " idle connections")
 		}
 	}
 	if n := up.Accepted(); n != 6 {
 		t.Error(n, " connections after five posts")
 	}
-	if !up.Wait(5*time.Second, func(_, open, _ int) bool { return open == 0 }) {
+	if !up.Wait(wait.Patience, func(_, open, _ int) bool { return open == 0 }) {
 		t.Error("idle connections stay open")
 	}
 
@@ -149,7 +149,7 @@ func TestQueueTimesOut(t *testing.T) {
 	})
 	done := make(chan got)
 	go func() { done <- p.get("/x.php") }()
-	up.Wait(5*time.Second, func(_, _, requests int) bool { return requests == 1 })
+	up.Wait(wait.Patience, func(_, _, requests int) bool { return requests == 1 })
 	if g := p.get("/x.php"); g.status != 503 || g.header.Get("Retry-After") == "" {
 		t.Error(g)
 	}
@@ -203,7 +203,9 @@ func TestBroken(t *testing.T) {
 				bad := fcgitest.Start(t, "unix", script)
 				_, a := crowd(t, 1)
 				p := serve(t, []string{bad.Address, a[0]}, func(s *fastcgi.Settings) {
-					s.ReadTimeout, s.Balance = time.Second, balance
+					if s.Balance = balance; name == "hangs" {
+						s.ReadTimeout = 3 * time.Second
+					}
 				})
 				good := 0
 				for range 20 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -39,10 +40,10 @@ func pageBlocks(t *testing.T) (all []pageBlock) {
 	return all
 }
 
-// freePort returns a port that nothing listens on.
-func freePort(t *testing.T) string {
+// freePort returns a port of host that nothing listens on.
+func freePort(t *testing.T, host string) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,8 @@ func followShape(t *testing.T) {
 	})
 	f := newFPM(t, "unix")
 	f.start()
-	plain, secure := freePort(t), freePort(t)
+	host := loopback.Host()
+	plain, secure := freePort(t, host), freePort(t, host)
 	// What the page says, and what stands in its place here.
 	places := strings.NewReplacer(
 		"/etc/lwango", root+"/conf",
@@ -93,8 +95,8 @@ func followShape(t *testing.T) {
 		"/run/lwango", root,
 		"/var/www/html", root+"/www",
 		"unix:/run/php/php-fpm.sock", f.Address,
-		`"*:80"`, `"127.0.0.1:`+plain+`"`,
-		`"*:443"`, `"127.0.0.1:`+secure+`"`)
+		`"*:80"`, `"`+host+`:`+plain+`"`,
+		`"*:443"`, `"`+host+`:`+secure+`"`)
 	deb, err := os.ReadFile("../contrib/deb/lwango.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +104,8 @@ func followShape(t *testing.T) {
 	write(t, root, map[string]string{
 		"conf/lwango.conf": places.Replace(string(deb)),
 		// The name and its ports lead to the server of the test.
-		".curlrc": fmt.Sprintf("connect-to = \"blog.example.org:80:127.0.0.1:%s\"\n"+
-			"connect-to = \"blog.example.org:443:127.0.0.1:%s\"\nnoproxy = \"*\"\n", plain, secure),
+		".curlrc": fmt.Sprintf("connect-to = \"blog.example.org:80:%s:%s\"\n"+
+			"connect-to = \"blog.example.org:443:%s:%s\"\nnoproxy = \"*\"\n", host, plain, host, secure),
 	})
 	shell := func(script string) string {
 		t.Helper()
@@ -126,7 +128,7 @@ func followShape(t *testing.T) {
 			write(t, root, map[string]string{"conf/conf.d/blog.conf": text})
 		case "sh":
 			if strings.HasPrefix(text, "ask()") {
-				startLwango(t, bin, root, plain, secure)
+				startLwango(t, bin, root, host+":"+plain, host+":"+secure)
 			}
 			said = shell(text)
 		case "text":
@@ -160,7 +162,7 @@ func followShape(t *testing.T) {
 }
 
 // startLwango starts the program with the page's configuration, until the test ends.
-func startLwango(t *testing.T, bin, root string, ports ...string) {
+func startLwango(t *testing.T, bin, root string, addresses ...string) {
 	t.Helper()
 	var log logtext.Buffer
 	cmd := exec.Command(bin+"/lwango", "-c", root+"/conf/lwango.conf")
@@ -178,9 +180,9 @@ func startLwango(t *testing.T, bin, root string, ports ...string) {
 			t.Logf("lwango: %.5000s", log.String())
 		}
 	})
-	for _, port := range ports {
+	for _, address := range addresses {
 		wait.Until(t, "lwango listens", func() bool {
-			c, err := net.Dial("tcp", "127.0.0.1:"+port)
+			c, err := net.Dial("tcp", address)
 			if err == nil {
 				c.Close()
 			}

@@ -69,7 +69,7 @@ func TestWorkersAreFree(t *testing.T) {
 // TestWorkerDies: if a worker is killed in the middle of its response, that is cut, and the service
 // goes on.
 func TestWorkerDies(t *testing.T) {
-	f := startFPM(t, "unix", "request_terminate_timeout = 1s")
+	f := startFPM(t, "unix", "request_terminate_timeout = 3s")
 	p := serveFiles(t, "/", []string{f.Address}, map[string]string{
 		"hello.php": scripts["hello.php"],
 		"begun.php": `<?php echo "begun"; flush(); sleep(20);`,

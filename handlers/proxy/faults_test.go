@@ -114,7 +114,8 @@ func TestFaultsWhileSending(t *testing.T) {
 				o := start(t, func(p *peer) {
 					if cut.Load() < 0 {
 						size <- len(p.head())
-						p.say(hello)
+						// A kept one would perhaps be taken for the next request before its end is seen.
+						p.say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
 						return
 					}
 					if _, err := io.CopyN(io.Discard, p.r, int64(cut.Load())); err == nil {

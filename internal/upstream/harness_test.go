@@ -152,7 +152,7 @@ func newRoute(t *testing.T, pool *upstream.Pool, addresses []string,
 	r := new(route)
 	s := upstream.Settings{
 		Addresses: addresses, MaxQueue: 1024, QueueTimeout: time.Minute,
-		IdleTimeout: time.Second, ConnectTimeout: 5 * time.Second,
+		IdleTimeout: 3 * time.Second, ConnectTimeout: 5 * time.Second,
 		Unreached: func(name string, err error) {
 			r.mu.Lock()
 			r.unreached = append(r.unreached, name)

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 const hello = "Content-Type: text/plain\r\n\r\nhello"
@@ -160,7 +163,21 @@ func TestFirst(t *testing.T) {
 	c.read()
 	two := dial(t, up.Address, false)
 	two.conn.Write(head[:16])
-	time.Sleep(50 * time.Millisecond)
+	raw, err := two.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the first bytes are read", func() bool {
+		unread := -1
+		if err := raw.Control(func(fd uintptr) {
+			if n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); err == nil {
+				unread = n
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return unread == 0
+	})
 	two.conn.Write(append(head[16:len(head):len(head)], "\x01\x05\x00\x01\x00\x00\x00\x00"...))
 	two.read()
 	r := up.Requests()
