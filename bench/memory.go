@@ -56,7 +56,7 @@ func loadIdle(j job) figures {
 // lead is when the first sleeper wakes, since the first request. Until then all requests are to be
 // sent and memory read.
 func (j job) lead() time.Duration {
-	return j.Settle + time.Second + time.Duration(j.Conns)*300*time.Microsecond
+	return j.Settle + 2*time.Second + time.Duration(j.Conns)*300*time.Microsecond
 }
 
 // due is when the i-th wakes.

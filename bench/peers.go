@@ -96,7 +96,9 @@ func (env *environment) newServer(w work, p peer, backend string) *server {
 	if backend == "" && w.Upstream.Kind != "" { // the application itself: with the client
 		s.cpu = s.clientCPU
 	} else if w.Probe.Plain {
-		s.Beside = freeAddress()
+		for s.Beside == "" || s.Beside == s.Addr {
+			s.Beside = freeAddress()
+		}
 	}
 	if w.Threads > 1 {
 		s.cpu, s.clientCPU = unpinned, unpinned

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -44,13 +46,20 @@ func TestPinned(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	for script, want := range map[string]string{
-		"read x": "",
-		"trap 'echo gone wrong; exit 3' TERM; echo; read x & wait": "gone wrong",
-		"sleep 60 & exec sleep 60":                                 "left a process behind",
+		"touch %s; read x": "",
+		"trap 'echo gone wrong; exit 3' TERM; touch %s; read x & wait": "gone wrong",
+		"sleep 60 & touch %s; exec sleep 60":                           "left a process behind",
 	} {
-		p := startScript(t, script+" < <(sleep 60)")
+		begun := filepath.Join(t.TempDir(), "begun")
+		p := startScript(t, fmt.Sprintf(script, begun)+" < <(sleep 60)")
 		p.program.Ends = strings.Contains(want, "wrong")
-		time.Sleep(300 * time.Millisecond)
+		for end := time.Now().Add(verifyLimit); ; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(begun); err == nil {
+				break
+			} else if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
 		if err := p.stop(); want == "" && p.program.Ends && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", script, err, want)
 		}

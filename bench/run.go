@@ -109,7 +109,9 @@ func (s *server) measure(j job) (f figures) {
 	defer cancel()
 	told := string(must(json.Marshal(j)))
 	argv := []string{must(os.Executable()), "client", told}
-	if j.Kind == "connections" { // its cryptography must not hold up the probe's client
+	// Its cryptography must not hold up the probe's client; but where others use all of the CPU, it
+	// would never get on.
+	if j.Kind == "connections" && !s.env.smoke {
 		argv = append([]string{"chrt", "--idle", "0"}, argv...)
 	}
 	out, err := pinned(ctx, s.clientCPU, argv...).Output()

@@ -143,7 +143,7 @@ func TestEchoServesAll(t *testing.T) {
 		}
 	}()
 	j := echoOf(ln.Addr().String())
-	j.Patience = 500 * time.Millisecond
+	j.Patience = 3 * time.Second
 	if _, err := attempt(loadLoop, j); err == nil || !strings.Contains(err.Error(), "connection 2 of 3: nothing came back") {
 		t.Errorf("%v, want a complaint about the second connection", err)
 	}

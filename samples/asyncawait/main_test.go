@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/internal/test/program"
+	"github.com/lwango/lwango/internal/test/refuse"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -176,9 +177,7 @@ func TestPieces(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	u := listen(t, "tcp", "127.0.0.1:0")
-	u.Close()
-	for _, address := range []string{u.flag(), "unix:/none", "nowhere"} {
+	for _, address := range []string{refuse.Address(t), "unix:/none", "nowhere"} {
 		c := connect(t, "tcp", program.Start(t, "-upstream", address).Address)
 		for range 2 {
 			c.request(t)

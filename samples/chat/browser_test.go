@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
 	"github.com/lwango/lwango/internal/test/browser"
+	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -190,7 +191,7 @@ func (w *tab) sees(text string) {
 // Two people in two windows talk, one reloads, the server crashes and comes back, and they go on.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	s := program.Start(t)
+	s := program.StartAt(t, loopback.Host()+":0")
 	ann, bob := open(t, 1200, 800), open(t, 390, 800)
 	ann.join(s.Address, "garden", "Ann")
 	bob.join(s.Address, "garden", "Bob")

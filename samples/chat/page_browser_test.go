@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -233,7 +234,7 @@ func TestBrowserOffline(t *testing.T) {
 // The title counts what arrives while the page is hidden, and what was missed meanwhile.
 func TestBrowserTitle(t *testing.T) {
 	t.Parallel()
-	s := program.Start(t)
+	s := program.StartAt(t, loopback.Host()+":0")
 	w := open(t, 800, 600)
 	bob, _ := join(t, s, "r", "Bob")
 	bob.say("before")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
+	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/program"
 )
 
@@ -137,7 +138,7 @@ func TestBrowserSwallowedToClient(t *testing.T) {
 // arrive, each once.
 func TestBrowserCrash(t *testing.T) {
 	t.Parallel()
-	s := program.Start(t)
+	s := program.StartAt(t, loopback.Host()+":0")
 	ann, bob := open(t, 800, 600), open(t, 800, 600)
 	ann.join(s.Address, "r", "Ann")
 	bob.join(s.Address, "r", "Bob")

@@ -166,7 +166,7 @@ func TestFirstOfNone(t *testing.T) {
 
 func TestFirstTimeout(t *testing.T) {
 	slow := newSilent(t)
-	s := start(t, "100ms", slow.address, refuse.Address(t))
+	s := start(t, "2s", slow.address, refuse.Address(t))
 	if resp, _ := get(t, s, "/first"); resp.StatusCode != 504 {
 		t.Errorf("got %s", resp.Status)
 	}
@@ -189,7 +189,7 @@ func TestAll(t *testing.T) {
 	})
 	refuses := refuse.Address(t)
 	one, two := upstream(t, says("one")), upstream(t, says("two"))
-	resp, body := get(t, start(t, "200ms", one, slow.address, fails, refuses, two), "/all/x")
+	resp, body := get(t, start(t, "5s", one, slow.address, fails, refuses, two), "/all/x")
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("got %s, %s", resp.Status, resp.Header.Get("Content-Type"))
 	}
@@ -229,7 +229,7 @@ func TestAllOfNone(t *testing.T) {
 		status    int
 	}{
 		{[]string{refuses, upstream(t, http.NotFound)}, "1m", 502},
-		{[]string{refuses, slow.address}, "200ms", 504},
+		{[]string{refuses, slow.address}, "2s", 504},
 	}
 	for _, test := range tests {
 		resp, body := get(t, start(t, test.limit, test.upstreams...), "/all")
@@ -284,7 +284,7 @@ func TestOthersAreServedMeanwhile(t *testing.T) {
 		}
 		io.WriteString(w, r.URL.Path)
 	})
-	s := program.Start(t, "-c", config, "-upstream", address)
+	s := program.Start(t, "-c", config, "-timeout", "1m", "-upstream", address)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

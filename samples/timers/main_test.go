@@ -18,9 +18,10 @@ func TestTimers(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	// 7 s would be one after the other; on a busy machine the start of a process may take its time.
-	if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
-		t.Errorf("took %v, want 4 s and little more", took)
+	// On a busy machine the start of a process may take its time. That the two sleep beside each
+	// other shows in the order of the lines.
+	if took := time.Since(began); took < 4*time.Second {
+		t.Errorf("took %v, want 4 s at least", took)
 	}
 	want := `work sleeps 1s
 work2 sleeps 1s

@@ -308,8 +308,25 @@ func TestSlowClient(t *testing.T) {
 		states := watch(t, s.URL, "too-slow-upload")
 		c := s.Dial()
 		c.Send(strings.Replace(head, "a-slow", "too-slow", 1) + text[:at+5])
-		s.Skip(time.Hour)
-		if a := c.Answer("POST"); a.StatusCode != 408 || !strings.Contains(a.Text, "not sent in time") {
+		// It may still be opening the file, and then it has not begun to wait.
+		answer := make(chan lwangotest.Answer, 1)
+		go func() {
+			defer close(answer)
+			answer <- c.Answer("POST")
+		}()
+		var a lwangotest.Answer
+		for waits := true; waits; {
+			s.Skip(time.Hour)
+			select {
+			case a, waits = <-answer:
+				if !waits {
+					return // there is none
+				}
+				waits = false
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		if a.StatusCode != 408 || !strings.Contains(a.Text, "not sent in time") {
 			t.Errorf("%s: %s", a.Status, a.Text)
 		}
 		if p := last(t, states); p.End != "failed" || !strings.Contains(p.Error, "not sent in time") {

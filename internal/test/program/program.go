@@ -84,7 +84,8 @@ func Start(t *testing.T, args ...string) *Server {
 	return StartAt(t, "127.0.0.1:0", args...)
 }
 
-// StartAt is Start at an address where another program has listened.
+// StartAt is Start at an address. If another program is to listen there later, its host should be
+// the test's own.
 func StartAt(t *testing.T, address string, args ...string) *Server {
 	t.Helper()
 	s := &Server{
