@@ -45,11 +45,11 @@ import (
 // KiB, and a Shutdown of the http.Server does not concern it.
 //
 // What h writes after Hijack must begin with an answer in HTTP/1.1. If that is a 101, h has half a
-// second to take what is left of the request's body; otherwise the client's connection is cut. An upgrade needs a
-// ResponseWriter that can be hijacked; HTTP/2 has none, and the client gets 501. If middleware has
-// wrapped the ResponseWriter, its type needs Unwrap (see http.ResponseController) for that and for
-// streams in both directions. An answer that begins before the body has come, and ends while the
-// client still sends, is cut half a second later.
+// second to take what is left of the request's body; otherwise the client's connection is cut. An
+// upgrade needs a ResponseWriter that can be hijacked; HTTP/2 has none, and the client gets 501. If
+// middleware has wrapped the ResponseWriter, its type needs Unwrap (see http.ResponseController) for
+// that and for streams in both directions. An answer that begins before the body has come, and ends
+// while the client still sends, is cut half a second later.
 //
 // The loops belong to the process, and all such handlers share them. They are started by requests,
 // one for each CPU at most, and end a second or two after the last one. A handler that holds up its

@@ -68,8 +68,8 @@ func endless(c *fcgitest.Conn) {
 }
 
 // TestClientLeaves: in whatever phase a client closes or resets its connection, the upstream's
-// connection is closed, no application gets half of an upload, and the log has no warning
-// and no error.
+// connection is closed, no application gets half of an upload, and the log has no warning and no
+// error.
 func TestClientLeaves(t *testing.T) {
 	for _, tt := range phases {
 		for _, reset := range []bool{false, true} {
