@@ -341,7 +341,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			// Until the kernel's buffers are full it may take any time.
 			s.Settle()
 			full := time.Now()
-			for n := given.Load(); s.Active() > 0 && time.Since(full) < wait.Patience; time.Sleep(time.Millisecond) {
+			for n := given.Load(); s.Active() > 0 && time.Since(full) < wait.Patience; {
+				time.Sleep(time.Millisecond)
 				if more := given.Load(); more > n {
 					n, full = more, time.Now()
 				}
