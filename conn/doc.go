@@ -50,7 +50,10 @@
 //	bridge_answer.go  how an http.Handler's answer becomes a Response
 //	bridge_pipe.go    a handler off the loop, and the pipes between it and its thread
 //	bridge_carry.go   what the thread does meanwhile
-//	tohttp.go         a Handler as an http.Handler: ToHTTP, and the loops for that
+//	tohttp.go         a Handler as an http.Handler: ToHTTP, and the connection to it
+//	tohttp_upload.go  how the request's body gets to it
+//	tohttp_visit.go   how its answer becomes the http.ResponseWriter's, and upgrades
+//	tohttp_hosts.go   the loops for that
 //	access.go         lines of the access log, and connections that wait for it
 //	hijack.go         connections handed over to handlers
 package conn
