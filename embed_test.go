@@ -513,19 +513,24 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// settingsOfCount are the settings of the module of TestRegisterModule.
-type settingsOfCount struct {
+// settingsOfText are the settings of the module of TestRegisterModule.
+type settingsOfText struct {
 	Text string `toml:"text"`
 }
+
+// registerText is for one call in a process, however often the test runs in it.
+var registerText = sync.OnceFunc(func() {
+	lwango.RegisterModule("test_text", settingsOfText{Text: "default"},
+		func(s settingsOfText, env lwango.Env) (lwango.Handler, error) {
+			return says(env.Prefix + " " + s.Text), nil
+		})
+})
 
 // TestRegisterModule: a module of the program works in the file of a server that it embeds, beside
 // its handlers, and a reload reads the file again.
 func TestRegisterModule(t *testing.T) {
 	leavesNothing(t)
-	lwango.RegisterModule("test_text", settingsOfCount{Text: "default"},
-		func(s settingsOfCount, env lwango.Env) (lwango.Handler, error) {
-			return says(env.Prefix + " " + s.Text), nil
-		})
+	registerText()
 	file := filepath.Join(t.TempDir(), "x.conf")
 	write := func(text string) {
 		t.Helper()
