@@ -108,6 +108,8 @@ func Parse(text string) (*Pattern, error) {
 // (RFC 9110 section 4.2.3).
 func (p *Pattern) parseHost(host string) error {
 	switch colon := strings.LastIndexByte(host, ':'); {
+	case host == ".":
+		return errors.New("has an empty host")
 	case strings.ContainsAny(host, "{}"):
 		return errors.New("a host cannot have a wildcard, and a path begins with a slash")
 	case strings.ContainsAny(host, " \t"):

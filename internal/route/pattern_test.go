@@ -24,6 +24,7 @@ func TestInvalidPatterns(t *testing.T) {
 		{"GET {id}/x", "a host cannot have a wildcard, and a path begins with a slash"},
 		{"a.com:80/", "a host is named without its port"},
 		{"[::1]:80/", "a host is named without its port"},
+		{"./", "has an empty host"},
 		{"/a//b", "has an empty segment, which no clean path has"},
 		{"//", "has an empty segment, which no clean path has"},
 		{"/a/../b", "has a dot segment, which no clean path has"},
