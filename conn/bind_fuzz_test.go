@@ -86,8 +86,8 @@ func FuzzBindValues(f *testing.F) {
 }
 
 // FuzzParts: the parts of a body, as it comes from a client, and what reading them fails with, are
-// those that package mime/multipart finds in the same bytes; and an error of Parts is one for the
-// client.
+// those that package mime/multipart finds in the same bytes. A part that cannot be read is the last
+// one, and an error of Parts is one for the client.
 func FuzzParts(f *testing.F) {
 	for _, s := range []string{
 		"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x\r\nContent-Disposition: form-data; name=f; filename=\"c\"\r\n\r\n\r\n--x--\r\n",
@@ -95,11 +95,11 @@ func FuzzParts(f *testing.F) {
 		"--x\r\nno field\r\n\r\n--x--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41=\r\n\r\n--x--",
 		// Two that end within a part, and one part that cannot be decoded, in front of another.
 		"--x\r\n\r\nb", "--x\r\n\r\nb\r\n--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nb\x01\r\n--x\r\n\r\nc\r\n--x--",
+		"--x\r\n\r\n@@\r\n--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\n" + strings.Repeat("c", 900) + "\r\n--x--",
 	} {
 		f.Add(s)
 	}
-	// collect is for both sides alike: it reads each part to its end or its error. Either way the next
-	// one is asked for.
+	// collect is for both sides. It asks for the next part behind one that cannot be read, too.
 	collect := func(all iter.Seq2[*multipart.Part, error]) (string, error) {
 		var b strings.Builder
 		for part, err := range all {
@@ -130,6 +130,10 @@ func FuzzParts(f *testing.F) {
 			for {
 				part, err := parts.NextPart()
 				if err == io.EOF || !yield(part, err) {
+					return
+				}
+				if _, err := io.Copy(io.Discard, part); err != nil {
+					yield(nil, err)
 					return
 				}
 			}

@@ -508,8 +508,31 @@ func TestParts(t *testing.T) {
 	}, plain, direct, overTLS)
 }
 
-// TestPartsBeyondTheLimit: the limit of the body ends the parts, too.
+// TestPartsThatAreLeft: what is wrong further on in the body does not concern a handler that goes no
+// further.
+func TestPartsThatAreLeft(t *testing.T) {
+	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+			req.Body().SetLimit(20_000)
+			for part, err := range req.Parts() {
+				if err != nil {
+					return resp.Error(400, err)
+				}
+				text, _ := io.ReadAll(part)
+				return resp.Text(200, string(text))
+			}
+			return 204
+		}})
+		const kind = "multipart/mixed; boundary=x"
+		long := "--x\r\n\r\nhello\r\n--x\r\n\r\n" + strings.Repeat("a", 25_000)
+		if a := s.Dial().Do("POST", inChunks(kind, long)); a.StatusCode != 200 || a.Text != "hello" {
+			t.Errorf("%s %q", a.Status, a.Text)
+		}
+	}, plain, direct, overTLS)
+}
 
+// TestPartsBeyondTheLimit: the limit of the body ends the parts, too.
 func TestPartsBeyondTheLimit(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {

@@ -4,9 +4,6 @@ import (
 	"io"
 	"iter"
 	"mime/multipart"
-
-	"github.com/lwango/lwango/internal/invariants"
-	"github.com/lwango/lwango/stream"
 )
 
 // Parts yields the parts of a multipart body, of any kind such as multipart/form-data, as they
@@ -22,10 +19,11 @@ import (
 //	}
 //
 // An error is the last thing that is yielded: ErrNoForm for a body of another type, a *BindError
-// for one that is malformed, or that of Body.Read, such as ErrBodyTooLarge. Reading a part returns
-// Body.Read's errors too; then Parts yields the error next. The limit is that of the body,
-// max_body_size or Body.SetLimit; the number of parts has none. Parts is called once for a request:
-// what has passed is gone. If the handler has read from the body before, the error is ErrBodyRead.
+// for one that is malformed, or that of Body.Read, such as ErrBodyTooLarge. Reading a part fails
+// for the same reasons, or since what is decoded of it, quoted-printable, is malformed; then Parts
+// yields the error next. The limit is that of the body, max_body_size or Body.SetLimit; the number
+// of parts has none. Parts is called once for a request: what has passed is gone. If the handler
+// has read from the body before, the error is ErrBodyRead.
 //
 // While a part waits for the client, it has 4 KiB of buffer.
 func (r *Request) Parts() iter.Seq2[*multipart.Part, error] {
@@ -36,18 +34,28 @@ func (r *Request) Parts() iter.Seq2[*multipart.Part, error] {
 				yield(nil, err)
 				return
 			}
-			from := partsBody{r: r}
-			defer from.release()
+			from := partsBody{body: &r.body}
 			parts := multipart.NewReader(&from, boundary)
 			for {
 				part, err := parts.NextPart()
 				if err == io.EOF {
 					return
 				}
-				if err != nil && from.err == nil {
-					err = badInput("", "%s", err)
+				if err == nil {
+					if !yield(part, nil) {
+						return
+					}
+					// NextPart would skip the rest of a part, too, but behind what cannot be decoded
+					// it would find the next one only if that has come already.
+					_, err = io.Copy(io.Discard, part)
 				}
-				if !yield(part, err) || err != nil {
+				if err != nil {
+					if from.err != nil {
+						err = from.err
+					} else {
+						err = badInput("", "%s", err)
+					}
+					yield(nil, err)
 					return
 				}
 			}
@@ -56,43 +64,18 @@ func (r *Request) Parts() iter.Seq2[*multipart.Part, error] {
 	}
 }
 
-// partsBody is the body for a multipart.Reader, which asks for 4 KiB at a time. It has a buffer of
-// its own, so that it needs fewer calls of the kernel, but only while something is in it.
+// partsBody is the body for a multipart.Reader, which asks for 4 KiB at a time. It reads no further
+// than that: an error of the body that lies ahead would become the answer of a handler which does
+// not want to come there.
 type partsBody struct {
-	r    *Request
-	buf  *[streamAt]byte
-	rest []byte // of buf
-	err  error
+	body *Body
+	err  error // of body
 }
 
 func (p *partsBody) Read(dst []byte) (int, error) {
-	for len(p.rest) == 0 {
-		p.release()
-		b := &p.r.body
-		if err := b.Await(); err != nil {
-			if err != io.EOF {
-				p.err = err
-			}
-			return 0, err
-		}
-		p.buf = buffers.Get().(*[streamAt]byte)
-		n, err := b.readNow(p.buf[:])
-		p.rest = p.buf[:n]
-		if n == 0 && err != nil && err != stream.ErrWouldBlock && err != io.EOF {
-			p.err = err
-			return 0, err
-		}
+	n, err := p.body.Read(dst)
+	if err != io.EOF {
+		p.err = err
 	}
-	n := copy(dst, p.rest)
-	p.rest = p.rest[n:]
-	return n, nil
-}
-
-// release gives the buffer back.
-func (p *partsBody) release() {
-	if p.buf != nil {
-		invariants.Mangle(p.buf[:])
-		buffers.Put(p.buf)
-		p.buf, p.rest = nil, nil
-	}
+	return n, err
 }
