@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"fastcgi/internal/cgi":      {"fastcgi/internal/wire", "internal/ascii", "internal/glob", "internal/http1", "internal/names", "internal/sysio", "internal/template"},
 	"fastcgi/internal/wire":     {},
 	"fastcgi/internal/fcgitest": {},
-	"internal/server":           {"internal/asynclog", "internal/template", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/server/*", "internal/sysio", "internal/confine"},
+	"internal/server":           {"internal/ascii", "internal/asynclog", "internal/template", "internal/confpath", "internal/networks", "fastcgi", "pubsub", "stream", "internal/coding", "internal/http1", "coro", "loop", "conn", "handlers", "handlers/*", "internal/metrics", "internal/server/*", "internal/sysio", "internal/confine"},
 	"internal/server/*":         {"handlers", "internal/confpath", "internal/server/*"},
 	"internal/reference":        {"handlers", "internal/server"},
 	"lwangotest":                {"conn", "internal/test/*"},

@@ -110,7 +110,7 @@ func (t *hostTable) add(host string, to *site) error {
 	if strings.HasPrefix(host, "[") || strings.Count(host, ":") > 1 {
 		return t.addAddr(host, to)
 	}
-	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	name := ascii.ToLower(strings.TrimSuffix(host, "."))
 	table, key := &t.names, name
 	if domain, ok := strings.CutPrefix(name, "*."); ok {
 		table, key, name = &t.wildcards, name[1:], domain

@@ -262,6 +262,9 @@ func referenceHost(hosts []string, host string) int {
 	host = asciiLower(strings.TrimSuffix(host, "."))
 	best, length := -1, 0
 	for i, h := range hosts {
+		if strings.Contains(h, ":") {
+			continue // an address, which a client writes in brackets
+		}
 		h = asciiLower(strings.TrimSuffix(h, "."))
 		if h == host {
 			return i
@@ -290,6 +293,8 @@ func FuzzHosts(f *testing.F) {
 	f.Add("example.org *.example.org *.a.example.org", "x.a.Example.ORG.:80")
 	f.Add("[::1] a.b", "[0::1]:8080")
 	f.Add("*.b a.b", "a.b:")
+	f.Add("::1", "::1:80")
+	f.Add("\u212a \u0130.b", "k")
 	f.Fuzz(func(t *testing.T, list, host string) {
 		var hosts []string
 		sites := []handlers.Site{site(0, "", "/")}

@@ -1,7 +1,7 @@
 // Package ascii compares and cuts the text of protocols: names of header fields, hosts, endings of
 // file names, lists of tokens. Letters are those of ASCII. By Unicode's rules other characters have
 // been taken for letters of "k" and "s", the Kelvin sign for one, and so for another name than the
-// next program reads. All functions are pure and do not allocate.
+// next program reads. All functions are pure, and only ToLower allocates.
 //
 //	fold.go  letters in any case
 //	list.go  optional white space, comma-separated lists
@@ -13,6 +13,15 @@ func Lower(c byte) byte {
 		return c | 0x20
 	}
 	return c
+}
+
+// ToLower returns s with small letters in the place of capital ones.
+func ToLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		b[i] = Lower(c)
+	}
+	return string(b)
 }
 
 // EqualFold reports whether a and b are equal when the case of letters is ignored.

@@ -18,6 +18,9 @@ func TestFold(t *testing.T) {
 		if got := ascii.Lower(byte(c)); got != low {
 			t.Errorf("Lower(%q) = %q", byte(c), got)
 		}
+		if got, want := ascii.ToLower("A"+string([]byte{byte(c)})), "a"+string([]byte{low}); got != want {
+			t.Errorf("ToLower gives %q, want %q", got, want)
+		}
 		for d := range 256 {
 			want := low == ascii.Lower(byte(d))
 			a, b := []byte{'x', byte(c)}, string([]byte{'X', byte(d)})

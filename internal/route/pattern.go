@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 )
 
@@ -49,7 +50,7 @@ const (
 
 // Parse reads "[METHOD ][HOST]/[PATH]". Beyond what net/http refuses, it refuses patterns that no
 // request of this server can match: a method that the server does not know, a path that is not
-// clean, a host with a port.
+// clean, a host that is a dot, not in ASCII, or has a port.
 func Parse(text string) (*Pattern, error) {
 	p := &Pattern{Text: text}
 	from := text
@@ -114,6 +115,8 @@ func (p *Pattern) parseHost(host string) error {
 		return errors.New("a host cannot have a wildcard, and a path begins with a slash")
 	case strings.ContainsAny(host, " \t"):
 		return errors.New("more than one space-separated word before the path")
+	case strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }):
+		return errors.New("international names are written in their ASCII form, xn--...")
 	case strings.HasPrefix(host, "["):
 		if !strings.HasSuffix(host, "]") {
 			return errors.New("a host is named without its port")
@@ -123,7 +126,7 @@ func (p *Pattern) parseHost(host string) error {
 	case colon >= 0:
 		host = "[" + host + "]" // an IPv6 address, which net/http wants without brackets
 	}
-	p.Host = strings.ToLower(strings.TrimSuffix(host, "."))
+	p.Host = ascii.ToLower(strings.TrimSuffix(host, "."))
 	return nil
 }
 

@@ -25,6 +25,7 @@ func TestInvalidPatterns(t *testing.T) {
 		{"a.com:80/", "a host is named without its port"},
 		{"[::1]:80/", "a host is named without its port"},
 		{"./", "has an empty host"},
+		{"\u212a.test/", "international names are written in their ASCII form, xn--..."}, // the Kelvin sign
 		{"/a//b", "has an empty segment, which no clean path has"},
 		{"//", "has an empty segment, which no clean path has"},
 		{"/a/../b", "has a dot segment, which no clean path has"},

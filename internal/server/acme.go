@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/confpath"
 	"github.com/lwango/lwango/internal/server/settings"
 	"github.com/lwango/lwango/internal/sysio"
@@ -70,7 +71,7 @@ func (c *config) checkACME() {
 		a.Table.Errorf("domains", "expected the names that certificates are for")
 	}
 	for i, name := range a.Domains {
-		name = strings.ToLower(name)
+		name = ascii.ToLower(name)
 		if err := checkDomain(name); err != nil {
 			a.Table.Errorf("domains", "%q: %v", a.Domains[i], err)
 		} else if slices.Contains(a.Domains[:i], name) {

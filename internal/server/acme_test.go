@@ -600,6 +600,8 @@ func TestACMESettings(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	for _, test := range []struct{ name, text, want string }{
 		{"no name", "[tls]\nacme = {}\n" + listener, "t.conf:2: tls.acme.domains: expected the names that certificates are for"},
+		{"no letter of ASCII", "[tls]\nacme = { domains = \"\u212a.test\" }\n" + listener,
+			"t.conf:2: tls.acme.domains: \"\u212a.test\": expected a name such as example.org; what is not ASCII is written xn--"},
 		{"an empty list", "[tls.acme]\ndomains = []\n" + listener, "t.conf:2: tls.acme.domains: expected the names that certificates are for"},
 		{"addresses", "[tls.acme]\ndomains = [\"192.0.2.1\", \"[::1]\"]\n" + listener,
 			"t.conf:2: tls.acme.domains: \"192.0.2.1\": expected a name, and no address\n" +
