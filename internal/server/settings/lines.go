@@ -46,8 +46,13 @@ func bareKeyByte(c byte) bool {
 // before, so the scan need not judge it; but it must end, and not panic, on any text whatever. The
 // fuzz test checks that.
 func scanLines(text string) lineMap {
-	// A byte order mark is skipped by the decoder as well.
-	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
+	// A byte order mark is skipped by the decoder as well, even one of UTF-16 in front of UTF-8.
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		if rest, ok := strings.CutPrefix(text, mark); ok {
+			text = rest
+			break
+		}
+	}
 	s := &scanner{text: text, line: 1, lines: lineMap{}, counts: map[string]int{}}
 	s.document()
 	return s.lines

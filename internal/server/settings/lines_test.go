@@ -56,6 +56,7 @@ var seeds = []string{
 	"", "a = 1", "a.b.'c d'.\"e\\u0041\" = [1, 'x', {y = 2}]", "[[site]]\nhost = ['a']\n[[site.route]]\nprefix = '/'\n",
 	"[[a]]\n[a.b]\nc=1\n[[a]]\n[a.b]\nd=1", "a = '''x\n'''''\nb = \"\"\"\\\n  y\"\"\"", "threads = 1 # c\r\nheaders = { a = 'b' }\n",
 	"a=[[[[", "{}[]=.,'", "a = 1979-05-27 07:32:00Z\nb = 0x1F\nc = inf", "listener = [{address='x', tls=[{cert='c'}]}]",
+	"\xff\xfea = 1", "\xfe\xffa = 1",
 	"keep_alive_timeout = '1h'\nmax_body_size = '3KiB'\n[access_log]\npath = 1\n",
 }
 
@@ -112,6 +113,8 @@ func FuzzDecode(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)
 	}
+	f.Add("\xff\xfea = 1")
+	f.Add("\xfe\xffa = 1")
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := load(text)
 		twice := settings.Parse("once", ".", text)
