@@ -140,6 +140,8 @@ func TestErrors(t *testing.T) {
 			`to: "https:/x": no server after https:`},
 		{redirect.Settings{To: "https:{path}", Status: 302}, "to",
 			`to: "https:{path}": no server after https:`},
+		{redirect.Settings{To: "{host}:{path}", Status: 302}, "to",
+			`to: "{host}:{path}": a request would name the scheme`},
 		{redirect.Settings{To: "https://{path}", Status: 302}, "to",
 			`to: "https://{path}": the path of a request would name the server`},
 		{redirect.Settings{To: "//{uri}", Status: 302}, "to",

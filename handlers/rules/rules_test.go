@@ -374,6 +374,7 @@ func TestErrors(t *testing.T) {
 		`rule 2: rewrite: "/a#b": a request has no #fragment`:                                                               func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "/a#b" },
 		`rule 2: rewrite: "/$1": unknown placeholder $1 (known: {path}, {uri}, {query}, {host}; a $ itself is written %24)`: func(s *rules.Settings) { s.Deny, s.Rewrite = 0, "/$1" },
 		`rule 2: redirect: "https://{1}/": the path of a request would name the server`:                                     func(s *rules.Settings) { s.Deny, s.Redirect, s.Regexp = 0, "https://{1}/", "(.*)" },
+		`rule 2: redirect: "{1}://x/": a request would name the scheme`:                                                     func(s *rules.Settings) { s.Deny, s.Redirect, s.Regexp = 0, "{1}://x/", "(.*)" },
 		`rule 2: redirect: "https://{1}@x/": the path of a request would name the server`:                                   func(s *rules.Settings) { s.Deny, s.Redirect, s.Regexp = 0, "https://{1}@x/", "(.*)" },
 		"rule 2: regexp: missing closing ): `(`":                                                                            func(s *rules.Settings) { s.Regexp = "(" },
 		"rule 2: not.regexp: missing closing ): `(`":                                                                        func(s *rules.Settings) { s.Not.Regexp = "(" },

@@ -143,8 +143,8 @@ func withoutPort(host string) string {
 // ParseAddress reads an address to send clients to: http://..., https://... or a path. captures are
 // the names of an expression's groups; an empty one has no placeholder.
 //
-// It refuses an address in which the path of a request, or a capture, could name the server, since
-// any link can carry such a path: an open redirect. The server must come from the configuration, or
+// It refuses an address in which the path of a request, or a capture, could name the scheme or the
+// server, since any link can carry such a path: an open redirect. The server must come from the configuration, or
 // be the one that the client asked ({host}), and must be complete before the path begins.
 func ParseAddress(text string, captures []string) (*Template, error) {
 	if text == "" {
@@ -269,6 +269,8 @@ func (t *Template) checkAddress(captures []string) error {
 			t.text)
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
 		return fmt.Errorf("%q: no server after %s:", t.text, u.Scheme)
+	case strings.Contains(u.Scheme, "capture.example"), strings.Contains(u.Scheme, "host.example"):
+		return fmt.Errorf("%q: a request would name the scheme", t.text)
 	case strings.Contains(server, "path.example") || strings.Contains(server, "uri.example") ||
 		strings.Contains(server, "capture.example"):
 		return fmt.Errorf("%q: the path of a request would name the server", t.text)
