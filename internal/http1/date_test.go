@@ -121,9 +121,10 @@ func FuzzParseDate(f *testing.F) {
 	for _, tt := range dates {
 		f.Add(tt.s)
 	}
+	f.Add("Fri, 31 Dec 9999 23:59:60 GMT")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := parseDate(s, at(2026))
-		if err != nil {
+		if err != nil || got.Year() > 9999 { // by a leap second; AppendDate ends there
 			return
 		}
 		again, err := ParseDate(string(AppendDate(nil, got)))

@@ -185,8 +185,9 @@ func (r *Request) mappable(name string) bool {
 
 // ours reports whether a field never becomes a parameter of its own name. That is so for fields
 // about the client's connection and its framing, which end here; for fields that have a parameter
-// without HTTP_; for X-Request-ID, in place of which there is Request.ID; and for Proxy. As HTTP_PROXY that would make the script's own HTTP client send its
-// requests through a machine of the sender's choice ("httpoxy", CVE-2016-5385).
+// without HTTP_; for X-Request-ID, in place of which there is Request.ID; and for Proxy. As
+// HTTP_PROXY that would make the script's own HTTP client send its requests through a machine of
+// the sender's choice ("httpoxy", CVE-2016-5385).
 func ours(name string) bool {
 	switch len(name) {
 	case len("TE"):

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // describe puts what was understood into words.
@@ -204,7 +205,7 @@ func naive(raw string) (want string, used int, err error) {
 		control := func(r rune) bool { return r < 32 && r != '\t' || r == 127 }
 		const letters = "abcdefghijklmnopqrstuvwxyz"
 		const others = "!#$%&'*+-.^_`|~0123456789"
-		token := name != "" && strings.Trim(strings.ToLower(name), others+letters) == ""
+		token := name != "" && strings.Trim(ascii.ToLower(name), others+letters) == ""
 		switch {
 		case line[0] == ' ' || line[0] == '\t':
 			return "", 0, cgi.ErrFold
@@ -219,7 +220,7 @@ func naive(raw string) (want string, used int, err error) {
 	}
 	keep := fields[:0:0]
 	for i := 0; i < len(fields); i += 2 {
-		name, value := strings.ToLower(fields[i]), fields[i+1]
+		name, value := ascii.ToLower(fields[i]), fields[i+1]
 		switch name {
 		case "status":
 			n, err := strconv.Atoi(value[:min(3, len(value))])
@@ -257,14 +258,17 @@ func naive(raw string) (want string, used int, err error) {
 				coding = "identity"
 			}
 		case "connection":
+			if ascii.EqualFold(value, "close") || ascii.EqualFold(value, "keep-alive") {
+				continue // they name no field
+			}
 			for o := range strings.SplitSeq(value, ",") {
-				named = append(named, strings.ToLower(strings.Trim(o, " \t")))
+				named = append(named, ascii.ToLower(strings.Trim(o, " \t")))
 			}
 		case "te", "upgrade", "trailer", "keep-alive":
 		case "x-accel-redirect":
 			redirect = value
 		case "x-accel-buffering":
-			if v := strings.ToLower(value); v == "yes" || v == "no" {
+			if v := ascii.ToLower(value); v == "yes" || v == "no" {
 				buffering = v
 			}
 		case "x-sendfile":
@@ -293,7 +297,7 @@ func naive(raw string) (want string, used int, err error) {
 		want += fmt.Sprint(" length=", size)
 	}
 	for i := 0; i < len(keep); i += 2 {
-		if !slices.Contains(named, strings.ToLower(keep[i])) {
+		if !slices.Contains(named, ascii.ToLower(keep[i])) {
 			want += " " + keep[i] + "=" + keep[i+1]
 		}
 	}
@@ -329,6 +333,9 @@ func FuzzHeader(f *testing.F) {
 	}
 	for _, tt := range badHeaders {
 		f.Add([]byte(tt.raw), uint(20))
+	}
+	for _, s := range []string{"Connection: close\nClose: 1\n\n", "\u212a: x\n\n", "Connection: \u212a\nK: x\n\n"} {
+		f.Add([]byte(s), uint(3))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, cut uint) {
 		if len(b) > 1<<10 {
