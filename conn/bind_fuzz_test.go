@@ -93,7 +93,7 @@ func FuzzParts(f *testing.F) {
 		"--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nb\r\n--x\r\nContent-Disposition: form-data; name=f; filename=\"c\"\r\n\r\n\r\n--x--\r\n",
 		"before\r\n--x\r\n\r\n--x", "--x--", "", "--x\nA: b\n\nc\n--x--\n", "--x\r\n\r\n@@\r\n--x@--",
 		"--x\r\nno field\r\n\r\n--x--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41=\r\n\r\n--x--",
-		// Two that end within a part, and one part that cannot be decoded, in front of another.
+		// Two that end within a part, and two with a part that cannot be decoded.
 		"--x\r\n\r\nb", "--x\r\n\r\nb\r\n--", "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nb\x01\r\n--x\r\n\r\nc\r\n--x--",
 		"--x\r\n\r\n@@\r\n--x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\n" + strings.Repeat("c", 900) + "\r\n--x--",
 	} {

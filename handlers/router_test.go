@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/ascii"
 )
 
 // numbered gives handlers that can be told apart: each returns its number.
@@ -259,13 +260,13 @@ func referenceHost(hosts []string, host string) int {
 	if i := strings.LastIndex(host, ":"); i >= 0 {
 		host = host[:i]
 	}
-	host = asciiLower(strings.TrimSuffix(host, "."))
+	host = ascii.ToLower(strings.TrimSuffix(host, "."))
 	best, length := -1, 0
 	for i, h := range hosts {
 		if strings.Contains(h, ":") {
 			continue // an address, which a client writes in brackets
 		}
-		h = asciiLower(strings.TrimSuffix(h, "."))
+		h = ascii.ToLower(strings.TrimSuffix(h, "."))
 		if h == host {
 			return i
 		}
@@ -277,16 +278,6 @@ func referenceHost(hosts []string, host string) int {
 		return -1
 	}
 	return best
-}
-
-func asciiLower(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c | 0x20
-		}
-	}
-	return string(b)
 }
 
 func FuzzHosts(f *testing.F) {

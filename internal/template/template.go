@@ -144,8 +144,9 @@ func withoutPort(host string) string {
 // the names of an expression's groups; an empty one has no placeholder.
 //
 // It refuses an address in which the path of a request, or a capture, could name the scheme or the
-// server, since any link can carry such a path: an open redirect. The server must come from the configuration, or
-// be the one that the client asked ({host}), and must be complete before the path begins.
+// server, since any link can carry such a path: an open redirect. The server must come from the
+// configuration, or be the one that the client asked ({host}), and must be complete before the path
+// begins.
 func ParseAddress(text string, captures []string) (*Template, error) {
 	if text == "" {
 		return nil, errors.New("missing: the address to send clients to")
