@@ -253,7 +253,9 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) free() {
 	c.close()
-	c.req.SetUpstream(c.up.Asked())
+	if c.req != nil { // a tunnel has given up the request, whose entry was made before
+		c.req.SetUpstream(c.up.Asked())
+	}
 	c.flow.Drop()
 	x := c.x
 	x.Reset()

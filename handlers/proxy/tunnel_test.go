@@ -69,3 +69,39 @@ func TestTunnelInBulk(t *testing.T) {
 		}
 	}
 }
+
+// TestTunnelEnds: nothing is wrong in the log after a tunnel, whichever side ends it.
+func TestTunnelEnds(t *testing.T) {
+	for _, first := range []string{"client", "upstream", "stop"} {
+		t.Run(first, func(t *testing.T) {
+			o := start(t, changes(func(p *peer) {
+				p.say("hello")
+				if first != "upstream" {
+					io.Copy(io.Discard, p.r)
+				}
+			}))
+			f := serve(t, modes.Direct, "/", []string{o.addr}, nil)
+			c := f.Dial()
+			c.Send(asksUpgrade)
+			if std, err := http.ReadResponse(c.R, nil); err != nil || std.StatusCode != 101 {
+				t.Fatal(std, err)
+			}
+			if _, err := io.ReadFull(c.R, make([]byte, len("hello"))); err != nil {
+				t.Error(err)
+			}
+			if first == "stop" {
+				f.Stop(0)
+			}
+			if first == "upstream" {
+				io.Copy(io.Discard, c.R)
+			}
+			c.Close()
+			if first != "stop" {
+				f.Idle()
+			}
+			if text := f.Log.String() + f.log.String(); text != "" {
+				t.Error(text)
+			}
+		})
+	}
+}
