@@ -95,7 +95,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestFolders: a file is read by way of its folder, and of that to which a link leads.
+// TestFolders: a file is read by way of its folder, and of that to which a link leads, also where
+// the file is still to come.
 func TestFolders(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -110,8 +111,12 @@ func TestFolders(t *testing.T) {
 	if err := os.WriteFile(in("archive/key1"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../archive/key1", in("live/key")); err != nil {
-		t.Fatal(err)
+	for name, to := range map[string]string{"live/key": "../archive/key1",
+		"live/later": in("archive/link"), "archive/link": "../live/../live/soon",
+		"live/circle": "circle"} {
+		if err := os.Symlink(to, in(name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, test := range []struct {
 		path string
@@ -121,6 +126,11 @@ func TestFolders(t *testing.T) {
 		{in("live/key"), []string{in("live"), in("archive")}},
 		{in("archive/key1"), []string{in("archive")}},
 		{in("live/none"), []string{in("live")}},
+		{in("archive/none"), []string{in("archive")}},
+		{in("archive/link"), []string{in("archive"), in("live")}},
+		{in("live/later"), []string{in("live")}},
+		{in("live/circle"), []string{in("live")}},
+		{in("none/none"), []string{in("none")}},
 	} {
 		if got := confine.Folders(test.path); !slices.Equal(got, test.want) {
 			t.Errorf("Folders(%s) = %q, want %q", test.path, got, test.want)

@@ -129,16 +129,40 @@ func (f *Files) permit(path string, rights uint64) error {
 	return nil
 }
 
-// Folders returns the folder of a file, and that of the file to which it is a link: all of this is
-// read where a file is exchanged by renaming another into its place. If path is a folder, it is the
-// answer.
+// Folders returns the folder of a file, and that of the file to which it is a link, also if there
+// is none yet: all of this is read where a file is exchanged by renaming another into its place. If
+// path is a folder, it is the answer.
 func Folders(path string) []string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return []string{path}
 	}
 	folders := []string{filepath.Dir(path)}
-	if to, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(to) != folders[0] {
+	if to := Target(path); filepath.Dir(to) != folders[0] {
 		folders = append(folders, filepath.Dir(to))
 	}
 	return folders
+}
+
+// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
+const maxLinks = 40
+
+// Target returns where a path leads, with all links followed: where a file is, or would be if there
+// is none. If that cannot be told, since a folder is missing or links lead in a circle, it returns
+// what it has found until then.
+func Target(path string) string {
+	for range maxLinks {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return path
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path
+		}
+		if path = to; !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+	}
+	return path
 }

@@ -325,17 +325,22 @@ func removable(path string) bool {
 	return dir.Mode&unix.S_ISVTX == 0 || dir.Uid == user || file.Uid == user
 }
 
+const resolvConf = "/etc/resolv.conf"
+
 // systemFiles are what the standard library reads: for names, trusted roots, times and listening.
-var systemFiles = []string{"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/services",
+var systemFiles = []string{"/etc/hosts", resolvConf, "/etc/nsswitch.conf", "/etc/services",
 	"/etc/protocols", "/etc/localtime", "/usr/share/zoneinfo", "/etc/ssl/certs",
 	"/usr/share/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted",
 	"/proc/sys/net/core/somaxconn", "/dev/urandom"}
 
 // files returns the files and folders that the configuration names: those that a server reads, and
 // those that it writes. Single files may be exchanged, so their folders are meant (see
-// confine.Restrict); those of the operating system are not, as the rest of /etc is not ours.
+// confine.NewFiles). Of the operating system's files this holds for resolv.conf alone, since the
+// rest of /etc is not ours: that one is exchanged whenever the network changes, often at a place to
+// which it is a link, and without it no name is found any more.
 func (c *config) files() (read, write []string) {
 	read = append(slices.Clone(systemFiles), c.Confine.Read...)
+	read = append(read, filepath.Dir(confine.Target(resolvConf)))
 	write = append([]string{"/dev/null"}, c.Confine.Write...)
 	single := slices.Clone(c.names)
 	single = append(single, c.File)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// nameService answers every question for an IPv4 address with 127.0.0.1, at port 53 of an address
+// of this machine, until close.
+func nameService(t *testing.T, address string) (close func()) {
+	t.Helper()
+	c, err := net.ListenPacket("udp4", net.JoinHostPort(address, "53"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	go func() {
+		q := make([]byte, 1500)
+		for {
+			n, from, err := c.ReadFrom(q)
+			if err != nil {
+				return
+			}
+			end := 12 + strings.IndexByte(string(q[12:n]), 0) + 5 // of the question
+			reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
+			if q[end-4] == 0 && q[end-3] == 1 { // of type A
+				reply[7] = 1
+				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1)
+			}
+			_, _ = c.WriteTo(reply, from)
+		}
+	}()
+	return func() { c.Close() }
+}
+
+// TestConfinedFindsNames: names are found by the name service of a resolv.conf that was renamed
+// into its place while the server runs, and into that of a file to which it is a link.
+func TestConfinedFindsNames(t *testing.T) {
+	ci.Root(t)
+	for name, test := range map[string]struct{ file, net string }{
+		"file": {"etc/resolv.conf", "127.81.0."},
+		"link": {"run/resolver/resolv.conf", "127.82.0."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upstream := httptest.NewServer(http.HandlerFunc(
+				func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "found") }))
+			defer upstream.Close()
+			port := upstream.Listener.Addr().(*net.TCPAddr).Port
+			j := newJail(t)
+			if test.file != "etc/resolv.conf" {
+				if err := os.Mkdir(j.in("run/resolver"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink("../"+test.file, j.in("etc/resolv.conf")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			j.write(test.file, "nameserver "+test.net+"1\n")
+			text := "[confine]\nuser = \"65534\"\ngroup = \"65534\"\nchroot = \"..\"\n" +
+				"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n"
+			for _, name := range []string{"one", "two"} {
+				text += fmt.Sprintf("[[site.route]]\nprefix = \"/%s\"\nmodule = \"proxy\"\n"+
+					"address = \"%[1]s.test:%d\"\n", name, port)
+			}
+			j.write("etc/lwango.conf", text)
+			closeFirst := nameService(t, test.net+"1")
+			address := j.start(1)[0]
+			get := func(path string) int {
+				answer, err := http.Get("http://" + address + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				return answer.StatusCode
+			}
+			if code := get("/one"); code != 200 {
+				t.Fatalf("before: %d", code)
+			}
+			closeFirst()
+			nameService(t, test.net+"2")
+			j.write(test.file+".new", "nameserver "+test.net+"2\n")
+			if err := os.Rename(j.in(test.file+".new"), j.in(test.file)); err != nil {
+				t.Fatal(err)
+			}
+			// The standard library looks at the file every five seconds, and an upstream that was not
+			// found is left alone for longer.
+			time.Sleep(5 * time.Second)
+			wait.Until(t, "a name is found", func() bool { return get("/two") == 200 })
+		})
+	}
+}
