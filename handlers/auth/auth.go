@@ -49,12 +49,15 @@ const scheme = "Basic"
 // only for the tests.
 var provedFor = 5 * time.Minute
 
-const (
+var ( // variables only for the tests
 	// maxWait is for how long a request waits for its verification.
 	maxWait = 30 * time.Second
-	// maxCredentials is the length of the longest name and password together, in bytes.
-	maxCredentials = 1 << 10
+	// maxKnownWait is for how long a request waits whose credentials were right the last time.
+	maxKnownWait = time.Second
 )
+
+// maxCredentials is the length of the longest name and password together, in bytes.
+const maxCredentials = 1 << 10
 
 // New makes the middleware. It reads the file. Errors are *handlers.KeyError. The handlers may run
 // on any number of loops at once.
@@ -136,18 +139,16 @@ func (g *guard) check(req *conn.Request, resp *conn.Response) (user string, stat
 	if compared == nil {
 		return g.refuse(resp)
 	}
-	right, err := gates.verify(req.RemoteAddr().Addr(), digest, compared.hash, password)
-	pass := false
-	if err == nil {
-		pass, err = right.Await(req.Thread, maxWait)
+	limit := maxWait
+	if known {
+		limit = maxKnownWait
 	}
+	pass, err := gates.verify(
+		req.Thread, req.RemoteAddr().Addr(), digest, compared.hash, password, limit)
 	switch {
 	case err == nil:
 	case known: // clients that guess must not lock out the users who are in
 		return e.name, 0
-	case err == errFullNetwork:
-		resp.Header().Set("Retry-After", "1")
-		return "", http.StatusTooManyRequests
 	default: // or the client has left
 		resp.Header().Set("Retry-After", "1")
 		return "", http.StatusServiceUnavailable

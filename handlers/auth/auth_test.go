@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -125,109 +123,6 @@ func TestBasic(t *testing.T) {
 	})
 }
 
-// TestParallel: what a browser sends on many connections at once is verified once.
-func TestParallel(t *testing.T) {
-	s := start(t, modes.Several, hashed(t, "ann", "x"))
-	var all sync.WaitGroup
-	for range 4 * auth.MaxFlights {
-		all.Go(func() {
-			if got := s.try("ann:x"); got != "user ann Basic" {
-				t.Error(got)
-			}
-		})
-	}
-	all.Wait()
-}
-
-// TestGate: guesses beyond the bounds are refused, whether there is such a user or not, and
-// credentials that were right before pass.
-func TestGate(t *testing.T) {
-	s := start(t, modes.Direct, hashed(t, "ann", "x")+hashed(t, "bob", "y"))
-	if got := s.try("ann:x"); got != "user ann Basic" {
-		t.Fatal(got)
-	}
-	for _, full := range []struct {
-		places  int
-		network string
-		want    string
-	}{
-		{auth.MaxFlights, "192.0.2.7", "503"},
-		{auth.MaxFlightsFromNetwork, "127.0.0.1", "429"},
-		{auth.MaxFlightsFromNetwork, "192.0.2.7", "401"},
-		{0, "", "401"},
-	} {
-		free := auth.Occupy(full.places, full.network)
-		for _, guess := range []string{"ann:y", "eve:y"} {
-			a := s.Request("GET /", []string{basic(guess)}, "")
-			if fmt.Sprint(a.StatusCode) != full.want ||
-				(full.want != "401") != (a.Header.Get("Retry-After") == "1") {
-				t.Errorf("%v: %s: %s", full, guess, a.Status)
-			}
-		}
-		if got := s.try("ann:x"); got != "user ann Basic" {
-			t.Errorf("%v: %s", full, got)
-		}
-		free()
-	}
-}
-
-// TestGateIsShared: once half of the places are taken, a network has one.
-func TestGateIsShared(t *testing.T) {
-	s := start(t, modes.Direct, hashed(t, "ann", "x"))
-	for _, taken := range []struct {
-		others, own int
-		want        string
-	}{
-		{auth.MaxFlights/2 - 1, 0, "401"},
-		{auth.MaxFlights/2 - 2, 1, "401"},
-		{auth.MaxFlights / 2, 0, "401"},
-		{auth.MaxFlights/2 - 1, 1, "429"},
-		{auth.MaxFlights - 1, 0, "401"},
-		{auth.MaxFlights - 2, 1, "429"},
-	} {
-		free, also := auth.Occupy(taken.others, "192.0.2.7"), auth.Occupy(taken.own, "127.0.0.1")
-		if got := s.try("ann:guess"); got != taken.want {
-			t.Errorf("%+v: %s", taken, got)
-		}
-		free()
-		also()
-	}
-}
-
-// TestGateAndOldProofs: a user whose credentials would have to be verified again passes while there
-// is no place for that, as long as the hash is the same.
-func TestGateAndOldProofs(t *testing.T) {
-	auth.ForgetAlways(t)
-	auth.LookAlways(t)
-	s := start(t, modes.Direct, hashed(t, "ann", "x"))
-	if got := s.try("ann:x"); got != "user ann Basic" {
-		t.Fatal(got)
-	}
-	for _, full := range []struct {
-		places  int
-		network string
-		guess   string
-	}{
-		{auth.MaxFlights, "192.0.2.7", "503"},
-		{auth.MaxFlightsFromNetwork, "127.0.0.1", "429"},
-	} {
-		free := auth.Occupy(full.places, full.network)
-		for credentials, want := range map[string]string{
-			"ann:x": "user ann Basic", "ann:y": full.guess, "eve:x": full.guess,
-		} {
-			if got := s.try(credentials); got != want {
-				t.Errorf("%+v: %s: %s, want %s", full, credentials, got, want)
-			}
-		}
-		free()
-	}
-	s.write(hashed(t, "ann", "new"))
-	defer auth.Occupy(auth.MaxFlights, "192.0.2.7")()
-	if got := s.try("ann:x"); got != "503" {
-		t.Errorf("the old password: %s", got)
-	}
-}
-
 func TestProved(t *testing.T) {
 	for d, want := range map[time.Duration]bool{
 		0: true, auth.ProvedFor() - 1: true, auth.ProvedFor(): false,
@@ -331,17 +226,5 @@ func TestCost(t *testing.T) {
 	})
 	if a := s.Request("GET /", []string{basic("ann:secret")}, ""); a.Text != "0" {
 		t.Errorf("%s, %q allocations", a.Status, a.Text)
-	}
-}
-
-// TestAtATime: verifications leave half of the loops their processors, however many CPUs there are:
-// the process may not have all of them.
-func TestAtATime(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for loops, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 9: 4} {
-		runtime.GOMAXPROCS(loops + 1)
-		if n := auth.AtATime(); n != want {
-			t.Errorf("%d loops: %d, want %d", loops, n, want)
-		}
 	}
 }

@@ -6,15 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/fair"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/test/wait"
-	"github.com/lwango/lwango/loop"
-)
-
-// Bounds of the gate and of a remembered result.
-const (
-	MaxFlights            = maxFlights
-	MaxFlightsFromNetwork = maxFlightsFromNetwork
 )
 
 // ForgetAlways lets credentials that were right be verified again each time, until the test ends.
@@ -69,32 +63,49 @@ func Decoy(text []byte, name string) string {
 	return first.name
 }
 
-// occupied makes the digests of Occupy different.
-var occupied byte
+// Hold takes all places of the gate until free is called.
+func Hold() (free func()) {
+	n := fair.Processors()
+	begun := make(chan struct{}, n)
+	for range n {
+		gates.places.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
+	}
+	for range n {
+		<-begun
+	}
+	return func() {
+		for range n {
+			gates.places.Leave()
+		}
+	}
+}
 
-// Occupy takes n places of the gate, as n verifications that do not end until free is called.
-func Occupy(n int, network string) (free func()) {
+// Patience sets how long a request waits for its verification, and one whose credentials were right
+// before, until the test ends.
+func Patience(t testing.TB, limit, known time.Duration) {
+	before, beforeKnown := maxWait, maxKnownWait
+	maxWait, maxKnownWait = limit, known
+	t.Cleanup(func() { maxWait, maxKnownWait = before, beforeKnown })
+}
+
+// ForgetSuspects lets all sites be as if they had not guessed.
+func ForgetSuspects() {
 	gates.mu.Lock()
 	defer gates.mu.Unlock()
-	from, _ := netip.ParseAddr(network)
-	occupied++
-	var all [][sha256.Size]byte
-	for i := range n {
-		d := [sha256.Size]byte{byte(i), occupied}
-		all = append(all, d)
-		gates.flights[d] = new(loop.Promise[bool])
+	gates.wrong = suspects{}
+}
+
+// Suspects tells whether a site that has guessed is known d later, in a table that another site has
+// asked since if between is set.
+func Suspects(d, between time.Duration) bool {
+	var s suspects
+	now := time.Now()
+	a := netip.MustParseAddr("192.0.2.1")
+	s.add(a, now)
+	if between > 0 {
+		s.add(netip.MustParseAddr("192.0.2.2"), now.Add(between))
 	}
-	gates.from[from] += n
-	return func() {
-		gates.mu.Lock()
-		defer gates.mu.Unlock()
-		for _, d := range all {
-			delete(gates.flights, d)
-		}
-		if gates.from[from] -= n; gates.from[from] == 0 {
-			delete(gates.from, from)
-		}
-	}
+	return s.has(a, now.Add(d))
 }
 
 // ProvedFor returns for how long credentials that were right are not verified again.
@@ -111,6 +122,3 @@ func Proved(d time.Duration) (known, fresh, others bool) {
 	others, _ = e.proves(new([sha256.Size]byte), now.Add(d))
 	return known, fresh, others
 }
-
-// AtATime returns how many verifications run at a time in a new process.
-func AtATime() int { return cap(newGate().running()) }

@@ -3,93 +3,140 @@ package auth
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"net/netip"
-	"runtime"
 	"sync"
+	"time"
 
+	"github.com/lwango/lwango/internal/fair"
 	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/loop"
 )
 
 // gate is where credentials wait to be verified. A hash is made to take long, so clients that guess
-// could keep all processors busy. The gate lets few computations run at a time and few more wait.
-// Only some of these are of one network, and once half of the places are taken, only one: so a few
-// networks that guess do not take them all. Equal credentials that come at the same time, as a
+// could keep all processors busy. The gate lets few computations run at a time, and the clients take
+// turns. Those whose guesses were wrong a short time ago wait behind all others, so a user who logs
+// in for the first time waits for few of them. Equal credentials that come at the same time, as a
 // browser sends them, are verified once.
 //
 // It has goroutines of its own, not workers of a loop. A result is for requests on all loops, so it
 // does not depend on the one that has asked first; and clients that guess take no worker away from
 // handlers.
 type gate struct {
-	running func() chan struct{} // has room for as many as run at a time
+	places *fair.Places
 
 	mu      sync.Mutex
-	flights map[[sha256.Size]byte]*loop.Promise[bool]
-	from    map[netip.Addr]int // flights by network
+	flights map[[sha256.Size]byte]*flight
+	wrong   suspects
 }
 
-const (
-	maxFlights            = 16 // that run or wait, of the whole process
-	maxFlightsFromNetwork = 4
-)
+// flight is a verification, and those who wait for it.
+type flight struct {
+	begun   loop.Promise[struct{}]
+	result  loop.Promise[bool]
+	place   *fair.Place
+	waiting int // guarded by the gate's lock, as place is
+}
 
 // gates is the process's only gate: all routes have the same processors.
 var gates = newGate()
 
 func newGate() *gate {
 	return &gate{
-		// Half as many as there are loops, which have one processor less than the process has; but
-		// there are none before the first request.
-		running: sync.OnceValue(func() chan struct{} {
-			return make(chan struct{}, max((runtime.GOMAXPROCS(0)-1)/2, 1))
-		}),
-		flights: make(map[[sha256.Size]byte]*loop.Promise[bool]),
-		from:    make(map[netip.Addr]int),
+		places:  fair.NewPlaces(fair.Processors),
+		flights: make(map[[sha256.Size]byte]*flight),
 	}
 }
 
-var (
-	errFull        = errors.New("too many verifications")
-	errFullNetwork = errors.New("too many verifications for one network")
-)
+// Waiting returns how many passwords are being verified in this process, and how many wait for that.
+// Any goroutine may call it.
+func Waiting() (running, waiting int) { return gates.places.Stats() }
 
-// verify promises whether h is the hash of the password. digest is that of the credentials. The
-// error is errFull or errFullNetwork.
-func (g *gate) verify(client netip.Addr, digest [sha256.Size]byte, h hash, password []byte,
-) (*loop.Promise[bool], error) {
-	network := networks.Of(client)
+// verify finds out whether h is the hash of the password. digest is that of the credentials. t is
+// the request's thread; the error is that of its wait. The verification has to begin within limit.
+// A client that leaves before that does not wait any more, though it may have ended no more than its
+// sending half: those two look the same. If nobody waits for a verification that has not begun, it
+// never runs.
+func (g *gate) verify(t *loop.Thread, client netip.Addr, digest [sha256.Size]byte, h hash,
+	password []byte, limit time.Duration,
+) (right bool, err error) {
+	f := g.join(client, digest, h, password)
+	defer g.leave(digest, f) // also when the thread is killed
+	waits := t.KeepWaiting(t.Gone())
+	_, err = f.begun.Await(t, limit)
+	t.KeepWaiting(waits)
+	if err != nil {
+		return false, err
+	}
+	return f.result.Await(t, maxWait)
+}
+
+func (g *gate) join(client netip.Addr, digest [sha256.Size]byte, h hash, password []byte) *flight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := g.flights[digest]
-	most := maxFlightsFromNetwork
-	if len(g.flights) >= maxFlights/2 {
-		most = 1
+	f := g.flights[digest]
+	if f == nil {
+		f = new(flight)
+		g.flights[digest] = f
+		own := bytes.Clone(password) // the request's bytes change when the next one comes
+		site := networks.SiteOf(client)
+		f.place = g.places.Enter(client, g.wrong.has(site, time.Now()), func() {
+			f.begun.Resolve(struct{}{})
+			go func() {
+				right := h.matches(own)
+				g.places.Leave()
+				g.mu.Lock()
+				delete(g.flights, digest)
+				if !right {
+					g.wrong.add(site, time.Now())
+				}
+				g.mu.Unlock()
+				f.result.Resolve(right)
+			}()
+		})
 	}
-	switch {
-	case p != nil:
-		return p, nil
-	case g.from[network] >= most:
-		return nil, errFullNetwork
-	case len(g.flights) >= maxFlights:
-		return nil, errFull
-	}
-	p = new(loop.Promise[bool])
-	g.flights[digest] = p
-	g.from[network]++
-	own := bytes.Clone(password) // the request's bytes change when the next one comes
-	go func() {
-		running := g.running()
-		running <- struct{}{}
-		ok := h.matches(own)
-		<-running
-		g.mu.Lock()
+	f.waiting++
+	return f
+}
+
+func (g *gate) leave(digest [sha256.Size]byte, f *flight) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f.waiting--; f.waiting == 0 && g.places.Withdraw(f.place) {
 		delete(g.flights, digest)
-		if g.from[network]--; g.from[network] == 0 {
-			delete(g.from, network)
-		}
-		g.mu.Unlock()
-		p.Resolve(ok)
-	}()
-	return p, nil
+	}
+}
+
+// suspects are sites whose guesses were wrong: for a minute at least, and for two at most.
+type suspects struct {
+	recent, before map[netip.Addr]struct{}
+	began          time.Time // of recent
+}
+
+// maxSuspects bounds each of the two tables.
+const maxSuspects = 1 << 14
+
+func (s *suspects) add(site netip.Addr, now time.Time) {
+	s.age(now)
+	if len(s.recent) < maxSuspects {
+		s.recent[site] = struct{}{}
+	}
+}
+
+func (s *suspects) has(site netip.Addr, now time.Time) bool {
+	s.age(now)
+	_, recent := s.recent[site]
+	_, before := s.before[site]
+	return recent || before
+}
+
+func (s *suspects) age(now time.Time) {
+	past := now.Sub(s.began)
+	if past < time.Minute {
+		return
+	}
+	s.before = s.recent
+	if past >= 2*time.Minute {
+		s.before = nil
+	}
+	s.recent, s.began = make(map[netip.Addr]struct{}), now
 }

@@ -25,6 +25,18 @@ func Of(client netip.Addr) netip.Addr {
 	return network.Addr()
 }
 
+// SiteOf returns the address by which the customer of a provider is counted, as far as it can be
+// told: the client's IPv4 address, or the /48 of its IPv6 address, as no customer needs more than
+// that (RFC 6177). For a client of a UNIX socket it returns the zero Addr.
+func SiteOf(client netip.Addr) netip.Addr {
+	client = client.Unmap()
+	if client.Is4() || !client.IsValid() {
+		return client
+	}
+	site, _ := client.Prefix(48) // without a zone
+	return site.Addr()
+}
+
 // Set is a set of networks. It does not change once it is made.
 type Set struct {
 	in     map[netip.Prefix]struct{}

@@ -1,0 +1,220 @@
+// Package fair shares few places among many clients, one of which may want them all: verifications
+// of passwords, handshakes, connections to an upstream.
+//
+//	queue.go   who is next: networks take turns
+//	places.go  a number of places, and a Queue for them
+package fair
+
+import (
+	"container/list"
+	"iter"
+	"net/netip"
+
+	"github.com/lwango/lwango/internal/networks"
+)
+
+// Queue is where entries of many clients wait. Sites take turns; a site is an IPv4 address, or a /48
+// of IPv6, which is what a customer gets at most. Within a site its networks (networks.Of) take
+// turns, and within a network the entry that came first is the first. So a client with a thousand
+// entries delays the only entry of another client by one of them, not by all.
+//
+// The zero Queue is empty. It must not be copied, and it has no lock.
+type Queue[T any] struct {
+	root group[T]
+}
+
+// Entry is one that waits in a Queue, or has waited there.
+type Entry[T any] struct {
+	Value T
+
+	network *group[T] // nil: does not wait any more
+	at      *list.Element
+}
+
+// Waits reports whether e is in its queue.
+func (e *Entry[T]) Waits() bool { return e.network != nil }
+
+// group is the queue, which is made of sites, or a site, made of networks, or a network, made of
+// entries.
+type group[T any] struct {
+	key     netip.Addr
+	above   *group[T]                // nil: the queue
+	at      *list.Element            // in above.inTurn
+	inTurn  list.List                // of *group[T], or of *Entry[T]
+	members map[netip.Addr]*group[T] // those in inTurn by key; nil: they are entries
+	n       int                      // entries
+
+	// largest is the member that had the most entries when it was last looked for, or one with more
+	// since. nil: none.
+	largest *group[T]
+}
+
+// Len returns how many entries wait.
+func (q *Queue[T]) Len() int { return q.root.n }
+
+// Add puts e, which does not wait anywhere, behind the others of client.
+func (q *Queue[T]) Add(client netip.Addr, e *Entry[T]) {
+	network := q.root.member(networks.SiteOf(client)).member(networks.Of(client))
+	e.network = network
+	e.at = network.inTurn.PushBack(e)
+	network.n++
+	for g := network; g.above != nil; g = g.above {
+		g.above.n++
+		if most := g.above.largest; most == nil || g.n > most.n {
+			g.above.largest = g
+		}
+	}
+}
+
+// member returns the member of g with that key, which is the last in turn if it is new.
+func (g *group[T]) member(key netip.Addr) *group[T] {
+	m := g.members[key]
+	if m == nil {
+		if g.members == nil {
+			g.members = make(map[netip.Addr]*group[T])
+		}
+		m = &group[T]{key: key, above: g}
+		m.at = g.inTurn.PushBack(m)
+		g.members[key] = m
+	}
+	return m
+}
+
+// Remove takes e out without a turn for it, because it gives up. It does nothing if e does not wait.
+func (q *Queue[T]) Remove(e *Entry[T]) {
+	g := e.network
+	if g == nil {
+		return
+	}
+	g.inTurn.Remove(e.at)
+	e.network, e.at = nil, nil
+	g.n--
+	for ; g.above != nil; g = g.above {
+		above := g.above
+		above.n--
+		if g.n == 0 {
+			above.inTurn.Remove(g.at)
+			delete(above.members, g.key)
+			if above.largest == g {
+				above.largest = nil
+			}
+		}
+	}
+}
+
+// Take takes e out because it is served: its network and its site wait for their next turn.
+func (q *Queue[T]) Take(e *Entry[T]) {
+	for g := e.network; g != nil && g.above != nil; g = g.above {
+		g.above.inTurn.MoveToBack(g.at)
+	}
+	q.Remove(e)
+}
+
+// Next returns the entry whose turn it is, nil if none waits.
+func (q *Queue[T]) Next() *Entry[T] {
+	for e := range q.InTurn() {
+		return e
+	}
+	return nil
+}
+
+// InTurn yields entries until no more can be served. The caller takes the ones that it can serve,
+// and no others; then it is the turn of the next site. For the entries that it leaves it sees the
+// others of the same site first.
+func (q *Queue[T]) InTurn() iter.Seq[*Entry[T]] {
+	return func(yield func(*Entry[T]) bool) {
+		for served := true; served; {
+			served = false
+			// A site that is served moves behind the others, so it is seen again before the end.
+			for site := range elements[*group[T]](&q.root.inTurn) {
+				taken, more := site.offer(yield)
+				if !more {
+					return
+				}
+				served = served || taken
+			}
+		}
+	}
+}
+
+// offer yields the entries of a site until one of them is taken, and reports whether one was, and
+// whether the caller wants more.
+func (g *group[T]) offer(yield func(*Entry[T]) bool) (taken, more bool) {
+	for network := range elements[*group[T]](&g.inTurn) {
+		for e := range elements[*Entry[T]](&network.inTurn) {
+			if !yield(e) {
+				return false, false
+			}
+			if !e.Waits() {
+				return true, true
+			}
+		}
+	}
+	return false, true
+}
+
+// elements yields what is in l. What is yielded may be removed or moved meanwhile.
+func elements[T any](l *list.List) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for e := l.Front(); e != nil; {
+			next := e.Next()
+			if !yield(e.Value.(T)) {
+				return
+			}
+			e = next
+		}
+	}
+}
+
+// Surplus is for a queue that is full. It returns the entry that gives way to a new one of client:
+// the newest of a network of a site with more entries than the client's. It returns nil if there is
+// no such site, so that the new one has to go.
+func (q *Queue[T]) Surplus(client netip.Addr) *Entry[T] {
+	own, ofNetwork := 0, 0
+	if site := q.root.members[networks.SiteOf(client)]; site != nil {
+		own = site.n
+		if network := site.members[networks.Of(client)]; network != nil {
+			ofNetwork = network.n
+		}
+	}
+	site := q.root.beyond(own)
+	switch {
+	case site != nil:
+		ofNetwork = 0 // any network of it
+	case own > 0: // its own site is among the largest; another network of it may have more
+		site = q.root.members[networks.SiteOf(client)]
+	default:
+		return nil
+	}
+	network := site.beyond(ofNetwork)
+	if network == nil {
+		return nil
+	}
+	return network.inTurn.Back().Value.(*Entry[T])
+}
+
+// beyond returns a member that has at least two entries more than n, or one more if n is 0, so that
+// it still has no fewer than the other one when one of its entries has made room. It returns nil if
+// there is none. It looks at all members only for those who have less than an equal share; then
+// there is a larger one, which is known for the next time.
+func (g *group[T]) beyond(n int) *group[T] {
+	least := n + 2
+	if n == 0 {
+		least = 1
+	}
+	if g.largest != nil && g.largest.n >= least {
+		return g.largest
+	}
+	if n*len(g.members) >= g.n {
+		return nil
+	}
+	for _, m := range g.members {
+		if g.largest == nil || m.n > g.largest.n {
+			g.largest = m
+		}
+	}
+	if g.largest == nil || g.largest.n < least {
+		return nil
+	}
+	return g.largest
+}
