@@ -24,7 +24,11 @@
 // A stream keeps 8192 messages, and none for longer than a day after the last one, or than that
 // one's Keep. A process that is cut off keeps 16384 messages of 32 MiB together. Beyond these
 // bounds messages are lost, the oldest first. They are also lost if a broker acknowledges them and
-// then forgets them, as Redis may with `appendfsync everysec`.
+// then forgets them, as Redis may with `appendfsync everysec`, or in a fail-over.
+//
+// After a fail-over a process finds the new primary by the address that it has: a name, a proxy or
+// an address that moves must lead there. It connects anew as soon as the former primary refuses to
+// write.
 //
 // Clocks of processes are not compared. The broker's own time, which is in the IDs of its entries,
 // decides what is history to a subscriber and what is news. That is as exact as the broker is quick

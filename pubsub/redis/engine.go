@@ -30,7 +30,6 @@ type Engine struct {
 	hub     *pubsub.Hub
 	log     *slog.Logger
 	options goredis.Options
-	writer  *goredis.Client
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -135,7 +134,6 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 	e.queue.something = make(chan struct{}, 1)
 	e.readers.feeds = make(map[string]*feed)
 	hub.Connect(e)
-	e.writer = e.connect(func() {})
 	go func() {
 		defer close(e.written)
 		e.write()
@@ -147,11 +145,21 @@ func Start(hub *pubsub.Hub, rawURL string, log *slog.Logger) (*Engine, error) {
 }
 
 // connect makes a client with one connection, which opens when it is first used, and again after it
-// has broken. Each time opened is called.
-func (e *Engine) connect(opened func()) *goredis.Client {
+// has broken. Each time opened is called. disconnect closes the client, and so does the end of the
+// engine's context: a command that waits fails then.
+//
+// The client keeps its connection while the broker answers, even if it only answers with errors. The
+// address may belong to another server meanwhile, as after a fail-over whose former primary runs on
+// and refuses to write. So a goroutine takes another client after an attempt that has failed.
+func (e *Engine) connect(opened func()) (client *goredis.Client, disconnect func()) {
 	o := e.options
 	o.OnConnect = func(context.Context, *goredis.Conn) error { opened(); return nil }
-	return goredis.NewClient(&o)
+	client = goredis.NewClient(&o)
+	stop := context.AfterFunc(e.ctx, func() { client.Close() })
+	return client, func() {
+		stop()
+		client.Close()
+	}
 }
 
 // Close sends what is still to be sent, within the grace period, and stops the goroutines. What is
@@ -166,7 +174,6 @@ func (e *Engine) Close(grace time.Duration) (unsent int) {
 	case <-timer.C:
 	}
 	e.cancel()
-	e.writer.Close() // a command that waits fails
 	e.readers.close()
 	<-e.written
 	return e.queue.len()

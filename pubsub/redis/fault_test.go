@@ -22,11 +22,11 @@ import (
 
 // wire is what lies between one node and the broker, and can be cut.
 type wire struct {
-	t      testing.TB
-	ln     net.Listener
-	broker string
+	t  testing.TB
+	ln net.Listener
 
 	mu    sync.Mutex
+	to    *broker.Broker
 	cut   bool
 	tried int // connections that came while it was cut
 	conns map[net.Conn]bool
@@ -38,8 +38,7 @@ func startWire(t testing.TB, b *broker.Broker) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{t: t, ln: ln, broker: fmt.Sprintf("127.0.0.1:%d", b.Port),
-		conns: map[net.Conn]bool{}}
+	w := &wire{t: t, ln: ln, to: b, conns: map[net.Conn]bool{}}
 	w.ended.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -59,7 +58,10 @@ func startWire(t testing.TB, b *broker.Broker) *wire {
 
 func (w *wire) serve(c net.Conn) {
 	defer c.Close()
-	up, err := net.Dial("tcp", w.broker)
+	w.mu.Lock()
+	address := fmt.Sprintf("127.0.0.1:%d", w.to.Port)
+	w.mu.Unlock()
+	up, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}
@@ -93,6 +95,13 @@ func (w *wire) set(cut bool) {
 		}
 		clear(w.conns)
 	}
+}
+
+// move makes new connections lead to another broker. Those that are open stay where they are.
+func (w *wire) move(to *broker.Broker) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to = to
 }
 
 // attempts returns how many connections have come to nothing.

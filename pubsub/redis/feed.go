@@ -34,7 +34,10 @@ type feed struct {
 
 	pending []*pubsub.Message // our messages that the broker did not have then; part of the history
 
-	last   string            // entry that was read last; empty: history is still to be read
+	last    string // entry that was read last; empty: history is still to be read
+	history string // the last entry that was published before the topic was followed
+	oldest  string // no later than the first entry of the history that was read
+
 	brief  bool              // the last message has a Keep: the stream may be gone
 	broken bool              // the key is not a stream
 	seen   map[string]uint64 // number of the last message, by origin
@@ -42,15 +45,18 @@ type feed struct {
 
 // verify looks whether the entries that were read last are still there. If one is missing, either
 // the stream was trimmed, and other entries went unread, or the broker has lost entries, and
-// numbers new ones from the beginning. Then the stream is read from its beginning, and seen tells
-// which messages are new. Of a stream that had no entries, verify asks only whether its key is
-// still none or a stream.
+// numbers new ones from an earlier point. Then the stream is read again from its history on, and
+// seen tells which messages are new. seen does not know all messages of the history, because only
+// the end of that is read. If nothing is left of that end, the stream is another one, with numbers
+// of its own, and is read from its beginning. Of a stream that had no entries, verify asks only
+// whether its key is still none or a stream.
 func (r *reader) verify() error {
 	for _, fd := range r.all() {
 		fd.broken = false // it is tried again
 	}
 	known := slices.DeleteFunc(r.all(), func(fd *feed) bool { return fd.last == "" })
-	return r.ask(known, func(
+	var gone []*feed
+	err := r.ask(known, func(
 		ctx context.Context, p goredis.Pipeliner, fd *feed,
 	) *goredis.XMessageSliceCmd {
 		return p.XRange(ctx, fd.key, fd.last, fd.last)
@@ -60,7 +66,19 @@ func (r *reader) verify() error {
 				r.log.Info("redis: the last message of a topic is gone, some may be missing",
 					"topic", fd.topic)
 			}
-			fd.last = beginning
+			gone = append(gone, fd)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return r.ask(gone, func(
+		ctx context.Context, p goredis.Pipeliner, fd *feed,
+	) *goredis.XMessageSliceCmd {
+		return p.XRangeN(ctx, fd.key, fd.oldest, fd.history, 1)
+	}, func(fd *feed, found []goredis.XMessage) {
+		if fd.last = beginning; len(found) > 0 {
+			fd.last = fd.history
 		}
 	})
 }
@@ -109,7 +127,8 @@ func (r *reader) load(all []*feed) error {
 				}
 			}
 			fd.to.Loaded(history)
-			fd.last, fd.pending = cmp.Or(pg.last, beginning), nil
+			fd.history, fd.oldest = cmp.Or(pg.last, beginning), pg.end
+			fd.last, fd.pending = fd.history, nil
 		})
 		if err != nil {
 			return err
@@ -122,7 +141,7 @@ func (r *reader) load(all []*feed) error {
 // page is how far the history of a topic has been read, backwards from its end.
 type page struct {
 	from  uint64             // when it was followed: milliseconds since 1970 of the broker
-	end   string             // the last entry of the next page
+	end   string             // the last entry of the next page: "+" before the first page
 	found []goredis.XMessage // the latest one first
 	bytes int
 	last  string // the latest entry that is history

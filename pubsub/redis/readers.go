@@ -21,12 +21,12 @@ const perReader = 128
 // reader is a goroutine that reads some of the topics, with a connection of its own.
 type reader struct {
 	*Engine
-	client *goredis.Client
 	wakeup string        // key of the stream that wakes it
 	added  chan struct{} // has an element when there is another topic
 
-	opened atomic.Int32 // how many connections the client has opened
-	using  int32        // as many when the session began; the goroutine's
+	// Of the session, and the goroutine's.
+	client *goredis.Client
+	opened *atomic.Int32 // how many connections the client has opened
 
 	feeds map[string]*feed // by topic, under the readers' lock
 }
@@ -48,7 +48,6 @@ func (rs *readers) start(e *Engine) *reader {
 	r := &reader{Engine: e,
 		wakeup: fmt.Sprint(wakePrefix, e.hub.Origin(), ":", rs.number),
 		added:  make(chan struct{}, 1), feeds: make(map[string]*feed)}
-	r.client = e.connect(func() { r.opened.Add(1) })
 	rs.all = append(rs.all, r)
 	rs.ended.Go(r.run)
 	return r
@@ -93,13 +92,10 @@ func (e *Engine) Unfollow(topic string) {
 	}
 }
 
-// close stops all readers.
+// close waits for the readers, whose context has ended.
 func (rs *readers) close() {
 	rs.mu.Lock()
 	rs.closed = true
-	for _, r := range rs.all {
-		r.client.Close() // a command that blocks fails
-	}
 	rs.mu.Unlock()
 	rs.ended.Wait()
 }
@@ -123,9 +119,8 @@ func (r *reader) done() bool {
 	return true
 }
 
-// run reads, over connections that come and go.
+// run reads, in sessions that come and go.
 func (r *reader) run() {
-	defer r.client.Close()
 	defer r.report(r, nil) // a reader that has returned is not cut off
 	var b backoff
 	for {
@@ -157,16 +152,14 @@ func (r *reader) run() {
 func (r *reader) greet() error {
 	ctx, cancel := r.within(0)
 	defer cancel()
-	err := r.client.Ping(ctx).Err()
-	r.using = r.opened.Load()
-	return err
+	return r.client.Ping(ctx).Err()
 }
 
-// replaced returns an error if the connection is not the one that the session began with. The client
+// replaced returns an error if the connection is not the session's first one. The client
 // opens another one, without an error, if it finds between two commands that the broker has closed
 // it; and the broker may have forgotten meanwhile what was read.
 func (r *reader) replaced() error {
-	if r.opened.Load() != r.using {
+	if r.opened.Load() > 1 {
 		return errReplaced
 	}
 	return nil
@@ -174,9 +167,13 @@ func (r *reader) replaced() error {
 
 var errReplaced = errors.New("the broker has closed the connection")
 
-// session catches up with what was missed and then reads what comes, until there is an error, or
-// nothing to read any more.
+// session connects, catches up with what was missed, and then reads what comes, until there is an
+// error, or nothing to read any more.
 func (r *reader) session(b *backoff) error {
+	opened := new(atomic.Int32)
+	client, disconnect := r.connect(func() { opened.Add(1) })
+	defer disconnect()
+	r.client, r.opened = client, opened
 	if err := r.greet(); err != nil {
 		return err
 	}

@@ -145,6 +145,8 @@ func (q *queue) lostSoFar() int {
 func (e *Engine) write() {
 	var batch []item
 	closing := e.closing
+	client, disconnect := e.connect(func() {})
+	defer func() { disconnect() }()
 	for {
 		batch, wakeups := e.queue.take(batch)
 		if len(batch)+len(wakeups) == 0 {
@@ -160,12 +162,14 @@ func (e *Engine) write() {
 		}
 		var b backoff
 		for {
-			lost, err := e.send(batch, wakeups)
+			lost, err := e.send(client, batch, wakeups)
 			if err == nil {
 				e.queue.sent(lost)
 				break
 			}
 			e.report(&e.queue, err)
+			disconnect()
+			client, disconnect = e.connect(func() {})
 			if !e.pause(b.next()) {
 				return
 			}
@@ -190,10 +194,10 @@ func (e *Engine) pause(d time.Duration) bool {
 // send appends a batch to the streams as a transaction: all of it or nothing. So what is sent again
 // after an error arrives in the right order, if perhaps twice. lost counts the messages that the
 // broker refuses for good.
-func (e *Engine) send(batch []item, wakeups []string) (lost int, err error) {
+func (e *Engine) send(client *goredis.Client, batch []item, wakeups []string) (lost int, err error) {
 	ctx, cancel := e.within(0)
 	defer cancel()
-	p := e.writer.TxPipeline()
+	p := client.TxPipeline()
 	added := make([]*goredis.StringCmd, len(batch))
 	age := make(map[string]time.Duration) // the last message of a topic says how long it is kept
 	for i, it := range batch {

@@ -14,6 +14,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // Broker is a redis-server of the test's own, in a temporary folder. It writes everything to the
@@ -59,7 +61,7 @@ func Start(t testing.TB, args ...string) *Broker {
 func (b *Broker) start() bool {
 	b.t.Helper()
 	args := []string{"--port", fmt.Sprint(b.Port), "--bind", "127.0.0.1", "--dir", b.dir,
-		"--save", "",
+		"--save", "", "--repl-diskless-sync-delay", "0",
 		"--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"}
 	b.cmd = exec.Command("redis-server", append(args, b.Args...)...)
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -89,6 +91,22 @@ func (b *Broker) Restart() {
 	if !b.start() {
 		b.t.Fatal("redis-server does not start again")
 	}
+}
+
+// Replicate makes b a replica of primary, as a fail-over does with a former primary. It returns when
+// b has all that primary has. REPLICAOF NO ONE makes b a primary.
+func (b *Broker) Replicate(primary *Broker) {
+	b.t.Helper()
+	b.Do(fmt.Sprintf("REPLICAOF 127.0.0.1 %d", primary.Port))
+	wait.Until(b.t, "the replica is in step", func() bool {
+		field := func(of *Broker, name string) string {
+			_, rest, _ := strings.Cut(of.Do("INFO replication").(string), "\r\n"+name+":")
+			value, _, _ := strings.Cut(rest, "\r\n")
+			return value
+		}
+		return field(b, "master_link_status") == "up" &&
+			field(b, "slave_repl_offset") == field(primary, "master_repl_offset")
+	})
 }
 
 // Kill is kill -9. It returns when the broker is gone.
