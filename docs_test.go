@@ -355,7 +355,7 @@ func TestReportOfGuide(t *testing.T) {
 	plain := func(s string) string {
 		s = regexp.MustCompile(`held=\S+`).ReplaceAllString(s, "held=")
 		s = regexp.MustCompile(`[^ =]*/([^/ ]+\.go):\d+`).ReplaceAllString(s, "$1")
-		return strings.ReplaceAll(s, "stack=\"", "stack=\"\n")
+		return strings.NewReplacer(`stack="`, "stack=\"\n", `instead="`, "instead=\"\n").Replace(s)
 	}
 	got := plain(real)
 	for line := range strings.Lines(plain(shown)) {

@@ -22,8 +22,11 @@
 //
 // A handler runs on a green thread of one of the server's event loops. It is plain sequential code:
 // reading the body, writing the answer and req.Sleep yield to the loop while they wait. What blocks
-// in any other way (a mutex, a channel, another library's connection) holds up all requests of that
-// loop. HTTP takes handlers of net/http, which may block.
+// in any other way (a channel, another library's connection) holds up all requests of that loop.
+// HTTP takes handlers of net/http, which may block.
+//
+// A sync.Mutex must not be held while the handler waits, not even in a write to a client that may
+// not read: the next handler that locks it stops the loop for good. loop.Mutex is for that.
 //
 // If a handler has locked its OS thread (runtime.LockOSThread, as some bindings to C libraries do)
 // when it waits or returns, the process ends, unless the configuration says `handoff = "channel"`.
@@ -182,7 +185,7 @@ func Main() { os.Exit(Run(context.Background(), "")) }
 // to stderr from a goroutine of its own. So a handler may use slog, and its loop does not wait for
 // the reader of the log. Of lines with the same message, 10 a second are logged after the first 50,
 // and the rest are counted. The message and the text of an attribute are cut to 256 bytes, those of
-// attributes called stack and message to 16 KiB. When Run returns, all lines are written, as far as
+// attributes called stack, suspended and message to 16 KiB. When Run returns, all lines are written, as far as
 // the reader takes them within a second; from then on slog writes on the goroutine that calls it.
 // Package log does so all the time.
 func Run(ctx context.Context, file string) int {

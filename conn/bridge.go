@@ -53,9 +53,10 @@ func HTTP(h http.Handler) Handler {
 
 // HTTPOnLoop is HTTP for a handler that does not block. It runs on the request's thread: reading
 // the body, writing and flushing wait as they do in a Handler; nothing else may wait, http.Client
-// included. It costs less than net/http's own server. Request.Body and ResponseWriter are for that
-// thread alone, until the handler returns. A file that is copied to the ResponseWriter goes by
-// sendfile(2).
+// included. A sync.Mutex must not be held in any of these calls, since the next thread that locks
+// it would stop the loop; handlers that do so belong to HTTP. HTTPOnLoop costs less than net/http's
+// own server. Request.Body and ResponseWriter are for that thread alone, until the handler returns.
+// A file that is copied to the ResponseWriter goes by sendfile(2).
 func HTTPOnLoop(h http.Handler) Handler {
 	return func(req *Request, resp *Response) int {
 		b := new(onLoop)

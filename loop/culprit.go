@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
+	"sync"
 
 	"github.com/lwango/lwango/coro"
 )
@@ -33,24 +34,26 @@ type frame struct{ function, position string }
 type stack []frame
 
 // culprit returns the stack of the code that runs on the named loop at the moment, or nil if it is
-// not found.
+// not found, and those of the threads of all loops that wait.
 //
 // The stack comes from the goroutine profile in text form, which is the only form that has labels
 // and can be read without a library. With 10,000 goroutines the profile takes 40 ms, but it stops
 // the process for a moment only. runtime.Stack stops the process until the last stack is printed:
 // for 90 ms.
-func culprit(name string) stack {
+func culprit(name string) (runs stack, suspended []stack) {
 	var text bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&text, 1)
 	mine := fmt.Sprintf("%q:%q", loopLabel, name)
-	var best stack
 	most := 0
 	for record := range strings.SplitSeq(text.String(), "\n\n") {
-		if s, weight := suspect(record, mine); weight > most {
-			best, most = s, weight
+		switch s, weight := suspect(record, mine); {
+		case weight < 0:
+			suspended = append(suspended, s)
+		case weight > most:
+			runs, most = s, weight
 		}
 	}
-	return best
+	return runs, suspended
 }
 
 // suspect reads one record of the profile, which stands for all goroutines with the same stack and
@@ -60,6 +63,7 @@ func culprit(name string) stack {
 //	2  the loop's own goroutine, not in a handoff: it acts on events, posted functions, timers
 //	1  what may be the coroutine: a handler has replaced our label by one of its own, or the
 //	   stack is too deep for the profile to show where it began
+//	-1 a coroutine, of any loop, in a handoff: its thread waits, and may hold what others need
 //
 // There may be no such record: on a busy machine, control can be on its way to or from a coroutine
 // for long. A goroutine that a handler has started inherits the label as well, and has neither
@@ -87,6 +91,8 @@ func suspect(record, mine string) (s stack, weight int) {
 		s = append(s, f)
 	}
 	switch {
+	case waits && labelled && main:
+		weight = -1
 	case waits:
 	case ours && main:
 		weight = 3
@@ -127,6 +133,8 @@ func packageOf(function string) string {
 	return function[:last] + name
 }
 
+var buildInfo = sync.OnceValues(debug.ReadBuildInfo)
+
 // standard reports whether a package is the standard library's. Such a path has no dot in its first
 // element. Nor has package main, and modules that are never fetched need none.
 func standard(path string) bool {
@@ -134,7 +142,7 @@ func standard(path string) bool {
 	if path == "main" || strings.Contains(first, ".") || strings.Contains(first, "%2e") {
 		return false
 	}
-	info, ok := debug.ReadBuildInfo()
+	info, ok := buildInfo()
 	if !ok {
 		return true
 	}

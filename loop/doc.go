@@ -19,9 +19,9 @@
 // coroutine. Post and Stop are for any goroutine.
 //
 // A thread waits for a descriptor (AwaitRead, ReadFD), for a function that blocks (Await), for
-// threads that it has started (Go, Join), for what others provide (Promise, FromChan), or for any
-// mix of these and of other packages' Sources (AwaitAny, AwaitAll). Every wait takes a limit of
-// time, and returns early when the thread's client leaves or its scope is canceled.
+// threads that it has started (Go, Join), for a Mutex, for what others provide (Promise, FromChan),
+// or for any mix of these and of other packages' Sources (AwaitAny, AwaitAll). Every wait takes a
+// limit of time, and returns early when the thread's client leaves or its scope is canceled.
 //
 // # States of a thread
 //
@@ -70,6 +70,7 @@
 //	chan.go      a Go channel as a source
 //	promise.go   results that are still to come
 //	waiters.go   the threads that wait for a promise
+//	mutex.go     locks that threads may hold while they wait
 //	call.go      functions that may block, off the loop
 //	scope.go     threads that others have started, and that end before them
 //	post.go      functions from other goroutines
@@ -82,4 +83,5 @@
 //	cpus.go      a processor more than loops
 //	watchdog.go  what holds a loop for too long is logged
 //	culprit.go   whose stack that is
+//	advice.go    what that code uses instead, if a lock holds it up
 package loop

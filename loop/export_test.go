@@ -108,3 +108,13 @@ func Waiting[T any](p *Promise[T]) int {
 	}
 	return p.waiters.n
 }
+
+// Queued returns how many waits there are for m.
+func Queued(m *RWMutex) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.queue.Len()
+}
+
+// Kill ends t as the end of a stop does, in the next turn of its loop.
+func Kill(t *Thread) { _ = t.loop.Post(func() { t.loop.kill(t) }) }

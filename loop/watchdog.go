@@ -173,7 +173,7 @@ func (w *Watchdog) anyAwake() bool {
 // report notes what holds a loop, and logs it, unless the same place was logged within the last
 // minute. again says that the stall was noted before.
 func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again bool) {
-	stack := culprit(c.pulse.name)
+	stack, suspended := culprit(c.pulse.name)
 	if stack == nil || c.pulse.state.Load() != marked {
 		return // if it has moved meanwhile, the stack may be that of another thread
 	}
@@ -189,8 +189,10 @@ func (w *Watchdog) report(c *watched, now time.Time, limit time.Duration, again 
 		return
 	}
 	w.logged[place] = now
-	w.log.Warn("loop: held up", "held", now.Sub(c.since).Round(time.Millisecond),
-		"limit", limit, "place", place, "stack", stack.String())
+	attributes := []any{"held", now.Sub(c.since).Round(time.Millisecond), "limit", limit,
+		"place", place}
+	w.log.Warn("loop: held up", append(append(attributes, stack.advice(suspended)...),
+		"stack", stack.String())...)
 }
 
 // Stall is a time for which something has held a loop.

@@ -19,7 +19,7 @@ const (
 
 // longNames are attributes that no client writes: a stack, and what an application says, which is
 // bounded where it comes from.
-var longNames = map[string]bool{"stack": true, "message": true}
+var longNames = map[string]bool{"stack": true, "suspended": true, "message": true}
 
 // handler is a slog.Handler that forms lines as slog.TextHandler does, or slog.JSONHandler.
 type handler struct {
