@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/lwango/lwango"
 	"github.com/lwango/lwango/internal/test/server"
@@ -64,21 +63,6 @@ func ExampleServer_Start() {
 	// 200 OK
 	// after
 	// <nil>
-}
-
-// A service that does not speak HTTP, on all CPUs.
-func ExampleServeStreams() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	err := lwango.ServeStreams(ctx, "127.0.0.1:7000", time.Minute,
-		func(_ *loop.Thread, s *stream.Stream) error { // what has come is sent back
-			s.SetNoWait(true)
-			_, err := io.Copy(s, s)
-			return err
-		})
-	if err != nil {
-		log.Fatal(err)
-	}
 }
 
 // Connections of another protocol, on the loops of a server; ServeStreams serves nothing else.

@@ -63,8 +63,8 @@ var allowed = map[string][]string{
 	"":                          {"client", "conn", "coro", "handlers", "loop", "pubsub", "stream", "internal/server", "internal/asynclog"},
 	"internal/top":              {"internal/metrics"},
 	"cmd/*":                     {"", "pubsub/redis", "internal/top"},
-	"samples/*":                 {"", "client", "conn", "stream", "loop", "coro", "pubsub", "internal/asynclog"},
-	"samples/upload":            {"", "conn", "loop", "pubsub", "handlers/sse", "internal/asynclog"},
+	"samples/*":                 {"", "client", "conn", "stream", "loop", "coro", "pubsub"},
+	"samples/upload":            {"", "conn", "loop", "pubsub", "handlers/sse"},
 	"samples/chat":              {"", "loop", "pubsub", "pubsub/redis", "handlers/sse", "handlers/websocket"},
 }
 

@@ -82,7 +82,7 @@ func TestPHPFPMRefuses(t *testing.T) {
 	}
 	temporary(t)
 	program.Fails(t, []string{"-l", "127.0.0.1:0", "-php-fpm", wrapper}, 1,
-		"level=ERROR msg=php-fpm", "invalid process manager", "cannot start php-fpm",
+		"ERROR php-fpm", "invalid process manager", "cannot start php-fpm",
 		"exit status 78")
 }
 

@@ -12,10 +12,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/lwango/lwango"
-	"github.com/lwango/lwango/internal/asynclog"
 )
 
 //go:embed lwango.conf php-fpm.conf site
@@ -26,16 +24,12 @@ func main() {
 		"PHP-FPM to start: a `path`, or a name to look for; for php-fpm, the newest\n"+
 			"of php-fpm8.2, php-fpm8.3 and so on will do")
 	lwango.ParseFlags()
-	logs := asynclog.New(os.Stderr) // lwango's own, which begins later
-	slog.SetDefault(logs.Logger())
 	path, err := find(*name)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "php: %v\n", err)
 		os.Exit(1)
 	}
-	code := serve(path)
-	logs.Close(time.Second)
-	os.Exit(code)
+	os.Exit(serve(path))
 }
 
 // serve runs PHP-FPM and lwango until one of them ends or a signal arrives, and returns the exit
