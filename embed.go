@@ -222,11 +222,12 @@ func (r *Running) Wait() error { return r.r.Wait() }
 func (r *Running) Addrs() []string { return r.r.Addrs() }
 
 // Reload puts next in the place of what is served, from the next request on each connection on, and
-// reads File again. Addresses that both have stay open; connections stay in any case. An address
-// with port 0 is the one that it was before, in their order for each host; Addrs has the port that
-// the kernel chose, and an address with that means the same. Threads, Workers, Handoff and Logger
-// cannot change. After an error everything is as it was, and
-// Sockets in next that are not served are closed. The error is ErrStopped once the server stops.
+// reads File again. Addresses that both have stay open. Connections stay, too, unless TLS asks for
+// more than before: then they end with the answers that are under way. An address with port 0 is
+// the one that it was before, in their order for each host; Addrs has the port that the kernel
+// chose, and an address with that means the same. Threads, Workers, Handoff and Logger cannot
+// change. After an error everything is as it was, and Sockets in next that are not served are
+// closed. The error is ErrStopped once the server stops.
 func (r *Running) Reload(next Server) error { return r.r.Reload(program, next.embedding()) }
 
 // Stats are counters of a server.

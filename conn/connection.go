@@ -35,6 +35,8 @@ const (
 	lingers                   // a lingering close follows, see lingering
 	named                     // the header of the PROXY protocol has come
 	secured                   // and it says that the client uses TLS, which the proxy has ended
+
+	firstAgreed = iota // the bits from here on have the mark of the terms that the client has met
 )
 
 // Run is called by the loop. It serves requests until none is left that can be served without
@@ -178,13 +180,14 @@ func (x *exchange) serve() coro.Code {
 // readEmpty reports whether readHead would find nothing, without a system call. Most requests come
 // alone, and so it is the answer after most of them.
 func (x *exchange) readEmpty() bool {
-	return x.r == x.w && x.c.tls == nil && !x.stream.Unread() && !x.c.Loop().Stopping()
+	return x.r == x.w && x.c.tls == nil && !x.stream.Unread() && !x.c.Loop().Stopping() &&
+		!x.c.outdated()
 }
 
 // idle sends the answers, and leaves the connection idle until the next request comes.
 func (x *exchange) idle() coro.Code {
 	c := x.c
-	if x.flush() != nil || c.Loop().Stopping() {
+	if x.flush() != nil || c.Loop().Stopping() || c.outdated() {
 		x.close()
 		return coro.Abort
 	}

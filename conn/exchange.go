@@ -281,6 +281,9 @@ func (x *exchange) begin() {
 func (x *exchange) precheck() int {
 	h := &x.req.head
 	switch {
+	case x.c.outdated(): // it may ask again, by a connection that meets the terms
+		x.resp.close = true
+		return http.StatusMisdirectedRequest
 	case h.Secure && !x.req.Secure():
 		// An https resource must not be served over a connection that is not secured (RFC 9110
 		// section 7.4). A gateway that ends TLS in front sends the origin-form, or is a trusted

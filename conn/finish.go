@@ -303,7 +303,7 @@ func (w *Response) appendExtent(out []byte) []byte {
 // (RFC 9112 section 9.3), because the rest of the request's body will not be read, or because the
 // server stops or leaves. (For the handler's wish see appendOwn.)
 func (w *Response) decideClose() {
-	if w.close || w.x.req.raw == nil {
+	if w.close || w.x.req.raw == nil || w.x.c.outdated() {
 		w.close = true
 		return
 	}

@@ -44,10 +44,10 @@ func (c *connection) introduced() *withHeader {
 // newConnection makes the record of a connection that was accepted.
 func (p *port) newConnection(remote netip.AddrPort, header bool) *connection {
 	if !header {
-		return &connection{port: p, remote: peerOf(remote)}
+		return &connection{port: p, remote: peerOf(remote), state: p.terms.first.state()}
 	}
 	w := new(withHeader)
-	w.port, w.remote, w.headed = p, peerOf(remote), true
+	w.port, w.remote, w.headed, w.state = p, peerOf(remote), true, p.terms.first.state()
 	return &w.connection
 }
 

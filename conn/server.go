@@ -179,12 +179,17 @@ type Listener struct {
 	// Name is what Request.Listener returns, and the key of Config.Proxies. It may be empty, and
 	// several listeners may share it.
 	Name string
+
+	// Terms, if not nil, counts how often the listener has begun to ask more of its clients than
+	// before, such as a certificate: see Server.Outdate.
+	Terms *atomic.Uint32
 }
 
 // Serve accepts connections on l. The caller is on the loop, or the loop does not run yet. To stop
 // accepting, close the returned Listener on the loop. On an error ln.FD is still the caller's.
 func (s *Server) Serve(l *loop.Loop, ln Listener) (*loop.Listener, error) {
-	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, untaken: make(map[*connection]int)}
+	p := &port{server: s, loop: l, tls: ln.TLS, name: ln.Name, terms: newTerms(ln.Terms),
+		untaken: make(map[*connection]int)}
 	if local := loop.LocalAddr(ln.FD); !local.Addr().IsUnspecified() {
 		p.local = local
 	}
@@ -225,6 +230,7 @@ type port struct {
 	tls    *tls.Config
 	name   string
 	local  netip.AddrPort // of all connections; invalid: they differ
+	terms  terms
 
 	tally *tally // the loop's
 

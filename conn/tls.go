@@ -83,6 +83,7 @@ func (g *greeting) Read(p []byte) (int, error) {
 // handshake makes the connection a TLS connection.
 func (x *exchange) handshake() error {
 	c := x.c
+	c.agree(c.port.terms.current()) // the configuration that the handshake meets is no older
 	until := c.Loop().Time().Add(x.set.HeaderTimeout)
 	_ = x.stream.SetReadDeadline(until)
 	g := &greeting{&x.stream, c.Loop(), x.in[x.r:x.w]}

@@ -16,6 +16,7 @@ type listener struct {
 	config listenerConfig
 	tls    *tls.Config                 // of conn, which asks certs; nil without TLS
 	certs  *atomic.Pointer[tls.Config] // exchanged by a reload; nil without TLS
+	terms  *atomic.Uint32              // see conn.Listener; the same for all that use the sockets
 
 	// By loop. Each entry is its loop's from the time that it serves the listener.
 	given   [][]int // duplicates of the socket's descriptors
@@ -24,8 +25,8 @@ type listener struct {
 
 // newListener duplicates the descriptors of sock for n loops; if it fails, sock is closed.
 func newListener(sock *socket, lc listenerConfig, n int, ch *challenges) (*listener, error) {
-	l := &listener{name: lc.Address.String(), socket: sock, config: lc, given: make([][]int, n),
-		handles: make([][]*loop.Listener, n)}
+	l := &listener{name: lc.Address.String(), socket: sock, config: lc, terms: new(atomic.Uint32),
+		given: make([][]int, n), handles: make([][]*loop.Listener, n)}
 	if lc.TLS != nil {
 		certs := new(atomic.Pointer[tls.Config])
 		certs.Store(lc.TLS)

@@ -58,6 +58,7 @@ func (s *server) reload() error {
 	if logs := asynclog.Of(s.log); logs != nil && s.source.Embedding == nil {
 		logs.SetJSON(next.ErrorLog.Format == "json")
 	}
+	outdated := s.tighten(next)
 	s.config.endBackground()
 	s.config = next
 	s.observe(next)
@@ -68,6 +69,9 @@ func (s *server) reload() error {
 	s.limitTopics()
 	s.watchdog.SetLimit(next.Watchdog)
 	s.exchange(next, added)
+	if outdated {
+		s.onLoops(func(i int) { s.conn.Outdate(s.loops[i]) })
+	}
 	s.notice()
 	return nil
 }
@@ -132,7 +136,11 @@ func (s *server) reuse(old *listener, lc listenerConfig) (*listener, error) {
 			return nil, err
 		}
 	}
-	return newListener(sock, lc, len(s.loops), &s.challenges)
+	l, err := newListener(sock, lc, len(s.loops), &s.challenges)
+	if err == nil {
+		l.terms = old.terms
+	}
+	return l, err
 }
 
 // exchange puts the added listeners to work and closes those that next does not have. Clients that

@@ -401,7 +401,8 @@ func (s *server) serve(l *listener, i int) error {
 		if c := l.config; c.streams != nil {
 			h, err = stream.ServeFD(s.loops[i], fd, c.idle, c.streams)
 		} else {
-			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name})
+			h, err = s.conn.Serve(s.loops[i], conn.Listener{FD: fd, TLS: l.tls, Name: l.name,
+				Terms: l.terms})
 		}
 		if err != nil {
 			closeAll(fds[j:])

@@ -1,0 +1,171 @@
+package server_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/logtext"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestStricterListener: when a reload lets a listener ask for more, the connections from before get
+// nothing of the new content. Idle ones end, an answer that is under way is the last one, and a
+// request that comes later is misdirected. Where it asks for no more, they stay.
+func TestStricterListener(t *testing.T) {
+	t.Parallel()
+	const pair = "tls = {cert = \"a.pem\", key = \"a.key\"}\n"
+	for name, row := range map[string]struct {
+		before, after string
+		stays         bool
+	}{
+		"tls":               {"", pair, false},
+		"client_ca":         {pair, pair + "client_ca = \"ca.pem\"\n", false},
+		"another client_ca": {pair + "client_ca = \"ca.pem\"\n", pair + "client_ca = \"other.pem\"\n", false},
+		"min_version":       {pair, pair + "min_version = \"1.3\"\n", false},
+		"strict_sni":        {pair, pair + "strict_sni = true\n", false},
+		"nothing":           {pair + "client_ca = \"ca.pem\"\n", pair + "client_ca = \"ca.pem\"\n", true},
+		"less":              {pair + "client_ca = \"ca.pem\"\nmin_version = \"1.3\"\nstrict_sni = true\n", pair, true},
+		"no tls":            {pair, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testStricter(t, row.before, row.after, row.stays)
+		})
+	}
+}
+
+func testStricter(t *testing.T, before, after string, stays bool) {
+	s := &tlsServer{t: t, dir: t.TempDir(), log: new(logtext.Buffer), ca: certs.New(t)}
+	s.put("a", "a.test", time.Hour)
+	for file, from := range map[string]string{"ca.pem": s.ca.File, "other.pem": certs.New(t).File} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write(file, string(text))
+	}
+	write := func(keys, body string) {
+		s.write("lwango.conf", "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+
+			"[headers]\nx-configuration = \""+body+"\"\n")
+	}
+	begun, release := make(chan bool, 1), new(loop.Promise[bool])
+	src := source()
+	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
+	src.Routes = []handlers.Route{{Prefix: "/", Handler: func(req *conn.Request, resp *conn.Response) int {
+		if req.Path() == "/wait" {
+			begun <- true
+			_, _ = release.Await(req.Thread, wait.Patience)
+		}
+		return resp.Text(200, "x")
+	}}}
+	write(before, "old")
+	c, err := src.Load()
+	if err == nil {
+		s.Server, err = server.Start(src, c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(s.log.String())
+		}
+	})
+
+	own := s.ca.Issue(time.Hour, "client.test")
+	dial := func() *client {
+		t.Helper()
+		conn, err := net.Dial("tcp", s.Addresses()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(wait.Patience))
+		if before != "" {
+			conn = tls.Client(conn, &tls.Config{RootCAs: s.ca.Pool, ServerName: "a.test",
+				Certificates: []tls.Certificate{own}})
+		}
+		c := &client{t, conn, bufio.NewReader(conn)}
+		c.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+		c.answer(200, "old", false)
+		return c
+	}
+	idle, busy, late := dial(), dial(), dial()
+	busy.send("GET /wait HTTP/1.1\r\nHost: a.test\r\n\r\n")
+	<-begun
+	late.send("GET / HTTP/1.1\r\n")
+	write(after, "new")
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	release.Resolve(true)
+	late.send("Host: a.test\r\n\r\n")
+	if stays {
+		idle.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+		idle.answer(200, "new", false)
+		late.answer(200, "", false) // its head had begun
+		busy.answer(200, "old", false)
+		return
+	}
+	busy.answer(200, "old", true)
+	late.answer(421, "", true)
+	for _, c := range []*client{idle, busy, late} {
+		c.ends()
+	}
+}
+
+type client struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// answer reads an answer: its status, which configuration made it, if it is not "", and whether it
+// says that it is the last one.
+func (c *client) answer(status int, configuration string, last bool) {
+	c.t.Helper()
+	got, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, err = io.Copy(io.Discard, got.Body)
+	by := got.Header.Get("X-Configuration")
+	if err != nil || got.StatusCode != status || configuration != "" && by != configuration || got.Close != last {
+		c.t.Errorf("status %d of the %s configuration, last %v, %v; want %d, %s, %v",
+			got.StatusCode, by, got.Close, err, status, configuration, last)
+	}
+}
+
+func (c *client) ends() {
+	c.t.Helper()
+	rest, err := io.ReadAll(c.r)
+	if len(rest) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		c.t.Errorf("%q, %v, want the end", rest, err)
+	}
+}
