@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"time"
 	"unsafe"
+
+	"github.com/lwango/lwango/internal/fair"
 )
 
 // StandardURL is the URL that an http.Handler sees.
@@ -70,3 +72,20 @@ const Resting = restingPlaces
 
 // MakeID appends a new id of a request.
 func MakeID(b []byte) []byte { return makeID(b) }
+
+// HoldHandshakes takes all places of handshakes until free is called.
+func HoldHandshakes() (free func()) {
+	n := fair.Processors()
+	begun := make(chan struct{}, n)
+	for range n {
+		handshakes.Enter(netip.Addr{}, false, func() { begun <- struct{}{} })
+	}
+	for range n {
+		<-begun
+	}
+	return func() {
+		for range n {
+			handshakes.Leave()
+		}
+	}
+}

@@ -148,9 +148,9 @@ func (x *exchange) negotiate(
 		left: ctx, filled: make(chan int, 1), pause: new(loop.Promise[struct{}]),
 	}
 	t.Conn = n
-	go n.run(conn)
+	begin := func() { go n.run(conn) }
 	for {
-		if _, err := n.pause.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0)); err != nil {
+		if err := x.compute(n, begin, until); err != nil {
 			return false, err
 		}
 		if len(n.out) > 0 {
@@ -167,7 +167,7 @@ func (x *exchange) negotiate(
 			return false, err
 		}
 		n.pause = new(loop.Promise[struct{}])
-		n.filled <- k
+		begin = func() { n.filled <- k }
 	}
 }
 

@@ -1,0 +1,57 @@
+package conn
+
+import (
+	"os"
+	"time"
+
+	"github.com/lwango/lwango/internal/fair"
+	"github.com/lwango/lwango/loop"
+)
+
+// handshakes are the places of TLS handshakes that compute. A client can ask for more of them than
+// the processors can do, at no cost of its own: the same ClientHello will do again and again. With
+// places, the loops keep their processors, and with turns other clients have their handshakes, too.
+// A handshake has a place while it computes, and not while it waits for the client.
+var handshakes = fair.NewPlaces(fair.Processors)
+
+// mayCompute is for how long a handshake has its place at most: many times what one takes to
+// compute. One that takes longer waits for something in a callback of the tls.Config, and others
+// need not wait with it.
+const mayCompute = 50 * time.Millisecond
+
+// Handshakes returns how many TLS handshakes compute in this process, and how many wait for that.
+// Any goroutine may call it.
+func Handshakes() (running, waiting int) { return handshakes.Stats() }
+
+// compute waits for the turn of n, lets it go on by begin, and waits until it pauses, or has ended.
+func (x *exchange) compute(n *negotiation, begin func(), until time.Time) error {
+	c := x.c
+	var turn loop.Promise[struct{}]
+	place := handshakes.Enter(c.remote.addrPort().Addr(), false, func() { turn.Resolve(struct{}{}) })
+	placed := true
+	leave := func() {
+		if placed && !handshakes.Withdraw(place) {
+			handshakes.Leave()
+		}
+		placed = false
+	}
+	defer leave() // also when the thread is killed
+	if !turn.Ready() {
+		// A client that leaves while it waits is not served. Where it has sent its last flight it may
+		// have ended its sending half behind a request.
+		waits := c.KeepWaiting(c.Gone())
+		_, err := turn.Await(&c.Thread, max(until.Sub(c.Loop().Time()), 0))
+		c.KeepWaiting(waits)
+		if err != nil {
+			return err
+		}
+	}
+	begin()
+	rest := max(until.Sub(c.Loop().Time()), 0)
+	_, err := n.pause.Await(&c.Thread, min(mayCompute, rest))
+	if err == os.ErrDeadlineExceeded && rest > mayCompute {
+		leave()
+		_, err = n.pause.Await(&c.Thread, rest-mayCompute)
+	}
+	return err
+}

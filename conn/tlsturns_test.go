@@ -1,0 +1,82 @@
+package conn_test
+
+import (
+	"crypto/tls"
+	"net"
+	"testing"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/server"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// recorded is a ClientHello, as an attacker sends it again and again.
+func recorded(t *testing.T) []byte {
+	c, peer := net.Pipe()
+	defer peer.Close()
+	go func() { _ = overTLSTo(c).Handshake() }()
+	defer c.Close()
+	hello := make([]byte, 16<<10)
+	n, err := peer.Read(hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hello[:n]
+}
+
+// by dials from another address.
+func by(t *testing.T, s *site, address string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	c, err := d.Dial("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestHandshakesInTurn: a client whose handshakes wait, hundreds of them, holds up another client by
+// one of them. The test has the process's places, so it is alone.
+func TestHandshakesInTurn(t *testing.T) {
+	run(t, func(t *testing.T, m mode) {
+		s := start(t, m, conn.Config{Handler: hello, HeaderTimeout: wait.Patience})
+		hello := recorded(t)
+		waiting := func(n int) {
+			t.Helper()
+			wait.Until(t, "handshakes wait", func() bool {
+				_, waiting := conn.Handshakes()
+				return waiting == n
+			})
+		}
+		free := conn.HoldHandshakes()
+		gone := by(t, s, "127.0.0.2")
+		send(t, gone, string(hello))
+		waiting(1)
+		if err := gone.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		gone.Close()
+		waiting(0)
+
+		const crowd = 200
+		for range crowd {
+			send(t, by(t, s, "127.0.0.2"), string(hello))
+		}
+		waiting(crowd)
+		answered := make(chan error, 1)
+		c := tls.Client(by(t, s, "127.0.0.3"), &tls.Config{InsecureSkipVerify: true})
+		go func() { answered <- c.Handshake() }()
+		waiting(crowd + 1)
+		free()
+		if err := <-answered; err != nil {
+			t.Fatal(err)
+		}
+		if a := server.NewClient(t, c).Do("GET", get); a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
+		if _, left := conn.Handshakes(); left < crowd/2 {
+			t.Errorf("%d of %d handshakes of the crowd came before the other client's", crowd-left, crowd)
+		}
+	}, overTLS)
+}
