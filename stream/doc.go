@@ -15,5 +15,6 @@
 //	dial.go      Dialer: attempts at addresses
 //	resolve.go   from names to addresses
 //	listen.go    Listen, Accept
+//	tls.go       TLSConn: TLS for a thread that reads and one that writes
 //	serve.go     Serve: connections that cost nothing between messages
 package stream

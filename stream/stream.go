@@ -15,7 +15,10 @@ import (
 )
 
 // Stream is a net.Conn on a loop. A call that has to wait makes its thread wait, and not the loop.
-// Code that takes a net.Conn, such as crypto/tls, runs unchanged on a thread.
+// Code that takes a net.Conn, such as crypto/tls, runs unchanged on one thread. Code that holds a
+// lock of package sync during a call of its net.Conn must not be used by two: the second thread may
+// block the loop for good. A tls.Conn does; TLSServer and TLSClient make connections of which one
+// thread reads while another one writes.
 //
 // A Stream is for the threads of its loop. One thread may read while another one writes; a second
 // reader or writer that would have to wait gets loop.ErrAwaited. If the stream is over a thread's

@@ -1,0 +1,215 @@
+package stream_test
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/loops"
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
+	"github.com/lwango/lwango/stream"
+)
+
+// TestTLSConnBothWays: at both ends one thread reads while another one writes, from the handshake
+// on, which both begin.
+func TestTLSConnBothWays(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		onLoop(t, func(t *testing.T, l *loop.Loop) {
+			a, b := pair(t, l, "tcp")
+			data := chacha(3 << 20)
+			for _, c := range []*stream.TLSConn{
+				stream.TLSServer(a, serverTLS()),
+				stream.TLSClient(b, &tls.Config{InsecureSkipVerify: true, MaxVersion: version}),
+			} {
+				l.Go(func(th *loop.Thread) {
+					must(t, c.SetDeadline(time.Now().Add(wait.Patience)))
+					th.Go(func(*loop.Thread) error {
+						n, err := c.Write(data)
+						must(t, err)
+						if n != len(data) {
+							t.Errorf("%d bytes are written", n)
+						}
+						must(t, c.CloseWrite())
+						return nil
+					})
+					if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, data) {
+						t.Errorf("read %d bytes, %v", len(got), err)
+					}
+					must(t, th.Join())
+					if v := c.ConnectionState().Version; v != version {
+						t.Errorf("version %x", v)
+					}
+					must(t, c.Close())
+				})
+			}
+		})
+	}
+}
+
+// stalled is a TLSConn whose writer waits, since the peer does not read, and whose reader waits for
+// the peer.
+type stalled struct {
+	*loops.Loops
+	peer    net.Conn // below the peer's TLS
+	tls     *tls.Conn
+	secrets strings.Builder // the peer's, by the key log
+
+	conn        *stream.TLSConn
+	read, wrote chan error // what the calls have returned
+}
+
+func stall(t *testing.T, m mode, data []byte) *stalled {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	s := &stalled{read: make(chan error, 1), wrote: make(chan error, 1)}
+	s.Loops = loops.Start(t, m, quiet, func(l *loop.Loop) {
+		l.Go(func(th *loop.Thread) { _, _ = th.AwaitAny(-1, l.Stopped()) }) // keeps it running
+	})
+	s.Go(0, func(th *loop.Thread) {
+		c, err := stream.Dial(th, "tcp", ln.Addr().String(), wait.Patience)
+		must(t, err)
+		s.conn = stream.TLSClient(c, &tls.Config{InsecureSkipVerify: true})
+		th.Go(func(*loop.Thread) error {
+			_, err := s.conn.Write(data)
+			s.wrote <- err
+			return nil
+		})
+		_, err = s.conn.Read(make([]byte, 1))
+		s.read <- err
+	})
+	s.peer, err = ln.Accept()
+	must(t, err)
+	t.Cleanup(func() { s.peer.Close() })
+	must(t, s.peer.SetDeadline(time.Now().Add(wait.Patience)))
+	must(t, s.peer.(*net.TCPConn).SetReadBuffer(64<<10))
+	config := serverTLS().Clone()
+	config.KeyLogWriter, config.SessionTicketsDisabled = &s.secrets, true // no record before the test's
+	s.tls = tls.Server(s.peer, config)
+	must(t, s.tls.Handshake())
+	s.Settle()
+	select {
+	case err := <-s.wrote:
+		t.Fatalf("the write does not wait: %v", err)
+	default:
+	}
+	return s
+}
+
+// TestTLSConnDamagedRecord: a record that is damaged ends the read, though a write waits, and the
+// loop goes on.
+func TestTLSConnDamagedRecord(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		if m.Loops > 1 || m.TLS {
+			return
+		}
+		s := stall(t, m, make([]byte, 8<<20))
+		_, err := s.peer.Write(append([]byte{23, 3, 3, 0, 24}, make([]byte, 24)...))
+		must(t, err)
+		if err := <-s.read; !strings.Contains(err.Error(), "bad record MAC") {
+			t.Errorf("read: %v", err)
+		}
+		s.On(func(*loop.Loop) { must(t, s.conn.Close()) })
+		if <-s.wrote == nil {
+			t.Error("the write has had no error")
+		}
+	})
+}
+
+// TestTLSConnKeyUpdate: the peer asks for new keys while a write waits, and gets them, at the right
+// place of what it reads then.
+func TestTLSConnKeyUpdate(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, m mode) {
+		if m.Loops > 1 || m.TLS {
+			return
+		}
+		data := chacha(8 << 20)
+		s := stall(t, m, data)
+		if s.tls.ConnectionState().CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
+			t.Skip("the processor has no AES")
+		}
+		_, err := s.peer.Write(keyUpdate(t, s.secrets.String()))
+		must(t, err)
+		s.Settle() // the reader has answered, or the loop is blocked
+		got := make([]byte, len(data))
+		if n, err := io.ReadFull(s.tls, got); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("the peer has read %d bytes, %v", n, err)
+		}
+		must(t, <-s.wrote)
+		s.On(func(*loop.Loop) { must(t, s.conn.SetReadDeadline(time.Unix(1, 0))) })
+		if err := <-s.read; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read: %v", err)
+		}
+		s.On(func(*loop.Loop) { must(t, s.conn.Close()) })
+		if _, err := s.tls.Read(got); err != io.EOF && !invariants.Enabled { // which refuse writes
+			t.Errorf("no close_notify with the new keys: %v", err)
+		}
+	})
+}
+
+// keyUpdate is the first record of a server's application data: it asks the client for new keys
+// (RFC 8446 4.6.3).
+func keyUpdate(t *testing.T, secrets string) []byte {
+	_, rest, _ := strings.Cut(secrets, "SERVER_TRAFFIC_SECRET_0 ")
+	secret, err := hex.DecodeString(strings.Fields(rest)[1])
+	must(t, err)
+	expand := func(label string, n int) []byte { // RFC 8446 7.1
+		info := "\x00" + string(rune(n)) + string(rune(len("tls13 "+label))) + "tls13 " + label + "\x00"
+		out, err := hkdf.Expand(sha256.New, secret, info, n)
+		must(t, err)
+		return out
+	}
+	block, err := aes.NewCipher(expand("key", 16))
+	must(t, err)
+	aead, err := cipher.NewGCM(block)
+	must(t, err)
+	message := []byte{24, 0, 0, 1, 1, 22}
+	head := []byte{23, 3, 3, 0, byte(len(message) + aead.Overhead())}
+	return aead.Seal(head, expand("iv", 12), message, head)
+}
+
+// TestTLSConnOneReader: a second reader is refused, and does not block the loop.
+func TestTLSConnOneReader(t *testing.T) {
+	t.Parallel()
+	onLoop(t, func(t *testing.T, l *loop.Loop) {
+		a, b := pair(t, l, "tcp")
+		for _, c := range []*stream.TLSConn{
+			stream.TLSServer(a, serverTLS()),
+			stream.TLSClient(b, &tls.Config{InsecureSkipVerify: true,
+				Renegotiation: tls.RenegotiateFreelyAsClient}),
+		} {
+			l.Go(func(th *loop.Thread) {
+				must(t, c.Handshake())
+				th.Go(func(*loop.Thread) error {
+					_, err := c.Read(make([]byte, 1))
+					if err == nil || errors.Is(err, loop.ErrAwaited) {
+						t.Errorf("first: %v", err)
+					}
+					return nil
+				})
+				th.Yield()
+				_, err := c.Read(make([]byte, 1))
+				wants(t, "second", err, loop.ErrAwaited, "read")
+				must(t, th.Sleep(10*time.Millisecond)) // both have tried
+				must(t, c.Close())
+				must(t, th.Join())
+			})
+		}
+	})
+}
