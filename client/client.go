@@ -211,6 +211,7 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			return nil, err
 		}
 		b.x.Begin(b.stream, b.lease.Over(b.stream), method)
+		b.x.Bound = !foreign && http1.ForConnection(r.Header.Get("Authorization"))
 		if b.buf == nil {
 			b.buf = buffers.Get().(*[bufferSize]byte)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwango/lwango/internal/ascii"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -51,6 +52,11 @@ type Exchange struct {
 	HeadLimit int
 	// KeepTrailer keeps the fields behind a chunked body for Trailer.
 	KeepTrailer bool
+
+	// Bound says that the connection has been authenticated, or may be with the next request: NTLM or
+	// Negotiate was asked for or used. Then it is not Reusable, since another client's request would
+	// pass for this one's. The exchange sees the answer, the caller the request.
+	Bound bool
 
 	// Head is valid from Interim or Final until the next call of Next: see Text.
 	Head http1.ResponseHead
@@ -212,12 +218,23 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 	}
 	if !x.Head.Interim() {
 		x.state = headDone
+		x.readFields()
 		return Final, nil, nil
 	}
 	if x.interim++; x.interim > maxInterim {
 		return More, nil, ErrInterim
 	}
 	return Interim, nil, nil
+}
+
+// readFields takes from a head what it says of the connection.
+func (x *Exchange) readFields() {
+	for _, f := range x.Head.Fields {
+		name := x.head[f.Name.Start:f.Name.End]
+		if len(name) == len("WWW-Authenticate") && ascii.EqualFold(name, "WWW-Authenticate") {
+			x.Bound = x.Bound || http1.ForConnection(x.head[f.Value.Start:f.Value.End])
+		}
+	}
 }
 
 // Text returns a copy of the bytes to which the spans in Head point. It is to be called between
@@ -241,7 +258,7 @@ func (x *Exchange) Rest() []byte { return x.in }
 // Reusable reports, after Done, whether the connection can serve another request, as far as the
 // answer tells. The caller must have sent all of the request.
 func (x *Exchange) Reusable() bool {
-	return x.state == ended && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
+	return x.state == ended && !x.Bound && x.Head.Status != 101 && x.Head.Persistent() && x.body.Framed() &&
 		len(x.in) == 0 && x.Held() == 0 && x.quiet()
 }
 

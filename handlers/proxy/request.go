@@ -138,6 +138,8 @@ func (c *call) appendHead(out []byte) []byte {
 				out = http1.AppendField(out, name, value)
 			}
 			continue
+		case len(name) == len("Authorization") && ascii.EqualFold(name, "Authorization"):
+			c.x.Bound = c.x.Bound || http1.ForConnection(value)
 		}
 		if c.passes(name) {
 			out = http1.AppendField(out, name, value)
@@ -150,6 +152,8 @@ func (c *call) appendHead(out []byte) []byte {
 	}
 	for _, f := range c.m.fields {
 		if f.Value != "" { // with an empty one the field is only removed
+			c.x.Bound = c.x.Bound ||
+				ascii.EqualFold(f.Name, "Authorization") && http1.ForConnection(f.Value)
 			out = http1.AppendField(out, f.Name, f.Value)
 		}
 	}
