@@ -74,13 +74,16 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := size // more than all files together can have
-	if size <= maxMemory {
-		files = 0
-	}
+	// If the body is in a file, the form's files can have as many bytes; otherwise there are none.
+	file, _ := body.(*TempFile)
 	form, space := new(loop.Promise[*multipart.Form]), &r.x.c.port.server.temp
+	release := func() {
+		if file != nil {
+			space.Release(file, size)
+		}
+	}
 	remove := func(read *multipart.Form) error {
-		defer space.Release(files)
+		defer release()
 		return read.RemoveAll()
 	}
 	r.Defer(func() {
@@ -90,12 +93,14 @@ func (r *Request) MultipartForm(maxMemory int64) (*multipart.Form, error) {
 		}
 	})
 	read := func() error {
-		if err := space.Reserve(files); err != nil {
-			return err
+		if file != nil {
+			if err := space.Reserve(file, size); err != nil {
+				return err
+			}
 		}
 		read, err := multipart.NewReader(body, params["boundary"]).ReadForm(maxMemory)
 		if err != nil { // no file is left
-			space.Release(files)
+			release()
 			return err
 		}
 		if !form.Resolve(read) { // the request has ended meanwhile

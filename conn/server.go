@@ -72,7 +72,7 @@ type Config struct {
 	LargestBodySize int64
 
 	SpoolDir string // for temporary files; "": os.TempDir
-	MaxSpool int64  // bytes of all of them together; 0: no limit
+	MaxSpool int64  // bytes of all of them together, see TempFile; 0: no limit
 
 	// Leaving ends each connection behind its next answer, which says so. An idle one waits for that
 	// request, or for the end of KeepAliveTimeout: to close it at once could lose a request that is
@@ -151,8 +151,10 @@ func (s *Server) Spooled() int64 { return s.temp.Used() }
 // noteSpool logs that the request of x could not be spooled.
 func (s *Server) noteSpool(x *exchange) {
 	if s.spoolNote.now(x.c.Loop()) {
+		client := x.req.holder()
 		x.set.Logger.Warn("conn: temporary files have reached max_spool, requests get 503",
-			"max_spool", x.set.MaxSpool, "used", s.temp.Used())
+			"max_spool", x.set.MaxSpool, "used", s.temp.Used(),
+			"client", client, "of_client", s.temp.UsedBy(client))
 	}
 }
 

@@ -3,7 +3,9 @@ package conn
 import (
 	"bytes"
 	"io"
+	"net/netip"
 
+	"github.com/lwango/lwango/internal/networks"
 	"github.com/lwango/lwango/internal/sysio"
 	"github.com/lwango/lwango/stream"
 )
@@ -16,7 +18,8 @@ type Spooled interface {
 	io.Seeker
 }
 
-// TempFile is a temporary file without a name. max_spool limits the bytes of all of them together.
+// TempFile is a temporary file without a name. max_spool limits the bytes of all of them together,
+// and of those for one client to as much as is free, unless the client has only one.
 type TempFile = sysio.TempFile
 
 // ErrSpoolFull is the error of Spool, and of writing to a TempFile, when max_spool has no room. If
@@ -29,14 +32,18 @@ func (r *Request) TempFile() (*TempFile, error) {
 	if r.over() {
 		return nil, ErrComplete
 	}
-	return r.x.c.port.server.temp.Create()
+	return r.x.c.port.server.temp.Create(r.holder())
 }
+
+// holder returns the address by which max_spool counts the client.
+func (r *Request) holder() netip.Addr { return networks.Of(r.RemoteAddr().Addr()) }
 
 // Spool reads what is left of the body. Up to maxMemory bytes stay in memory; a longer body goes to
 // a TempFile, which is closed when the request ends. Spool returns the body, positioned at its
 // beginning, and its length in bytes. A body in a file is an io.Closer as well, for a caller that
 // is done with it long before the request ends. The error is that of Body.Read, ErrSpoolFull, or
-// the file's.
+// the file's. A body that is still being sent, and comes more slowly than others, gives way to them
+// when there is no room; then the error is ErrSpoolFull, too.
 //
 // While Spool waits for the client it has no buffer beside the part in memory. It writes the file
 // in pieces of 32 KiB at most, to the page cache; if the disk cannot keep up, the loop waits for
@@ -101,7 +108,8 @@ func (r *Request) gather(most int64) (head, next []byte, err error) {
 
 // spill writes head, next and what is left of the body to a file, and returns it with its length.
 func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
-	file, err := r.TempFile()
+	temp := &r.x.c.port.server.temp
+	file, err := temp.CreateUpload(r.holder())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -116,7 +124,9 @@ func (r *Request) spill(head, next []byte) (*TempFile, int64, error) {
 	for {
 		err := r.body.Await()
 		if err == io.EOF {
-			_, err = file.Seek(0, io.SeekStart)
+			if err = temp.Keep(file); err == nil {
+				_, err = file.Seek(0, io.SeekStart)
+			}
 			return file, n, err
 		}
 		if err != nil {

@@ -1,6 +1,10 @@
 package relay
 
-import "github.com/lwango/lwango/internal/sysio"
+import (
+	"net/netip"
+
+	"github.com/lwango/lwango/internal/sysio"
+)
 
 // Spool is spool.
 type Spool struct{ spool }
@@ -10,7 +14,8 @@ func NewSpool(size int64) *Spool { return NewSpoolIn(new(sysio.TempSpace), size)
 
 // NewSpoolIn is NewSpool with files in space.
 func NewSpoolIn(space *sysio.TempSpace, size int64) *Spool {
-	return &Spool{spool{size: size, temp: space.Create}}
+	create := func() (*sysio.TempFile, error) { return space.Create(netip.Addr{}) }
+	return &Spool{spool{size: size, temp: create}}
 }
 
 // Its methods.

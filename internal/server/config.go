@@ -60,7 +60,8 @@ type config struct {
 	// MaxBodySize is of a request body.
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
 	// MaxSpool bounds all temporary files together; 0: no limit. It is at least max_body_size, and
-	// by default 4GiB, or four times max_body_size, if that is more.
+	// by default 4GiB, or four times max_body_size, if that is more. One client address has at most
+	// as much of it as is free, and the slowest upload gives way when there is no room.
 	MaxSpool handlers.Size `toml:"max_spool" min:"0B" max:"1024TiB"`
 	// SpoolDir is the folder of temporary files; empty: what TMPDIR says, or else /tmp.
 	SpoolDir string `toml:"spool_dir"`

@@ -5,70 +5,52 @@ package sysio
 import (
 	"errors"
 	"io"
+	"math"
+	"net/netip"
 	"os"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// ErrTempFull is the error of a write for which all temporary files together hold too much.
-var ErrTempFull = errors.New("temporary files have reached their limit")
-
-// TempSpace makes temporary files, and counts what they hold together. The zero value makes them in
-// os.TempDir, without a limit. It is safe for any goroutine.
-type TempSpace struct {
-	dir   atomic.Pointer[string] // nil: os.TempDir
-	limit atomic.Int64           // bytes; 0: none
-	used  atomic.Int64           // bytes
-}
-
-// Configure sets the folder of files yet to be made, "" for os.TempDir, and the limit in bytes, 0
-// for none.
-func (s *TempSpace) Configure(dir string, limit int64) {
-	s.dir.Store(&dir)
-	s.limit.Store(limit)
-}
-
-// Used returns how many bytes the files hold.
-func (s *TempSpace) Used() int64 { return s.used.Load() }
-
-// Reserve counts n bytes of files that were made elsewhere, until Release. Its error is
-// ErrTempFull.
-func (s *TempSpace) Reserve(n int64) error { return s.reserve(n, s.limit.Load()) }
-
-func (s *TempSpace) reserve(n, limit int64) error {
-	if used := s.used.Add(n); limit > 0 && used > limit {
-		s.used.Add(-n)
-		return ErrTempFull
-	}
-	return nil
-}
-
-// Release ends the counting of n bytes.
-func (s *TempSpace) Release(n int64) { s.used.Add(-n) }
-
-// Create makes a file.
-func (s *TempSpace) Create() (*TempFile, error) {
-	dir := ""
-	if p := s.dir.Load(); p != nil {
-		dir = *p
-	}
-	f, err := openTemp(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &TempFile{space: s, file: f}, nil
-}
-
 // TempFile is a file without a name: what is written is gone when it is closed, or the process
 // ends, in whatever way. It is for one goroutine at a time.
 type TempFile struct {
-	space *TempSpace
-	file  *os.File
-	spare bool
-	size  int64 // that is counted
-	at    int64 // of Read and Write
+	space  *TempSpace
+	file   *os.File
+	client netip.Addr // see TempSpace
+	spare  bool
+	at     int64 // of Read and Write
+
+	busy sync.Mutex // held while the file is written, cut or closed, and for what follows
+	size int64      // that is counted
+	gone bool       // the file has given way
+
+	// How fast the file grows, see rate.
+	begun, grown time.Time // grown: the last time
+	lately       float64   // bytes, of which fewer and fewer count
 }
+
+// rateTime is how long ago bytes were written that count 1/e for a file's rate.
+const rateTime = 10 * time.Second
+
+// grow counts n bytes more. The caller holds busy, as for rate.
+func (f *TempFile) grow(n int64) {
+	now := time.Now()
+	f.lately = f.lately*faded(now.Sub(f.grown)) + float64(n)
+	f.size += n
+	f.grown = now
+}
+
+// rate returns how fast the file has grown lately, up to now, in bytes per second.
+func (f *TempFile) rate(now time.Time) float64 {
+	lasted := rateTime.Seconds() * (1 - faded(now.Sub(f.begun)))
+	return f.lately * faded(now.Sub(f.grown)) / lasted
+}
+
+// faded returns how much a byte counts that was written d ago.
+func faded(d time.Duration) float64 { return math.Exp(-d.Seconds() / rateTime.Seconds()) }
 
 // Read implements io.Reader.
 func (f *TempFile) Read(p []byte) (int, error) {
@@ -91,15 +73,16 @@ func (f *TempFile) Write(p []byte) (int, error) {
 
 // WriteAt implements io.WriterAt. With ErrTempFull nothing is written.
 func (f *TempFile) WriteAt(p []byte, off int64) (int, error) {
+	f.busy.Lock()
+	defer f.busy.Unlock()
+	if f.gone {
+		return 0, ErrTempFull
+	}
 	if more := off + int64(len(p)) - f.size; more > 0 {
-		limit := f.space.limit.Load()
-		if f.spare {
-			limit -= limit / 4
-		}
-		if err := f.space.reserve(more, limit); err != nil {
+		if err := f.space.reserve(f, more); err != nil {
 			return 0, err
 		}
-		f.size += more
+		f.grow(more)
 	}
 	return f.file.WriteAt(p, off)
 }
@@ -124,12 +107,19 @@ func (f *TempFile) Seek(offset int64, whence int) (int64, error) {
 
 // Close frees the file. A second call has no effect.
 func (f *TempFile) Close() error {
-	f.space.Release(f.size)
-	f.size = 0
+	f.busy.Lock()
+	defer f.busy.Unlock()
+	f.space.forget(f)
 	if err := f.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	return nil
+}
+
+// giveWay frees what f holds. The caller holds busy, and has taken f off the space already.
+func (f *TempFile) giveWay() {
+	f.gone = true
+	_ = f.file.Truncate(0) // without a name, and so without anyone who could miss it
 }
 
 // CheckTempDir reports why no temporary file can be made in a folder, "" for os.TempDir.
