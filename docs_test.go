@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -351,6 +352,7 @@ func TestReportOfGuide(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+	logtext.NoPanic(t, text())
 	real := strings.ReplaceAll(report.FindStringSubmatch(text())[1], `\n`, "\n")
 	plain := func(s string) string {
 		s = regexp.MustCompile(`held=\S+`).ReplaceAllString(s, "held=")

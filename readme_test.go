@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -24,7 +26,8 @@ var command = regexp.MustCompile(`(?m)^    .*\bgo run (\S+)(.*)$`)
 // TestCommandsOfReadmes runs what the READMEs tell to run, from the repository's root: each program
 // listens and serves what is its own, and not the folder of the lwango.conf there.
 func TestCommandsOfReadmes(t *testing.T) {
-	if testing.Short() || race.Enabled {
+	ci.Only(t, "builds all samples")
+	if race.Enabled {
 		t.Skip("builds all samples, which are the same ones with the race detector")
 	}
 	files, err := filepath.Glob("samples/*/README.md")
@@ -131,6 +134,7 @@ func ask(t *testing.T, cmd *exec.Cmd, http1 bool) (body []byte, log string) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, log)
 	}
+	logtext.NoPanic(t, log)
 	return body, log
 }
 

@@ -270,6 +270,7 @@ func TestMaxConnectionsPerAddress(t *testing.T) {
 					return 200
 				},
 			})})
+		s.Panics.Expect()
 		line := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 		ends := map[string]func(c *client){
 			"closed":   func(c *client) { c.Do("GET", get); c.Close() },

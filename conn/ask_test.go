@@ -201,6 +201,7 @@ func TestAskPanics(t *testing.T) {
 		}
 		return 204
 	}})
+	s.Panics.Expect()
 	if a := s.Request("GET /panic", nil, ""); a.StatusCode != 500 {
 		t.Error(a.Status)
 	}

@@ -129,6 +129,9 @@ func TestRequestIsLeftToItsFunction(t *testing.T) {
 					resp.WriteString(req.Path())
 					return 200
 				}})
+				if strings.HasPrefix(name, "panic") {
+					s.Panics.Expect()
+				}
 				const next = "GET /next HTTP/1.1\r\nHost: a\r\n\r\n"
 				const ask = "GET /early HTTP/1.1\r\nHost: a\r\n\r\n"
 				c := s.Dial()
@@ -268,6 +271,7 @@ func TestThreadsOfAHandler(t *testing.T) {
 		s := start(t, m, conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
 			return handlers[req.Path()](req, resp)
 		}})
+		s.Panics.Expect()
 		c := s.Dial()
 		for path, want := range map[string]struct {
 			status int

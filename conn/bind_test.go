@@ -431,6 +431,7 @@ func TestBindWrongTypes(t *testing.T) {
 			_ = req.BindQuery(v)
 			return 200
 		}})
+		s.Panics.Expect()
 		if a := s.Request("GET /", nil, ""); a.StatusCode != 500 || !strings.Contains(s.Log.String(), "panic in a handler") {
 			t.Errorf("%s: %s", why, a.Status)
 		}

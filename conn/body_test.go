@@ -237,6 +237,7 @@ func TestUnreadBodies(t *testing.T) {
 		}})
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: h, KeepAliveTimeout: time.Minute})
+		s.Panics.Expect()
 		for i, row := range rows {
 			c := s.Dial()
 			// The answer does not wait for the body.

@@ -197,6 +197,7 @@ func TestBridgePanicAfterTheStop(t *testing.T) {
 			<-release
 			bridgePanics()
 		}))})
+		s.Panics.Expect()
 		send(t, s.Dial(), get)
 		<-entered
 		s.Stop(0)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -252,13 +251,12 @@ func TestBridgeReverseProxy(t *testing.T) {
 				behind = conn.HTTPOnLoop(origin)
 			}
 			front := conn.HTTP(to)
-			s.Server.Configure(conn.Config{Logger: slog.New(slog.NewTextHandler(s.Log, nil)),
-				Handler: func(req *conn.Request, resp *conn.Response) int {
-					if _, proxied := req.HeaderView("X-Forwarded-For"); proxied {
-						return behind(req, resp)
-					}
-					return front(req, resp)
-				}})
+			s.Configure(conn.Config{Handler: func(req *conn.Request, resp *conn.Response) int {
+				if _, proxied := req.HeaderView("X-Forwarded-For"); proxied {
+					return behind(req, resp)
+				}
+				return front(req, resp)
+			}})
 			t.Run(before, func(t *testing.T) { throughProxy(t, s) })
 			s.Stop(time.Second)
 		}

@@ -112,6 +112,7 @@ func TestBridgePanics(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 		}))})
+		s.Panics.Expect()
 		for path, want := range map[string]string{"/panic": "HTTP/1.1 500 ", "/late": "begun",
 			"/abort": ""} {
 			c := s.Dial()

@@ -1,7 +1,6 @@
 package conn_test
 
 import (
-	"log/slog"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
@@ -46,13 +46,13 @@ func TestCrowdsLeaveInShortTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 			l, err := loop.New(loop.Options{
-				Handoff: coro.Direct, Logger: slog.New(slog.DiscardHandler),
+				Handoff: coro.Direct, Logger: logtext.Quiet,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			server := conn.NewServer(conn.Config{Handler: hello, KeepAliveTimeout: time.Minute,
-				Logger: slog.New(slog.DiscardHandler)})
+				Logger: logtext.Quiet})
 			if _, err := server.Serve(l, conn.Listener{FD: fd}); err != nil {
 				t.Fatal(err)
 			}

@@ -103,6 +103,7 @@ func TestTracedToTheEnd(t *testing.T) {
 			}
 			return 200
 		}})
+		s.Panics.Expect()
 		paths := []string{"/returns", "/panics", "/exits", "/hijacks", "/killed"}
 		for _, path := range paths {
 			s.Dial().Send("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -94,6 +94,7 @@ func TestOnError(t *testing.T) {
 			w.OnError(page("first", true))
 			return ways[req.Path()].answer(req, w)
 		}})
+		s.Panics.Expect()
 		for path, way := range ways {
 			a := s.Request("GET "+path, nil, "")
 			if a.StatusCode != way.status || !strings.HasPrefix(a.Text, way.body) ||
@@ -132,6 +133,7 @@ func TestFailedPage(t *testing.T) {
 			})
 			return 404
 		}})
+		s.Panics.Expect()
 		c := s.Dial()
 		for _, path := range []string{"/", "/panic"} {
 			a := c.Do("GET", "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")

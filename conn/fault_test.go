@@ -163,6 +163,7 @@ func TestCutConnections(t *testing.T) {
 	defer conn.SetLingerTime(100*time.Millisecond, 100*time.Millisecond)()
 	run(t, func(t *testing.T, m mode) {
 		s := start(t, m, conn.Config{Handler: byPath(h)})
+		s.Panics.Expect()
 		fds := descriptors(t)
 		workers, each := 8, 700
 		if race.Enabled {

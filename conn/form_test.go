@@ -127,6 +127,7 @@ func TestMultipartForm(t *testing.T) {
 			return 200
 		}
 		s := start(t, m, conn.Config{Handler: h})
+		s.Panics.Expect()
 		for _, size := range []int{10, 1000, 1 << 20} {
 			c := s.Dial()
 			a := c.Do("POST", upload(noise()[:size]))

@@ -63,6 +63,7 @@ func TestFailingHandlersCloseTheirConnectionAlone(t *testing.T) {
 			seen.add(req.Path())
 			return all(req, resp)
 		}})
+		s.Panics.Expect()
 		other := s.Dial()
 		other.Do("GET", get)
 		for path := range failing {
@@ -274,6 +275,7 @@ func TestSourcesAreClosedOnce(t *testing.T) {
 			req.Defer(func() { deferred.Add(1) })
 			return h(req, resp)
 		}})
+		s.Panics.Expect()
 		for _, method := range []string{"GET", "HEAD"} {
 			for _, path := range []string{"/reader", "/all", "/file", "/none", "/replace", "/bad",
 				"/panic", "/goexit", "/short", "/error", "/late"} {

@@ -222,6 +222,9 @@ func TestHandshakeFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, direct, conn.Config{Handler: hello, HeaderTimeout: row.timeout})
+			if name == "a callback panics" {
+				s.Panics.Expect()
+			}
 			began, gate := make(chan struct{}, 1), make(chan struct{})
 			addr := addTLS(s, func(hello *tls.ClientHelloInfo) {
 				began <- struct{}{}

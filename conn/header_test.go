@@ -105,7 +105,7 @@ func TestConfiguredFieldsGiveWayToTheHandlers(t *testing.T) {
 		}
 		// Configure counts from the next request on, also on connections that are open.
 		cfg.Headers, cfg.Logger = []conn.Field{{Name: "Server", Value: "new"}}, nil
-		s.Server.Configure(cfg)
+		s.Configure(cfg)
 		if a := c.Do("GET", get); a.Header.Get("Server") != "new" {
 			t.Errorf("after Configure: %v", a.Header)
 		}

@@ -389,6 +389,7 @@ func TestHijackPanics(t *testing.T) {
 			defer c.Close()
 			bridgePanics()
 		}))})
+		s.Panics.Expect()
 		c := s.Dial()
 		send(t, c, get)
 		if got := rest(t, c.R); got != "" {

@@ -62,6 +62,7 @@ func TestHeadHooks(t *testing.T) {
 			w.BeforeHead(inner)
 			return ways[req.Path()].answer(req, w)
 		}})
+		s.Panics.Expect()
 		for path, way := range ways {
 			a := s.Request("GET "+path, nil, "")
 			want := []string{fmt.Sprintf("inner %d", way.status),

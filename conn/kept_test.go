@@ -200,6 +200,7 @@ func TestWaitsOfAnotherRequest(t *testing.T) {
 					defer close(release)
 					return resp.Text(200, fmt.Sprint(wait(kept, release)))
 				}})
+				s.Panics.Expect()
 				c := s.Dial()
 				c.Send("POST /kept HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
 				s.Settled("a handler that waits", func(*loop.Loop) bool { return len(waiting) == 1 })

@@ -50,6 +50,9 @@ func TestNothingPassesToTheNextClient(t *testing.T) {
 					req.RawQuery())
 				return 200
 			}})
+			if name != "deferred write after the end" {
+				s.Panics.Expect()
+			}
 			for range 3 {
 				c := s.Dial()
 				_, _ = io.WriteString(c,

@@ -47,7 +47,7 @@ func TestLeaving(t *testing.T) {
 	}
 	ask(1, false)
 	config.Leaving = true
-	s.Server.Configure(config)
+	s.Configure(config)
 	n := 3
 	if invariants.Enabled { // which divides reads: the server would not know of the other requests yet
 		n = 1

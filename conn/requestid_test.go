@@ -86,6 +86,7 @@ func TestRequestIDInLog(t *testing.T) {
 	log := new(entries)
 	s := start(t, direct, conn.Config{AccessLog: log, Logger: slog.New(slog.NewTextHandler(text, nil)),
 		Handler: func(*conn.Request, *conn.Response) int { panic("oh") }})
+	s.Panics.Expect()
 	s.Dial().Do("GET", get)
 	e := log.one(t)
 	if !strings.Contains(text.String(), "request_id="+string(e.ID)+" ") {

@@ -71,6 +71,9 @@ func TestSetStatus(t *testing.T) {
 			s := start(t, m, conn.Config{Handler: func(_ *conn.Request, w *conn.Response) int {
 				return row.h(w)
 			}})
+			if row.name == "panic" {
+				s.Panics.Expect()
+			}
 			c := s.Dial()
 			a := c.Do("GET", get)
 			if row.text == "page" && !strings.Contains(a.Text, "<html") ||

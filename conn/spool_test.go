@@ -92,6 +92,7 @@ func TestMaxSpool(t *testing.T) {
 				panic("on purpose")
 			},
 		})})
+		s.Panics.Expect()
 		post := func(target string) string {
 			return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", target,
 				size) + strings.Repeat("x", size)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
@@ -43,7 +43,7 @@ func drip(c net.Conn, raw string, every time.Duration) {
 // machine may take longer than that to connect and to shake hands.
 func dialPatiently(s *site, limit time.Duration) *client {
 	s.T.Helper()
-	cfg := conn.Config{Handler: hello, Logger: slog.New(slog.DiscardHandler),
+	cfg := conn.Config{Handler: hello, Logger: logtext.Quiet,
 		HeaderTimeout: wait.Patience, KeepAliveTimeout: wait.Patience}
 	s.Configure(cfg)
 	c := s.Dial()
@@ -127,7 +127,7 @@ func TestSlowRecords(t *testing.T) {
 				send(t, c, post+"Content-Length: 1000\r\n\r\n")
 			} else { // not before: a handshake may take longer on a busy machine
 				s.Settle()
-				cfg.HeaderTimeout, cfg.Logger = limit, slog.New(slog.DiscardHandler)
+				cfg.HeaderTimeout, cfg.Logger = limit, logtext.Quiet
 				s.Configure(cfg)
 			}
 			written := make(chan struct{})

@@ -126,6 +126,7 @@ func TestToHTTPSame(t *testing.T) {
 		"GET /abort HTTP/1.1\r\nHost: a",
 	}
 	own := start(t, direct, conn.Config{Handler: h})
+	own.Panics.Expect()
 	std := underHTTP(t, conn.ToHTTP(h))
 	for _, raw := range requests {
 		if !strings.Contains(raw, "\r\n\r\n") {

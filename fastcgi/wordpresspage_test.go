@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -55,13 +56,11 @@ func freePort(t *testing.T, host string) string {
 // TestWordPressPage follows docs/wordpress.md: the blocks that are not for the machine's root, with a
 // tree of WordPress's shape; and all of it, in a machine.
 func TestWordPressPage(t *testing.T) {
+	ci.Only(t, "follows a page that installs WordPress")
 	findFPM(t)
 	for _, tool := range []string{"openssl", "curl", "go"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("LWANGO_CI") == "1" {
-				t.Fatal(err)
-			}
-			t.Skip(err)
+			t.Fatal(err)
 		}
 	}
 	t.Run("shape", followShape)
@@ -176,6 +175,7 @@ func startLwango(t *testing.T, bin, root string, addresses ...string) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("lwango ends with %v", err)
 		}
+		logtext.NoPanic(t, log.String())
 		if t.Failed() {
 			t.Logf("lwango: %.5000s", log.String())
 		}

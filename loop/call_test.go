@@ -3,7 +3,6 @@ package loop_test
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwango/lwango/coro"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 )
 
@@ -288,7 +288,7 @@ func TestNoWorker(t *testing.T) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		t.Run(h.String(), func(t *testing.T) {
 			var log bytes.Buffer
-			l, err := loop.New(loop.Options{Handoff: h, Workers: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			l, err := loop.New(loop.Options{Handoff: h, Workers: 1, Logger: logtext.Logger(t, &log)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func TestEndingLoopTakesNothing(t *testing.T) {
 // TestPanicWhileKilled: the panic of a deferred call is what a killed thread has ended with, and is
 // logged.
 func TestPanicWhileKilled(t *testing.T) {
-	run(t, func(t *testing.T, l *loop.Loop) {
+	runPanicking(t, func(t *testing.T, l *loop.Loop) {
 		forever := func(th *loop.Thread) error { return th.Sleep(time.Hour) }
 		var ends []*loop.Thread
 		l.Go(func(th *loop.Thread) {

@@ -14,6 +14,7 @@ import (
 	"github.com/lwango/lwango/coro"
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +23,20 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 // run gives every handoff the same test.
 func run(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
+	runLogging(t, f, func(*logtext.Panics) {})
+}
+
+// runPanicking is run for a test whose threads panic.
+func runPanicking(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
+	runLogging(t, f, (*logtext.Panics).Expect)
+}
+
+func runLogging(t *testing.T, f func(t *testing.T, l *loop.Loop), judge func(*logtext.Panics)) {
 	for _, h := range []coro.Handoff{coro.Channel, coro.Direct} {
 		t.Run(h.String(), func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: h})
+			logger, panics := logtext.Watch(t, nil)
+			judge(panics)
+			l, err := loop.New(loop.Options{Handoff: h, Logger: logger})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -434,7 +446,7 @@ func TestIdleThreadHoldsNoCoroutineAndTimesOut(t *testing.T) {
 }
 
 func TestPanicAndGoexitEndTheirThreadAlone(t *testing.T) {
-	run(t, func(t *testing.T, l *loop.Loop) {
+	runPanicking(t, func(t *testing.T, l *loop.Loop) {
 		cleaned := 0
 		l.Go(func(th *loop.Thread) {
 			th.Defer(func() { cleaned++ })

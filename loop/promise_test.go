@@ -147,7 +147,7 @@ func TestGoPromisesWhatTheThreadEndsWith(t *testing.T) {
 
 // A thread that is killed settles its promise all the same, in whichever state it was.
 func TestPromiseOfAKilledThread(t *testing.T) {
-	run(t, func(t *testing.T, l *loop.Loop) {
+	runPanicking(t, func(t *testing.T, l *loop.Loop) {
 		var waiting, queued *loop.Promise[int]
 		var detached, panicked *loop.Promise[struct{}]
 		entered := make(chan struct{})
@@ -181,7 +181,7 @@ func TestPromiseOfAKilledThread(t *testing.T) {
 }
 
 func TestEndOfAThread(t *testing.T) {
-	run(t, func(t *testing.T, l *loop.Loop) {
+	runPanicking(t, func(t *testing.T, l *loop.Loop) {
 		l.Go(func(th *loop.Thread) {
 			for name, row := range map[string]struct {
 				f    func(*loop.Thread) error

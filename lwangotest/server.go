@@ -36,7 +36,8 @@ func Start(t testing.TB, h conn.Handler) *Server {
 }
 
 // StartConfig serves as cfg says. Unless cfg has a logger, Log returns what is logged, and a test
-// that fails prints it.
+// that fails prints it. A test in which a handler or a thread panics fails, unless it calls
+// ExpectPanic.
 func StartConfig(t testing.TB, cfg conn.Config) *Server {
 	t.Helper()
 	inner := server.Start(t, modes.Direct, cfg)
@@ -77,6 +78,9 @@ func (s *Server) Client() *http.Client { return s.client }
 
 // Log returns what the server has logged, in the format of slog.TextHandler.
 func (s *Server) Log() string { return s.server.Log.String() }
+
+// ExpectPanic says that the test makes a handler or a thread panic. It fails if none does.
+func (s *Server) ExpectPanic() { s.server.Panics.Expect() }
 
 // Answer is a response, and its body, which has been read to its end.
 type Answer struct {

@@ -81,12 +81,14 @@ func TestLog(t *testing.T) {
 	if a := s.Get("/"); a.StatusCode != 500 || !strings.Contains(s.Log(), "oh") {
 		t.Errorf("%s; the log has %q", a.Status, s.Log())
 	}
+	s.ExpectPanic()
 	var own strings.Builder
 	s = lwangotest.StartConfig(t, conn.Config{
 		Handler: func(*lwango.Request, *lwango.Response) int { panic("oh") },
 		Logger:  slog.New(slog.NewTextHandler(&own, nil)),
 	})
 	s.Get("/")
+	s.ExpectPanic()
 	s.Stop()
 	if s.Log() != "" || !strings.Contains(own.String(), "oh") {
 		t.Errorf("Log has %q, the logger %q", s.Log(), own.String())

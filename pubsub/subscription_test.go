@@ -220,6 +220,7 @@ func TestSubscriptionEndsWithItsThread(t *testing.T) {
 	var hub pubsub.Hub
 	topic := hub.Topic("room")
 	ls := loops.Start(t, modes.Plain, nil, nil)
+	ls.Panics.Expect()
 	for name, end := range map[string]func(th *loop.Thread){
 		"return": func(*loop.Thread) {},
 		"panic":  func(*loop.Thread) { panic("on purpose") },

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/loop"
 	"github.com/lwango/lwango/stream"
 	"golang.org/x/sys/unix"
@@ -263,7 +263,7 @@ func TestCopyWithoutDescriptors(t *testing.T) {
 func TestKilledCopyLeavesNothing(t *testing.T) {
 	secret, data := bytes.Repeat([]byte("secret"), 100_000), bytes.Repeat([]byte("a"), 1<<20)
 	for turns := range 12 { // in one of these the copy yields with its pipe full
-		l, err := loop.New(loop.Options{Logger: slog.New(slog.DiscardHandler)})
+		l, err := loop.New(loop.Options{Logger: logtext.Quiet})
 		must(t, err)
 		from, src := pair(t, l, "tcp")
 		dst, to := pair(t, l, "tcp")

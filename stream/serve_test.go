@@ -52,6 +52,7 @@ func TestServe(t *testing.T) {
 				must(t, err)
 				addr = srv.Addr().String()
 			})
+			ls.Panics.Expect()
 			goroutines := runtime.NumGoroutine()
 			for range 30 {
 				c := caller(t, addr)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lwango/lwango/internal/invariants"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -28,6 +29,7 @@ var run, serverTLS, chacha = modes.Run, modes.ServerTLS, modes.Noise
 
 var plain, direct, several = modes.Plain, modes.Direct, modes.Several
 
+// quiet is for package loops, which watches it.
 var quiet = slog.New(slog.DiscardHandler)
 
 // onLoop runs the same test with each handoff: f starts threads, and the loop runs until they have
@@ -36,7 +38,7 @@ func onLoop(t *testing.T, f func(t *testing.T, l *loop.Loop)) {
 	t.Helper()
 	for _, m := range []mode{plain, direct} {
 		t.Run(m.Name, func(t *testing.T) {
-			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: quiet})
+			l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: logtext.Quiet})
 			if err != nil {
 				t.Fatal(err)
 			}

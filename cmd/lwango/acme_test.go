@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/test/acme"
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -27,7 +28,7 @@ func secured(t *testing.T, ca *acme.Server, address, name string) {
 // TestACMEConfined: certificates are obtained by a server that has given up root, the rest of the files
 // and system calls, also in another root folder, where it looks up the authority's name.
 func TestACMEConfined(t *testing.T) {
-	needRoot(t)
+	ci.Root(t)
 	ca := acme.New(t)
 	t.Setenv("SSL_CERT_FILE", ca.CA.File) // outside, and for root alone
 	for name, extra := range map[string]string{

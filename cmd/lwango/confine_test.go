@@ -22,20 +22,10 @@ import (
 
 	"github.com/lwango/lwango/internal/confine"
 	"github.com/lwango/lwango/internal/test/certs"
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
-
-// needRoot leaves a test out that only root can run, or fails it where LWANGO_CI is set.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("LWANGO_CI") != "" {
-		t.Fatal("only root becomes another user")
-	}
-	t.Skip("only root becomes another user")
-}
 
 var static struct {
 	once sync.Once
@@ -160,6 +150,7 @@ func (j *jail) start(n int) (addresses []string) {
 			j.cmd.Process.Kill()
 			j.cmd.Wait()
 		}
+		logtext.NoPanic(j.t, j.logs.String())
 		if j.t.Failed() {
 			j.t.Logf("log of the server:\n%s", j.logs)
 		}
@@ -271,7 +262,7 @@ func (j *jail) applications() {
 // TestConfined: all that a server does goes on while it is confined, with and without a root folder
 // of its own.
 func TestConfined(t *testing.T) {
-	needRoot(t)
+	ci.Root(t) // which becomes another user
 	for name, extra := range map[string]string{
 		"landlock": "", "seccomp": "seccomp = true\n", "none": "landlock = false\n",
 		"chroot": "chroot = \"..\"\nseccomp = true\n",
@@ -512,7 +503,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // TestConfineWarns: what will fail later is told at the start.
 func TestConfineWarns(t *testing.T) {
-	needRoot(t)
+	ci.Root(t) // which becomes another user
 	j := newJail(t)
 	ca := certs.New(t)
 	cert, key := ca.Files(ca.Issue(1000*time.Hour, "localhost")) // which only root can read
@@ -568,7 +559,7 @@ path = "../log/access.log"
 // TestConfineShutsOut: a log of which the daemon's socket is outside of the root folder is told, at
 // the start and by -t; one inside is not.
 func TestConfineShutsOut(t *testing.T) {
-	needRoot(t)
+	ci.Root(t) // which becomes another user
 	j := newJail(t)
 	daemon, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: j.in("run/log"), Net: "unixgram"})
 	if err != nil {
@@ -609,7 +600,7 @@ path = "syslog:127.0.0.1:9"
 // TestConfinedIsUpgraded: without Landlock and seccomp, a confined server can be upgraded, also where
 // it has no right to make files in the folder of its pid_file. With them, -upgrade is refused at once.
 func TestConfinedIsUpgraded(t *testing.T) {
-	needRoot(t)
+	ci.Root(t) // which becomes another user
 	j := newJail(t)
 	config := func(landlock bool) {
 		j.write("etc/lwango.conf", fmt.Sprintf("pid_file = \"pid\"\n[confine]\nuser = \"65534\"\n"+
@@ -667,7 +658,7 @@ func TestConfinedIsUpgraded(t *testing.T) {
 
 // TestConfineRefuses: nothing is served by a server that cannot be confined as it was told.
 func TestConfineRefuses(t *testing.T) {
-	needRoot(t)
+	ci.Root(t) // which becomes another user
 	const plain, root = "", "root"
 	for _, test := range []struct {
 		as, text, want string

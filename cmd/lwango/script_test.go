@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 // patience is how long a script waits for what must come. It is not spent when things go well.
@@ -67,7 +69,12 @@ func TestScripts(t *testing.T) {
 			p := &programs{byName: map[string]*program{}}
 			e.Values[programsKey{}] = p
 			e.Setenv("GORACE", noExitSleep)
-			e.Defer(p.kill)
+			e.Defer(func() {
+				p.kill()
+				if p.panic != "" {
+					e.T().Fatal("a panic in the log: ", p.panic)
+				}
+			})
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
@@ -106,6 +113,7 @@ type programsKey struct{}
 type programs struct {
 	byName map[string]*program
 	held   net.Conn
+	panic  string // the first line of a log that tells of one
 }
 
 type program struct {
@@ -118,9 +126,17 @@ func (p *programs) kill() {
 	for _, prog := range p.byName {
 		_ = prog.cmd.Process.Kill()
 		<-prog.done
+		p.judge(prog)
 	}
 	if p.held != nil {
 		p.held.Close()
+	}
+}
+
+// judge looks for a panic in the log of a program that has ended.
+func (p *programs) judge(prog *program) {
+	if p.panic == "" {
+		p.panic = logtext.FindPanic(prog.log.String())
 	}
 }
 
@@ -242,6 +258,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s ended with code %s (%v), want %s:\n%s", args[0], got, p.cmd.ProcessState, args[1], p.log.String())
 	}
 	delete(running(ts).byName, args[0])
+	running(ts).judge(p)
 	fmt.Fprint(ts.Stderr(), p.log.String())
 }
 

@@ -107,6 +107,7 @@ func TestPages(t *testing.T) {
 			"404": "errors/404.html", "401": "/page", "402": "/long", "405": "/broken", "406": "/406",
 			"408": "errors/none.html", "410": "/errors/gone.html", "500": "/page/",
 		})
+		s.Panics.Expect()
 		for _, c := range []struct {
 			ask    string
 			status int

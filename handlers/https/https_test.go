@@ -128,6 +128,7 @@ func TestHSTS(t *testing.T) {
 	set := https.Settings{HSTS: &https.HSTS{MaxAge: year(1), IncludeSubdomains: true, Preload: true}}
 	const want = "max-age=31536000; includeSubDomains; preload"
 	s := start(t, modes.OverTLS, set, 443)
+	s.Panics.Expect()
 	for line, want := range map[string]string{
 		"GET /": want, "GET /error": want, "GET /panic": want, "GET /own": "max-age=0",
 	} {

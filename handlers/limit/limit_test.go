@@ -199,6 +199,7 @@ func TestConnections(t *testing.T) {
 				}
 				return 200
 			}))
+		s.Panics.Expect()
 		wait := "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
 		a, b := s.Dial(), s.Dial()
 		a.Send(wait)

@@ -213,6 +213,7 @@ func TestActions(t *testing.T) {
 		"/app":  {rule(func(s *rules.Settings) { s.Path, s.Rewrite = []string{"/app/a/**"}, "/app/b{path}" })},
 		"/same": {rule(func(s *rules.Settings) { s.Rewrite = "/same/index.php" })},
 	})
+	s.Panics.Expect()
 	for _, c := range []struct{ line, want string }{
 		{"GET /secret/x", "404"},
 		{"GET /%73ecret", "404"},

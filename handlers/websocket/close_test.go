@@ -178,6 +178,7 @@ func TestHandlerEnds(t *testing.T) {
 			}
 			return 0
 		})
+		s.Panics.Expect()
 		for _, row := range []struct {
 			path, answer string
 			code         int

@@ -44,7 +44,7 @@ func TestAccessLog(t *testing.T) {
 		}
 		s := start(t, m, serve)
 		log := make(recorder, 10)
-		s.Server.Configure(conn.Config{Handler: serve, AccessLog: log})
+		s.Configure(conn.Config{Handler: serve, AccessLog: log})
 		upgrade := func(query string) *client {
 			c := &client{s.Dial()}
 			c.Send("GET /ws" + query + handshake[len("GET /"):] + "\r\n")

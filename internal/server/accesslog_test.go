@@ -312,7 +312,7 @@ func TestAccessLogStuckDelaysNobody(t *testing.T) {
 	defer reader.Close()
 	log := new(logtext.Buffer)
 	s := source()
-	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s.Logger = logtext.Logger(t, log)
 	config, err := s.Parse(filepath.Join(dir, "t.conf"), "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
 		"[access_log]\npath = \"fifo\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 	if err != nil {
@@ -396,7 +396,7 @@ func TestAccessLogFlood(t *testing.T) {
 	defer reader.Close()
 	log := new(logtext.Buffer)
 	s := source()
-	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s.Logger = logtext.Logger(t, log)
 	config, err := s.Parse(filepath.Join(dir, "t.conf"), "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+
 		"[access_log]\npath = \"fifo\"\n"+route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 	if err != nil {

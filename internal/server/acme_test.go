@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +35,7 @@ func startACMEFrom(t *testing.T, src server.Source, ca *acme.Server, dir, keys,
 	t.Helper()
 	s := &acmeServer{&tlsServer{t: t, dir: dir, log: new(logtext.Buffer), ca: ca.CA}, ca}
 	s.configure(keys, more)
-	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
+	src.File, src.Logger = filepath.Join(dir, "lwango.conf"), logtext.Logger(t, s.log)
 	src.Authorities = ca.CA.Pool
 	ca.Verify("")
 	c, err := src.Load()

@@ -3,7 +3,6 @@ package server_test
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/fcgi"
@@ -95,7 +94,7 @@ func TestAuthByRequest(t *testing.T) {
 			t.Run(kind+"/"+place, func(t *testing.T) {
 				s := source()
 				log := new(logtext.Buffer)
-				s.Logger = slog.New(slog.NewTextHandler(log, nil))
+				s.Logger = logtext.Logger(t, log)
 				if kind == "handler" {
 					s.Routes = []handlers.Route{{Prefix: "/check", Handler: conn.HTTP(app)}}
 				}
@@ -195,7 +194,7 @@ func TestAuthByRequestErrors(t *testing.T) {
 	}
 	s := source()
 	log := new(logtext.Buffer)
-	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s.Logger = logtext.Logger(t, log)
 	c, err := s.Parse("t.conf", "[[site]]\n"+routes+"[[site.route.rule]]\nauth = { request = '/check' }\n"+
 		"[[site.route]]\nprefix = '/alone'\nhandler = 'echo'\n[[site.route.rule]]\npath = '/alone/x'\nauth = { request = '/alone' }\n")
 	if err != nil {

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,12 +16,13 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/server/settings"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub/redis"
 )
 
 func source() server.Source {
 	return server.Source{Modules: server.Builtin(), Broker: redis.Broker,
-		Logger: slog.New(slog.DiscardHandler)}
+		Logger: logtext.Quiet}
 }
 
 // route makes the smallest configuration around the lines of a route, which begin on line 3.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +21,8 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/ci"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -40,7 +41,7 @@ func TestDebug(t *testing.T) {
 	write("[debug]\naddress = \"unix:debug.sock\"\n")
 	release := make(chan struct{})
 	source := server.Source{File: file, Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"},
-		Logger: slog.New(slog.DiscardHandler), Routes: []handlers.Route{
+		Logger: logtext.Quiet, Routes: []handlers.Route{
 			{Prefix: "/wait", Handler: func(req *conn.Request, _ *conn.Response) int {
 				_ = req.Await(func() error { <-release; return nil }, -1)
 				return 200
@@ -148,7 +149,7 @@ func TestDebug(t *testing.T) {
 }
 
 func TestDebugAddress(t *testing.T) {
-	source := server.Source{Modules: server.Builtin(), Logger: slog.New(slog.DiscardHandler)}
+	source := server.Source{Modules: server.Builtin(), Logger: logtext.Quiet}
 	const remote = "t.conf:2: debug.address: other machines could read what clients send: expected unix:path " +
 		"or an address such as 127.0.0.1:6060, or allow_remote = true"
 	for text, want := range map[string]string{
@@ -178,7 +179,7 @@ func TestDebugByAddress(t *testing.T) {
 	at := heldPort(t)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	source := server.Source{Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler)}
+	source := server.Source{Modules: server.Builtin(), Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
 	config, err := source.Parse("", "[debug]\naddress = \""+at+"\"")
 	if err != nil {
 		t.Fatal(err)
@@ -228,10 +229,7 @@ func TestDebugSocketIsMoved(t *testing.T) {
 		}()
 		err := <-done
 		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP) {
-			if os.Getenv("LWANGO_CI") != "" {
-				t.Fatal("the kernel has no Landlock")
-			}
-			t.Skip("the kernel has no Landlock")
+			ci.Lacks(t, "Landlock in the kernel")
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"log/slog"
 	"regexp"
 	"strconv"
 	"testing"
@@ -72,7 +71,7 @@ error_pages = { 404 = "404.html" }
 func TestTooManyConnections(t *testing.T) {
 	log := new(logtext.Buffer)
 	s := source()
-	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s.Logger = logtext.Logger(t, log)
 	c, err := s.Parse(t.TempDir()+"/t.conf", "max_connections = 100000000\n"+
 		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n"+
 		"[[site.route]]\nprefix = \"/\"\nmodule = \"serve_files\"\npath = \".\"\nopen_files = 1000\n")

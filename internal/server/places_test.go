@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -22,7 +21,7 @@ func TestBlindListener(t *testing.T) {
 	} {
 		s := source()
 		log := new(logtext.Buffer)
-		s.Logger = slog.New(slog.NewTextHandler(log, nil))
+		s.Logger = logtext.Logger(t, log)
 		if _, err := s.Parse("t.conf", text); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/broker"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/pubsub"
 )
 
@@ -29,7 +29,7 @@ func TestTopicsOfTwoServers(t *testing.T) {
 		subscribed chan struct{}) *server.Server {
 		s := source()
 		s.Topics, s.Listen, s.Logger = topics, []string{"127.0.0.1:0"},
-			slog.New(slog.DiscardHandler)
+			logtext.Quiet
 		s.Routes = []handlers.Route{{Prefix: "/",
 			Handler: func(req *conn.Request, resp *conn.Response) int {
 				room := topics.Topic(req.Path())

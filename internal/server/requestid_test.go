@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -53,7 +52,7 @@ func TestRequestIDEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	s := source()
 	text := new(logtext.Buffer)
-	s.Logger = slog.New(slog.NewTextHandler(text, nil))
+	s.Logger = logtext.Logger(t, text)
 	c, err := s.Parse(filepath.Join(dir, "t.conf"), fmt.Sprintf(`threads = 1
 [[listener]]
 address = "127.0.0.1:0"

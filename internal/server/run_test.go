@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -91,7 +90,7 @@ func TestReloadLeavesNothing(t *testing.T) {
 	var log bytes.Buffer
 	s := source()
 	s.File = file
-	s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s.Logger = logtext.Logger(t, &log)
 	write("0", "threads = 2")
 	config, err := s.Load()
 	if err != nil {
@@ -199,7 +198,7 @@ func TestReloadSurvivesPanic(t *testing.T) {
 	defer runtime.GOMAXPROCS(threads)
 	var log logtext.Buffer
 	s := source()
-	s.File, s.Logger = file, slog.New(slog.NewTextHandler(&log, nil))
+	s.File, s.Logger = file, logtext.Logger(t, &log)
 	type mood struct {
 		Body string `toml:"body"`
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/metrics"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -39,7 +39,7 @@ func withStatus(t *testing.T, text string, routes ...handlers.Route) (url string
 	}
 	write(text)
 	source := server.Source{File: file, Modules: server.Builtin(), Routes: routes, Places: new(server.Places),
-		Listen: []string{"127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler)}
+		Listen: []string{"127.0.0.1:0"}, Logger: logtext.Quiet}
 	config, err := source.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -71,7 +70,7 @@ func startTLS(t *testing.T, certificates func(s *tlsServer), keys string) *tlsSe
 	s.write("lwango.conf", "threads = 3\n[[listener]]\naddress = \"127.0.0.1:0\"\n"+keys+"\n"+
 		route("prefix = \"/\"\nmodule = \"response\"\nbody = \"x\"\n"))
 	src := source()
-	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), slog.New(slog.NewTextHandler(s.log, nil))
+	src.File, src.Logger = filepath.Join(s.dir, "lwango.conf"), logtext.Logger(t, s.log)
 	c, err := src.Load()
 	if err == nil {
 		s.Server, err = server.Start(src, c)

@@ -24,6 +24,7 @@ import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers/websocket"
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -206,6 +207,7 @@ func startUpgradedBy(t *testing.T, change func(*exec.Cmd), more string) *upgrade
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			select {
 			case <-read:
+				logtext.NoPanic(t, u.log.String())
 				if t.Failed() {
 					t.Logf("log:\n%s", u.log)
 				}

@@ -53,6 +53,7 @@ func serveProgram(t *testing.T, p *server.Program, text string) (string, *logtex
 		if code := <-done; code != 0 {
 			t.Errorf("exit code %d, log:\n%s", code, log)
 		}
+		logtext.NoPanic(t, log.String())
 	})
 	return logged(t, lines, `msg=listening address=(\S+)`), log
 }

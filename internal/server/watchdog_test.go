@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 	"github.com/lwango/lwango/handlers"
 	"github.com/lwango/lwango/internal/server"
 	"github.com/lwango/lwango/internal/test/leak"
+	"github.com/lwango/lwango/internal/test/logtext"
 )
 
 // liveLog passes a log on, line by line.
@@ -55,7 +55,7 @@ func TestWatchdogSetting(t *testing.T) {
 	}
 	s := source()
 	s.File = file
-	s.Logger = slog.New(slog.NewTextHandler(log, nil))
+	s.Logger = logtext.Logger(t, log)
 	s.Routes = []handlers.Route{{Prefix: "/", Handler: blocking}}
 	write(`watchdog = "20ms"`)
 	config, err := s.Load()

@@ -1,4 +1,4 @@
-// Package logtext keeps what a program logs, for its tests.
+// Package logtext keeps what a program logs, for its tests, and fails them if it logs a panic.
 package logtext
 
 import (

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/modes"
 	"github.com/lwango/lwango/internal/test/wait"
 	"github.com/lwango/lwango/loop"
@@ -14,7 +15,8 @@ import (
 
 // Loops are loops that run, each on a goroutine of its own.
 type Loops struct {
-	All []*loop.Loop
+	All    []*loop.Loop
+	Panics *logtext.Panics // that the loops and what runs on them have logged
 
 	t       testing.TB
 	once    sync.Once
@@ -23,10 +25,11 @@ type Loops struct {
 
 // Start makes the loops of a mode, calls begin for each of them, and then runs them until the test
 // ends or Stop is called. Without begin they run although they have nothing to do. A nil logger is
-// the default one.
+// the default one. A panic fails the test, unless the test expects it.
 func Start(t testing.TB, m modes.Mode, logger *slog.Logger, begin func(l *loop.Loop)) *Loops {
 	t.Helper()
-	ls := &Loops{t: t}
+	logger, panics := logtext.Watch(t, logger)
+	ls := &Loops{Panics: panics, t: t}
 	for range m.Loops {
 		l, err := loop.New(loop.Options{Handoff: m.Handoff, Logger: logger})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -78,7 +79,8 @@ type Server struct {
 }
 
 // Start runs the program until it listens, on a free port. When the test ends, a SIGTERM ends the
-// program in order, and the test shows the program's log if it has failed.
+// program in order, and the test shows the program's log if it has failed. A panic in the log fails
+// the test.
 func Start(t *testing.T, args ...string) *Server {
 	t.Helper()
 	return StartAt(t, "127.0.0.1:0", args...)
@@ -115,6 +117,7 @@ func StartAt(t *testing.T, address string, args ...string) *Server {
 				t.Errorf("stopped by SIGTERM: exit code %d", code)
 			}
 		}
+		logtext.NoPanic(t, s.Log())
 		if t.Failed() {
 			t.Logf("log of the program:\n%s", s.log.String())
 		}

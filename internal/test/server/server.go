@@ -15,7 +15,8 @@ import (
 	"github.com/lwango/lwango/loop"
 )
 
-// Server is a server under test, on loops of its own. It stops with the test.
+// Server is a server under test, on loops of its own. It stops with the test, which fails if a panic
+// was logged that the test does not expect (Panics.Expect).
 type Server struct {
 	*conn.Server
 	*loops.Loops
@@ -38,9 +39,7 @@ func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		s.Addr = filepath.Join(dir, "s")
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(s.Log, nil))
-	}
+	s.watch(&cfg)
 	s.Server = conn.NewServer(cfg)
 	s.Loops = loops.Start(t, m, cfg.Logger, func(l *loop.Loop) {
 		fd, err := loop.Listen(m.Network(), s.Addr, m.Loops > 1)
@@ -60,6 +59,25 @@ func Start(t testing.TB, m modes.Mode, cfg conn.Config) *Server {
 	})
 	t.Cleanup(func() { s.Stop(time.Second) })
 	return s
+}
+
+// Configure is that of conn.Server, but that Log has the place of the default logger.
+func (s *Server) Configure(cfg conn.Config) {
+	s.T.Helper()
+	s.watch(&cfg)
+	s.Server.Configure(cfg)
+}
+
+// watch sets the logger.
+func (s *Server) watch(cfg *conn.Config) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(s.Log, nil))
+	}
+	if s.Loops == nil {
+		cfg.Logger, _ = logtext.Watch(s.T, cfg.Logger)
+	} else {
+		cfg.Logger = s.Panics.Watch(cfg.Logger)
+	}
 }
 
 // Stop stops the loops and waits for them.
