@@ -11,13 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
 // TestGoInstall: `go install .../cmd/lwango@latest` makes the command, with its version, from a
 // module proxy that has this module as the go command would pack it.
 func TestGoInstall(t *testing.T) {
-	if testing.Short() || race.Enabled {
+	ci.Only(t, "builds the command anew")
+	if race.Enabled {
 		t.Skip("builds a program, which is the same one with the race detector")
 	}
 	const version = "v1.2.3"

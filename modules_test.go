@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/race"
 )
 
@@ -99,7 +100,8 @@ var tested = []string{
 // TestModulesOfPrograms: a program of ten lines gets the modules that it needs, and no others; and
 // neither does its test. What tests of lwango use, and Redis, is not among them.
 func TestModulesOfPrograms(t *testing.T) {
-	if testing.Short() || race.Enabled {
+	ci.Only(t, "builds a program and its test")
+	if race.Enabled {
 		t.Skip("builds a program, which is the same one with the race detector")
 	}
 	here, err := os.Getwd()

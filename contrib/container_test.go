@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -21,9 +22,7 @@ import (
 // TestContainerfile: the commands of the description make a folder in which the entry point runs, as
 // the user of the description, with nothing else there.
 func TestContainerfile(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	ci.Root(t)
 	if race.Enabled {
 		t.Skip("the program of the image is the same one with the race detector")
 	}

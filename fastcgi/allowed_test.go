@@ -1,12 +1,12 @@
 package fastcgi_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/lwango/lwango/fastcgi"
 	"github.com/lwango/lwango/fastcgi/internal/fcgitest"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // TestScriptsOfAList: only these run, and no source is sent.
@@ -69,9 +69,7 @@ func TestRootOfTheApplication(t *testing.T) {
 
 // TestChroot: PHP-FPM below a chroot runs the scripts.
 func TestChroot(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may chroot")
-	}
+	ci.Root(t) // who may chroot
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		"www/a.php": `<?php echo __FILE__, " ", file_exists("/etc") ? 1 : 0;`,

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/refuse"
 )
 
@@ -106,11 +107,9 @@ func hidden(page, name string) string {
 // recipe, and what stands in the place of each.
 func installed(t *testing.T, name, pkg, file, dir, prepend string, places ...string) *visitor {
 	t.Helper()
+	ci.Only(t, "runs a program of Debian")
 	if _, err := os.Stat(file); err != nil {
-		if os.Getenv("LWANGO_CI") == "1" {
-			t.Fatalf("%s is not installed: apt-get install --no-install-recommends %s", name, pkg)
-		}
-		t.Skipf("%s is not installed: apt-get install --no-install-recommends %s", name, pkg)
+		t.Fatalf("%s is not installed: apt-get install --no-install-recommends %s", name, pkg)
 	}
 	write(t, dir, map[string]string{"prepend.php": "<?php " + prepend, "sessions/x": ""})
 	f := newFPM(t, "unix", "php_admin_value[auto_prepend_file] = "+dir+"/prepend.php",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/loopback"
 	"github.com/lwango/lwango/internal/test/wait"
@@ -88,10 +89,7 @@ func findFPM(t testing.TB) string {
 	t.Helper()
 	names, _ := filepath.Glob("/usr/sbin/php-fpm*")
 	if len(names) == 0 {
-		if os.Getenv("LWANGO_CI") == "1" {
-			t.Fatal("no php-fpm: apt-get install php-fpm")
-		}
-		t.Skip("no php-fpm: apt-get install php-fpm")
+		ci.Lacks(t, "php-fpm: apt-get install php-fpm")
 	}
 	return names[len(names)-1]
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -71,6 +72,7 @@ func startMariaDB(t *testing.T, program string) (socket string) {
 // picture and a script, and opens the editor. The program runs in its place; its configuration and
 // wp-content are those of the test.
 func TestWordPress(t *testing.T) {
+	ci.Only(t, "runs WordPress and MariaDB")
 	const src, mariadbd = "/usr/share/wordpress", "/usr/sbin/mariadbd"
 	for _, file := range []string{src + "/wp-login.php", mariadbd} {
 		if _, err := os.Stat(file); err != nil { // .ci/run does not install them: a database is large

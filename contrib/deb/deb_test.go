@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/race"
 	"github.com/lwango/lwango/internal/test/wait"
 )
@@ -25,18 +26,13 @@ const root = "../.."
 // program runs there as its own user with nothing around it, and upgrade and removal leave what is
 // the operator's.
 func TestPackage(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	ci.Root(t)
 	if race.Enabled {
 		t.Skip("the program of the package is the same one with the race detector")
 	}
 	for _, tool := range []string{"dpkg", "dpkg-deb", "systemd-sysusers", "git"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("LWANGO_CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skip(err)
+			t.Fatal(err)
 		}
 	}
 	one, two := build(t, root, "1.0.0"), build(t, root, "1.0.1")
@@ -104,14 +100,8 @@ func TestPackage(t *testing.T) {
 // service is started anew, unless the new program refuses the configuration, and what does not run
 // stays so.
 func TestPostinst(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root")
-	}
+	ci.Root(t)
 	own := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // with mounts of its own
-	if cmd := (&exec.Cmd{Path: "/bin/true", SysProcAttr: own}); cmd.Run() != nil &&
-		os.Getenv("LWANGO_CI") == "" {
-		t.Skip("root cannot mount here")
-	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"systemd-sysusers": "",

@@ -82,7 +82,7 @@ func TestUnderSystemd(t *testing.T) {
 		m.Run("logrotate -f /etc/logrotate.d/lwango && test -s /var/log/lwango/access.log.1")
 		m.Run("curl -s 'http://127.0.0.1/?turned'")
 		until("grep -q '?turned' /var/log/lwango/access.log")
-	} else if os.Getenv("LWANGO_CI") != "" {
+	} else {
 		t.Error("logrotate is not installed")
 	}
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lwango/lwango/internal/confine"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // probe runs testdata/probe, which is built without cgo, as programs must be that confine
@@ -70,7 +71,7 @@ func TestThreads(t *testing.T) {
 		var want, args []string
 		if confine.Landlock() > 0 {
 			want = slices.Clone(filesTried)
-		} else if os.Getenv("LWANGO_CI") != "" {
+		} else if ci.Enabled() {
 			t.Fatal("the kernel has no Landlock")
 		}
 		filter := "0"

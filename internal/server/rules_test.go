@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // TestRuleErrors: file, line, key, and the number of the rule.
@@ -78,10 +79,7 @@ func recipes(t *testing.T, blog string) string {
 func TestRulesWithCurl(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("needs curl")
+		ci.Lacks(t, "curl")
 	}
 	dir := t.TempDir()
 	blog := filepath.Join(dir, "blog")

@@ -14,12 +14,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // startPostgres starts a PostgreSQL with a new cluster, on a socket in a temporary folder, until
-// the test ends, and returns its URL. Without PostgreSQL the test is left out, or fails where
-// LWANGO_CI is set. PostgreSQL refuses to run as root: then it runs as Debian's user postgres.
+// the test ends, and returns its URL. Without PostgreSQL the test is left out
+// (ci.Lacks). PostgreSQL refuses to run as root: then it runs as Debian's user postgres.
 func startPostgres(t testing.TB) (url string) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // they are not in Debian's PATH
@@ -29,11 +30,7 @@ func startPostgres(t testing.TB) (url string) {
 		found = append(found, name)
 	}
 	if len(found) == 0 {
-		const missing = "PostgreSQL is not installed: Debian's package postgresql"
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
+		ci.Lacks(t, "PostgreSQL: Debian's package postgresql")
 	}
 	bin := filepath.Dir(found[len(found)-1])
 	dir, err := os.MkdirTemp("", "pg") // t.TempDir is too long for a socket's name

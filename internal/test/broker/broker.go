@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -30,14 +30,11 @@ type Broker struct {
 }
 
 // Start starts a broker on a free port, until the test ends. Without redis-server the test is left
-// out, or fails where LWANGO_CI is set.
+// out (ci.Lacks).
 func Start(t testing.TB, args ...string) *Broker {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal("redis-server is not installed: Debian's package redis-server")
-		}
-		t.Skip("redis-server is not installed: Debian's package redis-server")
+		ci.Lacks(t, "redis-server: Debian's package redis-server")
 	}
 	// it has a line on stderr for each attempt to connect, until the server listens
 	logging.Disable()

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/lwango/lwango/internal/test/ci"
 )
 
 // chromium is the browser of all tests that run at a time. To start one takes a second of the
@@ -21,15 +23,13 @@ var chromium struct {
 }
 
 // Context is that of a Chromium, which ends with the last of the tests that use it. Each opens
-// windows of its own. Without Chromium the test is left out, or fails where LWANGO_CI is set.
+// windows of its own. The test is for .ci/run alone.
 func Context(t testing.TB) context.Context {
 	t.Helper()
+	ci.Only(t, "runs a browser")
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal("chromium is not installed (Debian's package chromium)")
-		}
-		t.Skip("chromium is not installed (Debian's package chromium)")
+		t.Fatal("chromium is not installed (Debian's package chromium)")
 	}
 	c := &chromium
 	c.Lock()

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
@@ -28,20 +29,15 @@ type Machine struct {
 
 // Start boots a machine, which ends with the test. It has the packages of the machine that it runs
 // on, and starts none of their services. Its network is loopback alone. binds are folders that it
-// sees, "from:to". The test is left out where the kernel refuses the namespaces, as it does without
-// root, and in most containers.
+// sees, "from:to". The test is left out unless .ci/run runs it, and where the kernel refuses the
+// namespaces, as it does in most containers.
 func Start(t *testing.T, binds ...string) *Machine {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("a machine needs root")
-	}
+	ci.Root(t)
 	for _, tool := range []string{"/lib/systemd/systemd", "systemctl", "unshare", "nsenter", "ip",
 		"setpriv"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("LWANGO_CI") != "" {
-				t.Fatalf("a machine: %v", err)
-			}
-			t.Skipf("a machine: %v", err)
+			t.Fatalf("a machine: %v", err)
 		}
 	}
 	group := newGroup(t)

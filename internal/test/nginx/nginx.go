@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
 // Start starts an nginx until the test ends, and returns when it listens. config is what stands in
 // its block http. DIR in it is a new folder, which Start returns; sockets are the names of the UNIX
-// sockets there. Without nginx the test is left out, or fails where LWANGO_CI is set.
+// sockets there. Without nginx the test is left out (ci.Lacks).
 func Start(t testing.TB, config string, sockets ...string) (dir string) {
 	t.Helper()
 	name, err := exec.LookPath("nginx")
@@ -22,10 +23,7 @@ func Start(t testing.TB, config string, sockets ...string) (dir string) {
 		name = "/usr/sbin/nginx"
 	}
 	if _, err := os.Stat(name); err != nil {
-		if os.Getenv("LWANGO_CI") != "" {
-			t.Fatal("nginx is not installed (Debian: apt-get install nginx-light)")
-		}
-		t.Skip("nginx is not installed (Debian: apt-get install nginx-light)")
+		ci.Lacks(t, "nginx (Debian: apt-get install nginx-light)")
 	}
 	dir, err = os.MkdirTemp("", "nginx") // t.TempDir is too long for a socket's name
 	if err != nil {
