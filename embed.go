@@ -56,7 +56,7 @@ type Server struct {
 	BodyTimeout      time.Duration // between two reads of a body; 0: 30 s
 	WriteTimeout     time.Duration // between two writes that move bytes; 0: 30 s
 	MinRate          int           // bytes a second that a client must move; 0: 500; -1: none
-	MaxHeaderSize    int           // bytes of a head, 1 KiB to 16 MiB; 0: 16 KiB
+	MaxHeaderSize    int           // bytes of a head, 1 KiB to 16 MiB; 0: 16 KiB, and 256 fields
 	MaxBodySize      int64         // bytes of a request's body; 0: 40 MiB; negative: no limit
 
 	// MaxConnections is how many connections may be open; 0: a third of the descriptors that the

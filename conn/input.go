@@ -11,12 +11,17 @@ import (
 	"github.com/lwango/lwango/stream"
 )
 
+// bytesPerField is for how many bytes of the largest head there may be a field line. With the default
+// of 16 KiB this is http1.MaxFields.
+const bytesPerField = 64
+
 // readHead reads until the head of the next request is complete. The error stream.ErrWouldBlock
 // means that nothing of the head has arrived. The caller must answer an *http1.Error. After any
 // other error the client is gone.
 func (x *exchange) readHead() error {
 	h := &x.req.head
 	h.Reset()
+	h.FieldLimit = x.set.MaxHeaderSize / bytesPerField
 	x.req.raw = nil
 	_ = x.stream.SetReadDeadline(time.Time{}) // was the last handler's
 	x.reading = stream.Pace{}                 // nothing is demanded of an idle client

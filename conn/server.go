@@ -61,7 +61,7 @@ type Config struct {
 	// counted.
 	MaxConnectionsPerAddress int
 
-	MaxHeaderSize int   // bytes of a head
+	MaxHeaderSize int   // bytes of a head, which has a field for each 64 of them at most, or 256
 	MaxBodySize   int64 // bytes of a request body; negative: no limit
 
 	// Proxies says, by the name of a Listener, which of its peers are proxies; absent: none.

@@ -25,7 +25,7 @@ func (h *Head) take(buf []byte, start, colon, end int) *Error {
 	for to > from && (line[to-1] == ' ' || line[to-1] == '\t') {
 		to--
 	}
-	if len(h.Fields) == MaxFields {
+	if len(h.Fields) == max(h.FieldLimit, MaxFields) {
 		return ErrFieldCount
 	}
 	h.Fields = append(h.Fields, Field{

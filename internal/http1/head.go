@@ -12,9 +12,9 @@ import (
 // busy forever with no request to time.
 const maxEmptyLines = 8
 
-// MaxFields is the number of field lines a head may have. The size limit of the caller does not
-// replace it: four bytes make a field line and sixteen a Field, so the array would grow to four
-// times the size of the head, and stay.
+// MaxFields is the number of field lines a head may have, unless its FieldLimit is higher. The size
+// limit of the caller does not replace it: four bytes make a field line and sixteen a Field, so the
+// array would grow to four times the size of the head, and stay.
 const MaxFields = 256
 
 // A Head is a request head, filled by Parse from bytes as they arrive. The zero value is ready for
@@ -39,7 +39,8 @@ type Head struct {
 	// none
 	Host Span
 
-	Fields []Field // in the order sent; the array is used again after Reset
+	Fields     []Field // in the order sent; the array is used again after Reset
+	FieldLimit int     // the caller's, after Reset: how many Fields there may be; at least MaxFields
 
 	ContentLength int64 // -1: no such field
 	Chunked       bool  // the body comes in the chunked coding

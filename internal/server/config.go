@@ -55,7 +55,8 @@ type config struct {
 	// MaxPerAddress bounds the connections of an IPv4 address or an IPv6 /64; 503 beyond it; 0: no
 	// limit.
 	MaxPerAddress int `toml:"max_connections_per_address" min:"0" max:"100000000"`
-	// MaxHeaderSize is of a request head.
+	// MaxHeaderSize is of a request head, which may have one field for each 64B of it, and 256 in
+	// any case.
 	MaxHeaderSize handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
 	// MaxBodySize is of a request body.
 	MaxBodySize handlers.Size `toml:"max_body_size" min:"1B" max:"1TiB"`
