@@ -40,7 +40,7 @@ var allowed = map[string][]string{
 	"internal/mediatype":        {},
 	"internal/template":         {"internal/http1"},
 	"internal/test/*":           {"coro", "loop", "conn", "handlers", "internal/test/*"}, // for tests alone
-	"loop":                      {"coro", "timeoutwheel", "internal/sysio", "internal/invariants"},
+	"loop":                      {"coro", "timeoutwheel", "internal/fair", "internal/sysio", "internal/invariants"},
 	"stream":                    {"coro", "loop", "internal/sysio"},
 	"client":                    {"conn", "loop", "stream", "internal/ascii", "internal/http1", "internal/upstream"},
 	"conn":                      {"coro", "loop", "stream", "internal/ascii", "internal/byteranges", "internal/fair", "internal/http1", "internal/mediatype", "internal/networks", "internal/proxyproto", "internal/sysio", "internal/invariants"},

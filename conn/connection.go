@@ -2,6 +2,7 @@ package conn
 
 import (
 	"crypto/tls"
+	"net/netip"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -60,6 +61,14 @@ func (c *connection) Run(t *loop.Thread) coro.Code {
 		return c.linger()
 	}
 	return code
+}
+
+// Client implements loop.Client: it is the client of the request, if there is one.
+func (c *connection) Client() netip.Addr {
+	if c.x != nil && c.x.req.client.IsValid() {
+		return c.x.req.client.Addr()
+	}
+	return c.remote.addrPort().Addr()
 }
 
 // Flush is called by the loop before the thread waits. It sends the answers to earlier requests. As

@@ -3,9 +3,12 @@ package loop
 import (
 	"container/list"
 	"fmt"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/lwango/lwango/internal/fair"
 )
 
 // DefaultWorkers is how many functions of a loop run off it at a time, unless Options say
@@ -15,25 +18,25 @@ const DefaultWorkers = 64
 // call is a function that runs off the loop. Except for run it belongs to the loop.
 type call struct {
 	group  *calls
-	run    func()        // on its own goroutine
-	drop   func(error)   // on the loop, when it never will run
-	late   func() error  // see CallUnless; nil: none
-	queued *list.Element // in the queue of the workers; nil: it has begun, or was withdrawn
-	kept   *list.Element // in its thread's list, if it was submitted by Call
-	thread *Thread       // whose list that is
+	run    func()            // on its own goroutine
+	drop   func(error)       // on the loop, when it never will run
+	late   func() error      // see CallUnless; nil: none
+	queued fair.Entry[*call] // it waits: neither has begun, nor was withdrawn
+	kept   *list.Element     // in its thread's list, if it was submitted by Call
+	thread *Thread           // whose list that is
 }
 
 // calls counts the functions that have begun and not returned, of a thread and of those within its
 // scopes.
 type calls struct{ running atomic.Int32 }
 
-// workers bounds the functions that run off a loop.
+// workers bounds the functions that run off a loop. Where they have to wait, clients take turns.
 type workers struct {
 	limit   int
 	running int
-	queue   list.List // of *call, those that have not begun
-	missed  int64     // waits that have returned ErrNoWorker
-	warned  time.Time // when that was last logged
+	queue   fair.Queue[*call] // those that have not begun
+	missed  int64             // waits that have returned ErrNoWorker
+	warned  time.Time         // when that was last logged
 }
 
 // ErrNoWorker is the error of an Await that came to its limit while all workers of the loop were
@@ -52,12 +55,13 @@ func (t *Thread) submit(c *call) {
 		t.loop.call(c)
 		return
 	}
-	c.queued = w.queue.PushBack(c)
+	c.queued.Value = c
+	w.queue.Add(t.client(), &c.queued)
 }
 
 // keepCall sees to it that t's deferred calls withdraw c if it has not begun by then.
 func (t *Thread) keepCall(c *call) {
-	if c.queued == nil {
+	if !c.queued.Waits() {
 		return
 	}
 	if t.more.kept == nil {
@@ -91,9 +95,10 @@ func (l *Loop) Beside(f func()) {
 func (l *Loop) returned() {
 	w := &l.workers
 	w.running--
-	for next := w.queue.Front(); next != nil; next = w.queue.Front() {
-		c := next.Value.(*call)
-		l.unqueue(c)
+	for next := w.queue.Next(); next != nil; next = w.queue.Next() {
+		c := next.Value
+		w.queue.Take(next)
+		l.unkeep(c)
 		if c.late != nil {
 			if err := c.late(); err != nil {
 				c.drop(err)
@@ -105,10 +110,8 @@ func (l *Loop) returned() {
 	}
 }
 
-// unqueue takes c off its lists.
-func (l *Loop) unqueue(c *call) {
-	l.workers.queue.Remove(c.queued)
-	c.queued = nil
+// unkeep takes c, which does not wait any more, off the list of its thread.
+func (l *Loop) unkeep(c *call) {
 	if c.kept != nil {
 		c.thread.more.kept.Remove(c.kept)
 		c.kept = nil
@@ -117,9 +120,24 @@ func (l *Loop) unqueue(c *call) {
 
 // withdraw drops c if it has not begun.
 func (l *Loop) withdraw(c *call) {
-	if c.queued != nil {
-		l.unqueue(c)
+	if c.queued.Waits() {
+		l.workers.queue.Remove(&c.queued)
+		l.unkeep(c)
 		c.drop(ErrCanceled)
+	}
+}
+
+// client returns the address of the client for whom t works, as far as its body, or that of a thread
+// that has started it, knows.
+func (t *Thread) client() netip.Addr {
+	for {
+		if c, ok := t.body.(Client); ok {
+			return c.Client()
+		}
+		if t.more == nil || t.more.member == nil {
+			return netip.Addr{}
+		}
+		t = t.more.member.owner
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,14 @@ type Holder interface {
 	// Flush is called by the thread before it waits for anything but its own descriptor. The thread
 	// may wait in it.
 	Flush()
+}
+
+// Client is a Body that works for a client. When all workers are busy, clients take turns.
+type Client interface {
+	Body
+
+	// Client returns the client's address. It is called by the thread.
+	Client() netip.Addr
 }
 
 // Overdue is a Body that is asked when its thread's idle time is over.
