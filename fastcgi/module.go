@@ -177,7 +177,7 @@ type module struct {
 	dir   string // script_path, absolute
 	env   handlers.Env
 	tree  atomic.Pointer[tree]
-	accel *accel // nil: X-Accel-Redirect leads nowhere
+	accel *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 }
 
 // upstreams makes the route's group of the pool that all routes share.
@@ -273,5 +273,6 @@ func (m *module) paths() error {
 			"that is missing: it needs cgi.fix_pathinfo = 0, or the default of " +
 			"security.limit_extensions")
 	}
-	return m.openAccel()
+	m.accel, err = servefiles.OpenAccel(s.AccelRoot, m.env)
+	return err
 }

@@ -60,6 +60,7 @@ func (c *call) open() error {
 		return nil
 	}
 	c.resp.Relay(h.Status, text[h.Reason.Start:h.Reason.End])
+	c.redirect, c.sendfile = "", "" // those of an interim response do not count
 	c.fields(text, out)
 	switch {
 	case h.Status == http.StatusSwitchingProtocols:
@@ -67,6 +68,8 @@ func (c *call) open() error {
 		if !ascii.HasToken(c.protocols, out.Get("Upgrade")) {
 			return errUpgrade
 		}
+	case c.m.accel != nil && c.redirect+c.sendfile != "":
+		c.drop() // finish sends a file in its place
 	case h.Status == http.StatusResetContent:
 		c.drop() // it has no content, and a length of 0 says so (RFC 9110 section 15.3.6)
 	case h.ContentLength >= 0:
@@ -117,6 +120,14 @@ func (c *call) fields(text string, out *conn.Header) {
 			if ascii.EqualFold(value, "no") {
 				c.flow.Unbuffered()
 			}
+			continue
+		case len(name) > len("X-Accel-") && ascii.HasPrefixFold(name, "X-Accel-"):
+			if len(name) == len("X-Accel-Redirect") && ascii.EqualFold(name, "X-Accel-Redirect") {
+				c.redirect = value
+			}
+			continue // what else it says is for a server of another kind, and not for the client
+		case len(name) == len("X-Sendfile") && ascii.EqualFold(name, "X-Sendfile"):
+			c.sendfile = value
 			continue
 		case !c.returns(name):
 			continue

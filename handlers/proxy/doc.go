@@ -3,6 +3,7 @@
 //	module.go    settings, start
 //	health.go    requests of the server's own
 //	request.go   the head that an upstream gets
+//	fields.go    request_headers, in that head
 //	serve.go     the way of one request: its body, its upstream, its failure
 //	exchange.go  one connection: sending and receiving at once
 //	answer.go    the answer, on its way to the client

@@ -3,15 +3,14 @@ package proxy
 import (
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/lwango/lwango/client"
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/servefiles"
 	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/relay"
 	"github.com/lwango/lwango/internal/upstream"
@@ -45,6 +44,7 @@ type Settings struct {
 	RequestBuffering  bool          `toml:"request_buffering"`
 	ResponseBuffering handlers.Size `toml:"response_buffering" min:"0B"`
 	MaxHeaderSize     handlers.Size `toml:"max_header_size" min:"1KiB" max:"16MiB"`
+	AccelRoot         string        `toml:"accel_root"`
 	InterceptErrors   bool          `toml:"intercept_errors"`
 }
 
@@ -84,7 +84,8 @@ type module struct {
 	env    handlers.Env
 	log    *slog.Logger
 	group  *upstream.Group
-	fields []conn.Field // request_headers, those that remove a field included
+	fields []field           // request_headers
+	accel  *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 	hosts  map[string]string
 }
 
@@ -126,26 +127,17 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		return nil, handlers.BadKey("host",
 			`expected "client", "upstream" or a name, perhaps with a port, not %q`, s.Host)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.RequestHeaders)) {
-		value := s.RequestHeaders[name]
-		switch {
-		case !http1.ValidToken(name):
-			return nil, handlers.BadKey("request_headers", "%q is not the name of a header field", name)
-		case !http1.ValidFieldValue(value):
-			return nil, handlers.BadKey("request_headers",
-				"%s: control characters cannot be part of a header field", name)
-		case http1.HopByHop(name) || http1.Framing(name) || owned(name):
-			return nil, handlers.BadKey("request_headers", "%s is set by the server itself", name)
-		case m.configures(name):
-			return nil, handlers.BadKey("request_headers", "%s is given twice", name)
-		}
-		m.fields = append(m.fields, conn.Field{Name: name, Value: value})
+	if err := m.readFields(); err != nil {
+		return nil, err
 	}
 	for _, name := range s.HideHeader {
 		if !http1.ValidToken(name) {
 			return nil, handlers.BadKey("hide_header", "expected the name of a header field, not %q",
 				name)
 		}
+	}
+	if m.accel, err = servefiles.OpenAccel(s.AccelRoot, env); err != nil {
+		return nil, err
 	}
 	m.hosts = hostsOf(s.Address)
 	if check != nil && env.Background != nil {
@@ -155,17 +147,6 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 		env.Upstreams(m.group.Report)
 	}
 	return m.serve, nil
-}
-
-// configures reports whether request_headers has a field of that name, or one that CGI and its kin
-// cannot tell from it.
-func (m *module) configures(name string) bool {
-	for i := range m.fields {
-		if http1.SameVariable(m.fields[i].Name, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // hostsOf returns what the Host field says of each address, by its name in the group.

@@ -101,6 +101,8 @@ func (c *call) passes(name string) bool {
 		return false
 	case http1.SameVariable(name, conn.RequestIDField):
 		return false // the id is the one in this server's logs; see appendHead
+	case http1.SameVariable(name, "Proxy"):
+		return false // as HTTP_PROXY it would choose the application's own proxy
 	case c.req.Replaced(name):
 		// It says what the server has found out, and not what the client says; nor is it the
 		// client's to remove, by a Connection field that names it.
@@ -150,13 +152,7 @@ func (c *call) appendHead(out []byte) []byte {
 		out = append(out, conn.RequestIDField+": "...)
 		out = append(append(out, req.IDView()...), "\r\n"...)
 	}
-	for _, f := range c.m.fields {
-		if f.Value != "" { // with an empty one the field is only removed
-			c.x.Bound = c.x.Bound ||
-				ascii.EqualFold(f.Name, "Authorization") && http1.ForConnection(f.Value)
-			out = http1.AppendField(out, f.Name, f.Value)
-		}
-	}
+	out = c.appendFields(out)
 	out = append(out, "Via: "...)
 	if via != "" {
 		out = append(append(out, via...), ", "...)
@@ -211,10 +207,7 @@ func (c *call) host() string {
 // server says nothing in it: an upstream would find two values, and take either for true.
 func (c *call) appendForwarded(out []byte) []byte {
 	remote := c.req.RemoteAddr().Addr().Unmap().WithZone("")
-	proto := "http"
-	if c.req.Secure() {
-		proto = "https"
-	}
+	proto := scheme(c.req)
 	host := c.req.Host()
 	if remote.IsValid() && !c.m.configures("X-Forwarded-For") {
 		out = append(out, "X-Forwarded-For: "...)
@@ -268,8 +261,5 @@ func appendTarget(out []byte, req *conn.Request, strip bool) []byte {
 	} else {
 		out = http1.AppendPath(out, path)
 	}
-	if query := req.RawQuery(); query != "" {
-		out = append(append(out, '?'), query...)
-	}
-	return out
+	return append(out, query(req)...)
 }

@@ -71,6 +71,8 @@ type call struct {
 	pushed bool   // all that has come was flushed
 	rest   []byte // what has come behind a 101
 
+	redirect, sendfile string // X-Accel-Redirect and X-Sendfile
+
 	// A body that the client does not get.
 	discard   bool
 	dropped   int // bytes
@@ -204,7 +206,22 @@ func (c *call) finish() int {
 	if err := c.flow.Drain(true); err != nil {
 		return c.fail(err)
 	}
+	if c.m.accel != nil && c.redirect+c.sendfile != "" {
+		return c.sendAccel()
+	}
 	return c.status
+}
+
+// sendAccel sends the file that the upstream names, with the upstream's header fields.
+func (c *call) sendAccel() int {
+	status, sent := c.m.accel.Send(c.req, c.resp, c.redirect, c.sendfile, c.status)
+	if !sent {
+		c.m.log.Error("proxy: file of X-Accel-Redirect or X-Sendfile not sent",
+			"request_id", c.req.ID(), "target", c.req.Target(),
+			"file", c.redirect+c.sendfile, "status", status)
+		c.resp.Clear()
+	}
+	return status
 }
 
 // fail answers a request that has got no answer because of err, or cuts one that has begun.

@@ -54,6 +54,15 @@ var foreign = regexp.MustCompile(`\$(\w+|$)`)
 // Foreign returns a placeholder of other servers that is in text, "" if there is none.
 func Foreign(text string) string { return foreign.FindString(text) }
 
+// variable is a variable of nginx that people look for in the configuration of a proxy.
+var variable = regexp.MustCompile(`\$(remote_(addr|port|user)|host|hostname|scheme|uri|request\w*|` +
+	`args|query_string|document_\w+|realpath_root|server_\w+|proxy_\w+|http_\w+|cookie_\w+|` +
+	`arg_\w+|ssl_\w+|upstream_\w+|binary_remote_addr|is_args|connection\w*)\b`)
+
+// Variable returns a variable of nginx that is in text, "" if there is none. Any other word behind
+// a $ may be meant: a $ is common in passwords.
+func Variable(text string) string { return variable.FindString(text) }
+
 func unknown(text, name string, known []string) error {
 	return fmt.Errorf("%q: unknown placeholder {%s} (known: %s)", text, name, List(known))
 }

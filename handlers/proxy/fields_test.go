@@ -1,0 +1,113 @@
+package proxy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/test/modes"
+)
+
+// TestPlaceholdersOfRequestHeaders: parts of the request in fields that the configuration adds. Paths
+// are encoded as in a target.
+func TestPlaceholdersOfRequestHeaders(t *testing.T) {
+	heads := make(chan string, 1)
+	o := start(t, func(p *peer) {
+		for head := p.head(); head != ""; head = p.head() {
+			heads <- head
+			p.say(hello)
+		}
+	})
+	f := serve(t, modes.Direct, "/app", []string{o.addr}, func(s *proxy.Settings) {
+		s.RequestHeaders = map[string]string{
+			"X-A": "{address} {scheme} {host}", "X-B": "{path} {rest} {query}", "X-C": "<{uri}>",
+			"X-D": "{id}", "X-E": `{"a": 1} pa$$word`, "X-F": "", "X-Real-IP": "{address}",
+		}
+	})
+	for target, want := range map[string]string{
+		"/app/a%20b?x=1":  "X-B: /a%20b a%20b ?x=1\r\nX-C: </app/a%20b?x=1>\r\n",
+		"/app":            "X-B: /  \r\nX-C: </app>\r\n",
+		"/app/%C3%BC/%22": "X-B: /%C3%BC/%22 %C3%BC/%22 \r\nX-C: </app/%C3%BC/%22>\r\n",
+	} {
+		if got := f.ask("GET "+target, "X-F: 1\r\nX-Real-Ip: 1.2.3.4\r\n", ""); got.status != 200 {
+			t.Fatal(target, got)
+		}
+		head := <-heads
+		for _, want := range []string{"X-A: 127.0.0.1 http test.example\r\n" + want + "X-D: ",
+			"\r\nX-E: {\"a\": 1} pa$$word\r\nX-Real-IP: 127.0.0.1\r\n"} {
+			if !strings.Contains(head, want) {
+				t.Errorf("%s: no %q in %q", target, want, head)
+			}
+		}
+		if strings.Contains(head, "X-F:") || strings.Contains(head, "1.2.3.4") ||
+			strings.Contains(head, "X-D: \r") {
+			t.Errorf("%s: %q", target, head)
+		}
+	}
+}
+
+// TestProxyField: as HTTP_PROXY, a client's field would choose through which proxy an application
+// asks others.
+func TestProxyField(t *testing.T) {
+	heads := make(chan string, 1)
+	o := start(t, func(p *peer) { heads <- p.head(); p.say(hello) })
+	f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+		s.Underscores = true
+	})
+	f.ask("GET /", "Proxy: http://evil.example\r\npROXY: http://evil.example\r\nProxied: x\r\n", "")
+	if head := <-heads; strings.Contains(head, "evil") || !strings.Contains(head, "Proxied: x") {
+		t.Errorf("%q", head)
+	}
+}
+
+// TestFilesOfUpstreams: a file that an upstream names is sent where the route has a folder for
+// that. Elsewhere the client gets the body, and never what was meant for the server.
+func TestFilesOfUpstreams(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a b.txt"), []byte("the file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := ""
+	o := start(t, func(p *peer) {
+		for p.request() != nil {
+			p.say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Own: y\r\n%s\r\n\r\nhello", answer)
+		}
+	})
+	for _, allowed := range []bool{false, true} {
+		f := serve(t, modes.Direct, "/", []string{o.addr}, func(s *proxy.Settings) {
+			if allowed {
+				s.AccelRoot = dir
+			}
+		})
+		for _, test := range []struct{ fields, want string }{
+			{"X-Accel-Redirect: /a%20b.txt", "the file"},
+			{"X-Accel-Redirect: /../a%20b.txt?x", "the file"},
+			{"X-Sendfile: " + dir + "/a b.txt", "the file"},
+			{"X-Accel-Redirect: /no", "404"},
+			{"X-Sendfile: /etc/passwd", "404"},
+			{"X-Accel-Expires: 5\r\nX-Accel-Limit-Rate: 5\r\nx-accel-charset: z", "hello"},
+		} {
+			answer = test.fields
+			want := test.want
+			if !allowed {
+				want = "hello"
+			}
+			got := f.get("/")
+			for name := range got.header {
+				if strings.HasPrefix(name, "X-Accel") || strings.HasPrefix(name, "X-Sendfile") {
+					t.Errorf("%q: the client gets %s", answer, name)
+				}
+			}
+			if want == "404" {
+				if got.status != 404 {
+					t.Errorf("%q: %v", answer, got)
+				}
+			} else if got.body != want || got.status != 200 || got.header.Get("X-Own") != "y" {
+				t.Errorf("%q: %v, want %q", answer, got, want)
+			}
+		}
+		f.get(last)
+	}
+}
