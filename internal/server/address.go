@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -83,6 +84,37 @@ func (a address) port() int {
 	_, port, _ := net.SplitHostPort(a.Name)
 	n, _ := strconv.Atoi(port)
 	return n
+}
+
+// meets reports whether the same connection could be accepted at both addresses. What the service
+// manager or the kernel chooses is not known yet, and meets nothing.
+func (a address) meets(b address) bool {
+	if a.Network == given {
+		a, _ = parseAddress(a.Name, "/")
+	}
+	if b.Network == given {
+		b, _ = parseAddress(b.Name, "/")
+	}
+	switch {
+	case a.Network != b.Network:
+		return false
+	case a.Network == "unix":
+		return filepath.Clean(a.Name) == filepath.Clean(b.Name)
+	case a.Network != "tcp" || a.port() == 0 || a.port() != b.port():
+		return false
+	}
+	one, other := a.host(), b.host()
+	return one == other || one.IsUnspecified() || other.IsUnspecified()
+}
+
+// host returns the address of a TCP address, :: for all of them.
+func (a address) host() netip.Addr {
+	host, _, _ := net.SplitHostPort(a.Name)
+	ip, err := netip.ParseAddr(host)
+	if err != nil { // *
+		return netip.IPv6Unspecified()
+	}
+	return ip.Unmap()
 }
 
 // String gives the form that parseAddress reads.

@@ -366,6 +366,9 @@ func (s source) parse(name, text string) (*config, error) {
 	if err := s.Embedding.listeners(c, wd, s.open); err != nil {
 		return nil, err
 	}
+	if err := c.checkApart(); err != nil {
+		return nil, err
+	}
 	return c, c.route(s, sites)
 }
 

@@ -67,6 +67,18 @@ func (c *config) checkDebug() {
 	d.at = at
 }
 
+// checkApart checks that no listener has the address: with SO_REUSEPORT, each would get a part of the
+// other's connections. The listeners are those that are used, with those of the command line.
+func (c *config) checkApart() error {
+	for _, l := range c.Listeners {
+		if c.Debug.at.meets(l.Address) {
+			return c.Debug.Table.Wrong("address", fmt.Errorf("clients connect to that one: there is a "+
+				"listener at %s", l.Address))
+		}
+	}
+	return nil
+}
+
 func loopback(name string) bool {
 	host, _, err := net.SplitHostPort(name)
 	if err != nil {
@@ -85,9 +97,17 @@ type debugger struct {
 	left   bool // it does not listen any more
 }
 
-// openDebug begins to answer at an address.
-func (s *server) openDebug(at address) (*debugger, error) {
-	ln, err := listenDebug(at)
+// openDebug begins to answer at an address. shared says that this process, or the one that this one
+// takes the place of, may listen there already; nobody else may.
+func (s *server) openDebug(at address, shared bool) (*debugger, error) {
+	var ln net.Listener
+	var err error
+	if at.Network == "tcp" && !shared {
+		err = probe(at.Name)
+	}
+	if err == nil {
+		ln, err = listenDebug(at)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("debug.address: %w", err)
 	}
@@ -212,7 +232,8 @@ func (s *server) nextDebug(next *config) (*debugger, error) {
 	case next.Debug.at.Network == "":
 		return nil, nil
 	}
-	return s.openDebug(next.Debug.at)
+	shared := s.source.handed != nil || s.debug != nil && s.debug.at.meets(next.Debug.at)
+	return s.openDebug(next.Debug.at, shared)
 }
 
 // renewDebug listens anew after an upgrade that has failed: this process may have left the address
@@ -224,7 +245,7 @@ func (s *server) renewDebug() {
 	at := s.debug.at
 	s.debug.close()
 	var err error
-	if s.debug, err = s.openDebug(at); err != nil {
+	if s.debug, err = s.openDebug(at, true); err != nil {
 		s.own.Error("debug: no longer listening", "error", err)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/lwango/lwango/internal/test/ci"
 	"github.com/lwango/lwango/internal/test/logtext"
 	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/loop"
 )
 
 // TestDebug: the socket is its owner's alone; the dump of threads tells what waits, and how; traces
@@ -152,17 +153,31 @@ func TestDebugAddress(t *testing.T) {
 	source := server.Source{Modules: server.Builtin(), Logger: logtext.Quiet}
 	const remote = "t.conf:2: debug.address: other machines could read what clients send: expected unix:path " +
 		"or an address such as 127.0.0.1:6060, or allow_remote = true"
+	listener := func(at string) string { return "[[listener]]\naddress = \"" + at + "\"" }
+	same := func(at string) string {
+		return "t.conf:2: debug.address: clients connect to that one: there is a listener at " + at
+	}
 	for text, want := range map[string]string{
-		`address = "127.0.0.1:6060"`:                "",
-		`address = "[::1]:6060"`:                    "",
-		`address = "localhost:6060"`:                "",
-		`address = "unix:debug"`:                    "",
-		`address = "*:6060"`:                        remote,
-		`address = "10.0.0.1:6060"`:                 remote,
-		"address = \"*:6060\"\nallow_remote = true": "",
-		`address = "systemd:x"`:                     `t.conf:2: debug.address: expected unix:path or host:port, found "systemd:x"`,
-		`address = ""`:                              `t.conf:2: debug.address: expected something like "unix:/run/lwango/debug.sock"`,
-		`address = "x"`:                             `t.conf:2: debug.address: expected host:port, unix:path or systemd:name, found "x"`,
+		`address = "127.0.0.1:6060"`:                              "",
+		`address = "[::1]:6060"`:                                  "",
+		`address = "localhost:6060"`:                              "",
+		`address = "unix:debug"`:                                  "",
+		`address = "*:6060"`:                                      remote,
+		`address = "10.0.0.1:6060"`:                               remote,
+		"address = \"*:6060\"\nallow_remote = true":               "",
+		`address = "systemd:x"`:                                   `t.conf:2: debug.address: expected unix:path or host:port, found "systemd:x"`,
+		`address = ""`:                                            `t.conf:2: debug.address: expected something like "unix:/run/lwango/debug.sock"`,
+		`address = "x"`:                                           `t.conf:2: debug.address: expected host:port, unix:path or systemd:name, found "x"`,
+		"address = \"127.0.0.1:80\"\n" + listener("127.0.0.1:80"): same("127.0.0.1:80"),
+		"address = \"127.0.0.1:80\"\n" + listener("[::ffff:127.0.0.1]:80"): same("[::ffff:127.0.0.1]:80"),
+		"address = \"127.0.0.1:80\"\n" + listener("*:80"):                  same("*:80"),
+		"address = \"[::1]:80\"\n" + listener("0.0.0.0:80"):                same("0.0.0.0:80"),
+		"address = \"127.0.0.1:80\"\n" + listener("127.0.0.2:80"):          "",
+		"address = \"127.0.0.1:81\"\n" + listener("*:80"):                  "",
+		"address = \"127.0.0.1:0\"\n" + listener("127.0.0.1:0"):            "",
+		"address = \"unix:/a/../s\"\n" + listener("unix:/s"):               same("unix:/s"),
+		"address = \"unix:/s\"\n" + listener("unix:/t"):                    "",
+		"address = \"unix:/s\"\n" + listener("systemd:s"):                  "",
 	} {
 		got := ""
 		if _, err := source.Parse("t.conf", "[debug]\n"+text); err != nil {
@@ -171,6 +186,33 @@ func TestDebugAddress(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// TestDebugApart: profiles are not shown at an address that another listener has, be it of this server
+// or of another one.
+func TestDebugApart(t *testing.T) {
+	fd, err := loop.Listen("tcp", "127.0.0.1:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	at := loop.LocalAddr(fd).String()
+	text := fmt.Sprintf("[debug]\naddress = %q", at)
+
+	s := source()
+	s.Listen = []string{at}
+	if _, err := s.Parse("t.conf", text); err == nil || !strings.Contains(err.Error(), "there is a listener at "+at) {
+		t.Errorf("a listener of the command line: %v", err)
+	}
+
+	s.Listen = []string{"127.0.0.1:0"}
+	config, err := s.Parse("t.conf", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Start(s, config); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("another server: %v, want EADDRINUSE", err)
 	}
 }
 

@@ -104,35 +104,52 @@ func probe(name string) error {
 	if err != nil {
 		return err
 	}
+	all := host == "*"
+	addr := netip.IPv6Unspecified()
+	if !all {
+		if addr, err = netip.ParseAddr(host); err != nil {
+			return err
+		}
+		if addr.Zone() != "" {
+			return nil // link-local; loop.Listen says what is wrong with it
+		}
+	}
+	err = bindAlone(netip.AddrPortFrom(addr, uint16(n)), all)
+	if all && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EADDRNOTAVAIL)) {
+		// There is no IPv6, and so loop.Listen takes all addresses of the other family.
+		err = bindAlone(netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(n)), all)
+	}
+	if errors.Is(err, unix.EADDRINUSE) {
+		return fmt.Errorf("listen tcp %s: %w", name, os.NewSyscallError("bind", err))
+	}
+	return nil // loop.Listen says what else is wrong
+}
+
+// inet6 is a variable only for the tests, which do without IPv6 by it.
+var inet6 = unix.AF_INET6
+
+// bindAlone binds a socket that shares its port with no other one, and closes it. both says that
+// an IPv6 one is for IPv4, too.
+func bindAlone(addr netip.AddrPort, both bool) error {
+	ip, port := addr.Addr(), int(addr.Port())
+	family := inet6
 	var sa unix.Sockaddr
-	family := unix.AF_INET6
-	switch addr, err := netip.ParseAddr(host); {
-	case host == "*":
-		sa = &unix.SockaddrInet6{Port: int(n)}
-	case err != nil:
-		return err
-	case addr.Is4():
-		family = unix.AF_INET
-		sa = &unix.SockaddrInet4{Port: int(n), Addr: addr.As4()}
-	case addr.Zone() != "":
-		return nil // link-local; loop.Listen says what is wrong with it
-	default:
-		sa = &unix.SockaddrInet6{Port: int(n), Addr: addr.As16()}
+	if ip.Is4() {
+		family, sa = unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: ip.As4()}
+	} else {
+		sa = &unix.SockaddrInet6{Port: port, Addr: ip.As16()}
 	}
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
-		return nil // no IPv6; loop.Listen knows what to do then
+		return err
 	}
 	defer unix.Close(fd)
 	// Connections of an earlier server, in TIME_WAIT, do not hold the port.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-	if family == unix.AF_INET6 && host != "*" {
+	if !ip.Is4() && !both {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
 	}
-	if err := unix.Bind(fd, sa); errors.Is(err, unix.EADDRINUSE) {
-		return fmt.Errorf("listen tcp %s: %w", name, os.NewSyscallError("bind", err))
-	}
-	return nil
+	return unix.Bind(fd, sa)
 }
 
 // openUnix makes one socket. It removes the file that a killed server has left behind, but never

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lwango/lwango/loop"
 )
 
 func openTest(t *testing.T, address string, n int) (*socket, error) {
@@ -49,6 +51,25 @@ func TestTCPSockets(t *testing.T) {
 		s.close()
 		if _, err := openTest(t, s.shown, 1); err != nil {
 			t.Errorf("%s again: %v", s.shown, err)
+		}
+	}
+}
+
+// TestPortInUseWithoutIPv6: another server of the same user, which shares its port with all that want
+// it, keeps it from this one, also where that cannot look at both families at once.
+func TestPortInUseWithoutIPv6(t *testing.T) {
+	other, err := loop.Listen("tcp", "0.0.0.0:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(other) })
+	const none = 63 // no family of sockets
+	inet6 = none
+	defer func() { inet6 = unix.AF_INET6 }()
+	_, port, _ := net.SplitHostPort(loop.LocalAddr(other).String())
+	for _, host := range []string{"*:", "127.0.0.1:"} {
+		if _, err := openTest(t, host+port, 1); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("%s: %v, want EADDRINUSE", host, err)
 		}
 	}
 }

@@ -162,8 +162,10 @@ func heldPort(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
-		t.Fatal(err)
+	for _, option := range []int{unix.SO_REUSEPORT, unix.SO_REUSEADDR} {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, 1); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
