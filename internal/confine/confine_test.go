@@ -96,6 +96,47 @@ func TestThreads(t *testing.T) {
 	}
 }
 
+// TestChoices: where a link chooses among what is below its own folder, all of that is read; where
+// it leads elsewhere, nothing more is.
+func TestChoices(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"app/releases/1/www", "other"} {
+		if err := os.MkdirAll(in(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"app/current": "releases/1", "app/stable": "current",
+		"app/absolute": in("app/releases/1"), "app/out": "../other", "app/beside": "../app",
+		"app/dangling": "none", "way": "app"} {
+		if err := os.Symlink(to, in(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		path string
+		want []string
+	}{
+		{in("app/current"), []string{in("app")}},
+		{in("app/current/www/"), []string{in("app")}},
+		{in("app/stable/www/none"), []string{in("app")}},
+		{in("app/absolute"), []string{in("app")}},
+		{in("way/current"), []string{dir, in("app")}},
+		{in("app/releases/1"), nil},
+		{in("app/out"), nil},
+		{in("app/beside"), nil},
+		{in("app/dangling"), nil},
+		{"/proc", nil},
+	} {
+		if got := confine.Choices(test.path); !slices.Equal(got, test.want) {
+			t.Errorf("Choices(%s) = %q, want %q", test.path, got, test.want)
+		}
+	}
+}
+
 // TestFolders: a file is read by way of its folder, and of that to which a link leads, also where
 // the file is still to come.
 func TestFolders(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -139,6 +140,25 @@ func Folders(path string) []string {
 	folders := []string{filepath.Dir(path)}
 	if to := Target(path); filepath.Dir(to) != folders[0] {
 		folders = append(folders, filepath.Dir(to))
+	}
+	return folders
+}
+
+// Choices returns the folders in which a path goes by a link that chooses among what is below its
+// own folder, as current does that leads to releases/7: a link that is turned to another release
+// leads to another folder than the one that was there at first. The root folder is none of them.
+func Choices(path string) (folders []string) {
+	dir := "/"
+	for name := range strings.SplitSeq(filepath.Clean(path), "/") {
+		link := filepath.Join(dir, name)
+		if _, err := os.Readlink(link); err == nil {
+			around, err := filepath.EvalSymlinks(dir)
+			to, err2 := filepath.EvalSymlinks(link)
+			if err == nil && err2 == nil && around != "/" && strings.HasPrefix(to, around+"/") {
+				folders = append(folders, around)
+			}
+		}
+		dir = link
 	}
 	return folders
 }

@@ -368,6 +368,9 @@ func (c *config) files() (read, write []string) {
 	for _, path := range single {
 		read = append(read, confine.Folders(path)...)
 	}
+	for _, path := range slices.Concat(single, c.Confine.Read) {
+		read = append(read, confine.Choices(path)...)
+	}
 	if c.PIDFile != "" {
 		write = append(write, filepath.Dir(c.PIDFile))
 	}
