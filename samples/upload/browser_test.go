@@ -15,8 +15,8 @@ import (
 	"github.com/lwango/lwango/internal/test/wait"
 )
 
-// A person selects a file, sends it, sees how far it is, and that it has arrived. Then one that is
-// too large.
+// A person selects a file, sends it, sees how far it is and how long it takes, and that it has
+// arrived. Then one that is too large, one that is canceled, and one that is dropped on the page.
 func TestBrowser(t *testing.T) {
 	dir, files := t.TempDir(), t.TempDir()
 	body := random(3 << 20)
@@ -50,12 +50,16 @@ func TestBrowser(t *testing.T) {
 	if _, err := chromedp.Call(w, network.Enable, network.EnableParams{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = chromedp.Call(w, network.EmulateNetworkConditionsByRule,
-		network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{
-			{DownloadThroughput: -1, UploadThroughput: 2 << 20}}})
-	if err != nil {
-		t.Fatal(err)
+	slow := func(rate float64) {
+		t.Helper()
+		_, err = chromedp.Call(w, network.EmulateNetworkConditionsByRule,
+			network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{
+				{DownloadThroughput: -1, UploadThroughput: rate}}})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	slow(2 << 20)
 	do := func(steps ...chromedp.Action[chromedp.Void]) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(w, wait.Patience)
@@ -82,10 +86,28 @@ func TestBrowser(t *testing.T) {
 	do(chromedp.SetUploadFiles("#files", []string{small}), chromedp.Click("#send"))
 	until(`document.getElementById("state").textContent === "Done."`)
 	until(`seen.length > 0 && document.getElementById("bar").value === document.getElementById("bar").max`)
-	until(`document.getElementById("stored").innerText === "holiday.jpg, 3145728 bytes"`)
+	until(`seen.some((text) => /^\d\.\d MB of 3\.1 MB, [\d.]+ .?B\/s, \d+ s left$/.test(text))`)
+	until(`document.getElementById("stored").innerText === "holiday.jpg, 3.1 MB"`)
 	has(t, dir, map[string][]byte{"holiday.jpg": body})
 
 	do(chromedp.SetUploadFiles("#files", []string{large}), chromedp.Click("#send"))
-	until(`document.getElementById("state").textContent.includes("too large: 4000000 bytes are allowed")`)
+	until(`document.getElementById("state").textContent.includes("too large: 4.0 MB are allowed")`)
 	has(t, dir, map[string][]byte{"holiday.jpg": body})
+
+	slow(50 << 10)
+	do(chromedp.SetUploadFiles("#files", []string{small}), chromedp.Click("#send"))
+	until(`document.getElementById("bar").value > 0`)
+	do(chromedp.Click("#cancel"))
+	until(`document.getElementById("state").textContent === "Canceled."`)
+	wait.Until(t, "the file is gone", func() bool { return open(s.PID(), dir) == 0 })
+	has(t, dir, map[string][]byte{"holiday.jpg": body})
+
+	until(`(window.drag = (kind) => {
+		const dataTransfer = new DataTransfer();
+		dataTransfer.items.add(new File(["text"], "note.txt"));
+		document.body.dispatchEvent(new DragEvent(kind, {dataTransfer, bubbles: true, cancelable: true}));
+	}, drag("dragenter"), document.getElementById("drop").classList.contains("over"))`)
+	until(`(drag("drop"), !document.getElementById("drop").classList.contains("over"))`)
+	until(`document.getElementById("stored").innerText === "note.txt, 4 bytes"`)
+	has(t, dir, map[string][]byte{"holiday.jpg": body, "note.txt": []byte("text")})
 }

@@ -346,7 +346,7 @@ func TestRefused(t *testing.T) {
 		status                int
 		want                  string
 	}{
-		{"too large", "refused-1", large, largeField, 413, "too large: 1048576 bytes are allowed"},
+		{"too large", "refused-1", large, largeField, 413, "too large: 1.0 MB are allowed"},
 		{"no file", "refused-2", empty, emptyField, 400, "no file"},
 		{"too many files", "refused-3", many, manyField, 400, "more than 16 files"},
 		{"cut in a part", "refused-4", small[:len(small)-10], smallField, 400, "unexpected EOF"},

@@ -2,9 +2,23 @@ package main
 
 import (
 	"embed"
+	"fmt"
 
 	"github.com/lwango/lwango"
 )
+
+// amount is a size as a person reads it, in powers of 1000, as on the page.
+func amount(bytes int64) string {
+	units, n := []string{"bytes", "kB", "MB", "GB", "TB"}, float64(bytes)
+	for n >= 999.5 && len(units) > 1 {
+		n, units = n/1000, units[1:]
+	}
+	digits := 0
+	if len(units) < 4 && n < 99.95 {
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f %s", digits, n, units[0])
+}
 
 //go:embed page
 var files embed.FS

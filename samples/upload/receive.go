@@ -63,7 +63,7 @@ func receive(to *folder, most int64, slots chan struct{}) lwango.Handler {
 		req.KeepWaiting(true)
 		files, err := f.receive()
 		if errors.Is(err, conn.ErrBodyTooLarge) {
-			err = fmt.Errorf("%w: %d bytes are allowed", err, most)
+			err = fmt.Errorf("%w: %s are allowed", err, amount(most))
 		}
 		if err != nil {
 			return f.refuse(resp, err)
