@@ -243,9 +243,12 @@ func TestBrowser(t *testing.T) {
 	bob.press("Enter", 0)
 	bob.until(
 		`document.querySelector(".waiting .text").textContent === "not lost" && $("text").value === ""`)
+	bob.until(`document.querySelector(".waiting .why").textContent === "Waiting for the connection"`)
+	bob.until(`$("people-label").textContent === "Last seen here" && getComputedStyle($("people")).opacity < 0.5`)
 	program.StartAt(t, s.Address)
 	for _, w := range []*tab{ann, bob} {
 		w.until(`$("status").dataset.state === "open" && $("trouble").hidden`)
+		w.until(`$("people-label").textContent === "Here now" && getComputedStyle($("people")).opacity === "1"`)
 		w.until(`$("count").textContent === "2"`)
 		w.sees("I am back")
 	}
@@ -402,7 +405,7 @@ func TestScreenshots(t *testing.T) {
 	}
 	bob.say(" how much is left of it")
 	ann.say("Is anybody there?")
-	ann.until(`document.querySelector(".waiting") !== null`)
+	ann.until(`document.querySelector(".waiting") !== null && getComputedStyle($("people")).opacity < 0.5`)
 	shoot(ann, "desktop-lost")
 	shoot(bob, "phone-lost")
 	li.media("forced-colors", "active")

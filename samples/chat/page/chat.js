@@ -147,10 +147,13 @@ function showState({ state, until, reason, joined }) {
 		$("when").textContent = "";
 		if (!joined) ask(reason);
 	}
-	if (state !== "open") {
+	const open = state === "open";
+	log.connected = open;
+	document.body.classList.toggle("apart", !open); // who is here may have changed
+	say($("people-label"), open ? "Here now" : "Last seen here");
+	if (!open) {
 		here = false;
 		[...typing.keys()].forEach(stopsTyping);
-		log.lost();
 		outbox.lost();
 		showUnsent();
 	}

@@ -2,7 +2,7 @@
 // there. Whatever comes from others becomes text, never markup. It is drawn once a frame, however
 // much arrives at a time.
 
-import { avatar, drawing, element, paint } from "./draw.js";
+import { avatar, drawing, element, paint, say } from "./draw.js";
 
 const kept = 500;                 // messages while the end is in view; we can ask for older ones
 const most = 3000;                // messages while the reader is further up
@@ -33,6 +33,7 @@ export class Log {
 	#movement = null;        // the line of people that come and go
 	#notices = [];
 	#unsent = new Map();     // id -> element
+	#connected = false;
 	#news = [];              // to be announced
 	#complete = true;        // there are no messages before those shown
 	#asking = false;
@@ -179,7 +180,7 @@ export class Log {
 			const discard = element("button", "", "Discard");
 			discard.type = "button";
 			discard.onclick = () => onDiscard(id);
-			state.append(element("span", "", "Not sent yet"), discard);
+			state.append(element("span", "why", this.#whyUnsent), discard);
 			e.append(element("span", "hidden", "You: "), body(text), state);
 			e.dataset.unsent = id;
 			this.#unsent.set(id, e);
@@ -188,9 +189,14 @@ export class Log {
 		if (this.#stay) this.toEnd();
 	}
 
-	// lost notes that the connection is gone, and with it the answer that we wait for.
-	lost() {
-		this.#asking = false;
+	get #whyUnsent() { return this.#connected ? "Not sent yet" : "Waiting for the connection"; }
+
+	// connected notes whether there is a connection. One that is gone takes the answer along that we
+	// wait for.
+	set connected(is) {
+		this.#connected = is;
+		if (!is) this.#asking = false;
+		for (const e of this.#unsent.values()) say(e.querySelector(".why"), this.#whyUnsent);
 	}
 
 	get #first() { return this.#list.querySelector("[data-id]"); }
