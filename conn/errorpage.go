@@ -108,6 +108,7 @@ func (r *Request) become(path string) (undo func()) {
 	match, place := r.matched, r.place
 	undo = func() {
 		r.head, r.header, r.path, r.prefix = head, header, old, prefix
+		r.segments = nil
 		r.raw, r.text, r.user, r.authType = raw, text, user, authType
 		r.query, r.form, r.multipart = query, form, multipart
 		r.rewritten, r.rewrites, r.once, r.replaced = rewritten, rewrites, once, replaced
@@ -122,7 +123,7 @@ func (r *Request) become(path string) (undo func()) {
 		return slices.ContainsFunc(notOfAnother,
 			func(s string) bool { return ascii.EqualFold(name, s) })
 	})
-	r.header, r.path = Header{}, []byte(path)
+	r.header, r.path, r.segments = Header{}, []byte(path), nil
 	r.query, r.form, r.multipart, r.once = nil, nil, nil, nil
 	r.matched = matched{} // with memory of its own: what undo restores stays as it is
 	// Modules read the target, too: REQUEST_URI is made of it, and a front controller answers that.

@@ -100,6 +100,18 @@ func (r *Request) RawPathView() []byte {
 	return r.head.Path.Of(r.raw)
 }
 
+// SegmentsView returns the path with encoded slashes ("%2F") taken for parts of segments: it has a
+// NUL (http1.EncodedSlash) in place of each, and its other slashes are those between segments.
+// Without an encoded slash it is PathView. clean reports whether the path came clean, so that there
+// was nothing to resolve but encodings; if it did not, a segment may have dots between encoded
+// slashes ("x/../y"). The path is valid until the handler returns.
+func (r *Request) SegmentsView() (path []byte, clean bool) {
+	if r.segments == nil {
+		r.segments, r.clean = http1.SplitPath(r.PathView(), r.RawPathView())
+	}
+	return r.segments, r.clean
+}
+
 // Deepen counts a layer that has called the handler within it, and Depth returns the count. By
 // these the code around a middleware knows whether it has called next.
 func (r *Request) Deepen() { r.matched.depth++ }

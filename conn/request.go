@@ -41,6 +41,8 @@ type Request struct {
 	text      string // copy of raw
 	path      []byte // decoded and clean: part of raw, in pathBuf, or of rewritten
 	pathBuf   []byte
+	segments  []byte // see SegmentsView; nil: not made yet
+	clean     bool   // see SegmentsView
 	rewritten string // the target that takes the place of the head's; see Rewrite
 	rewrites  int
 	once      []any // see Once
@@ -87,7 +89,8 @@ func (r *Request) release() {
 		clear(r.once)
 		r.once = r.once[:0]
 	}
-	r.path, r.query, r.form, r.multipart, r.replaced = nil, nil, nil, nil, nil
+	r.path, r.segments, r.replaced = nil, nil, nil
+	r.query, r.form, r.multipart = nil, nil, nil
 	r.ctx, r.cancel = nil, nil
 	r.id, r.idView, r.place = "", nil, 0
 	if r.upstream.name != "" {
@@ -108,7 +111,7 @@ func (r *Request) release() {
 func (r *Request) compact() {
 	path := string(r.path)
 	r.raw = bytes.Clone(r.raw)
-	r.path, r.pathBuf = []byte(path), nil
+	r.path, r.pathBuf, r.segments = []byte(path), nil, nil
 	r.matched.compact()
 	if r.idView != nil && &r.idView[0] != &r.idText[0] {
 		r.idView = bytes.Clone(r.idView)

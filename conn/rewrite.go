@@ -50,7 +50,7 @@ func (r *Request) Rewrite(target string) error {
 	if err != nil {
 		return ErrTarget
 	}
-	r.path, r.rewritten = path, target
+	r.path, r.segments, r.rewritten = path, nil, target
 	r.query, r.form = nil, nil
 	r.rewrites++
 	return nil

@@ -3,7 +3,6 @@ package handlers
 import (
 	"github.com/lwango/lwango/conn"
 	"github.com/lwango/lwango/internal/http1"
-	"github.com/lwango/lwango/internal/route"
 )
 
 // Find returns what Serve would call for a host and a path, and the prefix it would set.
@@ -38,7 +37,10 @@ func (m *Mux) Look(method, host, raw string) (pattern string, values map[string]
 		return "", nil, 400, ""
 	}
 	t := m.ready()
-	split, clean := route.Split(path, []byte(raw))
+	split, clean := http1.SplitPath(path, []byte(raw))
+	if !clean {
+		split = path
+	}
 	f := t.look(method, []byte(host), split, nil)
 	switch {
 	case f.action == addSlash, f.pattern != nil && !clean:

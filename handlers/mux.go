@@ -229,7 +229,7 @@ func (m *Mux) Prefixes() (all []string) {
 type found struct {
 	pattern *route.Pattern // nil: nothing
 	values  []http1.Span
-	path    []byte // in the form of route.Split
+	path    []byte // in the form of http1.SplitPath
 	action  action
 }
 
@@ -243,7 +243,7 @@ const (
 
 // find looks for the pattern of a request.
 func (t *table) find(req *conn.Request) found {
-	path, clean := route.Split(req.PathView(), req.RawPathView())
+	path, clean := segments(req)
 	f := t.look(req.Method(), req.HostView(), path, req.PathParts())
 	if req.Rewrites() > 0 { // no client is to see a target of the server's own
 		if f.action == addSlash {
@@ -258,7 +258,16 @@ func (t *table) find(req *conn.Request) found {
 	return f
 }
 
-// look is find for a path in the form of route.Split. values is an empty slice.
+// segments returns the path in which patterns are looked for, and whether it came clean. If it did
+// not, it is decoded with its slashes: no segment of it has dots between encoded ones.
+func segments(req *conn.Request) (path []byte, clean bool) {
+	if path, clean = req.SegmentsView(); !clean {
+		path = req.PathView()
+	}
+	return path, clean
+}
+
+// look is find for a path in the form of http1.SplitPath. values is an empty slice.
 func (t *table) look(method string, host, path []byte, values []http1.Span) (f found) {
 	f.path = path
 	f.pattern, f.values = t.tree.Find(method, host, path, values)
@@ -277,13 +286,7 @@ func (t *table) serve(f *found, req *conn.Request, resp *conn.Response) int {
 	}
 	// The path has one slash in front, and no other character of it can be taken for one: so the
 	// address is on this server.
-	var to []byte
-	for i, piece := range strings.Split(string(f.path), "\x00") {
-		if i > 0 {
-			to = append(to, "%2F"...)
-		}
-		to = http1.AppendPath(to, []byte(piece))
-	}
+	to := http1.AppendPath(nil, f.path)
 	if f.action == addSlash {
 		to = append(to, '/')
 	}
@@ -296,7 +299,7 @@ func (t *table) serve(f *found, req *conn.Request, resp *conn.Response) int {
 
 // refuse answers a request that no pattern matches.
 func (t *table) refuse(req *conn.Request, resp *conn.Response) int {
-	path, _ := route.Split(req.PathView(), req.RawPathView())
+	path, _ := segments(req)
 	if allow := t.tree.Allowed(req.HostView(), path); allow != "" {
 		resp.Header().Set("Allow", allow)
 		return http.StatusMethodNotAllowed

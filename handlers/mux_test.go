@@ -330,7 +330,7 @@ func TestPatternsBesideRoutes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		site, at, pattern := r.Place("", false, "GET", "a", "/items/7")
+		site, at, pattern := r.Place("", false, "GET", "a", "/items/7", "/items/7")
 		if site != 0 || at != -1 || pattern != "GET /items/{id}" {
 			t.Errorf("Place: %d, %d, %q", site, at, pattern)
 		}

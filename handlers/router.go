@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/internal/http1"
 	"github.com/lwango/lwango/internal/route"
 )
 
@@ -145,10 +146,11 @@ func (r *Router) Serve(req *conn.Request, resp *conn.Response) int {
 	return to.handler(req, resp)
 }
 
-// Place says where a request for that host and that cleaned path goes which comes by the listener
-// of that name, over TLS or not: the index of the site in NewRouter's argument, and that of the
-// route in the site; -1 where there is none. If a pattern answers, route is -1, too.
-func (r *Router) Place(listener string, secure bool, method, host, path string) (site, route int,
+// Place says where a request for that host and path goes which comes by the listener of that name,
+// over TLS or not: the index of the site in NewRouter's argument, and that of the route in the site;
+// -1 where there is none. If a pattern answers, route is -1, too. path is decoded and clean, and was
+// made of raw.
+func (r *Router) Place(listener string, secure bool, method, host, path, raw string) (site, route int,
 	pattern string) {
 	t := &r.hosts.others[0]
 	if r.hosts.split {
@@ -160,7 +162,11 @@ func (r *Router) Place(listener string, secure bool, method, host, path string) 
 	}
 	at := to.routes.find([]byte(path))
 	if to.patterns != nil {
-		p := to.patterns.ready().look(method, []byte(host), []byte(path), nil).pattern
+		split, clean := http1.SplitPath([]byte(path), []byte(raw))
+		if !clean {
+			split = []byte(path)
+		}
+		p := to.patterns.ready().look(method, []byte(host), split, nil).pattern
 		if outranks(p, at) {
 			return to.index, -1, p.Text
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -242,21 +243,20 @@ func appendNode(out []byte, a netip.Addr) []byte {
 	return a.AppendTo(out)
 }
 
-// appendTarget appends the request target: path and query as the client has sent them. But if the
-// path means another one once it is decoded and cleaned, as "/a/../b" and "/a%2F..%2Fb" do, it is
-// the clean one that this server's routes and rules have seen, written anew. Otherwise a path could
-// pass for one thing here and for another at the upstream.
+// appendTarget appends the request target: path and query as the client has sent them, or a rule has
+// written them. But if the path means another one once it is decoded and cleaned, as "/a/../b" and
+// "/a%2F..%2Fb" do, it is the clean one that this server's routes and rules have seen, written anew.
+// Otherwise a path could pass for one thing here and for another at the upstream.
 func appendTarget(out []byte, req *conn.Request, strip bool) []byte {
-	raw, _, _ := strings.Cut(req.Target(), "?")
-	path := req.PathView()
+	raw, path := req.RawPathView(), req.PathView()
 	if strip {
 		n := len(strings.TrimSuffix(req.Prefix(), "/"))
-		raw = strings.TrimPrefix(raw, string(path[:n])) // or else raw means another path
+		raw = bytes.TrimPrefix(raw, path[:n]) // or else raw means another path
 		if path = path[n:]; len(path) == 0 {
 			path = []byte("/")
 		}
 	}
-	if http1.DecodesTo(raw, path) {
+	if len(raw) > 0 && raw[0] == '/' && http1.DecodesTo(raw, path) {
 		out = append(out, raw...)
 	} else {
 		out = http1.AppendPath(out, path)

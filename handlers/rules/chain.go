@@ -43,9 +43,9 @@ func (c *chain) serve(req *conn.Request, resp *conn.Response) int { return c.fro
 func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 	for ; i < len(c.rules); i++ {
 		r := &c.rules[i]
-		if hold, err := r.hold(req); err != nil {
+		if failed, err := r.fails(req); err != nil {
 			return c.unknown(r, req, resp, err)
-		} else if !hold {
+		} else if failed != nil {
 			continue
 		}
 		if r.hook != nil {
@@ -63,14 +63,51 @@ func (c *chain) from(i int, req *conn.Request, resp *conn.Response) int {
 	return c.next(req, resp)
 }
 
-// hold reports whether all conditions hold. The error is that of a disk.
-func (r *rule) hold(q Asked) (bool, error) {
-	for _, c := range r.conditions {
-		if hold, err := c.hold(q); !hold || err != nil {
-			return false, err
+// fails returns a condition that does not hold, nil if the rule is for the request. The error is that
+// of a disk.
+//
+// A path with encoded slashes has two readings: an application that decodes it first takes them for
+// slashes, and one that splits it first, as patterns do, takes them for parts of segments. So that
+// neither gets what a rule denies, a rule is for a request if all conditions hold in one reading.
+// They are asked together: where a rule is for all paths but some, a path has to be one of those in
+// both readings.
+func (r *rule) fails(q Asked) (condition, error) {
+	path := q.PathView()
+	c, err := r.failsIn(q, path)
+	if c != nil && err == nil && reads(c) {
+		if split, _ := q.SegmentsView(); &split[0] != &path[0] {
+			if other, err := r.failsIn(q, split); other == nil || err != nil {
+				return other, err
+			}
 		}
 	}
-	return true, nil
+	return c, err
+}
+
+// failsIn is fails for one reading of the path.
+func (r *rule) failsIn(q Asked, path []byte) (condition, error) {
+	for _, c := range r.conditions {
+		if hold, err := c.hold(q, path); !hold || err != nil {
+			return c, err
+		}
+	}
+	return nil, nil
+}
+
+// reading returns the reading of the path in which the conditions hold, of a request for which they
+// do.
+func (r *rule) reading(q Asked) []byte {
+	path := q.PathView()
+	for _, c := range r.conditions {
+		if !reads(c) {
+			continue
+		}
+		if hold, _ := c.hold(q, path); !hold {
+			split, _ := q.SegmentsView()
+			return split
+		}
+	}
+	return path
 }
 
 func (r *rule) ends() bool { return r.deny != 0 || r.redirect != nil || r.rewrite != nil }
@@ -149,10 +186,11 @@ func (r *rule) target(q Asked) (target string, ok bool) {
 
 // source is the parts of a request for a template.
 func (r *rule) source(q Asked) *template.Source {
+	path := r.reading(q)
 	s := &template.Source{
 		Host:  string(q.HostView()),
-		Path:  string(q.PathView()),
-		Below: string(below(q)),
+		Path:  string(path),
+		Below: "/" + string(below(q, path)[1:]), // the router has taken the first slash for one
 		Query: string(q.QueryView()),
 	}
 	if r.expression != nil {
@@ -161,9 +199,9 @@ func (r *rule) source(q Asked) *template.Source {
 	return s
 }
 
-// below returns what the path has below the route's prefix; it begins with a slash.
-func below(q Asked) []byte {
-	path := q.PathView()
+// below returns what a reading of the path has below the route's prefix; it begins with a slash,
+// which may be an encoded one.
+func below(q Asked, path []byte) []byte {
 	if n := len(strings.TrimSuffix(q.Prefix(), "/")); n < len(path) {
 		return path[n:]
 	}

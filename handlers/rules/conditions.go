@@ -20,6 +20,7 @@ import (
 type Asked interface {
 	Method() string
 	PathView() []byte
+	SegmentsView() (path []byte, clean bool)
 	QueryView() []byte
 	HostView() []byte
 	HeaderViewFrom(name string, from int) (value []byte, next int)
@@ -31,12 +32,23 @@ type Asked interface {
 // condition is one thing that must be true. It does not change, and hold allocates nothing as long
 // as it is false, but for what a disk has to be asked for.
 type condition interface {
-	hold(q Asked) (bool, error)
+	hold(q Asked, path []byte) (bool, error) // path is a reading of q's, see rule.fails
 
 	// In words, for Explain: the key, what it wants, and what the request has.
 	key() string
 	wants() string
-	found(q Asked) string
+	found(q Asked, path []byte) string
+}
+
+// reads reports whether a condition depends on the reading of the path.
+func reads(c condition) bool {
+	switch c := c.(type) {
+	case negated:
+		return reads(c.condition)
+	case paths, pathExpression:
+		return true
+	}
+	return false
 }
 
 // cost is the order in which conditions are asked.
@@ -145,8 +157,8 @@ func (c *compiler) conditions(prefix string, in *Conditions, folder *sysio.Folde
 
 type negated struct{ condition }
 
-func (c negated) hold(q Asked) (bool, error) {
-	hold, err := c.condition.hold(q)
+func (c negated) hold(q Asked, path []byte) (bool, error) {
+	hold, err := c.condition.hold(q, path)
 	return !hold, err
 }
 
@@ -155,17 +167,17 @@ func (c negated) wants() string { return "anything but " + c.condition.wants() }
 
 type methods []string
 
-func (c methods) hold(q Asked) (bool, error) { return slices.Contains(c, q.Method()), nil }
-func (c methods) key() string                { return "method" }
-func (c methods) wants() string              { return strings.Join(c, " or ") }
-func (c methods) found(q Asked) string       { return "it is " + q.Method() }
+func (c methods) hold(q Asked, _ []byte) (bool, error) { return slices.Contains(c, q.Method()), nil }
+func (c methods) key() string                          { return "method" }
+func (c methods) wants() string                        { return strings.Join(c, " or ") }
+func (c methods) found(q Asked, _ []byte) string       { return "it is " + q.Method() }
 
 type scheme string
 
-func (c scheme) hold(q Asked) (bool, error) { return schemeOf(q) == string(c), nil }
-func (c scheme) key() string                { return "scheme" }
-func (c scheme) wants() string              { return string(c) }
-func (c scheme) found(q Asked) string       { return "it is " + schemeOf(q) }
+func (c scheme) hold(q Asked, _ []byte) (bool, error) { return schemeOf(q) == string(c), nil }
+func (c scheme) key() string                          { return "scheme" }
+func (c scheme) wants() string                        { return string(c) }
+func (c scheme) found(q Asked, _ []byte) string       { return "it is " + schemeOf(q) }
 
 func schemeOf(q Asked) string {
 	if q.Secure() {
@@ -176,8 +188,7 @@ func schemeOf(q Asked) string {
 
 type paths []*glob.Glob
 
-func (c paths) hold(q Asked) (bool, error) {
-	path := q.PathView()
+func (c paths) hold(_ Asked, path []byte) (bool, error) {
 	for _, g := range c {
 		if g.MatchBytes(path) {
 			return true, nil
@@ -196,16 +207,21 @@ func (c paths) wants() string {
 	return quoted(texts)
 }
 
-func (c paths) found(q Asked) string { return fmt.Sprintf("it is %q", q.PathView()) }
+func (c paths) found(_ Asked, path []byte) string { return fmt.Sprintf("it is %q", shown(path)) }
 
 type pathExpression struct{ *expression }
 
-func (c pathExpression) hold(q Asked) (bool, error) { return c.match(q.PathView()), nil }
-func (c pathExpression) key() string                { return "regexp" }
-func (c pathExpression) wants() string              { return clip(c.re.String()) }
+func (c pathExpression) hold(_ Asked, path []byte) (bool, error) { return c.match(path), nil }
+func (c pathExpression) key() string                             { return "regexp" }
+func (c pathExpression) wants() string                           { return clip(c.re.String()) }
 
-func (c pathExpression) found(q Asked) string {
-	return fmt.Sprintf("the path is %q", q.PathView())
+func (c pathExpression) found(_ Asked, path []byte) string {
+	return fmt.Sprintf("the path is %q", shown(path))
+}
+
+// shown returns a reading of a path for people.
+func shown(path []byte) string {
+	return strings.ReplaceAll(string(path), http1.EncodedSlash, "%2F")
 }
 
 type hosts struct {
@@ -213,21 +229,21 @@ type hosts struct {
 	text []string
 }
 
-func (c *hosts) hold(q Asked) (bool, error) {
+func (c *hosts) hold(q Asked, _ []byte) (bool, error) {
 	host := q.HostView()
 	return len(host) > 0 && c.set.Has(host), nil
 }
 
-func (c *hosts) key() string          { return "host" }
-func (c *hosts) wants() string        { return strings.Join(c.text, " or ") }
-func (c *hosts) found(q Asked) string { return fmt.Sprintf("it is %q", q.HostView()) }
+func (c *hosts) key() string                    { return "host" }
+func (c *hosts) wants() string                  { return strings.Join(c.text, " or ") }
+func (c *hosts) found(q Asked, _ []byte) string { return fmt.Sprintf("it is %q", q.HostView()) }
 
 type clients struct {
 	set  *networks.Set
 	text []string
 }
 
-func (c *clients) hold(q Asked) (bool, error) {
+func (c *clients) hold(q Asked, _ []byte) (bool, error) {
 	if s, ok := q.(*Sample); ok && !s.Address.IsValid() {
 		return false, nil // it has no client, while a request without an address is a UNIX socket's
 	}
@@ -237,7 +253,7 @@ func (c *clients) hold(q Asked) (bool, error) {
 func (c *clients) key() string   { return "client" }
 func (c *clients) wants() string { return strings.Join(c.text, " or ") }
 
-func (c *clients) found(q Asked) string {
+func (c *clients) found(q Asked, _ []byte) string {
 	if addr := q.RemoteAddr(); addr.IsValid() {
 		return "it is " + addr.Addr().String()
 	}
@@ -257,6 +273,7 @@ type Sample struct {
 	Verb    string // the method; empty: GET
 	Host    string
 	Path    string // decoded and clean
+	Raw     string // what Path was made of; empty: Path
 	Query   string // raw
 	HTTPS   bool
 	Route   string         // the prefix of the route
@@ -274,6 +291,11 @@ func (s *Sample) Method() string {
 
 // PathView is the path.
 func (s *Sample) PathView() []byte { return []byte(s.Path) }
+
+// SegmentsView is the path with a NUL in place of each encoded slash.
+func (s *Sample) SegmentsView() (path []byte, clean bool) {
+	return http1.SplitPath(s.PathView(), []byte(s.Raw))
+}
 
 // QueryView is the query.
 func (s *Sample) QueryView() []byte { return []byte(s.Query) }

@@ -26,7 +26,7 @@ const slowDisk = 30 * time.Second
 func (c *exists) key() string   { return "exists" }
 func (c *exists) wants() string { return strings.Join(c.kinds, " or ") }
 
-func (c *exists) found(q Asked) string {
+func (c *exists) found(q Asked, _ []byte) string {
 	kind, err := c.kind(q)
 	if err != nil {
 		return err.Error()
@@ -37,7 +37,7 @@ func (c *exists) found(q Asked) string {
 	return "it is a " + kind
 }
 
-func (c *exists) hold(q Asked) (bool, error) {
+func (c *exists) hold(q Asked, _ []byte) (bool, error) {
 	kind, err := c.kind(q)
 	if err != nil {
 		return false, err
@@ -54,7 +54,7 @@ func (c *exists) hold(q Asked) (bool, error) {
 // serve_files knows: "no" also for what is hidden, for a link that leads out, and for a file whose
 // path has a slash at its end.
 func (c *exists) kind(q Asked) (string, error) {
-	path := below(q)
+	path := below(q, q.PathView())
 	if names.Hidden(path) {
 		return "no", nil
 	}

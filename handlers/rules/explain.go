@@ -31,7 +31,7 @@ func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 			sayf("%s: %v", c.key(), err)
 			return Ended
 		} else if c != nil {
-			sayf("not for this request: %s wants %s, %s", c.key(), c.wants(), c.found(q))
+			sayf("not for this request: %s wants %s, %s", c.key(), c.wants(), c.found(q, q.PathView()))
 			continue
 		}
 		because := r.because(q)
@@ -62,7 +62,7 @@ func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 			sayf("rewrites to %s%s", target, because)
 			raw, query, _ := strings.Cut(target, "?")
 			path, _ := http1.CleanPath(nil, []byte(raw))
-			q.Path, q.Query = string(path), query
+			q.Path, q.Raw, q.Query = string(path), raw, query
 			return Changed
 		default:
 			sayf("%s%s", r.actions, because)
@@ -74,24 +74,15 @@ func (s *Set) Explain(q *Sample, say func(string)) Outcome {
 	return Passed
 }
 
-// fails returns the first condition that does not hold.
-func (r *rule) fails(q Asked) (condition, error) {
-	for _, c := range r.conditions {
-		if hold, err := c.hold(q); !hold || err != nil {
-			return c, err
-		}
-	}
-	return nil, nil
-}
-
 // because lists the conditions, which all hold.
 func (r *rule) because(q Asked) string {
 	if len(r.conditions) == 0 {
 		return " (it has no conditions)"
 	}
 	var all []string
+	path := r.reading(q)
 	for _, c := range r.conditions {
-		all = append(all, fmt.Sprintf("%s wants %s, %s", c.key(), c.wants(), c.found(q)))
+		all = append(all, fmt.Sprintf("%s wants %s, %s", c.key(), c.wants(), c.found(q, path)))
 	}
 	return " (" + strings.Join(all, "; ") + ")"
 }

@@ -21,7 +21,7 @@ func Filtered(text string, b []byte) (passes, matches bool, err error) {
 // Holds returns how many rules are for a request.
 func (s *Set) Holds(q Asked) (n int) {
 	for i := range s.rules {
-		if hold, _ := s.rules[i].hold(q); hold {
+		if c, _ := s.rules[i].fails(q); c == nil {
 			n++
 		}
 	}

@@ -54,11 +54,11 @@ func (c *values) match(b []byte) bool {
 	return false
 }
 
-func (c *values) hold(q Asked) (bool, error) { return c.each(q, c.name, c.test), nil }
-func (c *values) key() string                { return c.kind + "." + c.name }
-func (c *values) wants() string              { return quoted(c.text) }
+func (c *values) hold(q Asked, _ []byte) (bool, error) { return c.each(q, c.name, c.test), nil }
+func (c *values) key() string                          { return c.kind + "." + c.name }
+func (c *values) wants() string                        { return quoted(c.text) }
 
-func (c *values) found(q Asked) string {
+func (c *values) found(q Asked, _ []byte) string {
 	var all []string
 	c.each(q, c.name, func(b []byte) bool {
 		all = append(all, string(b))

@@ -29,7 +29,7 @@ func CleanPath(dst, raw []byte) (path []byte, err error) {
 		}
 		if c != '/' || i == segment {
 			// Work to do, and up to this segment all was clean.
-			return cleanFrom(dst, raw, segment)
+			return cleanFrom(dst, raw, segment, '/')
 		}
 		segment = i + 1
 	}
@@ -44,8 +44,9 @@ func dotSegment(s []byte) bool {
 	return len(s) == 0 || s[0] == '/'
 }
 
-// cleanFrom is CleanPath for a path whose first n bytes, up to and with a '/', are clean.
-func cleanFrom(dst, raw []byte, n int) ([]byte, error) {
+// cleanFrom is CleanPath for a path whose first n bytes, up to and with a '/', are clean. slash is
+// what an encoded slash becomes: one, or EncodedSlash.
+func cleanFrom(dst, raw []byte, n int, slash byte) ([]byte, error) {
 	if cap(dst) < len(raw) {
 		dst = make([]byte, 0, len(raw))
 	}
@@ -59,6 +60,10 @@ func cleanFrom(dst, raw []byte, n int) ([]byte, error) {
 			}
 			c = unhex(raw[i+1])<<4 | unhex(raw[i+2])
 			i += 2
+			if c == '/' && slash != '/' {
+				out = append(out, slash)
+				continue
+			}
 		}
 		if c < 0x20 || c == 0x7f {
 			return nil, ErrPath
@@ -104,7 +109,7 @@ func closeSegment(out []byte, n int) (_ []byte, ok bool) {
 
 // DecodesTo reports whether raw has no characters but those of a path (RFC 3986 section 3.3), and
 // is path once its percent-encodings are decoded, without any other change.
-func DecodesTo(raw string, path []byte) bool {
+func DecodesTo(raw, path []byte) bool {
 	n := 0
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
@@ -126,13 +131,51 @@ func DecodesTo(raw string, path []byte) bool {
 	return n == len(path) && n > 0
 }
 
-// AppendPath appends a path that is decoded, as CleanPath returns it, and encodes what may not
-// stand in a target.
+// EncodedSlash stands for a slash within a segment, as a client has encoded it ("%2F"), in paths
+// that SplitPath returns. No path of a request has a NUL.
+const EncodedSlash = "\x00"
+
+// SplitPath returns the path that CleanPath would have made of raw if it did not take an encoded
+// slash for one: it has EncodedSlash there, and its other slashes are those between segments. path
+// is what CleanPath has made of raw; SplitPath returns it, and allocates nothing, if there is no
+// encoded slash, or if the segments lead above the root.
+//
+// clean reports whether path is raw decoded, and nothing else was resolved. If it is not, a segment
+// of the result may have dots between its encoded slashes ("x/../y").
+func SplitPath(path, raw []byte) (split []byte, clean bool) {
+	if len(raw) == len(path) || len(raw) == 0 { // cleaning and decoding only shorten
+		return path, true
+	}
+	encoded, slashes := 0, 0
+	for i, c := range raw {
+		if c == '%' {
+			encoded++
+			if raw[i+1] == '2' && raw[i+2]|0x20 == 'f' {
+				slashes++
+			}
+		}
+	}
+	clean = len(raw)-2*encoded == len(path)
+	if slashes == 0 {
+		return path, clean
+	}
+	split, err := cleanFrom(nil, raw, 1, EncodedSlash[0])
+	if err != nil {
+		return path, clean
+	}
+	return split, clean
+}
+
+// AppendPath appends a path that is decoded, as CleanPath or SplitPath returns it, and encodes what
+// may not stand in a target, and each EncodedSlash again.
 func AppendPath(dst, path []byte) []byte {
 	for _, c := range path {
-		if inPath(c) {
+		switch {
+		case c == EncodedSlash[0]:
+			dst = append(dst, "%2F"...)
+		case inPath(c):
 			dst = append(dst, c)
-		} else {
+		default:
 			dst = AppendPercent(dst, c)
 		}
 	}

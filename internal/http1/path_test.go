@@ -194,11 +194,43 @@ func TestTarget(t *testing.T) {
 		{"/a", "/ab", false, "/ab"},
 		{"/a;b=c:d@e", "/a;b=c:d@e", true, "/a;b=c:d@e"},
 	} {
-		if got := http1.DecodesTo(tt.raw, []byte(tt.path)); got != tt.as {
+		if got := http1.DecodesTo([]byte(tt.raw), []byte(tt.path)); got != tt.as {
 			t.Errorf("%q: %t", tt.raw, got)
 		}
 		if got := string(http1.AppendPath(nil, []byte(tt.path))); got != tt.again {
 			t.Errorf("%q: %q", tt.path, got)
+		}
+	}
+}
+
+func TestSplitPath(t *testing.T) {
+	for _, c := range []struct {
+		raw, want string
+		clean     bool
+		why       string
+	}{
+		{"/a/b", "/a/b", true, "as it is"},
+		{"", "/", true, "an absolute target without a path"},
+		{"/a%20b", "/a b", true, "decoded"},
+		{"/a%2Fb/c", "/a\x00b/c", true, "an encoded slash is part of its segment"},
+		{"/%2fa%2F", "/\x00a\x00", false, "decoded, two slashes would become one"},
+		{"/a%2F/b", "/a\x00/b", false, "here, too"},
+		{"//a", "/a", false, "an empty segment"},
+		{"/a/./b", "/a/b", false, "a dot segment"},
+		{"/x/%2e%2E/b", "/b", false, "an encoded one"},
+		{"/x%2F..%2Fb", "/x\x00..\x00b", false, "one between encoded slashes"},
+		{"/a/x%2Fb/../c", "/a/c", false, "two dots go back by a segment"},
+		{"/a%2Fb/../../c", "/c", false, "not above the root: as decoded"},
+		{"//a%2Fb", "/a\x00b", false, "an empty segment before it"},
+	} {
+		path, err := http1.CleanPath(nil, []byte(c.raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, clean := http1.SplitPath(path, []byte(c.raw)); string(got) != c.want || clean != c.clean {
+			t.Errorf("%s: got %q, %v (%s)", c.raw, got, clean, c.why)
+		} else if again := http1.AppendPath(nil, got); clean && c.raw != "" && string(again) != c.raw {
+			t.Errorf("%s: written anew as %s", c.raw, again)
 		}
 	}
 }

@@ -35,7 +35,7 @@ type Pattern struct {
 // segment is what stands between two slashes of a pattern.
 type segment struct {
 	kind kind
-	text string // of a literal, in the form of Split
+	text string // of a literal, in the form of http1.SplitPath
 	name string // of a wildcard; empty for a slash at the end, which is a nameless rest
 }
 
@@ -150,7 +150,7 @@ func parseSegment(text string, last bool) (segment, error) {
 				return segment{}, errors.New("has a control character, which no path has")
 			}
 		}
-		return segment{text: strings.ReplaceAll(text, "/", encodedSlash)}, nil
+		return segment{text: strings.ReplaceAll(text, "/", http1.EncodedSlash)}, nil
 	case brace > 0:
 		return segment{}, fmt.Errorf("%q: a wildcard is a whole segment", text)
 	}
@@ -190,46 +190,10 @@ func joined(segments []segment) string {
 	var b strings.Builder
 	for _, s := range segments {
 		b.WriteByte('/')
-		b.WriteString(strings.ReplaceAll(s.text, encodedSlash, "/"))
+		b.WriteString(strings.ReplaceAll(s.text, http1.EncodedSlash, "/"))
 	}
 	return b.String()
 }
 
 // last returns the last segment; every pattern has one.
 func (p *Pattern) last() segment { return p.segments[len(p.segments)-1] }
-
-// encodedSlash stands for a slash that is not between segments, as the client has encoded it. No
-// path of a request has a NUL.
-const encodedSlash = "\x00"
-
-// Split returns path, decoded and clean, in the form that Tree.Find takes: with a NUL in place of
-// each slash that raw has encoded. raw is what the client has sent; clean reports whether path is
-// raw decoded, and nothing else was resolved. If it is not, the boundaries of segments are those of
-// path. Split allocates only if there is an encoded slash.
-func Split(path, raw []byte) (split []byte, clean bool) {
-	if len(raw) == len(path) || len(raw) == 0 { // cleaning and decoding only shorten
-		return path, true
-	}
-	encoded := 0
-	for _, c := range raw {
-		if c == '%' {
-			encoded++
-		}
-	}
-	if len(raw)-2*encoded != len(path) {
-		return path, false
-	}
-	split = path
-	for i, at := 0, 0; i < len(raw); i, at = i+1, at+1 {
-		if raw[i] != '%' {
-			continue
-		}
-		if i += 2; path[at] == '/' {
-			if &split[0] == &path[0] {
-				split = append([]byte(nil), path...)
-			}
-			split[at] = 0
-		}
-	}
-	return split, true
-}

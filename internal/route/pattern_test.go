@@ -104,33 +104,6 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	for _, c := range []struct {
-		raw, want string
-		clean     bool
-		why       string
-	}{
-		{"/a/b", "/a/b", true, "as it is"},
-		{"", "/", true, "an absolute target without a path"},
-		{"/a%20b", "/a b", true, "decoded"},
-		{"/a%2Fb/c", "/a\x00b/c", true, "an encoded slash is part of its segment"},
-		{"/%2fa%2F", "/a/", false, "no segment is left empty"},
-		{"/a%2F/b", "/a/b", false, "here neither"},
-		{"//a", "/a", false, "an empty segment"},
-		{"/a/./b", "/a/b", false, "a dot segment"},
-		{"/x/%2e%2E/b", "/b", false, "an encoded one"},
-		{"/x%2F..%2Fb", "/b", false, "one between encoded slashes"},
-	} {
-		path, err := http1.CleanPath(nil, []byte(c.raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, clean := route.Split(path, []byte(c.raw)); string(got) != c.want || clean != c.clean {
-			t.Errorf("%s: got %q, %v (%s)", c.raw, got, clean, c.why)
-		}
-	}
-}
-
 // Any two texts: what is accepted here, net/http accepts; both see the same conflicts, and the one
 // that wins is the same. Any path is split without a panic.
 func FuzzPattern(f *testing.F) {
@@ -182,7 +155,7 @@ func FuzzPattern(f *testing.F) {
 		if err != nil {
 			return
 		}
-		split, _ := route.Split(path, []byte(raw))
+		split, _ := http1.SplitPath(path, []byte(raw))
 		p, values := tree.Find("GET", []byte("a.com"), split, nil)
 		if p == nil {
 			return

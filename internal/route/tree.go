@@ -97,7 +97,7 @@ func (l leaf) of(method string) *Pattern {
 }
 
 // Find returns the most specific pattern for a request, nil if there is none. host is the
-// request's, maybe with a port, and path is in the form of Split. values has the parts of path that
+// request's, maybe with a port, and path is in the form of http1.SplitPath. values has the parts of path that
 // the named wildcards stand for, appended to dst, in the order of Names.
 func (t *Tree) Find(method string, host, path []byte, dst []http1.Span) (p *Pattern,
 	values []http1.Span) {

@@ -22,7 +22,7 @@ func (c *config) explain(w io.Writer, request string) error {
 	if note != "" {
 		fmt.Fprintln(w, note)
 	}
-	at, _, _ := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path)
+	at, _, _ := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
 	var site *siteConfig // nil: that of -r, or of the built-in defaults
 	if !c.rooted && at >= 0 && at < len(c.Sites) {
 		site = &c.Sites[at]
@@ -59,7 +59,7 @@ func (c *config) explain(w io.Writer, request string) error {
 		}
 	}
 	for {
-		_, at, pattern := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path)
+		_, at, pattern := c.Router.Place(listener, q.HTTPS, q.Verb, q.Host, q.Path, q.Raw)
 		switch {
 		case pattern != "":
 			fmt.Fprintf(w, "the program's own %q, for %s\n", pattern, q.Path)
@@ -178,6 +178,6 @@ func sample(request string) (*rules.Sample, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the server would answer 400: %w", err)
 	}
-	q.Path, q.Query = string(path), query
+	q.Path, q.Raw, q.Query = string(path), raw, query
 	return q, nil
 }

@@ -23,7 +23,8 @@ type Template struct {
 	captures []string // names of Source.Captures
 }
 
-// Source is what a template can use of a request.
+// Source is what a template can use of a request. In what comes from the path, a NUL is a slash that
+// stays encoded (http1.SplitPath).
 type Source struct {
 	Host  string // as sent, maybe with a port
 	Path  string // whole, decoded
@@ -110,6 +111,7 @@ func (t *Template) Expand(s *Source) string {
 			value = s.Captures[slices.Index(t.captures, p.Name)]
 		}
 		if inQuery {
+			value = strings.ReplaceAll(value, http1.EncodedSlash, "/")
 			if p.Name == "uri" && s.Query != "" {
 				value += "?" + s.Query
 			}
