@@ -145,7 +145,8 @@ func RegisterModule[S any](name string, defaults S, build func(S, Env) (Handler,
 }
 
 // Serve is Start and Wait: it serves until ctx ends. The error is nil if the server was stopped in
-// that way. Connections that are still at work after Grace are cut, which is no error.
+// that way. Connections that are still at work after Grace are cut, which is no error; but a handler
+// that blocks its loop cannot be cut, and is one: see loop.StuckError.
 func (s Server) Serve(ctx context.Context) error {
 	r, err := s.Start(ctx)
 	if err != nil {
@@ -214,7 +215,9 @@ type Running struct{ r *server.Running }
 
 // Wait waits until the server has stopped, which the end of Start's ctx causes. The error is nil
 // then; it is another one if a loop has failed. The server's goroutines have ended, and its sockets
-// are closed, but for those that handlers have taken over (Hijack).
+// are closed, but for those that handlers have taken over (Hijack). If a handler blocks its loop
+// when Grace is over, Wait returns two seconds later with a *loop.StuckError that says where; that
+// loop is left, with what it has.
 func (r *Running) Wait() error { return r.r.Wait() }
 
 // Addrs returns where the server listens, Addr first: "127.0.0.1:8080", with the port that the

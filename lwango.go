@@ -172,8 +172,9 @@ func ToHTTP(h Service) http.Handler { return conn.ToHTTP(h) }
 
 // Main runs the server as the command line says, until a signal stops it. It does not return: it
 // exits with 0 when stopped, 1 after a failure, 2 if the command line or the configuration is
-// wrong. With -h it prints its flags. It reads no lwango.conf of the working directory; a program
-// that wants a file calls Run.
+// wrong. If a handler blocks its loop when the grace period of the stop is over, Main exits with 1
+// two seconds later. With -h it prints its flags. It reads no lwango.conf of the working directory;
+// a program that wants a file calls Run.
 func Main() { os.Exit(Run(context.Background(), "")) }
 
 // Run is Main for a program that does more than serve. It returns the exit code, and stops at the

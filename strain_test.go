@@ -49,6 +49,8 @@ func strain() {
 		resp.WriteString("returned")
 		return 200
 	})
+	lwango.Handle("/lock", holdLock)
+	lwango.Handle("/spin", func(*lwango.Request, *lwango.Response) int { spin(); return 200 })
 	lwango.Handle("/wait", func(req *lwango.Request, _ *lwango.Response) int {
 		_ = req.Sleep(time.Hour)
 		return 200

@@ -78,6 +78,7 @@
 //	listen.go    listening sockets
 //	idle.go      idle threads, which may have to give way
 //	stop.go      the orderly stop
+//	stuck.go     a loop that does not end
 //	wait.go      when the loop polls, when it blocks, when it calls the scheduler
 //	share.go     how long a turn may take
 //	cpus.go      a processor more than loops

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/coro"
@@ -56,6 +57,7 @@ type Loop struct {
 	log    *slog.Logger
 	epfd   int
 	wakefd int
+	ended  chan struct{} // closed when Run returns
 	made   time.Time
 	start  time.Time // as made, but for Skip
 
@@ -110,6 +112,7 @@ func New(o Options) (*Loop, error) {
 		log:      o.Logger,
 		epfd:     epfd,
 		wakefd:   wakefd,
+		ended:    make(chan struct{}),
 		start:    time.Now(),
 		detached: make(map[*Thread]struct{}),
 		wheel:    timeoutwheel.New(0),
@@ -127,6 +130,7 @@ func New(o Options) (*Loop, error) {
 	l.trim.init(l)
 	l.stop.init(l)
 	l.post.wakefd = wakefd
+	l.pulse.name = strconv.Itoa(epfd)
 	open.Add(1)
 	return l, nil
 }
@@ -135,7 +139,8 @@ func New(o Options) (*Loop, error) {
 // A loop runs once. The goroutine must not be locked to its OS thread: a channel handoff would cost
 // a hundred times as much. It has a profiler label of the loop meanwhile, and none afterwards.
 func (l *Loop) Run() error {
-	defer l.pulse.run(l.epfd)()
+	defer close(l.ended)
+	defer l.pulse.run()()
 	defer l.Close()
 	l.owner.Enter()
 	defer l.owner.Leave()

@@ -95,11 +95,13 @@ func (l *Loop) killAll() {
 	for _, d := range l.table {
 		if d != nil && d.flags&shared == 0 {
 			l.kill(d.thread)
+			l.pulse.kills.Add(1)
 		}
 	}
 	for len(l.detached) > 0 {
 		for t := range l.detached {
 			l.kill(t)
+			l.pulse.kills.Add(1)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"runtime/pprof"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -235,8 +234,9 @@ func (w *Watchdog) Stalls() (counts []int64, latest []Stall) {
 // pulse is what a loop shows its watchdog.
 type pulse struct {
 	state atomic.Uint32
+	kills atomic.Int64 // threads that killAll has ended, see AwaitEnd
 	dog   atomic.Pointer[Watchdog]
-	name  string // the value of loopLabel; written before state says that the loop is awake
+	name  string // the value of loopLabel; set once
 }
 
 // The states of a loop. The watchdog turns moved into marked, and the loop makes every other
@@ -266,8 +266,7 @@ func (p *pulse) wake() {
 // run is called when the loop begins to run, and the function that it returns when the loop has
 // stopped. It labels the loop's goroutine for profiles. Coroutines inherit the label, because that
 // goroutine makes theirs.
-func (p *pulse) run(number int) (stopped func()) {
-	p.name = strconv.Itoa(number)
+func (p *pulse) run() (stopped func()) {
 	pprof.SetGoroutineLabels(
 		pprof.WithLabels(context.Background(), pprof.Labels(loopLabel, p.name)))
 	p.wake()

@@ -35,6 +35,14 @@ func LogLine(format string, e *conn.AccessEntry) string {
 	return string(line(nil, e, &c))
 }
 
+// SetStandstill changes how long a loop may stand still after the grace period. It returns what
+// undoes that.
+func SetStandstill(d time.Duration) (undo func()) {
+	was := standstill
+	standstill = d
+	return func() { standstill = was }
+}
+
 // SetLogStuck changes how long a write of an access log takes until no connection waits for it, and
 // until the log says so. It returns what undoes that.
 func SetLogStuck(after, said time.Duration) (undo func()) {

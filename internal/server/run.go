@@ -223,10 +223,36 @@ func (s *server) closeListeners() {
 	}
 }
 
-// wait waits until all loops have ended, after stop, and returns the errors that are still in
-// s.ended.
+// standstill is how long after the grace period a loop may stand still until the stop is given up.
+var standstill = 2 * time.Second
+
+// awaitLoops waits until the loops have ended, after stop, and returns their errors that are still
+// in s.ended. It does not wait for a loop that code holds up for good.
+func (s *server) awaitLoops() error {
+	var waiting sync.WaitGroup
+	stuck := make([]error, len(s.loops))
+	for i, l := range s.loops {
+		waiting.Go(func() { stuck[i] = l.AwaitEnd(s.until, standstill) })
+	}
+	waiting.Wait()
+	errs := []error{errors.Join(stuck...)}
+	if errs[0] == nil {
+		s.running.Wait() // the errors are in s.ended
+	}
+	for {
+		select {
+		case err := <-s.ended:
+			errs = append(errs, err)
+		default:
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// wait waits until all loops have ended, after stop, and returns the errors of those that have
+// failed since, or that do not end.
 func (s *server) wait() error {
-	s.running.Wait()
+	failed := s.awaitLoops()
 	s.obtainer.wait()
 	s.watchdog.Close()
 	s.debug.close()
@@ -242,12 +268,7 @@ func (s *server) wait() error {
 	} else {
 		s.pid.remove()
 	}
-	close(s.ended)
-	var errs []error
-	for err := range s.ended {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return failed
 }
 
 // connConfig translates the configuration for package conn.

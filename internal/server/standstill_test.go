@@ -1,0 +1,69 @@
+package server_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/conn"
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/internal/server"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestWaitOfAStuckLoop: Wait names what holds a loop up when the grace period is over. The loop ends
+// when it can, though the server has gone.
+func TestWaitOfAStuckLoop(t *testing.T) {
+	defer server.SetStandstill(20 * time.Millisecond)()
+	held, release := make(chan struct{}), make(chan struct{})
+	ended := make(chan *loop.Loop, 1)
+	s := source()
+	s.Places = new(server.Places)
+	handlers.RegisterModule(s.Modules, "hold", struct{}{},
+		func(struct{}, handlers.Env) (conn.Handler, error) {
+			return func(req *conn.Request, _ *conn.Response) int {
+				ended <- req.Loop()
+				close(held)
+				<-release
+				return 200
+			}, nil
+		})
+	dir := t.TempDir()
+	s.File = filepath.Join(dir, "lwango.conf")
+	if err := os.WriteFile(s.File, []byte("threads = 1\ngrace = \"0s\"\naccess_log = { path = \"access.log\" }\n"+
+		"[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\n[[site.route]]\nprefix = \"/\"\n"+
+		"module = \"hold\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := s.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.Start(s, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", srv.Addresses()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	<-held
+	srv.Stop()
+	var stuck *loop.StuckError
+	if err := srv.Wait(); !errors.As(err, &stuck) ||
+		!strings.Contains(stuck.Place, "standstill_test.go:") {
+		t.Errorf("Wait: %v", err)
+	}
+	close(release)
+	if err := (<-ended).AwaitEnd(time.Now().Add(time.Minute), time.Minute); err != nil {
+		t.Error(err)
+	}
+}
