@@ -44,6 +44,9 @@ const (
 	// time in the last three seconds.
 	maxIdle = 256
 	idleFor = 3 * time.Second
+	// maxAge is for how long a connection is used: a server behind a balancer gets none of the requests
+	// on those that were made before it was there.
+	maxAge = time.Hour
 	// maxOrigins is how many servers a Client remembers. Handlers may take addresses from requests.
 	maxOrigins = 256
 )
@@ -205,8 +208,12 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 			b.drop()
 		}
 	}()
-	for again := false; ; again = true {
-		kept, err := b.connect(again)
+	want := upstream.Kept
+	if !repeatable(method) || body.from != nil {
+		want = upstream.JustUsed
+	}
+	for {
+		kept, err := b.connect(want)
 		if err != nil {
 			return nil, err
 		}
@@ -218,15 +225,19 @@ func (c *Client) ask(t *loop.Thread, r *Request, u *url.URL, method string, body
 		sent := body // which is whole again, if it is sent again
 		err = b.head(appendHead(b.buf[:0], r, u, method, body, foreign), &sent)
 		if err == nil {
+			b.lease.Works()
 			break
 		}
-		if again || !kept || !errors.Is(err, ErrCut) || b.x.Heard() || sent.read ||
+		if !kept && !b.x.Heard() && errors.Is(err, ErrCut) {
+			b.lease.Broke()
+		}
+		if !kept || !errors.Is(err, ErrCut) || b.x.Heard() || sent.read ||
 			!repeatable(method) {
 			return nil, err
 		}
 		b.x.End()
 		b.lease.Close(b.stream)
-		b.stream = nil
+		b.stream, want = nil, upstream.Fresh
 	}
 	h := &b.x.Head
 	if h.Status == 101 { // it was not asked for
@@ -291,7 +302,7 @@ func (c *Client) group(t *loop.Thread, u *url.URL, until time.Time) (*upstream.G
 	g, err := c.pool.Group(upstream.Settings{
 		Addresses: []string{u.Scheme + "://" + u.Host}, TLS: upstream.SecurityOf(c.TLS),
 		QueueTimeout: connectFor, ConnectTimeout: connectFor,
-		MaxIdle: maxIdle, IdleTimeout: idleFor, Newest: true,
+		MaxIdle: maxIdle, IdleTimeout: idleFor, KeepaliveTime: maxAge, Newest: true,
 	})
 	if err == nil {
 		c.origins[at] = g

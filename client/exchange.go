@@ -1,11 +1,13 @@
 package client
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lwango/lwango/internal/ascii"
@@ -76,6 +78,7 @@ type Exchange struct {
 	body    http1.ResponseBody
 	state   state
 	interim int
+	keepFor time.Duration
 	heard   bool // a byte has come
 	broken  bool // a write has failed
 }
@@ -230,12 +233,39 @@ func (x *Exchange) nextHead() (Event, []byte, error) {
 // readFields takes from a head what it says of the connection.
 func (x *Exchange) readFields() {
 	for _, f := range x.Head.Fields {
-		name := x.head[f.Name.Start:f.Name.End]
-		if len(name) == len("WWW-Authenticate") && ascii.EqualFold(name, "WWW-Authenticate") {
-			x.Bound = x.Bound || http1.ForConnection(x.head[f.Value.Start:f.Value.End])
+		name, value := x.head[f.Name.Start:f.Name.End], x.head[f.Value.Start:f.Value.End]
+		switch {
+		case len(name) == len("WWW-Authenticate") && ascii.EqualFold(name, "WWW-Authenticate"):
+			x.Bound = x.Bound || http1.ForConnection(value)
+		case len(name) == len("Keep-Alive") && ascii.EqualFold(name, "Keep-Alive"):
+			x.keepFor = keepAlive(value)
 		}
 	}
 }
+
+// keepAlive returns for how long a connection may be kept by a value of Keep-Alive, such as
+// "timeout=5, max=99" (RFC 2068 section 19.7.1.1, which later ones have left out and servers send all
+// the same); 0: it does not say that. A request that comes at the end of the server's own time would
+// find the connection closed, so the time is shorter by a second, or half of it.
+func keepAlive(value []byte) (d time.Duration) {
+	ascii.EachElement(value, func(e []byte) bool {
+		const name = "timeout="
+		if !ascii.HasPrefixFold(e, name) {
+			return true
+		}
+		n, err := strconv.ParseUint(string(bytes.Trim(e[len(name):], `"`)), 10, 31)
+		if err == nil {
+			d = time.Duration(n) * time.Second
+			d = max(d-min(time.Second, d/2), 1)
+		}
+		return false
+	})
+	return d
+}
+
+// KeepFor returns for how long the server lets the connection wait for another request, as far as it
+// has said so, with something off for the way; 0: it has not.
+func (x *Exchange) KeepFor() time.Duration { return x.keepFor }
 
 // Text returns a copy of the bytes to which the spans in Head point. It is to be called between
 // Interim or Final and the next call of Next.

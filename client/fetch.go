@@ -43,10 +43,10 @@ var (
 	exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 )
 
-// connect gets a connection, a new one if fresh.
-func (b *Body) connect(fresh bool) (kept bool, err error) {
+// connect gets a connection.
+func (b *Body) connect(want upstream.Want) (kept bool, err error) {
 	if b.lease.Limit, err = remaining(b.until); err == nil {
-		b.stream, kept, err = b.lease.Connect(b.t, fresh)
+		b.stream, kept, err = b.lease.Connect(b.t, want)
 	}
 	if err != nil && !left(err) {
 		err = fmt.Errorf("%w: %w", ErrConnect, err)
@@ -207,7 +207,7 @@ func (b *Body) putBuffer() {
 func (b *Body) finish() {
 	if !b.lost && b.x.Reusable() {
 		b.x.End()
-		b.lease.Keep(b.stream)
+		b.lease.Keep(b.stream, b.x.KeepFor())
 		b.stream = nil
 	}
 	b.fail(io.EOF)

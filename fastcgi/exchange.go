@@ -9,6 +9,7 @@ import (
 	"github.com/lwango/lwango/fastcgi/internal/cgi"
 	"github.com/lwango/lwango/fastcgi/internal/wire"
 	"github.com/lwango/lwango/internal/relay"
+	"github.com/lwango/lwango/internal/upstream"
 	"github.com/lwango/lwango/stream"
 )
 
@@ -16,7 +17,11 @@ var errCut = errors.New("the upstream has closed the connection")
 
 // connect gets a connection: one that is kept for methods that may be repeated, or else a new one.
 func (c *call) connect() (err error) {
-	c.stream, c.old, err = c.up.Connect(c.req.Thread, c.retried || !repeatable(c.req.Method()))
+	want := upstream.Kept
+	if c.retried || !repeatable(c.req.Method()) {
+		want = upstream.Fresh
+	}
+	c.stream, c.old, err = c.up.Connect(c.req.Thread, want)
 	if err == nil {
 		c.stream.SetNoWait(true)
 	}
@@ -189,6 +194,7 @@ func (c *call) receive() error {
 		if !c.heard {
 			c.heard = true
 			c.up.Spoke()
+			c.up.Works()
 		}
 		if err := c.take(buf[:n]); err != nil {
 			return err
@@ -254,7 +260,7 @@ func (c *call) ended() error {
 			"upstream", c.up.Name(), "number", n, "last", c.dec.Record().Type)
 	}
 	if c.m.set.KeepConn && c.dec.Reusable() && c.end && c.buf == nil && !c.lost && !c.extra {
-		c.up.Keep(c.stream)
+		c.up.Keep(c.stream, 0)
 		c.stream = nil
 	}
 	c.close()

@@ -19,6 +19,7 @@ func (c *call) inform() error {
 	c.begun = time.Time{} // what was said of the first byte is true of the next head
 	var h conn.Header
 	c.fields(c.x.Text(), &h)
+	c.informed = true
 	return c.flow.Inform(c.x.Head.Status, &h)
 }
 
@@ -34,6 +35,14 @@ func (c *call) proceed() error {
 // open makes the head of the client's answer.
 func (c *call) open() error {
 	h := &c.x.Head
+	if c.m.retry.status(h.Status) {
+		c.up.Broke()
+		if c.repeatable() && c.up.Exclude() {
+			return errNext
+		}
+	} else {
+		c.up.Works()
+	}
 	text := c.x.Text()
 	c.headed, c.status = true, h.Status
 	if c.expects { // the client gets no 100 any more, so it may keep its body

@@ -291,7 +291,7 @@ func (c *call) ended() error {
 	}
 	if c.sent && !c.lost && c.m.set.MaxIdle > 0 && c.x.Reusable() {
 		c.x.End()
-		c.up.Keep(c.stream)
+		c.up.Keep(c.stream, c.x.KeepFor())
 		c.stream = nil
 	}
 	c.close()

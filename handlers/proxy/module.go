@@ -34,6 +34,13 @@ type Settings struct {
 	MaxIdle     int           `toml:"max_idle" min:"0"`
 	IdleTimeout time.Duration `toml:"idle_timeout" min:"1ms"`
 
+	KeepaliveTime     time.Duration `toml:"keepalive_time" min:"0s"`
+	KeepaliveRequests int           `toml:"keepalive_requests" min:"0"`
+
+	Retry      []string      `toml:"retry"`
+	RetryTries int           `toml:"retry_tries" min:"0"`
+	RetryTime  time.Duration `toml:"retry_time" min:"0s"`
+
 	QueueTimeout     time.Duration `toml:"queue_timeout" min:"1ms"`
 	ConnectTimeout   time.Duration `toml:"connect_timeout" min:"1ms"`
 	SendTimeout      time.Duration `toml:"send_timeout" min:"1ms"`
@@ -55,8 +62,14 @@ var Defaults = Settings{
 	Balance: "round_robin",
 
 	MaxQueue:    1024,
-	MaxIdle:     32,
-	IdleTimeout: 3 * time.Second,
+	MaxIdle:     1024,
+	IdleTimeout: time.Minute,
+
+	KeepaliveTime:     time.Hour,
+	KeepaliveRequests: 10000,
+
+	Retry:      []string{"connect", "cut", "timeout"},
+	RetryTries: 3,
 
 	QueueTimeout:     60 * time.Second,
 	ConnectTimeout:   5 * time.Second,
@@ -87,6 +100,7 @@ type module struct {
 	fields []field           // request_headers
 	accel  *servefiles.Accel // nil: X-Accel-Redirect leads nowhere
 	hosts  map[string]string
+	retry  retries
 }
 
 // build makes the handler. Errors are *handlers.KeyError. It may run on any number of loops at
@@ -101,11 +115,15 @@ func build(s Settings, env handlers.Env, p *upstream.Pool) (conn.Handler, error)
 	if err != nil {
 		return nil, err
 	}
+	if m.retry, err = retriesOf(s.Retry); err != nil {
+		return nil, err
+	}
 	m.group, err = p.Group(upstream.Settings{
 		Addresses: s.Address, Dir: env.Dir, TLS: security, Check: check,
 		LeastConn: s.Balance == "least_conn",
 		MaxConns:  s.MaxConns, MaxQueue: s.MaxQueue, QueueTimeout: s.QueueTimeout,
 		MaxIdle: s.MaxIdle, IdleTimeout: s.IdleTimeout, ConnectTimeout: s.ConnectTimeout,
+		KeepaliveTime: s.KeepaliveTime, KeepaliveRequests: s.KeepaliveRequests, Newest: true,
 		Unreached: func(name string, err error) {
 			m.log.Warn("proxy: upstream not reached", "upstream", name, "error", err)
 		},

@@ -29,9 +29,7 @@ const (
 // tests.
 var expectFor = time.Second
 
-var (
-	errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
-)
+var errUpgrade = errors.New("the upstream has changed to a protocol that was not asked for")
 
 // call is one request on its way to an upstream and back. A request that waits for a slow upstream
 // holds no more than its call; so what is needed only while bytes move is not part of it.
@@ -53,7 +51,7 @@ type call struct {
 	stream  *stream.Stream
 	x       client.Exchange
 	old     bool // stream has served another request
-	retried bool
+	renewed bool // a kept connection has ended under the request, which is for new ones since
 
 	// Sending.
 	left    int64 // bytes of the body that have not been read yet; -1: not known
@@ -72,6 +70,7 @@ type call struct {
 	rest   []byte // what has come behind a 101
 
 	redirect, sendfile string // X-Accel-Redirect and X-Sendfile
+	informed           bool   // the client has got an interim response of an upstream
 
 	// A body that the client does not get.
 	discard   bool
@@ -92,6 +91,8 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 	c := calls.Get().(*call) // on the stack it would make that grow
 	c.m, c.req, c.resp = m, req, resp
 	c.up = m.group.Lease()
+	c.up.Tries, c.up.Within = m.set.RetryTries, m.set.RetryTime
+	c.up.Stay = m.retry&onConnect == 0
 	defer c.free() // also when the thread is killed
 	if _, ok := req.HeaderView("Via"); ok && hops(req.Header()) >= maxHops {
 		m.log.Error("proxy: the request has come through this server too many times",
@@ -110,7 +111,7 @@ func (m *module) serve(req *conn.Request, resp *conn.Response) int {
 		if err == nil {
 			return c.finish()
 		}
-		if c.stream != nil && !c.x.Heard() && !c.old && relay.Silent(err, client.ErrCut) {
+		if c.stream != nil && !c.x.Heard() && relay.Silent(err, client.ErrCut) && !c.outlived(err) {
 			c.up.Broke()
 		}
 		if !c.again(err) {
@@ -154,47 +155,20 @@ func (c *call) chunked() bool { return c.length < 0 }
 // attempt sends the request to an upstream and takes the answer. Without an error, that is
 // complete.
 func (c *call) attempt() error {
+	want := upstream.Kept
+	switch {
+	case c.renewed:
+		want = upstream.Fresh
+	case c.unspooled || !c.repeatable():
+		want = upstream.JustUsed
+	}
 	var err error
-	if c.stream, c.old, err = c.up.Connect(c.req.Thread, c.retried); err != nil {
+	if c.stream, c.old, err = c.up.Connect(c.req.Thread, want); err != nil {
 		return err
 	}
 	c.x.HeadLimit, c.x.KeepTrailer = int(c.m.set.MaxHeaderSize), true
 	c.x.Begin(c.stream, c.up.Over(c.stream), c.req.Method())
 	return c.exchange()
-}
-
-// again reports whether the call can make another attempt after that error, and gets ready for it.
-//
-// Once bytes were sent, the proxy cannot know whether the upstream has acted on them. So only
-// requests of a method that may be repeated are sent again (RFC 9110 section 9.2.2), once, and only
-// if no byte has come back: on a new connection if the first one was a kept one, or else to another
-// upstream.
-func (c *call) again(err error) bool {
-	if c.retried || c.x.Heard() || !c.up.Held() || c.taken && c.unspooled ||
-		!errors.Is(err, client.ErrCut) || !idempotent(c.req.Method()) {
-		return false
-	}
-	if !c.old && !c.up.Exclude() {
-		return false
-	}
-	if seeker, ok := c.body.(io.Seeker); ok {
-		if _, err := seeker.Seek(0, io.SeekStart); err != nil {
-			return false
-		}
-	}
-	c.retried = true
-	c.close()
-	c.sent, c.lost, c.begun, c.pushed = false, false, time.Time{}, false
-	return true
-}
-
-// idempotent reports whether a request of that method may be repeated (RFC 9110 section 9.2.2).
-func idempotent(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
 }
 
 // finish ends the handler after a complete answer.

@@ -4,22 +4,38 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/lwango/lwango/internal/confpath"
 )
 
+// part is an address as the configuration of one route has it.
+type part struct {
+	name   string
+	weight int
+	backup bool
+	at     endpoint // of a host that has to be looked up: its name is the host of address
+
+	// Of a host that has to be looked up. The pool's lock guards seen.
+	host *host // nil: none
+	port uint16
+	seen int // the version of the host's addresses that the group has
+
+	security *Security // nil: no TLS
+}
+
 // parse reads an address, perhaps with options behind it: "unix:/run/php.sock", "[::1]:9000
 // weight=2 backup", and with schemes "https://app.example". The path of a socket may be relative to
 // dir.
-func parse(text, dir string, schemes bool) (*member, endpoint, error) {
+func parse(text, dir string, schemes bool) (*part, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return nil, endpoint{}, errors.New("expected unix:/path or host:port")
+		return nil, errors.New("expected unix:/path or host:port")
 	}
-	m := &member{name: words[0], weight: 1}
-	var at endpoint
+	m := &part{name: words[0], weight: 1}
+	at := &m.at
 	place, port := words[0], ""
 	if schemes {
 		if rest, ok := strings.CutPrefix(place, "https://"); ok {
@@ -30,12 +46,12 @@ func parse(text, dir string, schemes bool) (*member, endpoint, error) {
 	}
 	if path, ok, err := confpath.Socket(dir, place); ok {
 		if err != nil {
-			return nil, endpoint{}, err
+			return nil, err
 		}
 		at.network, at.address = "unix", path
 	} else {
 		if strings.Contains(place, "/") && port != "" {
-			return nil, endpoint{}, fmt.Errorf(
+			return nil, fmt.Errorf(
 				"%s: expected no path: the upstream gets that of the request", words[0])
 		}
 		host, given, err := net.SplitHostPort(place)
@@ -47,13 +63,17 @@ func parse(text, dir string, schemes bool) (*member, endpoint, error) {
 			host, _, err = net.SplitHostPort(place)
 		}
 		if err != nil || host == "" {
-			return nil, endpoint{}, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
+			return nil, fmt.Errorf("expected unix:/path or host:port, not %q", words[0])
 		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, endpoint{},
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return nil,
 				fmt.Errorf("%s: expected a port between 1 and 65535, not %q", words[0], port)
 		}
-		at.network, at.address = "tcp", place
+		at.network, at.address, m.port = "tcp", place, uint16(n)
+		if _, err := netip.ParseAddrPort(place); err != nil {
+			at.host = host
+		}
 	}
 	for _, option := range words[1:] {
 		switch name, value, _ := strings.Cut(option, "="); {
@@ -62,14 +82,14 @@ func parse(text, dir string, schemes bool) (*member, endpoint, error) {
 		case name == "weight":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 1 || n > 1000 {
-				return nil, endpoint{},
+				return nil,
 					fmt.Errorf("%s: expected a weight between 1 and 1000, not %q", words[0], value)
 			}
 			m.weight = n
 		default:
-			return nil, endpoint{},
+			return nil,
 				fmt.Errorf("%s: expected weight=N or backup, not %q", words[0], option)
 		}
 	}
-	return m, at, nil
+	return m, nil
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/lwango/lwango/internal/sysio"
+	"github.com/lwango/lwango/loop"
 )
 
 // Check says how to find out whether the addresses of a route work, without a request of a client.
@@ -52,10 +54,8 @@ type checked struct {
 	id string
 }
 
-// verdict returns that of a peer, for checks with that ID.
+// verdict returns that of a peer, for checks with that ID. The caller holds the lock.
 func (p *Pool) verdict(it *peer, id string) *verdict {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	key := checked{it.endpoint, id}
 	v := p.verdicts[key]
 	if v == nil {
@@ -72,11 +72,19 @@ func (p *Pool) verdict(it *peer, id string) *verdict {
 // it works again. If it was the last one that worked, they can go to any other that has room. The
 // caller holds the pool's lock.
 func (m *member) serveAll() {
-	for g := range m.waiting.groups { // serve may remove some
+	for g := range m.peer.waiting.groups { // serve may remove some
 		for _, other := range g.members {
 			other.serve()
 		}
 	}
+}
+
+// title returns the name for a line of the log: of a name's addresses each has its own.
+func (m *member) title() string {
+	if m.peer.host == nil {
+		return m.name
+	}
+	return m.name + " (" + m.address + ")"
 }
 
 // out reports whether the checks have taken m out.
@@ -86,10 +94,63 @@ func (m *member) out() bool { return m.verdict != nil && m.verdict.out }
 // goroutine may call it that is not a loop's.
 func (g *Group) Watch(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, m := range g.members {
-		all.Go(func() { m.watch(ctx, g.Check) })
+	defer all.Wait()
+	if !g.named {
+		for _, m := range g.members {
+			all.Go(func() { m.watch(ctx, g.Check) })
+		}
+		return
 	}
-	all.Wait()
+	stops := make(map[*member]context.CancelFunc)
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	for {
+		members, pause := g.lookAgain()
+		for m, stop := range stops {
+			if !slices.Contains(members, m) {
+				stop()
+				delete(stops, m)
+			}
+		}
+		for _, m := range members {
+			if stops[m] == nil {
+				ctx, stop := context.WithCancel(ctx)
+				stops[m] = stop
+				all.Go(func() { m.watch(ctx, g.Check) })
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lookAgain looks the names up that are due, and returns the members, and after how long it is to be
+// called again. It waits for name services.
+func (g *Group) lookAgain() (members []*member, pause time.Duration) {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	for _, p := range g.parts {
+		if h := p.host; h != nil && h.pending == nil && !h.until.After(time.Now()) {
+			h.pending = new(loop.Promise[struct{}])
+			g.pool.mu.Unlock()
+			h.lookUp()
+			g.pool.mu.Lock()
+		}
+	}
+	g.sync()
+	pause = mostTTL
+	for _, p := range g.parts {
+		if p.host != nil {
+			pause = min(pause, time.Until(p.host.until))
+		}
+	}
+	return g.members, max(pause, leastTTL)
 }
 
 // watch checks m until the end of ctx. Of all goroutines that would check the same, one does.
@@ -121,13 +182,11 @@ func (m *member) watch(ctx context.Context, c *Check) {
 	}
 }
 
-// check asks m once. It has one descriptor at most: the addresses of a name are tried one after the
-// other.
+// check asks m once. It has one descriptor at most.
 func (m *member) check(ctx context.Context, c *Check) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	d := net.Dialer{FallbackDelay: -1}
-	nc, err := d.DialContext(ctx, m.network, m.address)
+	nc, err := new(net.Dialer).DialContext(ctx, m.network, m.address)
 	if err != nil {
 		return err
 	}
@@ -174,6 +233,6 @@ func (m *member) learned(c *Check, err error) {
 	out := v.out
 	m.pool.mu.Unlock()
 	if changed {
-		c.Changed(m.name, out, err)
+		c.Changed(m.title(), out, err)
 	}
 }

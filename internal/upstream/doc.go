@@ -15,5 +15,6 @@
 //	check.go    Check: requests of the server's own, by which it finds out which addresses work
 //	health.go   which addresses requests pass over for a while
 //	address.go  an address as the configuration writes it
-//	names.go    the addresses of hosts that have names
+//	names.go    the addresses of hosts that have names, which come and go
+//	resolve.go  asks for the addresses of a name, and for how long they are good
 package upstream

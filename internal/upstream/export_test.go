@@ -36,10 +36,39 @@ func (p *Pool) Idle() (n int) {
 func (p *Pool) ForgetNames() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, it := range p.peers {
-		it.found.until = time.Time{}
+	for _, h := range p.hosts {
+		h.until = time.Time{}
 	}
 }
+
+// Rested has all kept connections have waited for longer.
+func (p *Pool) Rested(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.peers {
+		for i := range it.idle {
+			it.idle[i].since = it.idle[i].since.Add(-d)
+		}
+	}
+}
+
+// Peers returns how many addresses are known.
+func (p *Pool) Peers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.peers)
+}
+
+// AvoidFor sets for how long addresses that do not work are passed over, and returns a function that
+// sets it back.
+func AvoidFor(d time.Duration) (reset func()) {
+	before := avoidFor
+	avoidFor = d
+	return func() { avoidFor = before }
+}
+
+// Resolve is resolve.
+var Resolve = resolve
 
 // Health is health.
 type Health struct{ health }

@@ -42,6 +42,10 @@ type Settings struct {
 	IdleTimeout    time.Duration // for how long
 	ConnectTimeout time.Duration // for a connection, with TLS, and with as many addresses as are tried
 
+	// A connection that is this old, or has served as many requests, is kept no more. 0: no limit.
+	KeepaliveTime     time.Duration
+	KeepaliveRequests int
+
 	// Newest gives a request the kept connection that was used last, so that those a burst has left
 	// are closed after IdleTimeout. Otherwise it gets the oldest, see idleFor.
 	Newest bool
@@ -54,22 +58,22 @@ type Settings struct {
 	Unreached func(name string, err error)
 }
 
-// Group is the upstreams of a route, with its limits. It does not change once it is built; the
-// pool's lock guards what is counted.
+// Group is the upstreams of a route, with its limits. Its settings and parts do not change once it is
+// built; the pool's lock guards the rest.
 type Group struct {
 	Settings
-	pool    *Pool
-	members []*member
-	queued  int // requests of the route that wait for a place
+	pool  *Pool
+	parts []*part
+	named bool // some of the parts are hosts that have to be looked up
+
+	members []*member // where the parts lead; another slice when that has changed
+	waiting list.List // of *ticket: the requests of the route that wait for a place
 }
 
 // member is an address as one route has it.
 type member struct {
 	*peer
-	name    string // as the configuration has it
-	weight  int
-	backup  bool
-	index   int      // in its group
+	*part
 	verdict *verdict // of the group's checks; nil: there are none
 
 	current int // of smooth weighted round-robin
@@ -79,6 +83,7 @@ type member struct {
 type place struct {
 	*member
 	kept
+	others int // how many members the request has not tried, besides this one
 }
 
 // ticket is a request that waits for a place, at all members of its group that it has not tried.
@@ -86,45 +91,73 @@ type ticket struct {
 	promise loop.Promise[place]
 	group   *Group
 	loop    *loop.Loop // of its thread
-	tried   []bool
-	fresh   bool
-	at      []*list.Element // its places in the queues, by index; nil: it is not in that one
+	tried   []*peer
+	want    Want
+	own     *list.Element // in the group's list; nil: it waits no more
+	at      []spot
 }
 
 // Group makes a group. An error says which of the addresses is wrong, and what was expected.
 func (p *Pool) Group(s Settings) (*Group, error) {
 	g := &Group{Settings: s, pool: p}
 	for _, text := range s.Addresses {
-		m, at, err := parse(text, s.Dir, s.TLS != nil)
+		part, err := parse(text, s.Dir, s.TLS != nil)
 		if err != nil {
 			return nil, err
 		}
-		var config *tls.Config
-		if at.secure {
-			host, _, _ := net.SplitHostPort(at.address) // "" of a socket
-			if config, err = s.TLS.of(host); err != nil {
-				return nil, fmt.Errorf("%s: %w", m.name, err)
-			}
-			at.id = s.TLS.id
-		}
-		for _, other := range g.members {
-			if other.endpoint == at {
-				return nil, fmt.Errorf("%s: named twice", m.name)
+		if part.at.secure {
+			part.security, part.at.id = s.TLS, s.TLS.id
+			if _, err = part.config(); err != nil {
+				return nil, fmt.Errorf("%s: %w", part.name, err)
 			}
 		}
-		m.peer, m.index = p.peer(at, config), len(g.members)
-		if s.Check != nil {
-			m.verdict = p.verdict(m.peer, s.Check.ID)
+		for _, other := range g.parts {
+			if other.at == part.at {
+				return nil, fmt.Errorf("%s: named twice", part.name)
+			}
 		}
-		g.members = append(g.members, m)
+		g.parts = append(g.parts, part)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, part := range g.parts {
+		if part.at.host != "" {
+			part.host, part.seen, g.named = p.host(part.at.host), -1, true
+		}
+	}
+	if g.named {
+		g.sync()
+		return g, nil
+	}
+	for _, part := range g.parts {
+		g.members = append(g.members, g.member(part, part.at))
 	}
 	return g, nil
 }
 
+// config returns how TLS is spoken at the part, nil if it is not.
+func (p *part) config() (*tls.Config, error) {
+	if p.security == nil {
+		return nil, nil
+	}
+	host, _, _ := net.SplitHostPort(p.at.address) // "" of a socket
+	return p.security.of(host)
+}
+
+// member makes the member at an endpoint of the part. The caller holds the pool's lock.
+func (g *Group) member(p *part, at endpoint) *member {
+	config, _ := p.config() // Group has tried it
+	m := &member{peer: g.pool.peer(at, p.host, config), part: p}
+	if g.Check != nil {
+		m.verdict = g.pool.verdict(m.peer, g.Check.ID)
+	}
+	return m
+}
+
 // Primaries returns how many of the addresses are no backups.
 func (g *Group) Primaries() (n int) {
-	for _, m := range g.members {
-		if !m.backup {
+	for _, p := range g.parts {
+		if !p.backup {
 			n++
 		}
 	}
@@ -133,15 +166,15 @@ func (g *Group) Primaries() (n int) {
 
 // Secure reports whether TLS is spoken at one of the addresses.
 func (g *Group) Secure() bool {
-	return slices.ContainsFunc(g.members, func(m *member) bool { return m.tls != nil })
+	return slices.ContainsFunc(g.parts, func(p *part) bool { return p.security != nil })
 }
 
 // untried yields the members that a request has not tried. The caller holds the pool's lock, here
 // and in the methods below. Only acquire, withdraw and release take it themselves.
-func (g *Group) untried(tried []bool) iter.Seq[*member] {
+func (g *Group) untried(tried []*peer) iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, m := range g.members {
-			if (tried == nil || !tried[m.index]) && !yield(m) {
+			if !slices.Contains(tried, m.peer) && !yield(m) {
 				return
 			}
 		}
@@ -149,26 +182,27 @@ func (g *Group) untried(tried []bool) iter.Seq[*member] {
 }
 
 // acquire returns a place at a member that was not tried, and waits for one up to the given time.
-// fresh: a kept connection will not do. The caller gives the place back with release.
-func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh bool) (place, error) {
+// The caller gives the place back with release.
+func (g *Group) acquire(t *loop.Thread, until time.Time, tried []*peer, want Want) (place, error) {
 	g.pool.mu.Lock()
+	g.sync()
 	if !g.crowded(tried) {
-		if p, ok := g.take(t.Loop(), tried, fresh); ok {
+		if p, ok := g.take(t.Loop(), tried, want); ok {
 			g.pool.mu.Unlock()
 			return p, nil
 		}
 	}
-	tk := &ticket{group: g, loop: t.Loop(), tried: tried, fresh: fresh}
-	g.queued++
+	tk := &ticket{group: g, loop: t.Loop(), tried: tried, want: want}
+	tk.own = g.waiting.PushBack(tk)
 	for m := range g.untried(tried) {
-		m.waiting.add(tk, m)
+		tk.join(m.peer)
 	}
 	for m := range g.untried(tried) {
 		m.serve() // the requests in front may wait for something else
 	}
 	// Only a request that has to wait counts for the length of the queue, and this one may have got
 	// its place by now.
-	full := g.queued > g.MaxQueue && g.leave(tk)
+	full := g.waiting.Len() > g.MaxQueue && tk.withdraw()
 	g.pool.mu.Unlock()
 	if full {
 		return place{}, errQueueFull
@@ -191,68 +225,83 @@ func (g *Group) acquire(t *loop.Thread, until time.Time, tried []bool, fresh boo
 }
 
 // crowded reports whether an earlier request waits.
-func (g *Group) crowded(tried []bool) bool {
+func (g *Group) crowded(tried []*peer) bool {
 	for m := range g.untried(tried) {
-		if m.waiting.tickets.Len() > 0 {
+		if m.peer.waiting.tickets.Len() > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// leave takes a ticket out of the queues, and reports whether it was in them.
-func (g *Group) leave(tk *ticket) (was bool) {
-	for m := range g.untried(tk.tried) {
-		was = m.waiting.remove(tk, m) || was
-	}
-	if was {
-		g.queued--
-	}
-	return was
-}
-
 // withdraw gives up waiting, and gives back a place that came meanwhile. It gives nothing to the
 // requests behind: if they could have a place, serve would have passed over this one.
 func (g *Group) withdraw(tk *ticket) {
 	g.pool.mu.Lock()
-	was := g.leave(tk)
+	was := tk.withdraw()
 	g.pool.mu.Unlock()
 	if !was {
 		p, _ := tk.promise.Value()
-		g.release(p.member, p.kept)
+		g.release(p.member, p.kept, 0)
 	}
 }
 
-// release gives a place back, and with it a connection that may be used again, if there is one.
-func (g *Group) release(m *member, k kept) {
+// release gives a place back, and with it a connection that may be used again, if there is one, for
+// as long as limit; 0: the upstream has not said for how long.
+func (g *Group) release(m *member, k kept, limit time.Duration) {
 	g.pool.mu.Lock()
 	m.active--
 	switch {
 	case k.stream == nil:
-	case len(m.idle) < g.MaxIdle:
-		k.until = time.Now().Add(g.IdleTimeout)
-		m.keep(k)
-	default:
+	case len(m.idle) >= g.MaxIdle || m.gone || !g.again(k.record, limit):
 		k.close() // before another request has its place
+	default:
+		m.keep(k)
 	}
+	m.forget()
 	m.serve()
 	g.pool.mu.Unlock()
 }
 
+// again reports whether a connection may serve another request, and until when it may wait for it.
+func (g *Group) again(k *record, limit time.Duration) bool {
+	k.since = time.Now()
+	k.until = k.since.Add(g.IdleTimeout)
+	if limit > 0 {
+		k.until = earlier(k.until, k.since.Add(limit))
+	}
+	if g.KeepaliveTime > 0 {
+		k.until = earlier(k.until, k.born.Add(g.KeepaliveTime))
+	}
+	return k.until.After(k.since) && (g.KeepaliveRequests == 0 || k.served < g.KeepaliveRequests)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // take takes a place for a request on l, if there is one.
-func (g *Group) take(l *loop.Loop, tried []bool, fresh bool) (place, bool) {
+func (g *Group) take(l *loop.Loop, tried []*peer, want Want) (place, bool) {
 	m := g.choose(tried)
 	if m == nil {
 		return place{}, false
 	}
-	p := place{member: m}
-	if len(m.idle) > 0 {
+	p := place{member: m, others: -1}
+	for range g.untried(tried) {
+		p.others++
+	}
+	switch {
+	case len(m.idle) == 0:
+	case want == Fresh:
 		k := m.idleFor(l, g.Newest)
-		if fresh {
-			k.close() // its process can accept the new one, and there may be no other process
-		} else {
-			p.kept = k
-		}
+		k.close() // its process can accept the new one, and there may be no other process
+	case want == JustUsed:
+		p.kept = m.justUsed(l)
+	default:
+		p.kept = m.idleFor(l, g.Newest)
 	}
 	for p.stream == nil && len(m.idle) > 0 && g.MaxConns > 0 &&
 		m.active+len(m.idle) >= g.MaxConns {
@@ -260,17 +309,17 @@ func (g *Group) take(l *loop.Loop, tried []bool, fresh bool) (place, bool) {
 		m.idle = slices.Delete(m.idle, 0, 1)
 	}
 	m.active++
-	m.chosen()
+	m.probed()
 	return p, true
 }
 
 // choose returns the member whose turn it is, nil if none has a place: a primary one if possible,
 // then a backup. Those that the checks have taken out follow only if the group has no others: the
 // checks may be wrong. Last are those that did not work lately.
-func (g *Group) choose(tried []bool) *member {
+func (g *Group) choose(tried []*peer) *member {
 	if len(g.members) == 1 {
 		m := g.members[0]
-		if tried != nil && tried[0] || !g.room(m.peer) {
+		if slices.Contains(tried, m.peer) || !g.room(m.peer) {
 			return nil
 		}
 		return m
@@ -281,7 +330,7 @@ func (g *Group) choose(tried []bool) *member {
 		for _, backup := range [2]bool{false, true} {
 			if m := g.best(func(m *member) bool {
 				ok := m.backup == backup && m.works(now) && !(checked && m.out()) &&
-					(tried == nil || !tried[m.index])
+					!slices.Contains(tried, m.peer)
 				working = working || ok
 				return ok && g.room(m.peer)
 			}); m != nil {
@@ -293,7 +342,7 @@ func (g *Group) choose(tried []bool) *member {
 		}
 	}
 	return g.best(func(m *member) bool {
-		return (tried == nil || !tried[m.index]) && g.room(m.peer)
+		return !slices.Contains(tried, m.peer) && g.room(m.peer)
 	})
 }
 

@@ -188,7 +188,11 @@ func (r *route) ask(line string, fresh bool, done chan<- got) {
 func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error) {
 	l := r.Lease()
 	defer l.Release()
-	s, _, err := l.Connect(th, fresh)
+	want := upstream.Kept
+	if fresh {
+		want = upstream.Fresh
+	}
+	s, _, err := l.Connect(th, want)
 	if err != nil {
 		return "", err
 	}
@@ -199,8 +203,8 @@ func (r *route) request(th *loop.Thread, line string, fresh bool) (string, error
 		_ = s.Close()
 		return "", err
 	}
-	l.Spoke()
-	l.Keep(s)
+	l.Works()
+	l.Keep(s, 0)
 	return strings.TrimSuffix(line, "\n"), nil
 }
 

@@ -19,7 +19,15 @@ type kept struct {
 	loop   *loop.Loop
 	stream *stream.Stream // nil: there is no connection
 	tls    *tls.Conn      // over stream; nil: none
-	until  time.Time
+	*record
+}
+
+// record is what is known of a connection. Whoever has the connection may touch it.
+type record struct {
+	born   time.Time // when it was made
+	served int       // requests
+	since  time.Time // it waits
+	until  time.Time // it may
 }
 
 // use makes it the stream of a request on l, nil if the connection has ended, or bytes have come
@@ -58,33 +66,42 @@ func (k kept) close() {
 	sysio.Close(k.fd)
 }
 
+// sweepEvery is how often kept connections are looked at. Those that the upstream has closed take
+// descriptors of this process, and its own if it has closed only its sending side.
+const sweepEvery = time.Second
+
 // keep holds a connection for another request.
 func (p *peer) keep(k kept) {
 	p.idle = append(p.idle, k)
+	at := earlier(k.until, k.since.Add(sweepEvery))
 	switch pool := p.pool; {
 	case pool.timer == nil:
-		pool.timer = time.AfterFunc(time.Until(k.until), pool.closeIdle)
-		pool.next = k.until
-	case k.until.Before(pool.next):
-		pool.timer.Reset(time.Until(k.until))
-		pool.next = k.until
+		pool.timer = time.AfterFunc(time.Until(at), pool.closeIdle)
+		pool.next = at
+	case at.Before(pool.next):
+		pool.timer.Reset(time.Until(at))
+		pool.next = at
 	}
 }
 
 // idleFor takes a kept connection for a request on l, one of that loop if there is one, the oldest
 // or the newest. There must be one.
 //
-// The oldest, since the upstream may still be at work behind its last answer on a connection, as a
-// script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But then
+// The oldest is for upstreams that may still be at work behind their last answer on a connection, as
+// a script of PHP is that has called fastcgi_finish_request; most likely on the latest one. But then
 // all connections take turns, and as long as there are requests, those that a burst has left are
 // never idle for long enough to be closed.
 func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
 	i := -1
-	for j, k := range p.idle {
-		if k.loop == l {
-			if i = j; !newest {
+	for j := range p.idle {
+		if !newest {
+			if p.idle[j].loop == l {
+				i = j
 				break
 			}
+		} else if j = len(p.idle) - 1 - j; p.idle[j].loop == l {
+			i = j
+			break
 		}
 	}
 	switch {
@@ -98,7 +115,33 @@ func (p *peer) idleFor(l *loop.Loop, newest bool) kept {
 	return k
 }
 
-// closeIdle closes the connections that no request has taken in time.
+// justUsedFor is for how long a connection counts as just used. Upstreams close idle ones after two
+// seconds at the earliest, among those in use (gunicorn).
+const justUsedFor = time.Second
+
+// justUsed takes the kept connection that was used last, if that was just now. It prefers one of l,
+// if there is one.
+func (p *peer) justUsed(l *loop.Loop) (k kept) {
+	now := time.Now()
+	best := -1
+	for i := len(p.idle) - 1; i >= 0 && now.Sub(p.idle[i].since) < justUsedFor; i-- {
+		if best < 0 {
+			best = i
+		}
+		if p.idle[i].loop == l {
+			best = i
+			break
+		}
+	}
+	if best >= 0 {
+		k = p.idle[best]
+		p.idle = slices.Delete(p.idle, best, best+1)
+	}
+	return k
+}
+
+// closeIdle closes the connections that no request has taken in time, and those that the upstream
+// has closed.
 func (p *Pool) closeIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,14 +149,14 @@ func (p *Pool) closeIdle() {
 	now := time.Now()
 	for _, it := range p.peers {
 		it.idle = slices.DeleteFunc(it.idle, func(k kept) bool {
-			if k.until.After(now) {
-				if p.next.IsZero() || k.until.Before(p.next) {
-					p.next = k.until
-				}
-				return false
+			if !k.until.After(now) || !sysio.Quiet(k.fd) {
+				k.close()
+				return true
 			}
-			k.close()
-			return true
+			if at := earlier(k.until, now.Add(sweepEvery)); p.next.IsZero() || at.Before(p.next) {
+				p.next = at
+			}
+			return false
 		})
 	}
 	if !p.next.IsZero() {

@@ -206,7 +206,7 @@ func TestKeptEndsUnseen(t *testing.T) {
 				s.each(spoil)
 				l := r[0].Lease()
 				defer l.Release()
-				conn, kept, err := l.Connect(th, false)
+				conn, kept, err := l.Connect(th, upstream.Kept)
 				if err != nil {
 					t.Error(err)
 				} else {
@@ -324,7 +324,7 @@ func TestClosedBeforeItsPlaceIsFree(t *testing.T) {
 		defer close(begun)
 		l := r[0].Lease()
 		defer l.Release()
-		s, _, err := l.Connect(th, false)
+		s, _, err := l.Connect(th, upstream.Kept)
 		if err != nil {
 			t.Error(err)
 			return
@@ -346,7 +346,7 @@ func TestClosedBeforeItsPlaceIsFree(t *testing.T) {
 			return
 		}
 		begun <- time.Now()
-		l.Keep(s)
+		l.Keep(s, 0)
 	})
 	defer accept().Close()
 	begin, ok := <-begun

@@ -15,6 +15,20 @@ import (
 
 var errBacklog = errors.New("the upstream accepts no connection")
 
+// Want is which connection a request wants.
+type Want uint8
+
+const (
+	// Kept is one that has served other requests, or else a new one. The upstream may close it at the
+	// moment at which it is used; so this is for requests that can be sent again.
+	Kept Want = iota
+	// JustUsed is one that served another request less than a second ago, or else a new one. No
+	// upstream in order closes that.
+	JustUsed
+	// Fresh is a new one. A kept one is closed to make room.
+	Fresh
+)
+
 // Lease is one request's way to an upstream: which ones the request has tried, and the place that
 // it has. The caller closes the stream of a place, itself or with Close, unless it gives it back
 // with Keep.
@@ -22,10 +36,19 @@ type Lease struct {
 	// Limit, if it is more than 0, is the time for connecting where that is less than the group's.
 	Limit time.Duration
 
+	// Tries, if it is more than 0, is how many upstreams the request may try, and Within for how long
+	// from the first Connect it may begin to try another. With Stay, Connect tries only one.
+	Tries  int
+	Within time.Duration
+	Stay   bool
+
 	group *Group
 	at    *member   // whose place it has; nil: none
-	tried []bool    // by index; nil: none
+	tried []*peer   // those that failed
+	many  bool      // there is more than one upstream
 	tls   *tls.Conn // over the place's stream; nil: none
+
+	record *record // of the connection
 
 	// For Asked.
 	last                *member // that had a place
@@ -35,9 +58,8 @@ type Lease struct {
 // Lease returns a new lease. It holds nothing until Connect.
 func (g *Group) Lease() Lease { return Lease{group: g} }
 
-// Connect gets a place and a connection: a kept one, which has served other requests, or else a new
-// one. fresh: a kept one will not do, and is closed to make room. The lease must have no place, and
-// must not have excluded all upstreams.
+// Connect gets a place and a connection. The lease must have no place, and must not have excluded
+// all upstreams.
 //
 // It tries as many upstreams as it takes. Each of them has its share of ConnectTimeout, so that one
 // that does not answer leaves time for the others. The wait for a place has its own limit,
@@ -45,7 +67,7 @@ func (g *Group) Lease() Lease { return Lease{group: g} }
 //
 // After an error the lease may still have the place of the upstream that was tried last; Name tells
 // which. loop.ErrClientGone and loop.ErrCanceled end the wait; see Busy for the other errors.
-func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool, err error) {
+func (l *Lease) Connect(t *loop.Thread, want Want) (s *stream.Stream, kept bool, err error) {
 	now := time.Now()
 	if l.began.IsZero() {
 		l.began = now
@@ -55,19 +77,29 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 	if l.Limit > 0 {
 		rest = min(rest, l.Limit)
 	}
-	for n := l.untried(); ; n-- {
-		p, err := l.group.acquire(t, until, l.tried, fresh)
+	if l.group.named {
+		if err := l.group.find(t, rest/2); err != nil {
+			return nil, false, err
+		}
+		rest -= time.Since(now)
+	}
+	for again := false; ; {
+		p, err := l.group.acquire(t, until, l.tried, want)
 		if err != nil {
 			return nil, false, err
 		}
-		l.at, l.last = p.member, p.member
+		l.at, l.last, l.many = p.member, p.member, p.others+len(l.tried) > 0
 		if p.stream != nil {
 			if s := p.use(t.Loop()); s != nil {
-				l.tls = p.kept.tls
+				l.tls, l.record = p.kept.tls, p.record
 				return s, true, nil
 			}
 			// The kept connection has ended, and others that were kept with it probably have, too.
 			// A new one takes the place.
+		}
+		n := p.others + 1
+		if p.peer.host != nil && !again {
+			n++ // the name may lead elsewhere by now
 		}
 		share := max(rest/time.Duration(n), time.Millisecond) // the others may have used up all
 		begin := time.Now()
@@ -78,20 +110,27 @@ func (l *Lease) Connect(t *loop.Thread, fresh bool) (s *stream.Stream, kept bool
 		rest -= time.Since(begin)
 		switch {
 		case err == nil:
+			l.record = &record{born: begin}
 			return s, false, nil
 		case left(err), sysio.Exhausted(err):
 			return nil, false, err
 		}
-		if l.choice() {
-			if l.group.Unreached != nil {
-				l.group.Unreached(p.name, err)
-			}
-			if l.blames(err, share) {
-				p.refused()
-			}
+		blame := l.blames(err, share, p.others+1+len(l.tried))
+		if p.refused(blame) && l.many && l.group.Unreached != nil {
+			l.group.Unreached(p.title(), err)
 		}
-		l.Exclude()
-		if n == 1 {
+		more := l.Exclude()
+		if !more && p.peer.host != nil && !again {
+			again = true
+			p.stale()
+			begin := time.Now()
+			if err := l.group.find(t, max(rest/2, 0)); err != nil && left(err) {
+				return nil, false, err
+			}
+			rest -= time.Since(begin)
+			more = l.more()
+		}
+		if !more || l.Stay {
 			return nil, false, err
 		}
 		l.Release()
@@ -117,30 +156,16 @@ func (l *Lease) Over(s *stream.Stream) net.Conn {
 	return l.tls
 }
 
-// blames reports whether an error of dialing within that time speaks against the upstream. One that
-// had hardly any time may be in order, and a lack of ports is a matter of this machine.
-func (l *Lease) blames(err error, share time.Duration) bool {
+// blames reports whether an error of dialing within that time speaks against one of n upstreams. One
+// that had hardly any time may be in order, and a lack of ports is a matter of this machine.
+func (l *Lease) blames(err error, share time.Duration, n int) bool {
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return false
 	case err == errBacklog, errors.Is(err, os.ErrDeadlineExceeded):
-		return share >= l.group.ConnectTimeout/time.Duration(2*len(l.group.members))
+		return share >= l.group.ConnectTimeout/time.Duration(2*n)
 	}
 	return true
-}
-
-// choice reports whether there is more than one upstream, so that it matters whether one works.
-func (l *Lease) choice() bool { return len(l.group.members) > 1 }
-
-// untried returns how many upstreams may be tried.
-func (l *Lease) untried() int {
-	n := len(l.group.members)
-	for _, tried := range l.tried {
-		if tried {
-			n--
-		}
-	}
-	return n
 }
 
 // Held reports whether the request has a place.
@@ -155,41 +180,48 @@ func (l *Lease) Name() string {
 }
 
 // Exclude keeps the lease from trying the upstream of its place again. It reports whether there are
-// others to try. There must be a place.
+// others that it may try. There must be a place.
 func (l *Lease) Exclude() bool {
-	if l.tried == nil {
-		l.tried = make([]bool, len(l.group.members))
-	}
-	l.tried[l.at.index] = true
-	return l.untried() > 0
+	l.tried = append(l.tried[:len(l.tried):len(l.tried)], l.at.peer)
+	return l.more()
 }
 
-// Spoke notes that the upstream's answer begins, so the upstream works. There must be a place.
-func (l *Lease) Spoke() {
-	l.spoke = time.Now()
-	if l.choice() {
-		l.at.spoke()
+// more reports whether the lease may try another upstream than those that it has tried.
+func (l *Lease) more() bool {
+	if l.Tries > 0 && len(l.tried) >= l.Tries || l.Within > 0 && time.Since(l.began) >= l.Within {
+		return false
 	}
+	l.group.pool.mu.Lock()
+	defer l.group.pool.mu.Unlock()
+	for range l.group.untried(l.tried) {
+		return true
+	}
+	return false
 }
+
+// Spoke notes that the upstream's answer begins. There must be a place.
+func (l *Lease) Spoke() { l.spoke = time.Now() }
+
+// Works notes that the upstream does. There must be a place.
+func (l *Lease) Works() { l.at.spoke() }
 
 // Broke notes that the connection has ended, or stood still for too long, before a byte of the
-// answer. After some of these in a row the upstream is passed over. There must be a place.
-func (l *Lease) Broke() {
-	if l.choice() {
-		l.at.broke()
-	}
-}
+// answer, or that this has said that the upstream does not work. After some of these in a row the
+// upstream is passed over, if there are others. There must be a place.
+func (l *Lease) Broke() { l.at.broke() }
 
 // Keep gives the place back, and with it its stream, which may serve another request: the caller
-// has sent and received all of this one, and does not use s any more. There must be a place.
-func (l *Lease) Keep(s *stream.Stream) {
+// has sent and received all of this one, and does not use s any more. limit is for how long the
+// upstream keeps the connection, 0 if it has not said that. There must be a place.
+func (l *Lease) Keep(s *stream.Stream, limit time.Duration) {
 	var k kept
 	if fd, ok := s.Rest(); ok {
-		k = kept{fd: fd, loop: s.Loop(), stream: s, tls: l.tls}
+		k = kept{fd: fd, loop: s.Loop(), stream: s, tls: l.tls, record: l.record}
+		k.served++
 	} else {
 		_ = s.Close()
 	}
-	l.release(k)
+	l.release(k, limit)
 }
 
 // Close closes the stream of the place, if it is not nil, and gives the place back, if there is
@@ -211,13 +243,13 @@ func (l *Lease) Close(s *stream.Stream) {
 // Release gives the place back, if there is one.
 func (l *Lease) Release() {
 	if l.at != nil {
-		l.release(kept{})
+		l.release(kept{}, 0)
 	}
 }
 
-func (l *Lease) release(k kept) {
-	l.group.release(l.at, k)
-	l.at, l.tls, l.ended = nil, nil, time.Now()
+func (l *Lease) release(k kept, limit time.Duration) {
+	l.group.release(l.at, k, limit)
+	l.at, l.tls, l.record, l.ended = nil, nil, nil, time.Now()
 }
 
 // Asked returns what the access log says of the request: the upstream that had the last place, and
@@ -253,9 +285,6 @@ func left(err error) bool {
 
 // dial makes a connection within limit.
 func (p *peer) dial(t *loop.Thread, limit time.Duration) (*stream.Stream, error) {
-	if p.named {
-		return p.dialName(t, limit)
-	}
 	s, err := stream.Dial(t, p.network, p.address, limit)
 	if errors.Is(err, os.ErrDeadlineExceeded) && p.network == "unix" {
 		// That takes time for one reason only: the listener's queue is full.

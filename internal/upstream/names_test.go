@@ -15,15 +15,43 @@ import (
 	"github.com/lwango/lwango/internal/upstream"
 )
 
-// nameService answers every question for an IPv4 address, and says that there are no others.
+// nameService answers every question for IPv4 addresses, and says that there are no others.
 type nameService struct {
-	addr   atomic.Value // netip.Addr
-	silent atomic.Bool  // it gives no answer
-	asked  atomic.Int32
+	addresses atomic.Value // []netip.Addr
+	ttl       atomic.Uint32
+	silent    atomic.Bool // it gives no answer
+	asked     atomic.Int32
+}
+
+// lead has all names lead to the addresses.
+func (n *nameService) lead(addresses ...string) {
+	var all []netip.Addr
+	for _, a := range addresses {
+		all = append(all, netip.MustParseAddr(a))
+	}
+	n.addresses.Store(all)
+}
+
+// reply answers a question.
+func (n *nameService) reply(q []byte) []byte {
+	end := 12 + strings.IndexByte(string(q[12:]), 0) + 5 // of the question
+	reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
+	if binary.BigEndian.Uint16(q[end-4:]) == 1 {
+		for _, a := range n.addresses.Load().([]netip.Addr) {
+			reply[7]++
+			reply = append(reply, 0xc0, 12, 0, 1, 0, 1)
+			reply = binary.BigEndian.AppendUint32(reply, n.ttl.Load())
+			reply = append(append(reply, 0, 4), a.AsSlice()...)
+		}
+	}
+	return reply
 }
 
 // startNames makes n the name service of this process until the test ends.
 func startNames(t *testing.T, n *nameService) {
+	if n.ttl.Load() == 0 {
+		n.ttl.Store(60)
+	}
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before })
 	dial := func(context.Context, string, string) (net.Conn, error) {
@@ -43,13 +71,7 @@ func startNames(t *testing.T, n *nameService) {
 			if _, err := io.ReadFull(server, q); err != nil {
 				return
 			}
-			end := 12 + strings.IndexByte(string(q[12:]), 0) + 5 // of the question
-			reply := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
-			if binary.BigEndian.Uint16(q[end-4:]) == 1 {
-				reply[7] = 1
-				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
-				reply = append(reply, n.addr.Load().(netip.Addr).AsSlice()...)
-			}
+			reply := n.reply(q)
 			_, _ = server.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))),
 				reply...))
 		}()
@@ -62,7 +84,7 @@ func startNames(t *testing.T, n *nameService) {
 // its address does not work any more, and the old address will do where no name service answers.
 func TestHostNames(t *testing.T) {
 	names := new(nameService)
-	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
+	names.lead("127.0.0.1")
 	startNames(t, names)
 	port := sharedPort(t, "127.0.0.1", "127.0.0.2")
 	startAt(t, "127.0.0.1:"+port, says("one"))
@@ -83,7 +105,7 @@ func TestHostNames(t *testing.T) {
 	for range 3 {
 		ask("one", false)
 	}
-	names.addr.Store(netip.MustParseAddr("127.0.0.2"))
+	names.lead("127.0.0.2")
 	ask("one", false)
 	pool.ForgetNames()
 	ask("two", true)
@@ -95,7 +117,7 @@ func TestHostNames(t *testing.T) {
 	ask("two", false)
 
 	names.silent.Store(false)
-	names.addr.Store(netip.MustParseAddr("127.0.0.1"))
+	names.lead("127.0.0.1")
 	two.stop()
 	ask("one", true) // it has moved in time
 	ask("one", false)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"crypto/tls"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,16 +11,20 @@ import (
 // together. A connection takes something on the other side, such as a process of PHP-FPM. More
 // routes to an address, or a reload, do not make more of these. The zero value is ready for use.
 type Pool struct {
-	mu       sync.Mutex
-	peers    map[endpoint]*peer   // never forgotten: a route from before a reload may still be answering
-	verdicts map[checked]*verdict // of checks; never forgotten either
-	timer    *time.Timer          // closes connections that are idle for too long; nil: none is idle
+	mu sync.Mutex
+	// Those of a configuration are never forgotten: a route from before a reload may still be
+	// answering. Those of a name are forgotten when it leads to them no more.
+	peers    map[endpoint]*peer
+	verdicts map[checked]*verdict // of checks
+	hosts    map[string]*host     // by name; never forgotten
+	timer    *time.Timer          // closes kept connections that are of no use; nil: none is kept
 	next     time.Time            // when timer fires
 }
 
 // endpoint is where an upstream listens, and what it speaks.
 type endpoint struct {
 	network, address string
+	host             string // the name that has led to address; "": the configuration has address
 	secure           bool   // TLS
 	id               string // of its Security: no route gets what another has not verified as it would
 }
@@ -27,29 +32,55 @@ type endpoint struct {
 // peer is one address. The pool's lock guards what can change.
 type peer struct {
 	endpoint
-	named bool        // the address has to be looked up
-	tls   *tls.Config // nil: none
-	pool  *Pool
+	host *host       // that has led to it; nil: the configuration has it
+	tls  *tls.Config // nil: none
+	pool *Pool
 
 	active  int    // connections in use, and those that are being made
 	idle    []kept // the last one is the latest
+	gone    bool   // host leads to it no more
 	waiting queue
 	health
-	found found
+	wake *time.Timer // when it is to be used again; nil: it was never avoided
+
+	ailing atomic.Bool // there may be something in health; read without the lock
 }
 
-// peer returns the peer at e, which is a new one with that configuration if no route has named it
-// before.
-func (p *Pool) peer(e endpoint, tls *tls.Config) *peer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// peer returns the peer at e, which is a new one if no route has named it before. The caller holds
+// the lock.
+func (p *Pool) peer(e endpoint, h *host, tls *tls.Config) *peer {
 	it := p.peers[e]
 	if it == nil {
 		if p.peers == nil {
 			p.peers = make(map[endpoint]*peer)
 		}
-		it = &peer{endpoint: e, named: e.named(), tls: tls, pool: p}
+		it = &peer{endpoint: e, host: h, tls: tls, pool: p}
 		p.peers[e] = it
 	}
 	return it
+}
+
+// leave notes that its host leads to the peer no more. Its connections end with their requests. The
+// caller holds the pool's lock.
+func (p *peer) leave() {
+	p.gone = true
+	for _, k := range p.idle {
+		k.close()
+	}
+	p.idle = nil
+	p.forget()
+}
+
+// forget drops a peer to which nothing leads any more, once no request uses it. The caller holds the
+// pool's lock.
+func (p *peer) forget() {
+	if !p.gone || p.active > 0 || p.pool.peers[p.endpoint] != p {
+		return
+	}
+	delete(p.pool.peers, p.endpoint)
+	for key := range p.pool.verdicts {
+		if key.endpoint == p.endpoint {
+			delete(p.pool.verdicts, key)
+		}
+	}
 }

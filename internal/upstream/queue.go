@@ -13,27 +13,53 @@ type queue struct {
 	groups  map[*Group]int // how many are of each route
 }
 
-// add puts tk behind the others at m.
-func (q *queue) add(tk *ticket, m *member) {
+// spot is a ticket's place in the queue of a peer.
+type spot struct {
+	peer    *peer
+	element *list.Element
+}
+
+// join puts the ticket behind the others at p. The caller holds the pool's lock, here and in the
+// methods below.
+func (tk *ticket) join(p *peer) {
+	q := &p.waiting
 	if q.groups == nil {
 		q.groups = make(map[*Group]int)
 	}
 	q.groups[tk.group]++
-	tk.at = slices.Grow(tk.at, len(tk.group.members))[:len(tk.group.members)]
-	tk.at[m.index] = q.tickets.PushBack(tk)
+	tk.at = append(tk.at, spot{p, q.tickets.PushBack(tk)})
 }
 
-// remove takes tk out, and reports whether it was in.
-func (q *queue) remove(tk *ticket, m *member) bool {
-	if tk.at == nil || tk.at[m.index] == nil {
+// leave takes the ticket out of the queue at p, if it is there.
+func (tk *ticket) leave(p *peer) {
+	for i, s := range tk.at {
+		if s.peer == p {
+			p.waiting.remove(tk.group, s.element)
+			tk.at = slices.Delete(tk.at, i, i+1)
+			return
+		}
+	}
+}
+
+// withdraw takes the ticket out of all queues, and reports whether it was waiting.
+func (tk *ticket) withdraw() bool {
+	for _, s := range tk.at {
+		s.peer.waiting.remove(tk.group, s.element)
+	}
+	tk.at = nil
+	if tk.own == nil {
 		return false
 	}
-	q.tickets.Remove(tk.at[m.index])
-	tk.at[m.index] = nil
-	if q.groups[tk.group]--; q.groups[tk.group] == 0 {
-		delete(q.groups, tk.group)
-	}
+	tk.group.waiting.Remove(tk.own)
+	tk.own = nil
 	return true
+}
+
+func (q *queue) remove(g *Group, e *list.Element) {
+	q.tickets.Remove(e)
+	if q.groups[g]--; q.groups[g] == 0 {
+		delete(q.groups, g)
+	}
 }
 
 // serve gives places to the requests that wait, in the order in which they came. It passes over a
@@ -51,10 +77,10 @@ func (p *peer) serve() {
 		if !tk.group.room(p) || tk.tried == nil && tk.group == none {
 			continue
 		}
-		got, ok := tk.group.take(tk.loop, tk.tried, tk.fresh)
+		got, ok := tk.group.take(tk.loop, tk.tried, tk.want)
 		switch {
 		case ok:
-			tk.group.leave(tk)
+			tk.withdraw()
 			tk.promise.Resolve(got)
 			if !p.hasRoom() {
 				return

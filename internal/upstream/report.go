@@ -1,21 +1,25 @@
 package upstream
 
-import (
-	"time"
+import "github.com/lwango/lwango/internal/metrics"
 
-	"github.com/lwango/lwango/internal/metrics"
-)
-
-// Report describes the addresses of g. Any goroutine may call it.
+// Report describes the addresses of g, as the configuration names them: those of a host together.
+// An address is up unless the checks, or the last requests that it had, say the opposite, and a host
+// if one of its addresses is. Any goroutine may call it.
 func (g *Group) Report() (all []metrics.Upstream) {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
-	now := time.Now()
-	for _, m := range g.members {
-		all = append(all, metrics.Upstream{
-			Address: m.name, Backup: m.backup, Up: !m.out() && m.works(now),
-			Active: m.active, Idle: len(m.idle), Waiting: m.waiting.tickets.Len(),
-		})
+	for _, p := range g.parts {
+		row := metrics.Upstream{Address: p.name, Backup: p.backup}
+		row.Up = p.host != nil && p.host.version == 0 && p.host.err == nil // nobody has asked for it yet
+		for _, m := range g.members {
+			if m.part == p {
+				row.Up = row.Up || !m.out() && m.avoid.IsZero()
+				row.Active += m.active
+				row.Idle += len(m.idle)
+				row.Waiting = max(row.Waiting, m.peer.waiting.tickets.Len())
+			}
+		}
+		all = append(all, row)
 	}
 	return all
 }

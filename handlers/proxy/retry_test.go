@@ -1,0 +1,228 @@
+package proxy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/handlers"
+	"github.com/lwango/lwango/handlers/proxy"
+	"github.com/lwango/lwango/internal/test/modes"
+	"github.com/lwango/lwango/internal/test/module"
+	"github.com/lwango/lwango/internal/test/wait"
+)
+
+// fails are upstreams that each fail in one way, by the name of that in `retry`.
+var fails = map[string]func(*peer){
+	"cut":     func(p *peer) { p.request() },
+	"timeout": func(p *peer) { p.request(); p.drain() },
+	"502":     always("HTTP/1.1 502 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"503":     always("HTTP/1.1 503 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+	"504":     always("HTTP/1.1 504 x\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad"),
+}
+
+// bare is hello for one request.
+var bare = func(p *peer) {
+	if req := p.request(); req != nil {
+		body := make([]byte, 16)
+		n, _ := req.Body.Read(body)
+		p.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", 5+n,
+			"hello"+string(body[:n]))
+	}
+}
+
+// TestRetry: a request goes to another upstream for the causes of `retry` alone, with its body, if
+// its method may be repeated.
+func TestRetry(t *testing.T) {
+	plain := map[string]int{"cut": 502, "timeout": 504, "502": 502, "503": 503, "504": 504}
+	for cause, script := range fails {
+		for _, tt := range []struct {
+			line, body string
+			retry      []string
+			asked      bool // the second one
+		}{
+			{"GET /", "", []string{cause}, true},
+			{"PUT /", "body", []string{cause}, true},
+			{"POST /", "body", []string{cause}, false},
+			{"FOO /", "", []string{cause}, false},
+			{"GET /", "", others(cause), false},
+			{"GET /", "", nil, false},
+		} {
+			t.Run(fmt.Sprint(cause, " ", tt.line, " ", tt.retry), func(t *testing.T) {
+				t.Parallel()
+				bad, good := start(t, script), start(t, bare)
+				f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
+					s.Retry, s.FirstByteTimeout = tt.retry, 50*time.Millisecond
+					if cause != "timeout" {
+						s.FirstByteTimeout = wait.Patience
+					}
+				})
+				fields := ""
+				if tt.body != "" {
+					fields = "Content-Length: 4\r\n"
+				}
+				g := f.ask(tt.line, fields, tt.body)
+				want := plain[cause]
+				if tt.asked {
+					want = 200
+				}
+				if strings.HasPrefix(tt.line, "FOO") && g.status == 501 {
+					t.Skip("the server knows no such method")
+				}
+				if g.status != want || tt.asked && g.body != "hello"+tt.body ||
+					(good.accepted.Load() > 0) != tt.asked || bad.accepted.Load() != 1 {
+					t.Errorf("%d %q, %d and %d connections", g.status, g.body, bad.accepted.Load(),
+						good.accepted.Load())
+				}
+				if told := strings.Contains(f.log.String(), "another upstream is asked"); told != tt.asked {
+					t.Error(f.log.String())
+				}
+			})
+		}
+	}
+}
+
+// others are the causes without one.
+func others(cause string) (all []string) {
+	for _, c := range []string{"connect", "cut", "timeout", "502", "503", "504"} {
+		if c != cause {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// TestRetryConnect: without that cause, an address that cannot be reached is an error.
+func TestRetryConnect(t *testing.T) {
+	good := start(t, bare)
+	for _, retry := range [][]string{{"connect"}, {"cut"}} {
+		f := serve(t, modes.Direct, "/", []string{refusing(t), good.addr},
+			func(s *proxy.Settings) { s.Retry = retry })
+		want := map[string]int{"connect": 200, "cut": 502}[retry[0]]
+		if g := f.ask("POST /", "", ""); g.status != want {
+			t.Errorf("%v: %d, want %d", retry, g.status, want)
+		}
+	}
+}
+
+// refusing returns an address at which nobody listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	return "unix:" + t.TempDir() + "/s"
+}
+
+// TestRetryLimits: the tries and the time are limited, and the last answer is the client's.
+func TestRetryLimits(t *testing.T) {
+	var asked atomic.Int32
+	refuses := func(p *peer) {
+		p.request()
+		p.say("HTTP/1.1 503 x\r\nRetry-After: 7\r\nContent-Length: 3\r\nConnection: close\r\n\r\n%d  ", asked.Add(1))
+	}
+	var all []string
+	for range 4 {
+		all = append(all, start(t, refuses).addr)
+	}
+	for name, tt := range map[string]struct {
+		tries int
+		time  time.Duration
+		want  int32
+	}{
+		"all": {0, 0, 4}, "two": {2, 0, 2}, "one": {1, 0, 1}, "no time": {0, 1, 1},
+	} {
+		asked.Store(0)
+		f := serve(t, modes.Direct, "/", all, func(s *proxy.Settings) {
+			s.Retry, s.RetryTries, s.RetryTime = []string{"503"}, tt.tries, tt.time
+		})
+		g := f.get("/")
+		if n := asked.Load(); n != tt.want || g.status != 503 || g.body != fmt.Sprint(n, "  ")[:3] ||
+			g.header.Get("Retry-After") != "7" {
+			t.Errorf("%s: %d are asked, want %d; %d %q", name, n, tt.want, g.status, g.body)
+		}
+	}
+}
+
+// TestRetryStatusCounts: an upstream that refuses three times in a row is passed over.
+func TestRetryStatusCounts(t *testing.T) {
+	bad, good := start(t, fails["503"]), start(t, bare)
+	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr},
+		func(s *proxy.Settings) { s.Retry = []string{"503"} })
+	for range 12 {
+		if g := f.get("/"); g.status != 200 {
+			t.Error(g)
+		}
+	}
+	if n := bad.accepted.Load(); n != 3 {
+		t.Error(n, " times asked")
+	}
+}
+
+// TestRetryAfterInterim: a client that has got an interim response of one upstream gets the final
+// one of the same.
+func TestRetryAfterInterim(t *testing.T) {
+	bad := start(t, func(p *peer) {
+		p.request()
+		p.say("HTTP/1.1 103 x\r\nLink: a\r\n\r\nHTTP/1.1 503 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	})
+	good := start(t, bare)
+	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr},
+		func(s *proxy.Settings) { s.Retry = []string{"503"} })
+	c := f.Dial()
+	c.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if g := read(c.R, "GET"); g.status != 103 {
+		t.Error(g)
+	}
+	if g := read(c.R, "GET"); g.status != 503 || good.accepted.Load() != 0 {
+		t.Error(g)
+	}
+}
+
+// TestHungKeptConnections: an upstream that hangs is passed over in time, though it has answered on
+// the connections before.
+func TestHungKeptConnections(t *testing.T) {
+	bad := start(t, func(p *peer) { p.request(); p.say("%s", hello); p.request(); p.drain() })
+	good := start(t, bare)
+	f := serve(t, modes.Direct, "/", []string{bad.addr, good.addr}, func(s *proxy.Settings) {
+		s.FirstByteTimeout, s.IdleTimeout = 50*time.Millisecond, wait.Patience
+	})
+	for range 4 {
+		if g := f.get("/"); g.status != 200 {
+			t.Error(g)
+		}
+	}
+}
+
+// TestKeepAliveIsHeeded: what the answer says of the time for which the connection is kept counts.
+func TestKeepAliveIsHeeded(t *testing.T) {
+	for field, kept := range map[string]bool{
+		"timeout=0, max=5": false, `max=5, Timeout="0"`: false, "max=5": true, "timeout=x": true,
+		"timeout=60": true,
+	} {
+		o := start(t, always("HTTP/1.1 200 OK\r\nKeep-Alive: "+field+"\r\nContent-Length: 0\r\n\r\n"))
+		f := serve(t, modes.Direct, "/", []string{o.addr},
+			func(s *proxy.Settings) { s.IdleTimeout = wait.Patience })
+		f.get("/")
+		if kept {
+			f.ask("POST "+last, "", "")
+		}
+		wait.Until(t, "it is closed", func() bool { return o.open.Load() == 0 })
+		if n := o.accepted.Load(); n != 1 {
+			t.Errorf("%s: %d connections", field, n)
+		}
+	}
+}
+
+// TestRetryKey: what is not a cause is refused.
+func TestRetryKey(t *testing.T) {
+	_, err := module.Build(t, proxy.Register, "proxy", handlers.Env{Prefix: "/"},
+		func(s *proxy.Settings) { s.Address, s.Retry = []string{"127.0.0.1:1"}, []string{"cut", "500"} })
+	want := `retry: expected some of connect, cut, timeout, 502, 503, 504, not "500"`
+	if err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	if !slices.Equal(proxy.Defaults.Retry, []string{"connect", "cut", "timeout"}) {
+		t.Error(proxy.Defaults.Retry)
+	}
+}

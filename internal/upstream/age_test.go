@@ -1,0 +1,117 @@
+package upstream_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/lwango/lwango/internal/test/wait"
+	"github.com/lwango/lwango/internal/upstream"
+	"github.com/lwango/lwango/loop"
+)
+
+// TestAge: a connection serves only so many requests, and is used only for so long.
+func TestAge(t *testing.T) {
+	s := numbers(t)
+	_, r := keeping(t, s, 1, func(s *upstream.Settings) { s.KeepaliveRequests = 3 })
+	got := ""
+	for range 7 {
+		got += r[0].get("x").text
+	}
+	if got != "1112223" {
+		t.Error("by requests: ", got)
+	}
+	s.stop()
+
+	s = numbers(t)
+	_, r = keeping(t, s, 1, func(s *upstream.Settings) {
+		s.KeepaliveTime, s.IdleTimeout = 20*time.Millisecond, wait.Patience
+	})
+	begun := time.Now()
+	wait.Until(t, "another one is made", func() bool { return r[0].get("x").text == "2" })
+	if d := time.Since(begun); d < 20*time.Millisecond {
+		t.Error("after ", d)
+	}
+	s.closed(t) // though it may be idle for longer
+}
+
+// TestKeptAsLongAsTheUpstreamSays: what it says of its own limit counts where that is shorter.
+func TestKeptAsLongAsTheUpstreamSays(t *testing.T) {
+	s := numbers(t)
+	pool, r := keeping(t, s, 1, func(s *upstream.Settings) { s.IdleTimeout = wait.Patience })
+	done := make(chan bool)
+	r[0].loops.Go(0, func(th *loop.Thread) {
+		defer close(done)
+		l := r[0].Lease()
+		c, _, err := l.Connect(th, upstream.Kept)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		l.Keep(c, 20*time.Millisecond)
+	})
+	<-done
+	wait.Until(t, "it is closed", func() bool { return pool.Idle() == 0 })
+	s.closed(t)
+}
+
+// TestJustUsed: a request that must not be sent twice gets a connection that was used just now, and
+// otherwise a new one, for which the others stay.
+func TestJustUsed(t *testing.T) {
+	s := numbers(t)
+	pool, r := keeping(t, s, 2, func(s *upstream.Settings) { s.IdleTimeout = wait.Patience })
+	connect := func(i int, want upstream.Want) (kept bool) {
+		done := make(chan bool)
+		r[i].loops.Go(0, func(th *loop.Thread) {
+			defer close(done)
+			l := r[i].Lease()
+			c, k, err := l.Connect(th, want)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			kept = k
+			l.Keep(c, 0)
+		})
+		<-done
+		return kept
+	}
+	connect(0, upstream.Kept)
+	for i := range 2 { // another loop gets it, too
+		if !connect(i, upstream.JustUsed) {
+			t.Error("a new one, at once")
+		}
+	}
+	pool.Rested(time.Second)
+	if connect(0, upstream.JustUsed) {
+		t.Error("a kept one, after a second")
+	}
+	if n := pool.Idle(); n != 2 {
+		t.Error(n, " are kept")
+	}
+	s.each(func(c io.WriteCloser) { c.Close() })
+	wait.Until(t, "what the upstream has closed is closed", func() bool { return pool.Idle() == 0 })
+}
+
+// TestWokenWhenEligible: a request that waits for the only address that works gets one at another as
+// soon as that is to be tried again.
+func TestWokenWhenEligible(t *testing.T) {
+	defer upstream.AvoidFor(50 * time.Millisecond)()
+	busy, goOn := stepwise(t)
+	address := nobody(t, "unix")
+	pool := new(upstream.Pool)
+	r := newRoute(t, pool, []string{address, busy.address}, func(s *upstream.Settings) {
+		s.MaxConns = 1
+	})
+	done, waits := make(chan got, 1), make(chan got, 1)
+	r.ask("0", false, done) // finds that the first does not work
+	busy.requests(t, 1)
+	startAt(t, address, func(conn int, _ string) string { return fmt.Sprint("again ", conn) })
+	r.ask("1", false, waits)
+	if g := <-waits; g.text != "again 1" {
+		t.Error(g)
+	}
+	goOn <- true
+	answered(t, done)
+}
