@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
@@ -71,15 +72,20 @@ func (p *pair) changed(now time.Time) bool { return p.look() != p.stamp || p.due
 func (p *pair) due(now time.Time) bool { return !p.again.IsZero() && now.After(p.again) }
 
 // load reads the files, and notes what it has read. If it fails, the pair that it has read before
-// stays, with a response that is still good.
+// stays, with a response that is still good. Files that could not be read count as changed.
 func (p *pair) load(now time.Time) error {
 	p.stamp = p.look()
 	cert, err := confpath.KeyPair(p.cert, p.key)
 	if err == nil {
 		p.staple(&cert, now)
 		p.read, p.leaf = cert, cert.Leaf
-	} else if p.unstapled != nil || p.due(now) {
+		return nil
+	}
+	if p.unstapled != nil || p.due(now) {
 		p.staple(&p.read, now)
+	}
+	if errors.As(err, new(*fs.PathError)) {
+		p.stamp = stamp{} // what is in the files is not known, such as for want of a descriptor
 	}
 	return err
 }
@@ -377,8 +383,8 @@ func (s *server) warnOfCert(p *pair, what string) {
 }
 
 // renewCerts puts certificates whose files have changed into force, for the next handshakes. A pair
-// that cannot be used leaves the listener as it is until its files change again: perhaps one of
-// them is still to come.
+// that cannot be used leaves the listener as it is until its files change again, since one of them
+// may be still to come, or until they can be read.
 func (s *server) renewCerts(now time.Time) {
 	for i := range s.config.Listeners {
 		if lc := &s.config.Listeners[i]; lc.renew(now, func(p *pair, err error) {

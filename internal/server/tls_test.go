@@ -191,6 +191,36 @@ func TestRenewCerts(t *testing.T) {
 	}
 }
 
+// TestRenewCertsLater: certificates for which no descriptor was left are read at the next look.
+func TestRenewCertsLater(t *testing.T) {
+	s := startTLS(t, func(s *tlsServer) { s.put("a", "old.test", time.Hour) },
+		"tls = {cert = \"a.pem\", key = \"a.key\"}")
+	s.put("a", "new.test", time.Hour)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for i := range 3 { // the fault is said once
+		s.RenewCerts(now.Add(time.Duration(i) * time.Minute))
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(s.log.String(), "too many open files"); n != 1 {
+		t.Errorf("logged %d times, want once", n)
+	}
+	s.RenewCerts(now.Add(3 * time.Minute))
+	if name, err := s.connect(&tls.Config{ServerName: "new.test"}); name != "new.test" || err != nil {
+		t.Errorf("%q, %v, want the new certificate", name, err)
+	}
+}
+
 // TestCertStatus: the status page knows when certificates expire, also after they have been renewed.
 func TestCertStatus(t *testing.T) {
 	s := startTLS(t, func(s *tlsServer) {
